@@ -1,0 +1,129 @@
+"""The dtypes an array may have, and the codes that kernels know them by."""
+
+import numpy as np
+
+from nbta.errors import invalid
+
+#: Codes of the dtypes that kernels compute with; all others are moved as bytes.
+CODES = {
+    name: code
+    for code, name in enumerate(
+        (
+            "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+            "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+        ),
+        start=1,
+    )
+}  # fmt: skip
+OTHER = 0
+BOOL, FLOAT16, BFLOAT16 = CODES["bool"], CODES["float16"], CODES["bfloat16"]
+FLOAT64 = CODES["float64"]
+
+
+def as_dtype(dtype) -> np.dtype:
+    """A dtype that arrays can have, in native byte order.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For what NumPy does not know as a dtype, for object dtypes, and for dtypes whose items
+        take no memory (such as ``"S0"``).
+    """
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError as error:
+        raise invalid("dtype", f"dtype: {dtype!r} is not a dtype ({error})") from None
+    if dtype.hasobject:
+        raise invalid(
+            "dtype",
+            f"dtype: arrays hold plain numbers, strings of fixed width, dates and records of "
+            f"these, not Python objects ({dtype}); convert the values, or keep them in a list",
+        )
+    if dtype.itemsize == 0 or dtype.subdtype:
+        raise invalid("dtype", f"dtype: {dtype} has no items of a fixed size; give its width")
+    return dtype.newbyteorder("=")
+
+
+def code_of(dtype: np.dtype) -> int:
+    """The kernels' code of a dtype; 0 for those that are only moved."""
+    return CODES.get(dtype.name, OTHER) if dtype.names is None else OTHER
+
+
+def _weak(value, dtype):
+    """A Python scalar or nested list as an array of ``dtype``, or None where that loses."""
+    given = np.asarray(value)
+    if given.dtype == dtype:
+        return given
+    if given.dtype.kind == "O" or not _takes(given.dtype.kind, dtype):
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            cast = np.asarray(value, dtype)
+        except (OverflowError, TypeError, ValueError):
+            return None
+    return cast if _kept(given, cast) else None
+
+
+def _takes(kind, dtype):
+    """Whether Python values of a NumPy kind may become ``dtype``."""
+    order = "biufc"
+    if dtype.name == "bfloat16":
+        return kind in "iuf"
+    if kind not in order or dtype.kind not in order:
+        return kind == dtype.kind or kind in "USb" and dtype.kind in "USV"
+    if kind == "b" or dtype.kind == "b":
+        return kind == dtype.kind
+    return order.index(kind) <= order.index(dtype.kind) or kind in "iu" and dtype.kind in "iu"
+
+
+def _kept(given, cast):
+    """Whether integers kept their value, strings their length, and no float became infinite."""
+    if given.size == 0:
+        return True
+    if given.dtype.kind in "iu":
+        return bool(np.all(cast == given) and np.all(cast.astype(given.dtype) == given))
+    if given.dtype.kind in "fc" and cast.dtype.kind in "fcV":
+        wide = cast.astype(given.dtype)
+        return bool(np.all(np.isfinite(wide) == np.isfinite(given)))
+    return bool(np.all(cast.astype(given.dtype) == given))
+
+
+def as_value(operation: str, array: str, value, dtype: np.dtype) -> np.ndarray:
+    """A value to write, C-contiguous, aligned and in native byte order.
+
+    Python numbers and nested lists take the array's dtype where nothing is lost; NumPy arrays
+    and scalars must have it.
+    """
+    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array_interface__"):
+        given = np.asarray(value)
+        cast = given if given.dtype.newbyteorder("=") == dtype else None
+    elif hasattr(value, "__dlpack__"):
+        given = np.from_dlpack(value)
+        cast = given if given.dtype == dtype else None
+    elif isinstance(value, bool | int | float | complex | list | tuple | str | bytes):
+        given = _as_given(operation, array, value)
+        cast = _weak(value, dtype)
+    else:
+        given = np.asarray(value)
+        cast = given if given.dtype == dtype else None
+    if cast is None:
+        raise invalid(
+            "write_dtype",
+            f"{operation} on {array}: the array holds {dtype}, and the value is {given.dtype}"
+            f"{_sample(value)}; cast it with .astype({str(dtype)!r})",
+        )
+    return np.asarray(np.require(cast, dtype, ["C", "A"]))
+
+
+def _as_given(operation, array, value):
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        message = f"{operation} on {array}: the nested list is no array ({error})"
+        raise invalid("write_dtype", message) from None
+
+
+def _sample(value):
+    """The value itself, where it is short enough to help."""
+    text = repr(value)
+    return f" ({text})" if isinstance(value, int | float | complex) and len(text) < 30 else ""

@@ -1,0 +1,260 @@
+"""Exceptions, and the one table of what can go wrong in an array operation.
+
+Each class is also a subclass of the built-in that a Python user would catch. The *reason* of an
+error is one word, the same for eager operations, graphs and compiled code.
+"""
+
+from typing import NamedTuple
+
+
+class NbtaError(Exception):
+    """Base of all errors of nbta.
+
+    Attributes
+    ----------
+    code : str
+        TensorFlow's name for the kind of error, such as ``"INVALID_ARGUMENT"``.
+    reason : str or None
+        One word for the rule that was broken, such as ``"already_written"``.
+    """
+
+    code = "UNKNOWN"
+
+    def __init__(self, message, *numbers):
+        self.reason = None
+        if numbers:  # raised by compiled code, which passes the facts as integers
+            self.reason = REASONS[message].reason
+            message = describe(message, *numbers)
+        super().__init__(message)
+
+    def __str__(self):  # KeyError's own would show the message as a repr
+        return str(self.args[0])
+
+    def __reduce__(self):
+        return _restore, (type(self), self.args[0], self.reason)
+
+
+def _restore(cls, message, reason):
+    error = cls(message)
+    error.reason = reason
+    return error
+
+
+class InvalidArgumentError(NbtaError, ValueError):
+    """An argument breaks a rule of the operation."""
+
+    code = "INVALID_ARGUMENT"
+
+
+class NotFoundError(NbtaError, KeyError):
+    """Something asked for by name does not exist."""
+
+    code = "NOT_FOUND"
+
+
+class ResourceExhaustedError(NbtaError, MemoryError):
+    """There is not enough memory."""
+
+    code = "RESOURCE_EXHAUSTED"
+
+
+class UnimplementedError(NbtaError, NotImplementedError):
+    """The operation has no meaning, or no implementation, for these arguments."""
+
+    code = "UNIMPLEMENTED"
+
+
+class FailedPreconditionError(NbtaError, RuntimeError):
+    """The state of the system does not allow the operation."""
+
+    code = "FAILED_PRECONDITION"
+
+
+class Reason(NamedTuple):
+    """A way to fail: its word, its class and its message.
+
+    The message may use ``slot``, ``expected`` and ``got`` (integers), ``expected_shape`` and
+    ``got_shape``.
+    """
+
+    reason: str
+    error: type
+    message: str
+
+
+_I, _U, _R = InvalidArgumentError, UnimplementedError, ResourceExhaustedError
+_UNKNOWN_SHAPE = (
+    "and the element shape {expected_shape} is not fully known, so there are no zeros to give; "
+    "write it first, or make the array with element_shape="
+)
+
+#: Kernels answer with an index into this list; 0 is success.
+REASONS = [
+    Reason("ok", _I, ""),
+    Reason("closed", _I, "the array is closed; make a new one"),
+    Reason(
+        "read_out_of_range",
+        _I,
+        "there is no slot {slot}: the array has {expected} slots, numbered from 0",
+    ),
+    Reason(
+        "write_out_of_range",
+        _I,
+        "there is no slot {slot}: the array has {expected} slots, numbered from 0, and does not "
+        "grow; make it with dynamic_size=True (a gradient lookup ends growth) or a larger size",
+    ),
+    Reason(
+        "scatter_out_of_range",
+        _I,
+        "there is no slot {slot}: the array has {expected} slots, numbered from 0, and does not "
+        "grow; make it with dynamic_size=True (a gradient lookup ends growth) or a larger size",
+    ),
+    Reason(
+        "already_written",
+        _I,
+        "slot {slot} holds a value, and slots of a forward array are written once; write to "
+        "another slot, or accumulate into a gradient array",
+    ),
+    Reason(
+        "already_read",
+        _I,
+        "slot {slot} was read, so it takes no more writes; order the write before the read",
+    ),
+    Reason(
+        "cleared",
+        _I,
+        "slot {slot} gave its value up when it was read; make the array with "
+        "clear_after_read=False to read a slot more than once",
+    ),
+    Reason("unknown_element_shape", _I, "slot {slot} was never written, " + _UNKNOWN_SHAPE),
+    Reason(
+        "incompatible_element_shape",
+        _I,
+        "slot {slot} takes elements of shape {expected_shape}, and the value has shape "
+        "{got_shape}; reshape it, or make the array with infer_shape=False and a wider "
+        "element_shape",
+    ),
+    Reason(
+        "aggregate_shape",
+        _I,
+        "gradient slot {slot} holds shape {expected_shape}, and the value to add has shape "
+        "{got_shape}; only equal shapes add",
+    ),
+    Reason("aggregate_dtype", _I, "elements of this dtype cannot be added (slot {slot})"),
+    Reason("write_dtype", _I, "the value's dtype is not the array's; cast the value first"),
+    Reason("read_dtype", _I, "the dtype asked for is not the array's; ask for the array's dtype"),
+    Reason(
+        "rank",
+        _I,
+        "elements have at most 8 dimensions, and this one would have {got}; reshape it",
+    ),
+    Reason(
+        "scatter_length",
+        _I,
+        "there are {expected} indices and {got} rows of the value; give one index a row",
+    ),
+    Reason("scatter_scalar", _I, "a scalar has no rows to scatter; use write"),
+    Reason("split_scalar", _I, "a scalar has no first axis to split; use write"),
+    Reason(
+        "split_count",
+        _I,
+        "there are {got} lengths for {expected} slots; give one length a slot (more only where "
+        "the array grows, with dynamic_size=True)",
+    ),
+    Reason(
+        "split_sum", _I, "the lengths add up to {got}, and the value's first axis has {expected}"
+    ),
+    Reason("split_negative", _I, "length {slot} is {got}; lengths are 0 or more"),
+    Reason("concat_scalar", _I, "slot {slot} is a scalar, which has no first axis; use stack"),
+    Reason(
+        "concat_except0",
+        _I,
+        "slot {slot} has shape {got_shape}, which does not fit {expected_shape}, the shape asked "
+        "for behind the first axis",
+    ),
+    Reason(
+        "inconsistent_shapes",
+        _I,
+        "slot {slot} has shape {got_shape} where {expected_shape} is needed to join it with the "
+        "others; read such elements one by one",
+    ),
+    Reason(
+        "gather_element_shape",
+        _I,
+        "the element shape asked for, {got_shape}, does not fit {expected_shape}",
+    ),
+    Reason(
+        "empty_gather",
+        _U,
+        "there is nothing to stack, and the element shape {expected_shape} is not fully known; "
+        "make the array with element_shape=",
+    ),
+    Reason(
+        "empty_concat",
+        _U,
+        "there is nothing to join, and the shape behind the first axis is not known; give it with "
+        "element_shape_except0=",
+    ),
+    Reason("negative_size", _I, "the size is {got}; it must be 0 or more"),
+    Reason("prepend_negative", _I, "the shape to prepend, {got_shape}, has a negative extent"),
+    Reason("no_gradient", _U, "elements of this dtype have no gradients"),
+    Reason(
+        "not_gradient",
+        _I,
+        "only gradient arrays accumulate, and this is a forward array; use grad(source), or write",
+    ),
+    Reason(
+        "too_large",
+        _R,
+        "not enough memory for {got} slots of {expected} bytes; ask for fewer or smaller ones",
+    ),
+    Reason(
+        "not_loaded",
+        FailedPreconditionError,
+        "the kernels could not be compiled or loaded; interrupted, or out of memory?",
+    ),
+]
+
+
+def _shape(numbers):
+    """``(rank, extents...)`` as text: ``(2, ?)``, or ``unknown`` for an unknown rank."""
+    rank, extents = numbers[0], numbers[1:]
+    if rank < 0:
+        return "unknown"
+    parts = ["?" if extent < 0 else str(extent) for extent in extents[:rank]]
+    return f"({parts[0]},)" if rank == 1 else f"({', '.join(parts)})"
+
+
+#: Finds an array's handle by the number in its header; set where arrays are named.
+handle_of = "array {}".format
+
+
+def describe(status, operation, array, slot, expected, got, expected_shape, got_shape):
+    """The message for a kernel's status and the facts it left behind."""
+    text = REASONS[status].message.format(
+        slot=slot,
+        expected=expected,
+        got=got,
+        expected_shape=_shape(expected_shape),
+        got_shape=_shape(got_shape),
+    )
+    return f"{OPERATIONS[operation]} on {handle_of(array)}: {text}"
+
+
+def failure(status, *facts):
+    """The exception for a kernel's status; ``facts`` as for `describe`."""
+    return REASONS[status].error(status, *facts)
+
+
+def invalid(reason, message):
+    """An InvalidArgumentError found before any kernel ran."""
+    error = InvalidArgumentError(message)
+    error.reason = reason
+    return error
+
+
+#: Names of the kernels' operations, in the order of their numbers.
+OPERATIONS = (
+    "create", "write", "read", "gather", "scatter", "concat", "split", "grad", "close",
+    "append", "stack", "accumulate",
+)  # fmt: skip

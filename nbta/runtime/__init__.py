@@ -1,0 +1,1 @@
+"""Storage: the jitclass store, its kernels and their use inside ``@njit`` code."""

@@ -1,0 +1,101 @@
+"""Compiling the kernels' entrances once, and keeping them in Numba's disk cache.
+
+Numba's cache looks at the source file of a function only; these entrances depend on every file
+of the runtime, and a full disk must not stop anybody from computing.
+"""
+
+import contextlib
+import ctypes
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from numba import njit
+from numba.core import types
+from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
+
+import nbta.dtypes
+import nbta.errors
+from nbta.runtime import settings
+from nbta.runtime.status import NOT_LOADED
+
+_SIGNATURE = types.int64(types.int64, types.int64, types.int64)
+
+
+@cache
+def runtime_stamp() -> str:
+    """A hash of all sources that the kernels are compiled from."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    files += [Path(nbta.errors.__file__), Path(nbta.dtypes.__file__)]
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+class _RuntimeCache(FunctionCache):
+    """A disk cache whose entries are as old as the whole runtime."""
+
+    def __init__(self, function):
+        super().__init__(function)
+        self._cache_file._source_stamp = runtime_stamp()
+
+    def save_overload(self, sig, data):
+        with contextlib.suppress(OSError):  # a full or read-only disk: compile again next time
+            super().save_overload(sig, data)
+
+
+def cached(function, signature, **options):
+    """Compile a function for one signature, or load it from the disk cache."""
+    dispatcher = njit(**options)(function)
+    with contextlib.suppress(RuntimeError):  # no folder for a cache can be written
+        dispatcher._cache = _RuntimeCache(function)
+    with global_compiler_lock:
+        dispatcher.compile(signature)
+    return dispatcher
+
+
+def pointer_of(dispatcher) -> int:
+    """Address of the C function behind a compiled function with one signature."""
+    (overload,) = dispatcher.overloads.values()
+    return overload.library.get_pointer_to_function(overload.fndesc.llvm_cfunc_wrapper_name)
+
+
+def call_directly(dispatcher):
+    """A compiled function with one signature, callable from Python without type dispatch."""
+    (overload,) = dispatcher.overloads.values()
+    return overload.entry_point
+
+
+@cache
+def entry(field: int):
+    """An entrance of the kernels as a Python callable, compiled or loaded at its first use."""
+    from nbta.runtime import kernels
+
+    function = getattr(kernels, settings.NAMES[field])
+    dispatcher = cached(function, _SIGNATURE, nogil=True, error_model="numpy")
+    settings.put(field, pointer_of(dispatcher))
+    return call_directly(dispatcher)
+
+
+def _stand_in(field):
+    """What compiled code calls until an entrance is there: fetch it, then do as asked."""
+
+    @_C_ENTRY
+    def fetch(operation, store, request):
+        try:
+            return entry(field)(operation, store, request)
+        except BaseException as error:  # noqa: BLE001 - nothing may escape into compiled code
+            _failures.append(error)
+            return NOT_LOADED
+
+    settings.put(field, ctypes.cast(fetch, ctypes.c_void_p).value)
+    return fetch
+
+
+#: Errors of the last attempts to fetch an entrance, for whoever looks into a NOT_LOADED.
+_failures = []
+_C_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+ENTRIES = (settings.STORAGE_ENTRY, settings.BULK_ENTRY, settings.GRADIENT_ENTRY)
+_stand_ins = [_stand_in(field) for field in ENTRIES]

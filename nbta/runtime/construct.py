@@ -1,0 +1,125 @@
+"""Making a tensor array inside compiled code."""
+
+import numpy as np
+from numba.core import types
+from numba.core.errors import TypingError
+from numba.extending import overload, register_jitable
+
+from nbta.runtime import memory as mem
+from nbta.runtime import request as rq
+from nbta.runtime import settings
+from nbta.runtime.arguments import code_of, item_bytes
+from nbta.runtime.extension import TensorArrayType, new_array_type, new_request
+from nbta.runtime.failures import call_kernel
+
+
+def _item_of(dtype):
+    """The Numba dtype that an argument ``dtype`` names."""
+    if isinstance(dtype, types.DTypeSpec):
+        return dtype.dtype
+    if isinstance(dtype, types.StringLiteral):
+        return _named(dtype.literal_value)
+    python_types = {"class(bool)": types.boolean, "class(int)": types.int64, "class(float)": types.float64}
+    for name, item in python_types.items():
+        if name in str(dtype):
+            return item
+    raise TypingError(f"TensorArray: dtype must be a dtype such as np.float64, not {dtype}")
+
+
+def _named(name):
+    from numba.np.numpy_support import from_dtype
+
+    try:
+        return from_dtype(np.dtype(name))
+    except Exception as error:
+        raise TypingError(f"TensorArray: {name!r} is not a dtype ({error})") from None
+
+
+def _rank_of(shape):
+    """Rank of an ``element_shape``, None where that is unknown."""
+    if isinstance(shape, types.Omitted):
+        return _rank_of(types.none) if shape.value is None else len(shape.value)
+    if isinstance(shape, types.NoneType) or shape is None:
+        return None
+    if isinstance(shape, types.BaseTuple):
+        return len(shape)
+    if isinstance(shape, types.Integer | types.IntegerLiteral):
+        return 1
+    raise TypingError(f"TensorArray: element_shape must be a tuple or None, not {shape}")
+
+
+@register_jitable
+def put_word(words, word, value):
+    """Store one word of a request."""
+    mem.store_int(words + 8 * word, np.int64(value))
+
+
+def put_extents(words, axis, shape):
+    """Describe an element shape, axis by axis; None for an unknown extent."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(put_extents)
+def _put_extents(words, axis, shape):
+    if isinstance(shape, types.Integer | types.IntegerLiteral):
+        return lambda words, axis, shape: put_word(words, rq.SHAPE, shape)
+    if not isinstance(shape, types.BaseTuple) or len(shape) == 0:
+        return lambda words, axis, shape: None
+    if isinstance(shape[0], types.NoneType):
+
+        def unknown(words, axis, shape):
+            put_word(words, rq.SHAPE + axis, -1)
+            put_extents(words, axis + 1, shape[1:])
+
+        return unknown
+
+    def known(words, axis, shape):
+        put_word(words, rq.SHAPE + axis, shape[0])
+        put_extents(words, axis + 1, shape[1:])
+
+    return known
+
+
+def register_constructor(cls):
+    """Let compiled code call a class whose constructor has `TensorArray`'s signature."""
+
+    @overload(cls, prefer_literal=True)
+    def construct(
+        dtype,
+        size=0,
+        dynamic_size=False,
+        clear_after_read=True,
+        tensor_array_name=None,
+        element_shape=None,
+        infer_shape=True,
+        name=None,
+    ):
+        item, rank = _item_of(dtype), _rank_of(element_shape)
+        code, itemsize = code_of(item), item_bytes(item)
+        array_over = new_array_type(TensorArrayType(item, rank))
+        words_rank = -1 if rank is None else rank
+
+        def implementation(
+            dtype,
+            size=0,
+            dynamic_size=False,
+            clear_after_read=True,
+            tensor_array_name=None,
+            element_shape=None,
+            infer_shape=True,
+            name=None,
+        ):
+            words = new_request()
+            put_word(words, rq.INDEX, size)
+            put_word(words, rq.DTYPE, code)
+            put_word(words, rq.COUNT, itemsize)
+            flags = np.int64(bool(dynamic_size)) | np.int64(bool(clear_after_read)) << 1
+            put_word(words, rq.LIST, flags | np.int64(bool(infer_shape)) << 2)
+            put_word(words, rq.RANK, words_rank)
+            put_extents(words, 0, element_shape)
+            call_kernel(settings.STORAGE_ENTRY, rq.CREATE, 0, words)
+            return array_over(mem.load_int(words + 8 * rq.OWNER))
+
+        return implementation
+
+    return construct

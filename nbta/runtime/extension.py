@@ -1,0 +1,132 @@
+"""Tensor arrays in users' own ``@njit`` functions: the Numba type, and arguments and results.
+
+The type knows the dtype and, where it can, the rank of the elements. Its methods are in
+`nbta.runtime.methods`.
+"""
+
+import hashlib
+from functools import cache
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import NativeValue, box, intrinsic, models, register_model, unbox
+from numba.np.numpy_support import as_dtype, from_dtype
+
+from nbta.runtime import request
+from nbta.runtime.memory import INT64
+from nbta.runtime.store import HEADER, STORE
+
+#: Changes when code compiled against another layout of the store must not be used again.
+LAYOUT = hashlib.sha256(repr((HEADER, request.WORDS)).encode()).hexdigest()[:8]
+
+
+class TensorArrayType(types.Type):
+    """A tensor array of elements with a dtype and a rank (None: not known when compiling)."""
+
+    def __init__(self, dtype, ndim):
+        self.dtype, self.ndim = dtype, ndim
+        rank = "unknown rank" if ndim is None else f"rank {ndim}"
+        super().__init__(f"nbta.TensorArray({dtype}, {rank}, layout {LAYOUT})")
+
+
+@register_model(TensorArrayType)
+class _TensorArrayModel(models.StructModel):
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, [("store", STORE)])
+
+
+def type_of(dtype, element_shape):
+    """The Numba type of an array with a NumPy dtype; TypeError for what Numba cannot compute."""
+    try:
+        item = from_dtype(dtype)
+    except Exception as error:  # Numba raises several unrelated classes here
+        raise TypeError(
+            f"Numba does not know dtype {dtype}, so an array of it cannot be passed to compiled "
+            f"code ({error}); use it from Python, or convert it"
+        ) from None
+    return TensorArrayType(item, None if element_shape is None else len(element_shape))
+
+
+@unbox(TensorArrayType)
+def _unbox(kind, value, c):
+    store = c.pyapi.object_getattr_string(value, "_store")
+    native = c.unbox(STORE, store)
+    c.pyapi.decref(store)
+    array = cgutils.create_struct_proxy(kind)(c.context, c.builder)
+    array.store = native.value
+    return NativeValue(array._getvalue(), is_error=native.is_error)
+
+
+#: Makes a Python array over a store; set by the module that defines the class.
+faces = {}
+
+
+def _face(store, dtype):
+    """The Python array over a store that compiled code hands out."""
+    return faces["make"](store, dtype)
+
+
+@box(TensorArrayType)
+def _box(kind, value, c):
+    array = cgutils.create_struct_proxy(kind)(c.context, c.builder, value=value)
+    store = c.box(STORE, array.store)
+    make = c.pyapi.unserialize(c.pyapi.serialize_object(_face))
+    dtype = c.pyapi.unserialize(c.pyapi.serialize_object(as_dtype(kind.dtype)))
+    result = c.pyapi.call_function_objargs(make, (store, dtype))
+    for reference in (store, make, dtype):
+        c.pyapi.decref(reference)
+    return result
+
+
+@intrinsic
+def store_fields(typingctx, array):
+    """Address of the fields of an array's store."""
+
+    def codegen(context, builder, sig, args):
+        proxy = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
+        store = context.make_helper(builder, STORE, value=proxy.store)
+        return builder.ptrtoint(store.data, INT64)
+
+    return types.int64(array), codegen
+
+
+def new_array_type(kind):
+    """An intrinsic that makes an array of a type over a store; takes over one reference."""
+
+    @intrinsic
+    def array_of(typingctx, owner):
+        def codegen(context, builder, sig, args):
+            store = context.make_helper(builder, STORE)
+            store.meminfo = builder.inttoptr(args[0], cgutils.voidptr_t)
+            data = context.nrt.meminfo_data(builder, store.meminfo)
+            store.data = builder.bitcast(data, store.data.type)
+            proxy = cgutils.create_struct_proxy(kind)(context, builder)
+            proxy.store = store._getvalue()
+            return proxy._getvalue()
+
+        return kind(types.int64), codegen
+
+    return array_of
+
+
+@cache
+def stack_block(words):
+    """An intrinsic that gives the address of zeroed int64 on the compiled function's stack."""
+
+    @intrinsic
+    def block_address(typingctx):
+        def codegen(context, builder, sig, args):
+            block = cgutils.alloca_once(builder, ir.ArrayType(INT64, words))
+            cgutils.memset(builder, block, INT64(8 * words), 0)
+            return builder.ptrtoint(block, INT64)
+
+        return types.int64(), codegen
+
+    return block_address
+
+
+new_request = stack_block(request.WORDS)
+
+
+def register():
+    """The ``numba_extensions`` entry point: importing this package has registered everything."""

@@ -1,0 +1,56 @@
+"""Errors of kernels, raised in compiled code as the classes that Python users catch."""
+
+import numpy as np
+from numba.extending import register_jitable
+
+from nbta.errors import (
+    REASONS,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
+from nbta.runtime import memory as mem
+from nbta.runtime import request as rq
+from nbta.runtime.memory import kernel
+from nbta.runtime.settings import setting
+from nbta.runtime.store import FIELD
+
+_CLASSES = [
+    InvalidArgumentError, ResourceExhaustedError, UnimplementedError, FailedPreconditionError,
+]  # fmt: skip
+_CLASS_OF = tuple(_CLASSES.index(row.error) for row in REASONS)
+
+
+@kernel
+def shape_words(r, first):
+    """Rank and extents of a shape in a request, for a message."""
+    return (
+        r[first], r[first + 1], r[first + 2], r[first + 3], r[first + 4],
+        r[first + 5], r[first + 6], r[first + 7], r[first + 8],
+    )  # fmt: skip
+
+
+@kernel
+def raise_failure(status, operation, store, request):
+    """Raise what a status stands for; the message is put together when Python sees it."""
+    r = mem.array_at(request, rq.WORDS, np.int64)
+    array = mem.load_int(store + 8 * FIELD.id) if store else np.int64(-1)
+    slot, expected, got = r[rq.SLOT], r[rq.EXPECTED], r[rq.GOT]
+    wanted, given = shape_words(r, rq.OUT_RANK), shape_words(r, rq.RANK)
+    kind = _CLASS_OF[status]
+    if kind == 1:
+        raise ResourceExhaustedError(status, operation, array, slot, expected, got, wanted, given)
+    if kind == 2:
+        raise UnimplementedError(status, operation, array, slot, expected, got, wanted, given)
+    if kind == 3:
+        raise FailedPreconditionError(status, operation, array, slot, expected, got, wanted, given)
+    raise InvalidArgumentError(status, operation, array, slot, expected, got, wanted, given)
+
+
+@register_jitable
+def call_kernel(entry, operation, store, request):
+    """Run a kernel; its failure is an exception."""
+    status = mem.call_entry(setting(entry), operation, store, request)
+    if status != 0:
+        raise_failure(status, operation, store, request)

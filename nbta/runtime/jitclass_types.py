@@ -1,0 +1,101 @@
+"""Jitclass types whose names do not change from process to process.
+
+Numba names a jitclass type after the address of its Python class, so a compiled function that
+takes one is never found again in the disk cache (numba/numba#4830). The types here are named
+after module, class and fields; constructor, methods and callers are then cached on disk.
+"""
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.datamodel import models
+from numba.experimental.jitclass import _box, base, boxing
+from numba.extending import NativeValue, box, register_model, unbox
+
+_class_types = {}
+
+
+class StaleType(types.Opaque):
+    """Stands for a type of another version that a cache index names; no argument has it."""
+
+
+def _class_type(name):
+    """The registered class type of that name."""
+    return _class_types.get(name) or StaleType(name)
+
+
+def _instance_type(name):
+    """The type of that class's instances."""
+    kind = _class_type(name)
+    return kind if isinstance(kind, StaleType) else kind.instance_type
+
+
+class StableInstanceType(types.ClassInstanceType):
+    """Instances of a jitclass with a stable name."""
+
+    def __reduce__(self):
+        return _instance_type, (self.class_type.name,)
+
+
+class StableClassType(types.ClassType):
+    """A jitclass with a stable name."""
+
+    instance_type_class = StableInstanceType
+
+    def __init__(self, class_def, *args):
+        super().__init__(class_def, *args)
+        fields = ",".join(f"{name}:{kind}" for name, kind in self.struct.items())
+        self.name = f"jitclass.{class_def.__module__}.{class_def.__qualname__}<{fields}>"
+        _class_types[self.name] = self
+
+    @property
+    def instance_type(self):
+        return StableInstanceType(self)
+
+    def __reduce__(self):
+        return _class_type, (self.name,)
+
+    def get_impl_key(self, sig):
+        return types.ClassType
+
+
+register_model(StableClassType)(models.OpaqueModel)
+register_model(StableInstanceType)(base.InstanceModel)
+
+
+def _box_class(name):
+    return boxing._specialize_box(_instance_type(name))
+
+
+def stable_jitclass(spec):
+    """`numba.experimental.jitclass` with a stable type name.
+
+    Name every field with a leading underscore: Numba compiles one getter for each public field
+    when a class is first boxed, 0.1 s each.
+    """
+
+    def wrap(cls):
+        return base.register_class_type(cls, spec, StableClassType, base.ClassBuilder)
+
+    return wrap
+
+
+@box(StableInstanceType)
+def _box_instance(typ, value, c):
+    """Like Numba's own boxing, but finds the Python class by name instead of by address."""
+    meminfo, data = cgutils.unpack_tuple(c.builder, value)
+    find = c.pyapi.unserialize(c.pyapi.serialize_object(_box_class))
+    name = c.pyapi.unserialize(c.pyapi.serialize_object(typ.class_type.name))
+    box_class = c.pyapi.call_function_objargs(find, (name,))
+    instance = c.pyapi.call_function_objargs(box_class, ())
+    pointer = ir.IntType(8).as_pointer()
+    for offset, part in ((_box.box_meminfoptr_offset, meminfo), (_box.box_dataptr_offset, data)):
+        place = cgutils.pointer_add(c.builder, instance, c.context.get_constant(types.uintp, offset))
+        place = c.builder.bitcast(place, pointer.as_pointer())
+        c.builder.store(c.builder.bitcast(part, pointer), place)
+    for reference in (find, name, box_class):
+        c.pyapi.decref(reference)
+    return instance
+
+
+unbox(StableInstanceType)(boxing._unbox_class_instance)
+__all__ = ["NativeValue", "StableClassType", "StableInstanceType", "stable_jitclass"]

@@ -1,0 +1,114 @@
+"""The kernels' entrances, and the kernels that make and close arrays.
+
+An entrance is compiled once for all dtypes and ranks and kept in Numba's disk cache. There are
+three, so that a program waits only for the compiling of what it uses. Compiled user code calls
+them by address instead of linking the kernels in, so a user's function compiles quickly.
+"""
+
+import numpy as np
+
+from nbta.runtime import memory as mem
+from nbta.runtime import request as rq
+from nbta.runtime import settings
+from nbta.runtime import status as st
+from nbta.runtime.buffers import no_bytes
+from nbta.runtime.gradients import gradient
+from nbta.runtime.layout import decide_layout, give, refresh, reserve, shape_known
+from nbta.runtime.memory import kernel
+from nbta.runtime.reading import concat, gather, read, stack
+from nbta.runtime.request import COUNT, DTYPE, GOT, INDEX, LIST, MAX_RANK, RANK, SHAPE
+from nbta.runtime.settings import change_setting, setting
+from nbta.runtime.store import CLEARED, READ, WRITTEN, Store, set_extent, store_at
+from nbta.runtime.writing import scatter, split, write_forward, write_gradient
+
+#: Bits of the request's LIST word for CREATE.
+DYNAMIC, CLEARS, INFERS = 1, 2, 4
+
+
+@kernel
+def new_id():
+    """The next number for a handle."""
+    number = setting(settings.NEXT_ID)
+    change_setting(settings.NEXT_ID, number + 1)
+    return number
+
+
+@kernel
+def create(r):
+    """CREATE: INDEX is the size, COUNT the item size, LIST the flags, VALUE the descriptor."""
+    size, flags = r[INDEX], r[LIST]
+    if size < 0:
+        r[GOT] = size
+        return st.NEGATIVE_SIZE
+    if r[RANK] > MAX_RANK:
+        r[GOT] = r[RANK]
+        return st.RANK
+    s = Store()
+    s._id, s._dtype, s._descriptor = new_id(), r[DTYPE], r[rq.VALUE]
+    s._itemsize = s._storage_itemsize = r[COUNT]
+    s._dynamic = flags & DYNAMIC
+    s._clear_after_read = (flags & CLEARS) // CLEARS
+    s._infer_shape = (flags & INFERS) // INFERS
+    s._read_state = WRITTEN | READ | (CLEARED if s._clear_after_read else 0)
+    s._rank = r[RANK]
+    for axis in range(MAX_RANK):
+        set_extent(s, axis, r[SHAPE + axis])
+    status = decide_layout(s) if shape_known(s) else st.OK
+    if status == st.OK and size > 0:
+        growing, s._dynamic = s._dynamic, 0  # a size asked for is memory asked for
+        status = reserve(s, r, size)
+        s._dynamic = growing
+    if status != st.OK:
+        r[GOT] = size
+        return status
+    s._size = size
+    refresh(s)
+    return give(s, r)
+
+
+@kernel
+def close(s):
+    """CLOSE: free everything; views handed out keep what they show."""
+    s._closed = 1
+    s._capacity = s._size = s._layout = 0
+    s._data_buffer = no_bytes()
+    s._state_buffer = no_bytes()
+    refresh(s)
+    return st.OK
+
+
+def storage_entry(operation, store, request):
+    """CREATE, WRITE, APPEND, READ and CLOSE."""
+    r = mem.array_at(request, rq.WORDS, np.int64)
+    if operation == rq.CREATE:
+        return create(r)
+    s = store_at(store)
+    if operation == rq.READ:
+        return read(s, r)
+    if operation == rq.CLOSE:
+        return close(s)
+    if s._gradient:
+        return mem.call_entry(setting(settings.GRADIENT_ENTRY), operation, store, request)
+    if operation == rq.ACCUMULATE:
+        return st.CLOSED if s._closed else st.NOT_GRADIENT
+    return write_forward(operation, s, r)
+
+
+def bulk_entry(operation, store, request):
+    """GATHER, STACK, SCATTER, CONCAT and SPLIT."""
+    r = mem.array_at(request, rq.WORDS, np.int64)
+    s = store_at(store)
+    if operation == rq.STACK:
+        return stack(s, r)
+    if operation == rq.GATHER:
+        return gather(s, r)
+    if operation == rq.CONCAT:
+        return concat(s, r)
+    return scatter(s, r) if operation == rq.SCATTER else split(s, r)
+
+
+def gradient_entry(operation, store, request):
+    """GRAD, and writes to gradient arrays, which accumulate."""
+    r = mem.array_at(request, rq.WORDS, np.int64)
+    s = store_at(store)
+    return gradient(s, r) if operation == rq.GRAD else write_gradient(operation, s, r)

@@ -1,0 +1,368 @@
+"""Where elements lie: element shapes, room for slots, ragged blocks."""
+
+import numpy as np
+
+from nbta.dtypes import BOOL, OTHER
+from nbta.runtime import memory as mem
+from nbta.runtime import settings
+from nbta.runtime import status as st
+from nbta.runtime.arithmetic import is_half
+from nbta.runtime.buffers import (
+    GUARD_BYTE,
+    LARGEST,
+    enlarged,
+    grown_capacity,
+    guards_intact,
+    hold_owners,
+    may_allocate,
+)
+from nbta.runtime.memory import kernel
+from nbta.runtime.request import EXPECTED, GOT, MAX_RANK, OUT_RANK, OUT_SHAPE, OWNER, RANK, SHAPE
+from nbta.runtime.settings import setting
+from nbta.runtime.store import (
+    BLOCK_HEAD,
+    BLOCK_RANK,
+    BLOCK_ROOM,
+    BLOCK_SHAPE,
+    CLEARED,
+    RAGGED,
+    UNDECIDED,
+    UNIFORM,
+    WRITTEN,
+    ZERO,
+    get_extent,
+    set_extent,
+    store_owner,
+)
+
+
+@kernel
+def shape_known(s):
+    """Whether the element shape is fully known."""
+    if s._rank < 0:
+        return False
+    for axis in range(s._rank):
+        if get_extent(s, axis) < 0:
+            return False
+    return True
+
+
+@kernel
+def give(s, r):
+    """Pass a reference to a store to the caller."""
+    r[OWNER] = store_owner(s)
+    mem.retain(r[OWNER])
+    return st.OK
+
+
+@kernel
+def pattern_of(s):
+    """The element shape pattern as ``[rank, extents...]``."""
+    pattern = np.empty(1 + MAX_RANK, np.int64)
+    pattern[0] = s._rank
+    for axis in range(MAX_RANK):
+        pattern[1 + axis] = get_extent(s, axis)
+    return pattern
+
+
+@kernel
+def set_pattern(s, pattern):
+    """Make ``[rank, extents...]`` the element shape pattern."""
+    s._rank = pattern[0]
+    for axis in range(MAX_RANK):
+        set_extent(s, axis, pattern[1 + axis])
+
+
+@kernel
+def tell_pattern(s, r):
+    """Put the element shape pattern where the message of an error finds it."""
+    r[OUT_RANK] = s._rank
+    for axis in range(MAX_RANK):
+        r[OUT_SHAPE + axis] = get_extent(s, axis)
+
+
+@kernel
+def fits_pattern(s, rank, shape, first):
+    """Whether ``shape[first:first + rank]`` is an element shape that the pattern admits."""
+    if s._rank < 0:
+        return True
+    if s._rank != rank:
+        return False
+    for axis in range(rank):
+        extent = get_extent(s, axis)
+        if extent >= 0 and extent != shape[first + axis]:
+            return False
+    return True
+
+
+@kernel
+def merge_pattern(s, r):
+    """Narrow the element shape pattern by the request's; they must not contradict."""
+    if r[RANK] < 0:
+        return st.OK
+    if s._rank < 0:
+        s._rank = r[RANK]
+        for axis in range(r[RANK]):
+            set_extent(s, axis, r[SHAPE + axis])
+        return st.OK
+    fits = s._rank == r[RANK]
+    for axis in range(s._rank if fits else 0):
+        mine, asked = get_extent(s, axis), r[SHAPE + axis]
+        fits = fits and (mine < 0 or asked < 0 or mine == asked)
+    if not fits:
+        tell_pattern(s, r)
+        return st.GATHER_ELEMENT_SHAPE
+    for axis in range(s._rank):
+        if get_extent(s, axis) < 0:
+            set_extent(s, axis, r[SHAPE + axis])
+    return st.OK
+
+
+@kernel
+def count_bytes(rank, shape, first, itemsize):
+    """Bytes of an element of ``shape[first:first + rank]``; -1 for more than an address holds."""
+    nbytes, empty = itemsize, False
+    for axis in range(rank):
+        extent = shape[first + axis]
+        empty = empty or extent == 0
+        if extent > 1 and nbytes > LARGEST // extent:
+            nbytes = LARGEST
+        else:
+            nbytes *= max(extent, 1)
+    if empty:
+        return 0
+    return nbytes if nbytes < LARGEST else -1
+
+
+@kernel
+def decide_layout(s):
+    """Choose the layout of an array whose element shape is as known as it will get."""
+    if not shape_known(s):
+        s._layout = RAGGED
+        return st.OK
+    pattern = pattern_of(s)
+    nbytes = count_bytes(s._rank, pattern, 1, s._storage_itemsize)
+    if nbytes < 0:
+        return st.TOO_LARGE
+    s._layout, s._element_bytes = UNIFORM, nbytes
+    return st.OK
+
+
+@kernel
+def slot_bytes(s):
+    """Bytes a slot takes in the data buffer."""
+    if s._layout == UNIFORM:
+        return s._element_bytes
+    return 8 if s._layout == RAGGED else 0
+
+
+@kernel
+def refresh(s):
+    """Recompute the addresses and limits that the fast paths go by."""
+    s._data = mem.address_of(s._data_buffer)
+    s._data_owner = mem.owner_of(s._data_buffer)
+    s._states = mem.address_of(s._state_buffer)
+    s._fast_write = s._fast_read = s._fast_add = 0
+    has_data = len(s._data_buffer) >= s._capacity * s._element_bytes
+    if s._closed or s._layout != UNIFORM or not has_data:
+        return
+    limit = s._capacity if s._dynamic else s._size
+    half = is_half(s._dtype)
+    if not s._gradient:
+        s._fast_write = limit
+    elif not half and s._dtype not in (BOOL, OTHER):
+        s._fast_add = limit
+    if not gives_back(s) and not (s._gradient and half):
+        s._fast_read = limit
+
+
+@kernel
+def gives_back(s):
+    """Whether reads of this array return pages to the system (then they copy the element)."""
+    large = s._capacity * s._element_bytes >= setting(settings.RELEASE_THRESHOLD)
+    if not (large and s._clear_after_read and s._layout == UNIFORM) or s._shared:
+        return False
+    states = mem.array_at(s._states, s._size, np.uint8)
+    for i in range(s._size if s._dynamic else 0):  # cleared while small: views may be out
+        if states[i] & CLEARED:
+            s._shared = 1
+            return False
+    return True
+
+
+@kernel
+def try_capacity(s, capacity, unit):
+    """Get room for ``capacity`` slots, or change nothing."""
+    if capacity > LARGEST or unit > 0 and capacity > LARGEST // unit:
+        return False
+    growing = capacity > s._capacity
+    states, data = s._state_buffer, s._data_buffer
+    if growing:
+        states = enlarged(states, s._size, capacity, False, s._capacity > 0 or s._dynamic > 0)
+        if len(states) < capacity:
+            return False
+    if len(data) < capacity * unit:
+        used = min(s._size * unit, len(data))
+        data = enlarged(data, used, capacity * unit, True, growing and s._dynamic > 0)
+        if len(data) < capacity * unit:
+            return False
+        if s._layout == RAGGED:
+            hold_owners(data)
+    s._state_buffer, s._data_buffer = states, data
+    s._capacity = capacity
+    return True
+
+
+@kernel
+def reserve(s, r, needed):
+    """Make room for ``needed`` slots, with their data once the layout is decided."""
+    unit = slot_bytes(s)
+    if needed <= s._capacity and len(s._data_buffer) >= s._capacity * unit:
+        return st.OK
+    if needed <= s._capacity:
+        first = second = third = s._capacity
+    elif needed > LARGEST:
+        first = second = third = needed
+    elif s._dynamic:
+        first, second, third = grown_capacity(s._capacity, needed, max(unit, 1))
+    else:
+        first = second = third = needed
+    if (
+        try_capacity(s, first, unit)
+        or (second < first and try_capacity(s, second, unit))
+        or (third < second and try_capacity(s, third, unit))
+    ):
+        refresh(s)
+        return st.OK
+    r[GOT], r[EXPECTED] = needed, unit
+    return st.TOO_LARGE
+
+
+@kernel
+def prepare(s, r, needed, rank, shape, first):
+    """Room for ``needed`` slots whose next element has this shape; undone when that fails."""
+    if s._layout != UNDECIDED:
+        return reserve(s, r, needed)
+    before = pattern_of(s)
+    if s._infer_shape and not shape_known(s):
+        s._rank = rank
+        for axis in range(rank):
+            set_extent(s, axis, shape[first + axis])
+    status = decide_layout(s)
+    if status == st.OK:
+        status = reserve(s, r, needed)
+    if status != st.OK:
+        s._layout, s._element_bytes = UNDECIDED, 0
+        set_pattern(s, before)
+    return status
+
+
+@kernel
+def state_of(s, index):
+    """A slot's state bits; 0 past the room there is."""
+    return mem.load_byte(s._states + index) if index < s._capacity else 0
+
+
+@kernel
+def block_owner(s, index):
+    """Owner of a ragged slot's block, 0 for none."""
+    return mem.load_int(s._data + 8 * index) if len(s._data_buffer) else 0
+
+
+@kernel
+def block_at(owner):
+    """The head of a ragged block."""
+    return mem.array_at(mem.owner_payload(owner), BLOCK_HEAD // 8, np.int64)
+
+
+@kernel
+def block_data(owner):
+    """Address of the element in a ragged block."""
+    return mem.owner_payload(owner) + BLOCK_HEAD + setting(settings.GUARD)
+
+
+@kernel
+def new_block(rank, shape, first, room):
+    """A ragged block for an element of that shape, or 0 when there is no memory."""
+    from_here = BLOCK_HEAD + setting(settings.GUARD)
+    if room < 0 or not may_allocate():
+        return 0
+    owner = mem.allocate_owner(from_here + room + setting(settings.GUARD))
+    if owner == 0:
+        return 0
+    head = block_at(owner)
+    head[BLOCK_ROOM], head[BLOCK_RANK] = room, rank
+    for axis in range(rank):
+        head[BLOCK_SHAPE + axis] = shape[first + axis]
+    guard_block(owner, room)
+    return owner
+
+
+@kernel
+def guard_block(owner, room):
+    """Paint the guards of a block."""
+    guard = setting(settings.GUARD)
+    if guard:
+        data = block_data(owner)
+        mem.array_at(data - guard, guard, np.uint8)[:] = GUARD_BYTE
+        mem.array_at(data + room, guard, np.uint8)[:] = GUARD_BYTE
+
+
+@kernel
+def ready_block(s, r, index, rank, shape, first):
+    """Give a ragged slot a block that takes an element of that shape."""
+    room = count_bytes(rank, shape, first, s._storage_itemsize)
+    old = block_owner(s, index)
+    if old and block_at(old)[BLOCK_ROOM] == room and state_of(s, index) & (WRITTEN | ZERO) == WRITTEN:
+        return st.OK
+    owner = new_block(rank, shape, first, room)
+    if owner == 0:
+        r[GOT], r[EXPECTED] = 1, room
+        return st.TOO_LARGE
+    mem.store_int(s._data + 8 * index, owner)
+    mem.release(old)
+    return st.OK
+
+
+@kernel
+def tell_slot_shape(s, r, index):
+    """Put the shape of a written slot's element into the request's results."""
+    if s._layout != RAGGED or state_of(s, index) & WRITTEN == 0:
+        tell_pattern(s, r)
+        return
+    head = block_at(block_owner(s, index))
+    r[OUT_RANK] = head[BLOCK_RANK]
+    for axis in range(head[BLOCK_RANK]):
+        r[OUT_SHAPE + axis] = head[BLOCK_SHAPE + axis]
+
+
+@kernel
+def slot_data(s, index):
+    """Address of the element in a slot that has one."""
+    if s._layout == RAGGED:
+        return block_data(block_owner(s, index))
+    return s._data + index * s._element_bytes
+
+
+@kernel
+def block_intact(owner):
+    """Whether nobody wrote beside a ragged block."""
+    guard, data = setting(settings.GUARD), block_data(owner)
+    before = mem.array_at(data - guard, guard, np.uint8)
+    after = mem.array_at(data + block_at(owner)[BLOCK_ROOM], guard, np.uint8)
+    for i in range(guard):
+        if before[i] != GUARD_BYTE or after[i] != GUARD_BYTE:
+            return False
+    return True
+
+
+@kernel
+def store_intact(s):
+    """Whether the guards around everything that a store holds are as they were painted."""
+    if not (guards_intact(s._data_buffer) and guards_intact(s._state_buffer)):
+        return False
+    for i in range(s._size if s._layout == RAGGED and len(s._data_buffer) else 0):
+        owner = block_owner(s, i)
+        if owner and not block_intact(owner):
+            return False
+    return True

@@ -1,0 +1,28 @@
+"""What passes between a caller and a kernel: a block of int64, the *request*.
+
+Every kernel has the signature ``(operation, store address, request address) -> status``, so
+that one compiled function serves all dtypes and ranks, from Python and from compiled code.
+"""
+
+MAX_RANK = 8
+
+# In: what is asked.
+INDEX = 0  # slot; for GRAD: whether the new array clears after reads
+VALUE = 1  # address of a C-contiguous value; for GRAD: of the source's int32 code points
+DTYPE = 2  # dtype code of the value, or the one asked for
+RANK = 3  # of the value, or of a shape pattern; -1: unknown
+SHAPE = 4  # 8 extents; -1: unknown
+LIST = 12  # address of int64 indices or lengths; for CONCAT: where lengths go
+COUNT = 13  # how many of those; for GRAD: of code points
+# Out: what came of it.
+OWNER = 14  # owner of the result, one reference to it passed to the caller
+RESULT = 15  # address of the result
+OUT_RANK = 16  # of the result; after an error: of the shape that was expected
+OUT_SHAPE = 17  # 8 extents
+SLOT = 25  # after an error: the slot it is about
+EXPECTED = 26  # after an error: numbers for the message
+GOT = 27
+WORDS = 28
+
+# Operations.
+CREATE, WRITE, READ, GATHER, SCATTER, CONCAT, SPLIT, GRAD, CLOSE, APPEND, STACK, ACCUMULATE = range(12)

@@ -1,0 +1,98 @@
+"""Process-wide numbers that compiled code reads at run time.
+
+They sit in one block of int64 whose address compiled code finds by symbol, so that nothing of
+one process is baked into code that the next process loads from the disk cache.
+"""
+
+import ctypes
+import os
+import sys
+
+import numpy as np
+from llvmlite import binding
+from numba.core import types
+
+from nbta.runtime.memory import SETTINGS_SYMBOL, kernel, load_int, setting_address, store_int
+
+NAMES = (
+    "next_id",  # counter behind the k of a handle NAME_k
+    "guard",  # guard bytes on each side of a buffer (0: none; set by NBTA_DEBUG=1)
+    "map_threshold",  # from this many bytes on, a buffer is mapped pages, grown in place
+    "release_threshold",  # from this many bytes on, clearing reads give pages back
+    "first_capacity",  # slots of a growing array at its first write
+    "live_bytes",  # bytes in buffers now
+    "allocations_left",  # allocations that still succeed; negative: no limit (tests inject one)
+    "int_type",  # addresses of Python type objects, for the fast path of eager writes
+    "float_type",
+    "float64_type",
+    "array_type",
+    "object_head",  # bytes of a Python object before its own fields
+    "storage_entry",  # addresses of the kernels' entrances (see `nbta.runtime.compiled`)
+    "bulk_entry",
+    "gradient_entry",
+)
+(
+    NEXT_ID,
+    GUARD,
+    MAP_THRESHOLD,
+    RELEASE_THRESHOLD,
+    FIRST_CAPACITY,
+    LIVE_BYTES,
+    ALLOCATIONS_LEFT,
+    INT_TYPE,
+    FLOAT_TYPE,
+    FLOAT64_TYPE,
+    ARRAY_TYPE,
+    OBJECT_HEAD,
+    STORAGE_ENTRY,
+    BULK_ENTRY,
+    GRADIENT_ENTRY,
+) = range(len(NAMES))
+
+NEVER = 2**62
+_block = (ctypes.c_int64 * len(NAMES))()
+binding.add_symbol(SETTINGS_SYMBOL, ctypes.addressof(_block))
+
+
+def get(field: int) -> int:
+    """The value of one setting."""
+    return _block[field]
+
+
+def put(field: int, value: int) -> int:
+    """Change one setting; gives its old value."""
+    old, _block[field] = _block[field], value
+    return old
+
+
+def _defaults():
+    """Mapped, growable-in-place buffers need Linux's mmap flags; elsewhere malloc serves."""
+    linux = sys.platform == "linux"
+    put(GUARD, 64 if os.environ.get("NBTA_DEBUG") == "1" else 0)
+    put(MAP_THRESHOLD, 1 << 20 if linux else NEVER)
+    put(RELEASE_THRESHOLD, 32 << 20 if linux else NEVER)
+    put(FIRST_CAPACITY, 8)
+    put(ALLOCATIONS_LEFT, -1)
+    put(OBJECT_HEAD, object.__basicsize__)
+    for field, kind in (
+        (INT_TYPE, int),
+        (FLOAT_TYPE, float),
+        (FLOAT64_TYPE, np.float64),
+        (ARRAY_TYPE, np.ndarray),
+    ):
+        put(field, id(kind))
+
+
+_defaults()
+
+
+@kernel
+def setting(field):
+    """A setting's value, in compiled code."""
+    return load_int(setting_address() + 8 * types.int64(field))
+
+
+@kernel
+def change_setting(field, value):
+    """Change a setting in compiled code."""
+    store_int(setting_address() + 8 * types.int64(field), value)

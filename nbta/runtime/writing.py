@@ -1,0 +1,363 @@
+"""Kernels that write: one slot, many slots, pieces of a value.
+
+Each checks everything first, then finds the memory, then writes: an error changes nothing.
+"""
+
+import numpy as np
+
+from nbta.dtypes import BOOL
+from nbta.runtime import memory as mem
+from nbta.runtime import status as st
+from nbta.runtime.arithmetic import add_elements, add_widened, is_half, widen
+from nbta.runtime.buffers import LARGEST
+from nbta.runtime.layout import (
+    count_bytes,
+    fits_pattern,
+    pattern_of,
+    prepare,
+    ready_block,
+    refresh,
+    set_pattern,
+    shape_known,
+    slot_data,
+    state_of,
+    tell_pattern,
+    tell_slot_shape,
+)
+from nbta.runtime.memory import kernel
+from nbta.runtime.request import (
+    APPEND,
+    COUNT,
+    DTYPE,
+    EXPECTED,
+    GOT,
+    INDEX,
+    LIST,
+    MAX_RANK,
+    OUT_RANK,
+    OUT_SHAPE,
+    RANK,
+    SHAPE,
+    SLOT,
+    VALUE,
+)
+from nbta.runtime.store import (
+    PENDING,
+    RAGGED,
+    READ,
+    WRITTEN,
+    ZERO,
+)
+
+
+@kernel
+def item_of(r, k):
+    """The k-th of the request's indices or lengths; k itself where it lists none."""
+    return mem.load_int(r[LIST] + 8 * k) if r[LIST] else k
+
+
+@kernel
+def check_array(s, r, dtype_status):
+    """Closed arrays take no operation, and a value's dtype is the array's."""
+    if s._closed:
+        return st.CLOSED
+    return st.OK if r[DTYPE] == s._dtype else dtype_status
+
+
+@kernel
+def check_slot(s, r, index, rank, first):
+    """Whether a slot takes a value of shape ``r[first:first + rank]``."""
+    r[SLOT] = index
+    if index < 0 or (index >= s._size and not s._dynamic):
+        r[EXPECTED] = s._size
+        return st.WRITE_OUT_OF_RANGE
+    if index >= LARGEST:
+        r[GOT], r[EXPECTED] = index, s._itemsize
+        return st.TOO_LARGE
+    if rank > MAX_RANK:
+        r[GOT] = rank
+        return st.RANK
+    if not fits_pattern(s, rank, r, first):
+        tell_pattern(s, r)
+        return st.INCOMPATIBLE_ELEMENT_SHAPE
+    return check_state(s, r, index, rank, first)
+
+
+@kernel
+def check_state(s, r, index, rank, first):
+    """Forward slots are written once; gradient slots add what has their shape."""
+    state = state_of(s, index)
+    if state & READ:
+        return st.ALREADY_READ
+    if not s._gradient:
+        return st.ALREADY_WRITTEN if state & (WRITTEN | PENDING) else st.OK
+    if state & WRITTEN == 0:
+        return st.OK
+    if s._layout == RAGGED:
+        tell_slot_shape(s, r, index)
+        same = r[OUT_RANK] == rank
+        for axis in range(rank if same else 0):
+            same = same and r[OUT_SHAPE + axis] == r[first + axis]
+        if not same:
+            return st.AGGREGATE_SHAPE
+    if s._dtype == BOOL and state & ZERO == 0 and count_bytes(rank, r, first, 1):
+        return st.AGGREGATE_DTYPE
+    return st.OK
+
+
+@kernel
+def fill(s, index, source, nbytes):
+    """Store a value in a slot of a forward array that is ready for it."""
+    mem.copy_bytes(slot_data(s, index), source, nbytes)
+    occupy(s, index)
+
+
+@kernel
+def add(s, index, source, nbytes):
+    """Add a value into a slot of a gradient array that is ready for it."""
+    state, target = state_of(s, index), slot_data(s, index)
+    adds = state & WRITTEN and not state & ZERO
+    if is_half(s._dtype):
+        if adds:
+            add_widened(s._dtype, target, source, nbytes // 2)
+        else:
+            widen(s._dtype, target, source, nbytes // 2)
+    elif adds:
+        add_elements(s._dtype, target, source, nbytes)
+    else:
+        mem.copy_bytes(target, source, nbytes)
+    occupy(s, index)
+
+
+@kernel
+def occupy(s, index):
+    """Mark a slot as written; the array reaches at least this far."""
+    mem.store_byte(s._states + index, WRITTEN)
+    if index >= s._size:
+        s._size = index + 1
+
+
+@kernel
+def put(s, index, source, nbytes):
+    """`fill` or `add`, as the array is."""
+    if s._gradient:
+        add(s, index, source, nbytes)
+    else:
+        fill(s, index, source, nbytes)
+
+
+def _writer(put_value):
+    """WRITE and APPEND for one kind of array; only what it needs is compiled."""
+
+    @kernel
+    def write(s, r):
+        status = check_array(s, r, st.WRITE_DTYPE)
+        if status == st.OK:
+            status = check_slot(s, r, r[INDEX], r[RANK], SHAPE)
+        if status != st.OK:
+            return status
+        nbytes = count_bytes(r[RANK], r, SHAPE, s._itemsize)
+        needed = max(r[INDEX] + 1, s._size)
+        status = prepare(s, r, needed, r[RANK], r, SHAPE)
+        if status == st.OK and s._layout == RAGGED:
+            status = ready_block(s, r, r[INDEX], r[RANK], r, SHAPE)
+        if status == st.OK:
+            put_value(s, r[INDEX], r[VALUE], nbytes)
+        return status
+
+    @kernel
+    def write_or_append(operation, s, r):
+        if operation == APPEND:
+            r[INDEX] = s._size
+        return write(s, r)
+
+    return write_or_append
+
+
+write_forward = _writer(fill)
+write_gradient = _writer(add)
+
+
+@kernel
+def mark_pending(s, r, slot):
+    """Claim a slot for this operation, so that it is not named twice."""
+    if slot < s._capacity:
+        state = mem.load_byte(s._states + slot)
+        mem.store_byte(s._states + slot, state | PENDING)
+
+
+@kernel
+def unmark(s, r, count):
+    """Undo `mark_pending` for the first ``count`` listed slots."""
+    for k in range(count):
+        slot = item_of(r, k)
+        if 0 <= slot < s._capacity:
+            state = mem.load_byte(s._states + slot)
+            mem.store_byte(s._states + slot, state & ~PENDING)
+
+
+@kernel
+def highest(s, r):
+    """Slots the array needs when every listed slot is written."""
+    needed = s._size
+    for k in range(r[COUNT]):
+        needed = max(needed, item_of(r, k) + 1)
+    return needed
+
+
+@kernel
+def check_bounds(s, r):
+    """Whether no listed slot lies past the end of an array that does not grow."""
+    for k in range(0 if s._dynamic else r[COUNT]):
+        slot = item_of(r, k)
+        if slot >= s._size:
+            r[SLOT], r[EXPECTED] = slot, s._size
+            return st.SCATTER_OUT_OF_RANGE
+    return st.OK
+
+
+@kernel
+def scatter(s, r):
+    """SCATTER: row k of the value goes to slot ``indices[k]``."""
+    status = check_array(s, r, st.WRITE_DTYPE)
+    if status != st.OK:
+        return status
+    if r[RANK] == 0:
+        return st.SCATTER_SCALAR
+    if r[SHAPE] != r[COUNT]:
+        r[EXPECTED], r[GOT] = r[COUNT], r[SHAPE]
+        return st.SCATTER_LENGTH
+    r[RANK] -= 1  # from here on the shape of one row
+    for axis in range(r[RANK]):
+        r[SHAPE + axis] = r[SHAPE + axis + 1]
+    status = check_bounds(s, r)
+    if status != st.OK or r[COUNT] == 0:
+        return status
+    if not fits_pattern(s, r[RANK], r, SHAPE):
+        tell_pattern(s, r)
+        r[SLOT] = item_of(r, 0)
+        return st.INCOMPATIBLE_ELEMENT_SHAPE
+    return scatter_rows(s, r)
+
+
+@kernel
+def scatter_rows(s, r):
+    """Claim all slots, find memory for all, then write all."""
+    before, undecided = pattern_of(s), s._layout == 0
+    status = prepare(s, r, highest(s, r), r[RANK], r, SHAPE)
+    if status != st.OK:
+        return status
+    done = 0
+    while status == st.OK and done < r[COUNT]:
+        slot = item_of(r, done)
+        status = check_slot(s, r, slot, r[RANK], SHAPE)
+        if status == st.OK and s._layout == RAGGED:
+            status = ready_block(s, r, slot, r[RANK], r, SHAPE)
+        if status == st.OK:
+            mark_pending(s, r, slot)
+            done += 1
+    unmark(s, r, done)
+    if status != st.OK:
+        if undecided:
+            forget_layout(s, before)
+        return status
+    nbytes = count_bytes(r[RANK], r, SHAPE, s._itemsize)
+    for k in range(r[COUNT]):
+        put(s, item_of(r, k), r[VALUE] + k * nbytes, nbytes)
+    refresh(s)
+    return st.OK
+
+
+@kernel
+def forget_layout(s, before):
+    """Back to an undecided layout, after an operation that decided it failed."""
+    s._layout, s._element_bytes = 0, 0
+    s._data_buffer = mem.array_at(0, 0, np.uint8)
+    set_pattern(s, before)
+    refresh(s)
+
+
+@kernel
+def split(s, r):
+    """SPLIT: cut the value along its first axis and write piece k to slot k."""
+    status = check_array(s, r, st.WRITE_DTYPE)
+    if status == st.OK:
+        status = check_lengths(s, r)
+    if status != st.OK or r[COUNT] == 0:
+        return status
+    lengths, r[LIST] = r[LIST], 0
+    before, undecided = pattern_of(s), s._layout == 0
+    first_rows = r[SHAPE]
+    r[SHAPE] = mem.load_int(lengths)
+    status = split_check(s, r, lengths)
+    if status == st.OK:
+        r[SHAPE] = mem.load_int(lengths)
+        status = prepare(s, r, max(s._size, r[COUNT]), r[RANK], r, SHAPE)
+    if status == st.OK:
+        status = split_pieces(s, r, lengths)
+        if status != st.OK and undecided:
+            forget_layout(s, before)
+    r[SHAPE], r[LIST] = first_rows, lengths
+    return status
+
+
+@kernel
+def check_lengths(s, r):
+    """Lengths are not negative, add up to the rows there are, and number the slots."""
+    if r[RANK] == 0:
+        return st.SPLIT_SCALAR
+    total = negative = 0
+    for k in range(r[COUNT]):
+        length = mem.load_int(r[LIST] + 8 * k)
+        if length < 0 and negative == 0:
+            r[SLOT], negative = k, length
+        total += length
+    if total != r[SHAPE]:
+        r[GOT], r[EXPECTED] = total, r[SHAPE]
+        return st.SPLIT_SUM
+    if negative:
+        r[GOT] = negative
+        return st.SPLIT_NEGATIVE
+    if r[COUNT] < s._size or (r[COUNT] > s._size and not s._dynamic):
+        r[GOT], r[EXPECTED] = r[COUNT], s._size
+        return st.SPLIT_COUNT
+    return st.OK
+
+
+@kernel
+def split_check(s, r, lengths):
+    """Whether every slot takes its piece; with infer_shape, the first piece sets the shape."""
+    one_shape = s._infer_shape and not shape_known(s)
+    first = mem.load_int(lengths)
+    status, k = st.OK, 0
+    while status == st.OK and k < r[COUNT]:
+        r[SHAPE] = mem.load_int(lengths + 8 * k)
+        status = check_slot(s, r, k, r[RANK], SHAPE)
+        if status == st.OK and one_shape and r[SHAPE] != first:
+            r[OUT_RANK] = r[RANK]
+            for axis in range(r[RANK]):
+                r[OUT_SHAPE + axis] = r[SHAPE + axis]
+            r[OUT_SHAPE] = first
+            status = st.INCOMPATIBLE_ELEMENT_SHAPE
+        k += 1
+    return status
+
+
+@kernel
+def split_pieces(s, r, lengths):
+    """Find memory for all pieces, then write them."""
+    if s._layout == RAGGED:
+        for k in range(r[COUNT]):
+            r[SHAPE] = mem.load_int(lengths + 8 * k)
+            status = ready_block(s, r, k, r[RANK], r, SHAPE)
+            if status != st.OK:
+                return status
+    source = r[VALUE]
+    for k in range(r[COUNT]):
+        r[SHAPE] = mem.load_int(lengths + 8 * k)
+        nbytes = count_bytes(r[RANK], r, SHAPE, s._itemsize)
+        put(s, k, source, nbytes)
+        source += nbytes
+    s._marked = r[COUNT]
+    refresh(s)
+    return st.OK

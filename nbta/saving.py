@@ -1,0 +1,162 @@
+"""Saving arrays to files and loading them.
+
+A file is a NumPy ``.npz`` archive that `numpy.load` opens; `nbta.packing` says what is in it. The
+archive's comment is a digest of everything before it, so that any changed byte is found.
+"""
+
+import contextlib
+import hashlib
+import io
+import os
+import secrets
+import shutil
+import zipfile
+
+import numpy as np
+
+from nbta import errors
+from nbta.packing import pack, unpack
+
+__all__ = ["load", "pack", "save", "unpack"]
+
+
+def save(file, array) -> None:
+    """Write an array, with its gradient arrays, to a file.
+
+    The file is replaced in one step: after a crash it is the old one or the new one, whole.
+
+    Parameters
+    ----------
+    file : path-like
+        Used as given; no suffix is added.
+    array : TensorArray
+        Which stays as it is: saving reads no slot in the sense of `TensorArray.read`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a closed array, and for a dtype that no file can name.
+    OSError
+        When the file cannot be written; the old file is then untouched.
+
+    See Also
+    --------
+    load
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import nbta
+    >>> ta = nbta.TensorArray("float64", size=2).write(1, 0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nbta.save(os.path.join(folder, "states.npz"), ta)
+    ...     nbta.load(os.path.join(folder, "states.npz")).read(1)
+    np.float64(0.5)
+    """
+    path = os.path.realpath(os.fspath(file))  # of a link, the file that it leads to
+    members = pack(array)
+    temporary = f"{path}.{secrets.token_hex(6)}.tmp"
+    try:
+        with open(temporary, "x+b") as stream:
+            _write_archive(stream, members)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if os.path.exists(path):
+            shutil.copymode(path, temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(os.path.dirname(path))
+
+
+def _sync_folder(folder):
+    """Make a renaming in a folder last; only POSIX systems can be asked to."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_archive(stream, members):
+    """An ``.npz`` archive with the digest as its comment."""
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for name, value in members.items():
+            entry = zipfile.ZipInfo(name + ".npy")  # without the time: equal arrays, equal files
+            with archive.open(entry, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, value, allow_pickle=False)
+        archive.comment = bytes(len(_comment(stream, 0)))
+    end = stream.seek(0, io.SEEK_END) - len(archive.comment)
+    comment = _comment(stream, end)
+    stream.seek(end)
+    stream.write(comment)
+
+
+def _comment(stream, end):
+    """The last bytes of a file: a word to know it by, and a digest of what comes before."""
+    digest, left = hashlib.blake2b(digest_size=16), end
+    stream.seek(0)
+    while left and (block := stream.read(min(left, 1 << 20))):
+        digest.update(block)
+        left -= len(block)
+    return f"nbta {digest.hexdigest()}".encode()
+
+
+def load(file):
+    """Read an array that `save` wrote; nothing in the file is ever run.
+
+    Parameters
+    ----------
+    file : path-like
+
+    Returns
+    -------
+    TensorArray
+        With the values, the states of its slots and the gradient arrays it had. Its name is the
+        one it had, with a new number.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a file that is damaged, cut short, or not from `save`.
+    OSError
+        For a file that cannot be read, such as FileNotFoundError.
+
+    See Also
+    --------
+    save
+    """
+    path = os.fspath(file)
+    with open(path, "rb") as stream:
+        try:
+            _check_digest(stream)
+            stream.seek(0)
+            with np.load(stream, allow_pickle=False) as archive:
+                members = {name: archive[name] for name in archive.files}
+            return unpack(members)
+        except errors.NbtaError as error:
+            raise errors.invalid("file", f"load: {path}: {error}") from None
+        except OSError:
+            raise
+        except Exception as error:  # whatever a made-up archive sets off on the way
+            message = f"load: {path}: its contents are not what nbta.save writes ({error})"
+            raise errors.invalid("file", message) from None
+
+
+def _check_digest(stream):
+    start = stream.read(4)
+    if start != b"PK\3\4":
+        what = "is no file from nbta.save" if start else "is empty"
+        raise errors.invalid("file", what)
+    length = len(_comment(stream, 0))
+    end = stream.seek(0, io.SEEK_END) - length
+    stream.seek(max(end, 0))
+    found = stream.read()
+    if not found.startswith(b"nbta "):
+        raise errors.invalid("file", "is cut short, damaged at its end, or not from nbta.save")
+    if found != _comment(stream, end):
+        raise errors.invalid("file", "is damaged: its bytes do not give the digest it carries")

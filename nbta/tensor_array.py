@@ -1,0 +1,261 @@
+"""The array that users make."""
+
+import numpy as np
+
+from nbta import errors, naming
+from nbta.dtypes import as_dtype, code_of
+from nbta.eager.base import Request, as_integer, as_vector, put_pattern
+from nbta.eager.reading import Reading
+from nbta.eager.writing import Writing
+from nbta.naming import Flow
+from nbta.runtime import extension, methods, python_calls
+from nbta.runtime import request as rq
+from nbta.runtime.construct import register_constructor
+from nbta.runtime.store import FIELD
+from nbta.shapes import MAX_RANK, as_pattern
+
+
+class TensorArray(Writing, Reading):
+    """A list of tensors, indexed by integer, that a loop fills and a gradient pass reads back.
+
+    Parameters
+    ----------
+    dtype : dtype-like
+        Of the elements: a number, fixed-width string, date or record dtype.
+    size : int, default 0
+        How many slots there are.
+    dynamic_size : bool, default False
+        Whether a write past the end makes the array grow.
+    clear_after_read : bool, default True
+        Whether a read gives the slot's memory up; the slot can then be read only once.
+    tensor_array_name : str, optional
+        First part of the array's handle.
+    element_shape : tuple of int or None, optional
+        Shape of the elements; None in it stands for an unknown extent, None for an unknown rank.
+    infer_shape : bool, default True
+        Whether the first write fixes the element shape. With False elements may differ in shape
+        and even in rank, as far as ``element_shape`` allows.
+    name : str, optional
+        Used where ``tensor_array_name`` is not given.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a negative size, an object dtype, or an element shape of more than 8 dimensions.
+    ResourceExhaustedError
+        When there is no memory for so many slots.
+
+    Notes
+    -----
+    Follows TensorFlow's ``TensorArrayV3``. Slots of a forward array are written once. Values
+    that reads hand out are read-only; they stay valid whatever happens to the array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nbta
+    >>> ta = nbta.TensorArray(np.float64, size=0, dynamic_size=True, element_shape=(2,))
+    >>> for t in range(3):
+    ...     ta = ta.write(t, np.array([t, t * t], dtype=np.float64))
+    >>> ta.stack()
+    array([[0., 0.],
+           [1., 1.],
+           [2., 4.]])
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        dtype,
+        size: int = 0,
+        dynamic_size: bool = False,
+        clear_after_read: bool = True,
+        tensor_array_name: str | None = None,
+        element_shape=None,
+        infer_shape: bool = True,
+        name: str | None = None,
+    ):
+        self._dtype = as_dtype(dtype)
+        self._name = str(tensor_array_name or name or "TensorArray")
+        request = Request()
+        request[rq.INDEX] = as_integer("size", "size_rank", size)
+        request[rq.DTYPE] = code_of(self._dtype)
+        request[rq.COUNT] = self._dtype.itemsize
+        request[rq.VALUE] = id(self._dtype)
+        request[rq.LIST] = bool(dynamic_size) | bool(clear_after_read) << 1 | bool(infer_shape) << 2
+        put_pattern(request, as_pattern("element_shape", element_shape))
+        self._store = None
+        self._address = 0
+        self._run(rq.CREATE, request)
+        self._adopt(request[rq.OWNER])
+        self._name += f"_{self._fields[FIELD.id]}"
+        naming.register(self._fields[FIELD.id], self)
+
+    # Gradient arrays, and the end.
+
+    def grad(
+        self,
+        source: str,
+        flow: Flow | None = None,
+        name: str | None = None,
+        clear_after_read: bool = True,
+    ) -> "TensorArray":
+        """The gradient array of this array for a source: one accumulator per source.
+
+        The first lookup makes it, with this array's size and virtual zeros of the shapes of the
+        slots written so far, and ends this array's growth. A gradient array may itself be
+        differentiated.
+
+        Parameters
+        ----------
+        source : str
+            Which gradient computation asks.
+        flow : Flow, optional
+            Of this array; the lookup comes after all operations that it has seen.
+        clear_after_read : bool, default True
+            Whether reads of the new array clear its slots.
+
+        Returns
+        -------
+        TensorArray
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a closed array, or a flow of another one.
+        UnimplementedError
+            For strings, dates and records, which cannot be added.
+
+        Notes
+        -----
+        TensorFlow's ``TensorArrayGradV3``.
+
+        Examples
+        --------
+        >>> ta = nbta.TensorArray("float64", size=2).unstack([1.0, 2.0])
+        >>> ta.grad("gradients").write(0, 0.5).write(0, 0.25).stack()
+        array([0.75, 0.  ])
+        """
+        return self._gradient(source, (), flow, clear_after_read)
+
+    def grad_with_shape(
+        self,
+        source: str,
+        shape_to_prepend,
+        flow: Flow | None = None,
+        name: str | None = None,
+        clear_after_read: bool = True,
+    ) -> "TensorArray":
+        """`grad`, with elements of shape ``shape_to_prepend + element_shape``.
+
+        Where the gradient array for the source exists already, it is given as it is.
+
+        Notes
+        -----
+        TensorFlow's ``TensorArrayGradWithShape``.
+
+        Examples
+        --------
+        >>> ta = nbta.TensorArray("float64", size=1, element_shape=(2,))
+        >>> ta.grad_with_shape("gradients", [3]).element_shape
+        (3, 2)
+        """
+        prefix = as_vector("grad: shape_to_prepend", "prepend_rank", shape_to_prepend)
+        return self._gradient(source, prefix, flow, clear_after_read)
+
+    def _gradient(self, source, prefix, flow, clear_after_read):
+        if not isinstance(source, str):
+            message = f"grad on {self._name}: source must be a string, not {source!r}"
+            raise errors.invalid("source", message)
+        if flow is not None and flow.handle != self.handle:
+            message = f"grad on {self._name}: the flow is {flow!r}; give this array's own"
+            raise errors.invalid("flow", message)
+        if len(prefix) > MAX_RANK:
+            message = f"grad on {self._name}: shape_to_prepend has over {MAX_RANK} dimensions"
+            raise errors.invalid("rank", message)
+        code_points = np.array([ord(letter) for letter in source], np.int32)
+        request = Request()
+        request[rq.INDEX] = bool(clear_after_read)
+        request[rq.VALUE], request[rq.COUNT] = code_points.ctypes.data, len(code_points)
+        put_pattern(request, prefix)
+        self._run(rq.GRAD, request)
+        store = python_calls.native(python_calls.own_store)(request[rq.OWNER])
+        return TensorArray._over(store, self._dtype, f"{self._name}@{source}")
+
+    def identity(self, name: str | None = None) -> "TensorArray":
+        """The same array under a new flow; both names share the storage.
+
+        Examples
+        --------
+        >>> ta = nbta.TensorArray("int64", size=1)
+        >>> ta.identity().write(0, 7) is ta
+        False
+        >>> ta.read(0)
+        np.int64(7)
+        """
+        return TensorArray._over(self._store, self._dtype, self._name)
+
+    def close(self, name: str | None = None) -> None:
+        """Free everything at once; every other operation then fails. Gradient arrays live on.
+
+        Examples
+        --------
+        >>> ta = nbta.TensorArray("int64", size=1)
+        >>> ta.close()
+        >>> ta.close()
+        >>> ta
+        <nbta.TensorArray ... closed>
+        """
+        self._view, self._view_base = None, -1
+        self._run(rq.CLOSE, Request())
+
+    # Protocols.
+
+    def __array__(self, dtype=None, copy=None):
+        """The stack, by `stack`'s rules."""
+        value = self.stack()
+        if dtype is not None and np.dtype(dtype) != value.dtype:
+            if copy is False:
+                raise ValueError(f"{self._name}: {value.dtype} as {dtype} needs a copy")
+            return value.astype(dtype)
+        return value.copy() if copy else value
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """The stack, by `stack`'s rules; a copy where the consumer cannot take read-only data."""
+        value = self.stack()
+        if max_version is None or max_version < (1, 0):
+            value, copy = value.copy(), None
+        options = {} if copy is None else {"copy": copy}
+        return value.__dlpack__(
+            stream=stream, max_version=max_version, dl_device=dl_device, **options
+        )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # the CPU
+
+    def __reduce__(self):
+        from nbta.saving import pack, unpack
+
+        return unpack, (pack(self),)
+
+    @property
+    def _numba_type_(self):
+        """What compiled code sees: dtype and, where it is known, rank of the elements."""
+        return extension.type_of(self._dtype, self.element_shape)
+
+
+def _from_compiled_code(store, dtype):
+    """The face of an array that compiled code made or passed on."""
+    array = TensorArray._over(store, dtype, "")
+    number = array._fields[FIELD.id]
+    trail = python_calls.native(python_calls.name_trail)(array._address)
+    array._name = errors.handle_of(number) + "".join(map(chr, trail))
+    if not array.is_gradient and naming.find(number) is None:
+        naming.register(number, array)
+    return array
+
+
+extension.faces["make"] = _from_compiled_code
+register_constructor(TensorArray)
+assert methods.__doc__  # imported for the methods that it registers

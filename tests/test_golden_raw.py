@@ -1,0 +1,46 @@
+"""Every recorded TensorFlow program gives the same values, or fails at the same step."""
+
+import numpy as np
+import pytest
+from golden import Replay, programs, tensor
+
+import nbta
+
+PROGRAMS = programs("raw")
+
+
+def test_there_are_as_many_programs_as_were_recorded():
+    assert len(PROGRAMS) == 600
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program["id"])
+def test_replay(program):
+    replay = Replay()
+    for step, expected in zip(program["steps"], program["expect"], strict=True):
+        if "error" in expected:
+            check_failure(replay, step, expected["error"])
+        else:
+            check_result(replay.step(step), expected)
+
+
+def check_failure(replay, step, expected):
+    """The same code and the same rule; only gradients of gradients go further than TensorFlow."""
+    if expected["reason"] == "gradient_of_gradient":
+        replay.step(step)
+        handle = replay.arrays[step["array"]].handle
+        assert handle.name.endswith(f"@{step['source']}") and handle.name.count("@") == 2
+        return
+    with pytest.raises(nbta.NbtaError) as caught:
+        replay.step(step)
+    assert caught.value.code == expected["code"]
+    assert caught.value.reason == expected["reason"]
+
+
+def check_result(result, expected):
+    """The same dtype, shape and bits (NaN equals NaN, 0.0 equals -0.0)."""
+    assert result.keys() == expected.keys()
+    for key in result.keys() - {"ok"}:
+        want, got = tensor(expected[key]), result[key]
+        assert got.dtype == want.dtype
+        assert got.shape == want.shape
+        np.testing.assert_array_equal(got, want)
