@@ -46,11 +46,17 @@ class _RuntimeCache(FunctionCache):
             super().save_overload(sig, data)
 
 
+def cacheable(function, **options):
+    """``njit(cache=True)`` by the rules above; without a cache where no folder can be written."""
+    dispatcher = njit(**options)(function)
+    with contextlib.suppress(RuntimeError):
+        dispatcher._cache = _RuntimeCache(function)
+    return dispatcher
+
+
 def cached(function, signature, **options):
     """Compile a function for one signature, or load it from the disk cache."""
-    dispatcher = njit(**options)(function)
-    with contextlib.suppress(RuntimeError):  # no folder for a cache can be written
-        dispatcher._cache = _RuntimeCache(function)
+    dispatcher = cacheable(function, **options)
     with global_compiler_lock:
         dispatcher.compile(signature)
     return dispatcher
