@@ -9,15 +9,18 @@ import ctypes
 import hashlib
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 
 from numba import njit
 from numba.core import types
 from numba.core.caching import FunctionCache
+from numba.core.dispatcher import _FunctionCompiler
 from numba.core.compiler_lock import global_compiler_lock
 
 import nbta.dtypes
 import nbta.errors
 from nbta.runtime import settings
+from nbta.runtime.memory import replaced_compiler
 from nbta.runtime.status import NOT_LOADED
 
 _SIGNATURE = types.int64(types.int64, types.int64, types.int64)
@@ -52,6 +55,32 @@ def cacheable(function, **options):
     with contextlib.suppress(RuntimeError):
         dispatcher._cache = _RuntimeCache(function)
     return dispatcher
+
+
+class _ColdCompiler(_FunctionCompiler):
+    """Compiles a function that is never inlined, to keep hot code small."""
+
+    def _compile_core(self, args, return_type):
+        result = super()._compile_core(args, return_type)
+        name = result.fndesc.llvm_func_name
+        result.library._final_module.get_function(name).add_function_attribute("noinline")
+        return result
+
+
+def out_of_line(function):
+    """`cacheable`, for a function that callers must not inline."""
+    dispatcher = cacheable(function)
+    dispatcher._compiler = replaced_compiler(dispatcher, _ColdCompiler)
+    return dispatcher
+
+
+def cache_folder(sources: Path = Path(__file__).parent) -> Path | None:
+    """Where Numba keeps what it compiles from a folder of sources; None where it cannot write."""
+    code = cacheable.__code__.replace(co_filename=str(sources / "__init__.py"))
+    try:
+        return Path(FunctionCache(FunctionType(code, {}, "probe")).cache_path)
+    except RuntimeError:
+        return None
 
 
 def cached(function, signature, **options):

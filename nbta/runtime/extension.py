@@ -8,7 +8,7 @@ import hashlib
 from functools import cache
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, imputils, types
 from numba.extending import NativeValue, box, intrinsic, models, register_model, unbox
 from numba.np.numpy_support import as_dtype, from_dtype
 
@@ -78,31 +78,65 @@ def _box(kind, value, c):
     return result
 
 
+def _store_of(context, builder, kind, value):
+    proxy = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+    return context.make_helper(builder, STORE, value=proxy.store)
+
+
 @intrinsic
 def store_fields(typingctx, array):
     """Address of the fields of an array's store."""
 
     def codegen(context, builder, sig, args):
-        proxy = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=args[0])
-        store = context.make_helper(builder, STORE, value=proxy.store)
-        return builder.ptrtoint(store.data, INT64)
+        return builder.ptrtoint(_store_of(context, builder, array, args[0]).data, INT64)
 
     return types.int64(array), codegen
 
 
+@intrinsic
+def store_owner(typingctx, array):
+    """Address of the owner of an array's store."""
+
+    def codegen(context, builder, sig, args):
+        return builder.ptrtoint(_store_of(context, builder, array, args[0]).meminfo, INT64)
+
+    return types.int64(array), codegen
+
+
+def _array_over(context, builder, kind, meminfo):
+    """The native value of an array whose store an owner keeps."""
+    store = context.make_helper(builder, STORE)
+    store.meminfo = builder.inttoptr(meminfo, cgutils.voidptr_t)
+    data = context.nrt.meminfo_data(builder, store.meminfo)
+    store.data = builder.bitcast(data, store.data.type)
+    proxy = cgutils.create_struct_proxy(kind)(context, builder)
+    proxy.store = store._getvalue()
+    return proxy._getvalue()
+
+
+@cache
 def new_array_type(kind):
-    """An intrinsic that makes an array of a type over a store; takes over one reference."""
+    """An intrinsic ``(owner)`` that makes an array of a type; takes over one reference."""
 
     @intrinsic
     def array_of(typingctx, owner):
         def codegen(context, builder, sig, args):
-            store = context.make_helper(builder, STORE)
-            store.meminfo = builder.inttoptr(args[0], cgutils.voidptr_t)
-            data = context.nrt.meminfo_data(builder, store.meminfo)
-            store.data = builder.bitcast(data, store.data.type)
-            proxy = cgutils.create_struct_proxy(kind)(context, builder)
-            proxy.store = store._getvalue()
-            return proxy._getvalue()
+            return _array_over(context, builder, kind, args[0])
+
+        return kind(types.int64), codegen
+
+    return array_of
+
+
+@cache
+def same_array_type(kind):
+    """An intrinsic ``(owner)`` that gives an array of a type once more, with a new reference."""
+
+    @intrinsic
+    def array_of(typingctx, owner):
+        def codegen(context, builder, sig, args):
+            value = _array_over(context, builder, kind, args[0])
+            return imputils.impl_ret_borrowed(context, builder, kind, value)
 
         return kind(types.int64), codegen
 

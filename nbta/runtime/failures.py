@@ -12,7 +12,7 @@ from nbta.errors import (
 )
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
-from nbta.runtime.compiled import cacheable
+from nbta.runtime.compiled import out_of_line
 from nbta.runtime.memory import kernel
 from nbta.runtime.settings import setting
 from nbta.runtime.store import FIELD
@@ -32,7 +32,7 @@ def shape_words(r, first):
     )  # fmt: skip
 
 
-@cacheable
+@out_of_line
 def raise_failure(status, operation, store, request):
     """Raise what a status stands for; the message is put together when Python sees it."""
     r = mem.array_at(request, rq.WORDS, np.int64)

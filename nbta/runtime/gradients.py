@@ -80,8 +80,9 @@ def new_gradient(s, r):
     status = st.TOO_LARGE
     if len(owners):
         status = shape_gradient(s, g, r)
-    if status != st.OK:
+    if status == st.TOO_LARGE:
         r[GOT], r[EXPECTED] = s._size, max(s._element_bytes, 1)
+    if status != st.OK:
         return status
     hold_owners(owners)
     mem.store_int(mem.address_of(owners) + count, store_owner(g))
@@ -140,8 +141,10 @@ def virtual_zeros(s, g, r):
     for i in range(s._size):
         if state_of(s, i) & WRITTEN == 0:
             continue
-        if g._layout == RAGGED and not stub_shape(s, g, r, i):
-            return st.TOO_LARGE
+        if g._layout == RAGGED:
+            status = stub_shape(s, g, r, i)
+            if status != st.OK:
+                return status
         mem.store_byte(g._states + i, WRITTEN | ZERO)
     return st.OK
 
@@ -150,19 +153,18 @@ def virtual_zeros(s, g, r):
 def stub_shape(s, g, r, index):
     """Note the shape of a ragged gradient slot: the prefix, then the forward slot's."""
     source = block_at(block_owner(s, index))
+    rank = r[RANK] + source[BLOCK_RANK]
+    if rank > MAX_RANK:
+        r[GOT] = rank
+        return st.RANK
     stub = new_block(0, source, 0, 0)
     if stub == 0:
-        return False
+        return st.TOO_LARGE
     head = block_at(stub)
-    head[BLOCK_RANK] = r[RANK] + source[BLOCK_RANK]
-    if head[BLOCK_RANK] > MAX_RANK:
-        mem.release(stub)
-        return False
+    head[BLOCK_RANK] = rank
     for axis in range(r[RANK]):
         head[BLOCK_SHAPE + axis] = r[SHAPE + axis]
     for axis in range(source[BLOCK_RANK]):
         head[BLOCK_SHAPE + r[RANK] + axis] = source[BLOCK_SHAPE + axis]
     mem.store_int(g._data + 8 * index, stub)
-    return True
-
-
+    return st.OK

@@ -172,7 +172,8 @@ def refresh(s):
         s._fast_write = limit
     elif not half and s._dtype not in (BOOL, OTHER):
         s._fast_add = limit
-    if not gives_back(s) and not (s._gradient and half):
+    has_address = s._data != 0  # elements without data may have no buffer to point into
+    if has_address and not gives_back(s) and not (s._gradient and half):
         s._fast_read = limit
 
 

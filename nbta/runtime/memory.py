@@ -346,11 +346,16 @@ class _PartCompiler(_FunctionCompiler):
         return result._replace(entry_point=key)
 
 
+def replaced_compiler(dispatcher, compiler_class):
+    """A compiler of another class for what a dispatcher compiles."""
+    old = dispatcher._compiler
+    return compiler_class(
+        old.py_func, old.targetdescr, old.targetoptions, old.locals, old.pipeline_class
+    )
+
+
 def kernel(function):
     """``njit`` for the parts that kernels are made of; not callable from Python."""
     dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
-    compiler = dispatcher._compiler
-    dispatcher._compiler = _PartCompiler(
-        function, compiler.targetdescr, compiler.targetoptions, {}, compiler.pipeline_class
-    )
+    dispatcher._compiler = replaced_compiler(dispatcher, _PartCompiler)
     return dispatcher

@@ -21,27 +21,52 @@ from nbta.runtime.arguments import (
     put_value,
     require_rank,
 )
-from nbta.runtime.extension import TensorArrayType, new_array_type, new_request, stack_block, store_fields
+from nbta.runtime.direct_calls import direct_function
+from nbta.runtime.extension import (
+    TensorArrayType,
+    new_array_type,
+    new_request,
+    same_array_type,
+    stack_block,
+    store_fields,
+    store_owner,
+)
 from nbta.runtime.failures import call_kernel
 from nbta.runtime.memory import kernel
 from nbta.runtime.store import CLEARED, FIELD, PENDING, WRITTEN, ZERO
 
+#: Fast paths are inlined into the user's function whatever they cost the inliner.
+_INLINE = {"forceinline": True, "error_model": "numpy"}
+fast = register_jitable(**_INLINE)
+
+
+def method(name):
+    """Define a method of tensor arrays, and the function that direct calls of it become."""
+
+    def define(implementation):
+        overload(direct_function(name), jit_options=_INLINE)(implementation)
+        overload_method(TensorArrayType, name, jit_options=_INLINE)(implementation)
+        return implementation
+
+    return define
+
+
 _READABLE = WRITTEN | CLEARED | PENDING | ZERO
 
 
-@register_jitable
+@fast
 def field(store, index):
     """One int64 field of a store."""
     return mem.load_int(store + 8 * index)
 
 
-@register_jitable
+@fast
 def below(index, limit):
     """``0 <= index < limit`` in one comparison."""
     return np.uint64(index) < np.uint64(limit)
 
 
-@register_jitable
+@fast
 def fits(store, value):
     """Whether an array has the element shape of a uniform store."""
     same = field(store, FIELD.rank) == value.ndim
@@ -50,7 +75,7 @@ def fits(store, value):
     return same
 
 
-@register_jitable
+@fast
 def occupy(store, state, index):
     """Mark a slot as written; the array reaches at least this far."""
     mem.store_byte(state, WRITTEN)
@@ -85,7 +110,7 @@ def _scalar_write(array, value, operation):
     store_item, slow = mem.item_writer(item), _slow_write(array, value, operation)
     rank_known = array.ndim == 0
 
-    @register_jitable
+    @fast
     def write(store, index, value):
         if below(index, field(store, FIELD.fast_write)) and (
             rank_known or field(store, FIELD.rank) == 0
@@ -104,7 +129,7 @@ def _scalar_write(array, value, operation):
 _LOOP_BYTES = 512
 
 
-@register_jitable
+@fast
 def copy_small(target, source, nbytes):
     """Copy an element."""
     if nbytes > _LOOP_BYTES or nbytes % 8:
@@ -119,7 +144,7 @@ def _array_write(array, value, operation):
     slow = _slow_write(array, value, operation)
     contiguous = value.layout == "C"
 
-    @register_jitable
+    @fast
     def write(store, index, value):
         if contiguous and below(index, field(store, FIELD.fast_write)) and fits(store, value):
             state = field(store, FIELD.states) + index
@@ -140,26 +165,27 @@ def _writer(name, array, value, operation):
     return make(array, value, operation)
 
 
-@overload_method(TensorArrayType, "write")
+@method("write")
 def _write(ta, index, value):
     check_index("write", index)
-    write = _writer("write", ta, value, rq.WRITE)
+    write, again = _writer("write", ta, value, rq.WRITE), same_array_type(ta)
 
     def implementation(ta, index, value):
-        write(store_fields(ta), np.int64(index), value)
-        return ta
+        owner, store = store_owner(ta), store_fields(ta)
+        write(store, np.int64(index), value)
+        return again(owner)
 
     return implementation
 
 
-@overload_method(TensorArrayType, "append")
+@method("append")
 def _append(ta, value):
-    write = _writer("append", ta, value, rq.APPEND)
+    write, again = _writer("append", ta, value, rq.APPEND), same_array_type(ta)
 
     def implementation(ta, value):
-        store = store_fields(ta)
+        owner, store = store_owner(ta), store_fields(ta)
         write(store, field(store, FIELD.size), value)
-        return ta
+        return again(owner)
 
     return implementation
 
@@ -167,11 +193,11 @@ def _append(ta, value):
 def _scalar_add(array, value):
     load_item, store_item = mem.item_reader(array.dtype), mem.item_writer(array.dtype)
 
-    @register_jitable
+    @fast
     def add(target, value):
         store_item(target, load_item(target) + value)
 
-    @register_jitable
+    @fast
     def is_fit(store, value):
         return field(store, FIELD.rank) == 0
 
@@ -181,7 +207,7 @@ def _scalar_add(array, value):
 def _array_add(array, value):
     item = array.dtype
 
-    @register_jitable
+    @fast
     def add(target, value):
         sums = mem.array_at(target, value.size, item)
         terms = mem.array_at(mem.address_of(value), value.size, item)
@@ -190,37 +216,43 @@ def _array_add(array, value):
 
     contiguous = value.layout == "C"
 
-    @register_jitable
+    @fast
     def is_fit(store, value):
         return contiguous and fits(store, value)
 
     return add, is_fit
 
 
-@overload_method(TensorArrayType, "accumulate")
+def _adder(array, value):
+    """A function that adds a value into a slot in place where it can, else by the kernels."""
+    slow = _slow_write(array, value, rq.ACCUMULATE)
+    if not isinstance(array.dtype, types.Number):
+        return slow
+    make = _array_add if isinstance(value, types.Array) else _scalar_add
+    add, is_fit = make(array, value)
+
+    @fast
+    def accumulate(store, index, value):
+        if below(index, field(store, FIELD.fast_add)) and is_fit(store, value):
+            if mem.load_byte(field(store, FIELD.states) + index) == WRITTEN:
+                nbytes = field(store, FIELD.element_bytes)
+                add(field(store, FIELD.data) + index * nbytes, value)
+                return
+        slow(store, index, value)
+
+    return accumulate
+
+
+@method("accumulate")
 def _accumulate(ta, index, value):
     check_index("accumulate", index)
     check_value("accumulate", ta, value)
-    slow = _slow_write(ta, value, rq.ACCUMULATE)
-    if not isinstance(ta.dtype, types.Number):
-
-        def implementation(ta, index, value):
-            slow(store_fields(ta), np.int64(index), value)
-            return ta
-
-        return implementation
-    make = _array_add if isinstance(value, types.Array) else _scalar_add
-    add, is_fit = make(ta, value)
+    accumulate, again = _adder(ta, value), same_array_type(ta)
 
     def implementation(ta, index, value):
-        store, slot = store_fields(ta), np.int64(index)
-        if below(slot, field(store, FIELD.fast_add)) and is_fit(store, value):
-            if mem.load_byte(field(store, FIELD.states) + slot) == WRITTEN:
-                nbytes = field(store, FIELD.element_bytes)
-                add(field(store, FIELD.data) + slot * nbytes, value)
-                return ta
-        slow(store, slot, value)
-        return ta
+        owner, store = store_owner(ta), store_fields(ta)
+        accumulate(store, np.int64(index), value)
+        return again(owner)
 
     return implementation
 
@@ -268,14 +300,14 @@ def _fast_result(array):
     if array.ndim == 0:
         load_item = mem.item_reader(array.dtype)
 
-        @register_jitable
+        @fast
         def hand_out(store, address):
             return load_item(address)
 
         return hand_out
     array_of = mem.array_reader(array.dtype, array.ndim)
 
-    @register_jitable
+    @fast
     def hand_out(store, address):
         owner = field(store, FIELD.data_owner)
         mem.retain(owner)
@@ -284,7 +316,7 @@ def _fast_result(array):
     return hand_out
 
 
-@overload_method(TensorArrayType, "read")
+@method("read")
 def _read(ta, index):
     check_index("read", index)
     require_rank("read", ta)
@@ -303,7 +335,7 @@ def _read(ta, index):
     return implementation
 
 
-@overload_method(TensorArrayType, "stack")
+@method("stack")
 def _stack(ta):
     require_rank("stack", ta)
     slow = _slow_read(ta, rq.STACK, ta.ndim + 1)
@@ -314,7 +346,7 @@ def _stack(ta):
     return implementation
 
 
-@overload_method(TensorArrayType, "size")
+@method("size")
 def _size(ta):
     def implementation(ta):
         store = store_fields(ta)
@@ -340,7 +372,7 @@ def source_words(words, code_points, clear):
     mem.store_int(words + 8 * rq.INDEX, clear)
 
 
-@overload_method(TensorArrayType, "grad")
+@method("grad")
 def _grad(ta, source, flow=None, name=None, clear_after_read=True):
     if not isinstance(source, types.UnicodeType | types.StringLiteral):
         raise TypingError(f"grad: source must be a string, not {source}")

@@ -311,6 +311,8 @@ def gather(s, r):
 @kernel
 def stack(s, r):
     """STACK: gather of every slot."""
+    if s._closed:
+        return st.CLOSED
     r[LIST], r[COUNT], r[RANK] = 0, s._size, -1
     return gather(s, r)
 

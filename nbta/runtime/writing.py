@@ -91,9 +91,9 @@ def check_state(s, r, index, rank, first):
         return st.ALREADY_READ
     if not s._gradient:
         return st.ALREADY_WRITTEN if state & (WRITTEN | PENDING) else st.OK
-    if state & WRITTEN == 0:
+    if state & (WRITTEN | PENDING) == 0:
         return st.OK
-    if s._layout == RAGGED:
+    if s._layout == RAGGED and state & WRITTEN:
         tell_slot_shape(s, r, index)
         same = r[OUT_RANK] == rank
         for axis in range(rank if same else 0):
@@ -218,18 +218,15 @@ def check_bounds(s, r):
 
 @kernel
 def scatter(s, r):
-    """SCATTER: row k of the value goes to slot ``indices[k]``."""
+    """SCATTER: row k goes to slot ``indices[k]``; INDEX rows, of the shape in RANK and SHAPE."""
     status = check_array(s, r, st.WRITE_DTYPE)
     if status != st.OK:
         return status
-    if r[RANK] == 0:
+    if r[RANK] < 0:
         return st.SCATTER_SCALAR
-    if r[SHAPE] != r[COUNT]:
-        r[EXPECTED], r[GOT] = r[COUNT], r[SHAPE]
+    if r[INDEX] != r[COUNT]:
+        r[EXPECTED], r[GOT] = r[COUNT], r[INDEX]
         return st.SCATTER_LENGTH
-    r[RANK] -= 1  # from here on the shape of one row
-    for axis in range(r[RANK]):
-        r[SHAPE + axis] = r[SHAPE + axis + 1]
     status = check_bounds(s, r)
     if status != st.OK or r[COUNT] == 0:
         return status
