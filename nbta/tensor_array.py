@@ -8,7 +8,7 @@ from nbta.eager.base import Request, as_integer, as_vector, put_pattern
 from nbta.eager.reading import Reading
 from nbta.eager.writing import Writing
 from nbta.naming import Flow
-from nbta.runtime import extension, methods, python_calls
+from nbta.runtime import extension, python_calls, read_methods, write_methods
 from nbta.runtime import request as rq
 from nbta.runtime.construct import register_constructor
 from nbta.runtime.store import FIELD
@@ -242,7 +242,7 @@ class TensorArray(Writing, Reading):
     @property
     def _numba_type_(self):
         """What compiled code sees: dtype and, where it is known, rank of the elements."""
-        return extension.type_of(self._dtype, self.element_shape)
+        return extension.type_of(self._dtype, self.element_shape, self._is_uniform())
 
 
 def _from_compiled_code(store, dtype):
@@ -258,4 +258,5 @@ def _from_compiled_code(store, dtype):
 
 extension.faces["make"] = _from_compiled_code
 register_constructor(TensorArray)
-assert methods.__doc__  # imported for the methods that it registers
+#: Imported for the methods in compiled code that they register.
+_METHODS = (read_methods, write_methods)

@@ -11,7 +11,7 @@ from nbta.dtypes import code_of
 from nbta.naming import Flow, Handle
 from nbta.runtime import compiled, python_calls, settings
 from nbta.runtime import request as rq
-from nbta.runtime.store import CLEARED, FIELD, HEADER, READ, WRITTEN
+from nbta.runtime.store import CLEARED, FIELD, HEADER, RAGGED, READ, UNDECIDED, WRITTEN
 from nbta.shapes import MAX_RANK
 
 Request = ctypes.c_int64 * rq.WORDS
@@ -192,6 +192,14 @@ class Base:
         if self.closed:
             raise errors.invalid("closed", f"size on {self._name}: the array is closed")
         return self._fields[FIELD.size]
+
+    def _is_uniform(self):
+        """Whether elements lie, or will lie, in one buffer in the dtype that users see."""
+        layout = self._fields[FIELD.layout]
+        if layout == UNDECIDED and not self.infer_shape:
+            return False
+        stored = self._fields[FIELD.storage_itemsize]
+        return layout != RAGGED and stored == self._dtype.itemsize
 
     def _states(self):
         return python_calls.native(python_calls.state_bytes)(self._address)[: len(self)]

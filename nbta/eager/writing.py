@@ -8,6 +8,7 @@ from nbta.runtime import python_calls
 from nbta.runtime import request as rq
 from nbta.runtime.store import FIELD
 from nbta.errors import OPERATIONS
+from nbta.shapes import MAX_RANK
 
 
 def _write_object(*args):
@@ -140,8 +141,11 @@ class Writing(Base):
         value = as_value("scatter", self._name, value, self._dtype)
         request = Request()
         self._put_value(request, value)
+        rows = len(value) if value.ndim else 0
+        request[rq.INDEX], request[rq.RANK] = rows, value.ndim - 1
+        request[rq.SHAPE : rq.SHAPE + MAX_RANK] = (*value.shape[1:], *[0] * MAX_RANK)[:MAX_RANK]
         if slots is None:
-            request[rq.COUNT] = len(value) if value.ndim else 0
+            request[rq.LIST], request[rq.COUNT] = 0, rows
         else:
             request[rq.LIST], request[rq.COUNT] = slots.ctypes.data, len(slots)
         self._run(rq.SCATTER, request)

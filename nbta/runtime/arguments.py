@@ -1,14 +1,11 @@
-"""Arguments of a tensor array's methods in compiled code: checks while compiling, and requests."""
+"""Arguments of a tensor array's methods in compiled code, checked while compiling."""
 
 from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
 from numba.core.typeconv import Conversion
-from numba.extending import register_jitable
 
 from nbta.dtypes import CODES, OTHER
-from nbta.runtime import memory as mem
-from nbta.runtime import request as rq
 
 _KEEPS_VALUE = (Conversion.exact, Conversion.promote, Conversion.safe)
 
@@ -70,25 +67,6 @@ def _becomes(item, value):
     return cpu_target.typing_context.can_convert(value, item) in _KEEPS_VALUE
 
 
-def put_value(array, value):
-    """A function ``(request, place, value)`` that describes a value to write in a request.
-
-    A scalar goes to ``place``, memory in the frame of the caller.
-    """
-    code, store_item = code_of(array.dtype), mem.item_writer(array.dtype)
-
-    @register_jitable
-    def put_scalar(words, place, value):
-        store_item(place, value)
-        mem.store_int(words + 8 * rq.DTYPE, code)
-        mem.store_int(words + 8 * rq.VALUE, place)
-
-    @register_jitable
-    def put_contiguous(words, place, value):
-        mem.store_int(words + 8 * rq.DTYPE, code)
-        mem.store_int(words + 8 * rq.VALUE, mem.address_of(value))
-        mem.store_int(words + 8 * rq.RANK, value.ndim)
-        for axis in range(value.ndim):
-            mem.store_int(words + 8 * (rq.SHAPE + axis), value.shape[axis])
-
-    return put_contiguous if isinstance(value, types.Array) else put_scalar
+def item_words(item) -> int:
+    """Words of 8 bytes that hold an item."""
+    return -(-item_bytes(item) // 8)

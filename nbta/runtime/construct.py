@@ -19,7 +19,11 @@ def _item_of(dtype):
         return dtype.dtype
     if isinstance(dtype, types.StringLiteral):
         return _named(dtype.literal_value)
-    python_types = {"class(bool)": types.boolean, "class(int)": types.int64, "class(float)": types.float64}
+    python_types = {
+        "class(bool)": types.boolean,
+        "class(int)": types.int64,
+        "class(float)": types.float64,
+    }
     for name, item in python_types.items():
         if name in str(dtype):
             return item
@@ -46,6 +50,16 @@ def _rank_of(shape):
     if isinstance(shape, types.Integer | types.IntegerLiteral):
         return 1
     raise TypingError(f"TensorArray: element_shape must be a tuple or None, not {shape}")
+
+
+def _is_uniform(shape, infer_shape):
+    """Whether the arguments promise one buffer for all elements."""
+    if infer_shape is True or getattr(infer_shape, "value", None) is True:
+        return True
+    if getattr(infer_shape, "literal_value", None) is True:
+        return True
+    parts = shape if isinstance(shape, types.BaseTuple) else (shape,)
+    return all(isinstance(part, types.Integer | types.IntegerLiteral) for part in parts)
 
 
 @register_jitable
@@ -96,7 +110,8 @@ def register_constructor(cls):
     ):
         item, rank = _item_of(dtype), _rank_of(element_shape)
         code, itemsize = code_of(item), item_bytes(item)
-        array_over = new_array_type(TensorArrayType(item, rank))
+        uniform = _is_uniform(element_shape, infer_shape)
+        array_over = new_array_type(TensorArrayType(item, rank, uniform))
         words_rank = -1 if rank is None else rank
 
         def implementation(

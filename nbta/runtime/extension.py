@@ -21,12 +21,28 @@ LAYOUT = hashlib.sha256(repr((HEADER, request.WORDS)).encode()).hexdigest()[:8]
 
 
 class TensorArrayType(types.Type):
-    """A tensor array of elements with a dtype and a rank (None: not known when compiling)."""
+    """A tensor array in compiled code.
 
-    def __init__(self, dtype, ndim):
-        self.dtype, self.ndim = dtype, ndim
+    Parameters
+    ----------
+    dtype : numba type
+        Of the elements.
+    ndim : int or None
+        Rank of the elements; None where it is not known when compiling.
+    uniform : bool
+        Whether all elements are known to lie in one buffer, so that reads hand out views of it.
+    """
+
+    def __init__(self, dtype, ndim, uniform):
+        self.dtype, self.ndim, self.uniform = dtype, ndim, uniform
         rank = "unknown rank" if ndim is None else f"rank {ndim}"
-        super().__init__(f"nbta.TensorArray({dtype}, {rank}, layout {LAYOUT})")
+        layout = "uniform" if uniform else "any layout"
+        super().__init__(f"nbta.TensorArray({dtype}, {rank}, {layout}, version {LAYOUT})")
+
+    @property
+    def gradient(self):
+        """The type of a gradient array; half precision is kept in float32 there, and copied."""
+        return TensorArrayType(self.dtype, self.ndim, self.uniform and self.dtype != types.float16)
 
 
 @register_model(TensorArrayType)
@@ -35,7 +51,7 @@ class _TensorArrayModel(models.StructModel):
         super().__init__(manager, kind, [("store", STORE)])
 
 
-def type_of(dtype, element_shape):
+def type_of(dtype, element_shape, uniform):
     """The Numba type of an array with a NumPy dtype; TypeError for what Numba cannot compute."""
     try:
         item = from_dtype(dtype)
@@ -44,7 +60,7 @@ def type_of(dtype, element_shape):
             f"Numba does not know dtype {dtype}, so an array of it cannot be passed to compiled "
             f"code ({error}); use it from Python, or convert it"
         ) from None
-    return TensorArrayType(item, None if element_shape is None else len(element_shape))
+    return TensorArrayType(item, None if element_shape is None else len(element_shape), uniform)
 
 
 @unbox(TensorArrayType)

@@ -36,6 +36,7 @@ from nbta.runtime.store import (
     store_owner,
 )
 
+
 @kernel
 def same_source(g, r):
     """Whether a gradient array's source is the one asked for."""

@@ -89,7 +89,9 @@ def _box_instance(typ, value, c):
     instance = c.pyapi.call_function_objargs(box_class, ())
     pointer = ir.IntType(8).as_pointer()
     for offset, part in ((_box.box_meminfoptr_offset, meminfo), (_box.box_dataptr_offset, data)):
-        place = cgutils.pointer_add(c.builder, instance, c.context.get_constant(types.uintp, offset))
+        place = cgutils.pointer_add(
+            c.builder, instance, c.context.get_constant(types.uintp, offset)
+        )
         place = c.builder.bitcast(place, pointer.as_pointer())
         c.builder.store(c.builder.bitcast(part, pointer), place)
     for reference in (find, name, box_class):

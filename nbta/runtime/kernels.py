@@ -15,7 +15,7 @@ from nbta.runtime.buffers import no_bytes
 from nbta.runtime.gradients import gradient
 from nbta.runtime.layout import decide_layout, give, refresh, reserve, shape_known
 from nbta.runtime.memory import kernel
-from nbta.runtime.reading import concat, gather, read, stack
+from nbta.runtime.reading import concat, gather, read, stack, view
 from nbta.runtime.request import COUNT, DTYPE, GOT, INDEX, LIST, MAX_RANK, RANK, SHAPE
 from nbta.runtime.settings import change_setting, setting
 from nbta.runtime.store import CLEARED, READ, WRITTEN, Store, set_extent, store_at
@@ -78,13 +78,15 @@ def close(s):
 
 
 def storage_entry(operation, store, request):
-    """CREATE, WRITE, APPEND, READ and CLOSE."""
+    """CREATE, WRITE, APPEND, READ, VIEW and CLOSE."""
     r = mem.array_at(request, rq.WORDS, np.int64)
     if operation == rq.CREATE:
         return create(r)
     s = store_at(store)
     if operation == rq.READ:
         return read(s, r)
+    if operation == rq.VIEW:
+        return view(s, r)
     if operation == rq.CLOSE:
         return close(s)
     if s._gradient:

@@ -314,7 +314,11 @@ def ready_block(s, r, index, rank, shape, first):
     """Give a ragged slot a block that takes an element of that shape."""
     room = count_bytes(rank, shape, first, s._storage_itemsize)
     old = block_owner(s, index)
-    if old and block_at(old)[BLOCK_ROOM] == room and state_of(s, index) & (WRITTEN | ZERO) == WRITTEN:
+    if (
+        old
+        and block_at(old)[BLOCK_ROOM] == room
+        and state_of(s, index) & (WRITTEN | ZERO) == WRITTEN
+    ):
         return st.OK
     owner = new_block(rank, shape, first, room)
     if owner == 0:

@@ -101,6 +101,34 @@ def item_reader(item):
 
 
 @intrinsic
+def store_extents(typingctx, address, shape):
+    """Store a tuple of integers (also an empty one) as int64 from an address on."""
+
+    def codegen(context, builder, sig, args):
+        for axis, extent in enumerate(cgutils.unpack_tuple(builder, args[1])):
+            place = builder.add(args[0], INT64(8 * axis))
+            builder.store(extent, _pointer(builder, place, INT64))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, shape), codegen
+
+
+@intrinsic
+def same_extents(typingctx, address, shape):
+    """Whether the int64 from an address on are those of a tuple (also an empty one)."""
+
+    def codegen(context, builder, sig, args):
+        same = cgutils.true_bit
+        for axis, extent in enumerate(cgutils.unpack_tuple(builder, args[1])):
+            place = builder.add(args[0], INT64(8 * axis))
+            equal = builder.icmp_signed("==", extent, builder.load(_pointer(builder, place, INT64)))
+            same = builder.and_(same, equal)
+        return same
+
+    return types.boolean(types.int64, shape), codegen
+
+
+@intrinsic
 def copy_bytes(typingctx, target, source, count):
     """``memcpy``: the two ranges must not overlap."""
 
@@ -321,7 +349,6 @@ libc_mmap = types.ExternalFunction(
 )
 libc_munmap = types.ExternalFunction("munmap", types.int32(types.intp, types.intp))
 libc_madvise = types.ExternalFunction("madvise", types.int32(types.intp, types.intp, types.int32))
-
 
 
 class _PartCompiler(_FunctionCompiler):

@@ -44,7 +44,17 @@ from nbta.runtime.request import (
     SHAPE,
     SLOT,
 )
-from nbta.runtime.store import BLOCK_RANK, BLOCK_SHAPE, CLEARED, PENDING, RAGGED, READ, UNIFORM, WRITTEN, ZERO
+from nbta.runtime.store import (
+    BLOCK_RANK,
+    BLOCK_SHAPE,
+    CLEARED,
+    PENDING,
+    RAGGED,
+    READ,
+    UNIFORM,
+    WRITTEN,
+    ZERO,
+)
 from nbta.runtime.writing import check_array, forget_layout, item_of, unmark
 
 
@@ -150,13 +160,37 @@ def return_pages(s, index):
 
 
 @kernel
-def read(s, r):
-    """READ: hand out the value of a slot."""
+def ready_to_read(s, r):
+    """Check a read and find the memory for what it hands out."""
     status = check_array(s, r, st.READ_DTYPE)
     if status == st.OK:
         status = check_read(s, r, r[INDEX])
     if status == st.OK:
         status = make_readable(s, r, r[INDEX])
+    return status
+
+
+@kernel
+def view(s, r):
+    """VIEW: mark a slot of a uniform array as read; compiled code looks at it where it lies.
+
+    From then on the array keeps its pages: compiled code counts no references to such views.
+    """
+    status = ready_to_read(s, r)
+    if status != st.OK:
+        return status
+    grows = r[INDEX] >= s._size
+    mark_read(s, r[INDEX])
+    if grows or gives_back(s):
+        s._shared = 1
+        refresh(s)
+    return st.OK
+
+
+@kernel
+def read(s, r):
+    """READ: hand out the value of a slot."""
+    status = ready_to_read(s, r)
     if status != st.OK:
         return status
     index, grows = r[INDEX], r[INDEX] >= s._size

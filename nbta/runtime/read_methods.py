@@ -1,0 +1,167 @@
+"""read, stack, size and grad in compiled code."""
+
+import numpy as np
+from numba.core import types
+from numba.core.errors import TypingError
+from numba.extending import overload, register_jitable
+
+from nbta.runtime import memory as mem
+from nbta.runtime import request as rq
+from nbta.runtime import settings
+from nbta.runtime.arguments import check_index, code_of, require_rank
+from nbta.runtime.extension import (
+    TensorArrayType,
+    new_array_type,
+    new_request,
+    store_fields,
+)
+from nbta.runtime.failures import call_kernel
+from nbta.runtime.fast_paths import fast, field, method, take
+from nbta.runtime.memory import kernel
+from nbta.runtime.store import FIELD
+
+
+def _result_of(array, ndim):
+    """A function that turns a request's result into a scalar or a read-only array."""
+    if ndim == 0:
+        load_item = mem.item_reader(array.dtype)
+
+        @register_jitable
+        def result(words):
+            item = load_item(mem.load_int(words + 8 * rq.RESULT))
+            mem.release(mem.load_int(words + 8 * rq.OWNER))
+            return item
+
+        return result
+    array_of = mem.array_reader(array.dtype, ndim)
+
+    @register_jitable
+    def result(words):
+        owner, address = mem.load_int(words + 8 * rq.OWNER), mem.load_int(words + 8 * rq.RESULT)
+        return array_of(owner, address, words + 8 * rq.OUT_SHAPE)
+
+    return result
+
+
+def _slow_read(array, operation, ndim):
+    """A function that reads through the kernels."""
+    result, code = _result_of(array, ndim), code_of(array.dtype)
+    entry = settings.BULK_ENTRY if operation == rq.STACK else settings.STORAGE_ENTRY
+
+    @register_jitable
+    def slow(store, index):
+        words = new_request()
+        mem.store_int(words + 8 * rq.INDEX, index)
+        mem.store_int(words + 8 * rq.DTYPE, code)
+        call_kernel(entry, operation, store, words)
+        return result(words)
+
+    return slow
+
+
+def _item_read(array):
+    """Read an item of a uniform array."""
+    load_item, slow = mem.item_reader(array.dtype), _slow_read(array, rq.READ, 0)
+
+    @fast
+    def read(store, slot):
+        if take(store, slot):
+            address = field(store, FIELD.data) + slot * field(store, FIELD.element_bytes)
+            return load_item(address)
+        return slow(store, slot)
+
+    return read
+
+
+def _element_read(array):
+    """Read an element of a uniform array: a view, whose owner is the same on every path.
+
+    Were it another one after the slow path, LLVM could not remove the counting of references.
+    """
+    array_of, code = mem.array_reader(array.dtype, array.ndim), code_of(array.dtype)
+
+    @fast
+    def read(store, slot):
+        if not take(store, slot):
+            words = new_request()
+            mem.store_int(words + 8 * rq.INDEX, slot)
+            mem.store_int(words + 8 * rq.DTYPE, code)
+            call_kernel(settings.STORAGE_ENTRY, rq.VIEW, store, words)
+        owner = field(store, FIELD.data_owner)
+        address = field(store, FIELD.data) + slot * field(store, FIELD.element_bytes)
+        mem.retain(owner)
+        return array_of(owner, address, store + 8 * FIELD.extent0)
+
+    return read
+
+
+@method("read")
+def _read(ta, index):
+    check_index("read", index)
+    require_rank("read", ta)
+    if not ta.uniform:
+        read = _slow_read(ta, rq.READ, ta.ndim)
+    else:
+        read = _item_read(ta) if ta.ndim == 0 else _element_read(ta)
+
+    def implementation(ta, index):
+        return read(store_fields(ta), np.int64(index))
+
+    return implementation
+
+
+@method("stack")
+def _stack(ta):
+    require_rank("stack", ta)
+    slow = _slow_read(ta, rq.STACK, ta.ndim + 1)
+
+    def implementation(ta):
+        return slow(store_fields(ta), 0)
+
+    return implementation
+
+
+@method("size")
+def _size(ta):
+    def implementation(ta):
+        store = store_fields(ta)
+        if field(store, FIELD.closed):
+            call_kernel(settings.STORAGE_ENTRY, rq.APPEND, store, new_request())
+        return np.int32(field(store, FIELD.size))
+
+    return implementation
+
+
+@overload(len)
+def _len(ta):
+    if isinstance(ta, TensorArrayType):
+        return lambda ta: np.int64(ta.size())
+    return None
+
+
+@kernel
+def source_words(words, code_points, clear):
+    """Describe a gradient lookup in a request."""
+    mem.store_int(words + 8 * rq.VALUE, mem.address_of(code_points))
+    mem.store_int(words + 8 * rq.COUNT, len(code_points))
+    mem.store_int(words + 8 * rq.INDEX, clear)
+
+
+@method("grad")
+def _grad(ta, source, flow=None, name=None, clear_after_read=True):
+    if not isinstance(source, types.UnicodeType | types.StringLiteral):
+        raise TypingError(f"grad: source must be a string, not {source}")
+    array_over = new_array_type(ta.gradient)
+
+    def implementation(ta, source, flow=None, name=None, clear_after_read=True):
+        code_points = np.empty(len(source), np.int32)
+        for k in range(len(source)):
+            code_points[k] = ord(source[k])
+        words = new_request()
+        source_words(words, code_points, np.int64(clear_after_read))
+        call_kernel(settings.GRADIENT_ENTRY, rq.GRAD, store_fields(ta), words)
+        array = array_over(mem.load_int(words + 8 * rq.OWNER))
+        mem.keep_alive(code_points)
+        return array
+
+    return implementation
