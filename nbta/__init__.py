@@ -8,6 +8,7 @@ from nbta.errors import (
     ResourceExhaustedError,
     UnimplementedError,
 )
+from nbta.saving import load, save
 from nbta.tensor_array import TensorArray
 
 __version__ = "0.1.0.dev0"
@@ -20,4 +21,6 @@ __all__ = [
     "ResourceExhaustedError",
     "TensorArray",
     "UnimplementedError",
+    "load",
+    "save",
 ]

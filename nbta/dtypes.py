@@ -41,7 +41,7 @@ def as_dtype(dtype) -> np.dtype:
         )
     if dtype.itemsize == 0 or dtype.subdtype:
         raise invalid("dtype", f"dtype: {dtype} has no items of a fixed size; give its width")
-    return dtype.newbyteorder("=")
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
 def code_of(dtype: np.dtype) -> int:
@@ -70,10 +70,10 @@ def _takes(kind, dtype):
     if dtype.name == "bfloat16":
         return kind in "iuf"
     if kind not in order or dtype.kind not in order:
-        return kind == dtype.kind or kind in "USb" and dtype.kind in "USV"
+        return kind == dtype.kind or (kind in "USb" and dtype.kind in "USV")
     if kind == "b" or dtype.kind == "b":
         return kind == dtype.kind
-    return order.index(kind) <= order.index(dtype.kind) or kind in "iu" and dtype.kind in "iu"
+    return order.index(kind) <= order.index(dtype.kind) or (kind in "iu" and dtype.kind in "iu")
 
 
 def _kept(given, cast):

@@ -256,5 +256,5 @@ def invalid(reason, message):
 #: Names of the kernels' operations, in the order of their numbers.
 OPERATIONS = (
     "create", "write", "read", "gather", "scatter", "concat", "split", "grad", "close",
-    "append", "stack", "accumulate",
+    "append", "stack", "accumulate", "read",
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """Arrays taken apart into NumPy arrays and put together again, for files and for pickling.
 
-``meta`` is a JSON text as bytes; array ``k`` (the array itself is 0, its gradient arrays follow)
+``meta`` is a JSON text; array ``k`` (the array itself is 0, its gradient arrays follow)
 has ``dtype_k`` (an empty array that has it), ``states_k`` (a byte a slot), ``elements_k`` (of the
 slots that hold a value, in slot order) and, where shapes differ, ``shapes_k`` (rank and extents a
 slot; the elements are then joined bytes).
@@ -56,8 +56,7 @@ def pack(array) -> dict[str, np.ndarray]:
         "sources": path[1] if array.is_gradient else "",
         "arrays": facts,
     }
-    text = np.frombuffer(json.dumps(meta).encode(), np.uint8)
-    return {"meta": text, **members}
+    return {"meta": np.array(json.dumps(meta)), **members}
 
 
 def _source_of(array):
@@ -205,9 +204,10 @@ def _require(condition, what):
 
 def _meta_of(members):
     text = members.get("meta")
-    _require(isinstance(text, np.ndarray) and text.dtype == np.uint8, "no meta")
+    is_text = isinstance(text, np.ndarray) and text.dtype.kind == "U" and text.shape == ()
+    _require(is_text, "no meta")
     try:
-        meta = json.loads(text.tobytes())
+        meta = json.loads(str(text))
     except ValueError:
         meta = None
     _require(isinstance(meta, dict), "meta is no JSON text")

@@ -1,4 +1,4 @@
-"""Partly known element shapes: ``None`` for an unknown rank, else a tuple of extents or ``None``."""
+"""Partly known shapes: None for an unknown rank, else a tuple of extents, None where unknown."""
 
 import operator
 

@@ -242,7 +242,8 @@ class TensorArray(Writing, Reading):
     @property
     def _numba_type_(self):
         """What compiled code sees: dtype and, where it is known, rank of the elements."""
-        return extension.type_of(self._dtype, self.element_shape, self._is_uniform())
+        rank = self._fields[FIELD.rank]
+        return extension.type_of(self._dtype, None if rank < 0 else rank, self._is_uniform())
 
 
 def _from_compiled_code(store, dtype):

@@ -28,7 +28,8 @@ def check_failure(replay, step, expected):
     if expected["reason"] == "gradient_of_gradient":
         replay.step(step)
         handle = replay.arrays[step["array"]].handle
-        assert handle.name.endswith(f"@{step['source']}") and handle.name.count("@") == 2
+        assert handle.name.endswith(f"@{step['source']}")
+        assert handle.name.count("@") == 2
         return
     with pytest.raises(nbta.NbtaError) as caught:
         replay.step(step)

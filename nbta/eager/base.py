@@ -213,4 +213,3 @@ class Base:
             f"<nbta.TensorArray {self._name!r} dtype={self._dtype} size={len(self)} "
             f"element_shape={self.element_shape} written={written} read={read} cleared={cleared}>"
         )
-

@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbta.dtypes import code_of
 from nbta.eager.base import Base, Request, as_integer, as_vector, put_pattern
 from nbta.runtime import python_calls
 from nbta.runtime import request as rq
@@ -138,9 +137,7 @@ class Reading(Base):
         self._run(operation, request)
         return self._result(request)
 
-    def concat(
-        self, name: str | None = None, element_shape_except0=None, dtype=None
-    ) -> Concat:
+    def concat(self, name: str | None = None, element_shape_except0=None, dtype=None) -> Concat:
         """All elements joined along their first axis, and how many rows each has.
 
         Parameters

@@ -4,10 +4,10 @@ from typing import Self
 
 from nbta.dtypes import as_value
 from nbta.eager.base import Base, Request, as_integer, as_vector
+from nbta.errors import OPERATIONS
 from nbta.runtime import python_calls
 from nbta.runtime import request as rq
 from nbta.runtime.store import FIELD
-from nbta.errors import OPERATIONS
 from nbta.shapes import MAX_RANK
 
 

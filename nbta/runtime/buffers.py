@@ -121,9 +121,8 @@ def _own(owner, base, total, mapped, count):
     fields[BASE], fields[TOTAL], fields[MAPPED] = base, total, mapped
     fields[FIRST], fields[COUNT] = base + guard, count
     fields[OLDER], fields[HOLDS_OWNERS] = 0, 0
-    if guard:
-        mem.array_at(base, guard, np.uint8)[:] = GUARD_BYTE
-        mem.array_at(base + guard + count, guard, np.uint8)[:] = GUARD_BYTE
+    paint(base, guard)
+    paint(base + guard + count, guard)
     change_setting(settings.LIVE_BYTES, setting(settings.LIVE_BYTES) + total)
     return mem.adopt_bytes(owner, base + guard, count)
 
@@ -183,15 +182,26 @@ def give_back(first, last):
 
 
 @kernel
+def paint(address, count):
+    """Fill guard bytes."""
+    for i in range(count):
+        mem.store_byte(address + i, GUARD_BYTE)
+
+
+@kernel
+def painted(address, count):
+    """Whether guard bytes are as they were painted."""
+    changed = 0
+    for i in range(count):
+        changed += mem.load_byte(address + i) != GUARD_BYTE
+    return changed == 0
+
+
+@kernel
 def guards_intact(buffer):
     """Whether nobody wrote beside a buffer (True without guards, and for no buffer)."""
     if mem.owner_of(buffer) == 0:
         return True
     fields = record_of(buffer)
     guard = fields[FIRST] - fields[BASE]
-    before = mem.array_at(fields[BASE], guard, np.uint8)
-    after = mem.array_at(fields[FIRST] + fields[COUNT], guard, np.uint8)
-    for i in range(guard):
-        if before[i] != GUARD_BYTE or after[i] != GUARD_BYTE:
-            return False
-    return True
+    return painted(fields[BASE], guard) and painted(fields[FIRST] + fields[COUNT], guard)

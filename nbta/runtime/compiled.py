@@ -14,8 +14,8 @@ from types import FunctionType
 from numba import njit
 from numba.core import types
 from numba.core.caching import FunctionCache
-from numba.core.dispatcher import _FunctionCompiler
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import _FunctionCompiler
 
 import nbta.dtypes
 import nbta.errors
@@ -121,7 +121,7 @@ def _stand_in(field):
     def fetch(operation, store, request):
         try:
             return entry(field)(operation, store, request)
-        except BaseException as error:  # noqa: BLE001 - nothing may escape into compiled code
+        except BaseException as error:
             _failures.append(error)
             return NOT_LOADED
 

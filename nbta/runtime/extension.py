@@ -51,7 +51,8 @@ class _TensorArrayModel(models.StructModel):
         super().__init__(manager, kind, [("store", STORE)])
 
 
-def type_of(dtype, element_shape, uniform):
+@cache
+def type_of(dtype, ndim, uniform):
     """The Numba type of an array with a NumPy dtype; TypeError for what Numba cannot compute."""
     try:
         item = from_dtype(dtype)
@@ -60,7 +61,7 @@ def type_of(dtype, element_shape, uniform):
             f"Numba does not know dtype {dtype}, so an array of it cannot be passed to compiled "
             f"code ({error}); use it from Python, or convert it"
         ) from None
-    return TensorArrayType(item, None if element_shape is None else len(element_shape), uniform)
+    return TensorArrayType(item, ndim, uniform)
 
 
 @unbox(TensorArrayType)

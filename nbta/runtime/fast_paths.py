@@ -60,6 +60,14 @@ def occupy(store, state, index):
 
 
 @fast
+def addable(store, slot):
+    """Whether a gradient slot holds a sum that takes another term in place."""
+    if not below(slot, field(store, FIELD.fast_add)):
+        return False
+    return mem.load_byte(field(store, FIELD.states) + slot) == WRITTEN
+
+
+@fast
 def take(store, slot):
     """Mark a slot as read where that is simple; False where it is not."""
     if not below(slot, field(store, FIELD.fast_read)):

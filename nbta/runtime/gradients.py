@@ -42,12 +42,10 @@ def same_source(g, r):
     """Whether a gradient array's source is the one asked for."""
     asked = mem.array_at(r[rq.VALUE], 4 * r[COUNT], np.uint8)
     mine = mem.array_at(mem.address_of(g._source), 4 * len(g._source), np.uint8)
-    if len(asked) != len(mine):
-        return False
-    for i in range(len(mine)):
-        if asked[i] != mine[i]:
-            return False
-    return True
+    same = len(asked) == len(mine)
+    for i in range(len(mine) if same else 0):
+        same = same and asked[i] == mine[i]
+    return same
 
 
 @kernel

@@ -49,12 +49,14 @@ class StableClassType(types.ClassType):
 
     @property
     def instance_type(self):
+        """The type of instances."""
         return StableInstanceType(self)
 
     def __reduce__(self):
         return _class_type, (self.name,)
 
     def get_impl_key(self, sig):
+        """Constructors of all jitclasses are lowered alike."""
         return types.ClassType
 
 

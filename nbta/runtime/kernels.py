@@ -13,9 +13,10 @@ from nbta.runtime import settings
 from nbta.runtime import status as st
 from nbta.runtime.buffers import no_bytes
 from nbta.runtime.gradients import gradient
+from nbta.runtime.joining import concat, gather, stack
 from nbta.runtime.layout import decide_layout, give, refresh, reserve, shape_known
 from nbta.runtime.memory import kernel
-from nbta.runtime.reading import concat, gather, read, stack, view
+from nbta.runtime.reading import read, view
 from nbta.runtime.request import COUNT, DTYPE, GOT, INDEX, LIST, MAX_RANK, RANK, SHAPE
 from nbta.runtime.settings import change_setting, setting
 from nbta.runtime.store import CLEARED, READ, WRITTEN, Store, set_extent, store_at

@@ -8,13 +8,14 @@ from nbta.runtime import settings
 from nbta.runtime import status as st
 from nbta.runtime.arithmetic import is_half
 from nbta.runtime.buffers import (
-    GUARD_BYTE,
     LARGEST,
     enlarged,
     grown_capacity,
     guards_intact,
     hold_owners,
     may_allocate,
+    paint,
+    painted,
 )
 from nbta.runtime.memory import kernel
 from nbta.runtime.request import EXPECTED, GOT, MAX_RANK, OUT_RANK, OUT_SHAPE, OWNER, RANK, SHAPE
@@ -39,12 +40,10 @@ from nbta.runtime.store import (
 @kernel
 def shape_known(s):
     """Whether the element shape is fully known."""
-    if s._rank < 0:
-        return False
+    unknown = s._rank < 0
     for axis in range(s._rank):
-        if get_extent(s, axis) < 0:
-            return False
-    return True
+        unknown = unknown or get_extent(s, axis) < 0
+    return not unknown
 
 
 @kernel
@@ -194,7 +193,7 @@ def gives_back(s):
 @kernel
 def try_capacity(s, capacity, unit):
     """Get room for ``capacity`` slots, or change nothing."""
-    if capacity > LARGEST or unit > 0 and capacity > LARGEST // unit:
+    if capacity > LARGEST or (unit > 0 and capacity > LARGEST // unit):
         return False
     growing = capacity > s._capacity
     states, data = s._state_buffer, s._data_buffer
@@ -303,10 +302,8 @@ def new_block(rank, shape, first, room):
 def guard_block(owner, room):
     """Paint the guards of a block."""
     guard = setting(settings.GUARD)
-    if guard:
-        data = block_data(owner)
-        mem.array_at(data - guard, guard, np.uint8)[:] = GUARD_BYTE
-        mem.array_at(data + room, guard, np.uint8)[:] = GUARD_BYTE
+    paint(block_data(owner) - guard, guard)
+    paint(block_data(owner) + room, guard)
 
 
 @kernel
@@ -353,12 +350,7 @@ def slot_data(s, index):
 def block_intact(owner):
     """Whether nobody wrote beside a ragged block."""
     guard, data = setting(settings.GUARD), block_data(owner)
-    before = mem.array_at(data - guard, guard, np.uint8)
-    after = mem.array_at(data + block_at(owner)[BLOCK_ROOM], guard, np.uint8)
-    for i in range(guard):
-        if before[i] != GUARD_BYTE or after[i] != GUARD_BYTE:
-            return False
-    return True
+    return painted(data - guard, guard) and painted(data + block_at(owner)[BLOCK_ROOM], guard)
 
 
 @kernel

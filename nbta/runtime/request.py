@@ -24,7 +24,7 @@ EXPECTED = 26  # after an error: numbers for the message
 GOT = 27
 WORDS = 28
 
-# Operations.
-(
-    CREATE, WRITE, READ, GATHER, SCATTER, CONCAT, SPLIT, GRAD, CLOSE, APPEND, STACK, ACCUMULATE, VIEW
-) = range(13)  # fmt: skip
+# Operations, numbered as `nbta.errors.OPERATIONS` names them.
+CREATE, WRITE, READ, GATHER, SCATTER, CONCAT = 0, 1, 2, 3, 4, 5
+SPLIT, GRAD, CLOSE, APPEND, STACK, ACCUMULATE = 6, 7, 8, 9, 10, 11
+VIEW = 12  # a read in compiled code, of an element that is looked at in place

@@ -16,8 +16,8 @@ from nbta.runtime.extension import (
     store_owner,
 )
 from nbta.runtime.failures import call_kernel
-from nbta.runtime.fast_paths import below, fast, field, fits, method, occupy
-from nbta.runtime.store import FIELD, WRITTEN
+from nbta.runtime.fast_paths import addable, below, fast, field, fits, method, occupy
+from nbta.runtime.store import FIELD
 
 
 def _slow_write(array, operation):
@@ -197,11 +197,10 @@ def _scalar_add(array):
 
     @fast
     def add(store, index, value, shape):
-        if below(index, field(store, FIELD.fast_add)) and field(store, FIELD.rank) == 0:
-            if mem.load_byte(field(store, FIELD.states) + index) == WRITTEN:
-                target = field(store, FIELD.data) + index * field(store, FIELD.element_bytes)
-                store_item(target, load_item(target) + value)
-                return
+        if addable(store, index) and field(store, FIELD.rank) == 0:
+            target = field(store, FIELD.data) + index * field(store, FIELD.element_bytes)
+            store_item(target, load_item(target) + value)
+            return
         slow(store, index, value, shape)
 
     return add
@@ -214,15 +213,14 @@ def _element_add(array):
 
     @fast
     def add(store, index, address, shape):
-        if below(index, field(store, FIELD.fast_add)) and fits(store, shape):
-            if mem.load_byte(field(store, FIELD.states) + index) == WRITTEN:
-                nbytes = field(store, FIELD.element_bytes)
-                target, count = field(store, FIELD.data) + index * nbytes, nbytes // itemsize
-                sums = mem.array_at(target, count, item)
-                terms = mem.array_at(address, count, item)
-                for k in range(count):
-                    sums[k] += terms[k]
-                return
+        if addable(store, index) and fits(store, shape):
+            nbytes = field(store, FIELD.element_bytes)
+            target, count = field(store, FIELD.data) + index * nbytes, nbytes // itemsize
+            sums = mem.array_at(target, count, item)
+            terms = mem.array_at(address, count, item)
+            for k in range(count):
+                sums[k] += terms[k]
+            return
         slow(store, index, address, shape)
 
     return add

@@ -1,0 +1,142 @@
+"""The ``nbta`` command: ``nbta demo``, ``nbta info``, ``nbta cache clear``."""
+
+import argparse
+import platform
+import sys
+from importlib import metadata
+from pathlib import Path
+
+FAILED, INTERRUPTED = 2, 130
+
+
+def main(argv=None) -> int:
+    """Run the command; the answer is its exit code.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments; by default the process's own.
+    """
+    options = _parser().parse_args(argv)
+    try:
+        options.run(options)
+    except KeyboardInterrupt:
+        print("nbta: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except (OSError, Failure) as error:
+        line = " ".join(str(error).split())
+        print(f"nbta {options.command}: {line}", file=sys.stderr)
+        return FAILED
+    return 0
+
+
+class Failure(Exception):  # noqa: N818 - it ends the command, with one line for the user
+    """What the user can mend."""
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="nbta", description="Growable tensor arrays for Numba.")
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    demo = commands.add_parser("demo", help="forecast atmospheric CO2 with a recurrent network")
+    demo.add_argument("--data", metavar="FILE.csv", help="weekly values, dates in the first column")
+    demo.add_argument("--column", metavar="NAME", help="name of the value column")
+    demo.add_argument("--epochs", type=_count, metavar="N", help="iterations of training")
+    demo.add_argument("--out", default="nbta-demo", metavar="DIR", help="folder for the picture")
+    demo.add_argument("--quick", action="store_true", help="train for a few epochs only")
+    demo.set_defaults(run=_demo)
+
+    info = commands.add_parser("info", help="versions, threads, cache")
+    info.set_defaults(run=_info)
+
+    cache = commands.add_parser("cache", help="the cache of compiled code")
+    actions = cache.add_subparsers(dest="action", required=True)
+    clear = actions.add_parser("clear", help="remove what nbta has compiled")
+    clear.set_defaults(run=_clear)
+    return parser
+
+
+def _count(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
+
+
+_count.__name__ = "integer"  # argparse names the type in its message
+
+
+def _demo(options):
+    from nbta import FailedPreconditionError, demo
+    from nbta.runtime import compiled
+
+    try:
+        demo.run(options.data, options.column, options.epochs, options.out, options.quick)
+    except (demo.DataError, demo.MissingExtraError) as error:
+        raise Failure(str(error)) from None
+    except FailedPreconditionError:
+        # Compiled code that waits for a kernel can only say that the kernel did not come.
+        if any(isinstance(error, KeyboardInterrupt) for error in compiled._failures):
+            raise KeyboardInterrupt from None
+        raise
+
+
+def _info(options):
+    import numba
+
+    import nbta
+    from nbta.runtime.compiled import cache_folder
+
+    print(f"nbta      {nbta.__version__}")
+    for package in ("numba", "llvmlite", "numpy", "scipy"):
+        print(f"{package:9} {_version(package)}")
+    print(f"Python    {platform.python_version()} ({sys.executable})")
+    print(f"threads   {numba.config.NUMBA_NUM_THREADS}, layer: {_threading_layer()}")
+    folders = [folder for folder in _cache_folders() if _cache_files(folder)]
+    if not folders:
+        print(f"cache     {cache_folder() or 'no folder can be written'} (no files)")
+    for folder in folders:
+        files = _cache_files(folder)
+        size = sum(file.stat().st_size for file in files)
+        print(f"cache     {folder} ({len(files)} files, {size / 2**20:.1f} MiB)")
+
+
+def _version(package):
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _threading_layer():
+    """Its name, where it runs already; asking must not start it."""
+    import numba
+
+    try:
+        return numba.threading_layer()
+    except ValueError:
+        return f"{numba.config.THREADING_LAYER}, not started"
+
+
+def _cache_folders():
+    """Where Numba keeps what it compiled from each folder of nbta's sources."""
+    from nbta.runtime.compiled import cache_folder
+
+    package = Path(__file__).parent
+    sources = sorted({file.parent for file in package.rglob("*.py")})
+    folders = (cache_folder(source) for source in sources)
+    return [folder for folder in folders if folder is not None]
+
+
+def _cache_files(folder):
+    """Numba's files in a folder: an index a function and its machine code."""
+    return sorted(file for kind in ("*.nbi", "*.nbc") for file in folder.glob(kind))
+
+
+def _clear(options):
+    count = 0
+    for folder in _cache_folders():
+        for file in _cache_files(folder):
+            file.unlink(missing_ok=True)
+            count += 1
+    print(f"removed {count} files")

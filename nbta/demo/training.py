@@ -1,0 +1,93 @@
+"""Training the network on all earlier windows of a record, and its forecast of the last years."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from nbta.demo import data, network
+
+HIDDEN = 16
+SEED = 1958
+
+
+class Forecast(NamedTuple):
+    """A forecast of the held-out weeks, and how good it is."""
+
+    values: np.ndarray  # (HORIZON,)
+    naive: np.ndarray  # (HORIZON,)
+    origin: int
+    rmse: float
+    mae: float
+    naive_rmse: float
+    naive_mae: float
+
+
+class Task(NamedTuple):
+    """What there is to learn, and the weights to begin with."""
+
+    record: data.Record
+    origin: int  # where the held-out weeks begin
+    scale: float
+    windows: data.Windows
+    start: network.Parameters
+
+
+def prepare(record: data.Record) -> Task:
+    """Hold the last `HORIZON` weeks out, and make windows of all that lies before them."""
+    origin = len(record.values) - data.HORIZON
+    scale = data.scale_of(record, origin)
+    # The last window to practise ends where the held-out weeks begin.
+    origins = np.arange(origin - data.HORIZON, data.HISTORY - 1, -data.STRIDE)[::-1]
+    windows = data.make_windows(record, origins, scale)
+    start = network.initial(windows.inputs.shape[-1], HIDDEN, SEED)
+    return Task(record, origin, scale, windows, start)
+
+
+def check_gradient(task: Task) -> float:
+    """`network.check_gradient` over every weight and a few of the windows."""
+    few = data.Windows(*(np.ascontiguousarray(part[..., :3]) for part in task.windows))
+    few = few._replace(inputs=np.ascontiguousarray(task.windows.inputs[:, :3]))
+    return network.check_gradient(network.flatten(task.start), task.start, few)
+
+
+def train(task: Task, epochs: int, on_epoch) -> network.Parameters:
+    """At most ``epochs`` iterations of L-BFGS, each over every window.
+
+    ``on_epoch`` is called with the loss after each.
+    """
+    result = minimize(
+        network.loss_and_gradient,
+        network.flatten(task.start),
+        args=(task.start, task.windows),
+        jac=True,
+        method="L-BFGS-B",
+        callback=lambda intermediate_result: on_epoch(float(intermediate_result.fun)),
+        options={"maxiter": epochs, "maxfun": 100 * epochs},
+    )
+    return network.unflatten(result.x, task.start)
+
+
+def forecast(task: Task, parameters: network.Parameters) -> Forecast:
+    """Forecast the held-out weeks from what lies before them."""
+    test = data.make_windows(task.record, [task.origin], task.scale)
+    outputs, _ = network.outputs(parameters, test.inputs)
+    values = test.levels[0] + task.scale * outputs[:, 0]
+    return score(task.record, task.origin, values)
+
+
+def score(record: data.Record, origin: int, values) -> Forecast:
+    """Compare a forecast with the held-out weeks that the record has."""
+    naive = data.seasonal_naive(record, origin)
+    truth = record.values[origin:]
+    known = np.isfinite(truth)
+    misses, naive_misses = (values - truth)[known], (naive - truth)[known]
+    return Forecast(
+        values=values,
+        naive=naive,
+        origin=origin,
+        rmse=float(np.sqrt(np.mean(misses**2))),
+        mae=float(np.mean(np.abs(misses))),
+        naive_rmse=float(np.sqrt(np.mean(naive_misses**2))),
+        naive_mae=float(np.mean(np.abs(naive_misses))),
+    )

@@ -1,0 +1,159 @@
+"""The demo: honest windows, a right gradient, a forecast that beats last year repeated."""
+
+import datetime
+import re
+
+import numpy as np
+import pytest
+
+from nbta import cli
+from nbta.demo import data, network, training
+
+
+@pytest.fixture(scope="module")
+def record():
+    return data.read_record()
+
+
+def test_the_shipped_record(record):
+    assert record.start == datetime.date(1958, 3, 29)
+    assert np.isnan(record.values).sum() == 59
+    assert str(record.dates()[-1]) == "2001-12-29"
+    assert (record.values[0], record.values[-1]) == (316.1, 371.5)
+
+
+def test_weeks_without_a_row_are_missing(tmp_path):
+    lines = [
+        f"{datetime.date(1990, 1, 6) + datetime.timedelta(7 * week)},{week},0"
+        for week in range(data.SHORTEST + 1)
+        if week not in (10, 11)
+    ]
+    file = tmp_path / "record.csv"
+    file.write_text("\n".join(["date, a ,b", *lines]))
+    read = data.read_record(file, "a")
+    assert np.flatnonzero(np.isnan(read.values)).tolist() == [10, 11]
+    assert read.values[12] == 12.0
+    np.testing.assert_array_equal(data.filled(read.values)[9:13], [9, 10, 11, 12])
+
+
+def test_gaps_at_the_end_carry_the_last_value():
+    values = np.array([1.0, np.nan, 3.0, np.nan, np.nan])
+    np.testing.assert_array_equal(data.filled(values), [1, 2, 3, 3, 3])
+
+
+def test_inputs_do_not_look_ahead(record):
+    origin = 1000
+    changed = record._replace(values=record.values.copy())
+    changed.values[origin:] += 1e6
+    before = data.make_windows(record, [origin], 4.0)
+    after = data.make_windows(changed, [origin], 4.0)
+    np.testing.assert_array_equal(after.inputs, before.inputs)
+    np.testing.assert_array_equal(after.levels, before.levels)
+    np.testing.assert_array_equal(
+        data.seasonal_naive(changed, origin), data.seasonal_naive(record, origin)
+    )
+    assert (after.targets != before.targets).any()
+
+
+def test_training_never_sees_the_held_out_weeks(record):
+    task = training.prepare(record)
+    changed = record._replace(values=record.values.copy())
+    changed.values[-data.HORIZON :] = -1e6
+    again = training.prepare(changed)
+    assert again.scale == task.scale
+    for part, other in zip(task.windows, again.windows, strict=True):
+        np.testing.assert_array_equal(part, other)
+
+
+def test_missing_weeks_weigh_nothing(record):
+    origin = int(np.flatnonzero(np.isnan(record.values[200:]))[0]) + 200
+    windows = data.make_windows(record, [origin], 4.0)
+    assert windows.weights[0, 0] == 0.0
+    start = network.initial(windows.inputs.shape[-1], 4, seed=1)
+    vector = network.flatten(start)
+    loss, gradient = network.loss_and_gradient(vector, start, windows)
+    windows.targets[0, 0] = 1e3
+    assert network.loss_and_gradient(vector, start, windows)[0] == loss
+    np.testing.assert_array_equal(network.loss_and_gradient(vector, start, windows)[1], gradient)
+
+
+def test_forward_follows_the_recurrence(record):
+    windows = data.make_windows(record, [300, 700], 4.0)
+    parameters = network.initial(windows.inputs.shape[-1], 5, seed=2)
+    values, states = network.outputs(parameters, windows.inputs)
+    state = np.zeros((2, 5))
+    for t in range(data.HORIZON):
+        drive = windows.inputs[t] @ parameters.w_in + state @ parameters.w_rec + parameters.bias
+        state = np.tanh(drive)
+    assert len(states) == data.HORIZON + 1
+    np.testing.assert_allclose(states.read(data.HORIZON), state, rtol=1e-12)
+    np.testing.assert_allclose(values[-1], state @ parameters.w_out + parameters.offset)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_gradient_agrees_with_central_differences(record, seed):
+    windows = data.make_windows(record, [300, 700, 1500], 4.0)
+    start = network.initial(windows.inputs.shape[-1], 4, seed)
+    assert network.check_gradient(network.flatten(start), start, windows) < 1e-6
+
+
+def test_the_check_finds_a_wrong_gradient(record, monkeypatch):
+    windows = data.make_windows(record, [300], 4.0)
+    start = network.initial(windows.inputs.shape[-1], 3, seed=0)
+    right = network.backward
+
+    def wrong(*args):
+        g_in, g_rec, g_bias = right(*args)
+        return g_in, g_rec, g_bias * 1.01
+
+    monkeypatch.setattr(network, "backward", wrong)
+    assert network.check_gradient(network.flatten(start), start, windows) > 1e-4
+
+
+def test_weights_survive_flattening():
+    start = network.initial(3, 4, seed=0)
+    for part, other in zip(network.unflatten(network.flatten(start), start), start, strict=True):
+        np.testing.assert_array_equal(part, other)
+
+
+def test_scores_leave_missing_weeks_out(record):
+    values = np.array(record.values)
+    origin = len(values) - data.HORIZON
+    values[origin] = np.nan
+    forecast = np.nan_to_num(values[origin:], nan=1e9) + 0.5
+    score = training.score(record._replace(values=values), origin, forecast)
+    assert score.rmse == pytest.approx(0.5)
+    assert score.mae == pytest.approx(0.5)
+
+
+def test_the_quick_demo(tmp_path, capsys):
+    assert cli.main(["demo", "--quick", "--out", str(tmp_path / "a" / "b")]) == 0
+    out, err = capsys.readouterr()
+    assert "training" in err
+    found = re.findall(r"RMSE +([\d.]+) +MAE +([\d.]+)", out)
+    (rmse, mae), (naive_rmse, naive_mae) = (tuple(map(float, pair)) for pair in found)
+    assert 0 < rmse < naive_rmse / 2
+    assert 0 < mae < naive_mae / 2
+    assert float(re.search(r"differences: ([\d.e-]+)", out)[1]) < 1e-6
+    picture = tmp_path / "a" / "b" / "co2_forecast.png"
+    assert out.splitlines()[-1] == f"picture: {picture}"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_another_record(tmp_path, capsys):
+    weeks = np.arange(data.SHORTEST)
+    values = 10 + weeks / 50 + np.sin(2 * np.pi * weeks * 7 / 365.2425)
+    days = np.datetime64("1990-01-06") + 7 * weeks
+    lines = [f"{day},{value:.6f},0" for day, value in zip(days, values, strict=True)]
+    (tmp_path / "tide.csv").write_text("\n".join(["date,sea level,other", *lines]))
+    arguments = ["--data", str(tmp_path / "tide.csv"), "--column", "sea level", "--epochs", "3"]
+    assert cli.main(["demo", *arguments, "--out", str(tmp_path)]) == 0
+    assert "sea level: 572 weeks" in capsys.readouterr().out
+    assert (tmp_path / "sea_level_forecast.png").exists()
+
+
+def test_results_are_the_same_bits_each_time(record):
+    task = training.prepare(record)
+    first, second = (training.train(task, 3, lambda loss: None) for _ in range(2))
+    for part, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(part, other)
