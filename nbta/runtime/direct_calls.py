@@ -3,7 +3,8 @@
 For ``ta.write(i, v)`` Numba first makes a bound method, which takes a reference to the array and
 gives it back after the call. The error exit in between keeps LLVM from removing the pair, two
 atomic operations or 12 ns. An argument of a function stays alive without one. Calls of a method
-that was stored in a variable first are left as they are: right, and slower.
+that was stored in a variable first, and calls with ``*arguments``, are left as they are: right,
+and slower.
 """
 
 from numba.core import ir
@@ -79,5 +80,5 @@ def _method_calls(block):
             continue
         if value.op == "getattr" and statement.target.name.startswith("$"):
             lookups[statement.target.name] = statement
-        elif value.op == "call" and value.func.name in lookups:
+        elif value.op == "call" and value.func.name in lookups and value.vararg is None:
             yield lookups.pop(value.func.name), statement

@@ -13,6 +13,7 @@ from numba.extending import NativeValue, box, intrinsic, models, register_model,
 from numba.np.numpy_support import as_dtype, from_dtype
 
 from nbta.runtime import request
+from nbta.runtime.arguments import item_bytes
 from nbta.runtime.memory import INT64
 from nbta.runtime.store import HEADER, STORE
 
@@ -56,10 +57,11 @@ def type_of(dtype, ndim, uniform):
     """The Numba type of an array with a NumPy dtype; TypeError for what Numba cannot compute."""
     try:
         item = from_dtype(dtype)
+        item_bytes(item)
     except Exception as error:  # Numba raises several unrelated classes here
         raise TypeError(
-            f"Numba does not know dtype {dtype}, so an array of it cannot be passed to compiled "
-            f"code ({error}); use it from Python, or convert it"
+            f"Numba cannot compute with dtype {dtype}, so an array of it cannot be passed to compiled "
+            f"code ({error}); use it from Python, or hold the values in another dtype"
         ) from None
     return TensorArrayType(item, ndim, uniform)
 
