@@ -81,9 +81,10 @@ def _kept(given, cast):
     if given.size == 0:
         return True
     if given.dtype.kind in "iu":
-        return bool(np.all(cast == given) and np.all(cast.astype(given.dtype) == given))
+        back = cast.real.astype(given.dtype)
+        return bool(np.all(cast == given) and np.all(back == given))
     if given.dtype.kind in "fc" and cast.dtype.kind in "fcV":
-        wide = cast.astype(given.dtype)
+        wide = cast if cast.dtype.kind == "c" else cast.astype(given.dtype)
         return bool(np.all(np.isfinite(wide) == np.isfinite(given)))
     return bool(np.all(cast.astype(given.dtype) == given))
 
@@ -110,7 +111,7 @@ def as_value(operation: str, array: str, value, dtype: np.dtype) -> np.ndarray:
         raise invalid(
             "write_dtype",
             f"{operation} on {array}: the array holds {dtype}, and the value is {given.dtype}"
-            f"{_sample(value)}; cast it with .astype({str(dtype)!r})",
+            f"{_sample(value)}; {_remedy(value, dtype)}",
         )
     return np.asarray(np.require(cast, dtype, ["C", "A"]))
 
@@ -119,8 +120,18 @@ def _as_given(operation, array, value):
     try:
         return np.asarray(value)
     except ValueError as error:
-        message = f"{operation} on {array}: the nested list is no array ({error})"
+        message = (
+            f"{operation} on {array}: the nested list is no array, its rows must have one length "
+            f"({error})"
+        )
         raise invalid("write_dtype", message) from None
+
+
+def _remedy(value, dtype):
+    """How a value gets the dtype of the array."""
+    if isinstance(value, np.ndarray | np.generic):
+        return f"cast it with .astype({str(dtype)!r})"
+    return f"where the loss is meant, cast it with np.asarray(value).astype({str(dtype)!r})"
 
 
 def _sample(value):

@@ -84,7 +84,7 @@ class Reason(NamedTuple):
 
 _I, _U, _R = InvalidArgumentError, UnimplementedError, ResourceExhaustedError
 _UNKNOWN_SHAPE = (
-    "and the element shape {expected_shape} is not fully known, so there are no zeros to give; "
+    "and the element shape is not fully known ({expected_shape}), so there are no zeros to give; "
     "write it first, or make the array with element_shape="
 )
 
@@ -140,7 +140,7 @@ REASONS = [
         "gradient slot {slot} holds shape {expected_shape}, and the value to add has shape "
         "{got_shape}; only equal shapes add",
     ),
-    Reason("aggregate_dtype", _I, "elements of this dtype cannot be added (slot {slot})"),
+    Reason("aggregate_dtype", _I, "slot {slot} holds a bool, and bools have no sum; use numbers"),
     Reason("write_dtype", _I, "the value's dtype is not the array's; cast the value first"),
     Reason("read_dtype", _I, "the dtype asked for is not the array's; ask for the array's dtype"),
     Reason(
@@ -169,8 +169,8 @@ REASONS = [
     Reason(
         "concat_except0",
         _I,
-        "slot {slot} has shape {got_shape}, which does not fit {expected_shape}, the shape asked "
-        "for behind the first axis",
+        "slot {slot} has shape {expected_shape}, and {got_shape} was asked for behind its first "
+        "axis; ask for a shape that fits",
     ),
     Reason(
         "inconsistent_shapes",
@@ -186,7 +186,7 @@ REASONS = [
     Reason(
         "empty_gather",
         _U,
-        "there is nothing to stack, and the element shape {expected_shape} is not fully known; "
+        "there is nothing to stack, and the element shape is not fully known ({expected_shape}); "
         "make the array with element_shape=",
     ),
     Reason(
@@ -197,7 +197,7 @@ REASONS = [
     ),
     Reason("negative_size", _I, "the size is {got}; it must be 0 or more"),
     Reason("prepend_negative", _I, "the shape to prepend, {got_shape}, has a negative extent"),
-    Reason("no_gradient", _U, "elements of this dtype have no gradients"),
+    Reason("no_gradient", _U, "elements of this dtype have no gradients; numbers have"),
     Reason(
         "not_gradient",
         _I,
@@ -206,21 +206,33 @@ REASONS = [
     Reason(
         "too_large",
         _R,
-        "not enough memory for {got} slots of {expected} bytes; ask for fewer or smaller ones",
+        "not enough memory for {got} slots of {expected} bytes and one byte of state each; ask for "
+        "fewer or smaller ones",
     ),
     Reason(
         "not_loaded",
         FailedPreconditionError,
         "the kernels could not be compiled or loaded; interrupted, or out of memory?",
     ),
+    Reason(
+        "negative_extent",
+        _I,
+        "the extent {got} of element_shape is outside [0, 2**62); use None where it is unknown",
+    ),
+    Reason(
+        "gradient_rank",
+        _I,
+        "grad_with_shape made this gradient array with elements of rank {got}, and compiled code "
+        "counts on rank {expected}; look it up from Python and pass it in",
+    ),
 ]
 
 
 def _shape(numbers):
-    """``(rank, extents...)`` as text: ``(2, ?)``, or ``unknown`` for an unknown rank."""
+    """``(rank, extents...)`` as text: ``(2, ?)``, or ``unknown rank``."""
     rank, extents = numbers[0], numbers[1:]
     if rank < 0:
-        return "unknown"
+        return "unknown rank"
     parts = ["?" if extent < 0 else str(extent) for extent in extents[:rank]]
     return f"({parts[0]},)" if rank == 1 else f"({', '.join(parts)})"
 
@@ -229,16 +241,27 @@ def _shape(numbers):
 handle_of = "array {}".format
 
 
-def describe(status, operation, array, slot, expected, got, expected_shape, got_shape):
+def _named(array, trail):
+    """An array's name from its number; ``trail`` holds what a gradient array's name adds."""
+    if array == -1:
+        return "TensorArray"  # which was not made
+    points = (word >> shift & 0xFFFFFFFF for word in trail for shift in (0, 32))
+    return handle_of(array) + "".join(chr(point) for point in points if point)
+
+
+def describe(status, operation, array, slot, expected, got, expected_shape, got_shape, trail=()):
     """The message for a kernel's status and the facts it left behind."""
-    text = REASONS[status].message.format(
+    row = REASONS[status]
+    if row.reason.endswith("out_of_range") and slot < 0:
+        row = row._replace(message="slot {slot} is negative; slots are numbered from 0")
+    text = row.message.format(
         slot=slot,
         expected=expected,
         got=got,
         expected_shape=_shape(expected_shape),
         got_shape=_shape(got_shape),
     )
-    return f"{OPERATIONS[operation]} on {handle_of(array)}: {text}"
+    return f"{OPERATIONS[operation]} on {_named(array, trail)}: {text}"
 
 
 def failure(status, *facts):
@@ -256,5 +279,5 @@ def invalid(reason, message):
 #: Names of the kernels' operations, in the order of their numbers.
 OPERATIONS = (
     "create", "write", "read", "gather", "scatter", "concat", "split", "grad", "close",
-    "append", "stack", "accumulate", "read",
+    "append", "stack", "accumulate", "read", "size",
 )  # fmt: skip

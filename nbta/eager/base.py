@@ -8,6 +8,7 @@ from numba.experimental.jitclass import _box
 
 from nbta import errors, naming
 from nbta.dtypes import code_of
+from nbta.errors import OPERATIONS
 from nbta.naming import Flow, Handle
 from nbta.runtime import compiled, python_calls, settings
 from nbta.runtime import request as rq
@@ -96,12 +97,12 @@ class Base:
                 tuple(request[rq.RANK : rq.SHAPE + MAX_RANK]),
             )
 
-    def _put_value(self, request, value):
+    def _put_value(self, operation, request, value):
         if value.ndim > MAX_RANK + 1:
             raise errors.invalid(
                 "rank",
-                f"write on {self._name}: elements have at most {MAX_RANK} dimensions, and the "
-                f"value has {value.ndim}; reshape it",
+                f"{OPERATIONS[operation]} on {self._name}: elements have at most {MAX_RANK} "
+                f"dimensions, and the value has {value.ndim}; reshape it",
             )
         request[rq.DTYPE] = code_of(value.dtype)
         request[rq.VALUE] = value.ctypes.data
@@ -190,7 +191,8 @@ class Base:
 
     def __len__(self) -> int:
         if self.closed:
-            raise errors.invalid("closed", f"size on {self._name}: the array is closed")
+            message = f"size on {self._name}: the array is closed; make a new one"
+            raise errors.invalid("closed", message)
         return self._fields[FIELD.size]
 
     def _is_uniform(self):
@@ -204,11 +206,16 @@ class Base:
     def _states(self):
         return python_calls.native(python_calls.state_bytes)(self._address)[: len(self)]
 
+    def _count(self, state):
+        """Slots in a state, counted in pieces: a sparse array may be larger than memory."""
+        states = self._states()
+        pieces = (states[i : i + (1 << 20)] for i in range(0, len(states), 1 << 20))
+        return sum(int(np.count_nonzero(piece & state)) for piece in pieces)
+
     def __repr__(self):
         if self.closed:
             return f"<nbta.TensorArray {self._name!r} closed>"
-        states = self._states()
-        written, read, cleared = (np.count_nonzero(states & s) for s in (WRITTEN, READ, CLEARED))
+        written, read, cleared = (self._count(state) for state in (WRITTEN, READ, CLEARED))
         return (
             f"<nbta.TensorArray {self._name!r} dtype={self._dtype} size={len(self)} "
             f"element_shape={self.element_shape} written={written} read={read} cleared={cleared}>"

@@ -69,7 +69,7 @@ class Writing(Base):
         request = Request()
         request[rq.INDEX] = as_integer(f"{name} on {self._name}: index", "index_rank", index)
         value = as_value(name, self._name, value, self._dtype)
-        self._put_value(request, value)
+        self._put_value(operation, request, value)
         self._run(operation, request)
         return self
 
@@ -82,7 +82,10 @@ class Writing(Base):
         >>> len(ta.append(3).append(4))
         2
         """
-        return self.write(self._fields[FIELD.size], value)
+        size = self._fields[FIELD.size]
+        if _write_object(self._address, size, value):
+            return self
+        return self._write(rq.APPEND, size, value)
 
     def accumulate(self, index: int, value, name: str | None = None) -> Self:
         """Add a value into a slot of a gradient array; errors as for `write`.
@@ -140,7 +143,7 @@ class Writing(Base):
     def _scatter(self, slots, value):
         value = as_value("scatter", self._name, value, self._dtype)
         request = Request()
-        self._put_value(request, value)
+        self._put_value(rq.SCATTER, request, value)
         rows = len(value) if value.ndim else 0
         request[rq.INDEX], request[rq.RANK] = rows, value.ndim - 1
         request[rq.SHAPE : rq.SHAPE + MAX_RANK] = (*value.shape[1:], *[0] * MAX_RANK)[:MAX_RANK]
@@ -179,7 +182,7 @@ class Writing(Base):
         pieces = as_vector(f"split on {self._name}: lengths", "split_lengths_rank", lengths)
         value = as_value("split", self._name, value, self._dtype)
         request = Request()
-        self._put_value(request, value)
+        self._put_value(rq.SPLIT, request, value)
         request[rq.LIST], request[rq.COUNT] = pieces.ctypes.data, len(pieces)
         self._run(rq.SPLIT, request)
         return self

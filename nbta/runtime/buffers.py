@@ -5,7 +5,7 @@ Page faults are the price of growth: filling fresh memory from Numba's allocator
 therefore mapped with room to grow (address space, which costs nothing until it is touched) and
 huge pages are asked for. A buffer that must move is copied and *kept* by its successor: a view
 handed out earlier stays valid, even in compiled code whose reference counts were optimised away.
-With room for 32 times what is there, what is kept this way is a few percent.
+With room for a gigabyte, and then for 32 times what is there, what is kept this way is little.
 """
 
 import numpy as np
@@ -27,6 +27,8 @@ _MAP_PRIVATE_ANONYMOUS = 0x22
 _MAP_NORESERVE = 0x4000
 _MADV_DONTNEED = 4
 _MADV_HUGEPAGE = 14
+#: Address space of the first mapped buffer of a growing array.
+_FIRST_ROOM = 1 << 30
 #: What fits an address; anything larger is refused before it is tried.
 LARGEST = 1 << 47
 
@@ -48,16 +50,33 @@ def may_allocate():
 
 @kernel
 def map_pages(nbytes, growing):
-    """Zeroed pages, huge where the system can, or 0. Growing room is not charged to memory."""
+    """Zeroed pages, huge where the system can, or 0. Growing room is not charged to memory.
+
+    Huge pages need addresses that are a multiple of their size: what is mapped too much on either
+    side goes back.
+    """
     flags = np.int32(_MAP_PRIVATE_ANONYMOUS)
     if growing:
         flags |= np.int32(_MAP_NORESERVE)
+    spare = HUGE_PAGE if nbytes >= HUGE_PAGE else 0
     protection = np.int32(_PROT_READ_WRITE)
-    address = mem.libc_mmap(0, nbytes, protection, flags, np.int32(-1), 0)
-    if address == -1:
+    mapped = mem.libc_mmap(0, nbytes + spare, protection, flags, np.int32(-1), 0)
+    if mapped == -1:
         return 0
+    address = mapped
+    if spare:
+        address = round_up(mapped, HUGE_PAGE)
+        trim(mapped, address)
+        trim(address + nbytes, mapped + nbytes + spare)
     mem.libc_madvise(address, nbytes, np.int32(_MADV_HUGEPAGE))
     return address
+
+
+@kernel
+def trim(first, last):
+    """Unmap a range of pages, which may be empty."""
+    if first < last:
+        mem.libc_munmap(first, last - first)
 
 
 @kernel
@@ -142,11 +161,10 @@ def hold_owners(buffer):
 
 @kernel
 def grown_capacity(capacity, needed, unit):
-    """Slots to make room for, from most to least hopeful: (first, second, third choice)."""
+    """Slots to make room for when an array grows step by step: first and second choice."""
     if needed * unit < setting(settings.MAP_THRESHOLD):
-        first = max(2 * capacity, needed, setting(settings.FIRST_CAPACITY))
-        return first, needed, needed
-    return 32 * needed, 2 * needed, needed
+        return max(2 * capacity, needed, setting(settings.FIRST_CAPACITY)), needed
+    return max(32 * needed, _FIRST_ROOM // unit), 2 * needed
 
 
 @kernel

@@ -105,11 +105,15 @@ def call_directly(dispatcher):
 
 @cache
 def entry(field: int):
-    """An entrance of the kernels as a Python callable, compiled or loaded at its first use."""
+    """An entrance of the kernels as a Python callable, compiled or loaded at its first use.
+
+    It keeps the interpreter lock, so that operations from several Python threads on one array
+    come one after another.
+    """
     from nbta.runtime import kernels
 
     function = getattr(kernels, settings.NAMES[field])
-    dispatcher = cached(function, _SIGNATURE, nogil=True, error_model="numpy")
+    dispatcher = cached(function, _SIGNATURE, error_model="numpy")
     settings.put(field, pointer_of(dispatcher))
     return call_directly(dispatcher)
 

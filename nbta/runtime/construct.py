@@ -8,9 +8,10 @@ from numba.extending import overload, register_jitable
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
+from nbta.runtime import status as st
 from nbta.runtime.arguments import code_of, item_bytes
 from nbta.runtime.extension import TensorArrayType, new_array_type, new_request
-from nbta.runtime.failures import call_kernel
+from nbta.runtime.failures import call_kernel, raise_failure
 
 
 def _item_of(dtype):
@@ -39,6 +40,13 @@ def _named(name):
         raise TypingError(f"TensorArray: {name!r} is not a dtype ({error})") from None
 
 
+def _item_bytes(item):
+    try:
+        return item_bytes(item)
+    except NotImplementedError:
+        raise TypingError(f"TensorArray: Numba cannot compute with dtype {item}") from None
+
+
 def _rank_of(shape):
     """Rank of an ``element_shape``, None where that is unknown."""
     if isinstance(shape, types.Omitted):
@@ -46,10 +54,30 @@ def _rank_of(shape):
     if isinstance(shape, types.NoneType) or shape is None:
         return None
     if isinstance(shape, types.BaseTuple):
+        _check_extents(shape)
         return len(shape)
     if isinstance(shape, types.Integer | types.IntegerLiteral):
         return 1
     raise TypingError(f"TensorArray: element_shape must be a tuple or None, not {shape}")
+
+
+def _check_extents(shape):
+    if len(shape) > rq.MAX_RANK:
+        raise TypingError(
+            f"TensorArray: elements have at most {rq.MAX_RANK} dimensions, and element_shape has "
+            f"{len(shape)}; join some of them"
+        )
+    for extent in shape:
+        if not isinstance(extent, types.Integer | types.IntegerLiteral | types.NoneType):
+            raise TypingError(
+                f"TensorArray: element_shape has an extent of type {extent}; use an integer, or "
+                f"None where unknown"
+            )
+
+
+def _check_size(size):
+    if not isinstance(size, types.Integer | types.IntegerLiteral | types.Omitted | int):
+        raise TypingError(f"TensorArray: size must be one integer, not {size}")
 
 
 def _is_uniform(shape, infer_shape):
@@ -68,6 +96,15 @@ def put_word(words, word, value):
     mem.store_int(words + 8 * word, np.int64(value))
 
 
+@register_jitable
+def put_extent(words, axis, extent):
+    """Store a known extent of an element shape."""
+    if extent < 0:
+        put_word(words, rq.GOT, extent)
+        raise_failure(st.NEGATIVE_EXTENT, rq.CREATE, 0, words)
+    put_word(words, rq.SHAPE + axis, extent)
+
+
 def put_extents(words, axis, shape):
     """Describe an element shape, axis by axis; None for an unknown extent."""
     raise NotImplementedError("compiled code only")
@@ -76,7 +113,7 @@ def put_extents(words, axis, shape):
 @overload(put_extents)
 def _put_extents(words, axis, shape):
     if isinstance(shape, types.Integer | types.IntegerLiteral):
-        return lambda words, axis, shape: put_word(words, rq.SHAPE, shape)
+        return lambda words, axis, shape: put_extent(words, 0, shape)
     if not isinstance(shape, types.BaseTuple) or len(shape) == 0:
         return lambda words, axis, shape: None
     if isinstance(shape[0], types.NoneType):
@@ -88,7 +125,7 @@ def _put_extents(words, axis, shape):
         return unknown
 
     def known(words, axis, shape):
-        put_word(words, rq.SHAPE + axis, shape[0])
+        put_extent(words, axis, shape[0])
         put_extents(words, axis + 1, shape[1:])
 
     return known
@@ -108,8 +145,9 @@ def register_constructor(cls):
         infer_shape=True,
         name=None,
     ):
+        _check_size(size)
         item, rank = _item_of(dtype), _rank_of(element_shape)
-        code, itemsize = code_of(item), item_bytes(item)
+        code, itemsize = code_of(item), _item_bytes(item)
         uniform = _is_uniform(element_shape, infer_shape)
         array_over = new_array_type(TensorArrayType(item, rank, uniform))
         words_rank = -1 if rank is None else rank

@@ -60,8 +60,8 @@ def type_of(dtype, ndim, uniform):
         item_bytes(item)
     except Exception as error:  # Numba raises several unrelated classes here
         raise TypeError(
-            f"Numba cannot compute with dtype {dtype}, so an array of it cannot be passed to compiled "
-            f"code ({error}); use it from Python, or hold the values in another dtype"
+            f"Numba cannot compute with dtype {dtype}, so an array of it cannot be passed to "
+            f"compiled code ({error}); use it from Python, or hold the values in another dtype"
         ) from None
     return TensorArrayType(item, ndim, uniform)
 

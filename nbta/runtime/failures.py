@@ -15,7 +15,7 @@ from nbta.runtime import request as rq
 from nbta.runtime.compiled import out_of_line
 from nbta.runtime.memory import kernel
 from nbta.runtime.settings import setting
-from nbta.runtime.store import FIELD
+from nbta.runtime.store import FIELD, store_at
 
 _CLASSES = [
     InvalidArgumentError, ResourceExhaustedError, UnimplementedError, FailedPreconditionError,
@@ -32,6 +32,19 @@ def shape_words(r, first):
     )  # fmt: skip
 
 
+@kernel
+def trail_words(store):
+    """What a gradient array's name adds to its forward array's, two code points a word."""
+    w = np.zeros(12, np.int64)
+    if store:
+        trail = store_at(store)._trail
+        for k in range(min(len(trail), 24)):
+            w[k // 2] |= np.int64(trail[k]) << np.int64(32 * (k % 2))
+        if len(trail) > 24:
+            w[11] = np.int64(ord(".")) | np.int64(ord(".")) << np.int64(32)
+    return w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11]
+
+
 @out_of_line
 def raise_failure(status, operation, store, request):
     """Raise what a status stands for; the message is put together when Python sees it."""
@@ -39,14 +52,21 @@ def raise_failure(status, operation, store, request):
     array = mem.load_int(store + 8 * FIELD.id) if store else np.int64(-1)
     slot, expected, got = r[rq.SLOT], r[rq.EXPECTED], r[rq.GOT]
     wanted, given = shape_words(r, rq.OUT_RANK), shape_words(r, rq.RANK)
+    trail = trail_words(store)
     kind = _CLASS_OF[status]
     if kind == 1:
-        raise ResourceExhaustedError(status, operation, array, slot, expected, got, wanted, given)
+        raise ResourceExhaustedError(
+            status, operation, array, slot, expected, got, wanted, given, trail
+        )
     if kind == 2:
-        raise UnimplementedError(status, operation, array, slot, expected, got, wanted, given)
+        raise UnimplementedError(
+            status, operation, array, slot, expected, got, wanted, given, trail
+        )
     if kind == 3:
-        raise FailedPreconditionError(status, operation, array, slot, expected, got, wanted, given)
-    raise InvalidArgumentError(status, operation, array, slot, expected, got, wanted, given)
+        raise FailedPreconditionError(
+            status, operation, array, slot, expected, got, wanted, given, trail
+        )
+    raise InvalidArgumentError(status, operation, array, slot, expected, got, wanted, given, trail)
 
 
 @register_jitable

@@ -123,9 +123,9 @@ def shape_gradient(s, g, r):
     if s._layout == RAGGED:
         g._layout = RAGGED
     elif shape_known(g):
-        status = decide_layout(g)
+        status = decide_layout(g, r)
     unit = 8 if g._layout == RAGGED else 0  # elements get memory at the first write or read
-    if status == st.OK and s._size > 0 and not try_capacity(g, s._size, unit):
+    if status == st.OK and s._size > 0 and not try_capacity(g, s._size, unit, True):
         status = st.TOO_LARGE
     if status != st.OK:
         return status

@@ -54,13 +54,10 @@ def create(r):
     s._rank = r[RANK]
     for axis in range(MAX_RANK):
         set_extent(s, axis, r[SHAPE + axis])
-    status = decide_layout(s) if shape_known(s) else st.OK
+    status = decide_layout(s, r) if shape_known(s) else st.OK
     if status == st.OK and size > 0:
-        growing, s._dynamic = s._dynamic, 0  # a size asked for is memory asked for
         status = reserve(s, r, size)
-        s._dynamic = growing
     if status != st.OK:
-        r[GOT] = size
         return status
     s._size = size
     refresh(s)

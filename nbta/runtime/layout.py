@@ -134,7 +134,7 @@ def count_bytes(rank, shape, first, itemsize):
 
 
 @kernel
-def decide_layout(s):
+def decide_layout(s, r):
     """Choose the layout of an array whose element shape is as known as it will get."""
     if not shape_known(s):
         s._layout = RAGGED
@@ -142,6 +142,7 @@ def decide_layout(s):
     pattern = pattern_of(s)
     nbytes = count_bytes(s._rank, pattern, 1, s._storage_itemsize)
     if nbytes < 0:
+        r[GOT], r[EXPECTED] = 1, LARGEST
         return st.TOO_LARGE
     s._layout, s._element_bytes = UNIFORM, nbytes
     return st.OK
@@ -191,19 +192,22 @@ def gives_back(s):
 
 
 @kernel
-def try_capacity(s, capacity, unit):
-    """Get room for ``capacity`` slots, or change nothing."""
+def try_capacity(s, capacity, unit, charged):
+    """Get room for ``capacity`` slots, or change nothing.
+
+    ``charged`` room is memory asked for, which the system may refuse; other room is address space
+    to grow into.
+    """
     if capacity > LARGEST or (unit > 0 and capacity > LARGEST // unit):
         return False
-    growing = capacity > s._capacity
     states, data = s._state_buffer, s._data_buffer
-    if growing:
-        states = enlarged(states, s._size, capacity, False, s._capacity > 0 or s._dynamic > 0)
+    if capacity > s._capacity:
+        states = enlarged(states, s._size, capacity, False, not charged)
         if len(states) < capacity:
             return False
     if len(data) < capacity * unit:
         used = min(s._size * unit, len(data))
-        data = enlarged(data, used, capacity * unit, True, growing and s._dynamic > 0)
+        data = enlarged(data, used, capacity * unit, True, not charged)
         if len(data) < capacity * unit:
             return False
         if s._layout == RAGGED:
@@ -219,23 +223,19 @@ def reserve(s, r, needed):
     unit = slot_bytes(s)
     if needed <= s._capacity and len(s._data_buffer) >= s._capacity * unit:
         return st.OK
-    if needed <= s._capacity:
-        first = second = third = s._capacity
-    elif needed > LARGEST:
-        first = second = third = needed
-    elif s._dynamic:
-        first, second, third = grown_capacity(s._capacity, needed, max(unit, 1))
-    else:
-        first = second = third = needed
-    if (
-        try_capacity(s, first, unit)
-        or (second < first and try_capacity(s, second, unit))
-        or (third < second and try_capacity(s, third, unit))
-    ):
+    grows = s._dynamic and needed > s._capacity and needed <= 2 * s._capacity + 8
+    if (grows and grow(s, needed, unit)) or try_capacity(s, max(needed, s._capacity), unit, True):
         refresh(s)
         return st.OK
-    r[GOT], r[EXPECTED] = needed, unit
+    r[GOT], r[EXPECTED] = needed, unit + 1
     return st.TOO_LARGE
+
+
+@kernel
+def grow(s, needed, unit):
+    """Make room for ``needed`` slots and for as many more as the system lets us."""
+    first, second = grown_capacity(s._capacity, needed, max(unit, 1))
+    return try_capacity(s, first, unit, False) or try_capacity(s, second, unit, False)
 
 
 @kernel
@@ -248,7 +248,7 @@ def prepare(s, r, needed, rank, shape, first):
         s._rank = rank
         for axis in range(rank):
             set_extent(s, axis, shape[first + axis])
-    status = decide_layout(s)
+    status = decide_layout(s, r)
     if status == st.OK:
         status = reserve(s, r, needed)
     if status != st.OK:

@@ -5,9 +5,11 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.extending import overload, register_jitable
 
+from nbta.errors import OPERATIONS
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
+from nbta.runtime import status as st
 from nbta.runtime.arguments import check_index, code_of, require_rank
 from nbta.runtime.extension import (
     TensorArrayType,
@@ -15,7 +17,7 @@ from nbta.runtime.extension import (
     new_request,
     store_fields,
 )
-from nbta.runtime.failures import call_kernel
+from nbta.runtime.failures import call_kernel, raise_failure
 from nbta.runtime.fast_paths import fast, field, method, take
 from nbta.runtime.memory import kernel
 from nbta.runtime.store import FIELD
@@ -121,12 +123,15 @@ def _stack(ta):
     return implementation
 
 
+_SIZE = OPERATIONS.index("size")
+
+
 @method("size")
 def _size(ta):
     def implementation(ta):
         store = store_fields(ta)
         if field(store, FIELD.closed):
-            call_kernel(settings.STORAGE_ENTRY, rq.APPEND, store, new_request())
+            raise_failure(st.CLOSED, _SIZE, store, new_request())
         return np.int32(field(store, FIELD.size))
 
     return implementation
@@ -147,11 +152,22 @@ def source_words(words, code_points, clear):
     mem.store_int(words + 8 * rq.INDEX, clear)
 
 
+@register_jitable
+def check_gradient_rank(store, owner, rank, words):
+    """A gradient array may have been made with a prefix, and then has another rank."""
+    found = field(mem.owner_payload(owner), FIELD.rank)
+    if rank >= 0 and found != rank:
+        mem.store_int(words + 8 * rq.EXPECTED, rank)
+        mem.store_int(words + 8 * rq.GOT, found)
+        mem.release(owner)
+        raise_failure(st.GRADIENT_RANK, rq.GRAD, store, words)
+
+
 @method("grad")
 def _grad(ta, source, flow=None, name=None, clear_after_read=True):
     if not isinstance(source, types.UnicodeType | types.StringLiteral):
         raise TypingError(f"grad: source must be a string, not {source}")
-    array_over = new_array_type(ta.gradient)
+    array_over, rank = new_array_type(ta.gradient), -1 if ta.ndim is None else ta.ndim
 
     def implementation(ta, source, flow=None, name=None, clear_after_read=True):
         code_points = np.empty(len(source), np.int32)
@@ -159,8 +175,11 @@ def _grad(ta, source, flow=None, name=None, clear_after_read=True):
             code_points[k] = ord(source[k])
         words = new_request()
         source_words(words, code_points, np.int64(clear_after_read))
-        call_kernel(settings.GRADIENT_ENTRY, rq.GRAD, store_fields(ta), words)
-        array = array_over(mem.load_int(words + 8 * rq.OWNER))
+        store = store_fields(ta)
+        call_kernel(settings.GRADIENT_ENTRY, rq.GRAD, store, words)
+        owner = mem.load_int(words + 8 * rq.OWNER)
+        check_gradient_rank(store, owner, rank, words)
+        array = array_over(owner)
         mem.keep_alive(code_points)
         return array
 
