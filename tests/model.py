@@ -38,10 +38,7 @@ class Slot:
         """The state as nbta encodes it."""
         virtual = self.written and self.value is None and not self.cleared
         return (
-            WRITTEN * self.written
-            | READ * self.read
-            | CLEARED * self.cleared
-            | VIRTUAL * virtual
+            WRITTEN * self.written | READ * self.read | CLEARED * self.cleared | VIRTUAL * virtual
         )
 
 

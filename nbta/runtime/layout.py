@@ -227,7 +227,7 @@ def reserve(s, r, needed):
     if (grows and grow(s, needed, unit)) or try_capacity(s, max(needed, s._capacity), unit, True):
         refresh(s)
         return st.OK
-    r[GOT], r[EXPECTED] = needed, unit + 1
+    r[GOT], r[EXPECTED] = needed, unit
     return st.TOO_LARGE
 
 
