@@ -54,6 +54,8 @@ def _weak(value, dtype):
     given = np.asarray(value)
     if given.dtype == dtype:
         return given
+    if given.size == 0:  # an empty list has no values that could be lost
+        return np.empty(given.shape, dtype)
     if given.dtype.kind == "O" or not _takes(given.dtype.kind, dtype):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
@@ -78,8 +80,6 @@ def _takes(kind, dtype):
 
 def _kept(given, cast):
     """Whether integers kept their value, strings their length, and no float became infinite."""
-    if given.size == 0:
-        return True
     if given.dtype.kind in "iu":
         back = cast.real.astype(given.dtype)
         return bool(np.all(cast == given) and np.all(back == given))
@@ -95,13 +95,15 @@ def as_value(operation: str, array: str, value, dtype: np.dtype) -> np.ndarray:
     Python numbers and nested lists take the array's dtype where nothing is lost; NumPy arrays
     and scalars must have it.
     """
-    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array_interface__"):
+    if isinstance(value, str | bytes):  # NumPy's string scalars too: they are as wide as they are
+        given, cast = np.asarray(value), _weak(value, dtype)
+    elif isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array_interface__"):
         given = np.asarray(value)
         cast = given if given.dtype.newbyteorder("=") == dtype else None
     elif hasattr(value, "__dlpack__"):
         given = np.from_dlpack(value)
         cast = given if given.dtype == dtype else None
-    elif isinstance(value, bool | int | float | complex | list | tuple | str | bytes):
+    elif isinstance(value, bool | int | float | complex | list | tuple):
         given = _as_given(operation, array, value)
         cast = _weak(value, dtype)
     else:
