@@ -223,7 +223,9 @@ def reserve(s, r, needed):
     unit = slot_bytes(s)
     if needed <= s._capacity and len(s._data_buffer) >= s._capacity * unit:
         return st.OK
-    grows = s._dynamic and needed > s._capacity and needed <= 2 * s._capacity + 8
+    # Room to grow into is for steps: a jump, or a first size, is memory that somebody wants.
+    step = s._capacity < needed <= 2 * s._capacity + 8
+    grows = s._dynamic and s._layout != UNDECIDED and step
     if (grows and grow(s, needed, unit)) or try_capacity(s, max(needed, s._capacity), unit, True):
         refresh(s)
         return st.OK
