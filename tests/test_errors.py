@@ -398,7 +398,7 @@ CASES = {
         lambda: empty(1, "bool").unstack([True]).grad("gradients").write(0, True),
         lambda a: a.write(0, True),
         "aggregate_dtype",
-        "write|slot 0|cannot be added",
+        "write|slot 0|bools have no sum|numbers",
     ),
     "sum after a read": Case(
         lambda: after_sum_read(), lambda a: a.write(1, ROW), "already_read", "write|slot 1|was read"

@@ -44,6 +44,14 @@ class _RuntimeCache(FunctionCache):
         super().__init__(function)
         self._cache_file._source_stamp = runtime_stamp()
 
+    def load_overload(self, sig, target_context):
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # a damaged file raises whatever pickle makes of it: start over
+            with contextlib.suppress(OSError):
+                self.flush()
+            return None
+
     def save_overload(self, sig, data):
         with contextlib.suppress(OSError):  # a full or read-only disk: compile again next time
             super().save_overload(sig, data)

@@ -13,6 +13,13 @@ from nbta.runtime.arguments import code_of, item_bytes
 from nbta.runtime.extension import TensorArrayType, new_array_type, new_request
 from nbta.runtime.failures import call_kernel, raise_failure
 
+_PYTHON_TYPES = {
+    bool: types.boolean,
+    int: types.int64,
+    float: types.float64,
+    complex: types.complex128,
+}
+
 
 def _item_of(dtype):
     """The Numba dtype that an argument ``dtype`` names."""
@@ -20,14 +27,8 @@ def _item_of(dtype):
         return dtype.dtype
     if isinstance(dtype, types.StringLiteral):
         return _named(dtype.literal_value)
-    python_types = {
-        "class(bool)": types.boolean,
-        "class(int)": types.int64,
-        "class(float)": types.float64,
-    }
-    for name, item in python_types.items():
-        if name in str(dtype):
-            return item
+    if isinstance(dtype, types.Function) and dtype.typing_key in _PYTHON_TYPES:
+        return _PYTHON_TYPES[dtype.typing_key]
     raise TypingError(f"TensorArray: dtype must be a dtype such as np.float64, not {dtype}")
 
 

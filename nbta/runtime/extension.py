@@ -12,13 +12,33 @@ from numba.core import cgutils, imputils, types
 from numba.extending import NativeValue, box, intrinsic, models, register_model, unbox
 from numba.np.numpy_support import as_dtype, from_dtype
 
-from nbta.runtime import request
+from nbta.runtime import compiled, request
 from nbta.runtime.arguments import item_bytes
 from nbta.runtime.memory import INT64
 from nbta.runtime.store import HEADER, STORE
 
 #: Changes when code compiled against another layout of the store must not be used again.
 LAYOUT = hashlib.sha256(repr((HEADER, request.WORDS)).encode()).hexdigest()[:8]
+
+
+class _SameRuntime:
+    """Goes into the disk cache with code that was compiled against this version of the runtime.
+
+    Fast paths know the layout of the store, so other versions must not run them. Numba takes an
+    OSError while loading for a missing file, and compiles again.
+    """
+
+    def __reduce__(self):
+        return _same_runtime, (compiled.runtime_stamp(),)
+
+
+def _same_runtime(stamp):
+    if stamp != compiled.runtime_stamp():
+        raise OSError("compiled against another version of nbta")
+    return _SAME_RUNTIME
+
+
+_SAME_RUNTIME = _SameRuntime()
 
 
 class TensorArrayType(types.Type):
@@ -164,11 +184,15 @@ def same_array_type(kind):
 
 @cache
 def stack_block(words):
-    """An intrinsic that gives the address of zeroed int64 on the compiled function's stack."""
+    """An intrinsic that gives the address of zeroed int64 on the compiled function's stack.
+
+    All methods need it, so what is compiled with it is marked as compiled against this runtime.
+    """
 
     @intrinsic
     def block_address(typingctx):
         def codegen(context, builder, sig, args):
+            context.environment.consts.append(_SAME_RUNTIME)
             block = cgutils.alloca_once(builder, ir.ArrayType(INT64, words))
             cgutils.memset(builder, block, INT64(8 * words), 0)
             return builder.ptrtoint(block, INT64)
