@@ -161,7 +161,9 @@ class TensorArray(Writing, Reading):
         >>> ta.grad_with_shape("gradients", [3]).element_shape
         (3, 2)
         """
-        prefix = as_vector("grad: shape_to_prepend", "prepend_rank", shape_to_prepend)
+        prefix = as_vector(
+            f"grad on {self._name}: shape_to_prepend", "prepend_rank", shape_to_prepend
+        )
         return self._gradient(source, prefix, flow, clear_after_read)
 
     def _gradient(self, source, prefix, flow, clear_after_read):

@@ -284,8 +284,6 @@ def split(s, r):
         return status
     lengths, r[LIST] = r[LIST], 0
     before, undecided = pattern_of(s), s._layout == 0
-    first_rows = r[SHAPE]
-    r[SHAPE] = mem.load_int(lengths)
     status = split_check(s, r, lengths)
     if status == st.OK:
         r[SHAPE] = mem.load_int(lengths)
@@ -294,7 +292,6 @@ def split(s, r):
         status = split_pieces(s, r, lengths)
         if status != st.OK and undecided:
             forget_layout(s, before)
-    r[SHAPE], r[LIST] = first_rows, lengths
     return status
 
 
