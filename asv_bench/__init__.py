@@ -1,0 +1,1 @@
+"""Speed: what airspeed velocity runs, and a report that needs only this folder."""

@@ -1,0 +1,272 @@
+"""Writes, reads and sums in compiled loops over arrays of a fixed size."""
+
+from functools import partial
+
+import numpy as np
+from numba import njit
+
+import nbta
+
+from . import common
+
+_UNWRITTEN, _WRITTEN, _READ = 0, 1, 3
+
+
+@njit
+def write_nbta(array, n, value):
+    """Write one value to every slot."""
+    for i in range(n):
+        array.write(i, value)
+
+
+@njit
+def write_scalars(values, states, value):
+    """`write_nbta` on NumPy arrays; the slot that was taken, or -1."""
+    for i in range(len(values)):
+        if states[i] != _UNWRITTEN:
+            return i
+        values[i] = value
+        states[i] = _WRITTEN
+    return -1
+
+
+@njit
+def write_vectors(values, states, value):
+    """`write_scalars` for vectors."""
+    for i in range(len(values)):
+        if states[i] != _UNWRITTEN:
+            return i
+        for k in range(len(value)):
+            values[i, k] = value[k]
+        states[i] = _WRITTEN
+    return -1
+
+
+@njit
+def write_nbta_numbers(array, n):
+    """Write values that the loop makes."""
+    for i in range(n):
+        array.write(i, float(i))
+
+
+@njit
+def write_numbers(values, states):
+    """`write_nbta_numbers` on NumPy arrays."""
+    for i in range(len(values)):
+        if states[i] != _UNWRITTEN:
+            return i
+        values[i] = float(i)
+        states[i] = _WRITTEN
+    return -1
+
+
+@njit
+def write_nbta_vectors(array, n, value):
+    """Write vectors whose first item the loop makes."""
+    for i in range(n):
+        value[0] = i
+        array.write(i, value)
+
+
+@njit
+def write_changing_vectors(values, states, value):
+    """`write_nbta_vectors` on NumPy arrays."""
+    for i in range(len(values)):
+        value[0] = i
+        if states[i] != _UNWRITTEN:
+            return i
+        for k in range(len(value)):
+            values[i, k] = value[k]
+        states[i] = _WRITTEN
+    return -1
+
+
+@njit
+def read_nbta_scalars(array, n):
+    """Sum of all elements."""
+    total = 0.0
+    for i in range(n):
+        total += array.read(i)
+    return total
+
+
+@njit
+def read_scalars(values, states):
+    """`read_nbta_scalars` on NumPy arrays; NaN for a slot that may not be read."""
+    total = 0.0
+    for i in range(len(values)):
+        if states[i] != _WRITTEN:
+            return np.nan
+        states[i] = _READ
+        total += values[i]
+    return total
+
+
+@njit
+def read_nbta_vectors(array, n, total):
+    """Add all elements to ``total``."""
+    for i in range(n):
+        element = array.read(i)
+        for k in range(len(total)):
+            total[k] += element[k]
+
+
+@njit
+def read_vectors(values, states, total):
+    """`read_nbta_vectors` on NumPy arrays; the slot that may not be read, or -1."""
+    for i in range(len(values)):
+        if states[i] != _WRITTEN:
+            return i
+        states[i] = _READ
+        for k in range(len(total)):
+            total[k] += values[i, k]
+    return -1
+
+
+@njit
+def copy_nbta_scalars(array, out):
+    """Copy all elements."""
+    for i in range(len(out)):
+        out[i] = array.read(i)
+
+
+@njit
+def copy_scalars(values, states, out):
+    """`copy_nbta_scalars` on NumPy arrays."""
+    for i in range(len(values)):
+        if states[i] != _WRITTEN:
+            return i
+        states[i] = _READ
+        out[i] = values[i]
+    return -1
+
+
+class _Sized(common.Pair):
+    params = (common.ELEMENTS,)
+    param_names = ("element",)
+
+    def count(self, element, *params):
+        return common.items(element)
+
+
+class Write(_Sized):
+    """Write one value to every slot."""
+
+    label = "in-kernel write"
+
+    def make_nbta(self, count, element):
+        """A fresh array."""
+        array = common.touched_array(count, element)
+        return partial(write_nbta, array, count, common.value_for(element))
+
+    def make_peer(self, count, element):
+        """Elements and state bytes, both fresh."""
+        loop = write_scalars if element == "scalar" else write_vectors
+        return partial(loop, *common.touched_numpy(count, element), common.value_for(element))
+
+
+class WriteChanging(_Sized):
+    """Write values that the loop makes, so that no compiler can set them up ahead of it."""
+
+    label = "in-kernel write, value from the loop"
+
+    def make_nbta(self, count, element):
+        """A fresh array."""
+        array = common.touched_array(count, element)
+        if element == "scalar":
+            return partial(write_nbta_numbers, array, count)
+        return partial(write_nbta_vectors, array, count, common.value_for(element))
+
+    def make_peer(self, count, element):
+        """Elements and state bytes, both fresh."""
+        given = common.touched_numpy(count, element)
+        if element == "scalar":
+            return partial(write_numbers, *given)
+        return partial(write_changing_vectors, *given, common.value_for(element))
+
+
+class Read(_Sized):
+    """Read every slot, and sum."""
+
+    label = "in-kernel read"
+    params = (common.ELEMENTS, (True, False))
+    param_names = ("element", "clear_after_read")
+
+    def make_nbta(self, count, element, clear):
+        """An array with all slots written."""
+        array = common.touched_array(count, element, clear)
+        write_nbta(array, count, common.value_for(element))
+        if element == "scalar":
+            return partial(read_nbta_scalars, array, count)
+        return partial(read_nbta_vectors, array, count, np.zeros(element))
+
+    def make_peer(self, count, element, clear):
+        """Elements, and state bytes that say written."""
+        values, states = common.touched_numpy(count, element)
+        states[:] = _WRITTEN
+        if element == "scalar":
+            return partial(read_scalars, values, states)
+        return partial(read_vectors, values, states, np.zeros(element))
+
+
+class ReadCopying(_Sized):
+    """Read every scalar into another array: no chain of additions hides the cost of reading."""
+
+    label = "in-kernel read, copied"
+    params = (("scalar",), (True, False))
+    param_names = ("element", "clear_after_read")
+
+    def make_nbta(self, count, element, clear):
+        """An array with all slots written."""
+        array = common.touched_array(count, element, clear)
+        write_nbta(array, count, common.value_for(element))
+        return partial(copy_nbta_scalars, array, np.ones(count))
+
+    def make_peer(self, count, element, clear):
+        """Elements, and state bytes that say written."""
+        values, states = common.touched_numpy(count, element)
+        states[:] = _WRITTEN
+        return partial(copy_scalars, values, states, np.ones(count))
+
+
+_SLOTS, _ITEMS = 8, 1024
+
+
+@njit
+def accumulate_nbta(array, n, term):
+    """Add a term to each slot in turn."""
+    for i in range(n):
+        array.accumulate(i % _SLOTS, term)
+
+
+@njit
+def accumulate_numpy(sums, n, term):
+    """`accumulate_nbta` as plain loops."""
+    for i in range(n):
+        row = sums[i % _SLOTS]
+        for k in range(len(term)):
+            row[k] += term[k]
+
+
+class Accumulate(common.Pair):
+    """Add to the slots of a gradient array; elements of 1024 float32."""
+
+    label = "in-kernel accumulate, 1024 float32"
+    reach = common.Reach("ratio", 1.3)
+
+    def count(self):
+        """Additions."""
+        return 20_000
+
+    def make_nbta(self, count):
+        """A gradient array whose slots hold sums."""
+        term = np.ones(_ITEMS, np.float32)
+        array = nbta.TensorArray(np.float32, size=_SLOTS, element_shape=(_ITEMS,)).grad("sums")
+        for slot in range(_SLOTS):
+            array.write(slot, term)
+        return partial(accumulate_nbta, array, count, term)
+
+    def make_peer(self, count):
+        """An array of sums."""
+        sums = np.ones((_SLOTS, _ITEMS), np.float32)
+        return partial(accumulate_numpy, sums, count, np.ones(_ITEMS, np.float32))
