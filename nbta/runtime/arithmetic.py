@@ -6,7 +6,6 @@ instructions for both formats.
 """
 
 import numpy as np
-from numba import njit
 
 from nbta.dtypes import BFLOAT16, CODES, FLOAT16
 from nbta.runtime import memory as mem
@@ -48,7 +47,7 @@ def add_elements(code, target, source, nbytes):
         _add_as(target, source, nbytes, 8, np.int64)
 
 
-@njit(error_model="numpy")
+@kernel
 def float16_bits_to_float32(half):
     """The bits of a float32 equal to the float16 with these bits."""
     sign = np.uint32(half & 0x8000) << np.uint32(16)
@@ -68,7 +67,7 @@ def float16_bits_to_float32(half):
     return np.uint32(sign | biased | (fraction << np.uint32(13)))
 
 
-@njit(error_model="numpy")
+@kernel
 def float32_bits_to_float16(bits):
     """The bits of the float16 nearest to the float32 with these bits."""
     sign = np.uint32((bits >> 16) & 0x8000)
@@ -95,7 +94,7 @@ def float32_bits_to_float16(bits):
     return np.uint16(sign | kept)
 
 
-@njit(error_model="numpy")
+@kernel
 def float32_bits_to_bfloat16(bits):
     """The bits of the bfloat16 nearest to the float32 with these bits."""
     if bits & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000):

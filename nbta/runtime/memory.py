@@ -385,4 +385,11 @@ def kernel(function):
     """``njit`` for the parts that kernels are made of; not callable from Python."""
     dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
     dispatcher._compiler = replaced_compiler(dispatcher, _PartCompiler)
+    find_template = dispatcher.get_call_template
+
+    def general_template(args, keywords):
+        """Numba would compile a part once more for each literal argument."""
+        return find_template([types.unliteral(kind) for kind in args], keywords)
+
+    dispatcher.get_call_template = general_template
     return dispatcher
