@@ -7,7 +7,9 @@ remove the counting, two atomic operations or 12 ns.
 """
 
 import numpy as np
-from numba.extending import overload, overload_method, register_jitable
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic, overload, overload_method, register_jitable
 
 from nbta.runtime import memory as mem
 from nbta.runtime.direct_calls import direct_function
@@ -30,6 +32,19 @@ def method(name):
         return implementation
 
     return define
+
+
+@intrinsic
+def likely(typingctx, condition):
+    """The same condition; code for when it is false is laid out of the way."""
+
+    def codegen(context, builder, sig, args):
+        bit = ir.IntType(1)
+        expect = ir.FunctionType(bit, [bit, bit])
+        function = builder.module.declare_intrinsic("llvm.expect", [bit], expect)
+        return builder.call(function, [args[0], cgutils.true_bit])
+
+    return types.boolean(types.boolean), codegen
 
 
 @fast
@@ -70,10 +85,9 @@ def addable(store, slot):
 @fast
 def take(store, slot):
     """Mark a slot as read where that is simple; False where it is not."""
-    if not below(slot, field(store, FIELD.fast_read)):
-        return False
-    state = field(store, FIELD.states) + slot
-    if mem.load_byte(state) & _READABLE != WRITTEN:
-        return False
-    mem.store_byte(state, field(store, FIELD.read_state))
-    return True
+    if likely(below(slot, field(store, FIELD.fast_read))):
+        state = field(store, FIELD.states) + slot
+        if likely(mem.load_byte(state) & _READABLE == WRITTEN):
+            mem.store_byte(state, field(store, FIELD.read_state))
+            return True
+    return False
