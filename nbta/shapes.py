@@ -1,10 +1,23 @@
-"""Partly known shapes: None for an unknown rank, else a tuple of extents, None where unknown."""
+"""Partly known shapes: None for an unknown rank, else a tuple of extents.
+
+An extent is an integer, None where nothing is known, or a `Dim`: a length that only a run tells,
+but which is not 1, so that broadcasting is decided. One `Dim` object stands for one length.
+"""
 
 import operator
 
 from nbta.errors import invalid
 
 MAX_RANK = 8
+
+
+class Dim:
+    """A length known at run time only, other than 1."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return "?"
 
 
 def as_pattern(argument: str, shape) -> tuple[int | None, ...] | None:
@@ -29,6 +42,8 @@ def as_pattern(argument: str, shape) -> tuple[int | None, ...] | None:
 
 
 def _extent(argument, extent):
+    if isinstance(extent, Dim):
+        return extent
     try:
         extent = operator.index(extent)
     except TypeError:
@@ -38,3 +53,97 @@ def _extent(argument, extent):
         message = f"{argument}: the extent {extent} is outside [0, 2**62); use None where unknown"
         raise invalid("negative_extent", message)
     return extent
+
+
+def is_known(shape) -> bool:
+    """Whether every extent is an integer."""
+    return shape is not None and all(type(extent) is int for extent in shape)
+
+
+def public(shape):
+    """The shape as users see it, with None for every extent that is not an integer."""
+    if shape is None:
+        return None
+    return tuple(extent if type(extent) is int else None for extent in shape)
+
+
+def text(shape) -> str:
+    """The shape in a message: ``(2, ?)`` or ``unknown rank``."""
+    if shape is None:
+        return "unknown rank"
+    parts = [str(extent) if type(extent) is int else "?" for extent in shape]
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def broadcast(*shapes):
+    """The shape of an elementwise result.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not broadcast together.
+    """
+    if any(shape is None for shape in shapes):
+        return None
+    rank = max((len(shape) for shape in shapes), default=0)
+    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
+    result = []
+    for extents in zip(*padded, strict=True):
+        extent = extents[0]
+        for other in extents[1:]:
+            extent = _wider(extent, other)
+        result.append(extent)
+    return tuple(result)
+
+
+def _wider(one, other):
+    """The extent that two broadcast to; unlike integers other than 1 do not."""
+    if one is other or other == 1:
+        return one
+    if one == 1:
+        return other
+    sure = [extent for extent in (one, other) if type(extent) is int]
+    if len(sure) == 2 and one != other:
+        raise ValueError
+    # Whatever is not 1 decides: the other is 1 or the same.
+    return (sure or [extent for extent in (one, other) if extent is not None] or [None])[0]
+
+
+def merge(one, other):
+    """What two descriptions of one shape say together.
+
+    Raises
+    ------
+    ValueError
+        For descriptions that contradict each other.
+    """
+    if one is None or other is None:
+        return other if one is None else one
+    if len(one) != len(other):
+        raise ValueError
+    return tuple(_both(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _both(one, other):
+    if type(one) is int and type(other) is int:
+        if one != other:
+            raise ValueError
+        return one
+    ranked = sorted((one, other), key=lambda n: (type(n) is not int, n is None))
+    return ranked[0]
+
+
+def compatible(one, other) -> bool:
+    """Whether two descriptions can be of one shape."""
+    try:
+        merge(one, other)
+    except ValueError:
+        return False
+    return True
+
+
+def common(one, other):
+    """What is true of both shapes: extents that differ are unknown."""
+    if one is None or other is None or len(one) != len(other):
+        return None
+    return tuple(a if a is b or a == b else None for a, b in zip(one, other, strict=True))

@@ -15,8 +15,16 @@ from nbta.runtime.store import FIELD
 from nbta.shapes import MAX_RANK, as_pattern
 
 
+def _class_here():
+    """The class of a new array; where graphs are known, that is another one while one is built."""
+    return TensorArray
+
+
 class TensorArray(Writing, Reading):
     """A list of tensors, indexed by integer, that a loop fills and a gradient pass reads back.
+
+    Made while a graph is being built it is symbolic: its operations are added to the graph, and
+    each run of the graph has an array of its own.
 
     Parameters
     ----------
@@ -64,6 +72,10 @@ class TensorArray(Writing, Reading):
     """
 
     __slots__ = ()
+
+    def __new__(cls, *args, **kwargs):
+        """Choose between an array of now and one of the graph that is being built."""
+        return object.__new__(_class_here() if cls is TensorArray else cls)
 
     def __init__(
         self,

@@ -22,13 +22,25 @@ ROWS = [
     {"nbta.eager"},
     {"nbta.tensor_array"},
     {"nbta.packing", "nbta.saving"},
+    {"nbta.graph"},
+    {"nbta.ops"},
+    {"nbta.gradients", "nbta.structure", "nbta.symbolic"},
+    {"nbta.execution", "nbta.loop_variables", "nbta.control_flow"},
+    {"nbta.loops", "nbta.function", "nbta.custom", "nbta.raw_ops", "nbta.flow_check"},
+    {"nbta.transforms", "nbta.testing"},
     {"nbta"},
     {"nbta.demo"},
     {"nbta.cli"},
     {"nbta.__main__"},
 ]
 #: Imports inside functions, which run later: these may go against the order.
-DEFERRED = {("nbta.tensor_array", "nbta.saving")}  # pickling
+DEFERRED = {
+    ("nbta.tensor_array", "nbta.saving"),  # pickling
+    ("nbta.graph.graph", "nbta.graph.printer"),
+    ("nbta.ops.extents", "nbta.ops.joining"),  # a shape may be made of tensors,
+    ("nbta.ops.extents", "nbta.ops.shaping"),  # and making tensors needs shapes
+    ("nbta.ops.slicing", "nbta.ops.joining"),
+}
 THIRD_PARTY = {"llvmlite", "numba", "numpy", "scipy"}
 OPTIONAL = ("ml_dtypes", True)  # only inside functions
 

@@ -1,0 +1,169 @@
+"""custom_gradient: a user's function, with a backward pass of its own, as an operation."""
+
+import functools
+
+import numpy as np
+
+from nbta import shapes
+from nbta.errors import InvalidArgumentError, UnimplementedError, invalid
+from nbta.graph.spec import Spec
+from nbta.ops.dispatch import apply, define
+from nbta.ops.shaping import zeros_like
+
+
+def _infer(*specs, function):
+    result = function.result(*specs)
+    return (result,) if isinstance(result, Spec) else tuple(result)
+
+
+def _evaluate(*arrays, function):
+    results = function.forward(*arrays)
+    results = results if isinstance(results, tuple) else (results,)
+    specs = _infer(*(Spec(a.dtype, np.shape(a)) for a in arrays), function=function)
+    if len(results) != len(specs):
+        message = (
+            f"{function.name} gave {len(results)} results, and result= says {len(specs)}; give as "
+            f"many"
+        )
+        raise _error(message)
+    return tuple(_fitting(function.name, r, spec) for r, spec in zip(results, specs, strict=True))
+
+
+def _fitting(name, value, spec):
+    value = np.asarray(value)
+    if value.dtype != spec.dtype or not shapes.compatible(value.shape, spec.shape):
+        message = (
+            f"{name} gave {Spec(value.dtype, value.shape)}, and {spec} was announced; say what it "
+            f"gives with result="
+        )
+        raise _error(message)
+    return value[()]
+
+
+def _error(message):
+    error = InvalidArgumentError(message)
+    error.reason = "custom"
+    return error
+
+
+def _gradient(op, *grads):
+    return op.attrs["function"].gradient(op, grads)
+
+
+CUSTOM = define("Custom", _infer, _evaluate, _gradient, several=True)
+
+
+class CustomGradient:
+    """A function with a gradient of its own; see `nbta.custom_gradient`."""
+
+    def __init__(self, forward, backward=None, result=None):
+        functools.update_wrapper(self, forward)
+        self.forward, self._backward = forward, backward
+        self.result = result or _like_first
+        self.name = getattr(forward, "__name__", "function")
+
+    def __call__(self, *args, name=None):
+        """Add the operation to a graph, or run it at once."""
+        values = apply(CUSTOM, args, {"function": self}, name or _as_name(self.name))
+        return values[0] if isinstance(values, tuple) and len(values) == 1 else values
+
+    def backward(self, function):
+        """Say how gradients pass; for use as a decorator."""
+        self._backward = function
+        return function
+
+    def gradient(self, op, grads):
+        """Gradients of the inputs, by the user's backward function."""
+        if self._backward is None:
+            message = (
+                f"{op.name!r}: {self.name} has no backward function, so that nothing can be "
+                f"differentiated through it; give one with custom_gradient(..., backward=) or "
+                f"@{self.name}.backward"
+            )
+            raise UnimplementedError(message)
+        given = [
+            zeros_like(output) if grad is None else grad
+            for output, grad in zip(op.outputs, grads, strict=True)
+        ]
+        wanted = [tensor.spec.differentiable for tensor in op.inputs]
+        backward = self._backward
+        if not isinstance(backward, CustomGradient):
+            backward = _Backward(self, backward, len(given), wanted)
+        found = backward(*given, *op.inputs, *op.outputs)
+        found = iter(found if isinstance(found, tuple) else (found,))
+        return [next(found) if is_wanted else None for is_wanted in wanted]
+
+
+class _Backward(CustomGradient):
+    """A backward function as an operation, which has no gradient itself."""
+
+    def __init__(self, owner, function, count, wanted):
+        super().__init__(function)
+        self.name = f"{owner.name}_backward"
+        self._owner, self._count, self._wanted = owner, count, wanted
+        self.result, self.forward = self._result, self._run
+
+    def _result(self, *specs):
+        inputs = specs[self._count : self._count + len(self._wanted)]
+        return tuple(s for s, wanted in zip(inputs, self._wanted, strict=True) if wanted)
+
+    def _run(self, *arrays):
+        found = self.__wrapped__(*arrays)
+        found = found if isinstance(found, tuple) else (found,)
+        if len(found) != len(self._wanted):
+            message = (
+                f"{self.name} gave {len(found)} gradients, and {self._owner.name} has "
+                f"{len(self._wanted)} arguments; give one an argument, None for integers"
+            )
+            raise _error(message)
+        return tuple(g for g, wanted in zip(found, self._wanted, strict=True) if wanted)
+
+
+def _like_first(*specs):
+    if not specs:
+        message = "the function has no arguments; say what it gives with result="
+        raise invalid("custom", message)
+    return Spec(specs[0].dtype, specs[0].shape)
+
+
+def _as_name(name):
+    return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name).lstrip("_-") or "custom"
+
+
+def custom_gradient(forward=None, *, backward=None, result=None):
+    """Make a function of arrays an operation, with a backward function of its own.
+
+    Parameters
+    ----------
+    forward : callable
+        Of arrays (a Python function with NumPy, or an ``@njit`` function); gives an array or a
+        tuple of arrays. It must not change its arguments, which are read-only.
+    backward : callable, optional
+        Of the gradients of all results, then all arguments, then all results; gives a gradient for
+        each argument, None for integers. If it is made with `custom_gradient` itself, second
+        derivatives go through it. It can be given later: ``@f.backward``.
+    result : callable, optional
+        ``result(*specs)``, the `Spec` or tuple of `Spec` that comes out for the specs of the
+        arguments; by default the dtype and shape of the first argument.
+
+    Raises
+    ------
+    InvalidArgumentError
+        In a run, for results or gradients of another number, dtype or shape than announced.
+    UnimplementedError
+        From gradients, where there is no backward function.
+
+    Examples
+    --------
+    >>> @nbta.custom_gradient
+    ... def clipped(x):
+    ...     return np.clip(x, -1.0, 1.0)
+    >>> @clipped.backward
+    ... def straight_through(dy, x, y):
+    ...     return dy
+    >>> nbta.grad(lambda x: 3.0 * clipped(x))(5.0)
+    np.float64(3.0)
+    """
+    if forward is None:
+        return functools.partial(custom_gradient, backward=backward, result=result)
+    return CustomGradient(forward, backward, result)

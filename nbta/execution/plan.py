@@ -1,0 +1,122 @@
+"""The reference executor: operations one by one, in creation order as far as edges allow."""
+
+import functools
+
+import numpy as np
+
+from nbta.errors import InvalidArgumentError, NbtaError, ResourceExhaustedError
+from nbta.graph.operation import Operation
+from nbta.graph.order import ordered
+from nbta.ops.bodies import note
+from nbta.ops.dispatch import CONSTANT
+
+
+class Plan:
+    """A graph, or a part of it, as a list of calls.
+
+    Parameters
+    ----------
+    given : list of Tensor
+        Whose values each call brings.
+    wanted : list of Tensor
+        Whose values it returns.
+    targets : list of Operation
+        What is to run besides.
+    """
+
+    def __init__(self, given, wanted, targets=()):
+        fed = set(given)
+        stop = {t.op for t in given if fed.issuperset(t.op.outputs)}
+        needed = dict.fromkeys([*(t.op for t in wanted if t not in fed), *targets])
+        self._operations = ordered(list(needed), stop)
+        self._place = {tensor: i for i, tensor in enumerate(given)}
+        self._start = [None] * len(given)
+        self._given = len(given)
+        self._calls = [self._call(op, fed) for op in self._operations if op.record is not CONSTANT]
+        self._wanted = [self._place_of(tensor) for tensor in wanted]
+        self._forget()
+
+    def _place_of(self, tensor):
+        if tensor not in self._place:
+            self._place[tensor] = len(self._start)
+            constant = tensor.op.record is CONSTANT
+            self._start.append(tensor.op.attrs["value"][()] if constant else None)
+        return self._place[tensor]
+
+    def _call(self, op, fed):
+        record = op.record
+        function = functools.partial(record.evaluate, **op.attrs) if op.attrs else record.evaluate
+        inputs = [self._place_of(tensor) for tensor in op.inputs]
+        outputs = [-1 if tensor in fed else self._place_of(tensor) for tensor in op.outputs]
+        single = outputs[0] if len(outputs) == 1 and not record.several else None
+        return [function, record.effects, inputs, single, outputs, (), op]
+
+    def _forget(self):
+        """Note behind each call which values nobody needs any more."""
+        kept = {*self._wanted, *(i for i, value in enumerate(self._start) if value is not None)}
+        for call in reversed(self._calls):
+            used = {*call[2], *call[4]} - {-1}
+            call[5] = tuple(used - kept)
+            kept |= used
+
+    def __call__(self, step, given):
+        """Run for the values of what is given; the values of what is wanted."""
+        values = [*given, *self._start[self._given :]]
+        op = None
+        try:
+            for function, effects, inputs, single, outputs, dead, op in self._calls:  # noqa: B007
+                arguments = [values[i] for i in inputs]
+                result = function(step, *arguments) if effects else function(*arguments)
+                if single is not None:
+                    values[single] = result
+                else:
+                    for place, part in zip(outputs, result, strict=True):
+                        values[place] = part
+                for place in dead:
+                    values[place] = None
+        except Exception as error:
+            raise _located(error, op) from error.__cause__
+        return [values[i] for i in self._wanted]
+
+
+def _located(error, op: Operation):
+    """The error as nbta's own, with the operation; those of users' functions stay as they are."""
+    where = f"(operation {op.name!r}, {op.type})"
+    if isinstance(error, NbtaError):
+        if not _has_place(error):
+            note(error, where)
+        return error
+    if op.type in _USERS or not isinstance(error, _CONVERTED):
+        if not _has_place(error):
+            note(error, where)
+        error.nbta_place = True
+        return error
+    kind = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
+    made = kind(f"{error} {where}")
+    made.reason, made.nbta_place = "run_time", True
+    return made
+
+
+_USERS = {"Custom"}
+_CONVERTED = (ArithmeticError, IndexError, MemoryError, TypeError, ValueError)
+
+
+def _has_place(error):
+    """Whether the innermost operation is named already."""
+    seen = getattr(error, "nbta_place", False)
+    error.nbta_place = True
+    return seen
+
+
+def body_function(body):
+    """The plan of a sub-graph, made again when the graph has changed."""
+    found = body.cache.get(("plan",))
+    if found is None or found[0] != body.version:
+        found = body.version, Plan(body.inputs, body.outputs)
+        body.cache[("plan",)] = found
+    return found[1]
+
+
+def as_result(value):
+    """A value as users get it: arrays, and scalars for rank 0."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value

@@ -1,0 +1,204 @@
+"""Session: runs a graph."""
+
+import numpy as np
+
+from nbta import shapes
+from nbta.dtypes import as_dtype, as_value
+from nbta.errors import NbtaError, UnimplementedError, invalid
+from nbta.execution.plan import Plan, as_result
+from nbta.execution.step import Step
+from nbta.graph.graph import Graph, current
+from nbta.graph.operation import Operation, Tensor
+from nbta.graph.spec import FLOW, HANDLE
+from nbta.graph.verifier import verify
+from nbta.structure import leaves, pack
+from nbta.symbolic import SymbolicTensorArray
+
+
+class Session:
+    """Runs a graph, or parts of it.
+
+    Parameters
+    ----------
+    graph : Graph, optional
+        By default the one that is being built.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Where there is no graph.
+
+    Examples
+    --------
+    >>> with nbta.Graph().as_default() as g:
+    ...     x = nbta.placeholder("float64", (None,), name="x")
+    ...     total = nbta.sum(x)
+    >>> with nbta.Session(g) as session:
+    ...     session.run({"total": total, "x": x}, {x: [1.0, 2.0]})
+    {'total': np.float64(3.0), 'x': array([1., 2.])}
+    """
+
+    def __init__(self, graph: Graph | None = None):
+        graph = graph or current()
+        if not isinstance(graph, Graph) or graph.root is not graph:
+            message = "Session: give a Graph, or make the session while one is being built"
+            raise invalid("graph", message)
+        self.graph = graph
+        self._plans: dict = {}
+        self._version = -1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+    def run(self, fetches, feed_dict=None, compiled="auto"):
+        """Compute what is asked for.
+
+        Parameters
+        ----------
+        fetches : Tensor, TensorArray, Operation, name, or nested lists, tuples and dicts of these
+            A name is ``operation:index`` of a tensor or that of an operation.
+        feed_dict : dict, optional
+            Value by tensor, or by the tensor's name; any tensor may be given a value.
+        compiled : {"auto", True, False}
+            Whether the graph is to run as one compiled function. There is no compiler yet: with
+            "auto", as with False, operations run one by one.
+
+        Returns
+        -------
+        structure like ``fetches``
+            Arrays, and scalars for rank 0; eager arrays for TensorArrays; None for operations.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a fetch or a feed of another graph, a value that does not fit its tensor, and what
+            operations refuse; the message names the operation, and the trip of a loop.
+        FailedPreconditionError
+            For a placeholder that got no value.
+        UnimplementedError
+            With ``compiled=True``.
+        """
+        if compiled is True:
+            message = "run: graphs run operation by operation as yet; use compiled='auto'"
+            raise UnimplementedError(message)
+        if compiled not in ("auto", False):
+            raise invalid("compiled", f"run: compiled must be 'auto', True or False: {compiled!r}")
+        asked = [self._fetched(fetch) for fetch in leaves(fetches)]
+        feeds = [(self._tensor("feed_dict", k), v) for k, v in (feed_dict or {}).items()]
+        given = [_fed(tensor, value) for tensor, value in feeds]
+        plan = self._plan(asked, [tensor for tensor, _ in feeds])
+        step = Step()
+        with np.errstate(all="ignore"):
+            values = iter(plan(step, given))
+        return pack(fetches, [_own(_collect(step, fetch, values), given) for fetch in asked])
+
+    def _plan(self, asked, given):
+        if self._version != self.graph.version:
+            verify(self.graph)
+            self._plans, self._version = {}, self.graph.version
+        wanted = [tensor for fetch in asked for tensor in _tensors(fetch)]
+        targets = [fetch for fetch in asked if isinstance(fetch, Operation)]
+        key = (tuple(map(id, wanted)), tuple(map(id, targets)), tuple(map(id, given)))
+        if key not in self._plans:
+            self._plans[key] = Plan(given, wanted, targets)
+        return self._plans[key]
+
+    def _fetched(self, fetch):
+        if isinstance(fetch, SymbolicTensorArray):
+            self._tensor("fetches", fetch.flow)
+            return fetch
+        if isinstance(fetch, Operation):
+            return self.graph.operation(self._owned("fetches", fetch, fetch.graph).name)
+        if isinstance(fetch, str) and ":" not in fetch:
+            return self.graph.operation(fetch)
+        return self._tensor("fetches", fetch)
+
+    def _tensor(self, argument, item):
+        if isinstance(item, str):
+            name, _, index = item.partition(":")
+            outputs = self.graph.operation(name).outputs
+            place = int(index) if index.isdecimal() else 0
+            if place >= len(outputs):
+                raise invalid("name", f"run: {argument}: {name!r} has no result {index!r}")
+            return outputs[place]
+        if not isinstance(item, Tensor):
+            message = f"run: {argument}: {item!r} is no tensor; give tensors or names of them"
+            raise invalid("fetch", message)
+        return self._owned(argument, item, item.graph)
+
+    def _owned(self, argument, item, graph):
+        if graph is not self.graph:
+            message = (
+                f"run: {argument}: {item.name!r} belongs to another graph, or to the body of a "
+                f"loop or branch; fetch what this session's graph has"
+            )
+            raise invalid("graph", message)
+        return item
+
+
+def _tensors(fetch):
+    if isinstance(fetch, SymbolicTensorArray):
+        return [fetch.handle, fetch.flow]
+    return [] if isinstance(fetch, Operation) else [fetch]
+
+
+def _collect(step, fetch, values):
+    """The result of a fetch, from the values of its tensors."""
+    if isinstance(fetch, SymbolicTensorArray):
+        handle, _ = next(values), next(values)
+        return step.array(handle)
+    if isinstance(fetch, Operation):
+        return None
+    value = next(values)
+    if fetch.kind == HANDLE:
+        return step.array(value).handle
+    return np.float32(0) if fetch.kind == FLOW else as_result(value)
+
+
+def _own(value, given):
+    """A result that shares no memory with what was fed."""
+    if isinstance(value, np.ndarray) and any(np.may_share_memory(value, fed) for fed in given):
+        return value.copy()
+    return value
+
+
+def _fed(tensor, value):
+    """A value in the form of the tensor that it is given for."""
+    if tensor.kind == HANDLE:
+        message = f"run: feed_dict: {tensor.name!r} is a handle, which only a run can make"
+        raise invalid("feed", message)
+    array = _as_fed_array(tensor, value)
+    if not _fits(tensor.spec.shape, array.shape):
+        message = (
+            f"run: feed_dict: {tensor.name!r} takes shape {shapes.text(tensor.spec.shape)}, and "
+            f"the value has shape {array.shape}; reshape it"
+        )
+        raise invalid("feed_shape", message)
+    return array[()]
+
+
+def _as_fed_array(tensor, value):
+    given = getattr(value, "dtype", None)
+    if given is not None and given != tensor.dtype and np.can_cast(as_dtype(given), tensor.dtype):
+        value = np.asarray(value).astype(tensor.dtype)
+    try:
+        return as_value("feed", repr(tensor.name), value, tensor.dtype)
+    except NbtaError as error:
+        message = (
+            str(error)
+            .replace("feed on", "run: feed_dict:")
+            .replace("the array holds", "the tensor holds")
+        )
+        raise invalid("feed_dtype", message) from None
+
+
+def _fits(pattern, shape):
+    if pattern is None:
+        return True
+    return len(pattern) == len(shape) and all(
+        type(known) is not int or known == extent
+        for known, extent in zip(pattern, shape, strict=True)
+    )

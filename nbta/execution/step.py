@@ -1,0 +1,47 @@
+"""What belongs to one run: its arrays, by the numbers that handles are."""
+
+from nbta.errors import invalid
+from nbta.execution.plan import body_function
+from nbta.tensor_array import TensorArray
+
+
+class Step:
+    """The container of a run."""
+
+    def __init__(self):
+        self._arrays: list[TensorArray] = []
+        self._gradients: dict[tuple[int, str], int] = {}
+        self._functions = {}
+
+    def add(self, array: TensorArray) -> int:
+        """Keep an array; its handle's value."""
+        self._arrays.append(array)
+        return len(self._arrays) - 1
+
+    def array(self, handle) -> TensorArray:
+        """The array of a handle.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For the handle of another run.
+        """
+        if not 0 <= handle < len(self._arrays):
+            raise invalid("handle", f"there is no array {handle} in this run; handles end with it")
+        return self._arrays[handle]
+
+    def gradient(self, handle, source: str, clear_after_read=None) -> int:
+        """The handle of a gradient array, looked up or made."""
+        key = (handle, source)
+        array = self.array(handle)
+        if key not in self._gradients or array.closed:
+            clear = not array.is_gradient if clear_after_read is None else clear_after_read
+            made = array.grad(source, clear_after_read=clear)
+            self._gradients[key] = self.add(made)
+        return self._gradients[key]
+
+    def function(self, body):
+        """What runs a sub-graph; found once a run, as a graph may grow between runs."""
+        if body not in self._functions:
+            self._functions[body] = body_function(body)
+        return self._functions[body]

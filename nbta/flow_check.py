@@ -1,0 +1,213 @@
+"""check_flow: operations on arrays that nothing orders, and writes that are never run."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nbta.graph.graph import Graph, current, subgraphs
+from nbta.graph.operation import Operation, Tensor
+from nbta.graph.order import before, ordered
+from nbta.graph.spec import HANDLE
+from nbta.ops import arrays
+from nbta.ops.dispatch import CONSTANT
+from nbta.ops.shaping import IDENTITY
+
+_WRITES = {"TensorArrayWriteV3", "TensorArrayScatterV3", "TensorArraySplitV3"}
+_READS = {"TensorArrayReadV3", "TensorArrayGatherV3", "TensorArrayConcatV3"}
+_LOOKUPS = {"TensorArrayGradV3", "TensorArrayGradWithShape"}
+_ALL = None  # in place of a set of slots: it may be any
+
+
+class Race(NamedTuple):
+    """Two operations on one array that nothing orders.
+
+    A run does them in the order of their creation.
+    """
+
+    first: Operation
+    second: Operation
+    slots: tuple | None
+
+    def __str__(self):
+        where = "may touch one slot" if self.slots is None else f"both touch slot {self.slots[0]}"
+        return (
+            f"{self.first.name!r} ({self.first.type}) and {self.second.name!r} "
+            f"({self.second.type}) {where}, and no flow, data or control edge orders them"
+        )
+
+
+class UnusedWrite(NamedTuple):
+    """A write whose flow nobody uses, so that fetching later results does not run it."""
+
+    op: Operation
+
+    def __str__(self):
+        return f"nobody uses the flow of {self.op.name!r} ({self.op.type}): it may never run"
+
+
+class Touch(NamedTuple):
+    """What an operation does to an array."""
+
+    op: Operation
+    array: object  # what tells arrays apart; None where it may be any
+    slots: frozenset | None
+    kind: str  # "write", "add", "read", "lookup", "close"
+
+
+def check_flow(graph: Graph | None = None) -> list:
+    """Find races and lost writes on tensor arrays, which TensorFlow never mentions.
+
+    Parameters
+    ----------
+    graph : Graph, optional
+        By default the one that is being built.
+
+    Returns
+    -------
+    list of Race and UnusedWrite
+        Of the graph and of the bodies of its loops and branches; empty where all is in order.
+
+    Notes
+    -----
+    Two operations race if both touch, or may touch, the same slot of one array, at least one of
+    them changes something there, and no flow, data or control edge leads from one to the other.
+    Additions into a gradient array do not race with each other.
+
+    Examples
+    --------
+    >>> with nbta.Graph().as_default() as g:
+    ...     ta = nbta.TensorArray("float64", size=1)
+    ...     written = ta.write(0, 1.0)
+    ...     value = ta.read(0)  # of the old name, which knows nothing of the write
+    >>> for finding in nbta.check_flow(g):
+    ...     print(finding)
+    'TensorArrayWriteV3' (TensorArrayWriteV3) and 'TensorArrayReadV3' (TensorArrayReadV3) both
+    touch slot 0, and no flow, data or control edge orders them
+    nobody uses the flow of 'TensorArrayWriteV3' (TensorArrayWriteV3): it may never run
+    """
+    graph = graph or current()
+    found = [*_races(graph), *_unused(graph)]
+    for op in graph.operations:
+        for body in subgraphs(op):
+            found += check_flow(body)
+    return found
+
+
+def _races(graph):
+    touches = [touch for op in graph.operations for touch in _touches(op)]
+    reach = _ancestors(graph)
+    for i, first in enumerate(touches):
+        for second in touches[i + 1 :]:
+            if second.op is not first.op and _conflict(first, second):
+                one, other = first.op, second.op
+                if one not in reach[other] and other not in reach[one]:
+                    yield Race(one, other, _shared(first, second))
+
+
+def _conflict(first, second):
+    kinds = {first.kind, second.kind}
+    if first.array is not None and second.array is not None and first.array != second.array:
+        return False
+    if kinds <= {"lookup", "add"} or kinds == {"lookup", "read"}:
+        return False
+    if kinds == {"read"} and not _clears(first.array):
+        return False
+    return _shared(first, second) is None or bool(_shared(first, second))
+
+
+def _clears(array):
+    """Whether a read ends other reads of a slot."""
+    creation = array[0] if isinstance(array, tuple) else array
+    if isinstance(array, tuple) or not isinstance(creation, Operation):
+        return True
+    return creation.attrs.get("clear_after_read", True)
+
+
+def _shared(first, second):
+    """Slots that both touch for sure; None where that is not known, () where none."""
+    if first.slots is None or second.slots is None:
+        return None
+    return tuple(sorted(first.slots & second.slots))
+
+
+def _ancestors(graph):
+    """For each operation, all that run before it."""
+    reach: dict[Operation, set] = {}
+    for op in ordered(graph.operations):
+        reach[op] = set()
+        for other in before(op):
+            reach[op] |= reach[other] | {other}
+    return reach
+
+
+def _touches(op):
+    if subgraphs(op):
+        yield from _touches_of_bodies(op)
+        return
+    if not op.inputs or op.inputs[0].kind != HANDLE:
+        return
+    array = _array(op.inputs[0])
+    if op.type in _WRITES:
+        yield Touch(op, array, _slots(op), "add" if isinstance(array, tuple) else "write")
+    elif op.type in _READS:
+        yield Touch(op, array, _slots(op), "read")
+    elif op.type in _LOOKUPS:
+        yield Touch(op, array, _ALL, "lookup")
+    elif op.record is arrays.CLOSE:
+        yield Touch(op, array, _ALL, "close")
+
+
+def _touches_of_bodies(op):
+    """What the bodies do to arrays from outside, any slot of them."""
+    for body in subgraphs(op):
+        for inner in body.operations:
+            for touch in _touches(inner):
+                array = _outside(touch.array, body)
+                if array is not _INSIDE:
+                    yield Touch(op, array, _ALL, touch.kind)
+
+
+_INSIDE = object()
+
+
+def _outside(array, body):
+    """An array of a body as the graph around knows it; `_INSIDE` for one that is made there."""
+    if isinstance(array, tuple):
+        origin = _outside(array[0], body)
+        return origin if origin is None or origin is _INSIDE else (origin, *array[1:])
+    if isinstance(array, Tensor):
+        source = body.sources.get(array)
+        return None if source is None else _array(source)
+    return _INSIDE if isinstance(array, Operation) else None
+
+
+def _array(handle):
+    """What tells an array from others: its creation, or a parameter; with sources for gradients."""
+    op = handle.op
+    if op.record is arrays.CREATE:
+        return op
+    if op.record is IDENTITY:
+        return _array(op.inputs[0])
+    if op.type in _LOOKUPS:
+        origin = _array(op.inputs[0])
+        return None if origin is None else (origin, op.attrs["source"])
+    return handle if op.type == "Parameter" else None
+
+
+def _slots(op):
+    """The slots that an operation touches, None where the run tells."""
+    if op.type in ("TensorArraySplitV3", "TensorArrayConcatV3"):
+        return _ALL
+    index = op.inputs[1]
+    if index.op.record is not CONSTANT:
+        return _ALL
+    return frozenset(int(i) for i in np.atleast_1d(index.op.attrs["value"]))
+
+
+def _unused(graph):
+    used = {tensor for op in graph.operations for tensor in op.inputs}
+    used |= set(getattr(graph, "outputs", ()))
+    waited = {other for op in graph.operations for other in op.control_inputs}
+    for op in graph.operations:
+        if op.type in _WRITES and op not in waited and op.outputs[0] not in used:
+            yield UnusedWrite(op)

@@ -1,0 +1,161 @@
+"""Functions of arrays, traced once per kind of arguments and run as graphs."""
+
+import functools
+import weakref
+
+import numpy as np
+
+from nbta.errors import invalid
+from nbta.execution.session import Session
+from nbta.graph.graph import Graph, current
+from nbta.graph.operation import Tensor
+from nbta.graph.spec import Spec
+from nbta.ops.dispatch import as_array, as_tensor
+from nbta.ops.placeholder import PLACEHOLDER
+from nbta.shapes import Dim
+from nbta.structure import layout, leaves, map_leaves, pack, paths
+from nbta.symbolic import SymbolicTensorArray
+from nbta.tensor_array import TensorArray
+
+
+class Function:
+    """A Python function of arrays that is traced into a graph; see `nbta.function`."""
+
+    def __init__(self, f, compiled="auto"):
+        functools.update_wrapper(self, f)
+        self._f, self._compiled = f, compiled
+        self._traces: dict = {}
+
+    def __call__(self, *args, **kwargs):
+        """Run, tracing first where no graph fits the arguments."""
+        if current() is not None or _any_tensor(args, kwargs):
+            return self._f(*args, **kwargs)
+        structure = (args, kwargs)
+        values = [_as_leaf(path, v) for path, v in _named(structure)]
+        key = (layout(structure), tuple(map(_kind, values)))
+        if key not in self._traces:
+            self._traces[key] = _Trace(self._f, structure, values)
+        return self._traces[key].run(values, self._compiled)
+
+    @property
+    def traces(self) -> int:
+        """How many graphs were made so far."""
+        return len(self._traces)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self):
+        return f"<nbta.function {getattr(self._f, '__qualname__', self._f)!r}>"
+
+
+def function(f=None, *, compiled="auto"):
+    """Make a Python function of arrays run as a graph.
+
+    Parameters
+    ----------
+    f : callable
+        Of arrays, numbers, and nested lists, tuples and dicts of these; gives such a structure.
+        It is called with symbolic tensors, once for each combination of dtypes, ranks and axes of
+        length 1, not for each length. Truth values, strings and None are part of the combination.
+        Arrays that it uses from outside are constants, as they were at that call.
+    compiled : {"auto", True, False}
+        As for `Session.run`.
+
+    Returns
+    -------
+    callable
+        Gives arrays, and scalars for rank 0. Called with tensors, or while a graph is being built,
+        it adds its operations to that graph.
+
+    Examples
+    --------
+    >>> @nbta.function
+    ... def norm(x):
+    ...     return nbta.sqrt(nbta.sum(x * x))
+    >>> norm(np.array([3.0, 4.0]))
+    np.float64(5.0)
+    """
+    if f is None:
+        return functools.partial(function, compiled=compiled)
+    return Function(f, compiled)
+
+
+class _Trace:
+    """The graph of a function for one kind of arguments."""
+
+    def __init__(self, f, structure, values):
+        self._graph = Graph()
+        with self._graph.as_default():
+            names = [path for path, _ in _named(structure)]
+            stand_ins = [_stand_in(p, v) for p, v in zip(names, values, strict=True)]
+            args, kwargs = pack(structure, stand_ins)
+            result = f(*args, **kwargs)
+            self._result = map_leaves(_as_result, result)
+        self._inputs = [tensor for tensor in stand_ins if isinstance(tensor, Tensor)]
+        self._session = Session(self._graph)
+
+    def run(self, values, compiled):
+        """Feed the arguments and fetch the result."""
+        arrays = [value for value in values if isinstance(value, np.ndarray)]
+        feeds = dict(zip(self._inputs, arrays, strict=True))
+        return self._session.run(self._result, feeds, compiled)
+
+
+def _as_result(value):
+    return value if isinstance(value, SymbolicTensorArray) else as_tensor(value)
+
+
+def _any_tensor(args, kwargs):
+    return any(isinstance(value, Tensor) for value in leaves((args, kwargs)))
+
+
+def _named(structure):
+    args, kwargs = structure
+    named = [(f"args[{i}]{p}", v) for i, arg in enumerate(args) for p, v in _below(arg)]
+    return named + [(f"{k}{p}", v) for k in sorted(kwargs, key=repr) for p, v in _below(kwargs[k])]
+
+
+def _below(value):
+    return zip(paths(value, ""), leaves(value), strict=True)
+
+
+def _as_leaf(path, value):
+    """Arrays and numbers as arrays; truth values and strings as they are."""
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, TensorArray):
+        message = f"{path}: a TensorArray is no argument of a traced function; give its stack()"
+        raise invalid("tensor_array", message)
+    if callable(value) or value is Ellipsis:
+        return value
+    return as_array(value)
+
+
+def _kind(value):
+    """What decides whether a graph fits a value."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, tuple(n if n == 1 else None for n in value.shape)
+    return value
+
+
+def _stand_in(path, value):
+    if not isinstance(value, np.ndarray):
+        return value
+    spec = Spec(value.dtype, tuple(1 if n == 1 else Dim() for n in value.shape))
+    attrs = {"spec": spec, "label": path}
+    return current().create(PLACEHOLDER, [], attrs, "argument").outputs[0]
+
+
+_made = weakref.WeakKeyDictionary()
+
+
+def once(f, kind, make):
+    """What was made from a function before, so that it is traced once."""
+    try:
+        kept = _made.setdefault(f, {})
+    except TypeError:  # no weak references to it
+        return make()
+    if kind not in kept:
+        kept[kind] = make()
+    return kept[kind]

@@ -1,0 +1,249 @@
+"""Reverse mode: gradients as operations of the same graph."""
+
+from nbta import shapes
+from nbta.errors import invalid
+from nbta.graph.dependence import connections
+from nbta.graph.graph import SubGraph, current
+from nbta.graph.operation import Tensor
+from nbta.graph.order import ordered
+from nbta.graph.spec import DATA
+from nbta.ops.arithmetic import add_n
+from nbta.ops.array_access import Access
+from nbta.ops.dispatch import as_tensor, special
+from nbta.ops.shaping import ones_like, stop_gradient, zeros_like
+
+
+class Computation:
+    """One call of `gradients`: its source, and how rules get at gradient arrays.
+
+    Attributes
+    ----------
+    source : str
+        Names the gradient arrays that belong to this computation.
+    """
+
+    def __init__(self, source: str, stop=(), keep=False):
+        self.source = source
+        self._stop = frozenset(stop)
+        self._clear = False if keep else None
+        self._reached: list[set[Tensor]] = []
+
+    def run(self, ys, grads, xs) -> list:
+        """Gradients with respect to ``xs``, None where no path leads to one."""
+        self._reached.append(self._between(ys, xs))
+        try:
+            return self._walk(ys, grads, xs)
+        finally:
+            self._reached.pop()
+
+    def wants(self, tensor) -> bool:
+        """Whether a gradient of a tensor is of use."""
+        return tensor in self._reached[-1]
+
+    def _between(self, ys, xs):
+        """Tensors that depend on ``xs``, as far as gradients pass."""
+        reached = {x for x in xs if x.spec.differentiable}
+        for op in ordered({y.op for y in ys}):
+            for output, inputs in zip(op.outputs, connections(op), strict=True):
+                if output not in self._stop and not reached.isdisjoint(inputs):
+                    reached.add(output)
+        return reached
+
+    def _walk(self, ys, grads, xs):
+        arrived: dict[Tensor, list] = {}
+        for y, grad in zip(ys, grads, strict=True):
+            if self.wants(y):
+                arrived.setdefault(y, []).append(grad)
+        found = {}
+        for op in reversed(ordered({y.op for y in ys})):
+            given = [_total(arrived, output, found) for output in op.outputs]
+            if any(grad is not None for grad in given) and self._goes_on(op):
+                inputs = list(op.inputs)  # a rule may give a loop more variables
+                for tensor, grad in zip(inputs, self._apply(op, given), strict=True):
+                    if grad is not None and self.wants(tensor):
+                        arrived.setdefault(tensor, []).append(_checked(op, tensor, grad))
+        return [found.get(x) for x in xs]
+
+    def _goes_on(self, op):
+        return any(self.wants(t) for inputs in connections(op) for t in inputs)
+
+    def _apply(self, op, given):
+        graph = current()
+        with graph.control_dependencies(None):
+            if op.record.effects:
+                return op.record.gradient(self, op, *given)
+            return op.record.gradient(op, *given)
+
+    # What the rules of array operations use.
+
+    def lookup(self, handle, flow) -> Access:
+        """The gradient array of an array for this computation's source."""
+        return Access(handle, flow).gradient(self.source, self._clear)
+
+    def accumulate(self, handle, flow, add):
+        """Add to the gradient array what was read from the forward array; the flow behind it.
+
+        The lookup comes after what the forward array has seen, as that decides its size. No
+        gradient passes this way: what is added does not depend on what the array holds.
+        """
+        return add(self.lookup(handle, _only_order(flow)))
+
+    def stored(self, op, value, flow, read):
+        """The gradient of a value that was stored: what its slots have got."""
+        return read(self.lookup(op.inputs[0], flow)) if self.wants(value) else None
+
+
+def _only_order(flow):
+    """The flow; none where it lies in a forward body, which has run as a whole before."""
+    graph = current()
+    while graph is not flow.graph:
+        if not isinstance(graph, SubGraph):
+            return special(flow.kind)
+        graph = graph.outer
+    return stop_gradient(flow)
+
+
+def _total(arrived, tensor, found):
+    """The sum of what arrived at a tensor."""
+    parts = arrived.pop(tensor, None)
+    if parts is not None:
+        found[tensor] = parts[0] if len(parts) == 1 else add_n(parts)
+    return found.get(tensor)
+
+
+def _checked(op, tensor, grad):
+    """A gradient with the dtype and a compatible shape, or the rule is wrong."""
+    have, want = grad.spec, tensor.spec
+    if have.dtype != want.dtype or not shapes.compatible(have.shape, want.shape):
+        raise AssertionError(f"the gradient rule of {op!r} gave {have} for {tensor!r}")
+    return grad
+
+
+def gradients(
+    ys, xs, grad_ys=None, name="gradients", stop_gradients=None, unconnected="none"
+) -> list:
+    """Sums over ``ys`` of derivatives with respect to each of ``xs``, as tensors of the graph.
+
+    Parameters
+    ----------
+    ys : Tensor or list of Tensor
+        What is differentiated.
+    xs : Tensor, TensorArray, or list of these
+        With respect to what. An ``x`` may be computed itself; it is then taken as free. For an
+        array the result is its gradient array, to be read at the slots.
+    grad_ys : list of array-like or Tensor, optional
+        One a ``y``, of its shape: what each is multiplied with. None stands for ones.
+    name : str
+        The scope of the new operations, made unique. It is the *source* of the gradient arrays that
+        this call uses, so that several calls in one graph have accumulators of their own.
+    stop_gradients : list of Tensor, optional
+        Tensors to take as constants.
+    unconnected : {"none", "zero"}
+        What to give for an ``x`` that no ``y`` depends on.
+
+    Returns
+    -------
+    list
+        One gradient an ``x``, of its shape and dtype.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For integers, tensors of other graphs, and ``grad_ys`` that do not fit.
+    UnimplementedError
+        For a path through an operation without a gradient rule.
+
+    Notes
+    -----
+    TensorFlow's ``tf.compat.v1.gradients``. Gradients of complex numbers follow it too: of a real
+    ``y``, the derivative by the real part plus ``1j`` times the derivative by the imaginary part.
+
+    Examples
+    --------
+    >>> with nbta.Graph().as_default() as g:
+    ...     x = nbta.placeholder("float64", (), name="x")
+    ...     dx, = nbta.gradients(x ** 3, [x])
+    ...     ddx, = nbta.gradients(dx, [x])
+    >>> nbta.Session(g).run([dx, ddx], {x: 2.0})
+    [np.float64(12.0), np.float64(12.0)]
+    """
+    ys, xs = _listed(ys), _listed(xs)
+    grad_ys = [None] * len(ys) if grad_ys is None else _listed(grad_ys)
+    _check_arguments(ys, grad_ys, unconnected)
+    graph = current() or ys[0].graph
+    with graph.as_default(), graph.name_scope(name) as scope:
+        ys = [_differentiable("ys", i, graph, y) for i, y in enumerate(ys)]
+        points = [_point(i, graph, x) for i, x in enumerate(xs)]
+        seeds = [_seed(i, y, g) for i, (y, g) in enumerate(zip(ys, grad_ys, strict=True))]
+        stop = [graph.resolve(t) for t in _listed(stop_gradients or [])]
+        arrays = any(point.kind != DATA for point in points)
+        found = Computation(scope[:-1], stop, keep=arrays).run(ys, seeds, points)
+        return [
+            _answer(x, point, grad, scope[:-1], unconnected)
+            for x, point, grad in zip(xs, points, found, strict=True)
+        ]
+
+
+def _listed(values):
+    return list(values) if isinstance(values, list | tuple) else [values]
+
+
+def _check_arguments(ys, grad_ys, unconnected):
+    if unconnected not in ("none", "zero"):
+        message = f'gradients: unconnected must be "none" or "zero", not {unconnected!r}'
+        raise invalid("unconnected", message)
+    if len(grad_ys) != len(ys):
+        message = f"gradients: there are {len(ys)} ys and {len(grad_ys)} grad_ys; give one a y"
+        raise invalid("grad_ys", message)
+    for i, y in enumerate(ys):
+        if not isinstance(y, Tensor):
+            hint = "stack it first" if hasattr(y, "flow") else "compute it in a graph"
+            message = f"gradients: ys[{i}] must be a Tensor, not {type(y).__name__}; {hint}"
+            raise invalid("ys", message)
+
+
+def _differentiable(argument, i, graph, tensor):
+    tensor = graph.resolve(tensor)
+    if not tensor.spec.differentiable:
+        message = (
+            f"gradients: {argument}[{i}], {tensor.name!r}, is {tensor.spec}, and only floats and "
+            f"complex numbers can be differentiated; cast it where it is made"
+        )
+        raise invalid("integer", message)
+    return tensor
+
+
+def _point(i, graph, x):
+    """The tensor that stands for an x: of an array, its flow."""
+    if isinstance(x, Tensor):
+        return _differentiable("xs", i, graph, x)
+    flow = getattr(x, "flow", None)
+    if not isinstance(flow, Tensor):
+        message = (
+            f"gradients: xs[{i}] must be a Tensor or a TensorArray of the graph, not "
+            f"{type(x).__name__}"
+        )
+        raise invalid("xs", message)
+    return graph.resolve(flow)
+
+
+def _seed(i, y, grad):
+    if grad is None:
+        return as_tensor(ones_like(y))
+    weak = not isinstance(grad, Tensor) and not hasattr(grad, "dtype")
+    seed = as_tensor(grad, dtype=y.dtype if weak else None)
+    if seed.dtype != y.dtype or not shapes.compatible(seed.spec.shape, y.spec.shape):
+        message = (
+            f"gradients: grad_ys[{i}] is {seed.spec}, and {y.name!r} is {y.spec}; they must be "
+            f"alike"
+        )
+        raise invalid("grad_ys", message)
+    return seed
+
+
+def _answer(x, point, grad, source, unconnected):
+    if point.kind != DATA:
+        return x.gradient_behind(source, grad) if grad is not None else None
+    if grad is None and unconnected == "zero":
+        return as_tensor(zeros_like(point))
+    return grad

@@ -1,0 +1,1 @@
+"""Graphs of operations: what users build, differentiate and run."""

@@ -1,0 +1,294 @@
+"""Graphs: operations in creation order, names, scopes, and the graph that is being built."""
+
+import threading
+from contextlib import contextmanager
+
+from nbta.errors import NbtaError, invalid
+from nbta.graph.names import Names, check
+from nbta.graph.operation import Operation, Tensor
+from nbta.graph.record import Record
+from nbta.graph.spec import Spec
+
+_building = threading.local()
+
+
+def current() -> "Graph | None":
+    """The graph that operations are added to; None where they run at once."""
+    stack = getattr(_building, "stack", None)
+    return stack[-1] if stack else None
+
+
+def name_scope(name: str):
+    """A context in which names of operations begin with ``name/``; it gives the scope's own name.
+
+    Outside of graphs it does nothing.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For what is no name.
+
+    Examples
+    --------
+    >>> with nbta.Graph().as_default():
+    ...     with nbta.name_scope("layer"):
+    ...         print(nbta.constant(1.0, name="weight").name)
+    layer/weight:0
+    """
+    graph = current()
+    check(name)
+    return graph.name_scope(name) if graph is not None else _nowhere(name)
+
+
+@contextmanager
+def _nowhere(name):
+    yield name + "/"
+
+
+def control_dependencies(operations):
+    """A context in which new operations run after the given operations or tensors.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Outside of a graph, or for something of another graph.
+
+    Examples
+    --------
+    >>> with nbta.Graph().as_default():
+    ...     first = nbta.constant(1.0)
+    ...     with nbta.control_dependencies([first]):
+    ...         second = nbta.identity(2.0)
+    ...     second.op.control_inputs == [first.op]
+    True
+    """
+    graph = current()
+    if graph is None:
+        message = (
+            "control_dependencies: no graph is being built; open one with Graph().as_default()"
+        )
+        raise invalid("graph", message)
+    return graph.control_dependencies(operations)
+
+
+class Graph:
+    """A computation: operations, and the tensors that run between them.
+
+    Examples
+    --------
+    >>> with nbta.Graph().as_default() as g:
+    ...     x = nbta.placeholder("float64", (2,), name="x")
+    ...     y = nbta.tanh(x) * 2.0
+    >>> nbta.Session(g).run(y, {x: [0.0, 1.0]})
+    array([0.        , 1.52318831])
+    """
+
+    def __init__(self):
+        self.operations: list[Operation] = []
+        self.version = 0  # counts changes, for what is derived from the graph
+        self.cache = {}  # one tensor for many uses, such as constants
+        self._names = Names()
+        self._scope = ""
+        self._after: list[Operation] = []
+        self._by_name: dict[str, Operation] = {}
+
+    @contextmanager
+    def as_default(self):
+        """A context in which operations are added to this graph."""
+        stack = _building.__dict__.setdefault("stack", [])
+        stack.append(self)
+        depth = len(stack)
+        try:
+            yield self
+        finally:
+            del stack[depth - 1 :]
+
+    @contextmanager
+    def name_scope(self, name: str):
+        """See `nbta.name_scope`; a name that ends in ``/`` enters that very scope again."""
+        check(name)
+        before = self._scope
+        again = name.endswith("/")
+        self._scope = name if again else self.unique_name(name) + "/"
+        try:
+            yield self._scope
+        finally:
+            self._scope = before
+
+    @contextmanager
+    def control_dependencies(self, operations):
+        """See `nbta.control_dependencies`; with None, new operations wait for nothing."""
+        before = self._after
+        added = [item.op if isinstance(item, Tensor) else item for item in operations or ()]
+        for op in added:
+            if not isinstance(op, Operation) or op.graph is not self:
+                message = f"control_dependencies: {op!r} is not an operation of this graph"
+                raise invalid("graph", message)
+        self._after = [] if operations is None else before + added
+        try:
+            yield
+        finally:
+            self._after = before
+
+    def unique_name(self, name: str) -> str:
+        """A name in the current scope that nothing has; from now on it is taken."""
+        return self._names.unique(self._scope + name)
+
+    @property
+    def root(self) -> "Graph":
+        """The graph that is no part of another one."""
+        return self
+
+    def create(self, record: Record, inputs, attrs=None, name: str | None = None) -> Operation:
+        """Add an operation.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For inputs that the record refuses, or that belong to another graph.
+        """
+        attrs = attrs or {}
+        inputs = [self.resolve(tensor) for tensor in inputs]
+        if name is not None:
+            check(name)
+        again = name is not None and name.endswith("/")
+        name = name[:-1] if again else self.unique_name(name or record.name)
+        try:
+            specs = record.infer(*(tensor.spec for tensor in inputs), **attrs)
+        except NbtaError as error:
+            raise _located(error, f"{record.name} {name!r}") from None
+        specs = (specs,) if isinstance(specs, Spec) else specs
+        op = Operation(self, record, name, inputs, attrs, self._after, specs)
+        self.operations.append(op)
+        self._by_name[name] = op
+        self.changed()
+        return op
+
+    def changed(self) -> None:
+        """Forget what was derived from the graph as it was."""
+        self.version += 1
+
+    def resolve(self, tensor: Tensor) -> Tensor:
+        """What stands for a tensor in this graph."""
+        if tensor.graph is self:
+            return tensor
+        message = (
+            f"{tensor.name!r} belongs to another graph, or to the body of a loop or branch that is "
+            f"finished; build with tensors of one graph, and return from a body what is needed "
+            f"outside"
+        )
+        raise invalid("graph", message)
+
+    def operation(self, name: str) -> Operation:
+        """The operation of a name.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Where there is none.
+        """
+        if name not in self._by_name:
+            raise invalid("name", f"there is no operation {name!r} in the graph")
+        return self._by_name[name]
+
+    def __str__(self):
+        from nbta.graph.printer import as_text
+
+        return as_text(self)
+
+
+def _located(error, where):
+    """The error with the operation that it is about."""
+    located = type(error)(f"{where}: {error}")
+    located.reason = error.reason
+    return located
+
+
+class SubGraph(Graph):
+    """The body of a loop or a branch: a graph with parameters and results.
+
+    Attributes
+    ----------
+    outer : Graph
+        Around it; its tensors become parameters when they are used here.
+    inputs : list of Tensor
+        Parameters: those that the body was made with, and then the captured tensors.
+    outputs : list of Tensor
+    owner : Operation or None
+        What runs it, once that is built.
+    """
+
+    def __init__(self, outer: Graph, name: str):
+        super().__init__()
+        self.outer = outer
+        self.inputs: list[Tensor] = []
+        self.outputs: list[Tensor] = []
+        self.captures: dict[Tensor, Tensor] = {}  # parameter by tensor around
+        self.sources: dict[Tensor, Tensor] = {}  # tensor around by parameter
+        self.owner: Operation | None = None
+        self.forward: Graph | None = None  # what this one is the gradient of,
+        self.recall = None  # and how it gets at values from there
+        self._scope = name + "/"
+
+    @property
+    def root(self) -> Graph:
+        """The graph that all others are part of."""
+        return self.outer.root
+
+    def changed(self) -> None:
+        """Forget what was derived from this graph, and from those around it."""
+        super().changed()
+        self.outer.changed()
+
+    def parameter(self, spec: Spec, name: str = "argument") -> Tensor:
+        """A new parameter, behind the others."""
+        with self.control_dependencies(None):
+            tensor = self.create(PARAMETER, [], {"spec": spec}, name).outputs[0]
+        self.inputs.append(tensor)
+        return tensor
+
+    def resolve(self, tensor: Tensor) -> Tensor:
+        """What stands for a tensor here: a parameter, where it belongs to a graph around."""
+        if tensor.graph is self:
+            return tensor
+        if self.forward is not None and tensor.graph is self.forward:
+            return self.recall(tensor)
+        return self.capture(self.outer.resolve(tensor))
+
+    def capture(self, tensor: Tensor) -> Tensor:
+        """The parameter that stands for a tensor of the graph around."""
+        if tensor in self.captures:
+            return self.captures[tensor]
+        if self.owner is None:
+            self._capture(tensor)
+        else:
+            for body in subgraphs(self.owner):
+                body._capture(tensor)
+            self.owner.inputs.append(tensor)
+        return self.captures[tensor]
+
+    def _capture(self, tensor):
+        parameter = self.parameter(tensor.spec, "captured")
+        self.captures[tensor], self.sources[parameter] = parameter, tensor
+
+
+def subgraphs(op: Operation) -> list[SubGraph]:
+    """The bodies that an operation runs."""
+    found = []
+    for value in op.attrs.values():
+        values = value if isinstance(value, tuple) else (value,)
+        found += [item for item in values if isinstance(item, SubGraph)]
+    return found
+
+
+def unify(bodies: list[SubGraph], count: int) -> list[Tensor]:
+    """Give bodies the same parameters behind the first ``count``; what those stand for."""
+    union = list(dict.fromkeys(outer for body in bodies for outer in body.captures))
+    for body in bodies:
+        for outer in union:
+            body.capture(outer)
+        body.inputs[count:] = [body.captures[outer] for outer in union]
+    return union
+
+
+PARAMETER: Record = None  # given by nbta.ops, where all records are

@@ -1,0 +1,167 @@
+"""Operations, and the tensors that they give."""
+
+import numpy as np
+
+from nbta import shapes
+from nbta.errors import invalid
+from nbta.graph.spec import DATA, Spec
+
+
+class Tensor:
+    """A result of an operation, known once the graph runs.
+
+    Arithmetic, comparison, indexing and NumPy's functions work on it and give tensors.
+
+    Attributes
+    ----------
+    op : Operation
+        What computes it.
+    index : int
+        Which of the operation's results it is.
+    """
+
+    __slots__ = ("__weakref__", "index", "op", "spec")
+
+    def __init__(self, op: "Operation", index: int, spec: Spec):
+        self.op, self.index, self.spec = op, index, spec
+
+    @property
+    def name(self) -> str:
+        """``operation:index``."""
+        return f"{self.op.name}:{self.index}"
+
+    @property
+    def graph(self):
+        """Where it belongs."""
+        return self.op.graph
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the elements."""
+        return self.spec.dtype
+
+    @property
+    def shape(self) -> tuple[int | None, ...] | None:
+        """None for an unknown rank; None in it for a length that only the run tells."""
+        return shapes.public(self.spec.shape)
+
+    @property
+    def ndim(self) -> int | None:
+        """Number of dimensions, None where unknown."""
+        return self.spec.rank
+
+    @property
+    def kind(self) -> str:
+        """``"data"``, ``"handle"`` or ``"flow"``."""
+        return self.spec.kind
+
+    def __hash__(self):
+        return id(self)
+
+    def _no_value(self, what, remedy):
+        message = (
+            f"{self.name} is a symbolic tensor, which has a value only when the graph runs; it "
+            f"cannot be used as {what}. {remedy}"
+        )
+        return invalid("symbolic", message)
+
+    def __bool__(self):
+        raise self._no_value("a Python truth value", "Use nbta.cond, nbta.while_loop or nbta.where")
+
+    def __index__(self):
+        raise self._no_value("a Python integer", "Use nbta.while_loop, nbta.scan or nbta.arange")
+
+    def __int__(self):
+        raise self._no_value("a Python integer", "Use nbta.cast")
+
+    def __float__(self):
+        raise self._no_value("a Python number", "Fetch it with Session.run")
+
+    def __complex__(self):
+        raise self._no_value("a Python number", "Fetch it with Session.run")
+
+    def __array__(self, dtype=None, copy=None):
+        raise self._no_value("a NumPy array", "Use the function of the same name in nbta")
+
+    def __len__(self):
+        if self.shape and self.shape[0] is not None:
+            return self.shape[0]
+        raise self._no_value("something with a Python length", "Use nbta.shape(x)[0]")
+
+    def __iter__(self):
+        if not self.shape or self.shape[0] is None:
+            raise self._no_value("an iterable", "Use nbta.scan, nbta.map_fn or nbta.while_loop")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __repr__(self):
+        what = str(self.spec) if self.kind == DATA else self.kind
+        return f"<nbta.Tensor {self.name!r} {what}>"
+
+
+class Operation:
+    """A node of a graph.
+
+    Attributes
+    ----------
+    graph : Graph
+    record : Record
+        What kind of operation it is.
+    name : str
+        Unique in its graph.
+    inputs : list of Tensor
+    attrs : dict
+        What is fixed when the graph is built.
+    control_inputs : list of Operation
+        What must have run before.
+    outputs : list of Tensor
+    number : int
+        Its place in creation order.
+    """
+
+    __slots__ = (
+        "__weakref__", "attrs", "control_inputs", "graph", "inputs", "name", "number", "outputs",
+        "record", "tapes",
+    )  # fmt: skip
+
+    def __init__(self, graph, record, name, inputs, attrs, control_inputs, specs):
+        self.graph, self.record, self.name = graph, record, name
+        self.inputs, self.attrs, self.control_inputs = list(inputs), attrs, list(control_inputs)
+        self.outputs = [Tensor(self, i, spec) for i, spec in enumerate(specs)]
+        self.number = len(graph.operations)
+        self.tapes = {}
+
+    @property
+    def type(self) -> str:
+        """Name of the record."""
+        return self.record.name
+
+    def infer(self):
+        """Specs of the outputs, by the record's shape rule."""
+        result = self.record.infer(*(t.spec for t in self.inputs), **self.attrs)
+        return (result,) if isinstance(result, Spec) else tuple(result)
+
+    def add_control_input(self, op: "Operation") -> None:
+        """Make this operation run after another one of the same graph."""
+        if op.graph is not self.graph:
+            message = f"add_control_input: {op.name!r} is not in the graph of {self.name!r}"
+            raise invalid("graph", message)
+        self.control_inputs.append(op)
+        self.graph.changed()
+
+    def replace_input(self, index: int, tensor: Tensor) -> None:
+        """Take input ``index`` from another tensor, of the same dtype and a compatible shape."""
+        old, new = self.inputs[index].spec, tensor.spec
+        if tensor.graph is not self.graph:
+            message = f"replace_input: {tensor.name!r} is not in the graph of {self.name!r}"
+            raise invalid("graph", message)
+        if old.dtype != new.dtype or not shapes.compatible(old.shape, new.shape):
+            message = (
+                f"replace_input: input {index} of {self.name!r} is {old}, and {tensor.name!r} is "
+                f"{new}; give one of the same dtype and shape"
+            )
+            raise invalid("shape", message)
+        self.inputs[index] = tensor
+        self.graph.changed()
+
+    def __repr__(self):
+        return f"<nbta.Operation {self.name!r} type={self.type}>"

@@ -1,0 +1,71 @@
+"""The order in which operations run: creation order, as far as edges allow."""
+
+from nbta.errors import invalid
+from nbta.graph.operation import Operation
+
+
+def before(op: Operation):
+    """What must have run before an operation."""
+    return [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+
+
+def ordered(targets, stop=frozenset()) -> list[Operation]:
+    """Operations that the targets need, and they, in an order that they can run in.
+
+    An operation runs as early as its place in creation order says; what it needs runs before it,
+    wherever that was created. Operations in ``stop`` are left out, with what only they need.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For operations that need each other in a circle.
+    """
+    needed = _needed(targets, stop)
+    done, result = set(), []
+    for op in sorted(needed, key=lambda op: op.number):
+        _visit(op, done, result, stop)
+    return result
+
+
+def _needed(targets, stop):
+    needed, todo = set(), [op for op in targets if op not in stop]
+    while todo:
+        op = todo.pop()
+        if op not in needed:
+            needed.add(op)
+            todo += [other for other in before(op) if other not in stop]
+    return needed
+
+
+def _visit(op, done, result, stop):
+    """Depth first, without recursion: chains of operations may be long."""
+    path, on_path = [(op, iter(_waits(op, done, stop)))], {op}
+    if op in done:
+        return
+    while path:
+        top, waiting = path[-1]
+        other = next((other for other in waiting if other not in done), None)
+        if other is None:
+            path.pop()
+            on_path.discard(top)
+            done.add(top)
+            result.append(top)
+        elif other in on_path:
+            raise _circle([step for step, _ in path], other)
+        else:
+            path.append((other, iter(_waits(other, done, stop))))
+            on_path.add(other)
+
+
+def _waits(op, done, stop):
+    others = {other for other in before(op) if other not in done and other not in stop}
+    return sorted(others, key=lambda other: other.number)
+
+
+def _circle(path, start):
+    names = [op.name for op in path[path.index(start) :]]
+    message = (
+        f"operations wait for each other in a circle: {' -> '.join([*names[::-1], names[-1]])}; "
+        f"give one of them a flow or an input from before"
+    )
+    return invalid("cycle", message)

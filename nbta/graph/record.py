@@ -1,0 +1,68 @@
+"""The record of an operation: all that is known about it, in one place."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+class NotDifferentiable:
+    """In place of a gradient rule, where there is no gradient, and why."""
+
+    def __init__(self, reason: str):
+        self.reason = reason
+
+    def __repr__(self):
+        return f"NotDifferentiable({self.reason!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One operation.
+
+    Attributes
+    ----------
+    name : str
+        Its type, as it is printed.
+    infer : callable
+        ``infer(*input_specs, **attrs)`` gives the spec of the result, or a tuple of specs; it
+        raises InvalidArgumentError for inputs that cannot be.
+    evaluate : callable
+        ``evaluate(*arrays, **attrs)`` computes with NumPy. With ``effects`` it gets the step, which
+        has the arrays of the run, before the values.
+    gradient : callable or NotDifferentiable
+        ``gradient(op, *output_gradients)`` builds operations and gives one gradient an input,
+        None where there is none. With ``effects`` it gets the gradient computation first. An output
+        without a gradient has None.
+    effects : bool
+        Whether it touches tensor arrays or runs sub-graphs.
+    several : bool
+        Whether ``evaluate`` gives a tuple even where there is one result.
+    connections : callable or None
+        ``connections(op)`` gives for each output the inputs that a gradient may pass to; by
+        default all differentiable ones.
+    emit : callable or None
+        Code for the compiler.
+    """
+
+    name: str
+    infer: Callable
+    evaluate: Callable
+    gradient: Callable | NotDifferentiable
+    effects: bool = False
+    several: bool = False
+    connections: Callable | None = None
+    emit: Callable | None = None
+
+    def __repr__(self):
+        return f"<record {self.name}>"
+
+
+#: All records by name.
+TABLE: dict[str, Record] = {}
+
+
+def register(record: Record) -> Record:
+    """Put a record in the table."""
+    if record.name in TABLE:
+        raise ValueError(f"there is a record {record.name!r} already")
+    TABLE[record.name] = record
+    return record

@@ -1,0 +1,202 @@
+"""The variables of a loop: their structure, and what must hold in every trip."""
+
+import numpy as np
+
+from nbta import shapes
+from nbta.errors import invalid
+from nbta.graph.graph import current
+from nbta.graph.operation import Tensor
+from nbta.graph.spec import Spec
+from nbta.ops.dispatch import as_array, as_tensor
+from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
+from nbta.symbolic import SymbolicTensorArray
+from nbta.tensor_array import TensorArray
+
+
+def leaf_spec(value) -> Spec:
+    """Spec of a tensor, an array or a number."""
+    if isinstance(value, Tensor):
+        return value.spec
+    array = as_array(value)
+    return Spec(array.dtype, array.shape)
+
+
+def as_values(structure):
+    """Values outside of graphs: arrays, scalars for rank 0, and TensorArrays as they are."""
+    return map_leaves(_as_value, structure)
+
+
+def _as_value(value):
+    return value if isinstance(value, TensorArray) else np.asarray(value)[()]
+
+
+class Variables:
+    """Variables of one loop.
+
+    A TensorArray is two tensors, its handle and its flow; anything else is one.
+
+    Attributes
+    ----------
+    specs : list of Spec
+        Of the tensors, as far as every trip keeps to it.
+    """
+
+    def __init__(self, structure, values, invariants=None):
+        self._structure, self._values = structure, values
+        self._paths = paths(structure, "loop_vars")
+        self._declared = invariants is not None
+        patterns = self._patterns(invariants)
+        if current() is None:
+            parts = [[_spec_outside(value)] for value in values]
+        else:
+            self.tensors = [part for value in values for part in _parts(value)]
+            parts = [[part.spec for part in _parts(value)] for value in values]
+        self._owner = [i for i, specs in enumerate(parts) for _ in specs]
+        self.specs = [
+            self._widened(i, spec, patterns[i]) for i, specs in enumerate(parts) for spec in specs
+        ]
+
+    def _patterns(self, invariants):
+        if invariants is None:
+            return [None] * len(self._values)
+        given = list(invariants)
+        if len(given) != len(self._values):
+            message = (
+                f"while_loop: shape_invariants has {len(given)} entries, and loop_vars has "
+                f"{len(self._values)} values; give one a value, None for as it is"
+            )
+            raise invalid("shape_invariants", message)
+        return [shapes.as_pattern("shape_invariants", pattern) for pattern in given]
+
+    def _widened(self, i, spec, pattern):
+        if pattern is None or spec.kind != "data":
+            return spec
+        if not shapes.compatible(spec.shape, pattern):
+            message = (
+                f"while_loop: {self._paths[i]} has shape {shapes.text(spec.shape)}, which "
+                f"shape_invariants does not admit: {shapes.text(pattern)}"
+            )
+            raise invalid("shape_invariants", message)
+        return spec._replace(shape=pattern)
+
+    def rebuilt(self, tensors):
+        """The structure with tensors in place of its values."""
+        tensors = iter(tensors)
+        return pack(self._structure, [_rebuilt(value, tensors) for value in self._values])
+
+    def known(self):
+        """What is known of the arrays among the variables."""
+        arrays = [v for v in self._values if isinstance(v, SymbolicTensorArray)]
+        return [array._facts.element_shape for array in arrays]
+
+    def _next_leaves(self, result):
+        """The values that a body gave, in the structure that it must keep."""
+        if isinstance(result, list | tuple) and not hasattr(result, "_fields"):
+            result = tuple(result)
+        alone = len(self._structure) == 1 and layout(result) == layout(self._structure[0])
+        if alone:
+            result = (result,)
+        if layout(result) != layout(self._structure):
+            message = (
+                f"while_loop: loop_vars is {describe(self._structure)}, and the body gives "
+                f"{describe(result)}; give back the same structure"
+            )
+            raise invalid("structure", message)
+        return leaves(result)
+
+    def following(self, result):
+        """The tensors of what the body gave."""
+        found = []
+        for i, value in enumerate(self._next_leaves(result)):
+            self._check_kind(i, value)
+            weak = not hasattr(value, "dtype")
+            place = len(found)
+            dtype = self.specs[place].dtype if weak else None
+            found += _parts(value, dtype)
+            if not isinstance(value, TensorArray):
+                self._check(i, self.specs[place], found[place].spec)
+        return found
+
+    def checked(self, result):
+        """The values of what the body gave, outside of graphs."""
+        found = []
+        for i, value in enumerate(self._next_leaves(result)):
+            self._check_kind(i, value)
+            if not isinstance(value, TensorArray):
+                spec = self.specs[i]
+                value = as_array(value, None if hasattr(value, "dtype") else spec.dtype)[()]
+                self._check(i, spec, Spec(value.dtype, value.shape))
+            found.append(value)
+        return found
+
+    def _check_kind(self, i, value):
+        was, is_ = (isinstance(v, TensorArray) for v in (self._values[i], value))
+        if was != is_:
+            names = ("a tensor", "a TensorArray")
+            message = (
+                f"while_loop: {self._paths[i]} is {names[was]}, and the body gives {names[is_]}; "
+                f"give back the same kind"
+            )
+            raise invalid("structure", message)
+
+    def _check(self, i, spec, new):
+        if spec.dtype != new.dtype:
+            message = (
+                f"while_loop: {self._paths[i]} is {spec.dtype}, and the body gives {new.dtype}; "
+                f"cast it, or begin with {new.dtype}"
+            )
+            raise invalid("loop_dtype", message)
+        ranked = spec.shape is not None and new.shape is not None
+        if ranked and len(spec.shape) != len(new.shape):
+            message = (
+                f"while_loop: {self._paths[i]} has shape {shapes.text(spec.shape)}, and the body "
+                f"gives {shapes.text(new.shape)}; a variable keeps its rank"
+            )
+            raise invalid("loop_rank", message)
+        if self._declared and not _admits(spec.shape, new.shape):
+            message = (
+                f"while_loop: {self._paths[i]} has shape {shapes.text(spec.shape)} in every trip, "
+                f"and the body gives {shapes.text(new.shape)}; widen shape_invariants"
+            )
+            raise invalid("shape_invariants", message)
+
+    def relax(self, new):
+        """Forget extents that a trip changes; whether there were any."""
+        before = self.specs
+        self.specs = [
+            old._replace(shape=shapes.common(old.shape, spec.shape))
+            for old, spec in zip(before, new, strict=True)
+        ]
+        return self.specs != before
+
+
+def _admits(pattern, shape):
+    """Whether a shape is sure to fit a pattern."""
+    if pattern is None or shape is None:
+        return pattern is None
+    return all(type(p) is not int or p == n for p, n in zip(pattern, shape, strict=True))
+
+
+def _spec_outside(value):
+    if isinstance(value, TensorArray):
+        return Spec(value.dtype, None)
+    return Spec(value.dtype, value.shape)
+
+
+def _parts(value, dtype=None):
+    """The tensors of a value, in the graph that is being built."""
+    if isinstance(value, SymbolicTensorArray):
+        return list(value._access)
+    if isinstance(value, TensorArray):
+        message = (
+            f"while_loop: {value!r} was made outside of the graph; make the TensorArray while the "
+            f"graph is being built"
+        )
+        raise invalid("tensor_array", message)
+    return [as_tensor(value, dtype=dtype)]
+
+
+def _rebuilt(value, tensors):
+    if isinstance(value, SymbolicTensorArray):
+        return SymbolicTensorArray.over(next(tensors), next(tensors), value._facts)
+    return next(tensors)

@@ -1,0 +1,1 @@
+"""Operations: each is one record, with its shape rule, evaluation and gradient together."""

@@ -1,0 +1,289 @@
+"""Elementwise arithmetic and comparison."""
+
+import numpy as np
+
+from nbta.errors import invalid
+from nbta.graph.record import NotDifferentiable
+from nbta.graph.spec import DATA, FLOW_SPEC, Spec
+from nbta.ops.comparison import equal, greater, less
+from nbta.ops.dispatch import apply, define
+from nbta.ops.elementwise import (
+    binary,
+    broadcast_shape,
+    broadcasting,
+    conjugate,
+    meet,
+    unary,
+)
+from nbta.ops.shaping import cast, unbroadcast, zeros_like
+
+
+@binary("Add", np.add, lambda x, y, z, dz: (dz, dz))
+def add(x, y, name=None):
+    """Sum of two tensors, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.add([1, 2], 10)
+    array([11, 12])
+    """
+
+
+def _numbers(*specs):
+    """Shape rule of operations that truth values do not have."""
+    if specs[0].dtype.kind == "b":
+        raise invalid("dtype", "truth values have no difference or negative; cast them first")
+    return broadcasting(*specs)
+
+
+@binary("Sub", np.subtract, lambda x, y, z, dz: (dz, -dz), infer=_numbers)
+def subtract(x, y, name=None):
+    """Difference of two tensors, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.subtract([1, 2], 10)
+    array([-9, -8])
+    """
+
+
+@binary("Mul", np.multiply, lambda x, y, z, dz: (dz * conjugate(y), dz * conjugate(x)))
+def multiply(x, y, name=None):
+    """Product of two tensors, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.multiply([1, 2], 10)
+    array([10, 20])
+    """
+
+
+def _divide_gradient(x, y, z, dz):
+    dx = dz / conjugate(y)
+    return dx, -dx * conjugate(z)
+
+
+@binary("Div", np.true_divide, _divide_gradient, floats=True)
+def divide(x, y, name=None):
+    """Quotient of two tensors, elementwise with broadcasting; integers are divided as floats.
+
+    Examples
+    --------
+    >>> nbta.divide([1, 2], 4)
+    array([0.25, 0.5 ])
+    """
+
+
+@binary("FloorDiv", np.floor_divide, NotDifferentiable("it is constant but for its steps"))
+def floor_divide(x, y, name=None):
+    """Quotient rounded down, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.floor_divide([7, -7], 2)
+    array([ 3, -4])
+    """
+
+
+@binary("Mod", np.mod, lambda x, y, z, dz: (dz, -dz * floor_divide(x, y)))
+def mod(x, y, name=None):
+    """Remainder of floor division, with the sign of ``y``, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.mod([7, -7], 4)
+    array([3, 1])
+    """
+
+
+def _pick_gradient(chosen):
+    """Gradient of minimum and maximum: to the one that was taken, half to each of equals."""
+
+    def gradient(x, y, z, dz):
+        first = cast(chosen(x, y), dz.dtype) + 0.5 * cast(equal(x, y), dz.dtype)
+        return dz * first, dz * (1 - first)
+
+    return gradient
+
+
+@binary("Minimum", np.minimum, _pick_gradient(lambda x, y: less(x, y)))
+def minimum(x, y, name=None):
+    """The lesser of two, elementwise with broadcasting; equal ones share the gradient.
+
+    Examples
+    --------
+    >>> nbta.minimum([1, 5], 3)
+    array([1, 3])
+    """
+
+
+@binary("Maximum", np.maximum, _pick_gradient(lambda x, y: greater(x, y)))
+def maximum(x, y, name=None):
+    """The greater of two, elementwise with broadcasting; equal ones share the gradient.
+
+    Examples
+    --------
+    >>> nbta.maximum([1, 5], 3)
+    array([3, 5])
+    """
+
+
+NEGATIVE = define("Neg", _numbers, np.negative, lambda op, dy: [-dy])
+
+
+def negative(x, name=None):
+    """The values with the other sign.
+
+    Examples
+    --------
+    >>> nbta.negative([1, -2])
+    array([-1,  2])
+    """
+    return apply(NEGATIVE, meet(x), name=name)
+
+
+@unary("Square", np.square, lambda x, y: 2 * x, floats=False)
+def square(x, name=None):
+    """The square of each element.
+
+    Examples
+    --------
+    >>> nbta.square([1, -3])
+    array([1, 9])
+    """
+
+
+def _infer_where(condition, x, y):
+    if condition.dtype.kind != "b":
+        message = f"condition: must be truth values, not {condition.dtype}; compare it first"
+        raise invalid("dtype", message)
+    return Spec(x.dtype, broadcast_shape(condition, x, y))
+
+
+def _where_gradient(op, dz):
+    condition, x, y = op.inputs
+    nothing = zeros_like(dz)
+    return [
+        None,
+        unbroadcast(where(condition, dz, nothing), x),
+        unbroadcast(where(condition, nothing, dz), y),
+    ]
+
+
+WHERE = define("Where", _infer_where, np.where, _where_gradient)
+
+
+def where(condition, x, y, name=None):
+    """``x`` where the condition holds, else ``y``, with broadcasting.
+
+    Parameters
+    ----------
+    condition : array-like or Tensor of bool
+    x, y : array-like or Tensor
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a condition that is not boolean.
+
+    Examples
+    --------
+    >>> nbta.where([True, False], 1.0, 2.0)
+    array([1., 2.])
+    """
+    return apply(WHERE, [condition, *meet(x, y)], name=name)
+
+
+def clip(x, low, high, name=None):
+    """The values limited to ``[low, high]``; None sets no limit.
+
+    Examples
+    --------
+    >>> nbta.clip([-1.0, 0.5, 3.0], 0, 1)
+    array([0. , 0.5, 1. ])
+    """
+    if low is None and high is None:
+        return meet(x)[0]
+    if low is None:
+        return minimum(x, high, name)
+    return maximum(x, low, name) if high is None else minimum(maximum(x, low), high, name)
+
+
+def _infer_add_n(*specs):
+    if all(spec.kind != DATA for spec in specs):
+        return FLOW_SPEC
+    return Spec(specs[0].dtype, broadcast_shape(*specs))
+
+
+def _evaluate_add_n(*values):
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total
+
+
+ADD_N = define("AddN", _infer_add_n, _evaluate_add_n, lambda op, dy: [dy] * len(op.inputs))
+
+
+def add_n(values, name=None):
+    """Sum of tensors of one shape; of flows, the flow that comes after all of them.
+
+    Examples
+    --------
+    >>> nbta.add_n([[1, 2], [10, 20]])
+    array([11, 22])
+    """
+    values = list(values)
+    if not values:
+        raise invalid("value", "add_n: there is nothing to add; give one tensor at least")
+    return values[0] if len(values) == 1 else apply(ADD_N, meet(*values), name=name)
+
+
+def real(x, name=None):
+    """The real part.
+
+    Examples
+    --------
+    >>> nbta.real([1 + 2j])
+    array([1.])
+    """
+    return apply(REAL, meet(x), name=name)
+
+
+def imag(x, name=None):
+    """The imaginary part.
+
+    Examples
+    --------
+    >>> nbta.imag([1 + 2j])
+    array([2.])
+    """
+    return apply(IMAG, meet(x), name=name)
+
+
+def conj(x, name=None):
+    """The complex conjugate.
+
+    Examples
+    --------
+    >>> nbta.conj([1 + 2j])
+    array([1.-2.j])
+    """
+    return conjugate(meet(x)[0])
+
+
+def _infer_part(spec):
+    return Spec(np.empty(0, spec.dtype).real.dtype, spec.shape)
+
+
+def _part_gradient(unit):
+    def gradient(op, dy):
+        if op.inputs[0].dtype.kind == "c":
+            return [cast(dy, op.inputs[0].dtype) * unit]
+        return [dy if unit == 1 else zeros_like(dy)]
+
+    return gradient
+
+
+REAL = define("Real", _infer_part, np.real, _part_gradient(1))
+IMAG = define("Imag", _infer_part, np.imag, _part_gradient(1j))

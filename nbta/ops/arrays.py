@@ -1,0 +1,230 @@
+"""Operations on tensor arrays, with TensorFlow's names.
+
+A handle is the number of an array in the step's container. The gradient rules send values through
+the gradient array that belongs to the forward array and to the source of the computation: what is
+read adds to it, what was written is read from it, and the flows' gradients order these steps
+against each other, backwards.
+"""
+
+import numpy as np
+
+from nbta.errors import invalid
+from nbta.graph.record import NotDifferentiable
+from nbta.graph.spec import DATA, FLOW_SPEC, HANDLE, HANDLE_SPEC, Spec
+from nbta.ops.dispatch import define
+from nbta.tensor_array import TensorArray
+
+FLOW_VALUE = np.float32(0)
+_STORAGE = NotDifferentiable("it makes or ends an array, and has no values")
+
+
+def _need_handle(handle):
+    if handle.kind != HANDLE:
+        message = f"handle: {handle} is no handle; give what TensorArrayV3 returned"
+        raise invalid("handle", message)
+
+
+# Making arrays and asking about them.
+
+
+def _infer_create(size, **attrs):
+    return HANDLE_SPEC, FLOW_SPEC
+
+
+def _create(step, size, **attrs):
+    return step.add(TensorArray(size=size, **attrs)), FLOW_VALUE
+
+
+CREATE = define("TensorArrayV3", _infer_create, _create, _STORAGE, effects=True)
+
+
+def _infer_lookup(handle, flow, *prefix, **attrs):
+    _need_handle(handle)
+    return HANDLE_SPEC, FLOW_SPEC
+
+
+def _lookup(step, handle, flow, *, source, clear_after_read=None):
+    return step.gradient(handle, source, clear_after_read), FLOW_VALUE
+
+
+def _lookup_with_shape(step, handle, flow, prefix, *, source):
+    return step.add(step.array(handle).grad_with_shape(source, prefix)), FLOW_VALUE
+
+
+def _lookup_gradient(context, op, _, dflow):
+    """Two lookups may find one array: what one writes another reads, and flow connects them."""
+    return [None, dflow, *[None] * (len(op.inputs) - 2)]
+
+
+LOOKUP = define("TensorArrayGradV3", _infer_lookup, _lookup, _lookup_gradient, effects=True)
+LOOKUP_WITH_SHAPE = define(
+    "TensorArrayGradWithShape", _infer_lookup, _lookup_with_shape, _lookup_gradient, effects=True
+)
+
+
+def _infer_size(handle, flow):
+    _need_handle(handle)
+    return Spec(np.dtype(np.int32), ())
+
+
+SIZE = define(
+    "TensorArraySizeV3",
+    _infer_size,
+    lambda step, handle, flow: step.array(handle).size(),
+    NotDifferentiable("its result is an integer"),
+    effects=True,
+)
+
+
+def _infer_close(handle):
+    _need_handle(handle)
+    return ()
+
+
+def _close(step, handle):
+    step.array(handle).close()
+    return ()
+
+
+CLOSE = define("TensorArrayCloseV3", _infer_close, _close, _STORAGE, effects=True)
+
+# Writing.
+
+
+def _infer_store(handle, *others):
+    _need_handle(handle)
+    return FLOW_SPEC
+
+
+def _value_and_flow(op):
+    """Connections of what stores ``inputs[-2]``; arrays of integers carry no gradient."""
+    value = op.inputs[VALUE_PLACE[op.type]]
+    return [op.inputs if value.spec.differentiable else []]
+
+
+def _write(step, handle, index, value, flow):
+    step.array(handle).write(index, value)
+    return FLOW_VALUE
+
+
+def _write_gradient(context, op, dflow):
+    _, index, value, _ = op.inputs
+    return [
+        None,
+        None,
+        context.stored(op, value, dflow, lambda g: g.read(index, value.spec)),
+        dflow,
+    ]
+
+
+WRITE = define(
+    "TensorArrayWriteV3",
+    _infer_store,
+    _write,
+    _write_gradient,
+    effects=True,
+    connections=_value_and_flow,
+)
+
+
+def _scatter(step, handle, indices, value, flow):
+    step.array(handle).scatter(indices, value)
+    return FLOW_VALUE
+
+
+def _scatter_gradient(context, op, dflow):
+    _, indices, value, _ = op.inputs
+
+    def rows(gradient):
+        return gradient.gather(indices, value.spec)
+
+    return [None, None, context.stored(op, value, dflow, rows), dflow]
+
+
+SCATTER = define(
+    "TensorArrayScatterV3",
+    _infer_store,
+    _scatter,
+    _scatter_gradient,
+    effects=True,
+    connections=_value_and_flow,
+)
+
+
+def _split(step, handle, value, lengths, flow):
+    step.array(handle).split(value, lengths)
+    return FLOW_VALUE
+
+
+def _split_gradient(context, op, dflow):
+    value = op.inputs[1]
+    joined = context.stored(op, value, dflow, lambda gradient: gradient.concat(value.spec))
+    return [None, joined, None, dflow]
+
+
+SPLIT = define(
+    "TensorArraySplitV3",
+    _infer_store,
+    _split,
+    _split_gradient,
+    effects=True,
+    connections=_value_and_flow,
+)
+VALUE_PLACE = {"TensorArrayWriteV3": 2, "TensorArrayScatterV3": 2, "TensorArraySplitV3": 1}
+
+# Reading. ``known`` is the element shape as far as it is known when the graph is built.
+
+
+def _infer_read(handle, index, flow, *, dtype, known=None, kind=DATA):
+    _need_handle(handle)
+    return Spec(dtype, known, kind)
+
+
+def _read(step, handle, index, flow, *, dtype, known=None, kind=DATA):
+    array = step.array(handle)
+    return array.read(index) if array.dtype == dtype else array.read(index, dtype=dtype)
+
+
+def _read_gradient(context, op, dvalue):
+    handle, index, flow = op.inputs
+    return [None, None, context.accumulate(handle, flow, lambda g: g.write(index, dvalue))]
+
+
+READ = define("TensorArrayReadV3", _infer_read, _read, _read_gradient, effects=True)
+
+
+def _infer_gather(handle, indices, flow, *, dtype, element_shape=None, known=None):
+    _need_handle(handle)
+    rows = indices.shape[0] if indices.shape else None
+    return Spec(dtype, None if known is None else (rows, *known))
+
+
+def _gather(step, handle, indices, flow, *, dtype, element_shape=None, known=None):
+    return step.array(handle).gather(indices, element_shape=element_shape, dtype=dtype)
+
+
+def _gather_gradient(context, op, dvalue):
+    handle, indices, flow = op.inputs
+    return [None, None, context.accumulate(handle, flow, lambda g: g.scatter(indices, dvalue))]
+
+
+GATHER = define("TensorArrayGatherV3", _infer_gather, _gather, _gather_gradient, effects=True)
+
+
+def _infer_concat(handle, flow, *, dtype, element_shape_except0=None, known=None):
+    _need_handle(handle)
+    value = Spec(dtype, None if known is None else (None, *known[1:]))
+    return value, Spec(np.dtype(np.int64), (None,))
+
+
+def _concat(step, handle, flow, *, dtype, element_shape_except0=None, known=None):
+    return step.array(handle).concat(element_shape_except0=element_shape_except0, dtype=dtype)
+
+
+def _concat_gradient(context, op, dvalue, _):
+    handle, flow = op.inputs
+    lengths = op.outputs[1]
+    return [None, context.accumulate(handle, flow, lambda g: g.split(dvalue, lengths))]
+
+
+CONCAT = define("TensorArrayConcatV3", _infer_concat, _concat, _concat_gradient, effects=True)

@@ -1,0 +1,124 @@
+"""Case: runs one of several branches.
+
+The inputs are the number of the branch (or a truth value: the first branch is for True) and what
+the branches capture. The gradient is a case with the gradients of the branches. What it needs of a
+branch's values becomes another result of the forward case.
+"""
+
+import numpy as np
+
+from nbta import shapes
+from nbta.errors import invalid
+from nbta.graph.dependence import dependence
+from nbta.graph.graph import current, unify
+from nbta.graph.operation import Tensor
+from nbta.graph.spec import DATA, Spec
+from nbta.ops.bodies import gradient_graph, no_gradient_like
+from nbta.ops.dispatch import as_tensor, define, special
+from nbta.ops.shaping import zeros
+
+
+def _infer(index, *specs, branches):
+    results = [[tensor.spec for tensor in branch.outputs] for branch in branches]
+    return tuple(_either(*specs) for specs in zip(*results, strict=True))
+
+
+def _either(first, *others):
+    shape = first.shape
+    for other in others:
+        if (other.dtype, other.kind) != (first.dtype, first.kind):
+            message = f"one branch gives {first} where another gives {other}; cast one of them"
+            raise invalid("branches", message)
+        shape = shapes.common(shape, other.shape)
+    return Spec(first.dtype, shape, first.kind)
+
+
+def choose(index, branches):
+    """The branch for a number or a truth value; a number that none has means the last."""
+    if index.dtype.kind == "b":
+        return branches[0 if index else 1]
+    place = int(index)
+    return branches[place if 0 <= place < len(branches) else -1]
+
+
+def _evaluate(step, index, *values, branches):
+    return step.function(choose(index, branches))(step, values)
+
+
+def _connections(op):
+    ways = zip(*(dependence(branch) for branch in op.attrs["branches"]), strict=True)
+    return [[op.inputs[place + 1] for place in sorted(set().union(*places))] for places in ways]
+
+
+def add_case(index, branches, name=None):
+    """The operation that runs one of several branches."""
+    captured = unify(branches, 0)
+    op = current().create(CASE, [index, *captured], {"branches": tuple(branches)}, name)
+    for branch in branches:
+        branch.owner = op
+    return op
+
+
+def _expose(op, branch, tensor):
+    """Another result of a case: a tensor of one branch; other branches give nothing of use."""
+    if tensor not in op.tapes:
+        for other in op.attrs["branches"]:
+            with other.as_default(), other.control_dependencies(None):
+                other.outputs.append(tensor if other is branch else _nothing_like(tensor.spec))
+        spec = _infer(None, branches=op.attrs["branches"])[-1]
+        op.outputs.append(Tensor(op, len(op.outputs), spec))
+        op.graph.changed()
+        op.tapes[tensor] = op.outputs[-1]
+    return op.tapes[tensor]
+
+
+def _nothing_like(spec):
+    if spec.kind != DATA:
+        return special(spec.kind)
+    extents = [extent if type(extent) is int else 0 for extent in spec.shape or ()]
+    return as_tensor(zeros(np.array(extents, np.int64), spec.dtype))
+
+
+def _gradient(context, op, *grads):
+    given = [place for place, grad in enumerate(grads) if grad is not None]
+    branches, graph = op.attrs["branches"], current()
+    depends = [dependence(branch) for branch in branches]
+    kept = [
+        place
+        for place, tensor in enumerate(op.inputs[1:])
+        if context.wants(tensor) and any(place in way[i] for way in depends for i in given)
+    ]
+    if not kept:
+        return [None] * len(op.inputs)
+    with graph.name_scope(op.name.rpartition("/")[2] + "_grad") as scope:
+        backward = [
+            _branch_gradient(context, op, branch, f"{scope}branch_{i}", given, kept, grads)
+            for i, branch in enumerate(branches)
+        ]
+        made = add_case(graph.resolve(op.inputs[0]), backward, scope)
+    result = [None] * len(op.inputs)
+    for place, grad in zip(kept, made.outputs, strict=True):
+        result[place + 1] = grad
+    return result
+
+
+def _branch_gradient(context, op, branch, name, given, kept, grads):
+    def value(backward, tensor):
+        return backward.resolve(_expose(op, branch, tensor))
+
+    backward = gradient_graph(current(), name, branch, value)
+    with backward.as_default():
+        outputs = [branch.outputs[place] for place in given]
+        seeds = [backward.resolve(grads[place]) for place in given]
+        inputs = [branch.inputs[place] for place in kept]
+        found = context.run(outputs, seeds, inputs)
+        backward.outputs = [
+            backward.resolve(no_gradient_like(tensor) if grad is None else grad)
+            for tensor, grad in zip(inputs, found, strict=True)
+        ]
+    return backward
+
+
+CASE = define(
+    "Case", _infer, _evaluate, _gradient, effects=True, several=True, connections=_connections
+)

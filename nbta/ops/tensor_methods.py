@@ -1,0 +1,137 @@
+"""Operators and NumPy's functions on symbolic tensors."""
+
+import numpy as np
+
+from nbta.errors import invalid
+from nbta.graph.operation import Tensor
+from nbta.ops import (
+    arithmetic,
+    comparison,
+    elementary,
+    indexing,
+    joining,
+    linalg,
+    reductions,
+    shaping,
+)
+
+_MODULES = (arithmetic, comparison, elementary, indexing, joining, linalg, reductions, shaping)
+
+#: NumPy's universal functions whose name is another one here.
+_RENAMED = {
+    "true_divide": "divide", "remainder": "mod", "absolute": "abs", "conjugate": "conj",
+    "float_power": "power", "concatenate": "concatenate",
+}  # fmt: skip
+
+#: NumPy's other functions that work on tensors.
+_FUNCTIONS = (
+    "sum", "mean", "max", "min", "prod", "argmax", "cumsum", "dot", "outer", "einsum",
+    "transpose", "reshape", "squeeze", "expand_dims", "broadcast_to", "concatenate", "stack",
+    "split", "take", "pad", "flip", "where", "clip", "zeros_like", "ones_like", "shape", "size",
+    "real", "imag",
+)  # fmt: skip
+
+
+def named(name):
+    """The function of a name, or None."""
+    return next((getattr(module, name) for module in _MODULES if hasattr(module, name)), None)
+
+
+def _array_ufunc(self, ufunc, method, *inputs, out=None, **options):
+    """NumPy's universal functions, as far as there is an operation for them."""
+    function = named(_RENAMED.get(ufunc.__name__, ufunc.__name__))
+    options.pop("dtype", None) if options.get("dtype", 0) is None else None
+    if method == "reduce" and ufunc in _REDUCTIONS:
+        function, method = _REDUCTIONS[ufunc], "__call__"
+        inputs = (*inputs, options.pop("axis", 0), options.pop("keepdims", False))
+    if method != "__call__" or out is not None or options or function is None:
+        what = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+        message = (
+            f"{what} with {self.name!r}: nbta has no operation for this call on symbolic tensors; "
+            f"use nbta's own functions, without out= or where="
+        )
+        raise invalid("symbolic", message)
+    return function(*inputs)
+
+
+_REDUCTIONS = {
+    np.add: reductions.sum, np.multiply: reductions.prod,
+    np.maximum: reductions.max, np.minimum: reductions.min,
+}  # fmt: skip
+
+
+def _array_function(self, function, types, args, kwargs):
+    """NumPy's other functions, as far as there is an operation for them."""
+    name = function.__name__
+    name = {"amax": "max", "amin": "min"}.get(name, name)
+    ours = named(name) if name in _FUNCTIONS else None
+    if ours is None:
+        message = (
+            f"np.{function.__name__} with {self.name!r}: nbta has no such operation on symbolic "
+            f"tensors; wrap a function of your own with nbta.custom_gradient"
+        )
+        raise invalid("symbolic", message)
+    return ours(*args, **kwargs)
+
+
+def _operator(function):
+    def method(self, other):
+        return function(self, other)
+
+    return method
+
+
+def _reflected(function):
+    def method(self, other):
+        return function(other, self)
+
+    return method
+
+
+def _install():
+    arithmetic_operators = {
+        "add": arithmetic.add, "sub": arithmetic.subtract, "mul": arithmetic.multiply,
+        "truediv": arithmetic.divide, "floordiv": arithmetic.floor_divide,
+        "mod": arithmetic.mod, "pow": elementary.power, "matmul": linalg.matmul,
+        "and": comparison.logical_and, "or": comparison.logical_or,
+    }  # fmt: skip
+    for name, function in arithmetic_operators.items():
+        setattr(Tensor, f"__{name}__", _operator(function))
+        setattr(Tensor, f"__r{name}__", _reflected(function))
+    comparisons = {
+        "lt": comparison.less, "le": comparison.less_equal, "gt": comparison.greater,
+        "ge": comparison.greater_equal, "eq": comparison.equal, "ne": comparison.not_equal,
+    }  # fmt: skip
+    for name, function in comparisons.items():
+        setattr(Tensor, f"__{name}__", _operator(function))
+    Tensor.__neg__ = arithmetic.negative
+    Tensor.__pos__ = shaping.identity
+    Tensor.__abs__ = elementary.abs
+    Tensor.__invert__ = comparison.logical_not
+    Tensor.__getitem__ = indexing.getitem
+    Tensor.__array_ufunc__ = _array_ufunc
+    Tensor.__array_function__ = _array_function
+    Tensor.T = property(linalg.transpose, doc="Axes in the opposite order.")
+    for name in ("sum", "mean", "max", "min", "prod", "argmax", "cumsum"):
+        setattr(Tensor, name, getattr(reductions, name))
+    for name in ("reshape", "squeeze", "transpose", "astype"):
+        setattr(Tensor, name, _METHODS[name])
+
+
+def _reshape(self, *extents):
+    """See `nbta.reshape`."""
+    return shaping.reshape(self, extents[0] if len(extents) == 1 else extents)
+
+
+def _transpose(self, *axes):
+    """See `nbta.transpose`."""
+    return linalg.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
+
+
+_METHODS = {
+    "reshape": _reshape,
+    "squeeze": joining.squeeze,
+    "transpose": _transpose,
+    "astype": shaping.cast,
+}
+_install()

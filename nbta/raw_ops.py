@@ -1,0 +1,384 @@
+"""TensorFlow's raw TensorArray operations, by their names and arguments.
+
+Each works in a graph, where it gives tensors, and eagerly, where a handle carries its array.
+
+In a graph, what the arguments must be is checked when it runs, as TensorFlow's kernels do.
+"""
+
+import numpy as np
+
+from nbta import shapes
+from nbta.dtypes import as_dtype
+from nbta.errors import invalid
+from nbta.graph.graph import current
+from nbta.graph.operation import Tensor
+from nbta.naming import Handle
+from nbta.ops import arrays
+from nbta.ops.array_access import build
+from nbta.ops.dispatch import as_tensor
+from nbta.symbolic import SymbolicTensorArray
+from nbta.tensor_array import TensorArray
+
+
+class ArrayHandle(Handle):
+    """A handle outside of graphs: container and name, with the array itself."""
+
+    def __new__(cls, array):
+        """Take the name of an array."""
+        self = super().__new__(cls, *array.handle)
+        self.array = array
+        return self
+
+
+def _array(handle) -> TensorArray:
+    if isinstance(handle, ArrayHandle):
+        return handle.array
+    if isinstance(handle, TensorArray):
+        return handle
+    message = f"handle: {handle!r} is no handle; give what TensorArrayV3 returned"
+    raise invalid("handle", message)
+
+
+def _in_graph(*values):
+    return current() is not None or any(isinstance(v, Tensor) for v in values)
+
+
+def _build(record, inputs, attrs=None, name=None):
+    """The results of an operation in the graph of its inputs; one alone, several as a tuple."""
+    handles = [v.handle if isinstance(v, SymbolicTensorArray) else v for v in inputs]
+    graph = current() or next(v.graph for v in handles if isinstance(v, Tensor))
+    with graph.as_default():
+        tensors = [_integers(v) for v in handles]
+        outputs = build(record, tensors, attrs, name)
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _integers(value):
+    """Python's integers as int32, as in TensorFlow."""
+    if isinstance(value, Tensor) or hasattr(value, "dtype"):
+        return as_tensor(value)
+    array = np.asarray(value)
+    small = array.dtype.kind in "iu" or not array.size
+    return as_tensor(array.astype(np.int32) if small else array)
+
+
+def _pattern(argument, shape):
+    return shapes.public(shapes.as_pattern(argument, shape))
+
+
+def TensorArrayV3(  # noqa: N802
+    size,
+    dtype,
+    element_shape=None,
+    dynamic_size=False,
+    clear_after_read=True,
+    identical_element_shapes=False,
+    tensor_array_name="",
+    name=None,
+):
+    """Make an array.
+
+    Parameters
+    ----------
+    size : int32 scalar
+    dtype : dtype-like
+    element_shape : tuple of int or None, optional
+    dynamic_size, clear_after_read, identical_element_shapes : bool
+        As ``dynamic_size``, ``clear_after_read`` and ``infer_shape`` of `nbta.TensorArray`.
+    tensor_array_name : str
+
+    Returns
+    -------
+    handle, flow
+
+    Notes
+    -----
+    TensorFlow's ``TensorArrayV3``.
+
+    Examples
+    --------
+    >>> from nbta import raw_ops
+    >>> handle, flow = raw_ops.TensorArrayV3(size=1, dtype="float64")
+    >>> flow = raw_ops.TensorArrayWriteV3(handle, 0, 2.5, flow)
+    >>> raw_ops.TensorArrayReadV3(handle, 0, flow, dtype="float64")
+    np.float64(2.5)
+    """
+    attrs = {
+        "dtype": as_dtype(dtype),
+        "element_shape": _pattern("element_shape", element_shape),
+        "dynamic_size": bool(dynamic_size),
+        "clear_after_read": bool(clear_after_read),
+        "infer_shape": bool(identical_element_shapes),
+        "tensor_array_name": tensor_array_name or name or "TensorArrayV3",
+    }
+    if _in_graph(size):
+        return _build(arrays.CREATE, [size], attrs, name)
+    array = TensorArray(size=size, **attrs)
+    return ArrayHandle(array), array.flow
+
+
+def TensorArrayGradV3(handle, flow_in, source, name=None):  # noqa: N802
+    """The gradient array of an array for a source, looked up or made.
+
+    Returns
+    -------
+    grad_handle, flow_out
+
+    Notes
+    -----
+    TensorFlow's ``TensorArrayGradV3``. The handle may be that of a gradient array.
+
+    Examples
+    --------
+    >>> from nbta import raw_ops
+    >>> handle, flow = raw_ops.TensorArrayV3(size=1, dtype="float64", element_shape=())
+    >>> grad_handle, flow = raw_ops.TensorArrayGradV3(handle, flow, source="gradients")
+    >>> raw_ops.TensorArrayReadV3(grad_handle, 0, flow, dtype="float64")
+    np.float64(0.0)
+    """
+    if _in_graph(handle, flow_in):
+        return _build(arrays.LOOKUP, [handle, flow_in], {"source": source}, name)
+    array = _array(handle).grad(source)
+    return ArrayHandle(array), array.flow
+
+
+def TensorArrayGradWithShape(handle, flow_in, shape_to_prepend, source, name=None):  # noqa: N802
+    """`TensorArrayGradV3` with elements of shape ``shape_to_prepend + element_shape``.
+
+    Returns
+    -------
+    grad_handle, flow_out
+
+    Notes
+    -----
+    TensorFlow's ``TensorArrayGradWithShape``.
+
+    Examples
+    --------
+    >>> from nbta import raw_ops
+    >>> handle, flow = raw_ops.TensorArrayV3(size=1, dtype="float64", element_shape=())
+    >>> grad_handle, flow = raw_ops.TensorArrayGradWithShape(handle, flow, [2], "gradients")
+    >>> raw_ops.TensorArrayReadV3(grad_handle, 0, flow, dtype="float64")
+    array([0., 0.])
+    """
+    if _in_graph(handle, flow_in, shape_to_prepend):
+        inputs = [handle, flow_in, shape_to_prepend]
+        return _build(arrays.LOOKUP_WITH_SHAPE, inputs, {"source": source}, name)
+    array = _array(handle).grad_with_shape(source, shape_to_prepend)
+    return ArrayHandle(array), array.flow
+
+
+def TensorArrayWriteV3(handle, index, value, flow_in, name=None):  # noqa: N802
+    """Store a value in a slot; in a gradient array, add it.
+
+    Returns
+    -------
+    flow_out
+
+    Notes
+    -----
+    TensorFlow's ``TensorArrayWriteV3``; see `nbta.TensorArray.write`.
+
+    Examples
+    --------
+    >>> from nbta import raw_ops
+    >>> handle, flow = raw_ops.TensorArrayV3(size=1, dtype="int64")
+    >>> raw_ops.TensorArrayWriteV3(handle, 0, 7, flow)
+    <flow of ...>
+    """
+    if _in_graph(handle, index, value, flow_in):
+        return _build(arrays.WRITE, [handle, index, _value(handle, value), flow_in], name=name)
+    return _array(handle).write(index, value).flow
+
+
+def _value(handle, value):
+    """Python numbers take the array's dtype, where it is known."""
+    op = handle.op if isinstance(handle, Tensor) else None
+    if hasattr(value, "dtype") or op is None or op.record is not arrays.CREATE:
+        return value
+    return as_tensor(value, handle.graph, dtype=op.attrs["dtype"])
+
+
+def TensorArrayReadV3(handle, index, flow_in, dtype, name=None):  # noqa: N802
+    """The value of a slot.
+
+    Notes
+    -----
+    TensorFlow's ``TensorArrayReadV3``; see `nbta.TensorArray.read`.
+
+    Examples
+    --------
+    >>> from nbta import raw_ops
+    >>> handle, flow = raw_ops.TensorArrayV3(1, "int64", element_shape=(2,))
+    >>> raw_ops.TensorArrayReadV3(handle, 0, flow, "int64")
+    array([0, 0])
+    """
+    if _in_graph(handle, index, flow_in):
+        attrs = {"dtype": as_dtype(dtype), "known": _known(handle)}
+        return _build(arrays.READ, [handle, index, flow_in], attrs, name)
+    return _array(handle).read(index, dtype=dtype)
+
+
+def _known(handle):
+    """The element shape that an array was made with, where that is known and fixed."""
+    op = handle.op if isinstance(handle, Tensor) else None
+    return op.attrs["element_shape"] if op is not None and op.record is arrays.CREATE else None
+
+
+def TensorArrayGatherV3(  # noqa: N802
+    handle, indices, flow_in, dtype, element_shape=None, name=None
+):
+    """The listed slots, stacked along a new first axis.
+
+    Notes
+    -----
+    TensorFlow's ``TensorArrayGatherV3``; see `nbta.TensorArray.gather`.
+
+    Examples
+    --------
+    >>> from nbta import raw_ops
+    >>> handle, flow = raw_ops.TensorArrayV3(3, "int64", element_shape=())
+    >>> flow = raw_ops.TensorArrayScatterV3(handle, [2, 0], [5, 6], flow)
+    >>> raw_ops.TensorArrayGatherV3(handle, [0, 1, 2], flow, "int64")
+    array([6, 0, 5])
+    """
+    if _in_graph(handle, indices, flow_in):
+        attrs = {
+            "dtype": as_dtype(dtype),
+            "element_shape": _pattern("element_shape", element_shape),
+            "known": _known(handle),
+        }
+        return _build(arrays.GATHER, [handle, indices, flow_in], attrs, name)
+    return _array(handle).gather(indices, element_shape=element_shape, dtype=dtype)
+
+
+def TensorArrayScatterV3(handle, indices, value, flow_in, name=None):  # noqa: N802
+    """Write row ``k`` of a value to slot ``indices[k]``.
+
+    Returns
+    -------
+    flow_out
+
+    Notes
+    -----
+    TensorFlow's ``TensorArrayScatterV3``; see `nbta.TensorArray.scatter`.
+
+    Examples
+    --------
+    >>> from nbta import raw_ops
+    >>> handle, flow = raw_ops.TensorArrayV3(2, "int64")
+    >>> flow = raw_ops.TensorArrayScatterV3(handle, [1, 0], [5, 6], flow)
+    >>> raw_ops.TensorArrayReadV3(handle, 1, flow, "int64")
+    np.int64(5)
+    """
+    if _in_graph(handle, indices, value, flow_in):
+        value = _value(handle, value)
+        return _build(arrays.SCATTER, [handle, indices, value, flow_in], name=name)
+    return _array(handle).scatter(indices, value).flow
+
+
+def TensorArrayConcatV3(  # noqa: N802
+    handle, flow_in, dtype, element_shape_except0=None, name=None
+):
+    """All elements joined along their first axis, and their lengths.
+
+    Returns
+    -------
+    value, lengths
+
+    Notes
+    -----
+    TensorFlow's ``TensorArrayConcatV3``; see `nbta.TensorArray.concat`.
+
+    Examples
+    --------
+    >>> from nbta import raw_ops
+    >>> handle, flow = raw_ops.TensorArrayV3(2, "int64")
+    >>> flow = raw_ops.TensorArraySplitV3(handle, [5, 6, 7], [1, 2], flow)
+    >>> value, lengths = raw_ops.TensorArrayConcatV3(handle, flow, "int64")
+    >>> value, lengths
+    (array([5, 6, 7]), array([1, 2]))
+    """
+    if _in_graph(handle, flow_in):
+        attrs = {
+            "dtype": as_dtype(dtype),
+            "element_shape_except0": _pattern("element_shape_except0", element_shape_except0),
+            "known": _known(handle),
+        }
+        return _build(arrays.CONCAT, [handle, flow_in], attrs, name)
+    return tuple(_array(handle).concat(element_shape_except0=element_shape_except0, dtype=dtype))
+
+
+def TensorArraySplitV3(handle, value, lengths, flow_in, name=None):  # noqa: N802
+    """Cut a value along its first axis and write piece ``k`` to slot ``k``.
+
+    Returns
+    -------
+    flow_out
+
+    Notes
+    -----
+    TensorFlow's ``TensorArraySplitV3``; see `nbta.TensorArray.split`.
+
+    Examples
+    --------
+    >>> from nbta import raw_ops
+    >>> handle, flow = raw_ops.TensorArrayV3(2, "int64")
+    >>> flow = raw_ops.TensorArraySplitV3(handle, [5, 6, 7], [1, 2], flow)
+    >>> raw_ops.TensorArrayReadV3(handle, 1, flow, "int64")
+    array([6, 7])
+    """
+    if _in_graph(handle, value, lengths, flow_in):
+        return _build(arrays.SPLIT, [handle, _value(handle, value), lengths, flow_in], name=name)
+    return _array(handle).split(value, lengths).flow
+
+
+def TensorArraySizeV3(handle, flow_in, name=None):  # noqa: N802
+    """How many slots there are, an int32 scalar.
+
+    Notes
+    -----
+    TensorFlow's ``TensorArraySizeV3``.
+
+    Examples
+    --------
+    >>> from nbta import raw_ops
+    >>> raw_ops.TensorArraySizeV3(*raw_ops.TensorArrayV3(3, "int64"))
+    np.int32(3)
+    """
+    if _in_graph(handle, flow_in):
+        return _build(arrays.SIZE, [handle, flow_in], name=name)
+    return _array(handle).size()
+
+
+def TensorArrayCloseV3(handle, name=None):  # noqa: N802
+    """Free an array; in a graph, the operation that does.
+
+    Notes
+    -----
+    TensorFlow's ``TensorArrayCloseV3``.
+
+    Examples
+    --------
+    >>> from nbta import raw_ops
+    >>> handle, flow = raw_ops.TensorArrayV3(3, "int64")
+    >>> raw_ops.TensorArrayCloseV3(handle)
+    """
+    if _in_graph(handle):
+        graph = current() or handle.graph
+        return graph.create(arrays.CLOSE, [as_tensor(handle, graph)], name=name)
+    return _array(handle).close()
+
+
+# Names of earlier versions, which have the same arguments here.
+TensorArray_ = TensorArrayV3
+TensorArrayV2 = TensorArrayV3
+TensorArrayGrad = TensorArrayGradV2 = TensorArrayGradV3
+TensorArrayWrite = TensorArrayWriteV2 = TensorArrayWriteV3
+TensorArrayRead = TensorArrayReadV2 = TensorArrayReadV3
+TensorArrayGather = TensorArrayGatherV2 = TensorArrayGatherV3
+TensorArrayScatter = TensorArrayScatterV2 = TensorArrayScatterV3
+TensorArrayConcat = TensorArrayConcatV2 = TensorArrayConcatV3
+TensorArraySplit = TensorArraySplitV2 = TensorArraySplitV3
+TensorArraySize = TensorArraySizeV2 = TensorArraySizeV3
+TensorArrayClose = TensorArrayCloseV2 = TensorArrayCloseV3

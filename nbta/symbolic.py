@@ -1,0 +1,343 @@
+"""Tensor arrays inside a graph: a handle, and the flow that orders what is done with it."""
+
+import numpy as np
+
+from nbta import shapes, tensor_array
+from nbta.dtypes import as_dtype
+from nbta.eager.reading import Concat
+from nbta.errors import invalid
+from nbta.graph.graph import current
+from nbta.graph.operation import Tensor
+from nbta.graph.spec import Spec
+from nbta.ops import arrays
+from nbta.ops.array_access import Access, build
+from nbta.ops.dispatch import as_tensor, building
+from nbta.ops.joining import arange
+from nbta.ops.shaping import cast, identity, shape
+from nbta.tensor_array import TensorArray
+
+
+class Facts:
+    """What is known of an array when the graph is built; all its names share this."""
+
+    __slots__ = (
+        "clear_after_read",
+        "dtype",
+        "dynamic_size",
+        "element_shape",
+        "infer_shape",
+        "name",
+    )
+
+    def __init__(self, dtype, element_shape, infer_shape, name, dynamic_size, clear_after_read):
+        self.dtype, self.element_shape, self.name = dtype, element_shape, name
+        self.infer_shape, self.dynamic_size = infer_shape, dynamic_size
+        self.clear_after_read = clear_after_read
+
+    def admit(self, operation, argument, spec):
+        """Hold an element against what is known, and learn from it."""
+        if spec.dtype != self.dtype:
+            message = (
+                f"{operation} on {self.name}: the array holds {self.dtype}, and {argument} is "
+                f"{spec.dtype}; cast it with nbta.cast"
+            )
+            raise invalid("write_dtype", message)
+        try:
+            merged = shapes.merge(self.element_shape, spec.shape)
+        except ValueError:
+            message = (
+                f"{operation} on {self.name}: elements have shape {shapes.text(self.element_shape)}"
+                f", and {argument} gives {shapes.text(spec.shape)}; reshape it, or make the array "
+                f"with infer_shape=False and a wider element_shape"
+            )
+            raise invalid("incompatible_element_shape", message) from None
+        if self.infer_shape:
+            self.element_shape = merged
+
+
+class SymbolicTensorArray(TensorArray):
+    """`TensorArray` while a graph is built."""
+
+    __slots__ = ("_facts", "_flow", "_handle")
+
+    def __init__(
+        self,
+        dtype,
+        size=0,
+        dynamic_size=False,
+        clear_after_read=True,
+        tensor_array_name=None,
+        element_shape=None,
+        infer_shape=True,
+        name=None,
+    ):
+        pattern = shapes.as_pattern("element_shape", element_shape)
+        label = str(tensor_array_name or name or "TensorArray")
+        dynamic_size, clear_after_read = bool(dynamic_size), bool(clear_after_read)
+        attrs = {
+            "dtype": as_dtype(dtype),
+            "dynamic_size": dynamic_size,
+            "clear_after_read": clear_after_read,
+            "tensor_array_name": label,
+            "element_shape": shapes.public(pattern),
+            "infer_shape": bool(infer_shape),
+        }
+        self._handle, self._flow = build(arrays.CREATE, [_as_index("size", size)], attrs, name)
+        self._facts = Facts(
+            attrs["dtype"], pattern, bool(infer_shape), label, dynamic_size, clear_after_read
+        )
+
+    @classmethod
+    def over(cls, handle: Tensor, flow: Tensor, facts: Facts) -> "SymbolicTensorArray":
+        """A name for an array that exists in the graph."""
+        self = object.__new__(cls)
+        self._handle, self._flow, self._facts = handle, flow, facts
+        return self
+
+    def _behind(self, flow):
+        return SymbolicTensorArray.over(self._handle, flow, self._facts)
+
+    @property
+    def _access(self):
+        graph = current() or self._handle.graph
+        return Access(as_tensor(self._handle, graph), as_tensor(self._flow, graph))
+
+    def _build(self, record, inputs, attrs=None, name=None):
+        """The results of an operation on this array, in the graph that is being built."""
+        graph = current() or self._handle.graph
+        with graph.as_default():
+            outputs = build(record, [self._handle, *inputs, self._flow], attrs, name)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    # Facts.
+
+    dtype = property(lambda self: self._facts.dtype, doc="Of the elements.")
+    dynamic_size = property(lambda self: self._facts.dynamic_size, doc="Whether it grows.")
+    clear_after_read = property(
+        lambda self: self._facts.clear_after_read, doc="Whether a read gives memory up."
+    )
+    infer_shape = property(
+        lambda self: self._facts.infer_shape, doc="Whether the first write fixes the shape."
+    )
+
+    @property
+    def element_shape(self):
+        """As far as it is known before the graph runs."""
+        return shapes.public(self._facts.element_shape)
+
+    @property
+    def is_gradient(self):
+        """Whether it was made by a gradient lookup."""
+        return self._handle.op.record is not arrays.CREATE
+
+    @property
+    def closed(self):
+        """Unknown before the graph runs."""
+        return False
+
+    @property
+    def handle(self) -> Tensor:
+        """The tensor that stands for the array."""
+        return self._handle
+
+    @property
+    def flow(self) -> Tensor:
+        """What an operation takes to run after all that this name of the array has seen."""
+        return self._flow
+
+    def size(self, name=None):
+        """See `TensorArray.size`."""
+        return self._build(arrays.SIZE, [], name=name)
+
+    def __len__(self):
+        message = f"size of {self._facts.name} is known only when the graph runs; use size()"
+        raise invalid("symbolic", message)
+
+    def __repr__(self):
+        return (
+            f"<nbta.TensorArray {self._handle.op.name!r} symbolic dtype={self.dtype} "
+            f"element_shape={self.element_shape}>"
+        )
+
+    # Writing.
+
+    def _value(self, value):
+        weak = not hasattr(value, "dtype")
+        graph = building(value) or self._handle.graph
+        return as_tensor(value, graph, dtype=self.dtype if weak else None)
+
+    def write(self, index, value, name=None):
+        """See `TensorArray.write`."""
+        value = self._value(value)
+        self._facts.admit("write", "value", value.spec)
+        return self._behind(
+            self._build(arrays.WRITE, [_as_index("index", index), value], name=name)
+        )
+
+    def append(self, value, name=None):
+        """See `TensorArray.append`."""
+        return self.write(self.size(), value, name)
+
+    def accumulate(self, index, value, name=None):
+        """See `TensorArray.accumulate`."""
+        if not self.is_gradient:
+            message = (
+                f"accumulate on {self._facts.name}: slots of a forward array are written once; "
+                f"accumulate into a gradient array, which grad(source) gives"
+            )
+            raise invalid("already_written", message)
+        return self.write(index, value, name)
+
+    def scatter(self, indices, value, name=None):
+        """See `TensorArray.scatter`."""
+        value = self._value(value)
+        self._facts.admit("scatter", "a row of value", _element(value.spec))
+        indices = _as_index("indices", indices, rank=1)
+        return self._behind(self._build(arrays.SCATTER, [indices, value], name=name))
+
+    def unstack(self, value, name=None):
+        """See `TensorArray.unstack`."""
+        value = self._value(value)
+        return self.scatter(arange(cast(shape(value)[0], np.int32)), value, name)
+
+    def split(self, value, lengths, name=None):
+        """See `TensorArray.split`."""
+        value = self._value(value)
+        lengths = _as_index("lengths", lengths, rank=1)
+        piece = _element(value.spec)
+        pattern = None if piece.shape is None else (None, *piece.shape)
+        self._facts.admit("split", "a piece of value", Spec(value.dtype, pattern))
+        return self._behind(self._build(arrays.SPLIT, [value, lengths], name=name))
+
+    # Reading.
+
+    def _asked(self, operation, dtype):
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            message = f"{operation} on {self._facts.name}: it holds {self.dtype}, not {dtype}"
+            raise invalid("read_dtype", message)
+        return {"dtype": self.dtype, "known": self._facts.element_shape}
+
+    def read(self, index, name=None, dtype=None):
+        """See `TensorArray.read`."""
+        attrs = self._asked("read", dtype)
+        return self._build(arrays.READ, [_as_index("index", index)], attrs, name)
+
+    def gather(self, indices, name=None, element_shape=None, dtype=None):
+        """See `TensorArray.gather`."""
+        attrs = self._asked("gather", dtype)
+        pattern = shapes.as_pattern("element_shape", element_shape)
+        attrs["element_shape"] = pattern
+        self._facts.admit("gather", "element_shape", Spec(self.dtype, pattern))
+        attrs["known"] = attrs["known"] or pattern
+        return self._build(arrays.GATHER, [_as_index("indices", indices, rank=1)], attrs, name)
+
+    def stack(self, name=None):
+        """See `TensorArray.stack`."""
+        return self.gather(arange(self.size()), name)
+
+    def concat(self, name=None, element_shape_except0=None, dtype=None):
+        """See `TensorArray.concat`."""
+        attrs = self._asked("concat", dtype)
+        attrs["element_shape_except0"] = shapes.as_pattern(
+            "element_shape_except0", element_shape_except0
+        )
+        return Concat(*self._build(arrays.CONCAT, [], attrs, name))
+
+    # Gradient arrays, and the end.
+
+    def _gradient(self, source, prefix, flow, clear_after_read):
+        raise NotImplementedError  # both lookups are below
+
+    def grad(self, source, flow=None, name=None, clear_after_read=None):
+        """`TensorArray.grad`; ``flow`` may be a tensor."""
+        attrs = {"source": _as_source(source), "clear_after_read": clear_after_read}
+        return self._looked_up(arrays.LOOKUP, [], flow, attrs, self._facts.element_shape)
+
+    def grad_with_shape(
+        self, source, shape_to_prepend, flow=None, name=None, clear_after_read=None
+    ):
+        """`TensorArray.grad_with_shape`; ``flow`` may be a tensor."""
+        prefix = _as_index("shape_to_prepend", shape_to_prepend, rank=1)
+        pattern = self._facts.element_shape
+        length = prefix.shape[0] if prefix.shape else None
+        if pattern is not None:
+            pattern = None if length is None else ((None,) * length + tuple(pattern))
+        attrs = {"source": _as_source(source)}
+        return self._looked_up(arrays.LOOKUP_WITH_SHAPE, [prefix], flow, attrs, pattern)
+
+    def _looked_up(self, record, prefix, flow, attrs, pattern):
+        flow = self._flow if flow is None else flow
+        graph = current() or self._handle.graph
+        with graph.as_default():
+            handle, flow = build(record, [self._handle, flow, *prefix], attrs)
+        name = f"{self._facts.name}@{attrs['source']}"
+        clear = attrs.get("clear_after_read") is not False
+        facts = Facts(self.dtype, pattern, False, name, False, clear)
+        return SymbolicTensorArray.over(handle, flow, facts)
+
+    def gradient_behind(self, source, flow):
+        """The gradient array of a computation, behind the flow of all that it added."""
+        graph = current()
+        access = Access(graph.resolve(self._handle), flow).gradient(source, False)
+        name = f"{self._facts.name}@{source}"
+        facts = Facts(self.dtype, self._facts.element_shape, False, name, False, False)
+        return SymbolicTensorArray.over(*access, facts)
+
+    def identity(self, name=None):
+        """See `TensorArray.identity`."""
+        return self._behind(identity(self._flow, name))
+
+    def close(self, name=None):
+        """Add the operation that frees the array when it runs, and give it."""
+        graph = current() or self._handle.graph
+        with graph.as_default(), graph.control_dependencies([graph.resolve(self._flow)]):
+            return graph.create(arrays.CLOSE, [self._handle], name=name)
+
+    def __array__(self, dtype=None, copy=None):
+        message = f"{self._facts.name} has elements only when the graph runs; use stack()"
+        raise invalid("symbolic", message)
+
+    __dlpack__ = __array__
+
+    def __reduce__(self):
+        message = f"{self._facts.name} belongs to a graph; fetch it and save the result"
+        raise invalid("symbolic", message)
+
+
+def _element(spec):
+    """Spec of a row of a value."""
+    return Spec(spec.dtype, None if spec.shape is None else spec.shape[1:])
+
+
+def _as_index(argument, value, rank=0):
+    """Integers as a tensor; Python's become int32, as in TensorFlow."""
+    graph = building(value)
+    if isinstance(value, Tensor):
+        tensor = as_tensor(value, graph)
+    else:
+        array = np.asarray(value)
+        small = array.dtype.kind in "iu" and not hasattr(value, "dtype") and _fits(array)
+        if array.size == 0 and array.dtype.kind == "f":
+            array, small = array.astype(np.int32), True
+        tensor = as_tensor(array.astype(np.int32) if small else array, graph)
+    if tensor.dtype.kind not in "iu" or tensor.ndim not in (rank, None):
+        what = "one integer" if rank == 0 else "a vector of integers"
+        raise invalid("index_rank", f"{argument}: must be {what}, not {tensor.spec}")
+    return tensor
+
+
+def _fits(array):
+    return bool(np.all(np.abs(array.astype(object)) < 2**31))
+
+
+def _as_source(source):
+    if not isinstance(source, str):
+        raise invalid("source", f"grad: source must be a string, not {source!r}")
+    return source
+
+
+def _class_here():
+    return TensorArray if current() is None else SymbolicTensorArray
+
+
+tensor_array._class_here = _class_here

@@ -1,0 +1,139 @@
+"""Checks for gradients: against central differences, forward against reverse, to second order."""
+
+import numpy as np
+
+from nbta.function import Function
+from nbta.gradients import gradients
+from nbta.ops.arithmetic import add_n, conj, multiply, real
+from nbta.ops.dispatch import as_tensor
+from nbta.ops.reductions import sum as sum_
+from nbta.ops.shaping import cast
+from nbta.structure import leaves, map_leaves, pack, paths
+from nbta.transforms import jvp
+
+STEP = 6e-6  # near the cube root of the precision of float64, where central differences are best
+
+
+def check_grads(f, args, order=2, modes=("reverse", "forward"), rtol=1e-6, atol=1e-7, step=STEP):
+    """Compare the derivatives of a function with central differences.
+
+    Parameters
+    ----------
+    f : callable
+        Of arrays or structures of arrays; gives an array or a structure of arrays.
+    args : tuple
+        Where to check; floats in them are checked in every element, in float64 or complex128.
+    order : int
+        With 2 the gradient itself is checked in the same way, and so on.
+    modes : tuple of {"reverse", "forward"}
+        `gradients`, and `jvp` along a direction.
+    rtol, atol : float
+        Allowed difference, relative to the largest derivative and absolute.
+    step : float
+        Of the central differences, relative to elements greater than 1.
+
+    Raises
+    ------
+    AssertionError
+        That names the argument, the element, and both values.
+
+    Examples
+    --------
+    >>> nbta.testing.check_grads(lambda x: nbta.tanh(x) * x, (np.array([0.5, -1.0]),))
+    """
+    random = np.random.default_rng(0)
+    args = map_leaves(_precise, tuple(args))
+    _check(f, args, order, modes, rtol, atol, step, random)
+
+
+def _precise(value):
+    array = np.asarray(value)
+    if array.dtype.kind == "c":
+        return array.astype(np.complex128)
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def _check(f, args, order, modes, rtol, atol, step, random):
+    weights = [_direction(random, y) for y in leaves(Function(f)(*args))]
+    places = [i for i, v in enumerate(leaves(args)) if v.dtype.kind in "fc"]
+
+    def scalar(*given):
+        """The results, weighted and added: one number to differentiate."""
+        parts = zip(leaves(f(*given)), weights, strict=True)
+        terms = [real(sum_(multiply(conj(w), y))) for y, w in parts if w is not None]
+        return add_n([cast(term, np.float64) for term in terms])
+
+    def reverse(*given):
+        given = map_leaves(as_tensor, given)
+        xs = [leaves(given)[i] for i in places]
+        return gradients([scalar(*given)], xs, unconnected="zero")
+
+    value, slope = Function(scalar), Function(reverse)
+    numeric = [_central(value, args, i, step) for i in places]
+    names = [path for i, arg in enumerate(args) for path in paths(arg, f"args[{i}]")]
+    if "reverse" in modes:
+        for i, found, expected in zip(places, slope(*args), numeric, strict=True):
+            _compare("reverse", names[i], found, expected, rtol, atol)
+    if "forward" in modes:
+        _check_forward(scalar, args, places, numeric, rtol, atol, random)
+    if order > 1:
+        _check(reverse, args, order - 1, modes, rtol * 10, atol * 10, step, random)
+
+
+def _direction(random, y):
+    y = np.asarray(y)
+    if y.dtype.kind not in "fc":
+        return None
+    real_part = random.uniform(0.5, 1.5, y.shape)
+    return real_part + 1j * random.uniform(0.5, 1.5, y.shape) if y.dtype.kind == "c" else real_part
+
+
+def _central(value, args, place, step):
+    """Derivatives by each element of one argument."""
+    flat = leaves(args)
+    x = flat[place]
+    result = np.zeros(x.shape, x.dtype)
+    for index in np.ndindex(x.shape):
+        for unit in (1.0, 1j) if x.dtype.kind == "c" else (1.0,):
+            h = step * max(1.0, abs(x[index]))
+            ends = []
+            for sign in (1, -1):
+                moved = x.copy()
+                moved[index] += sign * h * unit
+                ends.append((value(*pack(args, [*flat[:place], moved, *flat[place + 1 :]])), moved))
+            (above, high), (below, low) = ends
+            width = ((high[index] - low[index]) / unit).real
+            result[index] += unit * (above - below) / width
+    return result
+
+
+def _compare(mode, name, found, expected, rtol, atol):
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.shape != expected.shape or found.dtype != expected.dtype:
+        raise AssertionError(
+            f"{mode} gradient of {name} is {found.dtype} {found.shape}, and should be "
+            f"{expected.dtype} {expected.shape}"
+        )
+    scale = np.abs(expected).max(initial=0.0)
+    wrong = ~(np.abs(found - expected) <= atol + rtol * max(scale, 1.0))
+    if wrong.any():
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise AssertionError(
+            f"{mode} gradient of {name} at {index}: {found[index]!r}, and central differences give "
+            f"{expected[index]!r} ({int(wrong.sum())} of {wrong.size} elements differ)"
+        )
+
+
+def _check_forward(scalar, args, places, numeric, rtol, atol, random):
+    flat = leaves(args)
+    tangents = [_direction(random, flat[i]) for i in places]
+
+    def along(*xs):
+        given = list(flat)
+        for i, x in zip(places, xs, strict=True):
+            given[i] = x
+        return scalar(*pack(args, given))
+
+    _, found = jvp(along, tuple(flat[i] for i in places), tuple(tangents))
+    expected = sum(np.sum(np.conj(n) * t).real for n, t in zip(numeric, tangents, strict=True))
+    _compare("forward", "args along a direction", found, np.float64(expected), rtol, atol)

@@ -1,0 +1,241 @@
+"""Derivatives of Python functions: grad, value_and_grad, jvp, hvp."""
+
+import functools
+
+from nbta.errors import invalid
+from nbta.function import Function, once
+from nbta.gradients import gradients
+from nbta.graph.spec import FLOW
+from nbta.loop_variables import leaf_spec
+from nbta.ops.arithmetic import add_n, multiply
+from nbta.ops.dispatch import as_tensor
+from nbta.ops.reductions import sum as sum_
+from nbta.ops.shaping import identity, reshape, zeros_like
+from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
+
+
+def value_and_grad(f, argnums=0, has_aux=False, compiled="auto"):
+    """A function that gives the value of ``f`` and its gradient.
+
+    Parameters
+    ----------
+    f : callable
+        Gives a scalar; with ``has_aux``, a pair of a scalar and anything else.
+    argnums : int or tuple of int
+        With respect to which positional arguments, each an array or a structure of arrays.
+    has_aux : bool
+    compiled : {"auto", True, False}
+        As for `Session.run`.
+
+    Returns
+    -------
+    callable
+        Of the arguments of ``f``; gives ``(value, gradient)`` or ``((value, aux), gradient)``. The
+        gradient has the structure of the argument; for a tuple of ``argnums`` it is a tuple.
+        Where the value does not depend on something, zeros.
+
+    Raises
+    ------
+    InvalidArgumentError
+        When called: for an argument of integers, and for an ``f`` that gives no scalar.
+
+    See Also
+    --------
+    flatten, unflatten : for optimisers that want one vector.
+
+    Examples
+    --------
+    >>> loss = nbta.value_and_grad(lambda p, x: nbta.sum((p["w"] * x) ** 2))
+    >>> loss({"w": np.array([1.0, 2.0])}, np.array([3.0, 1.0]))
+    (np.float64(13.0), {'w': array([18.,  4.])})
+
+    >>> from scipy.optimize import minimize
+    >>> start = {"a": np.array([3.0, 4.0]), "b": 1.0}
+    >>> def loss(vector):
+    ...     p = nbta.unflatten(vector, start)
+    ...     return nbta.sum((p["a"] - p["b"]) ** 2) + p["b"] ** 2
+    >>> found = minimize(nbta.value_and_grad(loss), nbta.flatten(start), jac=True)
+    >>> bool(found.fun < 1e-9)
+    True
+    """
+
+    @functools.wraps(f)
+    def both(*args, **kwargs):
+        return _value_and_grad(f, argnums, has_aux, args, kwargs)
+
+    return Function(both, compiled)
+
+
+def grad(f, argnums=0, has_aux=False, compiled="auto"):
+    """A function that gives the gradient of ``f``; see `value_and_grad`.
+
+    With ``has_aux`` it gives ``(gradient, aux)``.
+
+    Examples
+    --------
+    >>> nbta.grad(lambda x: x ** 3)(2.0)
+    np.float64(12.0)
+    >>> nbta.grad(nbta.grad(lambda x: x ** 3))(2.0)
+    np.float64(12.0)
+    """
+
+    @functools.wraps(f)
+    def gradient(*args, **kwargs):
+        value, found = _value_and_grad(f, argnums, has_aux, args, kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return Function(gradient, compiled)
+
+
+def _value_and_grad(f, argnums, has_aux, args, kwargs):
+    places = argnums if isinstance(argnums, tuple) else (argnums,)
+    args = list(args)
+    for place in places:
+        if not -len(args) <= place < len(args):
+            message = f"argnums: there is no argument {place}; {len(args)} were given by position"
+            raise invalid("argnums", message)
+        args[place] = _free(f"args[{place}]", args[place])
+    result = f(*args, **kwargs)
+    value, aux = _parted(result) if has_aux else (result, None)
+    value = _scalar(value)
+    chosen = tuple(args[place] for place in places)
+    found = pack(chosen, gradients([value], leaves(chosen), unconnected="zero"))
+    return ((value, aux) if has_aux else value), (found if isinstance(argnums, tuple) else found[0])
+
+
+def _free(path, structure):
+    """The tensors of an argument under new names, so that nothing else depends on them."""
+    for where, value in zip(paths(structure, path), leaves(structure), strict=True):
+        spec = leaf_spec(value)
+        if not spec.differentiable or spec.kind == FLOW:
+            message = (
+                f"{where} is {spec}, and gradients exist for floats and complex numbers only; give "
+                f"a float, or choose other arguments with argnums="
+            )
+            raise invalid("integer", message)
+    return map_leaves(lambda value: identity(as_tensor(value)), structure)
+
+
+def _parted(result):
+    if not isinstance(result, tuple) or len(result) != 2:
+        message = f"has_aux: f must give (value, aux), and gives {describe(result)}"
+        raise invalid("has_aux", message)
+    return result
+
+
+def _scalar(value):
+    if len(leaves(value)) != 1 or leaves(value)[0] is not value:
+        message = f"f must give one scalar to differentiate, and gives {describe(value)}"
+        raise invalid("scalar", message)
+    value = as_tensor(value)
+    if value.ndim not in (0, None) or not value.spec.differentiable:
+        message = (
+            f"f must give a scalar of floats to differentiate, and gives {value.spec}; reduce it, "
+            f"as with nbta.sum"
+        )
+        raise invalid("scalar", message)
+    return value if value.ndim == 0 else reshape(value, ())
+
+
+def _tuples(primals, tangents):
+    """Arguments and directions as tuples of the same structure."""
+    if not isinstance(primals, tuple):
+        primals, tangents = (primals,), (tangents,)
+    if layout(primals) != layout(tangents):
+        message = (
+            f"tangents must have the structure of primals, {describe(primals)}, and are "
+            f"{describe(tangents)}"
+        )
+        raise invalid("tangents", message)
+    return primals, tangents
+
+
+def jvp(f, primals, tangents):
+    """The value of a function, and its derivative in a direction.
+
+    Parameters
+    ----------
+    f : callable
+        Gives any structure.
+    primals : tuple
+        Arguments; what is no tuple counts as the only one.
+    tangents : tuple
+        The direction, of the structure, shapes and dtypes of ``primals``.
+
+    Returns
+    -------
+    value, derivative : structure
+        Of the structure of what ``f`` gives.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For tangents unlike the primals, and for integers.
+
+    Notes
+    -----
+    Computed as the gradient of the gradient with respect to its own seed, which it depends on
+    linearly (J. Townsend, "A new trick for calculating Jacobian vector products", 2017).
+
+    Examples
+    --------
+    >>> nbta.jvp(lambda x: x ** 2, np.array([1.0, 2.0]), np.array([1.0, 0.5]))
+    (array([1., 4.]), array([2., 2.]))
+    """
+    primals, tangents = _tuples(primals, tangents)
+    traced = once(f, "jvp", lambda: Function(functools.partial(_jvp, f)))
+    return traced(primals, tangents)
+
+
+def _jvp(f, primals, tangents):
+    primals = tuple(_free(f"primals[{i}]", p) for i, p in enumerate(primals))
+    value = map_leaves(as_tensor, f(*primals))
+    xs, directions = leaves(primals), [as_tensor(t) for t in leaves(tangents)]
+    ys = [y for y in leaves(value) if y.spec.differentiable]
+    seeds = [identity(zeros_like(y)) for y in ys]
+    found = gradients(ys, xs, seeds) if ys else [None] * len(xs)
+    pairs = [(g, d) for g, d in zip(found, directions, strict=True) if g is not None]
+    if pairs:
+        derivatives = gradients(
+            [g for g, _ in pairs], seeds, [d for _, d in pairs], unconnected="zero"
+        )
+    else:
+        derivatives = [zeros_like(y) for y in ys]
+    given = iter(derivatives)
+    return value, map_leaves(
+        lambda y: next(given) if y.spec.differentiable else zeros_like(y), value
+    )
+
+
+def hvp(f, primals, tangents):
+    """The product of the matrix of second derivatives of a scalar function with a direction.
+
+    Parameters
+    ----------
+    f : callable
+        Gives a scalar.
+    primals, tangents : tuple
+        As for `jvp`.
+
+    Returns
+    -------
+    structure like ``primals``
+
+    Examples
+    --------
+    >>> nbta.hvp(lambda x: nbta.sum(x ** 3), np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+    array([ 6., 12.])
+    """
+    alone = not isinstance(primals, tuple)
+    primals, tangents = _tuples(primals, tangents)
+    traced = once(f, "hvp", lambda: Function(functools.partial(_hvp, f)))
+    found = traced(primals, tangents)
+    return found[0] if alone else found
+
+
+def _hvp(f, primals, tangents):
+    primals = tuple(_free(f"primals[{i}]", p) for i, p in enumerate(primals))
+    xs = leaves(primals)
+    first = gradients([_scalar(f(*primals))], xs, unconnected="zero")
+    slope = add_n([sum_(multiply(g, t)) for g, t in zip(first, leaves(tangents), strict=True)])
+    return pack(primals, gradients([slope], xs, unconnected="zero"))
