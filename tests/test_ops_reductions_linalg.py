@@ -606,11 +606,18 @@ def test_the_gradient_of_a_product_of_matrices_is_two_products():
     assert da.dtype == db.dtype == np.float32
 
 
-def test_the_gradient_of_matmul_needs_ranks():
-    with nbta.Graph().as_default():
-        a = nbta.placeholder("float64")
-        with invalid("rank", "known ranks"):
-            nbta.gradients(linalg.matmul(a, np.ones((2, 2))), [a])
+@pytest.mark.parametrize("left", [(3,), (2, 3), (4, 2, 3)])
+@pytest.mark.parametrize("right", [(3,), (3, 2), (4, 3, 2), (1, 3, 2)])
+def test_the_gradient_of_matmul_where_the_run_tells_the_ranks(left, right):
+    with nbta.Graph().as_default() as g:
+        a, b = nbta.placeholder("float64"), nbta.placeholder("float64")
+        ranked = nbta.placeholder("float64", left), nbta.placeholder("float64", right)
+        found = nbta.gradients(linalg.matmul(a, b), [a, b])
+        expected = nbta.gradients(linalg.matmul(*ranked), ranked)
+    x, y = values(*left), values(*right)
+    feeds = {a: x, b: y, ranked[0]: x, ranked[1]: y}
+    for grad, want in zip(*nbta.Session(g).run([found, expected], feeds), strict=True):
+        np.testing.assert_allclose(grad, want)
 
 
 @pytest.mark.parametrize(

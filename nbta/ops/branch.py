@@ -67,7 +67,8 @@ def _expose(op, branch, tensor):
                 other.outputs.append(tensor if other is branch else _nothing_like(tensor.spec))
         spec = _infer(None, branches=op.attrs["branches"])[-1]
         op.outputs.append(Tensor(op, len(op.outputs), spec))
-        op.graph.changed()
+        for other in op.attrs["branches"]:
+            other.changed()
         op.tapes[tensor] = op.outputs[-1]
     return op.tapes[tensor]
 

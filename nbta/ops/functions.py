@@ -56,7 +56,7 @@ from nbta.ops.indexing import getitem
 from nbta.ops.joining import concatenate, split, stack
 from nbta.ops.linalg import cholesky, dot, triangular_solve, tril
 from nbta.ops.placeholder import constant, placeholder
-from nbta.ops.products import matmul, outer, swapaxes, transpose
+from nbta.ops.products import as_matrix, matmul, outer, swapaxes, transpose
 from nbta.ops.rearranging import arange, expand_dims, flip, pad, squeeze
 from nbta.ops.recurrences import exclusive_cumprod, linear_recurrence
 from nbta.ops.reductions import (
@@ -89,8 +89,8 @@ from nbta.ops.shaping import (
 from nbta.ops.slicing import dynamic_slice, dynamic_update_slice, slice
 
 __all__ = [
-    "abs", "add", "add_n", "arange", "argmax", "broadcast_to", "cast", "cholesky", "clip",
-    "concatenate", "conj", "constant", "cos", "cumsum", "divide", "dot", "dynamic_slice",
+    "abs", "add", "add_n", "arange", "argmax", "as_matrix", "broadcast_to", "cast", "cholesky",
+    "clip", "concatenate", "conj", "constant", "cos", "cumsum", "divide", "dot", "dynamic_slice",
     "dynamic_update_slice", "einsum", "equal", "erf", "exclusive_cumprod", "exp", "expand_dims",
     "expm1", "fill", "flip", "floor", "floor_divide", "gather", "getitem", "greater",
     "greater_equal", "identity", "imag", "isfinite", "less", "less_equal", "linear_recurrence",

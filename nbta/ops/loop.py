@@ -83,7 +83,7 @@ def _add_variable(op, first, following):
     op.outputs.append(Tensor(op, place, first.spec))
     with body.as_default(), body.control_dependencies(None):
         body.outputs.append(body.resolve(following(parameter)))
-    op.graph.changed()
+    body.changed()
     return op.outputs[place]
 
 

@@ -49,8 +49,7 @@ def _matmul_gradient(op, dy):
     a, b = op.inputs
     ranks = a.spec.rank, b.spec.rank
     if None in ranks:
-        message = f"the gradient of {op.name!r} needs known ranks; reshape its operands"
-        raise invalid("rank", message)
+        return _unranked_gradient(a, b, dy)
     if ranks[0] > 2 or ranks[1] > 2:
         return _batched_gradient(a, b, dy)
     x, y = conjugate(a), conjugate(b)
@@ -61,6 +60,15 @@ def _matmul_gradient(op, dy):
     if ranks == (2, 1):
         return [outer(dy, y), matmul(transpose(x), dy)]
     return [dy * y, dy * x]
+
+
+def _unranked_gradient(a, b, dy):
+    """The gradient where the run tells whether an operand is a vector."""
+    x, y = as_matrix(conjugate(a), "row"), as_matrix(conjugate(b), "column")
+    dy = reshape(dy, shape_of(matmul(x, y)))
+    dx = unbroadcast(matmul(dy, swapaxes(y, -1, -2)), x)
+    dy = unbroadcast(matmul(swapaxes(x, -1, -2), dy), y)
+    return [reshape(dx, shape_of(a)), reshape(dy, shape_of(b))]
 
 
 def _batched_gradient(a, b, dy):
@@ -87,6 +95,36 @@ def _batched_gradient(a, b, dy):
 
 def _positive(shape):
     return shapes.is_known(shape) and math.prod(shape) > 0
+
+
+AS_MATRIX = define(
+    "AsMatrix",
+    lambda spec, *, side: Spec(spec.dtype, _matrix_shape(spec.shape, side)),
+    lambda x, *, side: np.reshape(x, _matrix_shape(x.shape, side)),
+    lambda op, dy: [reshape(dy, shape_of(op.inputs[0]))],
+)
+
+
+def _matrix_shape(shape, side):
+    if shape is None or len(shape) != 1:
+        return shape
+    return (1, *shape) if side == "row" else (*shape, 1)
+
+
+def as_matrix(x, side, name=None):
+    """A vector as a matrix of one row or column; anything else as it is.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    side : {"row", "column"}
+
+    Examples
+    --------
+    >>> nbta.as_matrix([1, 2], "row")
+    array([[1, 2]])
+    """
+    return apply(AS_MATRIX, [operand(x)], {"side": side}, name)
 
 
 MATMUL = define("MatMul", _infer_matmul, _evaluate_matmul, _matmul_gradient)

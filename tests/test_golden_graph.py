@@ -1,0 +1,103 @@
+"""Every recorded TensorFlow program as a graph: values, failures, gradients, sources."""
+
+import numpy as np
+import pytest
+from golden import programs, tensor
+from golden_graph import Expressions, RawGraph
+from test_golden_raw import check_result
+
+import nbta
+from nbta.structure import leaves
+
+RAW, GRADIENTS, LOOPS = (programs(family) for family in ("raw", "gradients", "loops"))
+
+
+def identify(program):
+    return program["id"]
+
+
+def test_there_are_as_many_programs_as_were_recorded():
+    assert (len(RAW), len(GRADIENTS), len(LOOPS)) == (600, 200, 120)
+
+
+@pytest.mark.parametrize("program", RAW, ids=identify)
+def test_raw(program):
+    built = RawGraph()
+    fetches = [built.step(step) for step in program["steps"]]
+    session = nbta.Session(built.graph)
+    expected = program["expect"]
+    failing = "error" in expected[-1] and expected[-1]["error"]
+    if failing and failing["reason"] != "gradient_of_gradient":
+        with pytest.raises(nbta.NbtaError) as caught:
+            session.run(fetches, built.feeds)
+        assert (caught.value.code, caught.value.reason) == (failing["code"], failing["reason"])
+        assert repr(built.last.name) in str(caught.value)
+        fetches, expected = fetches[:-1], expected[:-1]
+    for fetch, result, want in zip(
+        fetches, session.run(fetches, built.feeds), expected, strict=True
+    ):
+        if isinstance(fetch, dict):
+            check_result(result, want)
+
+
+@pytest.mark.parametrize("program", GRADIENTS + LOOPS, ids=identify)
+def test_gradients(program):
+    built = Expressions(program)
+    expected = program["expect"]
+    sources = [built.differentiate(call) for call in program["gradients"]]
+    session = nbta.Session(built.graph)
+    values, grads = session.run(
+        ([built.names[ref] for ref in program["fetch"]], built.calls), built.feeds
+    )
+    if "error" in expected:
+        return check_against_differences(program, built, session)
+    for ref, value in zip(program["fetch"], values, strict=True):
+        check_tensor(value, expected["values"][ref])
+    for found, call, source in zip(grads, expected["gradients"], sources, strict=True):
+        assert [g is None for g in found] == [g is None for g in call["grads"]]
+        for grad, want in zip(leaves(found), leaves_of(call["grads"]), strict=True):
+            check_tensor(grad, want)
+        assert source == call["sources"]
+    return None
+
+
+def leaves_of(specs):
+    return [spec for spec in specs if spec is not None]
+
+
+def check_tensor(found, spec):
+    want = tensor(spec)
+    assert found.dtype == want.dtype
+    assert found.shape == want.shape
+    np.testing.assert_allclose(found, want, rtol=1e-9, atol=1e-12)
+
+
+def check_against_differences(program, built, session):
+    """What TensorFlow refuses runs here, and its gradients are those of central differences."""
+    for call, grads in zip(program["gradients"], built.calls, strict=True):
+        ys = [built.names[ref] for ref in call["ys"]]
+        weights = call["grad_ys"] or [None] * len(ys)
+        weights = [1.0 if w is None else tensor(w) for w in weights]
+
+        def total(feeds, ys=ys, weights=weights):
+            values = session.run(ys, feeds)
+            return sum(np.sum(w * y) for w, y in zip(weights, values, strict=True))
+
+        for ref, grad in zip(call["xs"], grads, strict=True):
+            x = built.names[ref]
+            at = session.run(x, built.feeds)
+            found = np.zeros_like(at) if grad is None else session.run(grad, built.feeds)
+            np.testing.assert_allclose(
+                found, differences(total, built.feeds, x, at), rtol=1e-6, atol=1e-6
+            )
+
+
+def differences(total, feeds, x, at, step=1e-5):
+    """Central differences of a run's total by each element of a tensor, which is fed."""
+    result = np.zeros_like(at)
+    for index in np.ndindex(at.shape):
+        shift = np.zeros_like(at)
+        shift[index] = step
+        above, below = (total({**feeds, x: at + sign * shift}) for sign in (1, -1))
+        result[index] = (above - below) / (2 * step)
+    return result
