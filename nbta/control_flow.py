@@ -4,7 +4,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.errors import invalid
-from nbta.graph.graph import SubGraph, subgraphs
+from nbta.graph.graph import SubGraph, substitute
 from nbta.loop_variables import Variables, as_values, leaf_spec
 from nbta.ops.arithmetic import where
 from nbta.ops.bodies import trace
@@ -71,6 +71,12 @@ def while_loop(
     ... )
     >>> i, total
     (np.int64(8), np.int64(140))
+
+    Of a loop that multiplies by ``x`` until the product exceeds 100, five times here:
+
+    >>> product = lambda x: nbta.while_loop(lambda y: y < 100.0, lambda y: y * x, x)
+    >>> nbta.value_and_grad(product)(3.0)
+    (np.float64(243.0), np.float64(405.0))
     """
     several = isinstance(loop_vars, list | tuple)
     structure = tuple(loop_vars) if several else (loop_vars,)
@@ -152,7 +158,7 @@ def _hoist(cond, body, first):
         for graph in (cond, body):
             parameter, outer = graph.inputs[place], first[place]
             if outer in graph.captures:
-                _substitute(graph, parameter, graph.captures[outer])
+                substitute(graph, parameter, graph.captures[outer])
             else:
                 graph.captures[outer], graph.sources[parameter] = parameter, outer
     kept = [i for i in range(len(first)) if i not in fixed]
@@ -160,18 +166,6 @@ def _hoist(cond, body, first):
     for graph in (cond, body):
         graph.inputs = [graph.inputs[i] for i in kept] + graph.inputs[len(first) :]
     return kept
-
-
-def _substitute(graph, old, new):
-    """Use another tensor in place of one, in all operations of a body."""
-    for op in graph.operations:
-        op.inputs = [new if tensor is old else tensor for tensor in op.inputs]
-        for body in subgraphs(op):
-            if old in body.captures:
-                parameter = body.captures.pop(old)
-                body.captures.setdefault(new, parameter)
-                body.sources[parameter] = new
-    graph.outputs = [new if tensor is old else tensor for tensor in graph.outputs]
 
 
 def cond(pred, true_fn, false_fn, name=None):
@@ -202,6 +196,8 @@ def cond(pred, true_fn, false_fn, name=None):
     --------
     >>> nbta.cond(2 > 1, lambda: 1.5, lambda: -1.5)
     1.5
+    >>> nbta.grad(lambda x: nbta.cond(x > 0, lambda: x * x, lambda: -x))(3.0)
+    np.float64(6.0)
     """
     spec = leaf_spec(pred)
     if spec.dtype.kind != "b" or spec.shape not in ((), None):

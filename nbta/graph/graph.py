@@ -18,6 +18,23 @@ def current() -> "Graph | None":
     return stack[-1] if stack else None
 
 
+@contextmanager
+def _entered(graph):
+    """A context in which a graph is the current one."""
+    stack = _building.__dict__.setdefault("stack", [])
+    stack.append(graph)
+    depth = len(stack)
+    try:
+        yield graph
+    finally:
+        del stack[depth - 1 :]
+
+
+def at_once():
+    """A context in which operations run at once, whatever graph is being built around it."""
+    return _entered(None)
+
+
 def name_scope(name: str):
     """A context in which names of operations begin with ``name/``; it gives the scope's own name.
 
@@ -92,16 +109,9 @@ class Graph:
         self._after: list[Operation] = []
         self._by_name: dict[str, Operation] = {}
 
-    @contextmanager
     def as_default(self):
         """A context in which operations are added to this graph."""
-        stack = _building.__dict__.setdefault("stack", [])
-        stack.append(self)
-        depth = len(stack)
-        try:
-            yield self
-        finally:
-            del stack[depth - 1 :]
+        return _entered(self)
 
     @contextmanager
     def name_scope(self, name: str):
@@ -133,6 +143,11 @@ class Graph:
     def unique_name(self, name: str) -> str:
         """A name in the current scope that nothing has; from now on it is taken."""
         return self._names.unique(self._scope + name)
+
+    @property
+    def scope(self) -> str:
+        """What names of new operations begin with."""
+        return self._scope
 
     @property
     def root(self) -> "Graph":
@@ -226,8 +241,7 @@ class SubGraph(Graph):
         self.captures: dict[Tensor, Tensor] = {}  # parameter by tensor around
         self.sources: dict[Tensor, Tensor] = {}  # tensor around by parameter
         self.owner: Operation | None = None
-        self.forward: Graph | None = None  # what this one is the gradient of,
-        self.recall = None  # and how it gets at values from there
+        self.forward: Graph | None = None  # whose values `recall` brings in, for a gradient
         self._scope = name + "/"
 
     @property
@@ -279,6 +293,34 @@ def subgraphs(op: Operation) -> list[SubGraph]:
         values = value if isinstance(value, tuple) else (value,)
         found += [item for item in values if isinstance(item, SubGraph)]
     return found
+
+
+def substitute(graph: SubGraph, old: Tensor, new: Tensor) -> None:
+    """Use another tensor in place of one, in all operations and results of a body."""
+    for op in graph.operations:
+        op.inputs = [new if tensor is old else tensor for tensor in op.inputs]
+        for body in subgraphs(op):
+            if old in body.captures:
+                parameter = body.captures.pop(old)
+                body.captures.setdefault(new, parameter)
+                body.sources[parameter] = new
+    graph.outputs = [new if tensor is old else tensor for tensor in graph.outputs]
+    graph.changed()
+
+
+def drop_unused(graph: SubGraph, live) -> None:
+    """Keep only the given operations, and of the captured tensors those that they use."""
+    used = {tensor for op in live for tensor in op.inputs} | set(graph.outputs)
+    unused = {parameter for parameter in graph.sources if parameter not in used}
+    graph.captures = {k: v for k, v in graph.captures.items() if v not in unused}
+    graph.sources = {k: v for k, v in graph.sources.items() if k not in unused}
+    graph.inputs = [tensor for tensor in graph.inputs if tensor not in unused]
+    kept = {*live, *(tensor.op for tensor in graph.inputs)}
+    graph.operations = [op for op in graph.operations if op in kept]
+    for number, op in enumerate(graph.operations):
+        op.number = number
+    graph.cache.clear()
+    graph.changed()
 
 
 def unify(bodies: list[SubGraph], count: int) -> list[Tensor]:

@@ -7,50 +7,90 @@ from nbta.graph.spec import DATA
 
 
 def as_text(graph: Graph) -> str:
-    """One line an operation, in creation order; bodies are indented below what runs them."""
+    """One line an operation, in creation order; bodies are indented below what runs them.
+
+    Scalar constants stand where they are used, and names in a body leave out the body's own.
+    """
     return "\n".join(["graph", *_lines(graph, "  ")])
 
 
 def _lines(graph, indent):
     lines = []
     for op in graph.operations:
-        if op.type == "Parameter":
+        if op.type == "Parameter" or _is_scalar(op):
             continue
-        lines.append(indent + _line(op))
+        lines.append(indent + _line(graph, op))
         for body in subgraphs(op):
-            lines.append(f"{indent}  {body._scope[:-1]}{_signature(op, body)}")
+            lines.append(f"{indent}  {_short_scope(graph, body)}({_given(graph, op, body)}):")
             lines += _lines(body, indent + "    ")
-            lines.append(f"{indent}    return {', '.join(t.name for t in body.outputs)}")
+            lines.append(f"{indent}    return {_names(body, body.outputs)}")
     return lines
 
 
-def _line(op):
-    outputs = ", ".join(f"{t.name} {_kind(t)}" for t in op.outputs)
-    inputs = [t.name for t in op.inputs]
-    attrs = [f"{key}={_short(value)}" for key, value in op.attrs.items() if not _is_body(value)]
-    after = [f"after={op.name}" for op in op.control_inputs]
-    call = f"{op.type}({', '.join([*inputs, *attrs, *after])})"
-    return f"{outputs} = {call}" if outputs else f"{call}  # {op.name}"
+def _line(graph, op):
+    outputs = ", ".join(f"{_name(graph, t)}: {_kind(t)}" for t in op.outputs)
+    bodies = bool(subgraphs(op))
+    inputs = [] if bodies else [_names(graph, op.inputs)] if op.inputs else []
+    attrs = [f"{key}={_short(value)}" for key, value in op.attrs.items() if _says(key, value)]
+    after = [f"after={_plain(graph, other.name)}" for other in op.control_inputs]
+    call = f"{op.type}({', '.join([*inputs, *attrs * (not bodies), *after])})"
+    return f"{outputs} = {call}" if outputs else f"{_plain(graph, op.name)} = {call}"
+
+
+def _is_scalar(op):
+    return op.type == "Constant" and np.ndim(op.attrs["value"]) == 0
+
+
+def _names(graph, tensors):
+    return ", ".join(_name(graph, tensor) for tensor in tensors)
+
+
+def _name(graph, tensor):
+    """A scalar constant's value; else the operation, with a number where it has several results."""
+    op = tensor.op
+    if _is_scalar(op):
+        return "none" if tensor.kind != DATA else str(op.attrs["value"])
+    return _plain(graph, op.name if len(op.outputs) == 1 else tensor.name)
+
+
+def _plain(graph, name):
+    scope = graph.scope if isinstance(graph, SubGraph) else ""
+    return name.removeprefix(scope)
+
+
+def _short_scope(graph, body):
+    return _plain(graph, body.scope[:-1])
+
+
+def _given(graph, op, body):
+    """Parameters that the body uses, with what is given for them."""
+    used = {tensor for inner in body.operations for tensor in inner.inputs} | set(body.outputs)
+    shift = len(op.inputs) - len(body.inputs)
+    pairs = zip(body.inputs, op.inputs[shift:], strict=True)
+    return ", ".join(
+        f"{_name(body, inner)} <- {_name(graph, outer)}" for inner, outer in pairs if inner in used
+    )
 
 
 def _kind(tensor):
     return str(tensor.spec) if tensor.kind == DATA else tensor.kind
 
 
-def _is_body(value):
-    values = value if isinstance(value, tuple) else (value,)
-    return any(isinstance(item, SubGraph) for item in values)
+_IN_SPEC = {"known", "label", "pattern", "spec"}  # what the specs of the results show
 
 
-def _signature(op, body):
-    shift = len(op.inputs) - len(body.inputs)
-    pairs = zip(body.inputs, op.inputs[shift:], strict=True)
-    return f"({', '.join(f'{inner.name} <- {outer.name}' for inner, outer in pairs)}):"
+def _says(key, value):
+    """Whether an attribute tells more than the line does without it."""
+    return (
+        key not in _IN_SPEC and value is not None and not (isinstance(value, str) and value == DATA)
+    )
 
 
 def _short(value):
     if isinstance(value, np.ndarray) and value.size > 6:
         return f"array{value.shape}"
+    if isinstance(value, np.ndarray):
+        return str(value.tolist())
     text = value.name if isinstance(value, np.dtype) else repr(value)
     text = " ".join(text.split())
     return text if len(text) <= 60 else text[:57] + "..."

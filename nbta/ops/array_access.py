@@ -22,15 +22,15 @@ class Access(NamedTuple):
     handle: Tensor
     flow: Tensor
 
-    def gradient(self, source: str, clear_after_read=None) -> "Access":
-        """The gradient array for a source.
+    def gradient(self, source: str, clear_after_read=None, trip=()) -> "Access":
+        """The gradient array for a source, and for a trip where a loop's body calls `gradients`.
 
         Gradient arrays of forward arrays clear what they hand out, for each slot is read once. A
         slot of a gradient array may be written many times, so that its own gradient is read as
         often, and kept.
         """
         attrs = {"source": source, "clear_after_read": clear_after_read}
-        return Access(*build(arrays.LOOKUP, self, attrs))
+        return Access(*build(arrays.LOOKUP, [*self, *trip], attrs))
 
     def write(self, index, value) -> Tensor:
         """The flow after a write."""

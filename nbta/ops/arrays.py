@@ -26,6 +26,14 @@ def _need_handle(handle):
 
 # Making arrays and asking about them.
 
+TRIP = define(
+    "GradientTrip",
+    lambda: Spec(np.dtype(np.int64), ()),
+    lambda step: np.int64(step.number()),
+    NotDifferentiable("its result is an integer"),
+    effects=True,
+)
+
 
 def _infer_create(size, **attrs):
     return HANDLE_SPEC, FLOW_SPEC
@@ -43,7 +51,9 @@ def _infer_lookup(handle, flow, *prefix, **attrs):
     return HANDLE_SPEC, FLOW_SPEC
 
 
-def _lookup(step, handle, flow, *, source, clear_after_read=None):
+def _lookup(step, handle, flow, *trip, source, clear_after_read=None):
+    """The gradient array; each trip of a loop whose body calls `gradients` has its own."""
+    source = "#".join([source, *map(str, trip)])
     return step.gradient(handle, source, clear_after_read), FLOW_VALUE
 
 

@@ -1,10 +1,10 @@
 """What loops and branches share: tracing their bodies, and values that their gradients need."""
 
 from nbta.errors import NbtaError
-from nbta.graph.graph import SubGraph
+from nbta.graph.graph import SubGraph, drop_unused, substitute
 from nbta.graph.order import ordered
 from nbta.graph.spec import DATA
-from nbta.ops.dispatch import CONSTANT, as_tensor, special
+from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
 from nbta.ops.shaping import shape_of, zeros
 
 
@@ -25,45 +25,57 @@ def trace(outer, name, specs, function) -> SubGraph:
     return body
 
 
-def gradient_graph(outer, name, forward, value) -> SubGraph:
-    """A body for the gradient of another one.
+class GradientGraph(SubGraph):
+    """A body for the gradient of another one, which sees the values of that one.
 
-    ``value(backward, tensor)`` gives what stands there for a tensor of the forward body that is
-    neither constant nor captured.
+    What the forward body captures is captured here too, and what only depends on that is computed
+    again. For any other value a parameter stands in at first: rules build more than is needed, and
+    only what the results turn out to need is kept from the forward run.
     """
-    backward = SubGraph(outer, name)
-    backward.forward = forward
-    known = {}
 
-    def recall(tensor):
-        if tensor not in known:
-            with backward.as_default(), backward.control_dependencies(None):
-                known[tensor] = _recall(backward, forward, tensor, value)
-        return known[tensor]
+    def __init__(self, outer, name, forward):
+        super().__init__(outer, name)
+        self.forward = forward
+        self._known = {}
+        self._pending = {}
 
-    backward.recall = recall
-    return backward
+    def recall(self, tensor):
+        """What stands here for a tensor of the forward body."""
+        if tensor not in self._known:
+            with self.as_default(), self.control_dependencies(None):
+                self._known[tensor] = self._found(tensor)
+        return self._known[tensor]
 
+    def _found(self, tensor):
+        op = tensor.op
+        if tensor in self.forward.sources:
+            return self.resolve(self.forward.sources[tensor])
+        if op.record is CONSTANT:
+            return self.create(CONSTANT, [], op.attrs, "Const").outputs[0]
+        if self._is_fixed(op):
+            return self.create(op.record, op.inputs, op.attrs, op.type).outputs[tensor.index]
+        stand_in = self.create(PARAMETER, [], {"spec": tensor.spec}, "value").outputs[0]
+        self._pending[tensor] = stand_in
+        return stand_in
 
-def _recall(backward, forward, tensor, value):
-    if tensor in forward.sources:
-        return backward.resolve(forward.sources[tensor])
-    if tensor.op.record is CONSTANT:
-        return backward.create(CONSTANT, [], tensor.op.attrs, "Const").outputs[0]
-    return value(backward, tensor)
+    def _is_fixed(self, op):
+        """Whether a value depends on nothing but what the forward body captures."""
+        ops = ordered({op})
+        sources = self.forward.sources
+        return not any(
+            op.record.effects
+            or not (op.inputs or op.record is CONSTANT or op.outputs[0] in sources)
+            for op in ops
+        )
 
-
-def computed_again(backward, forward, tensor):
-    """A value that no trip changes, from what is captured; None where it is not like that."""
-    ops = ordered({tensor.op})
-    if any(op.record.effects or not _is_fixed(op, forward) for op in ops):
-        return None
-    op = tensor.op
-    return backward.create(op.record, op.inputs, op.attrs, op.type).outputs[tensor.index]
-
-
-def _is_fixed(op, forward):
-    return bool(op.inputs) or op.record is CONSTANT or op.outputs[0] in forward.sources
+    def settle(self, value):
+        """Put ``value(tensor)`` in place of what stands in and is needed; drop all that is not."""
+        live = set(ordered({tensor.op for tensor in self.outputs}))
+        for tensor, stand_in in self._pending.items():
+            if stand_in.op in live:
+                with self.as_default(), self.control_dependencies(None):
+                    substitute(self, stand_in, self.resolve(value(tensor)))
+        drop_unused(self, ordered({tensor.op for tensor in self.outputs}))
 
 
 def no_gradient_like(tensor):

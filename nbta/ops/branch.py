@@ -13,7 +13,7 @@ from nbta.graph.dependence import dependence
 from nbta.graph.graph import current, unify
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import DATA, Spec
-from nbta.ops.bodies import gradient_graph, no_gradient_like
+from nbta.ops.bodies import GradientGraph, no_gradient_like
 from nbta.ops.dispatch import as_tensor, define, special
 from nbta.ops.shaping import zeros
 
@@ -104,10 +104,7 @@ def _gradient(context, op, *grads):
 
 
 def _branch_gradient(context, op, branch, name, given, kept, grads):
-    def value(backward, tensor):
-        return backward.resolve(_expose(op, branch, tensor))
-
-    backward = gradient_graph(current(), name, branch, value)
+    backward = GradientGraph(current(), name, branch)
     with backward.as_default():
         outputs = [branch.outputs[place] for place in given]
         seeds = [backward.resolve(grads[place]) for place in given]
@@ -117,6 +114,7 @@ def _branch_gradient(context, op, branch, name, given, kept, grads):
             backward.resolve(no_gradient_like(tensor) if grad is None else grad)
             for tensor, grad in zip(inputs, found, strict=True)
         ]
+    backward.settle(lambda tensor: _expose(op, branch, tensor))
     return backward
 
 

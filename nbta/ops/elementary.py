@@ -10,7 +10,7 @@ from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import Spec
 from nbta.ops.arithmetic import divide, square, where
 from nbta.ops.comparison import equal, greater
-from nbta.ops.dispatch import apply, define
+from nbta.ops.dispatch import CONSTANT, apply, define
 from nbta.ops.elementwise import INTEGER, binary, conjugate, meet, truth, unary
 from nbta.ops.shaping import cast, ones_like, zeros_like
 
@@ -52,13 +52,24 @@ def log(x, name=None):
 
 def _power_gradient(x, y, z, dz):
     """0**0 is 1 and flat in its base; the exponent of 0 has no slope either way."""
+    if y.op.record is CONSTANT and np.all(y.op.attrs["value"] != 0):
+        dx = dz * conjugate(y * power(x, y - 1))
+    else:
+        dx = _base_gradient(x, y, z, dz)
+    return dx, _exponent_gradient(x, z, dz)
+
+
+def _base_gradient(x, y, z, dz):
     zero_power = equal(y, 0)
     base = where(zero_power, ones_like(x), x)
-    dx = dz * conjugate(where(zero_power, zeros_like(z), y * power(base, y - 1)))
+    return dz * conjugate(where(zero_power, zeros_like(z), y * power(base, y - 1)))
+
+
+def _exponent_gradient(x, z, dz):
     positive = where(equal(x, 0), ones_like(x), x)
     if x.dtype.kind != "c":
         positive = where(greater(x, 0), positive, ones_like(x))
-    return dx, dz * conjugate(z * log(positive))
+    return dz * conjugate(z * log(positive))
 
 
 @binary("Pow", np.power, _power_gradient)

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from nbta import shapes
+from nbta.dtypes import OTHER, code_of
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.record import NotDifferentiable
@@ -22,16 +23,21 @@ def common_dtype(*values) -> np.dtype:
     weak = [v for v, kind in zip(arrays, kinds, strict=True) if isinstance(kind, type)]
     strong = [kind for kind in kinds if not isinstance(kind, type)]
     try:
-        dtype = np.result_type(*strong) if strong else None
-        if (
-            dtype is not None
-            and is_inexact(dtype)
-            and not any(isinstance(v, complex) for v in weak)
-        ):
-            return dtype  # NumPy widens bfloat16, which it takes for a stranger
-        return np.result_type(*strong, *weak)
+        dtype = _result_type(strong, weak)
     except TypeError:
-        raise invalid("dtype", f"dtypes {_names(strong)} have none in common; cast one") from None
+        dtype = np.dtype(object)
+    if code_of(dtype) == OTHER:
+        message = f"{_names(strong)} cannot be computed with together; cast to numbers first"
+        raise invalid("dtype", message)
+    return dtype
+
+
+def _result_type(strong, weak):
+    """NumPy's rule, which alone would widen bfloat16 for any Python number."""
+    dtype = np.result_type(*strong) if strong else None
+    if dtype is None or not is_inexact(dtype) or any(isinstance(v, complex) for v in weak):
+        return np.result_type(*strong, *weak)
+    return dtype
 
 
 def _names(dtypes):

@@ -17,7 +17,7 @@ from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
 from nbta.ops.arithmetic import add, add_n, subtract
 from nbta.ops.array_access import Access, tape
-from nbta.ops.bodies import computed_again, gradient_graph, no_gradient_like, note, trace
+from nbta.ops.bodies import GradientGraph, no_gradient_like, note, trace
 from nbta.ops.comparison import less
 from nbta.ops.dispatch import as_tensor, define
 
@@ -145,10 +145,12 @@ def _backward(context, op, carried, kept, grads):
     specs = [COUNTER, *(body.inputs[place].spec for place in [*carried, *kept])]
     with graph.name_scope(op.name.rpartition("/")[2] + "_grad") as scope:
         cond = trace(graph, f"{scope}cond", specs, lambda counter, *_: [less(counter, trips)])
-        backward = gradient_graph(graph, f"{scope}body", body, _value_of_trip(op))
+        backward = GradientGraph(graph, f"{scope}body", body)
         with backward.as_default():
             parameters = [backward.parameter(spec) for spec in specs]
-            backward.outputs = _one_trip_back(context, body, carried, kept, parameters)
+            made = _one_trip_back(context, body, carried, kept, parameters)
+            backward.outputs = [backward.resolve(tensor) for tensor in made]
+        backward.settle(_value_of_trip(op, backward))
         start = [as_tensor(np.int64(0), graph), *first, *sums]
         return add_while(cond, backward, start, scope)
 
@@ -171,13 +173,10 @@ def _one_trip_back(context, body, carried, kept, parameters):
     return [add(counter, ONE), *following, *added]
 
 
-def _value_of_trip(op):
-    """How the backward body gets at a value of the forward body: again, or from a tape."""
+def _value_of_trip(op, backward):
+    """How the backward body gets at a value of the forward body: from a tape."""
 
-    def value(backward, tensor):
-        made = computed_again(backward, op.attrs["body"], tensor)
-        if made is not None:
-            return made
+    def value(tensor):
         kept = _on_tape(op, tensor)
         if "trip" not in backward.cache:
             last = subtract(as_tensor(op.outputs[0], backward), ONE)
