@@ -7,7 +7,7 @@ from nbta.dtypes import as_dtype, as_value
 from nbta.errors import NbtaError, UnimplementedError, invalid
 from nbta.execution.plan import Plan, as_result
 from nbta.execution.step import Step
-from nbta.graph.graph import Graph, current
+from nbta.graph.graph import Graph, at_once, current
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.spec import FLOW, HANDLE
 from nbta.graph.verifier import verify
@@ -91,7 +91,7 @@ class Session:
         given = [_fed(tensor, value) for tensor, value in feeds]
         plan = self._plan(asked, [tensor for tensor, _ in feeds])
         step = Step()
-        with np.errstate(all="ignore"):
+        with at_once(), np.errstate(all="ignore"):
             values = iter(plan(step, given))
         return pack(fetches, [_own(_collect(step, fetch, values), given) for fetch in asked])
 
