@@ -15,7 +15,7 @@ from nbta.ops import dispatch
 from nbta.ops.functions import __all__ as functions
 
 #: Parts of other operations: they have no function of their own, and are shown where those are.
-PARTS = {"Parameter"}
+PARTS = {"GradientTrip", "Parameter"}
 MODULES = [
     importlib.import_module(info.name)
     for info in pkgutil.walk_packages(nbta.__path__, "nbta.")
