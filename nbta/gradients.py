@@ -8,7 +8,8 @@ from nbta.graph.operation import Tensor
 from nbta.graph.order import ordered
 from nbta.graph.spec import DATA
 from nbta.ops.arithmetic import add_n
-from nbta.ops.array_access import Access
+from nbta.ops.array_access import Access, build
+from nbta.ops.arrays import TRIP
 from nbta.ops.dispatch import as_tensor, special
 from nbta.ops.shaping import ones_like, stop_gradient, zeros_like
 
@@ -27,6 +28,8 @@ class Computation:
         self._stop = frozenset(stop)
         self._clear = False if keep else None
         self._reached: list[set[Tensor]] = []
+        self._home = current()
+        self._trip = ()
 
     def run(self, ys, grads, xs) -> list:
         """Gradients with respect to ``xs``, None where no path leads to one."""
@@ -78,7 +81,14 @@ class Computation:
 
     def lookup(self, handle, flow) -> Access:
         """The gradient array of an array for this computation's source."""
-        return Access(handle, flow).gradient(self.source, self._clear)
+        return Access(handle, flow).gradient(self.source, self._clear, self.trip())
+
+    def trip(self) -> tuple:
+        """What tells trips apart, for each has accumulators of its own: in a body, a number."""
+        if isinstance(self._home, SubGraph) and not self._trip:
+            with self._home.as_default(), self._home.control_dependencies(None):
+                self._trip = tuple(build(TRIP, []))
+        return self._trip
 
     def accumulate(self, handle, flow, add):
         """Add to the gradient array what was read from the forward array; the flow behind it.
@@ -136,8 +146,8 @@ def gradients(
     name : str
         The scope of the new operations, made unique. It is the *source* of the gradient arrays that
         this call uses, so that several calls in one graph have accumulators of their own.
-    stop_gradients : list of Tensor, optional
-        Tensors to take as constants.
+    stop_gradients : list of Tensor or TensorArray, optional
+        What to take as constant.
     unconnected : {"none", "zero"}
         What to give for an ``x`` that no ``y`` depends on.
 
@@ -158,6 +168,8 @@ def gradients(
     TensorFlow's ``tf.compat.v1.gradients``. Gradients of complex numbers follow it too: of a real
     ``y``, the derivative by the real part plus ``1j`` times the derivative by the imaginary part.
 
+    In the body of a loop, each trip has accumulators of its own.
+
     Examples
     --------
     >>> with nbta.Graph().as_default() as g:
@@ -166,6 +178,13 @@ def gradients(
     ...     ddx, = nbta.gradients(dx, [x])
     >>> nbta.Session(g).run([dx, ddx], {x: 2.0})
     [np.float64(12.0), np.float64(12.0)]
+
+    >>> def step(x):
+    ...     ta = nbta.TensorArray("float64", size=1).write(0, x)
+    ...     slope, = nbta.gradients(ta.read(0) ** 2, [x])
+    ...     return x - 0.25 * slope
+    >>> nbta.function(lambda x: nbta.while_loop(lambda x: x > 0.1, step, x))(1.0)
+    np.float64(0.0625)
     """
     ys, xs = _listed(ys), _listed(xs)
     grad_ys = [None] * len(ys) if grad_ys is None else _listed(grad_ys)
@@ -173,18 +192,23 @@ def gradients(
     graph = current() or ys[0].graph
     with graph.as_default(), graph.name_scope(name) as scope:
         ys = [_differentiable("ys", i, graph, y) for i, y in enumerate(ys)]
-        points = [_point(i, graph, x) for i, x in enumerate(xs)]
+        points = [_free("xs", i, graph, x) for i, x in enumerate(xs)]
         seeds = [_seed(i, y, g) for i, (y, g) in enumerate(zip(ys, grad_ys, strict=True))]
-        stop = [graph.resolve(t) for t in _listed(stop_gradients or [])]
+        _check_arrays(xs, points)
+        stopped = enumerate(_listed(stop_gradients))
+        stop = [_point("stop_gradients", i, graph, t) for i, t in stopped]
         arrays = any(point.kind != DATA for point in points)
-        found = Computation(scope[:-1], stop, keep=arrays).run(ys, seeds, points)
+        computation = Computation(scope[:-1], stop, keep=arrays)
+        found = computation.run(ys, seeds, points)
         return [
-            _answer(x, point, grad, scope[:-1], unconnected)
+            _answer(x, point, grad, computation, unconnected)
             for x, point, grad in zip(xs, points, found, strict=True)
         ]
 
 
 def _listed(values):
+    if values is None:
+        return []
     return list(values) if isinstance(values, list | tuple) else [values]
 
 
@@ -204,7 +228,7 @@ def _check_arguments(ys, grad_ys, unconnected):
 
 def _differentiable(argument, i, graph, tensor):
     tensor = graph.resolve(tensor)
-    if not tensor.spec.differentiable:
+    if tensor.kind != DATA or not tensor.spec.differentiable:
         message = (
             f"gradients: {argument}[{i}], {tensor.name!r}, is {tensor.spec}, and only floats and "
             f"complex numbers can be differentiated; cast it where it is made"
@@ -213,18 +237,37 @@ def _differentiable(argument, i, graph, tensor):
     return tensor
 
 
-def _point(i, graph, x):
-    """The tensor that stands for an x: of an array, its flow."""
-    if isinstance(x, Tensor):
-        return _differentiable("xs", i, graph, x)
-    flow = getattr(x, "flow", None)
-    if not isinstance(flow, Tensor):
+def _free(argument, i, graph, x):
+    """The tensor that stands for an x, which can be differentiated."""
+    point = _point(argument, i, graph, x)
+    return _differentiable(argument, i, graph, point) if isinstance(x, Tensor) else point
+
+
+def _point(argument, i, graph, x):
+    """The tensor that stands for a tensor or an array: of an array, its flow."""
+    point = x if isinstance(x, Tensor) else getattr(x, "flow", None)
+    if not isinstance(point, Tensor):
         message = (
-            f"gradients: xs[{i}] must be a Tensor or a TensorArray of the graph, not "
+            f"gradients: {argument}[{i}] must be a Tensor or a TensorArray of the graph, not "
             f"{type(x).__name__}"
         )
-        raise invalid("xs", message)
-    return graph.resolve(flow)
+        raise invalid(argument, message)
+    return graph.resolve(point)
+
+
+def _check_arrays(xs, points):
+    """Names of one array share a gradient array, which belongs to one of its states only."""
+    seen = {}
+    for i, (x, point) in enumerate(zip(xs, points, strict=True)):
+        if point.kind == DATA:
+            continue
+        other, before = seen.setdefault(x.handle, (i, point))
+        if before is not point:
+            message = (
+                f"gradients: xs[{other}] and xs[{i}] are one array at two points; ask for the "
+                f"gradient at each in a call of its own"
+            )
+            raise invalid("xs", message)
 
 
 def _seed(i, y, grad):
@@ -241,9 +284,11 @@ def _seed(i, y, grad):
     return seed
 
 
-def _answer(x, point, grad, source, unconnected):
+def _answer(x, point, grad, computation, unconnected):
     if point.kind != DATA:
-        return x.gradient_behind(source, grad) if grad is not None else None
+        if grad is None:
+            return None
+        return x.gradient_behind(computation.source, grad, computation.trip())
     if grad is None and unconnected == "zero":
         return as_tensor(zeros_like(point))
     return grad

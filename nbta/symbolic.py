@@ -275,10 +275,10 @@ class SymbolicTensorArray(TensorArray):
         facts = Facts(self.dtype, pattern, False, name, False, clear)
         return SymbolicTensorArray.over(handle, flow, facts)
 
-    def gradient_behind(self, source, flow):
+    def gradient_behind(self, source, flow, trip):
         """The gradient array of a computation, behind the flow of all that it added."""
         graph = current()
-        access = Access(graph.resolve(self._handle), flow).gradient(source, False)
+        access = Access(graph.resolve(self._handle), flow).gradient(source, False, trip)
         name = f"{self._facts.name}@{source}"
         facts = Facts(self.dtype, self._facts.element_shape, False, name, False, False)
         return SymbolicTensorArray.over(*access, facts)

@@ -1,5 +1,7 @@
 """What belongs to one run: its arrays, by the numbers that handles are."""
 
+import itertools
+
 from nbta.errors import invalid
 from nbta.execution.plan import body_function
 from nbta.tensor_array import TensorArray
@@ -12,11 +14,16 @@ class Step:
         self._arrays: list[TensorArray] = []
         self._gradients: dict[tuple[int, str], int] = {}
         self._functions = {}
+        self._numbers = itertools.count()
 
     def add(self, array: TensorArray) -> int:
         """Keep an array; its handle's value."""
         self._arrays.append(array)
         return len(self._arrays) - 1
+
+    def number(self) -> int:
+        """One that this run has not given before."""
+        return next(self._numbers)
 
     def array(self, handle) -> TensorArray:
         """The array of a handle.
