@@ -28,6 +28,7 @@ ROWS = [
     {"nbta.execution", "nbta.loop_variables", "nbta.control_flow"},
     {"nbta.loops", "nbta.function", "nbta.custom", "nbta.raw_ops", "nbta.flow_check"},
     {"nbta.transforms", "nbta.testing"},
+    {"nbta.front"},
     {"nbta"},
     {"nbta.demo"},
     {"nbta.cli"},

@@ -4,6 +4,8 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -90,3 +92,17 @@ def test_a_function_takes_a_name_last(name):
 def test_no_two_records_have_one_name():
     with pytest.raises(ValueError, match="already"):
         dispatch.define("Add", None, None, None)
+
+
+def test_the_package_lists_what_it_has():
+    for name in nbta.__all__:
+        assert getattr(nbta, name) is not None
+    assert set(nbta.__all__) <= set(dir(nbta))
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_thing'"):
+        nbta.no_such_thing  # noqa: B018
+
+
+def test_arrays_alone_do_not_wait_for_the_graph_front_end():
+    program = "import sys, nbta; nbta.TensorArray; print('nbta.front' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.stdout == "False\n"

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from scipy import special
 
 from nbta.errors import invalid
 from nbta.graph.record import NotDifferentiable
@@ -134,15 +133,15 @@ def tanh(x, name=None):
 
 
 def _sigmoid(x):
-    return special.expit(x) if x.dtype.name in _SCIPY else _in_float32(special.expit, x)
+    return _from_scipy("expit", x)
 
 
-_SCIPY = ("float32", "float64")
+def _from_scipy(name, x):
+    """A special function; of half precision by float32, as SciPy has no bfloat16."""
+    from scipy import special  # takes 0.15 s, which most programs need not wait for
 
-
-def _in_float32(function, x):
-    """Half precision through float32; SciPy has no bfloat16."""
-    return np.asarray(function(x.astype(np.float32))).astype(x.dtype)[()]
+    wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
+    return getattr(special, name)(wide).astype(x.dtype)
 
 
 def _real(spec):
@@ -196,7 +195,7 @@ def relu(x, name=None):
 
 
 def _erf(x):
-    return special.erf(x) if x.dtype.name in _SCIPY else _in_float32(special.erf, x)
+    return _from_scipy("erf", x)
 
 
 @unary("Erf", _erf, lambda x, y: 2 / math.sqrt(math.pi) * exp(-square(x)), infer=_real)

@@ -4,7 +4,6 @@ import functools
 import string
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
 
 from nbta import shapes
 from nbta.errors import invalid
@@ -164,6 +163,8 @@ def _infer_solve(a, b, *, lower, transpose):
 
 @functools.cache
 def _solver(dtype):
+    from scipy.linalg import get_lapack_funcs  # takes 0.1 s, which most programs need not wait for
+
     return get_lapack_funcs("trtrs", dtype=dtype)
 
 
