@@ -37,14 +37,12 @@ def __getattr__(name):
     if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module 'nbta' has no attribute {name!r}")
     front = importlib.import_module("nbta.front")
-    if name == "__all__":
-        value = sorted([*_ARRAYS, *front.__all__])
-    elif name in front.__all__:
-        value = getattr(front, name)
-    else:
+    names = {name: getattr(front, name) for name in front.__all__}
+    names["__all__"] = sorted([*_ARRAYS, *names])
+    globals().update(names)  # all at once, for importing a module sets the name of its function
+    if name not in names:
         raise AttributeError(f"module 'nbta' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    return names[name]
 
 
 def __dir__():

@@ -8,6 +8,9 @@ from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
 from nbta.ops.shaping import shape_of, zeros
 
 
+_USERS = {"Custom"}  # users' functions may give something else the next time
+
+
 def note(error: Exception, text: str) -> None:
     """Say in an error where it happened."""
     if isinstance(error, NbtaError):
@@ -64,6 +67,7 @@ class GradientGraph(SubGraph):
         sources = self.forward.sources
         return not any(
             op.record.effects
+            or op.type in _USERS
             or not (op.inputs or op.record is CONSTANT or op.outputs[0] in sources)
             for op in ops
         )
