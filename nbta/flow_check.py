@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbta.errors import invalid
 from nbta.graph.graph import Graph, current, subgraphs
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.order import before, ordered
@@ -86,6 +87,8 @@ def check_flow(graph: Graph | None = None) -> list:
     nobody uses the flow of 'TensorArrayWriteV3' (TensorArrayWriteV3): it may never run
     """
     graph = graph or current()
+    if graph is None:
+        raise invalid("graph", "check_flow: no graph is being built; give one")
     found = [*_races(graph), *_unused(graph)]
     for op in graph.operations:
         for body in subgraphs(op):

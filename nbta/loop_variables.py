@@ -3,7 +3,8 @@
 import numpy as np
 
 from nbta import shapes
-from nbta.errors import invalid
+from nbta.dtypes import as_value
+from nbta.errors import NbtaError, invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
@@ -97,9 +98,10 @@ class Variables:
         if alone:
             result = (result,)
         if layout(result) != layout(self._structure):
+            was, is_ = describe(self._structure), describe(result)
             message = (
-                f"while_loop: loop_vars is {describe(self._structure)}, and the body gives "
-                f"{describe(result)}; give back the same structure"
+                f"while_loop: loop_vars has the structure {was}, and what the body gives has "
+                f"{is_}; give back the same structure"
             )
             raise invalid("structure", message)
         return leaves(result)
@@ -109,10 +111,8 @@ class Variables:
         found = []
         for i, value in enumerate(self._next_leaves(result)):
             self._check_kind(i, value)
-            weak = not hasattr(value, "dtype")
             place = len(found)
-            dtype = self.specs[place].dtype if weak else None
-            found += _parts(value, dtype)
+            found += _parts(taken(value, self.specs[place].dtype))
             if not isinstance(value, TensorArray):
                 self._check(i, self.specs[place], found[place].spec)
         return found
@@ -123,9 +123,8 @@ class Variables:
         for i, value in enumerate(self._next_leaves(result)):
             self._check_kind(i, value)
             if not isinstance(value, TensorArray):
-                spec = self.specs[i]
-                value = as_array(value, None if hasattr(value, "dtype") else spec.dtype)[()]
-                self._check(i, spec, Spec(value.dtype, value.shape))
+                value = as_array(taken(value, self.specs[i].dtype))[()]
+                self._check(i, self.specs[i], Spec(value.dtype, value.shape))
             found.append(value)
         return found
 
@@ -183,7 +182,18 @@ def _spec_outside(value):
     return Spec(value.dtype, value.shape)
 
 
-def _parts(value, dtype=None):
+def taken(value, dtype):
+    """A Python value in the dtype of its variable, where nothing is lost; else in its own."""
+    if hasattr(value, "dtype"):
+        return value
+    array = as_array(value)
+    try:
+        return as_value("while_loop", "loop_vars", value, dtype)
+    except NbtaError:
+        return array
+
+
+def _parts(value):
     """The tensors of a value, in the graph that is being built."""
     if isinstance(value, SymbolicTensorArray):
         return list(value._access)
@@ -193,7 +203,7 @@ def _parts(value, dtype=None):
             f"graph is being built"
         )
         raise invalid("tensor_array", message)
-    return [as_tensor(value, dtype=dtype)]
+    return [as_tensor(value)]
 
 
 def _rebuilt(value, tensors):

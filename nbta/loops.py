@@ -1,5 +1,8 @@
 """Loops over the first axis: scan, map_fn, foldl, foldr."""
 
+import operator
+from typing import NamedTuple
+
 import numpy as np
 
 from nbta import shapes
@@ -7,10 +10,12 @@ from nbta.control_flow import while_loop
 from nbta.errors import invalid
 from nbta.graph.graph import Graph, SubGraph, current
 from nbta.graph.operation import Tensor
-from nbta.loop_variables import leaf_spec
-from nbta.ops.dispatch import as_tensor, building
-from nbta.ops.shaping import cast, shape
-from nbta.structure import describe, layout, leaves, map_leaves, pack
+from nbta.loop_variables import leaf_spec, taken
+from nbta.ops.dispatch import as_array, as_tensor, building
+from nbta.ops.extents import outside
+from nbta.ops.shaping import cast, reshape, shape
+from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
+from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray
 
 
@@ -53,18 +58,31 @@ def scan(f, init, xs, length=None, reverse=False, name=None):
     >>> nbta.scan(lambda total, x: (total + x, total * x), 0.0, np.array([1.0, 2.0, 3.0]))
     (np.float64(6.0), array([0., 2., 9.]))
     """
+    return _loop(f, init, xs, length, reverse, name, _Words())
+
+
+class _Words(NamedTuple):
+    """What messages call the function, its arguments, and the next state."""
+
+    what: str = "scan"
+    first: str = "init"
+    rows: str = "xs"
+    following: str = "the carry that f gives"
+
+
+def _loop(f, init, xs, length, reverse, name, words):
     graph = building(*leaves(init), *leaves(xs), length)
     if graph is None or graph is current():
-        return _scan(f, init, xs, length, reverse, name)
+        return _scan(f, init, xs, length, reverse, name, words)
     with graph.as_default():
-        return _scan(f, init, xs, length, reverse, name)
+        return _scan(f, init, xs, length, reverse, name, words)
 
 
-def _scan(f, init, xs, length, reverse, name):
-    init, xs = map_leaves(_tensor, init), map_leaves(_tensor, xs)
-    count = _length(xs, length)
-    rows = [_unstacked(value, count) for value in leaves(xs)]
-    result = _abstract(f, init, xs)
+def _scan(f, init, xs, length, reverse, name, words):
+    init, xs = (map_leaves(lambda value: _tensor(value, words), part) for part in (init, xs))
+    count = _length(leaves(xs), length, words)
+    rows = [_unstacked(value, count, words) for value in leaves(xs)]
+    result = _abstract(f, init, xs, words)
     results = [_array_for(spec, count) for spec in result.specs]
     carried = leaves(init)
 
@@ -73,44 +91,81 @@ def _scan(f, init, xs, length, reverse, name):
         place = count - 1 - t if reverse else t
         x = pack(xs, [row.read(place) for row in rows])
         carry, y = f(pack(init, state), x)
-        _check_carry(init, carry)
         written = [s.write(place, v) for s, v in zip(stacks, leaves(y), strict=True)]
         return (t + 1, *leaves(carry), *written)
 
     first = (np.int32(0), *carried, *results)
-    last = while_loop(lambda t, *_: t < count, body, first, name=name or "scan")
+    last = while_loop(lambda t, *_: t < count, body, first, name=name or words.what)
     state, stacks = last[1 : 1 + len(carried)], last[1 + len(carried) :]
     return pack(init, state), pack(result.structure, [stack.stack() for stack in stacks])
 
 
-def _tensor(value):
+def _tensor(value, words):
     if isinstance(value, TensorArray):
+        if current() is not None and not isinstance(value, SymbolicTensorArray):
+            message = (
+                f"{words.what}: {value!r} was made outside of the graph; make the TensorArray "
+                f"while the graph is being built"
+            )
+            raise invalid("tensor_array", message)
         return value
-    return as_tensor(value) if current() is not None else np.asarray(value)[()]
+    return as_tensor(value) if current() is not None else as_array(value)[()]
 
 
-def _length(xs, length):
-    """The number of steps, an int32 scalar or an int."""
-    found = leaves(xs)
+def _length(found, length, words):
+    """The number of steps, an int32 scalar."""
+    what, rows = words.what, words.rows
     if length is None and not found:
-        raise invalid("length", "scan: give length where xs has no arrays")
+        raise invalid("length", f"{what}: {rows} has no arrays; give {_LENGTH.get(what, rows)}")
     for value in found:
+        if isinstance(value, TensorArray):
+            raise invalid("xs", f"{what}: {rows} has a TensorArray; give its stack()")
         if value.ndim == 0:
-            raise invalid("xs", "scan: xs has a scalar, which has no first axis to go along")
+            message = f"{what}: {rows} has a scalar, which has no first axis to go along"
+            raise invalid("xs", message)
     known = {value.shape[0] for value in found if value.shape is not None} - {None}
     if length is not None and not isinstance(length, Tensor):
-        known.add(int(length))
+        known.add(_as_length(length))
     if len(known) > 1:
-        message = f"scan: xs and length have the lengths {sorted(known)}; they must be the same"
+        message = (
+            f"{what}: {rows}{' and length' * (length is not None)} have the lengths "
+            f"{sorted(known)}; they must be the same"
+        )
         raise invalid("length", message)
     if known:
         return np.int32(known.pop())
     return cast(length if length is not None else shape(found[0])[0], np.int32)
 
 
-def _unstacked(value, count):
+_LENGTH = {"scan": "length"}
+
+
+def _as_length(length):
+    try:
+        number = operator.index(length)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise invalid("length", f"scan: length must be an integer of 0 or more, not {length!r}")
+    return number
+
+
+def _unstacked(value, count, words):
     extents = None if value.shape is None else value.shape[1:]
+    if extents is not None and not _has_length(value, count):
+        rows = [count, *(shape(value)[i] if n is None else n for i, n in enumerate(extents, 1))]
+        value = reshape(value, rows, name=f"{words.rows}_of_one_length")
     return TensorArray(value.dtype, size=count, element_shape=extents).unstack(value)
+
+
+def _has_length(value, count):
+    """Whether a value is sure to have as many rows as there are steps."""
+    if not isinstance(value, Tensor) or not isinstance(count, Tensor):
+        return value.shape[0] == count
+    first = outside(count)
+    while first.op.type in ("Cast", "GetItem", "Shape"):
+        first = outside(first.op.inputs[0])
+    return first is outside(value)
 
 
 class _Result:
@@ -121,14 +176,14 @@ class _Result:
         self.specs = [leaf_spec(value) for value in leaves(structure)]
 
 
-def _abstract(f, init, xs):
+def _abstract(f, init, xs, words):
     """Trace ``f`` once in a graph that is thrown away."""
     outer = current() or Graph()
     graph = SubGraph(outer, "abstract")
 
     def stand_in(value, drop):
         if isinstance(value, TensorArray):
-            return value
+            return _symbolic(value)
         spec = leaf_spec(value)
         pattern = spec.shape if spec.shape is None else spec.shape[drop:]
         return graph.parameter(spec._replace(shape=pattern))
@@ -137,19 +192,55 @@ def _abstract(f, init, xs):
         state = map_leaves(lambda value: stand_in(value, 0), init)
         given = f(state, map_leaves(lambda value: stand_in(value, 1), xs))
         if not isinstance(given, tuple) or len(given) != 2:
-            message = f"scan: f must give (carry, y), and gives {describe(given)}"
+            message = f"scan: f must give a pair (carry, y), and gives {describe(given)}"
             raise invalid("structure", message)
-        _check_carry(init, given[0])
+        _check_carry(init, given[0], words)
         return _Result(given[1])
 
 
-def _check_carry(init, carry):
+def _symbolic(array):
+    """What stands for an array while it is only looked at what a function does."""
+    if isinstance(array, SymbolicTensorArray):
+        return array
+    shape, infer_shape = array.element_shape, array.infer_shape
+    return TensorArray(array.dtype, element_shape=shape, infer_shape=infer_shape)
+
+
+def _check_carry(init, carry, words):
     if layout(carry) != layout(init):
         message = (
-            f"scan: init is {describe(init)}, and f gives {describe(carry)} as carry; give back "
-            f"the same structure"
+            f"{words.what}: {words.first} has the structure {describe(init)}, and "
+            f"{words.following} has {describe(carry)}; give back the same structure"
         )
         raise invalid("structure", message)
+    named = zip(paths(init, words.first), leaves(init), leaves(carry), strict=True)
+    for path, first, following in named:
+        kinds = [isinstance(value, TensorArray) for value in (first, following)]
+        if kinds[0] != kinds[1]:
+            was, is_ = ("a TensorArray" if kind else "a tensor" for kind in kinds)
+            message = (
+                f"{words.what}: {path} is {was}, and {words.following} has {is_} there; give back "
+                f"the same kind"
+            )
+            raise invalid("structure", message)
+        if not kinds[0]:
+            _check_state(path, leaf_spec(first), following, words)
+
+
+def _check_state(path, first, following, words):
+    new = leaf_spec(taken(following, first.dtype))
+    if new.dtype != first.dtype:
+        message = (
+            f"{words.what}: {path} is {first.dtype}, and {words.following} is {new.dtype} there; "
+            f"cast it, or begin with {new.dtype}"
+        )
+        raise invalid("loop_dtype", message)
+    if None not in (first.rank, new.rank) and first.rank != new.rank:
+        message = (
+            f"{words.what}: {path} has shape {shapes.text(first.shape)}, and {words.following} "
+            f"has {shapes.text(new.shape)} there; it keeps its rank"
+        )
+        raise invalid("loop_rank", message)
 
 
 def _array_for(spec, count):
@@ -182,7 +273,8 @@ def map_fn(fn, elems, parallel_iterations=None, name=None):
     >>> nbta.map_fn(lambda row: nbta.sum(row), np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([3., 7.])
     """
-    return scan(lambda _, x: ((), fn(x)), (), elems, name=name or "map_fn")[1]
+    words = _Words("map_fn", rows="elems")
+    return _loop(lambda _, x: ((), fn(x)), (), elems, None, False, name, words)[1]
 
 
 def foldl(fn, elems, initializer=None, name=None):
@@ -205,10 +297,26 @@ def foldl(fn, elems, initializer=None, name=None):
     >>> nbta.foldl(lambda a, x: 10 * a + x, np.array([1, 2, 3]))
     np.int64(123)
     """
+    return _fold("foldl", fn, elems, initializer, name)
+
+
+def _fold(what, fn, elems, initializer, name):
+    words = _Words(what, "initializer", "elems", "what fn gives")
+    reverse = what == "foldr"
     if initializer is None:
-        initializer = map_leaves(lambda v: _tensor(v)[0], elems)
-        elems = map_leaves(lambda v: _tensor(v)[1:], elems)
-    return scan(lambda a, x: (fn(a, x), None), initializer, elems, name=name or "foldl")[0]
+        rows = map_leaves(lambda value: _row_tensor(value, words), elems)
+        first, rest = (-1, slice(None, -1)) if reverse else (0, slice(1, None))
+        initializer = map_leaves(lambda value: value[first], rows)
+        elems = map_leaves(lambda value: value[rest], rows)
+    return _loop(lambda a, x: (fn(a, x), None), initializer, elems, None, reverse, name, words)[0]
+
+
+def _row_tensor(value, words):
+    value = _tensor(value, words)
+    if value.shape is not None and value.shape[:1] in ((), (0,)):
+        message = f"{words.what}: elems has no rows; give initializer, or one row at least"
+        raise invalid("xs", message)
+    return value
 
 
 def foldr(fn, elems, initializer=None, name=None):
@@ -223,10 +331,4 @@ def foldr(fn, elems, initializer=None, name=None):
     >>> nbta.foldr(lambda a, x: 10 * a + x, np.array([1, 2, 3]))
     np.int64(321)
     """
-    if initializer is None:
-        initializer = map_leaves(lambda v: _tensor(v)[-1], elems)
-        elems = map_leaves(lambda v: _tensor(v)[:-1], elems)
-    combine = scan(
-        lambda a, x: (fn(a, x), None), initializer, elems, reverse=True, name=name or "foldr"
-    )
-    return combine[0]
+    return _fold("foldr", fn, elems, initializer, name)

@@ -7,8 +7,8 @@ In a graph, what the arguments must be is checked when it runs, as TensorFlow's 
 
 import numpy as np
 
-from nbta import shapes
-from nbta.dtypes import as_dtype
+from nbta import shapes, tensor_array
+from nbta.dtypes import as_dtype, as_value
 from nbta.errors import invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
@@ -17,7 +17,6 @@ from nbta.ops import arrays
 from nbta.ops.array_access import build
 from nbta.ops.dispatch import as_tensor
 from nbta.symbolic import SymbolicTensorArray
-from nbta.tensor_array import TensorArray
 
 
 class ArrayHandle(Handle):
@@ -30,10 +29,10 @@ class ArrayHandle(Handle):
         return self
 
 
-def _array(handle) -> TensorArray:
+def _array(handle) -> tensor_array.TensorArray:
     if isinstance(handle, ArrayHandle):
         return handle.array
-    if isinstance(handle, TensorArray):
+    if isinstance(handle, tensor_array.TensorArray):
         return handle
     message = f"handle: {handle!r} is no handle; give what TensorArrayV3 returned"
     raise invalid("handle", message)
@@ -113,7 +112,7 @@ def TensorArrayV3(  # noqa: N802
     }
     if _in_graph(size):
         return _build(arrays.CREATE, [size], attrs, name)
-    array = TensorArray(size=size, **attrs)
+    array = tensor_array.TensorArray(size=size, **attrs)
     return ArrayHandle(array), array.flow
 
 
@@ -187,16 +186,18 @@ def TensorArrayWriteV3(handle, index, value, flow_in, name=None):  # noqa: N802
     <flow of ...>
     """
     if _in_graph(handle, index, value, flow_in):
-        return _build(arrays.WRITE, [handle, index, _value(handle, value), flow_in], name=name)
+        value = _value("write", handle, value)
+        return _build(arrays.WRITE, [handle, index, value, flow_in], name=name)
     return _array(handle).write(index, value).flow
 
 
-def _value(handle, value):
-    """Python numbers take the array's dtype, where it is known."""
+def _value(operation, handle, value):
+    """Python numbers take the array's dtype, where it is known and nothing is lost."""
     op = handle.op if isinstance(handle, Tensor) else None
     if hasattr(value, "dtype") or op is None or op.record is not arrays.CREATE:
         return value
-    return as_tensor(value, handle.graph, dtype=op.attrs["dtype"])
+    array = as_value(operation, repr(op.name), value, op.attrs["dtype"])
+    return as_tensor(array, current() or handle.graph)
 
 
 def TensorArrayReadV3(handle, index, flow_in, dtype, name=None):  # noqa: N802
@@ -272,7 +273,7 @@ def TensorArrayScatterV3(handle, indices, value, flow_in, name=None):  # noqa: N
     np.int64(5)
     """
     if _in_graph(handle, indices, value, flow_in):
-        value = _value(handle, value)
+        value = _value("scatter", handle, value)
         return _build(arrays.SCATTER, [handle, indices, value, flow_in], name=name)
     return _array(handle).scatter(indices, value).flow
 
@@ -329,7 +330,8 @@ def TensorArraySplitV3(handle, value, lengths, flow_in, name=None):  # noqa: N80
     array([6, 7])
     """
     if _in_graph(handle, value, lengths, flow_in):
-        return _build(arrays.SPLIT, [handle, _value(handle, value), lengths, flow_in], name=name)
+        value = _value("split", handle, value)
+        return _build(arrays.SPLIT, [handle, value, lengths, flow_in], name=name)
     return _array(handle).split(value, lengths).flow
 
 
@@ -371,8 +373,7 @@ def TensorArrayCloseV3(handle, name=None):  # noqa: N802
 
 
 # Names of earlier versions, which have the same arguments here.
-TensorArray_ = TensorArrayV3
-TensorArrayV2 = TensorArrayV3
+TensorArray = TensorArrayV2 = TensorArrayV3
 TensorArrayGrad = TensorArrayGradV2 = TensorArrayGradV3
 TensorArrayWrite = TensorArrayWriteV2 = TensorArrayWriteV3
 TensorArrayRead = TensorArrayReadV2 = TensorArrayReadV3

@@ -3,7 +3,7 @@
 import numpy as np
 
 from nbta import shapes, tensor_array
-from nbta.dtypes import as_dtype
+from nbta.dtypes import as_dtype, as_value
 from nbta.eager.reading import Concat
 from nbta.errors import invalid
 from nbta.graph.graph import current
@@ -11,7 +11,7 @@ from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
 from nbta.ops import arrays
 from nbta.ops.array_access import Access, build
-from nbta.ops.dispatch import as_tensor, building
+from nbta.ops.dispatch import as_array, as_tensor, building
 from nbta.ops.joining import arange
 from nbta.ops.shaping import cast, identity, shape
 from nbta.tensor_array import TensorArray
@@ -161,14 +161,15 @@ class SymbolicTensorArray(TensorArray):
 
     # Writing.
 
-    def _value(self, value):
-        weak = not hasattr(value, "dtype")
-        graph = building(value) or self._handle.graph
-        return as_tensor(value, graph, dtype=self.dtype if weak else None)
+    def _value(self, operation, value):
+        if not hasattr(value, "dtype"):
+            as_array(value)  # refuses what is no tensor
+            value = as_value(operation, self._facts.name, value, self.dtype)
+        return as_tensor(value, building(value) or self._handle.graph)
 
     def write(self, index, value, name=None):
         """See `TensorArray.write`."""
-        value = self._value(value)
+        value = self._value("write", value)
         self._facts.admit("write", "value", value.spec)
         return self._behind(
             self._build(arrays.WRITE, [_as_index("index", index), value], name=name)
@@ -190,19 +191,19 @@ class SymbolicTensorArray(TensorArray):
 
     def scatter(self, indices, value, name=None):
         """See `TensorArray.scatter`."""
-        value = self._value(value)
+        value = self._value("scatter", value)
         self._facts.admit("scatter", "a row of value", _element(value.spec))
         indices = _as_index("indices", indices, rank=1)
         return self._behind(self._build(arrays.SCATTER, [indices, value], name=name))
 
     def unstack(self, value, name=None):
         """See `TensorArray.unstack`."""
-        value = self._value(value)
+        value = self._value("unstack", value)
         return self.scatter(arange(cast(shape(value)[0], np.int32)), value, name)
 
     def split(self, value, lengths, name=None):
         """See `TensorArray.split`."""
-        value = self._value(value)
+        value = self._value("split", value)
         lengths = _as_index("lengths", lengths, rank=1)
         piece = _element(value.spec)
         pattern = None if piece.shape is None else (None, *piece.shape)

@@ -118,14 +118,17 @@ def _free(path, structure):
 
 def _parted(result):
     if not isinstance(result, tuple) or len(result) != 2:
-        message = f"has_aux: f must give (value, aux), and gives {describe(result)}"
+        message = f"has_aux: f must give a pair (value, aux), and gives {describe(result)}"
         raise invalid("has_aux", message)
     return result
 
 
 def _scalar(value):
     if len(leaves(value)) != 1 or leaves(value)[0] is not value:
-        message = f"f must give one scalar to differentiate, and gives {describe(value)}"
+        message = (
+            f"f must give one scalar to differentiate, and gives {describe(value)}; add up what "
+            f"counts, and pass the rest on with has_aux=True"
+        )
         raise invalid("scalar", message)
     value = as_tensor(value)
     if value.ndim not in (0, None) or not value.spec.differentiable:

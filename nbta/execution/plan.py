@@ -7,6 +7,7 @@ import numpy as np
 from nbta.errors import InvalidArgumentError, NbtaError, ResourceExhaustedError
 from nbta.graph.operation import Operation
 from nbta.graph.order import ordered
+from nbta.graph.spec import Spec
 from nbta.ops.bodies import note
 from nbta.ops.dispatch import CONSTANT
 
@@ -75,8 +76,20 @@ class Plan:
                 for place in dead:
                     values[place] = None
         except Exception as error:
-            raise _located(error, op) from error.__cause__
+            raise _located(_by_rule(error, op, arguments), op) from error.__cause__
         return [values[i] for i in self._wanted]
+
+
+def _by_rule(error, op, values):
+    """What the shape rule of the operation says to the values, where it refuses them too."""
+    known = isinstance(error, NbtaError | MemoryError) or not isinstance(error, _CONVERTED)
+    if known or op.record.effects or op.type in _USERS:
+        return error
+    try:
+        op.record.infer(*(Spec(np.asarray(v).dtype, np.shape(v)) for v in values), **op.attrs)
+    except NbtaError as refusal:
+        return refusal
+    return error
 
 
 def _located(error, op: Operation):
@@ -86,10 +99,10 @@ def _located(error, op: Operation):
         if not _has_place(error):
             note(error, where)
         return error
+    if _has_place(error):
+        return error
     if op.type in _USERS or not isinstance(error, _CONVERTED):
-        if not _has_place(error):
-            note(error, where)
-        error.nbta_place = True
+        note(error, where)
         return error
     kind = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
     made = kind(f"{error} {where}")

@@ -87,9 +87,9 @@ class Session:
         if compiled not in ("auto", False):
             raise invalid("compiled", f"run: compiled must be 'auto', True or False: {compiled!r}")
         asked = [self._fetched(fetch) for fetch in leaves(fetches)]
-        feeds = [(self._tensor("feed_dict", k), v) for k, v in (feed_dict or {}).items()]
-        given = [_fed(tensor, value) for tensor, value in feeds]
-        plan = self._plan(asked, [tensor for tensor, _ in feeds])
+        feeds = self._feeds({} if feed_dict is None else feed_dict)
+        given = [_fed(tensor, value) for tensor, value in feeds.items()]
+        plan = self._plan(asked, list(feeds))
         step = Step()
         with at_once(), np.errstate(all="ignore"):
             values = iter(plan(step, given))
@@ -106,37 +106,65 @@ class Session:
             self._plans[key] = Plan(given, wanted, targets)
         return self._plans[key]
 
+    def _feeds(self, feed_dict):
+        """Value by tensor."""
+        if not isinstance(feed_dict, dict):
+            message = f"run: feed_dict must be a dict, value by tensor, not {feed_dict!r}"
+            raise invalid("feed", message)
+        feeds = {}
+        for key, value in feed_dict.items():
+            tensor = self._tensor("feed_dict", key)
+            if tensor in feeds:
+                message = f"run: feed_dict: {tensor.name!r} is there twice; give it one value"
+                raise invalid("feed", message)
+            feeds[tensor] = value
+        return feeds
+
     def _fetched(self, fetch):
         if isinstance(fetch, SymbolicTensorArray):
             self._tensor("fetches", fetch.flow)
             return fetch
         if isinstance(fetch, Operation):
-            return self.graph.operation(self._owned("fetches", fetch, fetch.graph).name)
+            return self._owned("fetches", fetch, fetch.graph)
         if isinstance(fetch, str) and ":" not in fetch:
-            return self.graph.operation(fetch)
+            return self._operation("fetches", fetch)
         return self._tensor("fetches", fetch)
 
     def _tensor(self, argument, item):
         if isinstance(item, str):
             name, _, index = item.partition(":")
-            outputs = self.graph.operation(name).outputs
-            place = int(index) if index.isdecimal() else 0
-            if place >= len(outputs):
-                raise invalid("name", f"run: {argument}: {name!r} has no result {index!r}")
-            return outputs[place]
+            outputs = self._operation(argument, name).outputs
+            if (index or "0") not in map(str, range(len(outputs))):
+                message = f"run: {argument}: {item!r}: {name!r} has {len(outputs)} results, from 0"
+                raise invalid("name", message)
+            return outputs[int(index or "0")]
         if not isinstance(item, Tensor):
-            message = f"run: {argument}: {item!r} is no tensor; give tensors or names of them"
+            message = f"run: {argument}: {item!r} is no tensor of a graph; give {_KEYS[argument]}"
             raise invalid("fetch", message)
         return self._owned(argument, item, item.graph)
 
+    def _operation(self, argument, name):
+        try:
+            return self.graph.operation(name)
+        except NbtaError as error:
+            raise invalid("name", f"run: {argument}: {error}") from None
+
     def _owned(self, argument, item, graph):
         if graph is not self.graph:
-            message = (
-                f"run: {argument}: {item.name!r} belongs to another graph, or to the body of a "
-                f"loop or branch; fetch what this session's graph has"
+            inside = graph.root is self.graph
+            message = f"run: {argument}: {item.name!r} " + (
+                "belongs to the body of a loop or branch; return it from there"
+                if inside
+                else "belongs to another graph; give what this session's graph has"
             )
             raise invalid("graph", message)
         return item
+
+
+_KEYS = {
+    "fetches": "tensors, TensorArrays, operations, or names of them",
+    "feed_dict": "tensors or names of them",
+}
 
 
 def _tensors(fetch):
@@ -170,7 +198,10 @@ def _fed(tensor, value):
     if tensor.kind == HANDLE:
         message = f"run: feed_dict: {tensor.name!r} is a handle, which only a run can make"
         raise invalid("feed", message)
-    array = _as_fed_array(tensor, value)
+    try:
+        array = _as_fed_array(tensor, value)
+    except NbtaError as error:
+        raise _unfit(tensor, value, error) from None
     if not _fits(tensor.spec.shape, array.shape):
         message = (
             f"run: feed_dict: {tensor.name!r} takes shape {shapes.text(tensor.spec.shape)}, and "
@@ -184,15 +215,20 @@ def _as_fed_array(tensor, value):
     given = getattr(value, "dtype", None)
     if given is not None and given != tensor.dtype and np.can_cast(as_dtype(given), tensor.dtype):
         value = np.asarray(value).astype(tensor.dtype)
-    try:
-        return as_value("feed", repr(tensor.name), value, tensor.dtype)
-    except NbtaError as error:
-        message = (
-            str(error)
-            .replace("feed on", "run: feed_dict:")
-            .replace("the array holds", "the tensor holds")
-        )
-        raise invalid("feed_dtype", message) from None
+    return as_value("feed", repr(tensor.name), value, tensor.dtype)
+
+
+def _unfit(tensor, value, error):
+    """The error for a value that is no array of the tensor's dtype."""
+    text = str(error).removeprefix(f"feed on {tensor.name!r}: ").removeprefix("dtype: ")
+    text, loss, remedy = text.replace("the array holds", "it takes").partition("; where the loss")
+    if isinstance(value, Tensor | SymbolicTensorArray):
+        text = f"the value is symbolic itself, {value!r}; run that first, and feed the result"
+    elif loss and np.asarray(value).dtype.kind in "OSU":
+        text += "; give numbers"
+    else:
+        text += loss + remedy
+    return invalid("feed_dtype", f"run: feed_dict: {tensor.name!r}: {text}")
 
 
 def _fits(pattern, shape):

@@ -187,11 +187,13 @@ class Graph:
         """What stands for a tensor in this graph."""
         if tensor.graph is self:
             return tensor
-        message = (
-            f"{tensor.name!r} belongs to another graph, or to the body of a loop or branch that is "
-            f"finished; build with tensors of one graph, and return from a body what is needed "
-            f"outside"
-        )
+        if tensor.graph.root is self.root:
+            message = (
+                f"{tensor.name!r} belongs to the body of a loop or branch, outside of which it has "
+                f"no value; return from the body what is needed elsewhere"
+            )
+        else:
+            message = f"{tensor.name!r} belongs to another graph; build with tensors of one graph"
         raise invalid("graph", message)
 
     def operation(self, name: str) -> Operation:

@@ -69,7 +69,11 @@ class Tensor:
         raise self._no_value("a Python truth value", "Use nbta.cond, nbta.while_loop or nbta.where")
 
     def __index__(self):
-        raise self._no_value("a Python integer", "Use nbta.while_loop, nbta.scan or nbta.arange")
+        remedy = (
+            "Use nbta.while_loop, nbta.scan or nbta.arange; make a TensorArray that is indexed "
+            "with it while the graph is being built"
+        )
+        raise self._no_value("a Python integer", remedy)
 
     def __int__(self):
         raise self._no_value("a Python integer", "Use nbta.cast")
@@ -81,7 +85,11 @@ class Tensor:
         raise self._no_value("a Python number", "Fetch it with Session.run")
 
     def __array__(self, dtype=None, copy=None):
-        raise self._no_value("a NumPy array", "Use the function of the same name in nbta")
+        remedy = (
+            "Use nbta's functions, such as nbta.stack for a list of tensors; make a TensorArray "
+            "that takes it while the graph is being built"
+        )
+        raise self._no_value("a NumPy array", remedy)
 
     def __len__(self):
         if self.shape and self.shape[0] is not None:
@@ -150,11 +158,15 @@ class Operation:
 
     def replace_input(self, index: int, tensor: Tensor) -> None:
         """Take input ``index`` from another tensor, of the same dtype and a compatible shape."""
+        if not 0 <= index < len(self.inputs):
+            message = f"replace_input: {self.name!r} has {len(self.inputs)} inputs, and no {index}"
+            raise invalid("index", message)
         old, new = self.inputs[index].spec, tensor.spec
         if tensor.graph is not self.graph:
             message = f"replace_input: {tensor.name!r} is not in the graph of {self.name!r}"
             raise invalid("graph", message)
-        if old.dtype != new.dtype or not shapes.compatible(old.shape, new.shape):
+        same = (old.dtype, old.kind) == (new.dtype, new.kind)
+        if not same or not shapes.compatible(old.shape, new.shape):
             message = (
                 f"replace_input: input {index} of {self.name!r} is {old}, and {tensor.name!r} is "
                 f"{new}; give one of the same dtype and shape"
