@@ -158,7 +158,7 @@ def _hoist(cond, body, first):
         for graph in (cond, body):
             parameter, outer = graph.inputs[place], first[place]
             if outer in graph.captures:
-                substitute(graph, parameter, graph.captures[outer])
+                substitute(graph, {parameter: graph.captures[outer]})
             else:
                 graph.captures[outer], graph.sources[parameter] = parameter, outer
     kept = [i for i in range(len(first)) if i not in fixed]

@@ -297,17 +297,22 @@ def subgraphs(op: Operation) -> list[SubGraph]:
     return found
 
 
-def substitute(graph: SubGraph, old: Tensor, new: Tensor) -> None:
-    """Use another tensor in place of one, in all operations and results of a body."""
+def substitute(graph: SubGraph, new: dict[Tensor, Tensor]) -> None:
+    """Use other tensors in place of some, in all operations and results of a body."""
     for op in graph.operations:
-        op.inputs = [new if tensor is old else tensor for tensor in op.inputs]
-        for body in subgraphs(op):
-            if old in body.captures:
-                parameter = body.captures.pop(old)
-                body.captures.setdefault(new, parameter)
-                body.sources[parameter] = new
-    graph.outputs = [new if tensor is old else tensor for tensor in graph.outputs]
+        if not new.keys().isdisjoint(op.inputs):
+            op.inputs = [new.get(tensor, tensor) for tensor in op.inputs]
+            for body in subgraphs(op):
+                _rename_captures(body, new)
+    graph.outputs = [new.get(tensor, tensor) for tensor in graph.outputs]
     graph.changed()
+
+
+def _rename_captures(body, new):
+    for old in new.keys() & body.captures.keys():
+        parameter = body.captures.pop(old)
+        body.captures.setdefault(new[old], parameter)
+        body.sources[parameter] = new[old]
 
 
 def drop_unused(graph: SubGraph, live) -> None:

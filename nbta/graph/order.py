@@ -39,9 +39,9 @@ def _needed(targets, stop):
 
 def _visit(op, done, result, stop):
     """Depth first, without recursion: chains of operations may be long."""
-    path, on_path = [(op, iter(_waits(op, done, stop)))], {op}
     if op in done:
         return
+    path, on_path = [(op, iter(_waits(op, done, stop)))], {op}
     while path:
         top, waiting = path[-1]
         other = next((other for other in waiting if other not in done), None)

@@ -75,10 +75,9 @@ class GradientGraph(SubGraph):
     def settle(self, value):
         """Put ``value(tensor)`` in place of what stands in and is needed; drop all that is not."""
         live = set(ordered({tensor.op for tensor in self.outputs}))
-        for tensor, stand_in in self._pending.items():
-            if stand_in.op in live:
-                with self.as_default(), self.control_dependencies(None):
-                    substitute(self, stand_in, self.resolve(value(tensor)))
+        needed = {t: stand_in for t, stand_in in self._pending.items() if stand_in.op in live}
+        with self.as_default(), self.control_dependencies(None):
+            substitute(self, {old: self.resolve(value(t)) for t, old in needed.items()})
         drop_unused(self, ordered({tensor.op for tensor in self.outputs}))
 
 
