@@ -1,18 +1,33 @@
 """The demo: honest windows, a right gradient, a forecast that beats last year repeated."""
 
 import datetime
+import importlib.util
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import nbta
 from nbta import cli
 from nbta.demo import data, network, training
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "handwritten_rnn.py"
 
 
 @pytest.fixture(scope="module")
 def record():
     return data.read_record()
+
+
+@pytest.fixture(scope="module")
+def handwritten():
+    spec = importlib.util.spec_from_file_location(EXAMPLE.stem, EXAMPLE)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # Numba looks there for the module of what it cached
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_the_shipped_record(record):
@@ -70,50 +85,72 @@ def test_missing_weeks_weigh_nothing(record):
     windows = data.make_windows(record, [origin], 4.0)
     assert windows.weights[0, 0] == 0.0
     start = network.initial(windows.inputs.shape[-1], 4, seed=1)
-    vector = network.flatten(start)
-    loss, gradient = network.loss_and_gradient(vector, start, windows)
+    loss, gradient = network.loss_and_gradient(start, windows)
     windows.targets[0, 0] = 1e3
-    assert network.loss_and_gradient(vector, start, windows)[0] == loss
-    np.testing.assert_array_equal(network.loss_and_gradient(vector, start, windows)[1], gradient)
+    again, same = network.loss_and_gradient(start, windows)
+    assert again == loss
+    np.testing.assert_array_equal(nbta.flatten(same), nbta.flatten(gradient))
 
 
-def test_forward_follows_the_recurrence(record):
+@pytest.mark.parametrize("run", [network.outputs, nbta.function(network.outputs)])
+def test_forward_follows_the_recurrence(record, run):
     windows = data.make_windows(record, [300, 700], 4.0)
     parameters = network.initial(windows.inputs.shape[-1], 5, seed=2)
-    values, states = network.outputs(parameters, windows.inputs)
-    state = np.zeros((2, 5))
+    expected, state = np.empty((data.HORIZON, 2)), np.zeros((2, 5))
     for t in range(data.HORIZON):
         drive = windows.inputs[t] @ parameters.w_in + state @ parameters.w_rec + parameters.bias
         state = np.tanh(drive)
-    assert len(states) == data.HORIZON + 1
-    np.testing.assert_allclose(states.read(data.HORIZON), state, rtol=1e-12)
-    np.testing.assert_allclose(values[-1], state @ parameters.w_out + parameters.offset)
+        expected[t] = state @ parameters.w_out + parameters.offset
+    np.testing.assert_allclose(run(parameters, windows.inputs), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_gradient_agrees_with_central_differences(record, seed):
     windows = data.make_windows(record, [300, 700, 1500], 4.0)
     start = network.initial(windows.inputs.shape[-1], 4, seed)
-    assert network.check_gradient(network.flatten(start), start, windows) < 1e-6
+    assert network.check_gradient(start, windows) < 1e-6
 
 
 def test_the_check_finds_a_wrong_gradient(record, monkeypatch):
     windows = data.make_windows(record, [300], 4.0)
     start = network.initial(windows.inputs.shape[-1], 3, seed=0)
-    right = network.backward
+    right = network.loss_and_gradient
 
     def wrong(*args):
-        g_in, g_rec, g_bias = right(*args)
-        return g_in, g_rec, g_bias * 1.01
+        loss, gradient = right(*args)
+        return loss, gradient._replace(bias=gradient.bias * 1.01)
 
-    monkeypatch.setattr(network, "backward", wrong)
-    assert network.check_gradient(network.flatten(start), start, windows) > 1e-4
+    monkeypatch.setattr(network, "loss_and_gradient", wrong)
+    assert network.check_gradient(start, windows) > 1e-4
 
 
-def test_weights_survive_flattening():
-    start = network.initial(3, 4, seed=0)
-    for part, other in zip(network.unflatten(network.flatten(start), start), start, strict=True):
-        np.testing.assert_array_equal(part, other)
+def test_the_handwritten_example_agrees(record, handwritten):
+    windows = data.make_windows(record, [300, 700, 1500, 1900], data.scale_of(record, 2000))
+    assert windows.weights.min() == 0.0  # a week without a value is among them
+    start = network.initial(windows.inputs.shape[-1], training.HIDDEN, training.SEED)
+    loss, gradient = network.loss_and_gradient(start, windows)
+    by_hand = handwritten.loss_and_gradient(start, *windows[:3])
+    np.testing.assert_allclose(loss, by_hand[0], rtol=1e-13)
+    np.testing.assert_allclose(network.value(start, windows), loss, rtol=1e-15)
+    for name, part, other in zip(start._fields, gradient, by_hand[1], strict=True):
+        size = np.abs(other).max()
+        np.testing.assert_allclose(part, other, rtol=1e-9, atol=1e-12 * size, err_msg=name)
+
+
+def test_the_handwritten_example_is_right(handwritten):
+    problem = handwritten.made_up_problem(steps=12, hidden=3)
+    _, gradient = handwritten.loss_and_gradient(*problem)
+    numeric = handwritten.central_differences(*problem)
+    for part, other in zip(gradient, numeric, strict=True):
+        np.testing.assert_allclose(part, other, rtol=1e-6, atol=1e-8)
+
+
+def test_one_graph_serves_all_windows(record):
+    traced = nbta.value_and_grad(network.loss)
+    for origins in ([300, 700], [300, 700, 1500]):
+        windows = data.make_windows(record, origins, 4.0)
+        traced(network.initial(windows.inputs.shape[-1], 4, seed=0), windows)
+    assert traced.traces == 1
 
 
 def test_scores_leave_missing_weeks_out(record):

@@ -1,4 +1,4 @@
-"""The demo: a recurrent network, differentiated by hand, forecasts atmospheric CO2."""
+"""The demo: a recurrent network, trained by gradients through its loop, forecasts CO2."""
 
 import importlib.util
 import os

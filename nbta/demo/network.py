@@ -1,8 +1,8 @@
-"""A tanh recurrent network with a hand-written backward pass over two tensor arrays.
+"""A tanh recurrent network: a loop that fills a tensor array, and its loss.
 
 ``h[t+1] = tanh(x[t] @ w_in + h[t] @ w_rec + bias)`` and ``y[t] = h[t+1] @ w_out + offset``. The
-forward pass appends states to an array that grows; the backward pass sums into the gradient
-array of those states, slot by slot.
+functions here are plain Python. Called with arrays they run at once; `nbta.value_and_grad` traces
+the loss, and finds its gradient through the loop.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 import nbta
-from nbta.runtime.compiled import cacheable
 
 PENALTY = 1e-3  # on squared weights, so that growth unlike the past's is not followed too far
 
@@ -37,84 +36,45 @@ def initial(features: int, hidden: int, seed: int) -> Parameters:
     )
 
 
-def flatten(parameters: Parameters) -> np.ndarray:
-    """All weights one behind the other."""
-    return np.concatenate([part.ravel() for part in parameters])
+def outputs(parameters: Parameters, inputs):
+    """What the network says of inputs (steps, batch, features), shape (steps, batch)."""
+    w_in, w_rec, bias, w_out, offset = parameters
+    steps = nbta.shape(inputs)[0]
+    drive = inputs @ w_in + bias  # one product for all steps, as it needs no state
+    # Read slot by slot: the gradient of drive[t] would be as large as drive, in every step.
+    drives = nbta.TensorArray(np.float64, size=steps).unstack(drive)
+    states = nbta.TensorArray(np.float64, size=steps)
+
+    def step(t, state, states):
+        state = nbta.tanh(drives.read(t) + state @ w_rec)
+        return t + 1, state, states.write(t, state)
+
+    first = (0, nbta.zeros_like(drive[0]), states)
+    _, _, states = nbta.while_loop(lambda t, *_: t < steps, step, first)
+    return states.stack() @ w_out + offset
 
 
-def unflatten(vector: np.ndarray, like: Parameters) -> Parameters:
-    """The inverse of `flatten`; ``like`` has the shapes."""
-    ends = np.cumsum([part.size for part in like])
-    pieces = np.split(vector, ends[:-1])
-    return Parameters(*(p.reshape(part.shape) for p, part in zip(pieces, like, strict=True)))
+def loss(parameters: Parameters, windows):
+    """Weighted mean squared error, with a penalty on the weights."""
+    errors = windows.weights * (outputs(parameters, windows.inputs) - windows.targets)
+    penalty = PENALTY * nbta.sum(nbta.flatten(parameters) ** 2)
+    return nbta.sum(errors**2) / nbta.sum(windows.weights) + penalty
 
 
-def _forward(inputs, w_in, w_rec, bias):
-    steps, batch = inputs.shape[:2]
-    hidden = len(bias)
-    states = nbta.TensorArray(
-        np.float64,
-        size=0,
-        dynamic_size=True,
-        clear_after_read=False,  # the backward pass and the output read each state again
-        element_shape=(batch, hidden),
-    )
-    states.append(np.zeros((batch, hidden)))
-    for t in range(steps):
-        drive = np.dot(inputs[t], w_in) + np.dot(states.read(t), w_rec) + bias
-        states.append(np.tanh(drive))
-    return states
+value = nbta.function(loss)
+loss_and_gradient = nbta.value_and_grad(loss)
 
 
-def _backward(states, inputs, d_outputs, w_rec, w_out):
-    hidden = len(w_out)
-    g_in = np.zeros((inputs.shape[2], hidden))
-    g_rec, g_bias = np.zeros((hidden, hidden)), np.zeros(hidden)
-    w_back = np.ascontiguousarray(w_rec.T)
-    gradient = states.grad("gradients")
-    for t in range(len(inputs) - 1, -1, -1):
-        gradient.accumulate(t + 1, np.outer(d_outputs[t], w_out))  # through the output
-        state = states.read(t + 1)
-        d_drive = gradient.read(t + 1) * (1.0 - state * state)
-        gradient.accumulate(t, np.dot(d_drive, w_back))  # through the next state
-        g_in += np.dot(inputs[t].T, d_drive)
-        g_rec += np.dot(states.read(t).T, d_drive)
-        g_bias += d_drive.sum(axis=0)
-    return g_in, g_rec, g_bias
-
-
-forward = cacheable(_forward)
-backward = cacheable(_backward)
-
-
-def outputs(parameters: Parameters, inputs: np.ndarray):
-    """What the network says, shape (steps, batch), and the array of its states."""
-    states = forward(inputs, parameters.w_in, parameters.w_rec, parameters.bias)
-    return states.stack()[1:] @ parameters.w_out + parameters.offset, states
-
-
-def loss_and_gradient(vector: np.ndarray, like: Parameters, windows):
-    """Weighted mean squared error with a penalty on the weights, and its gradient."""
-    parameters = unflatten(vector, like)
-    values, states = outputs(parameters, windows.inputs)
-    errors = windows.weights * (values - windows.targets)
-    total = windows.weights.sum()
-    d_outputs = 2 * errors / total
-    by_drive = backward(states, windows.inputs, d_outputs, parameters.w_rec, parameters.w_out)
-    by_output = np.einsum("tb,tbh->h", d_outputs, states.stack()[1:])
-    gradient = flatten(Parameters(*by_drive, by_output, d_outputs.sum(keepdims=True).ravel()))
-    loss = np.sum(errors**2) / total + PENALTY * np.sum(vector**2)
-    return loss, gradient + 2 * PENALTY * vector
-
-
-def check_gradient(vector: np.ndarray, like: Parameters, windows, step: float = 1e-5) -> float:
+def check_gradient(parameters: Parameters, windows, step: float = 1e-5) -> float:
     """Largest difference from central differences, relative to the largest derivative."""
-    _, gradient = loss_and_gradient(vector, like, windows)
-    numeric = np.empty_like(gradient)
+    gradient = nbta.flatten(loss_and_gradient(parameters, windows)[1])
+    vector, numeric = nbta.flatten(parameters), np.empty_like(gradient)
     for i in range(len(vector)):
         shift = np.zeros_like(vector)
         shift[i] = step
-        above, _ = loss_and_gradient(vector + shift, like, windows)
-        below, _ = loss_and_gradient(vector - shift, like, windows)
+        above, below = (
+            value(nbta.unflatten(moved, parameters), windows)
+            for moved in (vector + shift, vector - shift)
+        )
         numeric[i] = (above - below) / (2 * step)
     return float(np.abs(gradient - numeric).max() / np.abs(numeric).max())

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
+import nbta
 from nbta.demo import data, network
 
 HIDDEN = 16
@@ -48,7 +49,7 @@ def check_gradient(task: Task) -> float:
     """`network.check_gradient` over every weight and a few of the windows."""
     few = data.Windows(*(np.ascontiguousarray(part[..., :3]) for part in task.windows))
     few = few._replace(inputs=np.ascontiguousarray(task.windows.inputs[:, :3]))
-    return network.check_gradient(network.flatten(task.start), task.start, few)
+    return network.check_gradient(task.start, few)
 
 
 def train(task: Task, epochs: int, on_epoch) -> network.Parameters:
@@ -56,22 +57,27 @@ def train(task: Task, epochs: int, on_epoch) -> network.Parameters:
 
     ``on_epoch`` is called with the loss after each.
     """
+
+    def objective(vector):
+        parameters = nbta.unflatten(vector, task.start)
+        loss, gradient = network.loss_and_gradient(parameters, task.windows)
+        return loss, nbta.flatten(gradient)
+
     result = minimize(
-        network.loss_and_gradient,
-        network.flatten(task.start),
-        args=(task.start, task.windows),
+        objective,
+        nbta.flatten(task.start),
         jac=True,
         method="L-BFGS-B",
         callback=lambda intermediate_result: on_epoch(float(intermediate_result.fun)),
         options={"maxiter": epochs, "maxfun": 100 * epochs},
     )
-    return network.unflatten(result.x, task.start)
+    return nbta.unflatten(result.x, task.start)
 
 
 def forecast(task: Task, parameters: network.Parameters) -> Forecast:
     """Forecast the held-out weeks from what lies before them."""
     test = data.make_windows(task.record, [task.origin], task.scale)
-    outputs, _ = network.outputs(parameters, test.inputs)
+    outputs = network.outputs(parameters, test.inputs)
     values = test.levels[0] + task.scale * outputs[:, 0]
     return score(task.record, task.origin, values)
 
