@@ -317,6 +317,8 @@ def _as_index(argument, value, rank=0):
         tensor = as_tensor(value, graph)
     else:
         array = np.asarray(value)
+        if array.dtype.kind == "O":
+            raise invalid("index_rank", f"{argument}: {value!r} is no integer of 64 bits")
         small = array.dtype.kind in "iu" and not hasattr(value, "dtype") and _fits(array)
         if array.size == 0 and array.dtype.kind == "f":
             array, small = array.astype(np.int32), True
