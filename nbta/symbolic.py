@@ -9,7 +9,7 @@ from nbta.errors import invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
-from nbta.ops import arrays
+from nbta.ops import arrays, tensor_methods
 from nbta.ops.array_access import Access, build
 from nbta.ops.dispatch import as_array, as_tensor, building
 from nbta.ops.joining import arange
@@ -344,3 +344,5 @@ def _class_here():
 
 
 tensor_array._class_here = _class_here
+#: Imported for the methods of tensors that it installs, whichever module comes first.
+_METHODS = tensor_methods
