@@ -1,6 +1,7 @@
 """What every operation of an eager array goes through: the store, requests, results."""
 
 import ctypes
+import math
 import operator
 
 import numpy as np
@@ -122,7 +123,7 @@ class Base:
         if not request[rq.OWNER]:
             value = np.empty(shape, self._dtype)
         else:
-            nbytes = int(np.prod(shape, dtype=np.int64)) * self._dtype.itemsize
+            nbytes = math.prod(shape) * self._dtype.itemsize
             take = python_calls.native(python_calls.take_bytes)
             data = take(request[rq.OWNER], request[rq.RESULT], nbytes)
             value = data.view(self._dtype).reshape(shape)
