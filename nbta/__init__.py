@@ -39,7 +39,7 @@ def __getattr__(name):
     front = importlib.import_module("nbta.front")
     names = {name: getattr(front, name) for name in front.__all__}
     names["__all__"] = sorted([*_ARRAYS, *names])
-    globals().update(names)  # all at once, for importing a module sets the name of its function
+    globals().update(names)
     if name not in names:
         raise AttributeError(f"module 'nbta' has no attribute {name!r}")
     return names[name]

@@ -5,8 +5,8 @@ from nbta.control_flow import cond, switch_case, while_loop
 from nbta.custom import custom_gradient
 from nbta.execution.session import Session
 from nbta.flow_check import check_flow
-from nbta.function import function
-from nbta.gradients import gradients
+from nbta.tracing import function
+from nbta.reverse_mode import gradients
 from nbta.graph.graph import Graph, control_dependencies, name_scope
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.spec import Spec

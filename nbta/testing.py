@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from nbta.function import Function
-from nbta.gradients import gradients
+from nbta.tracing import Function
+from nbta.reverse_mode import gradients
 from nbta.ops.arithmetic import add_n, conj, multiply, real
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.reductions import sum as sum_

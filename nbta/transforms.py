@@ -3,8 +3,8 @@
 import functools
 
 from nbta.errors import invalid
-from nbta.function import Function, once
-from nbta.gradients import gradients
+from nbta.tracing import Function, once
+from nbta.reverse_mode import gradients
 from nbta.graph.spec import FLOW
 from nbta.loop_variables import leaf_spec
 from nbta.ops.arithmetic import add_n, multiply
