@@ -106,3 +106,8 @@ def test_arrays_alone_do_not_wait_for_the_graph_front_end():
     program = "import sys, nbta; nbta.TensorArray; print('nbta.front' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert result.stdout == "False\n"
+
+
+def test_no_module_hides_a_function():
+    modules = {info.name for info in pkgutil.iter_modules(nbta.__path__)}
+    assert modules & set(nbta.__all__) <= {"raw_ops", "testing"}
