@@ -5,15 +5,15 @@ from nbta.control_flow import cond, switch_case, while_loop
 from nbta.custom import custom_gradient
 from nbta.execution.session import Session
 from nbta.flow_check import check_flow
-from nbta.tracing import function
-from nbta.reverse_mode import gradients
 from nbta.graph.graph import Graph, control_dependencies, name_scope
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.spec import Spec
 from nbta.loops import foldl, foldr, map_fn, scan
 from nbta.ops.functions import *  # noqa: F403
 from nbta.ops.functions import __all__ as _functions
+from nbta.reverse_mode import gradients
 from nbta.structure import flatten, unflatten
+from nbta.tracing import function
 from nbta.transforms import grad, hvp, jvp, value_and_grad
 
 __all__ = [

@@ -3,15 +3,15 @@
 import functools
 
 from nbta.errors import invalid
-from nbta.tracing import Function, once
-from nbta.reverse_mode import gradients
 from nbta.graph.spec import FLOW
 from nbta.loop_variables import leaf_spec
 from nbta.ops.arithmetic import add_n, multiply
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import identity, reshape, zeros_like
+from nbta.reverse_mode import gradients
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
+from nbta.tracing import Function, once
 
 
 def value_and_grad(f, argnums=0, has_aux=False, compiled="auto"):

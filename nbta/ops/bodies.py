@@ -7,7 +7,6 @@ from nbta.graph.spec import DATA
 from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
 from nbta.ops.shaping import shape_of, zeros
 
-
 _USERS = {"Custom"}  # users' functions may give something else the next time
 
 
