@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from nbta import shapes
-from nbta.errors import InvalidArgumentError, UnimplementedError, invalid
+from nbta.errors import UnimplementedError, invalid
 from nbta.graph.spec import Spec
 from nbta.ops.dispatch import apply, define
 from nbta.ops.shaping import zeros_like
@@ -13,37 +13,39 @@ from nbta.ops.shaping import zeros_like
 
 def _infer(*specs, function):
     result = function.result(*specs)
-    return (result,) if isinstance(result, Spec) else tuple(result)
+    announced = (result,) if isinstance(result, Spec) else result
+    known = isinstance(announced, tuple | list) and all(isinstance(s, Spec) for s in announced)
+    if not known:
+        message = f"result= of {function.name} must give a Spec or a tuple of Spec, not {result!r}"
+        raise invalid("custom", message)
+    return tuple(announced)
 
 
 def _evaluate(*arrays, function):
-    results = function.forward(*arrays)
+    results = function.forward(*map(_read_only, arrays))
     results = results if isinstance(results, tuple) else (results,)
     specs = _infer(*(Spec(a.dtype, np.shape(a)) for a in arrays), function=function)
     if len(results) != len(specs):
-        message = (
-            f"{function.name} gave {len(results)} results, and result= says {len(specs)}; give as "
-            f"many"
-        )
-        raise _error(message)
-    return tuple(_fitting(function.name, r, spec) for r, spec in zip(results, specs, strict=True))
+        raise invalid("custom", function.miscounted(len(results), len(specs)))
+    pairs = zip(results, specs, strict=True)
+    return tuple(_fitting(function, i, r, spec) for i, (r, spec) in enumerate(pairs))
 
 
-def _fitting(name, value, spec):
-    value = np.asarray(value)
-    if value.dtype != spec.dtype or not shapes.compatible(value.shape, spec.shape):
-        message = (
-            f"{name} gave {Spec(value.dtype, value.shape)}, and {spec} was announced; say what it "
-            f"gives with result="
-        )
-        raise _error(message)
-    return value[()]
+def _read_only(array):
+    """An array as a user's function gets it, always of one type: scalars, and read-only views."""
+    if np.ndim(array) == 0:
+        return array[()]
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
-def _error(message):
-    error = InvalidArgumentError(message)
-    error.reason = "custom"
-    return error
+def _fitting(function, i, value, spec):
+    array = np.asarray(value)
+    if array.dtype != spec.dtype or not shapes.compatible(array.shape, spec.shape):
+        got = "None" if value is None else str(Spec(array.dtype, array.shape))
+        raise invalid("custom", function.misfit(i, got, spec))
+    return array[()]
 
 
 def _gradient(op, *grads):
@@ -72,6 +74,21 @@ class CustomGradient:
         self._backward = function
         return function
 
+    def miscounted(self, found, announced):
+        """The message for another number of results."""
+        return (
+            f"{self.name} gave {found} results, and {announced} were announced; say with result= "
+            f"what it gives"
+        )
+
+    def misfit(self, i, got, spec):
+        """The message for a result of another dtype or shape."""
+        default = ", like the first argument" * (self.result is _like_first)
+        return (
+            f"{self.name} gave {got}, and {spec} was announced{default}; say with result= what it "
+            f"gives"
+        )
+
     def gradient(self, op, grads):
         """Gradients of the inputs, by the user's backward function."""
         if self._backward is None:
@@ -90,8 +107,28 @@ class CustomGradient:
         if not isinstance(backward, CustomGradient):
             backward = _Backward(self, backward, len(given), wanted)
         found = backward(*given, *op.inputs, *op.outputs)
-        found = iter(found if isinstance(found, tuple) else (found,))
+        found = iter(self._checked(op, backward.name, found, wanted))
         return [next(found) if is_wanted else None for is_wanted in wanted]
+
+    def _checked(self, op, name, found, wanted):
+        """What the backward operation gives: a gradient for each float argument, and like it."""
+        found = found if isinstance(found, tuple) else (found,)
+        floats = [i for i, is_wanted in enumerate(wanted) if is_wanted]
+        if len(found) != len(floats):
+            message = (
+                f"{name} announces {len(found)} gradients, and {self.name} has {len(floats)} "
+                f"arguments of floats; announce one for each with result="
+            )
+            raise invalid("custom", message)
+        for i, gradient in zip(floats, found, strict=True):
+            have, want = gradient.spec, op.inputs[i].spec
+            if have.dtype != want.dtype or not shapes.compatible(have.shape, want.shape):
+                message = (
+                    f"{name} announces {have} for argument {i} of {self.name}, which is {want}; "
+                    f"a gradient is like its argument"
+                )
+                raise invalid("custom", message)
+        return found
 
 
 class _Backward(CustomGradient):
@@ -111,12 +148,23 @@ class _Backward(CustomGradient):
         found = self.__wrapped__(*arrays)
         found = found if isinstance(found, tuple) else (found,)
         if len(found) != len(self._wanted):
-            message = (
-                f"{self.name} gave {len(found)} gradients, and {self._owner.name} has "
-                f"{len(self._wanted)} arguments; give one an argument, None for integers"
-            )
-            raise _error(message)
+            raise invalid("custom", self.miscounted(len(found), len(self._wanted)))
         return tuple(g for g, wanted in zip(found, self._wanted, strict=True) if wanted)
+
+    def miscounted(self, found, announced):
+        """The message for another number of gradients."""
+        return (
+            f"{self.name} gave {found} gradients, and {self._owner.name} has {announced} "
+            f"arguments; give one for each, None for integers"
+        )
+
+    def misfit(self, i, got, spec):
+        """The message for a gradient unlike its argument."""
+        place = [i for i, wanted in enumerate(self._wanted) if wanted][i]
+        return (
+            f"{self.name} gave {got} for argument {place} of {self._owner.name}, which is {spec}; "
+            f"a gradient is like its argument"
+        )
 
 
 def _like_first(*specs):

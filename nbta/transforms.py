@@ -2,9 +2,10 @@
 
 import functools
 
+from nbta import shapes
 from nbta.errors import invalid
 from nbta.graph.spec import FLOW
-from nbta.loop_variables import leaf_spec
+from nbta.loop_variables import leaf_spec, taken
 from nbta.ops.arithmetic import add_n, multiply
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.reductions import sum as sum_
@@ -90,6 +91,8 @@ def grad(f, argnums=0, has_aux=False, compiled="auto"):
 def _value_and_grad(f, argnums, has_aux, args, kwargs):
     places = argnums if isinstance(argnums, tuple) else (argnums,)
     args = list(args)
+    if not all(isinstance(place, int) for place in places):
+        raise invalid("argnums", f"argnums: {argnums!r} is no int and no tuple of ints")
     for place in places:
         if not -len(args) <= place < len(args):
             message = f"argnums: there is no argument {place}; {len(args)} were given by position"
@@ -150,7 +153,25 @@ def _tuples(primals, tangents):
             f"{describe(tangents)}"
         )
         raise invalid("tangents", message)
-    return primals, tangents
+    names = paths(primals, "primals")
+    pairs = zip(names, leaves(primals), leaves(tangents), strict=True)
+    return primals, pack(tangents, [_like_primal(*pair) for pair in pairs])
+
+
+def _like_primal(name, primal, tangent):
+    """A tangent of the dtype and shape of its primal; Python's numbers take the dtype."""
+    want = leaf_spec(primal)
+    if not want.differentiable:
+        return tangent  # the primal will be refused
+    tangent = taken(tangent, want.dtype)
+    have = leaf_spec(tangent)
+    if have.dtype != want.dtype or not shapes.compatible(have.shape, want.shape):
+        message = (
+            f"tangents{name.removeprefix('primals')} is {have}, and {name} is {want}; they must be "
+            f"alike"
+        )
+        raise invalid("tangents", message)
+    return tangent
 
 
 def jvp(f, primals, tangents):
