@@ -1,5 +1,7 @@
 """Tensor arrays inside a graph: a handle, and the flow that orders what is done with it."""
 
+import functools
+
 import numpy as np
 
 from nbta import shapes, tensor_array
@@ -55,6 +57,19 @@ class Facts:
             self.element_shape = merged
 
 
+def _in_its_graph(method):
+    """Let a method add to the array's graph where no graph is being built."""
+
+    @functools.wraps(method)
+    def build_there(self, *args, **kwargs):
+        if current() is not None:
+            return method(self, *args, **kwargs)
+        with self._handle.graph.as_default():
+            return method(self, *args, **kwargs)
+
+    return build_there
+
+
 class SymbolicTensorArray(TensorArray):
     """`TensorArray` while a graph is built."""
 
@@ -103,10 +118,8 @@ class SymbolicTensorArray(TensorArray):
         return Access(as_tensor(self._handle, graph), as_tensor(self._flow, graph))
 
     def _build(self, record, inputs, attrs=None, name=None):
-        """The results of an operation on this array, in the graph that is being built."""
-        graph = current() or self._handle.graph
-        with graph.as_default():
-            outputs = build(record, [self._handle, *inputs, self._flow], attrs, name)
+        """The results of an operation on this array."""
+        outputs = build(record, [self._handle, *inputs, self._flow], attrs, name)
         return outputs[0] if len(outputs) == 1 else outputs
 
     # Facts.
@@ -145,6 +158,7 @@ class SymbolicTensorArray(TensorArray):
         """What an operation takes to run after all that this name of the array has seen."""
         return self._flow
 
+    @_in_its_graph
     def size(self, name=None):
         """See `TensorArray.size`."""
         return self._build(arrays.SIZE, [], name=name)
@@ -167,6 +181,7 @@ class SymbolicTensorArray(TensorArray):
             value = as_value(operation, self._facts.name, value, self.dtype)
         return as_tensor(value, building(value) or self._handle.graph)
 
+    @_in_its_graph
     def write(self, index, value, name=None):
         """See `TensorArray.write`."""
         value = self._value("write", value)
@@ -175,10 +190,12 @@ class SymbolicTensorArray(TensorArray):
             self._build(arrays.WRITE, [_as_index("index", index), value], name=name)
         )
 
+    @_in_its_graph
     def append(self, value, name=None):
         """See `TensorArray.append`."""
         return self.write(self.size(), value, name)
 
+    @_in_its_graph
     def accumulate(self, index, value, name=None):
         """See `TensorArray.accumulate`."""
         if not self.is_gradient:
@@ -189,6 +206,7 @@ class SymbolicTensorArray(TensorArray):
             raise invalid("already_written", message)
         return self.write(index, value, name)
 
+    @_in_its_graph
     def scatter(self, indices, value, name=None):
         """See `TensorArray.scatter`."""
         value = self._value("scatter", value)
@@ -196,11 +214,13 @@ class SymbolicTensorArray(TensorArray):
         indices = _as_index("indices", indices, rank=1)
         return self._behind(self._build(arrays.SCATTER, [indices, value], name=name))
 
+    @_in_its_graph
     def unstack(self, value, name=None):
         """See `TensorArray.unstack`."""
         value = self._value("unstack", value)
         return self.scatter(arange(cast(shape(value)[0], np.int32)), value, name)
 
+    @_in_its_graph
     def split(self, value, lengths, name=None):
         """See `TensorArray.split`."""
         value = self._value("split", value)
@@ -218,11 +238,13 @@ class SymbolicTensorArray(TensorArray):
             raise invalid("read_dtype", message)
         return {"dtype": self.dtype, "known": self._facts.element_shape}
 
+    @_in_its_graph
     def read(self, index, name=None, dtype=None):
         """See `TensorArray.read`."""
         attrs = self._asked("read", dtype)
         return self._build(arrays.READ, [_as_index("index", index)], attrs, name)
 
+    @_in_its_graph
     def gather(self, indices, name=None, element_shape=None, dtype=None):
         """See `TensorArray.gather`."""
         attrs = self._asked("gather", dtype)
@@ -232,10 +254,12 @@ class SymbolicTensorArray(TensorArray):
         attrs["known"] = attrs["known"] or pattern
         return self._build(arrays.GATHER, [_as_index("indices", indices, rank=1)], attrs, name)
 
+    @_in_its_graph
     def stack(self, name=None):
         """See `TensorArray.stack`."""
         return self.gather(arange(self.size()), name)
 
+    @_in_its_graph
     def concat(self, name=None, element_shape_except0=None, dtype=None):
         """See `TensorArray.concat`."""
         attrs = self._asked("concat", dtype)
@@ -249,11 +273,13 @@ class SymbolicTensorArray(TensorArray):
     def _gradient(self, source, prefix, flow, clear_after_read):
         raise NotImplementedError  # both lookups are below
 
+    @_in_its_graph
     def grad(self, source, flow=None, name=None, clear_after_read=None):
         """`TensorArray.grad`; ``flow`` may be a tensor."""
         attrs = {"source": _as_source(source), "clear_after_read": clear_after_read}
         return self._looked_up(arrays.LOOKUP, [], flow, attrs, self._facts.element_shape)
 
+    @_in_its_graph
     def grad_with_shape(
         self, source, shape_to_prepend, flow=None, name=None, clear_after_read=None
     ):
@@ -268,9 +294,7 @@ class SymbolicTensorArray(TensorArray):
 
     def _looked_up(self, record, prefix, flow, attrs, pattern):
         flow = self._flow if flow is None else flow
-        graph = current() or self._handle.graph
-        with graph.as_default():
-            handle, flow = build(record, [self._handle, flow, *prefix], attrs)
+        handle, flow = build(record, [self._handle, flow, *prefix], attrs)
         name = f"{self._facts.name}@{attrs['source']}"
         clear = attrs.get("clear_after_read") is not False
         facts = Facts(self.dtype, pattern, False, name, False, clear)
@@ -284,14 +308,16 @@ class SymbolicTensorArray(TensorArray):
         facts = Facts(self.dtype, self._facts.element_shape, False, name, False, False)
         return SymbolicTensorArray.over(*access, facts)
 
+    @_in_its_graph
     def identity(self, name=None):
         """See `TensorArray.identity`."""
         return self._behind(identity(self._flow, name))
 
+    @_in_its_graph
     def close(self, name=None):
         """Add the operation that frees the array when it runs, and give it."""
-        graph = current() or self._handle.graph
-        with graph.as_default(), graph.control_dependencies([graph.resolve(self._flow)]):
+        graph = current()
+        with graph.control_dependencies([graph.resolve(self._flow)]):
             return graph.create(arrays.CLOSE, [self._handle], name=name)
 
     def __array__(self, dtype=None, copy=None):

@@ -5,7 +5,7 @@ import weakref
 
 import numpy as np
 
-from nbta.errors import invalid
+from nbta.errors import InvalidArgumentError, invalid
 from nbta.execution.session import Session
 from nbta.graph.graph import Graph, current
 from nbta.graph.operation import Tensor
@@ -129,7 +129,14 @@ def _as_leaf(path, value):
         raise invalid("tensor_array", message)
     if callable(value) or value is Ellipsis:
         return value
-    return as_array(value)
+    try:
+        return as_array(value)
+    except InvalidArgumentError as error:
+        message = (
+            f"{path}: {value!r} is no argument of a traced function; give arrays, numbers, and "
+            f"lists, tuples and dicts of these"
+        )
+        raise invalid("argument", message) from error
 
 
 def _kind(value):
