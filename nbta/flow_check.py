@@ -5,12 +5,14 @@ from typing import NamedTuple
 import numpy as np
 
 from nbta.errors import invalid
-from nbta.graph.graph import Graph, current, subgraphs
-from nbta.graph.operation import Operation, Tensor
+from nbta.graph.graph import Graph, SubGraph, current, subgraphs
+from nbta.graph.operation import Operation
 from nbta.graph.order import before, ordered
 from nbta.graph.spec import HANDLE
 from nbta.ops import arrays
+from nbta.ops.array_access import Access
 from nbta.ops.dispatch import CONSTANT
+from nbta.ops.extents import outside
 from nbta.ops.shaping import IDENTITY
 
 _WRITES = {"TensorArrayWriteV3", "TensorArrayScatterV3", "TensorArraySplitV3"}
@@ -53,6 +55,7 @@ class Touch(NamedTuple):
     array: object  # what tells arrays apart; None where it may be any
     slots: frozenset | None
     kind: str  # "write", "add", "read", "lookup", "close"
+    clears: bool  # whether a read ends other reads of a slot
 
 
 def check_flow(graph: Graph | None = None) -> list:
@@ -113,17 +116,18 @@ def _conflict(first, second):
         return False
     if kinds <= {"lookup", "add"} or kinds == {"lookup", "read"}:
         return False
-    if kinds == {"read"} and not _clears(first.array):
+    if kinds == {"read"} and not first.clears and not second.clears:
         return False
     return _shared(first, second) is None or bool(_shared(first, second))
 
 
-def _clears(array):
-    """Whether a read ends other reads of a slot."""
-    creation = array[0] if isinstance(array, tuple) else array
-    if isinstance(array, tuple) or not isinstance(creation, Operation):
-        return True
-    return creation.attrs.get("clear_after_read", True)
+def _clears(handle):
+    """Whether a read of an array ends other reads of a slot; true where that is not known."""
+    op = _source(handle).op
+    clears = op.attrs.get("clear_after_read", True)
+    if clears is None:  # only gradient arrays of forward arrays do by themselves
+        return _source(op.inputs[0]).op.type not in _LOOKUPS
+    return clears
 
 
 def _shared(first, second):
@@ -149,15 +153,15 @@ def _touches(op):
         return
     if not op.inputs or op.inputs[0].kind != HANDLE:
         return
-    array = _array(op.inputs[0])
+    array, clears = _array(op.inputs[0]), _clears(op.inputs[0])
     if op.type in _WRITES:
-        yield Touch(op, array, _slots(op), "add" if isinstance(array, tuple) else "write")
+        yield Touch(op, array, _slots(op), "add" if isinstance(array, tuple) else "write", clears)
     elif op.type in _READS:
-        yield Touch(op, array, _slots(op), "read")
+        yield Touch(op, array, _slots(op), "read", clears)
     elif op.type in _LOOKUPS:
-        yield Touch(op, array, _ALL, "lookup")
+        yield Touch(op, array, _ALL, "lookup", clears)
     elif op.record is arrays.CLOSE:
-        yield Touch(op, array, _ALL, "close")
+        yield Touch(op, array, _ALL, "close", clears)
 
 
 def _touches_of_bodies(op):
@@ -165,43 +169,71 @@ def _touches_of_bodies(op):
     for body in subgraphs(op):
         for inner in body.operations:
             for touch in _touches(inner):
-                array = _outside(touch.array, body)
-                if array is not _INSIDE:
-                    yield Touch(op, array, _ALL, touch.kind)
+                origin = _origin(touch.array)
+                if origin is None or not _within(origin.graph, body):
+                    yield Touch(op, touch.array, _ALL, touch.kind, touch.clears)
+                elif origin.type == "Parameter":
+                    yield Touch(op, None, _ALL, touch.kind, touch.clears)
 
 
-_INSIDE = object()
+def _origin(array):
+    """The operation behind what `_array` gives."""
+    while isinstance(array, tuple):
+        array = array[0]
+    return array
 
 
-def _outside(array, body):
-    """An array of a body as the graph around knows it; `_INSIDE` for one that is made there."""
-    if isinstance(array, tuple):
-        origin = _outside(array[0], body)
-        return origin if origin is None or origin is _INSIDE else (origin, *array[1:])
-    if isinstance(array, Tensor):
-        source = body.sources.get(array)
-        return None if source is None else _array(source)
-    return _INSIDE if isinstance(array, Operation) else None
+def _within(graph, body):
+    """Whether a graph is a body or lies in it."""
+    while graph is not body:
+        if not isinstance(graph, SubGraph):
+            return False
+        graph = graph.outer
+    return True
 
 
 def _array(handle):
-    """What tells an array from others: its creation, or a parameter; with sources for gradients."""
-    op = handle.op
-    if op.record is arrays.CREATE:
+    """What tells an array from others: the operation that made it, or a parameter's.
+
+    For a gradient array that of the forward array, with its source. None where the run tells.
+    """
+    op = _source(handle).op
+    if op.record is arrays.CREATE or op.type == "Parameter":
         return op
-    if op.record is IDENTITY:
-        return _array(op.inputs[0])
     if op.type in _LOOKUPS:
         origin = _array(op.inputs[0])
         return None if origin is None else (origin, op.attrs["source"])
-    return handle if op.type == "Parameter" else None
+    return None
+
+
+def _source(handle):
+    """Where a handle comes from: through captures, and what loops and branches keep of bodies."""
+    while True:
+        handle = outside(handle)
+        before = handle.op.inputs[0] if handle.op.record is IDENTITY else _kept(handle)
+        if before is None:
+            return handle
+        handle = before
+
+
+def _kept(handle):
+    """The handle in a body that a loop or a branch keeps for its gradient, from what gives it."""
+    op = handle.op
+    if op.record is not arrays.READ:
+        return next((inner for inner, outer in op.tapes.items() if outer is handle), None)
+    tape = _source(op.inputs[0])
+    for loop in tape.graph.operations:
+        for inner, kept in loop.tapes.items():
+            if isinstance(kept, Access) and kept.handle is tape:
+                return inner
+    return None
 
 
 def _slots(op):
     """The slots that an operation touches, None where the run tells."""
     if op.type in ("TensorArraySplitV3", "TensorArrayConcatV3"):
         return _ALL
-    index = op.inputs[1]
+    index = outside(op.inputs[1])
     if index.op.record is not CONSTANT:
         return _ALL
     return frozenset(int(i) for i in np.atleast_1d(index.op.attrs["value"]))
