@@ -7,6 +7,7 @@ from nbta.graph.graph import SubGraph, current
 from nbta.graph.operation import Tensor
 from nbta.graph.order import ordered
 from nbta.graph.spec import DATA
+from nbta.ops import lost_writes
 from nbta.ops.arithmetic import add_n
 from nbta.ops.array_access import Access, build
 from nbta.ops.arrays import TRIP
@@ -46,10 +47,12 @@ class Computation:
     def _between(self, ys, xs):
         """Tensors that depend on ``xs``, as far as gradients pass."""
         reached = {x for x in xs if x.spec.differentiable}
-        for op in ordered({y.op for y in ys}):
+        operations = ordered({y.op for y in ys})
+        for op in operations:
             for output, inputs in zip(op.outputs, connections(op), strict=True):
                 if output not in self._stop and not reached.isdisjoint(inputs):
                     reached.add(output)
+        lost_writes.check(operations, reached)
         return reached
 
     def _walk(self, ys, grads, xs):
@@ -159,7 +162,8 @@ def gradients(
     Raises
     ------
     InvalidArgumentError
-        For integers, tensors of other graphs, and ``grad_ys`` that do not fit.
+        For integers, tensors of other graphs, ``grad_ys`` that do not fit, and where an array is
+        read by an old name after it was written to, as no gradient would pass.
     UnimplementedError
         For a path through an operation without a gradient rule.
 

@@ -350,3 +350,48 @@ def test_mixed_precision_does_not_lose_what_is_added_up():
     found = slope(program, np.float16(1.0))
     assert found.dtype == np.float16
     assert abs(float(found) - 1.0) < 2e-3
+
+
+@pytest.mark.parametrize("indirect", [False, True])
+def test_a_read_that_only_a_control_edge_puts_behind_a_write_is_an_error(indirect):
+    with nbta.Graph().as_default() as graph:
+        x = nbta.placeholder("float64", ())
+        old = array(2)
+        new = old.write(0, x)
+        with nbta.control_dependencies([new.read(0) if indirect else new.flow]):
+            y, other = old.read(0), old.read(1)
+        assert nbta.Session(graph).run(y, {x: 3.0}) == 3.0
+        with pytest.raises(nbta.InvalidArgumentError, match="another name of the array"):
+            nbta.gradients([y], [x])
+        assert nbta.gradients([other], [x]) == [None]  # another slot
+
+
+def test_flows_that_only_control_edges_join_are_an_error():
+    def program(x):
+        ta = array(2)
+        parts = [ta.write(k, x[k]) for k in range(2)]
+        with nbta.control_dependencies([part.flow for part in parts]):
+            return nbta.sum(ta.stack() ** 2)
+
+    with pytest.raises(nbta.InvalidArgumentError, match="another name of the array"):
+        slope(program, X)
+
+
+def test_a_read_by_an_old_name_of_a_slot_that_was_written_before():
+    def program(x):
+        old = array(3).write(0, x[0]).write(1, x[1])
+        new = old.write(2, x[2])
+        place = nbta.cast(new.read(2) > 0.0, np.int64)
+        return old.read(0) * new.read(2) + nbta.gather(x, place)
+
+    np.testing.assert_allclose(slope(program, X), [X[2], 1, X[0]])
+
+
+def test_a_slot_found_by_what_was_written_later_is_an_error_by_an_old_name():
+    def program(x):
+        old = array(3).write(0, x[0]).write(1, x[1])
+        new = old.write(2, x[2])
+        return old.read(nbta.argmax(new.stack()))
+
+    with pytest.raises(nbta.InvalidArgumentError, match="another name of the array"):
+        slope(program, X)
