@@ -74,6 +74,13 @@ class CustomGradient:
         self._backward = function
         return function
 
+    def undifferentiable(self):
+        """The message where there is no backward function."""
+        return (
+            f"{self.name} has no backward function, so that nothing can be differentiated through "
+            f"it; give one with custom_gradient(..., backward=) or @{self.name}.backward"
+        )
+
     def miscounted(self, found, announced):
         """The message for another number of results."""
         return (
@@ -92,12 +99,7 @@ class CustomGradient:
     def gradient(self, op, grads):
         """Gradients of the inputs, by the user's backward function."""
         if self._backward is None:
-            message = (
-                f"{op.name!r}: {self.name} has no backward function, so that nothing can be "
-                f"differentiated through it; give one with custom_gradient(..., backward=) or "
-                f"@{self.name}.backward"
-            )
-            raise UnimplementedError(message)
+            raise UnimplementedError(f"{op.name!r}: {self.undifferentiable()}")
         given = [
             zeros_like(output) if grad is None else grad
             for output, grad in zip(op.outputs, grads, strict=True)
@@ -150,6 +152,14 @@ class _Backward(CustomGradient):
         if len(found) != len(self._wanted):
             raise invalid("custom", self.miscounted(len(found), len(self._wanted)))
         return tuple(g for g, wanted in zip(found, self._wanted, strict=True) if wanted)
+
+    def undifferentiable(self):
+        """The message for a derivative of the gradient."""
+        return (
+            f"the backward function of {self._owner.name} is plain Python, so that its gradient "
+            f"cannot be differentiated again, as second derivatives and jvp do; make the backward "
+            f"function with custom_gradient too"
+        )
 
     def miscounted(self, found, announced):
         """The message for another number of gradients."""

@@ -43,7 +43,16 @@ class Function:
         return len(self._traces)
 
     def __get__(self, instance, owner=None):
-        return self if instance is None else functools.partial(self, instance)
+        if instance is None:
+            return self
+        traced = once(instance, self, lambda: Function(weakly(self._f, instance), self._compiled))
+
+        @functools.wraps(self._f)
+        def method(*args, **kwargs):
+            return traced(*args, **kwargs)
+
+        method.__self__ = instance  # which is kept alive by this alone
+        return method
 
     def __repr__(self):
         return f"<nbta.function {getattr(self._f, '__qualname__', self._f)!r}>"
@@ -157,8 +166,20 @@ def _stand_in(path, value):
 _made = weakref.WeakKeyDictionary()
 
 
+def weakly(function, owner):
+    """The function with a first argument, which is not kept alive by that."""
+    try:
+        owner = weakref.ref(owner)
+    except TypeError:
+        return functools.partial(function, owner)
+    return lambda *args, **kwargs: function(owner(), *args, **kwargs)
+
+
 def once(f, kind, make):
-    """What was made from a function before, so that it is traced once."""
+    """What was made from a function or an object before, so that it is traced once.
+
+    What is made must hold ``f`` by `weakly`, or both will stay for ever.
+    """
     try:
         kept = _made.setdefault(f, {})
     except TypeError:  # no weak references to it

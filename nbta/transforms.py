@@ -12,7 +12,7 @@ from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import identity, reshape, zeros_like
 from nbta.reverse_mode import gradients
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
-from nbta.tracing import Function, once
+from nbta.tracing import Function, once, weakly
 
 
 def value_and_grad(f, argnums=0, has_aux=False, compiled="auto"):
@@ -207,7 +207,7 @@ def jvp(f, primals, tangents):
     (array([1., 4.]), array([2., 2.]))
     """
     primals, tangents = _tuples(primals, tangents)
-    traced = once(f, "jvp", lambda: Function(functools.partial(_jvp, f)))
+    traced = once(f, "jvp", lambda: Function(weakly(_jvp, f)))
     return traced(primals, tangents)
 
 
@@ -252,7 +252,7 @@ def hvp(f, primals, tangents):
     """
     alone = not isinstance(primals, tuple)
     primals, tangents = _tuples(primals, tangents)
-    traced = once(f, "hvp", lambda: Function(functools.partial(_hvp, f)))
+    traced = once(f, "hvp", lambda: Function(weakly(_hvp, f)))
     found = traced(primals, tangents)
     return found[0] if alone else found
 
