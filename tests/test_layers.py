@@ -25,6 +25,7 @@ ROWS = [
     {"nbta.graph"},
     {"nbta.ops"},
     {"nbta.reverse_mode", "nbta.structure", "nbta.symbolic"},
+    {"nbta.compiler"},
     {"nbta.execution", "nbta.loop_variables", "nbta.control_flow"},
     {"nbta.loops", "nbta.tracing", "nbta.custom", "nbta.raw_ops", "nbta.flow_check"},
     {"nbta.transforms", "nbta.testing"},

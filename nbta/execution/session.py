@@ -3,6 +3,7 @@
 import numpy as np
 
 from nbta import shapes
+from nbta.compiler.pipeline import optimised
 from nbta.dtypes import as_dtype, as_value
 from nbta.errors import NbtaError, UnimplementedError, invalid
 from nbta.execution.plan import Plan, as_result
@@ -63,8 +64,10 @@ class Session:
         feed_dict : dict, optional
             Value by tensor, or by the tensor's name; any tensor may be given a value.
         compiled : {"auto", True, False}
-            Whether the graph is to run as one compiled function. There is no compiler yet: with
-            "auto", as with False, operations run one by one.
+            Whether the graph is to run as one compiled function. There is no code generator yet:
+            operations run one by one. With False they are those of the graph; with "auto", from the
+            second run of the same fetches on, passes have left out, folded, shared and hoisted
+            what they can.
 
         Returns
         -------
@@ -89,22 +92,27 @@ class Session:
         asked = [self._fetched(fetch) for fetch in leaves(fetches)]
         feeds = self._feeds({} if feed_dict is None else feed_dict)
         given = [_fed(tensor, value) for tensor, value in feeds.items()]
-        plan = self._plan(asked, list(feeds))
+        plan = self._plan(asked, list(feeds), bool(compiled))
         step = Step()
         with at_once(), np.errstate(all="ignore"):
             values = iter(plan(step, given))
         return pack(fetches, [_own(_collect(step, fetch, values), given) for fetch in asked])
 
-    def _plan(self, asked, given):
+    def _plan(self, asked, given, cheap):
         if self._version != self.graph.version:
             verify(self.graph)
             self._plans, self._version = {}, self.graph.version
         wanted = [tensor for fetch in asked for tensor in _tensors(fetch)]
         targets = [fetch for fetch in asked if isinstance(fetch, Operation)]
-        key = (tuple(map(id, wanted)), tuple(map(id, targets)), tuple(map(id, given)))
-        if key not in self._plans:
-            self._plans[key] = Plan(given, wanted, targets)
-        return self._plans[key]
+        key = tuple(tuple(map(id, items)) for items in (wanted, targets, given))
+        plain, improved = self._plans.get(key, (None, None))
+        if plain is None:
+            plain = Plan(given, wanted, targets)
+        elif cheap and improved is None:
+            program = optimised(given, wanted, targets)
+            improved = Plan(program.inputs, program.outputs, program.targets)
+        self._plans[key] = plain, improved
+        return improved if cheap and improved is not None else plain
 
     def _feeds(self, feed_dict):
         """Value by tensor."""

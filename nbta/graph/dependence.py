@@ -24,16 +24,30 @@ def connections(op: Operation) -> list[list[Tensor]]:
 
 def dependence(body: SubGraph) -> list[set[int]]:
     """For each result of a body, the places of the parameters that a gradient of it reaches."""
-    key = ("dependence", body.version)
-    if key not in body.cache:
-        body.cache = {k: v for k, v in body.cache.items() if k[0] != "dependence"}
-        reach = {tensor: {place} for place, tensor in enumerate(body.inputs)}
-        for op in ordered({tensor.op for tensor in body.outputs}):
-            for output, inputs in zip(op.outputs, connections(op), strict=True):
-                if output not in reach:
-                    reach[output] = set().union(*(reach[tensor] for tensor in inputs))
-        body.cache[key] = [reach[tensor] for tensor in body.outputs]
-    return body.cache[key]
+    found = body.cache.get("dependence")
+    if found is None or found[0] != body.version:
+        found = body.version, _reach(body, connections)
+        body.cache["dependence"] = found
+    return found[1]
+
+
+def uses(body: SubGraph) -> list[set[int]]:
+    """For each result of a body, the places of the parameters that it is computed from."""
+    return _reach(body, _all_inputs)
+
+
+def _all_inputs(op):
+    after = [tensor for other in op.control_inputs for tensor in other.outputs or other.inputs]
+    return [[*op.inputs, *after]] * len(op.outputs)
+
+
+def _reach(body, ways):
+    reach = {tensor: {place} for place, tensor in enumerate(body.inputs)}
+    for op in ordered({tensor.op for tensor in body.outputs}):
+        for output, inputs in zip(op.outputs, ways(op), strict=True):
+            if output not in reach:
+                reach[output] = set().union(*(reach[tensor] for tensor in inputs))
+    return [reach[tensor] for tensor in body.outputs]
 
 
 def closure(start: set[int], edges: dict[int, set[int]]) -> set[int]:

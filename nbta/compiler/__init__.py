@@ -1,0 +1,1 @@
+"""Making a graph cheaper to run: passes from graph to graph."""

@@ -1,0 +1,189 @@
+"""Passes: each takes a program and gives another one that computes the same for less."""
+
+import numpy as np
+
+from nbta import shapes
+from nbta.compiler.program import Copy, Part, Program, copied, rebuild
+from nbta.graph.dependence import closure, uses
+from nbta.graph.graph import drop_unused, subgraphs, substitute
+from nbta.graph.operation import Operation
+from nbta.graph.order import ordered
+from nbta.ops.branch import CASE
+from nbta.ops.dispatch import CONSTANT, constant_in
+from nbta.ops.loop import WHILE
+
+#: Constants of more elements are computed again in each run rather than kept.
+LARGEST = 10_000
+
+
+def prune(program: Program) -> Program:
+    """Leave out variables of loops and results of branches that nothing needs.
+
+    A program that does not fetch a gradient keeps no tapes for it.
+    """
+    while True:
+        smaller = rebuild(program, _pruned)
+        if _edges(smaller) == _edges(program):
+            return smaller
+        program = smaller  # what a loop no longer takes may have been made for it alone
+
+
+def _edges(graph):
+    """How many inputs all operations have, and the operations themselves."""
+    inner = sum(_edges(body) for op in graph.operations for body in subgraphs(op))
+    return inner + sum(1 + len(op.inputs) for op in graph.operations)
+
+
+def _pruned(copy: Copy, op: Operation, inputs):
+    if op.record is WHILE:
+        return _pruned_loop(copy, op, inputs)
+    return _pruned_case(copy, op, inputs) if op.record is CASE else copied(copy, op, inputs)
+
+
+def _pruned_loop(copy, op, inputs):
+    cond, body, count = (op.attrs[key] for key in ("cond", "body", "count"))
+    edges = dict(enumerate(uses(body)))
+    start = {i for i in range(count) if op.outputs[i] in copy.used} | {0, *uses(cond)[0]}
+    places = sorted(closure(start, edges))
+    kept = [i for i in places if i < count]
+    parts = [
+        Part(cond.scope, [cond.inputs[i] for i in places], cond.outputs),
+        Part(body.scope, [body.inputs[i] for i in places], [body.outputs[i] for i in kept]),
+    ]
+    bodies = dict(zip(("cond", "body"), map(copy.body, parts), strict=True))
+    attrs = {**bodies, "count": len(kept)}
+    made = copy.create(op, [inputs[i] for i in places], attrs, len(kept))
+    results = dict(zip(kept, made, strict=True))
+    return [results.get(i) for i in range(count)]
+
+
+def _pruned_case(copy, op, inputs):
+    branches = op.attrs["branches"]
+    kept = [i for i, tensor in enumerate(op.outputs) if tensor in copy.used]
+    needed = [uses(branch) for branch in branches]
+    places = sorted(set().union(*(ways[i] for ways in needed for i in kept)))
+    bodies = tuple(
+        copy.body(Part(b.scope, [b.inputs[i] for i in places], [b.outputs[i] for i in kept]))
+        for b in branches
+    )
+    made = copy.create(op, [inputs[0], *(inputs[i + 1] for i in places)], {"branches": bodies})
+    results = dict(zip(kept, made, strict=True))
+    return [results.get(i) for i in range(len(op.outputs))]
+
+
+def fold_constants(program: Program) -> Program:
+    """Compute what depends on constants alone."""
+    return rebuild(program, _folded)
+
+
+def _folded(copy: Copy, op: Operation, inputs):
+    fixed = inputs and all(tensor.op.record is CONSTANT for tensor in inputs)
+    if not fixed or op.record.effects or op.record.name == "Custom" or not _is_small(op):
+        return copied(copy, op, inputs)
+    try:
+        with np.errstate(all="ignore"):
+            values = op.record.evaluate(*(t.op.attrs["value"][()] for t in inputs), **op.attrs)
+    except Exception:  # it fails when it runs, if it runs
+        return copied(copy, op, inputs)
+    values = values if isinstance(values, tuple | list) else (values,)
+    return [_constant(copy.graph, value) for value in values]
+
+
+def _is_small(op):
+    known = [shapes.is_known(tensor.spec.shape) for tensor in op.outputs]
+    return all(known) and sum(np.prod(t.spec.shape) for t in op.outputs) <= LARGEST
+
+
+def _constant(graph, value):
+    array = np.array(value)
+    array.flags.writeable = False
+    return constant_in(graph, array)
+
+
+def share(program: Program) -> Program:
+    """Compute equal operations on equal inputs once."""
+    return rebuild(program, _shared)
+
+
+def _shared(copy: Copy, op: Operation, inputs):
+    key = _key(copy, op, inputs)
+    if key is None:
+        return copied(copy, op, inputs)
+    kept = copy.graph.cache.setdefault("shared", {})
+    if key not in kept:
+        kept[key] = copied(copy, op, inputs)
+    return kept[key]
+
+
+def _key(copy, op, inputs):
+    """What makes operations equal; None for those with effects or with a state of their own."""
+    if op.record.effects or op.record.name in ("Custom", "Parameter", "Placeholder"):
+        return None
+    try:
+        attrs = tuple((name, _hashable(value)) for name, value in op.attrs.items())
+        key = (op.record, tuple(inputs), attrs, copy.after(op))
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _hashable(value):
+    if isinstance(value, np.ndarray | np.generic):
+        return (value.dtype, value.shape, value.tobytes())
+    if isinstance(value, slice):
+        return (slice, value.start, value.stop, value.step)
+    return tuple(map(_hashable, value)) if isinstance(value, tuple) else value
+
+
+def hoist(program: Program) -> Program:
+    """Compute before a loop what no trip of it changes, as far as that cannot fail."""
+    return rebuild(program, _hoisted)
+
+
+#: What cannot fail on values of known shapes.
+SAFE = {
+    "Add", "Cast", "Cos", "Equal", "Exp", "Greater", "Identity", "Less", "MatMul", "Maximum",
+    "Minimum", "Mul", "Neg", "Relu", "Shape", "Sigmoid", "Sin", "Size", "Square", "StopGradient",
+    "Sub", "SwapAxes", "Tanh", "Transpose",
+}  # fmt: skip
+
+
+def _hoisted(copy: Copy, op: Operation, inputs):
+    if op.record is not WHILE:
+        return copied(copy, op, inputs)
+    count = op.attrs["count"]
+    cond, body = (
+        copy.body(Part(b.scope, b.inputs, b.outputs)) for b in (op.attrs["cond"], op.attrs["body"])
+    )
+    around = dict(zip(body.inputs[count:], inputs[count:], strict=True))
+    moved = {}
+    for inner in ordered({tensor.op for tensor in body.outputs}):
+        if inner.record is CONSTANT:
+            around.update(
+                zip(
+                    inner.outputs, copy.graph.create(CONSTANT, [], inner.attrs).outputs, strict=True
+                )
+            )
+        elif _is_movable(inner, around):
+            outer = copy.graph.create(
+                inner.record, [around[t] for t in inner.inputs], inner.attrs, inner.type
+            )
+            moved.update(zip(inner.outputs, outer.outputs, strict=True))
+            around.update(moved)
+    inputs = [*inputs, *moved.values()]
+    substitute(body, {old: body.parameter(old.spec) for old in moved})
+    for old in moved:
+        cond.parameter(old.spec)
+    drop_unused(body, ordered({tensor.op for tensor in body.outputs}))
+    return copy.create(op, inputs, {"cond": cond, "body": body, "count": count}, count)
+
+
+def _is_movable(op, around):
+    """Whether an operation can be done before the loop, on values from there, and cannot fail."""
+    inputs = op.inputs
+    return (
+        op.type in SAFE
+        and all(t in around for t in inputs)
+        and all(t.spec.shape is not None and None not in t.spec.shape for t in inputs)
+    )

@@ -1,0 +1,123 @@
+"""A program: what a run needs of a graph, by itself; and how passes build it again."""
+
+from collections.abc import Callable
+
+from nbta.graph.graph import Graph, SubGraph, subgraphs
+from nbta.graph.operation import Operation, Tensor
+from nbta.graph.order import ordered
+
+
+class Program(SubGraph):
+    """A graph with parameters for what is fed, and results for what is fetched.
+
+    Attributes
+    ----------
+    targets : list of Operation
+        What is to run besides, for its effects.
+    """
+
+    def __init__(self):
+        super().__init__(Graph(), "")
+        self._scope = ""
+        self.targets: list[Operation] = []
+
+
+class Part:
+    """What is to be built again: parameters, and the results that are needed."""
+
+    def __init__(self, scope, inputs, outputs, targets=()):
+        self.scope, self.inputs, self.outputs, self.targets = scope, inputs, outputs, targets
+
+
+#: Makes the tensors that stand for an operation's results: ``rule(copy, op, inputs)``.
+Rule = Callable[["Copy", Operation, list[Tensor]], list[Tensor]]
+
+
+class Copy:
+    """A part of a graph on its way into a new one.
+
+    Attributes
+    ----------
+    graph : SubGraph
+        Where the operations go.
+    used : set of Tensor
+        Old tensors that anything needs.
+    """
+
+    def __init__(self, graph: SubGraph, part: Part, rule: Rule):
+        self.graph, self._rule = graph, rule
+        self._tensors: dict[Tensor, Tensor] = {}
+        self._operations: dict[Operation, Operation] = {}
+        for tensor in part.inputs:
+            self._tensors[tensor] = graph.parameter(tensor.spec, self._name(tensor.op.name))
+        given = set(part.inputs)
+        stop = {t.op for t in given if given.issuperset(t.op.outputs)}
+        needed = [*(t.op for t in part.outputs if t not in given), *part.targets]
+        live = ordered(needed, stop)
+        self.used = {t for op in live for t in op.inputs} | set(part.outputs)
+        for op in live:
+            inputs = [self._tensors[tensor] for tensor in op.inputs]
+            for old, new in zip(op.outputs, rule(self, op, inputs), strict=True):
+                self._tensors.setdefault(old, new)
+        graph.outputs = [self._tensors[tensor] for tensor in part.outputs]
+        if isinstance(graph, Program):
+            graph.targets = [self._operations[op] for op in part.targets]
+
+    def _name(self, name):
+        return self.graph.unique_name(name.removeprefix(self.graph.scope)) + "/"
+
+    def body(self, part: Part) -> SubGraph:
+        """A body of an operation, built again by the same rule."""
+        body = SubGraph(self.graph, part.scope[:-1])
+        Copy(body, part, self._rule)
+        return body
+
+    def after(self, op) -> tuple:
+        """What takes the place of an operation's control inputs."""
+        return tuple(self._operations[o] for o in op.control_inputs if o in self._operations)
+
+    def create(self, op, inputs, attrs, bodies_behind=0) -> list[Tensor]:
+        """An operation like another one; its bodies capture all inputs but the first few."""
+        made = self.graph.create(op.record, inputs, attrs, self._name(op.name))
+        made.control_inputs = list(self.after(op))
+        self._operations[op] = made
+        for body in subgraphs(made):
+            adopt(made, body, bodies_behind)
+        return made.outputs
+
+
+def adopt(op: Operation, body: SubGraph, variables: int) -> None:
+    """Make a body that of an operation: it captures what is behind its variables."""
+    body.owner = op
+    shift = len(op.inputs) - len(body.inputs)
+    for parameter, outer in list(zip(body.inputs, op.inputs[shift:], strict=True))[variables:]:
+        body.captures.setdefault(outer, parameter)
+        body.sources[parameter] = outer
+
+
+def copied(copy: Copy, op: Operation, inputs) -> list[Tensor]:
+    """The rule that changes nothing, but for what it does in bodies."""
+    attrs = {key: _rebuilt(copy, value) for key, value in op.attrs.items()}
+    return copy.create(op, inputs, attrs, op.attrs.get("count", 0))
+
+
+def _rebuilt(copy, value):
+    if isinstance(value, SubGraph):
+        return copy.body(Part(value.scope, value.inputs, value.outputs))
+    if isinstance(value, tuple) and value and isinstance(value[0], SubGraph):
+        return tuple(_rebuilt(copy, body) for body in value)
+    return value
+
+
+def extract(given, wanted, targets=()) -> Program:
+    """What it takes to compute some tensors of a graph from others."""
+    program = Program()
+    Copy(program, Part("", list(given), list(wanted), list(targets)), copied)
+    return program
+
+
+def rebuild(program: Program, rule: Rule) -> Program:
+    """The program again, operation by operation, without what nothing needs."""
+    new = Program()
+    Copy(new, Part("", program.inputs, program.outputs, program.targets), rule)
+    return new
