@@ -395,3 +395,53 @@ def test_a_slot_found_by_what_was_written_later_is_an_error_by_an_old_name():
 
     with pytest.raises(nbta.InvalidArgumentError, match="another name of the array"):
         slope(program, X)
+
+
+def read_by_a_loop(x):
+    old = array(3)
+    with nbta.control_dependencies([old.unstack(x).flow]):
+        return loop(3, lambda i, y: [y + old.read(i)], nbta.constant(0.0))[0]
+
+
+def written_by_a_loop_that_gives_another_result(x):
+    ta = array(3)
+
+    def body(i, y):
+        return [y + ta.write(i, x[i]).read(i)]
+
+    (y,) = loop(3, body, x[0])
+    with nbta.control_dependencies([y]):
+        return nbta.sum(ta.stack() ** 2)
+
+
+def written_and_read_in_a_body(x):
+    def body(i, y):
+        old = array(2)
+        (new,) = loop(2, lambda j, t: [t.write(j, y * x[j])], old)
+        with nbta.control_dependencies([new.flow]):
+            return [old.read(0) + old.read(1)]
+
+    return loop(2, body, x[0])[0]
+
+
+def read_in_a_branch(x):
+    old = array(1)
+    new = nbta.cond(x[0] > 0.0, lambda: old.write(0, x[0]), lambda: old)
+    with nbta.control_dependencies([new.flow]):
+        return nbta.cond(x[1] > 0.0, lambda: x[1], lambda: old.read(0))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        read_by_a_loop,
+        written_by_a_loop_that_gives_another_result,
+        written_and_read_in_a_body,
+        read_in_a_branch,
+    ],
+    ids=lambda f: f.__name__,
+)
+def test_the_same_through_bodies_of_loops_and_branches(program):
+    run(program, X)
+    with pytest.raises(nbta.InvalidArgumentError, match="another name of the array"):
+        slope(program, X)

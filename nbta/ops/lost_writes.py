@@ -3,6 +3,7 @@
 import numpy as np
 
 from nbta.errors import invalid
+from nbta.graph.graph import subgraphs
 from nbta.graph.order import before
 from nbta.graph.spec import FLOW
 from nbta.ops.arrays import CONCAT, GATHER, READ, SCATTER, SPLIT, WRITE
@@ -17,7 +18,7 @@ def check(operations, reached) -> None:
     Parameters
     ----------
     operations : list of Operation
-        Of one graph.
+        Of one graph, in an order that they can run in.
     reached : set of Tensor
         What depends on what a gradient is asked of.
 
@@ -26,37 +27,83 @@ def check(operations, reached) -> None:
     InvalidArgumentError
         Where a gradient would be lost.
     """
-    writes = {}
+    past = _Past()
     for op in operations:
-        if op.record in _WRITES and op.outputs[0] in reached:
-            writes.setdefault(op.inputs[0], []).append(op)
-    for op in operations:
-        if op.record in _READS and op.inputs[0] in writes:
-            _check_read(op, writes[op.inputs[0]])
+        waits = _waits(op)
+        if waits:
+            past.check_read(op, waits)
+        past.add(op, _brings(op, reached))
 
 
-def _check_read(read, writes):
-    earlier = _ancestors([*(t.op for t in read.inputs[1:-1]), *read.control_inputs], before)
-    if earlier.isdisjoint(writes):
-        return
-    in_flow = _ancestors([read.inputs[-1].op], _flow_before)
-    for write in writes:
-        if write in earlier and write not in in_flow and _may_share(read, write):
-            message = (
-                f"gradients: {read.name!r} runs after {write.name!r} and may read what that wrote, "
-                f"but by another name of the array, so that no gradient would pass; read from the "
-                f"array that the write gave"
-            )
-            raise invalid("lost_gradient", message)
+class _Past:
+    """The writes before each operation, as bits of a number: all of them, and those by flow."""
+
+    def __init__(self):
+        self._writes, self._of_array = [], {}
+        self._all, self._by_flow = {}, {}
+
+    def add(self, op, brings):
+        """Note an operation, behind all that it needs."""
+        own = 0
+        if brings:
+            own = 1 << len(self._writes)
+            self._writes.append(op)
+            for handle in _touched(op, _WRITES):
+                self._of_array[handle] = self._of_array.get(handle, 0) | own
+        self._all[op] = own | _union(self._all, before(op))
+        self._by_flow[op] = own | _union(self._by_flow, _flow_before(op))
+
+    def check_read(self, read, waits):
+        """Compare what a read comes after with what is in its flow."""
+        lost = _union(self._all, waits) & ~_union(self._by_flow, _flow_before(read))
+        if lost:
+            lost &= _union(self._of_array, _touched(read, _READS))
+        while lost:
+            write = self._writes[lost.bit_length() - 1]
+            if _may_share(read, write):
+                raise _lost(read, write)
+            lost -= 1 << (lost.bit_length() - 1)
 
 
-def _ancestors(start, step):
-    found, todo = set(), list(start)
-    while todo:
-        op = todo.pop()
-        if op not in found:
-            found.add(op)
-            todo += step(op)
+def _union(sets, keys):
+    result = 0
+    for key in keys:
+        result |= sets.get(key, 0)
+    return result
+
+
+def _lost(read, write):
+    message = (
+        f"gradients: {read.name!r} runs after {write.name!r} and may read what that wrote, but by "
+        f"another name of the array, so that no gradient would pass; read from the array that the "
+        f"write gave"
+    )
+    return invalid("lost_gradient", message)
+
+
+def _waits(op):
+    """What a read comes after, other than by flow."""
+    if op.record in _READS:
+        return [*(tensor.op for tensor in op.inputs[1:-1]), *op.control_inputs]
+    return op.control_inputs if subgraphs(op) else []
+
+
+def _brings(op, reached):
+    """Whether an operation may write what depends on what a gradient is asked of."""
+    if op.record in _WRITES:
+        return op.outputs[0] in reached
+    return bool(subgraphs(op)) and not reached.isdisjoint(op.inputs)
+
+
+def _touched(op, records):
+    """Handles of the arrays that an operation touches, or that its bodies do."""
+    if op.record in records:
+        return {op.inputs[0]}
+    found = set()
+    for body in subgraphs(op):
+        given = dict(zip(body.inputs, op.inputs[len(op.inputs) - len(body.inputs) :], strict=True))
+        for inner in body.operations:
+            found |= {given[handle] for handle in _touched(inner, records) if handle in given}
     return found
 
 
@@ -72,6 +119,7 @@ def _may_share(one, other):
 
 def _slots(op):
     """The slots that an operation touches; None where the run tells."""
-    if op.record in (CONCAT, SPLIT) or op.inputs[1].op.record is not CONSTANT:
+    if op.record not in (READ, GATHER, WRITE, SCATTER):
         return None
-    return {int(slot) for slot in np.atleast_1d(op.inputs[1].op.attrs["value"])}
+    index = op.inputs[1].op
+    return None if index.record is not CONSTANT else set(np.atleast_1d(index.attrs["value"]))
