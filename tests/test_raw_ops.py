@@ -1,0 +1,182 @@
+"""TensorFlow's raw operations: their names, their arguments, and both ways to use them."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import nbta
+from nbta import raw_ops
+from nbta.graph.graph import current
+
+ARGUMENTS = {
+    "": "size dtype element_shape dynamic_size clear_after_read identical_element_shapes "
+    "tensor_array_name",
+    "Grad": "handle flow_in source",
+    "Write": "handle index value flow_in",
+    "Read": "handle index flow_in dtype",
+    "Gather": "handle indices flow_in dtype element_shape",
+    "Scatter": "handle indices value flow_in",
+    "Concat": "handle flow_in dtype element_shape_except0",
+    "Split": "handle value lengths flow_in",
+    "Size": "handle flow_in",
+    "Close": "handle",
+}
+
+
+@pytest.mark.parametrize("kind", ARGUMENTS)
+def test_names_and_arguments_are_tensorflows(kind):
+    latest = getattr(raw_ops, f"TensorArray{kind}V3")
+    assert latest.__name__ == f"TensorArray{kind}V3"
+    assert list(inspect.signature(latest).parameters) == [*ARGUMENTS[kind].split(), "name"]
+    for version in ("", "V2"):
+        assert getattr(raw_ops, f"TensorArray{kind}{version}") is latest
+
+
+def test_the_gradient_with_a_shape():
+    parameters = inspect.signature(raw_ops.TensorArrayGradWithShape).parameters
+    assert list(parameters) == ["handle", "flow_in", "shape_to_prepend", "source", "name"]
+
+
+def test_defaults_are_tensorflows():
+    parameters = inspect.signature(raw_ops.TensorArrayV3).parameters.values()
+    defaults = {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
+    assert defaults == {
+        "element_shape": None,
+        "dynamic_size": False,
+        "clear_after_read": True,
+        "identical_element_shapes": False,
+        "tensor_array_name": "",
+        "name": None,
+    }
+
+
+def test_the_class_is_not_hidden():
+    assert raw_ops.TensorArray is raw_ops.TensorArrayV3
+    assert nbta.TensorArray is not raw_ops.TensorArray
+    assert type(nbta.TensorArray("int8", 1)) is nbta.TensorArray
+
+
+def every_operation():
+    """Values of a program that uses each operation once."""
+    r = raw_ops
+    handle, flow = r.TensorArray(
+        size=3, dtype="float64", element_shape=(2,), clear_after_read=False, tensor_array_name="raw"
+    )
+    flow = r.TensorArrayWrite(handle=handle, index=0, value=[1.0, 2.0], flow_in=flow)
+    flow = r.TensorArrayScatter(
+        handle=handle, indices=[2, 1], value=np.arange(4.0).reshape(2, 2), flow_in=flow
+    )
+    first = r.TensorArrayRead(handle=handle, index=1, flow_in=flow, dtype="float64")
+    rows = r.TensorArrayGather(handle=handle, indices=[0, 2], flow_in=flow, dtype="float64")
+    size = r.TensorArraySize(handle=handle, flow_in=flow)
+    sums, gflow = r.TensorArrayGrad(handle=handle, flow_in=flow, source="g")
+    for _ in range(2):
+        gflow = r.TensorArrayWrite(sums, 1, np.array([0.5, 1.0]), gflow)
+    total = r.TensorArrayRead(sums, 1, gflow, "float64")
+    wide, wflow = r.TensorArrayGradWithShape(handle, flow, [2], "w")
+    zeros = r.TensorArrayRead(wide, 0, wflow, "float64")
+    other, oflow = r.TensorArrayV2(2, "int64", identical_element_shapes=False)
+    oflow = r.TensorArraySplit(handle=other, value=[5, 6, 7], lengths=[1, 2], flow_in=oflow)
+    value, lengths = r.TensorArrayConcat(handle=other, flow_in=oflow, dtype="int64")
+    return [first, rows, size, total, zeros, value, lengths], handle
+
+
+def check(found):
+    expected = [
+        [2.0, 3.0], [[1.0, 2.0], [0.0, 1.0]], 3, [1.0, 2.0], [[0.0, 0.0], [0.0, 0.0]],
+        [5, 6, 7], [1, 2],
+    ]  # fmt: skip
+    assert [np.asarray(value).tolist() for value in found] == expected
+    assert [np.asarray(value).dtype.name for value in found[1:3]] == ["float64", "int32"]
+
+
+def test_every_operation_at_once():
+    found, handle = every_operation()
+    check(found)
+    assert handle.name.startswith("raw_")
+    raw_ops.TensorArrayClose(handle)
+    with pytest.raises(nbta.InvalidArgumentError, match="is closed"):
+        raw_ops.TensorArrayReadV3(handle, 0, None, "float64")
+
+
+def test_every_operation_in_a_graph():
+    with nbta.Graph().as_default() as graph:
+        tensors, handle = every_operation()
+        close = raw_ops.TensorArrayClose(handle, name="close")
+        assert all(isinstance(tensor, nbta.Tensor) for tensor in tensors)
+        with nbta.control_dependencies([close]):
+            late = raw_ops.TensorArraySizeV3(handle, nbta.constant(np.float32(0)))
+    session = nbta.Session(graph)
+    check(session.run(tensors))
+    with pytest.raises(nbta.InvalidArgumentError, match="'TensorArraySizeV3_1'"):
+        session.run(late)
+    assert current() is None
+
+
+def test_operations_join_the_graph_of_their_tensors():
+    with nbta.Graph().as_default() as graph:
+        handle, flow = raw_ops.TensorArrayV3(2, "int64", element_shape=())
+    flow = raw_ops.TensorArrayWriteV3(handle, 0, 7, flow, name="put")
+    value = raw_ops.TensorArrayReadV3(handle, 0, flow, "int64")
+    assert (flow.op.name, value.graph, value.shape) == ("put", graph, ())
+    assert nbta.Session(graph).run(value) == 7
+
+
+def test_arrays_and_raw_operations_mix():
+    with nbta.Graph().as_default() as graph:
+        ta = nbta.TensorArray("float64", 2, element_shape=()).write(0, 1.5)
+        flow = raw_ops.TensorArrayWriteV3(ta, 1, 2.5, ta.flow)
+        value = raw_ops.TensorArrayGatherV3(ta.handle, [0, 1], flow, "float64")
+        (grad,) = nbta.gradients(value, [ta])
+        slopes = raw_ops.TensorArrayReadV3(grad.handle, 0, grad.flow, "float64")
+    assert nbta.Session(graph).run(value).tolist() == [1.5, 2.5]
+    assert nbta.Session(graph).run(slopes) == 1.0
+    eager = nbta.TensorArray("float64", 1, element_shape=())
+    raw_ops.TensorArrayWriteV3(eager, 0, 2.5, eager.flow)
+    assert eager.read(0) == 2.5
+
+
+@pytest.mark.parametrize("handle", [3, "x", None, np.int64(0)])
+def test_what_is_no_handle(handle):
+    with pytest.raises(nbta.InvalidArgumentError, match="is no handle; give what TensorArrayV3"):
+        raw_ops.TensorArrayReadV3(handle, 0, 0.0, "float64")
+    if handle is None:
+        return
+    with nbta.Graph().as_default(), pytest.raises(nbta.InvalidArgumentError) as caught:
+        raw_ops.TensorArrayReadV3(handle, 0, 0.0, "float64")
+    assert "TensorArrayReadV3 'TensorArrayReadV3': handle:" in str(caught.value)
+    assert "is no handle; give what TensorArrayV3 returned" in str(caught.value)
+
+
+def test_arguments_are_checked_when_they_run():
+    """As TensorFlow's kernels do, with the operation's name."""
+    with nbta.Graph().as_default() as graph:
+        handle, flow = raw_ops.TensorArrayV3(2, "float64", element_shape=())
+        other = raw_ops.TensorArrayWriteV3(handle, 0, np.float32(1), flow, name="narrow")
+        read = raw_ops.TensorArrayReadV3(handle, 0, flow, "int64", name="whole")
+        far = raw_ops.TensorArrayWriteV3(handle, 7, 1.0, flow, name="far")
+    session = nbta.Session(graph)
+    for fetch, words in (
+        (other, ["write on TensorArrayV3", "holds float64", "float32", "'narrow'"]),
+        (read, ["read on TensorArrayV3", "ask for the array's dtype", "'whole'"]),
+        (far, ["there is no slot 7", "'far'"]),
+    ):
+        with pytest.raises(nbta.InvalidArgumentError) as caught:
+            session.run(fetch)
+        for word in words:
+            assert word in str(caught.value)
+
+
+def test_python_numbers_lose_nothing():
+    with nbta.Graph().as_default():
+        handle, flow = raw_ops.TensorArrayV3(2, "int64", name="whole")
+        for operation in (
+            lambda: raw_ops.TensorArrayWriteV3(handle, 0, 1.5, flow),
+            lambda: raw_ops.TensorArrayScatterV3(handle, [0], [1.5], flow),
+            lambda: raw_ops.TensorArraySplitV3(handle, [1.5], [1, 0], flow),
+        ):
+            with pytest.raises(
+                nbta.InvalidArgumentError, match="on 'whole': the array holds int64"
+            ):
+                operation()
