@@ -5,8 +5,10 @@ import numpy as np
 from nbta import shapes
 from nbta.errors import invalid
 from nbta.graph.graph import SubGraph, substitute
+from nbta.graph.spec import FLOW, HANDLE
 from nbta.loop_variables import Variables, as_values, leaf_spec
-from nbta.ops.arithmetic import where
+from nbta.ops.arithmetic import add_n, where
+from nbta.ops.arrays import CREATE, LOOKUP, LOOKUP_WITH_SHAPE, SCATTER, SPLIT, WRITE
 from nbta.ops.bodies import trace
 from nbta.ops.branch import add_case
 from nbta.ops.branch import choose as chosen
@@ -119,6 +121,7 @@ def _in_graph(cond, body, structure, maximum, invariants, name):
             specs = [COUNTER, *variables.specs]
             condition = _condition(cond, variables, maximum)
             cond_graph = trace(graph, f"{scope}cond", specs, condition)
+            _order_by_trips(body_graph, first)
             kept = _hoist(cond_graph, body_graph, first)
             op = add_while(cond_graph, body_graph, [first[i] for i in kept], scope)
     last = list(first)
@@ -149,6 +152,35 @@ def _condition(cond, variables, maximum):
         return [goes_on]
 
     return condition
+
+
+def _order_by_trips(body, first):
+    """Put what uses an older name of an array that the loop carries behind all earlier trips.
+
+    These are over when it runs, and so the gradient of what it reads must reach their writes.
+    """
+    for place, outer in enumerate(first):
+        if outer.kind != HANDLE or body.outputs[place] is not body.inputs[place]:
+            continue
+        flow = body.inputs[place + 1]
+        older = [
+            p
+            for p, t in body.sources.items()
+            if p.kind == FLOW and (t is first[place + 1] or _array_of(t) is outer)
+        ]
+        for parameter in older:
+            with body.as_default():
+                both = add_n([parameter, flow])
+            substitute(body, {parameter: both})
+            both.op.inputs = [parameter, flow]
+
+
+def _array_of(flow):
+    """The handle of the array that an operation gave a flow of; None where it is not plain."""
+    op = flow.op
+    if op.record in (CREATE, LOOKUP, LOOKUP_WITH_SHAPE):
+        return op.outputs[0]
+    return op.inputs[0] if op.record in (WRITE, SCATTER, SPLIT) else None
 
 
 def _hoist(cond, body, first):

@@ -322,6 +322,37 @@ def test_an_array_read_through_an_old_name_in_a_loop():
     checked(program, X)
 
 
+def test_an_old_name_in_a_loop_reads_what_earlier_trips_wrote():
+    def program(x):
+        old = array(4).write(0, 1.5)
+
+        def body(i, t, y):
+            return [t.write(i + 1, x[i]), y * old.read(i)]
+
+        return loop(3, body, old, x[0])[1]
+
+    a, b, _ = X  # 1.5 a a b
+    np.testing.assert_allclose(slope(program, X), [3 * a * b, 1.5 * a * a, 0])
+    checked(program, X)
+
+
+def test_an_old_name_in_a_branch_of_a_nested_loop():
+    def program(x):
+        old = array(4).write(0, x[0])
+
+        def body(i, t, y):
+            def inner(j, u, z):
+                value = nbta.cond(j > 0, lambda: old.read(i), lambda: t.read(i))
+                return [u, z + value * value]
+
+            t, y = loop(2, inner, t, y)
+            return [t.write(i + 1, x[i] * y), y]
+
+        return loop(2, body, old, x[0])[1]
+
+    checked(program, X)
+
+
 def test_users_functions_are_not_run_again_to_find_a_value():
     calls = []
 
