@@ -52,7 +52,7 @@ def code_of(dtype: np.dtype) -> int:
     return CODES.get(dtype.name, OTHER) if dtype.names is None else OTHER
 
 
-def _weak(value, dtype):
+def without_loss(value, dtype):
     """A Python scalar or nested list as an array of ``dtype``, or None where that loses."""
     given = np.asarray(value)
     if given.dtype == dtype:
@@ -99,7 +99,7 @@ def as_value(operation: str, array: str, value, dtype: np.dtype) -> np.ndarray:
     and scalars must have it.
     """
     if isinstance(value, str | bytes):  # NumPy's string scalars too: they are as wide as they are
-        given, cast = np.asarray(value), _weak(value, dtype)
+        given, cast = np.asarray(value), without_loss(value, dtype)
     elif isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array_interface__"):
         given = np.asarray(value)
         cast = given if given.dtype.newbyteorder("=") == dtype else None
@@ -108,7 +108,7 @@ def as_value(operation: str, array: str, value, dtype: np.dtype) -> np.ndarray:
         cast = given if given.dtype == dtype else None
     elif isinstance(value, bool | int | float | complex | list | tuple):
         given = _as_given(operation, array, value)
-        cast = _weak(value, dtype)
+        cast = without_loss(value, dtype)
     else:
         given = np.asarray(value)
         cast = given if given.dtype == dtype else None

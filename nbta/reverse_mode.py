@@ -1,7 +1,7 @@
 """Reverse mode: gradients as operations of the same graph."""
 
 from nbta import shapes
-from nbta.errors import invalid
+from nbta.errors import InvalidArgumentError, invalid
 from nbta.graph.dependence import connections
 from nbta.graph.graph import SubGraph, current
 from nbta.graph.operation import Tensor
@@ -230,8 +230,15 @@ def _check_arguments(ys, grad_ys, unconnected):
             raise invalid("ys", message)
 
 
+def _resolved(argument, i, graph, tensor):
+    try:
+        return graph.resolve(tensor)
+    except InvalidArgumentError as error:
+        raise invalid(error.reason, f"gradients: {argument}[{i}]: {error}") from None
+
+
 def _differentiable(argument, i, graph, tensor):
-    tensor = graph.resolve(tensor)
+    tensor = _resolved(argument, i, graph, tensor)
     if tensor.kind != DATA or not tensor.spec.differentiable:
         message = (
             f"gradients: {argument}[{i}], {tensor.name!r}, is {tensor.spec}, and only floats and "
@@ -256,7 +263,7 @@ def _point(argument, i, graph, x):
             f"{type(x).__name__}"
         )
         raise invalid(argument, message)
-    return graph.resolve(point)
+    return _resolved(argument, i, graph, point)
 
 
 def _check_arrays(xs, points):

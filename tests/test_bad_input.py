@@ -138,7 +138,7 @@ DTYPES = {
         lambda: p((2,)) + np.array([b"a", b"b"]), "float64 and |S1 cannot be computed with together"
     ),
     "big number": Case(lambda: p(dtype="int32") + 2**40, "1099511627776 does not fit int32"),
-    "object": Case(lambda: p() + object(), "not Python objects|convert the values"),
+    "object": Case(lambda: p() + object(), "<object object at|is no tensor; give numbers"),
     "write": Case(
         lambda: array().write(0, p(dtype="int32")),
         "write on states|holds float64|value is int32|nbta.cast",
@@ -392,3 +392,11 @@ def test_empty_arrays_pass_through_everything():
     found = nbta.Session(graph).run([total, squares, loss, dx, product, stacked], {x: []})
     assert [np.shape(v) for v in found] == [(), (0,), (), (0,), (0, 0), (0, 2)]
     assert found[0] == found[2] == 0.0
+
+
+@pytest.mark.parametrize("value", [1.5, [1, 2.5], np.array(1.5), 2**40], ids=repr)
+def test_a_constant_of_another_dtype_loses_nothing(value):
+    with pytest.raises(nbta.InvalidArgumentError, match="does not fit int32; round it"):
+        nbta.constant(value, dtype="int32")
+    assert nbta.constant(2.0, dtype="float32").dtype == np.float32
+    assert nbta.constant(np.ones(2), dtype="float32").dtype == np.float32

@@ -82,7 +82,7 @@ def test_an_eager_array_is_not_fetched(graph):
 def test_a_placeholder_without_a_value(graph):
     weights = p((None, 3), name="weights")
     double = weights * 2.0
-    words = "the placeholder 'weights' got no value; feed float64 (?, 3)", "Session.run(fetches, {"
+    words = "the placeholder 'weights' got no value", "in feed_dict, of float64 (?, 3)"
     error = failing(lambda: run(double), *words, error=nbta.FailedPreconditionError)
     assert error.reason == "unfed"
     failing(

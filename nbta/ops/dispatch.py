@@ -90,6 +90,8 @@ def as_array(value, dtype=None) -> np.ndarray:
         if isinstance(error, NbtaError):
             raise
         raise invalid("value", f"{value!r} is no tensor ({error})") from None
+    if array.dtype.hasobject:
+        raise invalid("value", f"{value!r} is no tensor; give numbers, arrays or tensors")
     as_dtype(array.dtype)
     return array
 

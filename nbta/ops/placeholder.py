@@ -3,7 +3,7 @@
 import numpy as np
 
 from nbta import shapes
-from nbta.dtypes import as_dtype
+from nbta.dtypes import as_dtype, without_loss
 from nbta.errors import FailedPreconditionError, invalid
 from nbta.graph.graph import current
 from nbta.graph.spec import Spec
@@ -12,8 +12,7 @@ from nbta.ops.dispatch import CONSTANT, as_array, define
 
 def _unfed(*, spec, label):
     error = FailedPreconditionError(
-        f"the placeholder {label!r} got no value; feed {spec} under it, as in "
-        f"Session.run(fetches, {{{label}: value}})"
+        f"the placeholder {label!r} got no value; give Session.run one in feed_dict, of {spec}"
     )
     error.reason = "unfed"
     raise error
@@ -60,9 +59,23 @@ def placeholder(dtype, shape=None, name=None):
         message = "placeholder: make it outside of the loop or branch and use it there"
         raise invalid("graph", message)
     spec = Spec(as_dtype(dtype), shapes.as_pattern("shape", shape))
-    attrs = {"spec": spec, "label": name or "x"}
+    attrs = {"spec": spec, "label": name or "Placeholder"}
     with graph.control_dependencies(None):
         return graph.create(PLACEHOLDER, [], attrs, name).outputs[0]
+
+
+def _converted(value, dtype):
+    """A value in another dtype: numbers of Python without loss, arrays within their kind."""
+    given = as_array(value)
+    if hasattr(value, "dtype"):
+        fits = np.can_cast(given.dtype, dtype, "same_kind")
+        array = given.astype(dtype) if fits else None
+    else:
+        array = without_loss(value, dtype)
+    if array is None:
+        message = f"constant: {value!r} does not fit {dtype}; round it, or cast it with nbta.cast"
+        raise invalid("dtype", message)
+    return array
 
 
 def constant(value, dtype=None, name=None):
@@ -71,15 +84,15 @@ def constant(value, dtype=None, name=None):
     Raises
     ------
     InvalidArgumentError
-        For what is no array of numbers, and for a shape other than the value's.
+        For what is no array, and for a dtype that the value does not fit.
 
     Examples
     --------
     >>> nbta.constant([1, 2], dtype="float32")
     array([1., 2.], dtype=float32)
     """
-    array = np.array(as_array(value, None if dtype is None else as_dtype(dtype)))
-    graph = current()
+    array = as_array(value) if dtype is None else _converted(value, as_dtype(dtype))
+    array, graph = np.array(array), current()
     if graph is None:
         return array
     array.flags.writeable = False
