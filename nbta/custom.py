@@ -52,7 +52,7 @@ def _gradient(op, *grads):
     return op.attrs["function"].gradient(op, grads)
 
 
-CUSTOM = define("Custom", _infer, _evaluate, _gradient, several=True)
+CUSTOM = define("Custom", _infer, _evaluate, _gradient, several=True, foreign=True)
 
 
 class CustomGradient:

@@ -78,7 +78,7 @@ def fold_constants(program: Program) -> Program:
 
 def _folded(copy: Copy, op: Operation, inputs):
     fixed = inputs and all(tensor.op.record is CONSTANT for tensor in inputs)
-    if not fixed or op.record.effects or op.record.name == "Custom" or not _is_small(op):
+    if not fixed or not _is_pure(op) or not _is_small(op):
         return copied(copy, op, inputs)
     try:
         with np.errstate(all="ignore"):
@@ -87,6 +87,11 @@ def _folded(copy: Copy, op: Operation, inputs):
         return copied(copy, op, inputs)
     values = values if isinstance(values, tuple | list) else (values,)
     return [_constant(copy.graph, value) for value in values]
+
+
+def _is_pure(op):
+    """Whether an operation depends on its inputs alone, and does nothing but give results."""
+    return not (op.record.effects or op.record.foreign)
 
 
 def _is_small(op):
@@ -117,7 +122,7 @@ def _shared(copy: Copy, op: Operation, inputs):
 
 def _key(copy, op, inputs):
     """What makes operations equal; None for those with effects or with a state of their own."""
-    if op.record.effects or op.record.name in ("Custom", "Parameter", "Placeholder"):
+    if not _is_pure(op) or not (op.inputs or op.record is CONSTANT):
         return None
     try:
         attrs = tuple((name, _hashable(value)) for name, value in op.attrs.items())

@@ -83,7 +83,7 @@ class Plan:
 def _by_rule(error, op, values):
     """What the shape rule of the operation says to the values, where it refuses them too."""
     known = isinstance(error, NbtaError | MemoryError) or not isinstance(error, _CONVERTED)
-    if known or op.record.effects or op.type in _USERS:
+    if known or op.record.effects or op.record.foreign:
         return error
     try:
         op.record.infer(*(Spec(np.asarray(v).dtype, np.shape(v)) for v in values), **op.attrs)
@@ -101,7 +101,7 @@ def _located(error, op: Operation):
         return error
     if _has_place(error):
         return error
-    if op.type in _USERS or not isinstance(error, _CONVERTED):
+    if op.record.foreign or not isinstance(error, _CONVERTED):
         note(error, where)
         return error
     kind = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
@@ -110,7 +110,6 @@ def _located(error, op: Operation):
     return made
 
 
-_USERS = {"Custom"}
 _CONVERTED = (ArithmeticError, IndexError, MemoryError, TypeError, ValueError)
 
 

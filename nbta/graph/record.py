@@ -34,6 +34,9 @@ class Record:
         without a gradient has None.
     effects : bool
         Whether it touches tensor arrays or runs sub-graphs.
+    foreign : bool
+        Whether it runs a user's function, which is called no more and no less often than the
+        program says, and whose errors stay what they are.
     several : bool
         Whether ``evaluate`` gives a tuple even where there is one result.
     connections : callable or None
@@ -49,6 +52,7 @@ class Record:
     gradient: Callable | NotDifferentiable
     effects: bool = False
     several: bool = False
+    foreign: bool = False
     connections: Callable | None = None
     emit: Callable | None = None
 

@@ -7,8 +7,6 @@ from nbta.graph.spec import DATA
 from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
 from nbta.ops.shaping import shape_of, zeros
 
-_USERS = {"Custom"}  # users' functions may give something else the next time
-
 
 def note(error: Exception, text: str) -> None:
     """Say in an error where it happened."""
@@ -66,7 +64,7 @@ class GradientGraph(SubGraph):
         sources = self.forward.sources
         return not any(
             op.record.effects
-            or op.type in _USERS
+            or op.record.foreign
             or not (op.inputs or op.record is CONSTANT or op.outputs[0] in sources)
             for op in ops
         )
