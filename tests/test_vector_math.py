@@ -1,0 +1,77 @@
+"""Elementary functions in plain loops: within 4 units in the last place over all they take."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from nbta.runtime import vector_math
+
+WIDE = np.longdouble
+TRUE = {
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "tanh": np.tanh,
+    "log": np.log,
+    "log1p": np.log1p,
+    "sigmoid": lambda x: np.where(x < 0, np.exp(x), 1) / (1 + np.exp(-np.abs(x))),
+    "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
+    "erf": special.erf,
+}
+
+
+def samples(dtype):
+    """Numbers of all sizes, more of those near 0 and 1, and the edges."""
+    rng = np.random.default_rng(0)
+    info = np.finfo(dtype)
+    low, high = np.log10(float(info.smallest_subnormal)), np.log10(float(info.max))
+    n = 100_000
+    parts = [rng.uniform(-s, s, n) for s in (1e-3, 1, 20, 110, 800)]
+    sizes = 10 ** rng.uniform(low, high, n)
+    parts += [sizes, -sizes, -1 + 10 ** rng.uniform(-16, 0, n), 1 + rng.uniform(-1e-3, 1e-3, n)]
+    edges = [0.0, np.inf, np.nan, info.tiny, info.smallest_subnormal, info.max, 1.0]
+    return np.concatenate([*parts, edges, np.negative(edges)]).astype(dtype)
+
+
+def computed(name, x):
+    out = np.empty_like(x)
+    getattr(vector_math, name)(x, out)
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", TRUE)
+def test_within_4_units_in_the_last_place(name, dtype):
+    x = samples(dtype)
+    found = computed(name, x)
+    wide = np.float64 if name == "erf" else WIDE
+    with np.errstate(all="ignore"):
+        exact = TRUE[name](x.astype(wide))
+        expected = exact.astype(dtype)
+        unit = np.spacing(np.abs(expected))
+        far = np.abs(found.astype(wide) - exact) / unit
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    np.testing.assert_array_equal(np.isinf(found), np.isinf(expected))
+    finite = np.isfinite(expected)
+    assert far[finite].max() <= 4
+    np.testing.assert_array_equal(found[np.isinf(expected)], expected[np.isinf(expected)])
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf"])
+def test_odd_functions_are_odd_and_end_at_1(name):
+    x = samples("float64")
+    np.testing.assert_array_equal(computed(name, -x), -computed(name, x))
+    assert computed(name, np.array([50.0, np.inf])).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 33])
+def test_any_length(length):
+    x = np.linspace(-3, 3, length)
+    np.testing.assert_allclose(computed("tanh", x), np.tanh(x), rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_loops_are_vector_instructions(name):
+    function = getattr(vector_math, name)
+    computed(name, np.ones(8))
+    (code,) = (text for sig, text in function.inspect_llvm().items() if "float64" in str(sig))
+    assert " x double>" in code
