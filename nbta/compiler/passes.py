@@ -1,8 +1,11 @@
 """Passes: each takes a program and gives another one that computes the same for less."""
 
+import functools
+
 import numpy as np
 
 from nbta import shapes
+from nbta.compiler.arrays import Arrays, results_with_effects
 from nbta.compiler.program import Copy, Part, Program, copied, rebuild
 from nbta.graph.dependence import closure, uses
 from nbta.graph.graph import drop_unused, subgraphs, substitute
@@ -19,10 +22,11 @@ LARGEST = 10_000
 def prune(program: Program) -> Program:
     """Leave out variables of loops and results of branches that nothing needs.
 
-    A program that does not fetch a gradient keeps no tapes for it.
+    A program that does not fetch a gradient keeps no tapes for it. What is written to an array that
+    something else looks at is needed.
     """
     while True:
-        smaller = rebuild(program, _pruned)
+        smaller = rebuild(program, functools.partial(_pruned, Arrays(program)))
         if _edges(smaller) == _edges(program):
             return smaller
         program = smaller  # what a loop no longer takes may have been made for it alone
@@ -34,18 +38,23 @@ def _edges(graph):
     return inner + sum(1 + len(op.inputs) for op in graph.operations)
 
 
-def _pruned(copy: Copy, op: Operation, inputs):
+def _pruned(arrays: Arrays, copy: Copy, op: Operation, inputs):
     if op.record is WHILE:
-        return _pruned_loop(copy, op, inputs)
-    return _pruned_case(copy, op, inputs) if op.record is CASE else copied(copy, op, inputs)
+        return _pruned_loop(arrays, copy, op, inputs)
+    return _pruned_case(arrays, copy, op, inputs) if op.record is CASE else copied(copy, op, inputs)
 
 
-def _pruned_loop(copy, op, inputs):
+def _pruned_loop(arrays, copy, op, inputs):
     cond, body, count = (op.attrs[key] for key in ("cond", "body", "count"))
     edges = dict(enumerate(uses(body)))
     start = {i for i in range(count) if op.outputs[i] in copy.used} | {0, *uses(cond)[0]}
-    places = sorted(closure(start, edges))
-    kept = [i for i in places if i < count]
+    while True:
+        places = sorted(closure(start, edges))
+        kept = [i for i in places if i < count]
+        more = results_with_effects(arrays, [body], set(kept), count)
+        if not more:
+            break
+        start |= more
     parts = [
         Part(cond.scope, [cond.inputs[i] for i in places], cond.outputs),
         Part(body.scope, [body.inputs[i] for i in places], [body.outputs[i] for i in kept]),
@@ -57,9 +66,12 @@ def _pruned_loop(copy, op, inputs):
     return [results.get(i) for i in range(count)]
 
 
-def _pruned_case(copy, op, inputs):
+def _pruned_case(arrays, copy, op, inputs):
     branches = op.attrs["branches"]
-    kept = [i for i, tensor in enumerate(op.outputs) if tensor in copy.used]
+    kept = {i for i, tensor in enumerate(op.outputs) if tensor in copy.used}
+    while more := results_with_effects(arrays, branches, kept, len(op.outputs)):
+        kept |= more
+    kept = sorted(kept)
     needed = [uses(branch) for branch in branches]
     places = sorted(set().union(*(ways[i] for ways in needed for i in kept)))
     bodies = tuple(
@@ -78,6 +90,7 @@ def fold_constants(program: Program) -> Program:
 
 def _folded(copy: Copy, op: Operation, inputs):
     fixed = inputs and all(tensor.op.record is CONSTANT for tensor in inputs)
+    fixed = fixed and not _waits(op, *(tensor.op for tensor in inputs))
     if not fixed or not _is_pure(op) or not _is_small(op):
         return copied(copy, op, inputs)
     try:
@@ -92,6 +105,11 @@ def _folded(copy: Copy, op: Operation, inputs):
 def _is_pure(op):
     """Whether an operation depends on its inputs alone, and does nothing but give results."""
     return not (op.record.effects or op.record.foreign)
+
+
+def _waits(*operations):
+    """Whether any must come after others, which would not run for it any more."""
+    return any(op.control_inputs for op in operations)
 
 
 def _is_small(op):
@@ -117,6 +135,7 @@ def _shared(copy: Copy, op: Operation, inputs):
     kept = copy.graph.cache.setdefault("shared", {})
     if key not in kept:
         kept[key] = copied(copy, op, inputs)
+    copy.stands_for(op, kept[key][0].op)
     return kept[key]
 
 
@@ -164,7 +183,7 @@ def _hoisted(copy: Copy, op: Operation, inputs):
     around = dict(zip(body.inputs[count:], inputs[count:], strict=True))
     moved = {}
     for inner in ordered({tensor.op for tensor in body.outputs}):
-        if inner.record is CONSTANT:
+        if inner.record is CONSTANT and not _waits(inner):
             around.update(
                 zip(
                     inner.outputs, copy.graph.create(CONSTANT, [], inner.attrs).outputs, strict=True
@@ -189,6 +208,13 @@ def _is_movable(op, around):
     inputs = op.inputs
     return (
         op.type in SAFE
+        and not _waits(op)
         and all(t in around for t in inputs)
         and all(t.spec.shape is not None and None not in t.spec.shape for t in inputs)
+        and (len(inputs) == 1 or _sure_to_fit(op, {t.spec.shape for t in inputs} - {()}))
     )
+
+
+def _sure_to_fit(op, patterns):
+    """Whether lengths that only the run tells cannot be unlike each other."""
+    return all(map(shapes.is_known, patterns)) or (len(patterns) == 1 and op.type != "MatMul")

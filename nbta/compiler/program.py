@@ -76,11 +76,15 @@ class Copy:
         """What takes the place of an operation's control inputs."""
         return tuple(self._operations[o] for o in op.control_inputs if o in self._operations)
 
+    def stands_for(self, op, new) -> None:
+        """Let what comes after an operation come after a new one."""
+        self._operations[op] = new
+
     def create(self, op, inputs, attrs, bodies_behind=0) -> list[Tensor]:
         """An operation like another one; its bodies capture all inputs but the first few."""
         made = self.graph.create(op.record, inputs, attrs, self._name(op.name))
         made.control_inputs = list(self.after(op))
-        self._operations[op] = made
+        self.stands_for(op, made)
         for body in subgraphs(made):
             adopt(made, body, bodies_behind)
         return made.outputs

@@ -1,0 +1,113 @@
+"""Programs that look for values that would be wrong without a word."""
+
+import numpy as np
+from running import array
+
+import nbta
+
+
+def runs(build, *values):
+    """What ``build`` gives in a run of its graph, and in one behind all passes: the same."""
+    with nbta.Graph().as_default() as graph:
+        arrays = [np.asarray(value) for value in values]
+        fed = [nbta.placeholder(a.dtype, (None,) * a.ndim) for a in arrays]
+        fetches = build(*fed)
+    session = nbta.Session(graph)
+    first, _, third = (
+        session.run(fetches, dict(zip(fed, arrays, strict=True)), compiled)
+        for compiled in (False, "auto", "auto")
+    )
+    np.testing.assert_equal(third, first)
+    return first
+
+
+def behind(item):
+    """Operations that run after another one."""
+    return nbta.control_dependencies([item.op])
+
+
+# What passes leave out must not be seen by anybody.
+
+
+def test_writes_of_a_loop_stay_where_only_a_control_edge_or_creation_order_leads_to_their_reader():
+    def program(n):
+        ta = array(3)
+        advance = lambda i, t: (i + 1, t.write(i, 2.0))  # noqa: E731
+        i, _ = nbta.while_loop(lambda i, _: i < n, advance, (np.int64(0), ta))
+        with behind(i):
+            ordered = ta.read(2)
+        return i, ordered, ta.read(1)
+
+    assert runs(program, np.int64(3)) == (3, 2.0, 2.0)
+
+
+def test_writes_of_a_branch_stay_where_their_reader_follows_by_a_control_edge():
+    def program(p):
+        ta = array(1)
+        one, _ = nbta.cond(p, lambda: (1.0, ta.write(0, 5.0)), lambda: (2.0, ta))
+        with behind(one):
+            return one, ta.read(0)
+
+    assert runs(program, np.bool_(True)) == (1.0, 5.0)
+    assert runs(program, np.bool_(False)) == (2.0, 0.0)
+
+
+def test_writes_of_an_inner_loop_stay_where_the_outer_one_lets_others_see_them():
+    def program(n):
+        ta = array(4)
+
+        def outer(i, total):
+            advance = lambda j, t: (j + 1, t.write(2 * i + j, 1.0 + j))  # noqa: E731
+            j, _ = nbta.while_loop(lambda j, _: j < 2, advance, (np.int64(0), ta))
+            return i + 1, total + j
+
+        _, total = nbta.while_loop(lambda i, _: i < n, outer, (np.int64(0), np.int64(0)))
+        with behind(total):
+            return total, ta.stack()
+
+    total, stacked = runs(program, np.int64(2))
+    assert total == 4
+    np.testing.assert_array_equal(stacked, [1.0, 2.0, 1.0, 2.0])
+
+
+def test_folded_and_shared_operations_hand_on_what_they_wait_for():
+    def program(x):
+        ta = array(2)
+        with behind(ta.write(0, 7.0).flow):
+            folded = nbta.identity(2.0)
+        with behind(folded):
+            first = ta.read(0)
+        with behind(ta.write(1, x).flow):
+            one, other = nbta.exp(x), nbta.exp(x)
+        with behind(other):
+            second = ta.read(1)
+        return first, second, one
+
+    assert runs(program, 1.0)[:2] == (7.0, 1.0)
+
+
+def test_operations_that_wait_for_a_write_in_a_loop_stay_in_it():
+    def program(x):
+        ta = array(3)
+
+        def body(i, y):
+            with behind(ta.write(i, x).flow):
+                return i + 1, y + nbta.square(x)
+
+        _, y = nbta.while_loop(lambda i, _: i < 3, body, (np.int32(0), x))
+        with behind(y):
+            return y, ta.stack()
+
+    y, stacked = runs(program, 2.0)
+    assert y == 14.0
+    np.testing.assert_array_equal(stacked, [2.0, 2.0, 2.0])
+
+
+def test_what_may_not_fit_is_not_computed_before_a_loop_without_trips():
+    def f(x, y, n):
+        advance = lambda i, total: (i + 1, total + nbta.sum(x * y))  # noqa: E731
+        return nbta.while_loop(lambda i, _: i < n, advance, (np.int64(0), 0.0))[1]
+
+    traced = nbta.function(f)
+    for _ in range(3):
+        assert traced(np.ones(3), np.ones(4), np.int64(0)) == 0.0
