@@ -21,21 +21,21 @@ from nbta.tensor_array import TensorArray
 class Function:
     """A Python function of arrays that is traced into a graph; see `nbta.function`."""
 
-    def __init__(self, f, compiled="auto"):
+    def __init__(self, f, compiled="auto", pick=None):
         functools.update_wrapper(self, f)
-        self._f, self._compiled = f, compiled
+        self._f, self._compiled, self._pick = f, compiled, pick or _all
         self._traces: dict = {}
 
     def __call__(self, *args, **kwargs):
         """Run, tracing first where no graph fits the arguments."""
         if current() is not None or _any_tensor(args, kwargs):
-            return self._f(*args, **kwargs)
+            return self._pick(self._f(*args, **kwargs))
         structure = (args, kwargs)
         values = [_as_leaf(path, v) for path, v in _named(structure)]
         key = (layout(structure), tuple(map(_kind, values)))
         if key not in self._traces:
             self._traces[key] = _Trace(self._f, structure, values)
-        return self._traces[key].run(values, self._compiled)
+        return self._pick(self._traces[key].run(values, self._compiled))
 
     @property
     def traces(self) -> int:
@@ -45,7 +45,11 @@ class Function:
     def __get__(self, instance, owner=None):
         if instance is None:
             return self
-        traced = once(instance, self, lambda: Function(weakly(self._f, instance), self._compiled))
+        traced = once(
+            instance,
+            self,
+            lambda: Function(weakly(self._f, instance), self._compiled, self._pick),
+        )
 
         @functools.wraps(self._f)
         def method(*args, **kwargs):
@@ -67,7 +71,10 @@ def function(f=None, *, compiled="auto"):
         Of arrays, numbers, and nested lists, tuples and dicts of these; gives such a structure.
         It is called with symbolic tensors, once for each combination of dtypes, ranks and axes of
         length 1, not for each length. Truth values, strings and None are part of the combination.
-        Arrays that it uses from outside are constants, as they were at that call.
+        Arrays that it uses from outside are constants, as they were at that call. Lengths are not
+        known while it is called: None in a tensor's ``shape``. ``nbta.shape(x)[0]`` is a tensor.
+        A write to a TensorArray gives the array to go on with. One whose result is dropped does not
+        run, although it does outside of graphs; `check_flow` finds such writes.
     compiled : {"auto", True, False}
         As for `Session.run`.
 
@@ -109,6 +116,10 @@ class _Trace:
         arrays = [value for value in values if isinstance(value, np.ndarray)]
         feeds = dict(zip(self._inputs, arrays, strict=True))
         return self._session.run(self._result, feeds, compiled)
+
+
+def _all(result):
+    return result
 
 
 def _as_result(value):

@@ -70,7 +70,8 @@ def value_and_grad(f, argnums=0, has_aux=False, compiled="auto"):
 def grad(f, argnums=0, has_aux=False, compiled="auto"):
     """A function that gives the gradient of ``f``; see `value_and_grad`.
 
-    With ``has_aux`` it gives ``(gradient, aux)``.
+    With ``has_aux`` it gives ``(gradient, aux)``. The value is computed too, so that what is wrong
+    on the way to it raises an error even where the gradient does not need it.
 
     Examples
     --------
@@ -80,12 +81,15 @@ def grad(f, argnums=0, has_aux=False, compiled="auto"):
     np.float64(12.0)
     """
 
-    @functools.wraps(f)
-    def gradient(*args, **kwargs):
-        value, found = _value_and_grad(f, argnums, has_aux, args, kwargs)
+    def pick(result):
+        value, found = result
         return (found, value[1]) if has_aux else found
 
-    return Function(gradient, compiled)
+    @functools.wraps(f)
+    def both(*args, **kwargs):
+        return _value_and_grad(f, argnums, has_aux, args, kwargs)
+
+    return Function(both, compiled, pick)
 
 
 def _value_and_grad(f, argnums, has_aux, args, kwargs):
@@ -95,7 +99,7 @@ def _value_and_grad(f, argnums, has_aux, args, kwargs):
         raise invalid("argnums", f"argnums: {argnums!r} is no int and no tuple of ints")
     for place in places:
         if not -len(args) <= place < len(args):
-            message = f"argnums: there is no argument {place}; {len(args)} were given by position"
+            message = f"argnums: there is no argument {place}; given by position: {len(args)}"
             raise invalid("argnums", message)
         args[place] = _free(f"args[{place}]", args[place])
     result = f(*args, **kwargs)

@@ -286,6 +286,29 @@ def test_tuple_arguments():
     assert type(nbta.grad(lambda p: nbta.sum(p.w) * p.b)(Pair(X, 2.0))) is Pair
 
 
+def test_a_gradient_that_needs_no_value_is_refused_where_the_value_fails():
+    w = np.ones((2, 3))
+    slope = nbta.grad(lambda v: nbta.sum(w @ v))
+    close(slope(np.ones(3)), np.full(3, 2.0))
+    with pytest.raises(nbta.InvalidArgumentError, match="MatMul"):
+        slope(np.ones(4))  # the gradient alone would be one of three elements
+    with pytest.raises(nbta.InvalidArgumentError, match="MatMul"):
+        nbta.grad(lambda v: (nbta.sum(w @ v), v), has_aux=True)(np.ones(4))
+
+    def forgotten(x):
+        states = nbta.TensorArray("float64", 3)
+
+        def body(i):
+            states.write(i, x)  # and the array that comes back is lost
+            return i + 1
+
+        nbta.while_loop(lambda i: i < 3, body, 0)
+        return nbta.sum(states.stack())
+
+    with pytest.raises(nbta.InvalidArgumentError, match="slot 0 was never written"):
+        nbta.grad(forgotten)(2.0)
+
+
 def test_keywords_are_not_differentiated():
     close(nbta.grad(loss)(P, X, scale=2.0)["b"], 2 * nbta.grad(loss)(P, x=X)["b"])
 
