@@ -80,6 +80,7 @@ def while_loop(
     >>> nbta.value_and_grad(product)(3.0)
     (np.float64(243.0), np.float64(405.0))
     """
+    _check_callable("while_loop", cond=cond, body=body)
     several = isinstance(loop_vars, list | tuple)
     structure = tuple(loop_vars) if several else (loop_vars,)
     if not leaves(structure):
@@ -89,6 +90,16 @@ def while_loop(
     if not several:
         return result[0]
     return list(result) if isinstance(loop_vars, list) else result
+
+
+def _check_callable(what, **functions):
+    for name, function in functions.items():
+        if not callable(function):
+            message = (
+                f"{what}: {name} must be a function, and is {function!r}; write lambda: before "
+                f"what is to be computed"
+            )
+            raise invalid("callable", message)
 
 
 def _at_once(cond, body, structure, maximum, invariants, name):
@@ -218,7 +229,8 @@ def cond(pred, true_fn, false_fn, name=None):
     Raises
     ------
     InvalidArgumentError
-        For another ``pred``, and for functions whose results differ in structure or dtype.
+        For another ``pred``, for what is no function, and for functions whose results differ in
+        structure or dtype.
 
     Notes
     -----
@@ -234,6 +246,7 @@ def cond(pred, true_fn, false_fn, name=None):
     spec = leaf_spec(pred)
     if spec.dtype.kind != "b" or spec.shape not in ((), None):
         raise invalid("pred", f"cond: pred must be one truth value, not {spec}; compare it first")
+    _check_callable("cond", true_fn=true_fn, false_fn=false_fn)
     if building(pred) is None:
         return true_fn() if pred else false_fn()
     return _case("cond", pred, [true_fn, false_fn], ["true_fn", "false_fn"], name or "cond")
@@ -273,6 +286,7 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
     keys = sorted(named)
     functions = [named[key] for key in keys] + ([default] if default is not None else [])
     labels = [f"branch_fns[{key}]" for key in keys] + ["default"] * (default is not None)
+    _check_callable("switch_case", **dict(zip(labels, functions, strict=True)))
     graph = building(branch_index)
     if graph is None:
         place = keys.index(branch_index) if branch_index in keys else len(functions) - 1

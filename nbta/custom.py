@@ -156,9 +156,9 @@ class _Backward(CustomGradient):
     def undifferentiable(self):
         """The message for a derivative of the gradient."""
         return (
-            f"the backward function of {self._owner.name} is plain Python, so that its gradient "
-            f"cannot be differentiated again, as second derivatives and jvp do; make the backward "
-            f"function with custom_gradient too"
+            f"the backward function of {self._owner.name} is not an operation itself, so that its "
+            f"gradient cannot be differentiated again, as second derivatives and jvp do; make the "
+            f"backward function with custom_gradient too"
         )
 
     def miscounted(self, found, announced):

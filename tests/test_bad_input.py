@@ -276,6 +276,20 @@ LOOPS = {
         branches(lambda: 1, lambda: 2, shape=(2,)),
         "cond: pred must be one truth value, not bool (2,)",
     ),
+    "a branch that is no function": Case(
+        branches(1.0, lambda: 2.0), "cond: true_fn must be a function, and is 1.0|lambda:"
+    ),
+    "a case that is no function": Case(
+        lambda: nbta.switch_case(p(dtype="int32"), {3: lambda: 1, 5: 2}),
+        "switch_case: branch_fns[5] must be a function, and is 2|lambda:",
+    ),
+    "a default that is no function": Case(
+        lambda: nbta.switch_case(p(dtype="int32"), [lambda: 1], 2),
+        "switch_case: default must be a function, and is 2|lambda:",
+    ),
+    "a condition that is no function": Case(
+        loop(lambda i, x: (i, x), cond=True), "while_loop: cond must be a function, and is True"
+    ),
     "switch of floats": Case(
         lambda: nbta.switch_case(p(), [lambda: 1]), "branch_index must be one integer, not float64"
     ),

@@ -255,6 +255,8 @@ PYTHON_USES = {
     "a NumPy array ": (lambda x: np.array([x]), "nbta.stack"),
     "truth value ": (lambda x: x < 1 < 2, "nbta.cond"),
     "truth value  ": (lambda x: 0 < x < 2, "nbta.cond"),
+    "truth value   ": (lambda x: x > 0 and x < 2, "& and | in place of `and` and `or`"),
+    "a number in the format '.3f'": (lambda x: f"{x:.3f}", "Session.run"),
 }
 
 
@@ -269,6 +271,13 @@ def test_a_tensor_is_no_python_value(graph, what):
     assert caught.value.reason == "symbolic"
     for word in (what.strip(), remedy, "symbolic tensor", "only when the graph runs"):
         assert word in str(caught.value)
+
+
+def test_a_tensor_does_not_change(graph):
+    x = nbta.placeholder("float64", (3,), name="x")
+    with pytest.raises(nbta.InvalidArgumentError, match=r"x:0 is a symbolic.*dynamic_update_sl"):
+        x[0] = 1.0
+    assert f"{x}" == repr(x)
 
 
 def test_a_known_first_axis_has_a_length(graph):

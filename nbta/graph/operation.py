@@ -6,6 +6,11 @@ from nbta import shapes
 from nbta.errors import invalid
 from nbta.graph.spec import DATA, Spec
 
+NUMBER_REMEDY = (
+    "Use nbta's functions in place of those of math; give back what you want to see, or fetch it "
+    "with Session.run"
+)
+
 
 class Tensor:
     """A result of an operation, known once the graph runs.
@@ -66,7 +71,11 @@ class Tensor:
         return invalid("symbolic", message)
 
     def __bool__(self):
-        raise self._no_value("a Python truth value", "Use nbta.cond, nbta.while_loop or nbta.where")
+        remedy = (
+            "Use nbta.cond, nbta.while_loop or nbta.where; & and | in place of `and` and `or`, "
+            "(0 < x) & (x < 1) in place of 0 < x < 1"
+        )
+        raise self._no_value("a Python truth value", remedy)
 
     def __index__(self):
         remedy = (
@@ -79,10 +88,10 @@ class Tensor:
         raise self._no_value("a Python integer", "Use nbta.cast")
 
     def __float__(self):
-        raise self._no_value("a Python number", "Fetch it with Session.run")
+        raise self._no_value("a Python number", NUMBER_REMEDY)
 
     def __complex__(self):
-        raise self._no_value("a Python number", "Fetch it with Session.run")
+        raise self._no_value("a Python number", NUMBER_REMEDY)
 
     def __array__(self, dtype=None, copy=None):
         remedy = (
@@ -100,6 +109,22 @@ class Tensor:
         if not self.shape or self.shape[0] is None:
             raise self._no_value("an iterable", "Use nbta.scan, nbta.map_fn or nbta.while_loop")
         return (self[i] for i in range(self.shape[0]))
+
+    def __setitem__(self, key, value):
+        message = (
+            f"{self.name} is a symbolic tensor, and tensors do not change; nbta.where, "
+            f"nbta.dynamic_update_slice and nbta.scatter_add give a new one, and a TensorArray is "
+            f"what a loop fills"
+        )
+        raise invalid("symbolic", message)
+
+    def __format__(self, spec):
+        if spec:
+            raise self._no_value(
+                f"a number in the format {spec!r}",
+                "Print what the function gives back, or what Session.run does",
+            )
+        return str(self)
 
     def __repr__(self):
         what = str(self.spec) if self.kind == DATA else self.kind

@@ -66,8 +66,9 @@ def _array_function(self, function, types, args, kwargs):
     name = {"amax": "max", "amin": "min"}.get(name, name)
     ours = named(name) if name in _FUNCTIONS else None
     if ours is None:
+        module = function.__module__.replace("numpy", "np", 1)
         message = (
-            f"np.{function.__name__} with {self.name!r}: nbta has no such operation on symbolic "
+            f"{module}.{function.__name__} with {self.name!r}: nbta has no such operation on symbolic "
             f"tensors; wrap a function of your own with nbta.custom_gradient"
         )
         raise invalid("symbolic", message)
