@@ -68,8 +68,8 @@ def _array_function(self, function, types, args, kwargs):
     if ours is None:
         module = function.__module__.replace("numpy", "np", 1)
         message = (
-            f"{module}.{function.__name__} with {self.name!r}: nbta has no such operation on symbolic "
-            f"tensors; wrap a function of your own with nbta.custom_gradient"
+            f"{module}.{function.__name__} with {self.name!r}: nbta has no such operation on "
+            f"symbolic tensors; wrap a function of your own with nbta.custom_gradient"
         )
         raise invalid("symbolic", message)
     return ours(*args, **kwargs)
