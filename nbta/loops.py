@@ -163,9 +163,12 @@ def _has_length(value, count):
     if not isinstance(value, Tensor) or not isinstance(count, Tensor):
         return value.shape[0] == count
     first = outside(count)
-    while first.op.type in ("Cast", "GetItem", "Shape"):
+    while first.op.type == "Cast" and first.op.inputs[0].dtype.kind in "iu":
         first = outside(first.op.inputs[0])
-    return first is outside(value)
+    if first.op.type != "GetItem" or first.op.attrs["key"] != (0,):
+        return False
+    lengths = outside(first.op.inputs[0])
+    return lengths.op.type == "Shape" and outside(lengths.op.inputs[0]) is outside(value)
 
 
 class _Result:

@@ -32,7 +32,7 @@ class Function:
             return self._pick(self._f(*args, **kwargs))
         structure = (args, kwargs)
         values = [_as_leaf(path, v) for path, v in _named(structure)]
-        key = (layout(structure), tuple(map(_kind, values)))
+        key = (layout(structure), _order(structure), tuple(map(_kind, values)))
         if key not in self._traces:
             self._traces[key] = _Trace(self._f, structure, values)
         return self._pick(self._traces[key].run(values, self._compiled))
@@ -157,6 +157,13 @@ def _as_leaf(path, value):
             f"lists, tuples and dicts of these"
         )
         raise invalid("argument", message) from error
+
+
+def _order(structure):
+    """In which order dicts were filled, as a function may go by that."""
+    if isinstance(structure, dict):
+        return (tuple(structure), tuple(map(_order, structure.values())))
+    return tuple(map(_order, structure)) if isinstance(structure, list | tuple) else None
 
 
 def _kind(value):

@@ -1,7 +1,8 @@
 """Programs that look for values that would be wrong without a word."""
 
 import numpy as np
-from running import array
+import pytest
+from running import array, run
 
 import nbta
 
@@ -111,3 +112,71 @@ def test_what_may_not_fit_is_not_computed_before_a_loop_without_trips():
     traced = nbta.function(f)
     for _ in range(3):
         assert traced(np.ones(3), np.ones(4), np.int64(0)) == 0.0
+
+
+# Arguments that were taken for something else.
+
+
+def test_add_n_takes_one_shape_only():
+    def program(x, y):
+        total = nbta.add_n([x, y])
+        return total, nbta.gradients(total, [x, y])
+
+    total, (dx, dy) = runs(program, np.ones(3), np.ones(3))
+    assert (total.shape, dx.shape, dy.shape) == ((3,), (3,), (3,))
+    with pytest.raises(nbta.InvalidArgumentError, match="are not one"):
+        runs(program, np.ones(3), np.ones(1))
+    with pytest.raises(nbta.InvalidArgumentError, match="are not one"):
+        nbta.add_n([np.ones(3), 1.0])
+
+
+@pytest.mark.parametrize("shape", [(2,), (4, 3), (1, 2, 3, 4)])
+def test_sum_to_a_shape_that_does_not_broadcast(shape):
+    with pytest.raises(nbta.InvalidArgumentError, match="no shape that"):
+        nbta.sum_to(np.ones((2, 3, 4)), shape)
+    with pytest.raises(nbta.InvalidArgumentError, match="no shape that"):
+        runs(lambda x: nbta.sum_to(x, shape), np.ones((2, 3, 4)))
+
+
+def test_a_length_that_is_not_that_of_the_first_axis():
+    def by_columns(x):
+        return nbta.scan(lambda c, row: (c + nbta.sum(row), c), 0.0, x, length=nbta.shape(x)[1])
+
+    def by_value(x):
+        return nbta.scan(lambda c, row: (c + row, c), 0.0, x, length=nbta.cast(x[0], "int32"))
+
+    assert runs(by_columns, np.ones((2, 2)))[0] == 4.0
+    with pytest.raises(nbta.InvalidArgumentError, match="xs_of_one_length"):
+        runs(by_columns, np.ones((2, 3)))
+    with pytest.raises(nbta.InvalidArgumentError, match="xs_of_one_length"):
+        runs(by_value, np.array([3.0, 1.0]))
+
+
+def test_functions_that_go_by_the_order_of_a_dict():
+    first = nbta.function(lambda d: next(iter(d.values())) * 1.0)
+    assert first({"a": 1.0, "b": 2.0}) == 1.0
+    assert first({"b": 2.0, "a": 1.0}) == 2.0
+    named = nbta.function(lambda **d: next(iter(d.values())) * 1.0)
+    assert (named(a=1.0, b=2.0), named(b=2.0, a=1.0)) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize("name", ["and", "rand", "or", "ror", "invert"])
+def test_operators_on_bits_are_refused(name):
+    arguments = () if name == "invert" else (3,)
+    with pytest.raises(nbta.InvalidArgumentError, match="truth values"):
+        run(lambda x: getattr(x, f"__{name}__")(*arguments), np.int64(6))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.reshape(x, (3, 2), "F"),
+        lambda x: np.sum(x, 0, np.float32),
+        lambda x: np.prod(x, 0, np.float32),
+        lambda x: np.mean(x, 0, np.float32),
+        lambda x: np.zeros_like(x, np.float32, "F"),
+    ],
+)
+def test_numpys_positional_arguments_are_not_taken_for_others(call):
+    with pytest.raises(nbta.InvalidArgumentError, match="by name"):
+        run(call, np.ones((2, 3)))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from nbta import shapes
 from nbta.errors import invalid
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import DATA, FLOW_SPEC, Spec
@@ -212,12 +213,25 @@ def clip(x, low, high, name=None):
 def _infer_add_n(*specs):
     if all(spec.kind != DATA for spec in specs):
         return FLOW_SPEC
-    return Spec(specs[0].dtype, broadcast_shape(*specs))
+    shape = None
+    try:
+        for spec in specs:
+            shape = shapes.merge(shape, spec.shape)
+    except ValueError:
+        raise _unlike(*(spec.shape for spec in specs)) from None
+    return Spec(specs[0].dtype, shape)
+
+
+def _unlike(*found):
+    texts = ", ".join(map(shapes.text, found))
+    return invalid("shape", f"shapes {texts} are not one; broadcast them first, or use +")
 
 
 def _evaluate_add_n(*values):
     total = values[0]
     for value in values[1:]:
+        if value.shape != total.shape:
+            raise _unlike(*map(np.shape, values))
         total = total + value
     return total
 
@@ -227,6 +241,11 @@ ADD_N = define("AddN", _infer_add_n, _evaluate_add_n, lambda op, dy: [dy] * len(
 
 def add_n(values, name=None):
     """Sum of tensors of one shape; of flows, the flow that comes after all of them.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For nothing, and for tensors of several shapes.
 
     Examples
     --------

@@ -252,11 +252,21 @@ def broadcast_to(x, shape, name=None):
 
 
 def _infer_sum_to(spec, _, *, pattern):
+    if shapes.is_known(spec.shape) and shapes.is_known(pattern):
+        _check_sum_to(spec.shape, pattern)
     return Spec(spec.dtype, pattern)
 
 
+def _check_sum_to(have, want):
+    kept = (None,) * (len(want) - len(have)) + have[max(len(have) - len(want), 0) :]
+    if any(n not in (1, m) or m is None for n, m in zip(want, kept, strict=True)):
+        message = f"{shapes.text(have)} is no shape that {shapes.text(want)} broadcasts to"
+        raise invalid("broadcast", f"{message}; give the shape of what was repeated")
+
+
 def _evaluate_sum_to(x, shape, *, pattern):
-    shape = tuple(shape)
+    shape = tuple(map(int, shape))
+    _check_sum_to(np.shape(x), shape)
     extra = np.ndim(x) - len(shape)
     short = [i for i, n in enumerate(shape) if n == 1 != x.shape[extra + i]]
     axes = (*range(extra), *(extra + i for i in short))
@@ -273,6 +283,11 @@ SUM_TO = define(
 
 def sum_to(x, shape, name=None):
     """The sum over those axes that broadcasting to the shape of ``x`` would repeat.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a shape that does not broadcast to that of ``x``.
 
     Examples
     --------

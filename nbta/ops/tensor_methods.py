@@ -1,5 +1,7 @@
 """Operators and NumPy's functions on symbolic tensors."""
 
+import functools
+
 import numpy as np
 
 from nbta.errors import invalid
@@ -14,6 +16,7 @@ from nbta.ops import (
     reductions,
     shaping,
 )
+from nbta.ops.dispatch import as_array, data_spec
 
 _MODULES = (arithmetic, comparison, elementary, indexing, joining, linalg, reductions, shaping)
 
@@ -72,7 +75,20 @@ def _array_function(self, function, types, args, kwargs):
             f"symbolic tensors; wrap a function of your own with nbta.custom_gradient"
         )
         raise invalid("symbolic", message)
+    if len(args) > _POSITIONAL.get(name, 2):
+        message = (
+            f"np.{name} with {self.name!r}: give what is behind the first "
+            f"{_POSITIONAL.get(name, 2)} arguments by name, as NumPy's order is another one here"
+        )
+        raise invalid("symbolic", message)
     return ours(*args, **kwargs)
+
+
+#: How many arguments stand in NumPy's order, where it is not two.
+_POSITIONAL = {
+    "clip": 3, "einsum": 3, "real": 1, "imag": 1, "shape": 1, "size": 1, "split": 3, "take": 3,
+    "where": 3,
+}  # fmt: skip
 
 
 def _operator(function):
@@ -89,12 +105,30 @@ def _reflected(function):
     return method
 
 
+def _of_truth(function):
+    """An operator that works bit by bit on integers, for which there is no operation."""
+
+    @functools.wraps(function)
+    def checked(*values):
+        for value in values:
+            spec = data_spec(value if isinstance(value, Tensor) else as_array(value))
+            if spec.dtype.kind != "b":
+                message = (
+                    f"the operators &, | and ~ are for truth values, and one is given {spec}; "
+                    f"compare it first, or use nbta.{function.__name__}"
+                )
+                raise invalid("dtype", message)
+        return function(*values)
+
+    return checked
+
+
 def _install():
     arithmetic_operators = {
         "add": arithmetic.add, "sub": arithmetic.subtract, "mul": arithmetic.multiply,
         "truediv": arithmetic.divide, "floordiv": arithmetic.floor_divide,
         "mod": arithmetic.mod, "pow": elementary.power, "matmul": linalg.matmul,
-        "and": comparison.logical_and, "or": comparison.logical_or,
+        "and": _of_truth(comparison.logical_and), "or": _of_truth(comparison.logical_or),
     }  # fmt: skip
     for name, function in arithmetic_operators.items():
         setattr(Tensor, f"__{name}__", _operator(function))
@@ -108,7 +142,7 @@ def _install():
     Tensor.__neg__ = arithmetic.negative
     Tensor.__pos__ = shaping.identity
     Tensor.__abs__ = elementary.abs
-    Tensor.__invert__ = comparison.logical_not
+    Tensor.__invert__ = _of_truth(comparison.logical_not)
     Tensor.__getitem__ = indexing.getitem
     Tensor.__array_ufunc__ = _array_ufunc
     Tensor.__array_function__ = _array_function
