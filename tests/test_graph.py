@@ -2,6 +2,7 @@
 
 import operator
 
+import numba
 import numpy as np
 import pytest
 
@@ -271,6 +272,11 @@ def test_a_tensor_is_no_python_value(graph, what):
     assert caught.value.reason == "symbolic"
     for word in (what.strip(), remedy, "symbolic tensor", "only when the graph runs"):
         assert word in str(caught.value)
+
+
+def test_compiled_code_takes_no_tensor(graph):
+    with pytest.raises(numba.TypingError, match=r"x:0 is a symbolic.*nbta\.custom_gradient"):
+        numba.njit(lambda x: x)(nbta.placeholder("float64", (), name="x"))
 
 
 def test_a_tensor_does_not_change(graph):

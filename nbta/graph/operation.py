@@ -100,6 +100,13 @@ class Tensor:
         )
         raise self._no_value("a NumPy array", remedy)
 
+    @property
+    def _numba_type_(self):
+        """What Numba asks for, when a compiled function is called with a tensor."""
+        raise self._no_value(
+            "an argument of compiled code", "Make the @njit function one with nbta.custom_gradient"
+        )
+
     def __len__(self):
         if self.shape and self.shape[0] is not None:
             return self.shape[0]
