@@ -99,6 +99,35 @@ def check_flow(graph: Graph | None = None) -> list:
     return found
 
 
+def lost_write(graph: Graph, used) -> tuple[Operation, Operation] | None:
+    """A write whose flow nobody uses, and a later operation that may look for what it wrote.
+
+    Parameters
+    ----------
+    graph : Graph
+    used : set of Tensor
+        Flows that are used from outside of the graph.
+    """
+    lost = {op: write for op, write in _lost_below(graph) if write.outputs[0] not in used}
+    if not lost:
+        return None
+    for race in (found for found in check_flow(graph) if isinstance(found, Race)):
+        if race.first in lost:
+            return lost[race.first], race.second
+    return None
+
+
+def _lost_below(graph):
+    """Writes that nobody uses, each with every operation that stands for it in a graph around."""
+    for finding in _unused(graph):
+        yield finding.op, finding.op
+    for op in graph.operations:
+        for body in subgraphs(op):
+            for inner, write in _lost_below(body):
+                yield inner, write
+                yield op, write
+
+
 def _races(graph):
     touches = [touch for op in graph.operations for touch in _touches(op)]
     reach = _ancestors(graph)

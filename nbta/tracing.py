@@ -7,6 +7,7 @@ import numpy as np
 
 from nbta.errors import InvalidArgumentError, invalid
 from nbta.execution.session import Session
+from nbta.flow_check import lost_write
 from nbta.graph.graph import Graph, current
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
@@ -73,8 +74,7 @@ def function(f=None, *, compiled="auto"):
         length 1, not for each length. Truth values, strings and None are part of the combination.
         Arrays that it uses from outside are constants, as they were at that call. Lengths are not
         known while it is called: None in a tensor's ``shape``. ``nbta.shape(x)[0]`` is a tensor.
-        A write to a TensorArray gives the array to go on with. One whose result is dropped does not
-        run, although it does outside of graphs; `check_flow` finds such writes.
+        A write to a TensorArray gives the array to go on with.
     compiled : {"auto", True, False}
         As for `Session.run`.
 
@@ -83,6 +83,12 @@ def function(f=None, *, compiled="auto"):
     callable
         Gives arrays, and scalars for rank 0. Called with tensors, or while a graph is being built,
         it adds its operations to that graph.
+
+    Raises
+    ------
+    InvalidArgumentError
+        When it is called: for arguments that are no arrays, and for a write to a TensorArray whose
+        result is not used, where a later operation may look for what it wrote.
 
     Examples
     --------
@@ -106,8 +112,14 @@ class _Trace:
             names = [path for path, _ in _named(structure)]
             stand_ins = [_stand_in(p, v) for p, v in zip(names, values, strict=True)]
             args, kwargs = pack(structure, stand_ins)
-            result = f(*args, **kwargs)
+            try:
+                result = f(*args, **kwargs)
+            except TypeError as error:
+                if "NoneType" in str(error):
+                    error.add_note(_UNKNOWN_LENGTH)
+                raise
             self._result = map_leaves(_as_result, result)
+        _check_writes(self._graph, leaves(self._result))
         self._inputs = [tensor for tensor in stand_ins if isinstance(tensor, Tensor)]
         self._session = Session(self._graph)
 
@@ -116,6 +128,26 @@ class _Trace:
         arrays = [value for value in values if isinstance(value, np.ndarray)]
         feeds = dict(zip(self._inputs, arrays, strict=True))
         return self._session.run(self._result, feeds, compiled)
+
+
+_UNKNOWN_LENGTH = (
+    "Lengths are not known while nbta traces a function: x.shape has None for them. Use "
+    "nbta.shape(x)[0], with nbta.while_loop, nbta.scan or nbta.arange in place of range()."
+)
+
+
+def _check_writes(graph, results):
+    """Refuse a write whose result nobody uses where a later operation counts on it."""
+    used = {result.flow for result in results if isinstance(result, SymbolicTensorArray)}
+    lost = lost_write(graph, used)
+    if lost is not None:
+        write, later = lost
+        message = (
+            f"the result of {write.name!r} ({write.type}) is not used, so that it would not run, "
+            f"and {later.name!r} ({later.type}) may count on it; go on with what the write gives, "
+            f"as in ta = ta.write(i, value)"
+        )
+        raise invalid("lost_write", message)
 
 
 def _all(result):

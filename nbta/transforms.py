@@ -256,7 +256,8 @@ def hvp(f, primals, tangents):
     """
     alone = not isinstance(primals, tuple)
     primals, tangents = _tuples(primals, tangents)
-    traced = once(f, "hvp", lambda: Function(weakly(_hvp, f)))
+    # All is computed, so that arguments of a wrong shape are refused.
+    traced = once(f, "hvp", lambda: Function(weakly(_hvp, f), pick=lambda result: result[-1]))
     found = traced(primals, tangents)
     return found[0] if alone else found
 
@@ -264,6 +265,7 @@ def hvp(f, primals, tangents):
 def _hvp(f, primals, tangents):
     primals = tuple(_free(f"primals[{i}]", p) for i, p in enumerate(primals))
     xs = leaves(primals)
-    first = gradients([_scalar(f(*primals))], xs, unconnected="zero")
+    value = _scalar(f(*primals))
+    first = gradients([value], xs, unconnected="zero")
     slope = add_n([sum_(multiply(g, t)) for g, t in zip(first, leaves(tangents), strict=True)])
-    return pack(primals, gradients([slope], xs, unconnected="zero"))
+    return value, first, pack(primals, gradients([slope], xs, unconnected="zero"))

@@ -295,19 +295,6 @@ def test_a_gradient_that_needs_no_value_is_refused_where_the_value_fails():
     with pytest.raises(nbta.InvalidArgumentError, match="MatMul"):
         nbta.grad(lambda v: (nbta.sum(w @ v), v), has_aux=True)(np.ones(4))
 
-    def forgotten(x):
-        states = nbta.TensorArray("float64", 3)
-
-        def body(i):
-            states.write(i, x)  # and the array that comes back is lost
-            return i + 1
-
-        nbta.while_loop(lambda i: i < 3, body, 0)
-        return nbta.sum(states.stack())
-
-    with pytest.raises(nbta.InvalidArgumentError, match="slot 0 was never written"):
-        nbta.grad(forgotten)(2.0)
-
 
 def test_keywords_are_not_differentiated():
     close(nbta.grad(loss)(P, X, scale=2.0)["b"], 2 * nbta.grad(loss)(P, x=X)["b"])
@@ -467,3 +454,15 @@ def test_rosenbrock_is_minimised():
         both, nbta.flatten(start), jac=True, hessp=hessian, method="trust-krylov", tol=1e-10
     )
     close(newton.x, np.ones(4), rtol=1e-8)
+
+
+def test_python_loops_over_unknown_lengths_say_what_to_use():
+    with pytest.raises(TypeError) as caught:
+        nbta.function(lambda x: [x[i] for i in range(x.shape[0])])(np.ones(3))
+    assert "nbta.scan" in caught.value.__notes__[0]
+
+
+def test_hvp_refuses_lengths_that_do_not_fit():
+    matrix = np.ones((2, 3))
+    with pytest.raises(nbta.InvalidArgumentError, match="do not multiply"):
+        nbta.hvp(lambda w: nbta.sum(matrix @ w), np.ones(4), np.ones(4))

@@ -1,0 +1,45 @@
+"""Traced functions refuse writes that would not run although something counts on them."""
+
+import pytest
+
+import nbta
+
+
+def scalars(size):
+    return nbta.TensorArray("float64", size=size, element_shape=())
+
+
+def forgets(x):
+    ta = scalars(2)
+    ta.write(0, x)
+    return nbta.sum(ta.stack())
+
+
+def forgets_in_a_loop(x):
+    ta = scalars(3)
+
+    def body(i, y):
+        ta.write(i, y)
+        return i + 1, y * 2
+
+    nbta.while_loop(lambda i, y: i < 3, body, (0, x))
+    return nbta.sum(ta.stack())
+
+
+@pytest.mark.parametrize("program", [forgets, forgets_in_a_loop])
+def test_a_forgotten_assignment_is_an_error_where_something_counts_on_the_write(program):
+    for traced in (nbta.function(program), nbta.grad(program)):
+        with pytest.raises(nbta.InvalidArgumentError, match=r"TensorArrayWriteV3.* is not used"):
+            traced(2.0)
+
+
+def test_a_write_that_nothing_counts_on_may_be_dropped():
+    def reads_before(x):
+        ta = scalars(2).write(0, x)
+        y = ta.read(0)
+        ta.write(1, y)
+        return y
+
+    assert nbta.function(reads_before)(2.0) == 2
+    array = nbta.function(lambda x: scalars(1).write(0, x))(3.0)
+    assert array.read(0) == 3
