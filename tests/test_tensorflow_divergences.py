@@ -151,6 +151,30 @@ def test_gradients_of_an_array():
     np.testing.assert_array_equal(nbta.Session(g).run(rows), [2, 4, 6])
 
 
+def test_a_read_behind_a_write_by_a_control_edge():
+    with nbta.Graph().as_default():
+        x = nbta.placeholder("float64", ())
+        ta = nbta.TensorArray("float64", size=1, element_shape=())
+        written = ta.write(0, x)
+        with nbta.control_dependencies([written.flow]):
+            value = ta.read(0)
+        with pytest.raises(nbta.InvalidArgumentError, match="no gradient would pass"):
+            nbta.gradients(value, [x])
+
+
+def test_an_older_name_in_a_loop():
+    def f(x):
+        old = nbta.TensorArray("float64", size=3, clear_after_read=False).write(0, x)
+
+        def body(i, ta, y):
+            return i + 1, ta.write(i + 1, y * y), y * old.read(i)
+
+        return nbta.while_loop(lambda i, ta, y: i < 2, body, (0, old, x))[2]
+
+    assert nbta.value_and_grad(f)(2.0) == (16.0, 32.0)  # x x x**2
+    check_grads(f, (np.float64(0.7),))
+
+
 def test_gradients_in_a_loop_body():
     def body(i, total):
         ta = nbta.TensorArray("float64", size=1).write(0, total)
