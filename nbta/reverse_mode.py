@@ -2,7 +2,7 @@
 
 from nbta import shapes
 from nbta.errors import InvalidArgumentError, invalid
-from nbta.graph.dependence import connections
+from nbta.graph.dependence import connections, outside_ways
 from nbta.graph.graph import SubGraph, current
 from nbta.graph.operation import Tensor
 from nbta.graph.order import ordered
@@ -148,7 +148,8 @@ def gradients(
         One a ``y``, of its shape: what each is multiplied with. None stands for ones.
     name : str
         The scope of the new operations, made unique. It is the *source* of the gradient arrays that
-        this call uses, so that several calls in one graph have accumulators of their own.
+        this call uses, so that several calls in one graph have accumulators of their own. A name
+        that ends in ``/`` enters that very scope again; the source is ``name/source`` then.
     stop_gradients : list of Tensor or TensorArray, optional
         What to take as constant.
     unconnected : {"none", "zero"}
@@ -163,7 +164,8 @@ def gradients(
     ------
     InvalidArgumentError
         For integers, tensors of other graphs, ``grad_ys`` that do not fit, and where an array is
-        read by an old name after it was written to, as no gradient would pass.
+        read by an old name after it was written to, as no gradient would pass. In the body of a
+        loop or branch, where ``ys`` depend on an ``x`` by operations outside of it.
     UnimplementedError
         For a path through an operation without a gradient rule.
 
@@ -201,8 +203,10 @@ def gradients(
         _check_arrays(xs, points)
         stopped = enumerate(_listed(stop_gradients))
         stop = [_point("stop_gradients", i, graph, t) for i, t in stopped]
+        _check_around(graph, ys, points, stop)
         arrays = any(point.kind != DATA for point in points)
-        computation = Computation(scope[:-1], stop, keep=arrays)
+        source = graph.unique_name("source") if name.endswith("/") else scope[:-1]
+        computation = Computation(source, stop, keep=arrays)
         found = computation.run(ys, seeds, points)
         return [
             _answer(x, point, grad, computation, unconnected)
@@ -279,6 +283,19 @@ def _check_arrays(xs, points):
                 f"gradient at each in a call of its own"
             )
             raise invalid("xs", message)
+
+
+def _check_around(graph, ys, points, stop):
+    """In a body, refuse an x from around on which ys depend by what lies around as well."""
+    for i, point in enumerate(points):
+        ways = outside_ways(graph, ys, point, frozenset(stop))
+        if ways:
+            message = (
+                f"gradients: ys depend on xs[{i}] by {ways[0].name!r} too, which is computed "
+                f"outside of this body, where no gradient passes; compute it in the body, call "
+                f"gradients outside, or take it as constant with stop_gradients"
+            )
+            raise invalid("outside", message)
 
 
 def _seed(i, y, grad):

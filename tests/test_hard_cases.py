@@ -180,3 +180,91 @@ def test_operators_on_bits_are_refused(name):
 def test_numpys_positional_arguments_are_not_taken_for_others(call):
     with pytest.raises(nbta.InvalidArgumentError, match="by name"):
         run(call, np.ones((2, 3)))
+
+
+# Calls of gradients that share something.
+
+
+def test_calls_that_enter_one_scope_again_have_accumulators_of_their_own():
+    def program(x):
+        ta = array(1).write(0, x)
+        ys = ta.read(0) * 2.0, ta.read(0) * 3.0
+        arrays = [nbta.gradients([y], [ta], name="again/")[0] for y in ys]
+        values = [nbta.gradients([y], [x], name="again/")[0] for y in ys]
+        return [slot.read(0) for slot in arrays], values
+
+    assert runs(program, 1.0) == ([2.0, 3.0], [2.0, 3.0])
+
+
+def test_a_name_that_is_to_stay_as_it_is_cannot_be_given_twice():
+    def program(x):
+        return [nbta.while_loop(lambda y: y < 9.0, lambda y: y * x, x, name="w/") for _ in "ab"]
+
+    with pytest.raises(nbta.InvalidArgumentError, match="another operation"):
+        run(program, 2.0)
+
+
+def in_a_branch(inside):
+    return lambda x: nbta.cond(x > 0.0, lambda: inside(x), lambda: x)
+
+
+def in_a_loop(inside):
+    return lambda x: nbta.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, inside(x)), (0, x))[1]
+
+
+def twice(inside):
+    return lambda x: nbta.cond(x > 0.0, lambda: in_a_branch(inside)(x), lambda: x)
+
+
+@pytest.mark.parametrize("around", [in_a_branch, in_a_loop, twice])
+def test_an_x_that_reaches_a_body_by_what_is_computed_outside_of_it(around):
+    def program(x, stop):
+        y = x * x
+
+        def slope(x):
+            dx = nbta.gradients([y * x], [x], stop_gradients=stop(y), unconnected="zero")
+            return dx[0]
+
+        return around(slope)(x)
+
+    with pytest.raises(nbta.InvalidArgumentError, match="outside of this body"):
+        run(lambda x: program(x, lambda y: None), 3.0)
+    assert run(lambda x: program(x, lambda y: [y]), 3.0) == 9.0
+
+
+def test_gradients_in_a_body_of_what_is_computed_outside():
+    def program(x):
+        y = x * x
+        alone = lambda: nbta.gradients([y], [x], unconnected="zero")[0]  # noqa: E731
+        return nbta.cond(x > 0.0, alone, lambda: x)
+
+    with pytest.raises(nbta.InvalidArgumentError, match="outside of this body"):
+        run(program, 3.0)
+    free = nbta.function(
+        lambda x: nbta.cond(x > 0.0, lambda: nbta.grad(lambda v: v * (x * x))(x), lambda: x)
+    )
+    assert free(3.0) == 9.0
+
+
+def test_a_graph_that_changes_while_it_runs():
+    made = []
+
+    @nbta.custom_gradient
+    def meddling(x):
+        if not made:
+            with graph.as_default():
+                made.append(nbta.gradients([result], [given])[0])
+        return x
+
+    @meddling.backward
+    def _(dy, x, y):
+        return dy
+
+    with nbta.Graph().as_default() as graph:
+        given = nbta.placeholder("float64", ())
+        first = meddling(given)
+        result = nbta.while_loop(lambda y: y < 50.0, lambda y: y * y * given, first)
+    session = nbta.Session(graph)
+    with pytest.raises(nbta.InvalidArgumentError, match="changed while it ran"):
+        session.run(result, {given: 2.0})
+    assert session.run([result, *made], {given: 2.0}) == [128.0, 448.0]

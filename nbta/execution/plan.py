@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from nbta.errors import InvalidArgumentError, NbtaError, ResourceExhaustedError
+from nbta.errors import InvalidArgumentError, NbtaError, ResourceExhaustedError, invalid
 from nbta.graph.operation import Operation
 from nbta.graph.order import ordered
 from nbta.graph.spec import Spec
@@ -62,8 +62,14 @@ class Plan:
 
     def __call__(self, step, given):
         """Run for the values of what is given; the values of what is wanted."""
+        if len(given) != self._given:
+            message = (
+                "run: the graph was changed while it ran; build all of it, gradients too, before "
+                "other threads run it"
+            )
+            raise invalid("changed", message)
         values = [*given, *self._start[self._given :]]
-        op = None
+        op, arguments = None, []
         try:
             for function, effects, inputs, single, outputs, dead, op in self._calls:  # noqa: B007
                 arguments = [values[i] for i in inputs]

@@ -63,3 +63,27 @@ def closure(start: set[int], edges: dict[int, set[int]]) -> set[int]:
 def loop_edges(op: Operation) -> dict[int, set[int]]:
     """For each variable of a loop, the inputs that its next value depends on."""
     return dict(enumerate(dependence(op.attrs["body"])))
+
+
+def outside_ways(graph, ys, x, stop) -> list[Tensor]:
+    """Captured tensors that ``ys`` depend on, and that depend themselves on ``x`` around the body.
+
+    ``x`` is a captured tensor too; what ``stop`` has counts as constant.
+    """
+    if not isinstance(graph, SubGraph) or x not in graph.sources:
+        return []
+    above = set(ys)
+    for op in reversed(ordered({y.op for y in ys})):
+        for output, inputs in zip(op.outputs, connections(op), strict=True):
+            if output in above and output not in stop:
+                above.update(inputs)
+    sources = graph.sources
+    others = [sources[p] for p in above if p in sources and p is not x and p not in stop]
+    start, stop = sources[x], {sources[tensor] for tensor in stop if tensor in sources}
+    reached = {start}
+    for op in ordered({tensor.op for tensor in others}):
+        for output, inputs in zip(op.outputs, connections(op), strict=True):
+            if output not in stop and not reached.isdisjoint(inputs):
+                reached.add(output)
+    found = [tensor for tensor in others if tensor in reached]
+    return found or outside_ways(graph.outer, others, start, stop)

@@ -168,6 +168,12 @@ class Graph:
             check(name)
         again = name is not None and name.endswith("/")
         name = name[:-1] if again else self.unique_name(name or record.name)
+        if name in self._by_name:
+            message = (
+                f"name: {name!r} is the name of another operation; without / at its end it is "
+                f"made unique"
+            )
+            raise invalid("name", message)
         try:
             specs = record.infer(*(tensor.spec for tensor in inputs), **attrs)
         except NbtaError as error:
