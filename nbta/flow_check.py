@@ -112,9 +112,14 @@ def lost_write(graph: Graph, used) -> tuple[Operation, Operation] | None:
     if not lost:
         return None
     for race in (found for found in check_flow(graph) if isinstance(found, Race)):
-        if race.first in lost:
+        if race.first in lost and _arrays_of(lost[race.first]) & _arrays_of(race.second):
             return lost[race.first], race.second
     return None
+
+
+def _arrays_of(op):
+    """The forward arrays that an operation is known to touch."""
+    return {touch.array for touch in _touches(op) if isinstance(touch.array, Operation)}
 
 
 def _lost_below(graph):

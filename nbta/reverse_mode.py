@@ -171,6 +171,9 @@ def gradients(
 
     Notes
     -----
+    In the body of a loop its variables are free: what their first values were computed from does
+    not count.
+
     TensorFlow's ``tf.compat.v1.gradients``. Gradients of complex numbers follow it too: of a real
     ``y``, the derivative by the real part plus ``1j`` times the derivative by the imaginary part.
 

@@ -268,3 +268,33 @@ def test_a_graph_that_changes_while_it_runs():
     with pytest.raises(nbta.InvalidArgumentError, match="changed while it ran"):
         session.run(result, {given: 2.0})
     assert session.run([result, *made], {given: 2.0}) == [128.0, 448.0]
+
+
+def test_more_equal_greatest_elements_than_float16_can_count():
+    x = np.zeros(70_000, np.float16)
+    slope = nbta.grad(lambda x: nbta.max(x) * np.float16(1000))(x)
+    np.testing.assert_allclose(slope, 1000 / 70_000, rtol=1e-3)
+    assert slope.dtype == np.float16
+
+
+def test_results_can_be_written_to_in_every_run():
+    with nbta.Graph().as_default() as g:
+        folded, plain = nbta.constant([1.0, 2.0]) * 2.0, nbta.constant([1.0, 2.0])
+    session = nbta.Session(g)
+    for _ in range(3):
+        for value in session.run([folded, plain]):
+            value += 1
+    np.testing.assert_array_equal(session.run(folded), [2, 4])
+
+
+def test_a_shape_learned_from_a_write_that_does_not_run():
+    def f(x, y):
+        ta = nbta.TensorArray("float64", size=1)
+        ta = nbta.cond(x[0] > 9, lambda: ta.write(0, x), lambda: ta.write(0, y))
+        return ta.read(0) * 2.0
+
+    with nbta.Graph().as_default() as g:
+        x, y = nbta.placeholder("float64", (3,)), nbta.placeholder("float64")
+        value = f(x, y)
+    with pytest.raises(nbta.InvalidArgumentError, match="the graph was built for"):
+        nbta.Session(g).run(value, {x: np.ones(3), y: np.ones((2, 2))})

@@ -150,7 +150,6 @@ def test_ufuncs_of_two_arguments(graph, function):
 
 def test_more_ufuncs(graph):
     check(np.power, np.abs(X), Y)
-    check(np.float_power, np.abs(X), Y)
     check(np.matmul, X, X.T)
     check(np.logical_and, TRUTH, ~TRUTH)
     check(np.logical_or, TRUTH, ~TRUTH)

@@ -41,7 +41,7 @@ class Plan:
         if tensor not in self._place:
             self._place[tensor] = len(self._start)
             constant = tensor.op.record is CONSTANT
-            self._start.append(tensor.op.attrs["value"][()] if constant else None)
+            self._start.append(as_result(tensor.op.attrs["value"]) if constant else None)
         return self._place[tensor]
 
     def _call(self, op, fed):

@@ -195,8 +195,11 @@ def _collect(step, fetch, values):
 
 
 def _own(value, given):
-    """A result that shares no memory with what was fed."""
-    if isinstance(value, np.ndarray) and any(np.may_share_memory(value, fed) for fed in given):
+    """A result that shares no memory with what was fed, nor with a constant of the graph."""
+    if not isinstance(value, np.ndarray):
+        return value
+    constant = value.base is None and not value.flags.writeable
+    if constant or any(np.may_share_memory(value, fed) for fed in given):
         return value.copy()
     return value
 

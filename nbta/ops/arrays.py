@@ -8,6 +8,7 @@ against each other, backwards.
 
 import numpy as np
 
+from nbta import shapes
 from nbta.errors import invalid
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import DATA, FLOW_SPEC, HANDLE, HANDLE_SPEC, Spec
@@ -192,7 +193,15 @@ def _infer_read(handle, index, flow, *, dtype, known=None, kind=DATA):
 
 def _read(step, handle, index, flow, *, dtype, known=None, kind=DATA):
     array = step.array(handle)
-    return array.read(index) if array.dtype == dtype else array.read(index, dtype=dtype)
+    value = array.read(index) if array.dtype == dtype else array.read(index, dtype=dtype)
+    if known is not None and value.shape != known and not shapes.compatible(value.shape, known):
+        message = (
+            f"slot {index} has shape {value.shape}, and the graph was built for "
+            f"{shapes.text(known)}, as other writes of the array said; give it "
+            f"infer_shape=False, or element_shape="
+        )
+        raise invalid("element_shape", message)
+    return value
 
 
 def _read_gradient(context, op, dvalue):

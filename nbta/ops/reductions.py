@@ -159,9 +159,11 @@ def _extreme(name, reduce):
         return reduce(x, axis=axis, keepdims=keepdims)
 
     def gradient(op, dy):
-        taken = cast(equal(op.inputs[0], _axes_back(op.outputs[0], op)), dy.dtype)
-        count = sum(taken, op.attrs["axis"], op.attrs["keepdims"])
-        return [_axes_back(dy / count, op) * taken]
+        taken = equal(op.inputs[0], _axes_back(op.outputs[0], op))
+        # float16 counts to 65504 only.
+        count = sum(cast(taken, wide(dy.dtype)), op.attrs["axis"], op.attrs["keepdims"])
+        share = dy / count if count.dtype == dy.dtype else cast(dy / count, dy.dtype)
+        return [_axes_back(share, op) * cast(taken, dy.dtype)]
 
     return define(name, reducing(lambda dtype: dtype, ordered, empty=False), evaluate, gradient)
 

@@ -23,7 +23,7 @@ _MODULES = (arithmetic, comparison, elementary, indexing, joining, linalg, reduc
 #: NumPy's universal functions whose name is another one here.
 _RENAMED = {
     "true_divide": "divide", "remainder": "mod", "absolute": "abs", "conjugate": "conj",
-    "float_power": "power", "concatenate": "concatenate",
+    "concatenate": "concatenate",
 }  # fmt: skip
 
 #: NumPy's other functions that work on tensors.
