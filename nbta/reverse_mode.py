@@ -7,6 +7,7 @@ from nbta.graph.graph import SubGraph, current
 from nbta.graph.operation import Tensor
 from nbta.graph.order import ordered
 from nbta.graph.spec import DATA
+from nbta.graph.verifier import verify_change
 from nbta.ops import lost_writes
 from nbta.ops.arithmetic import add_n
 from nbta.ops.array_access import Access, build
@@ -211,6 +212,7 @@ def gradients(
         source = graph.unique_name("source") if name.endswith("/") else scope[:-1]
         computation = Computation(source, stop, keep=arrays)
         found = computation.run(ys, seeds, points)
+        verify_change(graph)
         return [
             _answer(x, point, grad, computation, unconnected)
             for x, point, grad in zip(xs, points, found, strict=True)

@@ -1,12 +1,9 @@
 """The pipeline: passes one after another; with NBTA_DEBUG=1 the verifier runs behind each."""
 
-import os
-
 from nbta.compiler.passes import fold_constants, hoist, prune, share
 from nbta.compiler.program import Program, extract
-from nbta.graph.verifier import verify
+from nbta.graph.verifier import verify_change
 
-_DEBUG = os.environ.get("NBTA_DEBUG") == "1"
 #: In this order.
 PASSES = (prune, fold_constants, hoist, share)
 
@@ -16,6 +13,5 @@ def optimised(given, wanted, targets=()) -> Program:
     program = extract(given, wanted, targets)
     for step in PASSES:
         program = step(program)
-        if _DEBUG:
-            verify(program)
+        verify_change(program)
     return program

@@ -1,5 +1,7 @@
 """Checks that a graph is whole: after it was built, and after each change of it."""
 
+import os
+
 from nbta import shapes
 from nbta.errors import NbtaError
 from nbta.graph.graph import Graph, subgraphs
@@ -30,6 +32,15 @@ def verify(graph: Graph) -> None:
             _check_body(op, body)
             verify(body)
         _check_specs(op)
+
+
+_DEBUG = os.environ.get("NBTA_DEBUG") == "1"
+
+
+def verify_change(graph: Graph) -> None:
+    """`verify`, with NBTA_DEBUG=1: behind what nbta itself builds or changes."""
+    if _DEBUG:
+        verify(graph)
 
 
 def _need(condition, op, what):
