@@ -8,7 +8,7 @@ from nbta.errors import invalid
 from nbta.graph.graph import Graph, SubGraph, current, subgraphs
 from nbta.graph.operation import Operation
 from nbta.graph.order import before, ordered
-from nbta.graph.spec import HANDLE
+from nbta.graph.spec import FLOW, HANDLE
 from nbta.ops import arrays
 from nbta.ops.array_access import Access
 from nbta.ops.dispatch import CONSTANT
@@ -102,6 +102,8 @@ def check_flow(graph: Graph | None = None) -> list:
 def lost_write(graph: Graph, used) -> tuple[Operation, Operation] | None:
     """A write whose flow nobody uses, and a later operation that may look for what it wrote.
 
+    Later means by the name that was written to, or by one that came of it.
+
     Parameters
     ----------
     graph : Graph
@@ -112,14 +114,29 @@ def lost_write(graph: Graph, used) -> tuple[Operation, Operation] | None:
     if not lost:
         return None
     for race in (found for found in check_flow(graph) if isinstance(found, Race)):
-        if race.first in lost and _arrays_of(lost[race.first]) & _arrays_of(race.second):
-            return lost[race.first], race.second
+        write = lost.get(race.first)
+        later = write is not None and outside(write.inputs[-1]) in _past(race.second)
+        if later and _looks_for(race, write):
+            return write, race.second
     return None
 
 
-def _arrays_of(op):
-    """The forward arrays that an operation is known to touch."""
-    return {touch.array for touch in _touches(op) if isinstance(touch.array, Operation)}
+def _looks_for(race, write):
+    """Whether the second operation reads what was written, or any slot; one slot may be another."""
+    array = _array(write.inputs[0])
+    reads = [t for t in _touches(race.second) if t.kind == "read" and t.array == array]
+    return any(touch.slots is _ALL or race.slots for touch in reads)
+
+
+def _past(op):
+    """The flows that an operation comes after: those of all names of an array up to its own."""
+    seen, todo = set(), [tensor for tensor in op.inputs if tensor.kind == FLOW]
+    while todo:
+        flow = outside(todo.pop())
+        if flow not in seen:
+            seen.add(flow)
+            todo += [tensor for tensor in flow.op.inputs if tensor.kind == FLOW]
+    return seen
 
 
 def _lost_below(graph):

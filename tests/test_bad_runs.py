@@ -173,7 +173,8 @@ def test_only_scalars_are_losses(f, words):
 
 def test_arguments_of_grad():
     x = np.ones(3)
-    failing(lambda: nbta.grad(nbta.sum, argnums=1)(x), "argnums: there is no argument 1; 1 were")
+    words = "argnums: there is no argument 1; given by position: 1"
+    failing(lambda: nbta.grad(nbta.sum, argnums=1)(x), words)
     failing(lambda: nbta.grad(nbta.sum, argnums="x")(x), "argnums: 'x' is no int and no tuple")
     failing(lambda: nbta.grad(nbta.sum, has_aux=True)(x), "has_aux: f must give a pair", "gives *")
     like = "tangents[0] is float64 (2,), and primals[0] is float64 (3,); they must be alike"

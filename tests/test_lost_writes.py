@@ -43,3 +43,25 @@ def test_a_write_that_nothing_counts_on_may_be_dropped():
     assert nbta.function(reads_before)(2.0) == 2
     array = nbta.function(lambda x: scalars(1).write(0, x))(3.0)
     assert array.read(0) == 3
+
+
+def test_a_write_that_is_forgotten_before_others_is_missed():
+    def program(x):
+        ta = scalars(2)
+        ta.write(0, x)
+        ta = ta.write(1, x)
+        return nbta.sum(ta.stack())
+
+    with pytest.raises(nbta.InvalidArgumentError, match="is not used"):
+        nbta.function(program)(2.0)
+
+
+def test_an_older_name_may_be_read_whatever_is_dropped():
+    def program(x):
+        old = nbta.TensorArray("float64", dynamic_size=True, element_shape=()).append(x)
+        old.append(x).append(x)  # nobody looks for these
+        new = old.write(1, x)
+        new.append(x)
+        return old.read(0)
+
+    assert nbta.function(program)(2.0) == 2

@@ -476,3 +476,29 @@ def test_the_same_through_bodies_of_loops_and_branches(program):
     run(program, X)
     with pytest.raises(nbta.InvalidArgumentError, match="another name of the array"):
         slope(program, X)
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+def test_an_old_name_that_reads_what_was_just_written_is_refused(stacked):
+    def program(x):
+        old = array(1)
+        new = old.write(0, x)
+        value = nbta.sum(old.stack()) if stacked else old.read(0)
+        return value + nbta.size(new.stack())
+
+    with pytest.raises(nbta.InvalidArgumentError, match="no gradient would pass"):
+        nbta.grad(program)(2.0)
+
+
+def test_an_old_name_that_reads_the_slot_of_the_same_trip_is_refused():
+    def program(x):
+        old = array(3)
+
+        def body(i, t, y):
+            t = t.write(i, y)
+            return [t, y * old.read(i)]
+
+        return loop(2, body, old, x)[1]
+
+    with pytest.raises(nbta.InvalidArgumentError, match="no gradient would pass"):
+        nbta.grad(program)(2.0)

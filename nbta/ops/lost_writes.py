@@ -29,9 +29,8 @@ def check(operations, reached) -> None:
     """
     past = _Past()
     for op in operations:
-        waits = _waits(op)
-        if waits:
-            past.check_read(op, waits)
+        if op.record in _READS or subgraphs(op):
+            past.check_read(op)
         past.add(op, _brings(op, reached))
 
 
@@ -53,16 +52,21 @@ class _Past:
         self._all[op] = own | _union(self._all, before(op))
         self._by_flow[op] = own | _union(self._by_flow, _flow_before(op))
 
-    def check_read(self, read, waits):
-        """Compare what a read comes after with what is in its flow."""
-        lost = _union(self._all, waits) & ~_union(self._by_flow, _flow_before(read))
-        if lost:
-            lost &= _union(self._of_array, _touched(read, _READS))
-        while lost:
-            write = self._writes[lost.bit_length() - 1]
-            if _may_share(read, write):
+    def check_read(self, read):
+        """Compare what a read comes after with what is in its flow.
+
+        Behind a write by an edge, it is refused where it may read what that wrote; behind it by
+        creation order alone, where it is sure to, as other reads may mean other slots.
+        """
+        unseen = _union(self._of_array, _touched(read, _READS))
+        unseen &= ~_union(self._by_flow, _flow_before(read))
+        waited = _union(self._all, _waits(read)) if unseen else 0
+        while unseen:
+            last = unseen.bit_length() - 1
+            write = self._writes[last]
+            if (_may_share if waited >> last & 1 else _surely_share)(read, write):
                 raise _lost(read, write)
-            lost -= 1 << (lost.bit_length() - 1)
+            unseen -= 1 << last
 
 
 def _union(sets, keys):
@@ -115,6 +119,18 @@ def _may_share(one, other):
     """Whether two operations may touch the same slot."""
     slots = [_slots(op) for op in (one, other)]
     return None in slots or bool(slots[0] & slots[1])
+
+
+def _surely_share(read, write):
+    """Whether a read touches the slot that a write touches, as far as the graph tells."""
+    if subgraphs(read) or subgraphs(write):
+        return False
+    if read.record is CONCAT or read.inputs[1].op.type == "Range":  # of all slots
+        return True
+    both = _slots(read), _slots(write)
+    if None not in both:
+        return bool(both[0] & both[1])
+    return write.record is not SPLIT and read.inputs[1] is write.inputs[1]
 
 
 def _slots(op):
