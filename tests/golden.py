@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import nbta
+from nbta import raw_ops
 
 DATA = Path(__file__).parent / "data"
 
@@ -78,3 +79,59 @@ class Replay:
 
     def grad_with_shape(self, label, of, source, prepend):
         self.arrays[label] = self.arrays[of].grad_with_shape(source, prepend)
+
+
+class RawReplay(Replay):
+    """The same through `nbta.raw_ops`, outside of graphs."""
+
+    def __init__(self):
+        super().__init__()
+        self.handles, self.flows = {}, {}
+
+    def _made(self, label, made):
+        self.handles[label], self.flows[label] = made
+        self.arrays[label] = self.handles[label].array
+
+    def create(self, label, size, name, **rest):
+        self._made(label, raw_ops.TensorArrayV3(size, tensor_array_name=name, **rest))
+
+    def write(self, label, index, value):
+        flow = self.flows[label]
+        self.flows[label] = raw_ops.TensorArrayWriteV3(
+            self.handles[label], index, tensor(value), flow
+        )
+
+    def read(self, label, index, dtype):
+        handle, flow = self.handles[label], self.flows[label]
+        return {"value": raw_ops.TensorArrayReadV3(handle, index, flow, dtype)}
+
+    def gather(self, label, indices, dtype, element_shape):
+        handle, flow = self.handles[label], self.flows[label]
+        return {"value": raw_ops.TensorArrayGatherV3(handle, indices, flow, dtype, element_shape)}
+
+    def scatter(self, label, indices, value):
+        handle, flow = self.handles[label], self.flows[label]
+        self.flows[label] = raw_ops.TensorArrayScatterV3(handle, indices, tensor(value), flow)
+
+    def concat(self, label, dtype, element_shape_except0):
+        handle, flow = self.handles[label], self.flows[label]
+        joined = raw_ops.TensorArrayConcatV3(handle, flow, dtype, element_shape_except0)
+        return dict(zip(("value", "lengths"), joined, strict=True))
+
+    def split(self, label, value, lengths):
+        handle, flow = self.handles[label], self.flows[label]
+        self.flows[label] = raw_ops.TensorArraySplitV3(handle, tensor(value), lengths, flow)
+
+    def size(self, label):
+        return {"value": raw_ops.TensorArraySizeV3(self.handles[label], self.flows[label])}
+
+    def close(self, label):
+        raw_ops.TensorArrayCloseV3(self.handles[label])
+
+    def grad(self, label, of, source):
+        made = raw_ops.TensorArrayGradV3(self.handles[of], self.flows[of], source)
+        self._made(label, made)
+
+    def grad_with_shape(self, label, of, source, prepend):
+        handle, flow = self.handles[of], self.flows[of]
+        self._made(label, raw_ops.TensorArrayGradWithShape(handle, flow, prepend, source))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from golden import Replay, programs, tensor
+from golden import RawReplay, Replay, programs, tensor
 
 import nbta
 
@@ -13,9 +13,10 @@ def test_there_are_as_many_programs_as_were_recorded():
     assert len(PROGRAMS) == 600
 
 
+@pytest.mark.parametrize("way", [Replay, RawReplay])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program["id"])
-def test_replay(program):
-    replay = Replay()
+def test_replay(program, way):
+    replay = way()
     for step, expected in zip(program["steps"], program["expect"], strict=True):
         if "error" in expected:
             check_failure(replay, step, expected["error"])
