@@ -63,13 +63,17 @@ class Computation:
                 arrived.setdefault(y, []).append(grad)
         found = {}
         for op in reversed(ordered({y.op for y in ys})):
-            given = [_total(arrived, output, found) for output in op.outputs]
+            given = [self._passing(_total(arrived, t, found), t) for t in op.outputs]
             if any(grad is not None for grad in given) and self._goes_on(op):
                 inputs = list(op.inputs)  # a rule may give a loop more variables
                 for tensor, grad in zip(inputs, self._apply(op, given), strict=True):
                     if grad is not None and self.wants(tensor):
                         arrived.setdefault(tensor, []).append(_checked(op, tensor, grad))
         return [found.get(x) for x in xs]
+
+    def _passing(self, grad, tensor):
+        """What goes on from a tensor: nothing where it is to be constant, though it may be an x."""
+        return None if tensor in self._stop else grad
 
     def _goes_on(self, op):
         return any(self.wants(t) for inputs in connections(op) for t in inputs)

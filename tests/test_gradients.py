@@ -69,6 +69,18 @@ def test_an_x_in_the_middle_is_free_but_lets_others_through():
     assert dx == pytest.approx(np.sin(0.5) ** 2 + dm * np.cos(0.5))
 
 
+def test_an_x_that_is_stopped_too_gives_partial_derivatives():
+    with nbta.Graph().as_default() as g:
+        x = nbta.placeholder("float64", ())
+        h = x * x
+        partial = nbta.gradients(h * x, [x, h], stop_gradients=[h])
+        total = nbta.gradients(h * x, [x, h])
+        _, last = nbta.while_loop(lambda i, v: i < 2, lambda i, v: (i + 1, v * h * x), (0, x))
+        in_loop = nbta.gradients(last, [x, h], stop_gradients=[h])  # x h x h x
+    found = nbta.Session(g).run([partial, total, in_loop], {x: 3.0})
+    assert found == [[9.0, 3.0], [27.0, 3.0], [3 * 9.0 * 81, 2 * 27.0 * 9]]
+
+
 def test_stop_gradients_are_constants_in_loops_and_branches_too():
     def program(x):
         stopped = x * 3.0
