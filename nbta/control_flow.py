@@ -1,5 +1,8 @@
 """Branches and loops: cond, switch_case, while_loop."""
 
+import functools
+from dataclasses import replace
+
 import numpy as np
 
 from nbta import shapes
@@ -8,7 +11,7 @@ from nbta.graph.graph import SubGraph, substitute
 from nbta.graph.spec import FLOW, HANDLE
 from nbta.loop_variables import Variables, as_values, leaf_spec
 from nbta.ops.arithmetic import add_n, where
-from nbta.ops.arrays import CREATE, LOOKUP, LOOKUP_WITH_SHAPE, SCATTER, SPLIT, WRITE
+from nbta.ops.arrays import array_behind
 from nbta.ops.bodies import trace
 from nbta.ops.branch import add_case
 from nbta.ops.branch import choose as chosen
@@ -17,7 +20,7 @@ from nbta.ops.dispatch import as_tensor, building
 from nbta.ops.elementwise import common_dtype
 from nbta.ops.loop import COUNTER, add_while, counting
 from nbta.structure import describe, layout, leaves, pack
-from nbta.symbolic import Facts, SymbolicTensorArray
+from nbta.symbolic import SymbolicTensorArray
 
 
 def while_loop(
@@ -177,21 +180,13 @@ def _order_by_trips(body, first):
         older = [
             p
             for p, t in body.sources.items()
-            if p.kind == FLOW and (t is first[place + 1] or _array_of(t) is outer)
+            if p.kind == FLOW and (t is first[place + 1] or array_behind(t) is outer)
         ]
         for parameter in older:
             with body.as_default():
                 both = add_n([parameter, flow])
             substitute(body, {parameter: both})
             both.op.inputs = [parameter, flow]
-
-
-def _array_of(flow):
-    """The handle of the array that an operation gave a flow of; None where it is not plain."""
-    op = flow.op
-    if op.record in (CREATE, LOOKUP, LOOKUP_WITH_SHAPE):
-        return op.outputs[0]
-    return op.inputs[0] if op.record in (WRITE, SCATTER, SPLIT) else None
 
 
 def _hoist(cond, body, first):
@@ -380,8 +375,9 @@ def _common_facts(what, all_facts):
     if any(facts.dtype != first.dtype for facts in all_facts):
         names = " and ".join(str(facts.dtype) for facts in all_facts)
         raise invalid("branches", f"{what}: the branches give arrays of {names}; use one dtype")
-    shape = first.element_shape
-    for facts in all_facts[1:]:
-        shape = shapes.common(shape, facts.element_shape)
-    every = [all(getattr(f, n) for f in all_facts) for n in ("infer_shape", "dynamic_size")]
-    return Facts(first.dtype, shape, *every[:1], first.name, every[1], first.clear_after_read)
+    return replace(
+        first,
+        element_shape=functools.reduce(shapes.common, (f.element_shape for f in all_facts)),
+        infer_shape=all(facts.infer_shape for facts in all_facts),
+        dynamic_size=all(facts.dynamic_size for facts in all_facts),
+    )

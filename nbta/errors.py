@@ -276,6 +276,13 @@ def invalid(reason, message):
     return error
 
 
+def located(error, where):
+    """An error of the same kind that begins with where it happened."""
+    made = type(error)(f"{where}: {error}")
+    made.reason = error.reason
+    return made
+
+
 #: Names of the kernels' operations, in the order of their numbers.
 OPERATIONS = (
     "create", "write", "read", "gather", "scatter", "concat", "split", "grad", "close",

@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-import numpy as np
-
 from nbta.errors import invalid
 from nbta.graph.graph import Graph, SubGraph, current, subgraphs
 from nbta.graph.operation import Operation
@@ -11,13 +9,9 @@ from nbta.graph.order import before, ordered
 from nbta.graph.spec import FLOW, HANDLE
 from nbta.ops import arrays
 from nbta.ops.array_access import Access
-from nbta.ops.dispatch import CONSTANT
 from nbta.ops.extents import outside
 from nbta.ops.shaping import IDENTITY
 
-_WRITES = {"TensorArrayWriteV3", "TensorArrayScatterV3", "TensorArraySplitV3"}
-_READS = {"TensorArrayReadV3", "TensorArrayGatherV3", "TensorArrayConcatV3"}
-_LOOKUPS = {"TensorArrayGradV3", "TensorArrayGradWithShape"}
 _ALL = None  # in place of a set of slots: it may be any
 
 
@@ -177,7 +171,7 @@ def _clears(handle):
     op = _source(handle).op
     clears = op.attrs.get("clear_after_read", True)
     if clears is None:  # only gradient arrays of forward arrays do by themselves
-        return _source(op.inputs[0]).op.type not in _LOOKUPS
+        return _source(op.inputs[0]).op.record not in arrays.LOOKUPS
     return clears
 
 
@@ -205,11 +199,13 @@ def _touches(op):
     if not op.inputs or op.inputs[0].kind != HANDLE:
         return
     array, clears = _array(op.inputs[0]), _clears(op.inputs[0])
-    if op.type in _WRITES:
-        yield Touch(op, array, _slots(op), "add" if isinstance(array, tuple) else "write", clears)
-    elif op.type in _READS:
-        yield Touch(op, array, _slots(op), "read", clears)
-    elif op.type in _LOOKUPS:
+    if op.record in arrays.WRITES:
+        yield Touch(
+            op, array, arrays.slots(op), "add" if isinstance(array, tuple) else "write", clears
+        )
+    elif op.record in arrays.READS:
+        yield Touch(op, array, arrays.slots(op), "read", clears)
+    elif op.record in arrays.LOOKUPS:
         yield Touch(op, array, _ALL, "lookup", clears)
     elif op.record is arrays.CLOSE:
         yield Touch(op, array, _ALL, "close", clears)
@@ -251,7 +247,7 @@ def _array(handle):
     op = _source(handle).op
     if op.record is arrays.CREATE or op.type == "Parameter":
         return op
-    if op.type in _LOOKUPS:
+    if op.record in arrays.LOOKUPS:
         origin = _array(op.inputs[0])
         return None if origin is None else (origin, op.attrs["source"])
     return None
@@ -280,20 +276,10 @@ def _kept(handle):
     return None
 
 
-def _slots(op):
-    """The slots that an operation touches, None where the run tells."""
-    if op.type in ("TensorArraySplitV3", "TensorArrayConcatV3"):
-        return _ALL
-    index = outside(op.inputs[1])
-    if index.op.record is not CONSTANT:
-        return _ALL
-    return frozenset(int(i) for i in np.atleast_1d(index.op.attrs["value"]))
-
-
 def _unused(graph):
     used = {tensor for op in graph.operations for tensor in op.inputs}
     used |= set(getattr(graph, "outputs", ()))
     waited = {other for op in graph.operations for other in op.control_inputs}
     for op in graph.operations:
-        if op.type in _WRITES and op not in waited and op.outputs[0] not in used:
+        if op.record in arrays.WRITES and op not in waited and op.outputs[0] not in used:
             yield UnusedWrite(op)

@@ -1,7 +1,7 @@
 """Reverse mode: gradients as operations of the same graph."""
 
 from nbta import shapes
-from nbta.errors import InvalidArgumentError, invalid
+from nbta.errors import InvalidArgumentError, invalid, located
 from nbta.graph.dependence import connections, outside_ways
 from nbta.graph.graph import SubGraph, current
 from nbta.graph.operation import Tensor
@@ -176,13 +176,11 @@ def gradients(
 
     Notes
     -----
-    In the body of a loop its variables are free: what their first values were computed from does
-    not count.
-
     TensorFlow's ``tf.compat.v1.gradients``. Gradients of complex numbers follow it too: of a real
     ``y``, the derivative by the real part plus ``1j`` times the derivative by the imaginary part.
 
-    In the body of a loop, each trip has accumulators of its own.
+    In the body of a loop its variables are free: what their first values were computed from does
+    not count. Each trip has accumulators of its own.
 
     Examples
     --------
@@ -247,7 +245,7 @@ def _resolved(argument, i, graph, tensor):
     try:
         return graph.resolve(tensor)
     except InvalidArgumentError as error:
-        raise invalid(error.reason, f"gradients: {argument}[{i}]: {error}") from None
+        raise located(error, f"gradients: {argument}[{i}]") from None
 
 
 def _differentiable(argument, i, graph, tensor):

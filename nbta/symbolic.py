@@ -1,6 +1,7 @@
 """Tensor arrays inside a graph: a handle, and the flow that orders what is done with it."""
 
 import functools
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,22 +20,16 @@ from nbta.ops.shaping import cast, identity, shape
 from nbta.tensor_array import TensorArray
 
 
+@dataclass(slots=True)
 class Facts:
     """What is known of an array when the graph is built; all its names share this."""
 
-    __slots__ = (
-        "clear_after_read",
-        "dtype",
-        "dynamic_size",
-        "element_shape",
-        "infer_shape",
-        "name",
-    )
-
-    def __init__(self, dtype, element_shape, infer_shape, name, dynamic_size, clear_after_read):
-        self.dtype, self.element_shape, self.name = dtype, element_shape, name
-        self.infer_shape, self.dynamic_size = infer_shape, dynamic_size
-        self.clear_after_read = clear_after_read
+    dtype: np.dtype
+    element_shape: tuple | None
+    infer_shape: bool
+    name: str
+    dynamic_size: bool
+    clear_after_read: bool
 
     def admit(self, operation, argument, spec):
         """Hold an element against what is known, and learn from it."""
@@ -269,9 +264,6 @@ class SymbolicTensorArray(TensorArray):
         return Concat(*self._build(arrays.CONCAT, [], attrs, name))
 
     # Gradient arrays, and the end.
-
-    def _gradient(self, source, prefix, flow, clear_after_read):
-        raise NotImplementedError  # both lookups are below
 
     @_in_its_graph
     def grad(self, source, flow=None, name=None, clear_after_read=None):

@@ -5,9 +5,7 @@ from collections import defaultdict
 from nbta.graph.graph import subgraphs
 from nbta.graph.order import ordered
 from nbta.graph.spec import HANDLE
-from nbta.ops.arrays import CREATE, LOOKUP, SCATTER, SPLIT, WRITE
-
-_WRITES = {WRITE, SCATTER, SPLIT}
+from nbta.ops.arrays import CREATE, LOOKUPS, WRITES
 
 
 class Arrays:
@@ -31,11 +29,11 @@ class Arrays:
             for tensor in op.inputs if not bodies else op.inputs[: op.attrs.get("count", 0)]:
                 if tensor.kind == HANDLE:
                     array = self._array.get(tensor)
-                    self._users[_looked_up(op, array) if op.record is LOOKUP else array].add(op)
+                    self._users[_looked_up(op, array) if op.record in LOOKUPS else array].add(op)
                     self._shown |= {array} if bodies else set()
             if op.record is CREATE:
                 self._array[op.outputs[0]] = op.outputs[0]
-            elif op.record is LOOKUP:
+            elif op.record in LOOKUPS:
                 self._array[op.outputs[0]] = _looked_up(op, self._array.get(op.inputs[0]))
         self._shown |= {self._array.get(t) for t in graph.outputs if t.kind == HANDLE}
 
@@ -49,7 +47,7 @@ class Arrays:
 
     def visible(self, op, dropped) -> bool:
         """Whether an operation writes what others than those to be dropped may see."""
-        if op.record in _WRITES:
+        if op.record in WRITES:
             array = self._array.get(op.inputs[0])
             return array is None or array in self._shown or not self._users[array] <= dropped
         return any(self.visible(inner, dropped) for body in subgraphs(op) for inner in needed(body))

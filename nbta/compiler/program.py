@@ -80,13 +80,13 @@ class Copy:
         """Let what comes after an operation come after a new one."""
         self._operations[op] = new
 
-    def create(self, op, inputs, attrs, bodies_behind=0) -> list[Tensor]:
-        """An operation like another one; its bodies capture all inputs but the first few."""
+    def create(self, op, inputs, attrs, variables=0) -> list[Tensor]:
+        """An operation like another one; its bodies capture all inputs behind their variables."""
         made = self.graph.create(op.record, inputs, attrs, self._name(op.name))
         made.control_inputs = list(self.after(op))
         self.stands_for(op, made)
         for body in subgraphs(made):
-            adopt(made, body, bodies_behind)
+            adopt(made, body, variables)
         return made.outputs
 
 

@@ -128,10 +128,10 @@ def _has_place(error):
 
 def body_function(body):
     """The plan of a sub-graph, made again when the graph has changed."""
-    found = body.cache.get(("plan",))
+    found = body.cache.get("plan")
     if found is None or found[0] != body.version:
         found = body.version, Plan(body.inputs, body.outputs)
-        body.cache[("plan",)] = found
+        body.cache["plan"] = found
     return found[1]
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from nbta import shapes
 from nbta.compiler.pipeline import optimised
 from nbta.dtypes import as_dtype, as_value
-from nbta.errors import NbtaError, UnimplementedError, invalid
+from nbta.errors import NbtaError, UnimplementedError, invalid, located
 from nbta.execution.plan import Plan, as_result
 from nbta.execution.step import Step
 from nbta.graph.graph import Graph, at_once, current
@@ -155,7 +155,7 @@ class Session:
         try:
             return self.graph.operation(name)
         except NbtaError as error:
-            raise invalid("name", f"run: {argument}: {error}") from None
+            raise located(error, f"run: {argument}") from None
 
     def _owned(self, argument, item, graph):
         if graph is not self.graph:

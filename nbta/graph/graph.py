@@ -3,7 +3,7 @@
 import threading
 from contextlib import contextmanager
 
-from nbta.errors import NbtaError, invalid
+from nbta.errors import NbtaError, invalid, located
 from nbta.graph.names import Names, check
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.record import Record
@@ -177,7 +177,7 @@ class Graph:
         try:
             specs = record.infer(*(tensor.spec for tensor in inputs), **attrs)
         except NbtaError as error:
-            raise _located(error, f"{record.name} {name!r}") from None
+            raise located(error, f"{record.name} {name!r}") from None
         specs = (specs,) if isinstance(specs, Spec) else specs
         op = Operation(self, record, name, inputs, attrs, self._after, specs)
         self.operations.append(op)
@@ -218,13 +218,6 @@ class Graph:
         from nbta.graph.printer import as_text
 
         return as_text(self)
-
-
-def _located(error, where):
-    """The error with the operation that it is about."""
-    located = type(error)(f"{where}: {error}")
-    located.reason = error.reason
-    return located
 
 
 class SubGraph(Graph):

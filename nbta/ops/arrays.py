@@ -12,7 +12,8 @@ from nbta import shapes
 from nbta.errors import invalid
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import DATA, FLOW_SPEC, HANDLE, HANDLE_SPEC, Spec
-from nbta.ops.dispatch import define
+from nbta.ops.dispatch import CONSTANT, define
+from nbta.ops.extents import outside
 from nbta.tensor_array import TensorArray
 
 FLOW_VALUE = np.float32(0)
@@ -247,3 +248,26 @@ def _concat_gradient(context, op, dvalue, _):
 
 
 CONCAT = define("TensorArrayConcatV3", _infer_concat, _concat, _concat_gradient, effects=True)
+
+# What others ask about these operations.
+
+WRITES, READS = frozenset({WRITE, SCATTER, SPLIT}), frozenset({READ, GATHER, CONCAT})
+LOOKUPS = frozenset({LOOKUP, LOOKUP_WITH_SHAPE})
+
+
+def slots(op) -> frozenset | None:
+    """The slots that an operation touches; None where the run tells, or where it may be any."""
+    if op.record not in (WRITE, SCATTER, READ, GATHER):
+        return None
+    index = outside(op.inputs[1]).op
+    if index.record is not CONSTANT:
+        return None
+    return frozenset(int(i) for i in np.atleast_1d(index.attrs["value"]))
+
+
+def array_behind(flow):
+    """The handle of the array that an operation gave a flow of; None where that is not plain."""
+    op = flow.op
+    if op.record is CREATE or op.record in LOOKUPS:
+        return op.outputs[0]
+    return op.inputs[0] if op.record in WRITES else None

@@ -3,7 +3,7 @@
 import numpy as np
 
 from nbta.dtypes import as_dtype
-from nbta.errors import InvalidArgumentError, NbtaError, invalid
+from nbta.errors import InvalidArgumentError, NbtaError, invalid, located
 from nbta.graph import graph as graphs
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
@@ -64,9 +64,7 @@ def run_now(record, arrays, attrs):
         with np.errstate(all="ignore"):
             return record.evaluate(*arrays, **attrs)
     except NbtaError as error:
-        located = type(error)(f"{record.name}: {error}")
-        located.reason = error.reason
-        raise located from None
+        raise located(error, record.name) from None
     except ValueError as error:
         raise InvalidArgumentError(f"{record.name}: {error}") from None
 

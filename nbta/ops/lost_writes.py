@@ -1,15 +1,10 @@
 """Writes that a read sees and its gradient does not: ordered by other edges than the flow."""
 
-import numpy as np
-
 from nbta.errors import invalid
 from nbta.graph.graph import subgraphs
 from nbta.graph.order import before
 from nbta.graph.spec import FLOW
-from nbta.ops.arrays import CONCAT, GATHER, READ, SCATTER, SPLIT, WRITE
-from nbta.ops.dispatch import CONSTANT
-
-_READS, _WRITES = {READ, GATHER, CONCAT}, {WRITE, SCATTER, SPLIT}
+from nbta.ops.arrays import CONCAT, READS, SPLIT, WRITES, slots
 
 
 def check(operations, reached) -> None:
@@ -29,7 +24,7 @@ def check(operations, reached) -> None:
     """
     past = _Past()
     for op in operations:
-        if op.record in _READS or subgraphs(op):
+        if op.record in READS or subgraphs(op):
             past.check_read(op)
         past.add(op, _brings(op, reached))
 
@@ -47,7 +42,7 @@ class _Past:
         if brings:
             own = 1 << len(self._writes)
             self._writes.append(op)
-            for handle in _touched(op, _WRITES):
+            for handle in _touched(op, WRITES):
                 self._of_array[handle] = self._of_array.get(handle, 0) | own
         self._all[op] = own | _union(self._all, before(op))
         self._by_flow[op] = own | _union(self._by_flow, _flow_before(op))
@@ -58,7 +53,7 @@ class _Past:
         Behind a write by an edge, it is refused where it may read what that wrote; behind it by
         creation order alone, where it is sure to, as other reads may mean other slots.
         """
-        unseen = _union(self._of_array, _touched(read, _READS))
+        unseen = _union(self._of_array, _touched(read, READS))
         unseen &= ~_union(self._by_flow, _flow_before(read))
         waited = _union(self._all, _waits(read)) if unseen else 0
         while unseen:
@@ -87,14 +82,14 @@ def _lost(read, write):
 
 def _waits(op):
     """What a read comes after, other than by flow."""
-    if op.record in _READS:
+    if op.record in READS:
         return [*(tensor.op for tensor in op.inputs[1:-1]), *op.control_inputs]
     return op.control_inputs if subgraphs(op) else []
 
 
 def _brings(op, reached):
     """Whether an operation may write what depends on what a gradient is asked of."""
-    if op.record in _WRITES:
+    if op.record in WRITES:
         return op.outputs[0] in reached
     return bool(subgraphs(op)) and not reached.isdisjoint(op.inputs)
 
@@ -117,8 +112,8 @@ def _flow_before(op):
 
 def _may_share(one, other):
     """Whether two operations may touch the same slot."""
-    slots = [_slots(op) for op in (one, other)]
-    return None in slots or bool(slots[0] & slots[1])
+    both = slots(one), slots(other)
+    return None in both or bool(both[0] & both[1])
 
 
 def _surely_share(read, write):
@@ -127,15 +122,7 @@ def _surely_share(read, write):
         return False
     if read.record is CONCAT or read.inputs[1].op.type == "Range":  # of all slots
         return True
-    both = _slots(read), _slots(write)
+    both = slots(read), slots(write)
     if None not in both:
         return bool(both[0] & both[1])
     return write.record is not SPLIT and read.inputs[1] is write.inputs[1]
-
-
-def _slots(op):
-    """The slots that an operation touches; None where the run tells."""
-    if op.record not in (READ, GATHER, WRITE, SCATTER):
-        return None
-    index = op.inputs[1].op
-    return None if index.record is not CONSTANT else set(np.atleast_1d(index.attrs["value"]))
