@@ -1,0 +1,377 @@
+"""What loops count: indices as multiples of the trip, trip counts, and lengths that are the same.
+
+Integers are written as linear forms in what only the run tells, so that two of them can be compared
+before it: lengths of axes, counts of trips, and the number of the current trip. Integers of 32 and
+of 64 bits count as the same, as nothing has 2**31 rows.
+"""
+
+from typing import NamedTuple
+
+from nbta import shapes
+from nbta.graph.graph import SubGraph
+from nbta.graph.operation import Tensor
+from nbta.graph.spec import DATA
+from nbta.ops.arrays import CREATE, GATHER, SIZE
+from nbta.ops.dispatch import CONSTANT, PARAMETER
+from nbta.ops.loop import WHILE
+
+#: Elementwise operations: a row of the result needs the rows of the inputs, and nothing fails.
+ELEMENTWISE = frozenset({
+    "Abs", "Add", "AddN", "Cast", "Conj", "Cos", "Div", "Equal", "Erf", "Exp", "Expm1", "Floor",
+    "Greater", "GreaterEqual", "Identity", "Imag", "IsFinite", "Less", "LessEqual", "Log", "Log1p",
+    "LogicalAnd", "LogicalNot", "LogicalOr", "Maximum", "Minimum", "Mul", "Neg", "NotEqual", "Pow",
+    "Real", "Relu", "Rsqrt", "Sigmoid", "Sign", "Sin", "Softplus", "Sqrt", "Square",
+    "StopGradient", "Sub", "Tanh", "Where",
+})  # fmt: skip
+
+
+class Trip(NamedTuple):
+    """The number of the current trip, from 0, in the loop of a body."""
+
+    body: SubGraph
+
+
+class Length(NamedTuple):
+    """The length of an axis that nothing else is known of."""
+
+    tensor: Tensor
+    axis: int
+
+
+class Linear:
+    """An integer: a constant, and multiples of what only the run tells."""
+
+    __slots__ = ("constant", "terms")
+
+    def __init__(self, constant=0, terms=()):
+        self.constant = constant
+        self.terms = {atom: n for atom, n in dict(terms).items() if n}
+
+    def __add__(self, other):
+        terms = dict(self.terms)
+        for atom, n in other.terms.items():
+            terms[atom] = terms.get(atom, 0) + n
+        return Linear(self.constant + other.constant, terms)
+
+    def __mul__(self, factor: int):
+        return Linear(self.constant * factor, {a: n * factor for a, n in self.terms.items()})
+
+    def __sub__(self, other):
+        return self + other * -1
+
+    def __eq__(self, other):
+        return (self.constant, self.terms) == (other.constant, other.terms)
+
+    __hash__ = None
+
+    def __repr__(self):
+        return " + ".join([str(self.constant), *(f"{n}*{a}" for a, n in self.terms.items())])
+
+    def is_natural(self) -> bool:
+        """Whether it is sure not to be negative."""
+        return self.constant >= 0 and all(
+            n > 0 and _is_natural(atom) for atom, n in self.terms.items()
+        )
+
+
+def _is_natural(atom):
+    if isinstance(atom, Tensor):  # a counter of trips, or the size of an array
+        return atom.op.record is SIZE or (atom.op.record is WHILE and atom.index == 0)
+    return True
+
+
+def origin(tensor: Tensor) -> Tensor:
+    """Where a value comes from: around a body that captures it, before a loop that keeps it."""
+    while (before := _before(tensor)) is not None:
+        tensor = before
+    return tensor
+
+
+def _before(tensor):
+    op = tensor.op
+    if op.record is WHILE:
+        body = op.attrs["body"]
+        return op.inputs[tensor.index] if _is_kept(body, tensor.index) else None
+    if op.record is not PARAMETER:
+        return None
+    owner = getattr(tensor.graph, "owner", None)
+    if owner is None:
+        return None
+    place = place_of(tensor)
+    if owner.record is not WHILE:
+        return owner.inputs[place + len(owner.inputs) - len(tensor.graph.inputs)]
+    kept = place >= owner.attrs["count"] or _is_kept(owner.attrs["body"], place)
+    return owner.inputs[place] if kept else None
+
+
+def _is_kept(body, place):
+    return body.outputs[place] is body.inputs[place]
+
+
+def place_of(parameter: Tensor) -> int:
+    """The place of a parameter among those of its body."""
+    return next(i for i, t in enumerate(parameter.graph.inputs) if t is parameter)
+
+
+def constant_of(tensor: Tensor):
+    """The integer that a tensor is sure to be; None where only the run tells."""
+    tensor = origin(tensor)
+    while tensor.op.type == "Cast" and _is_integer(tensor.op.inputs[0]):
+        tensor = origin(tensor.op.inputs[0])
+    if tensor.op.record is not CONSTANT or not _is_integer(tensor):
+        return None
+    return int(tensor.op.attrs["value"])
+
+
+def _is_integer(tensor):
+    wide = tensor.dtype.kind == "i" and tensor.dtype.itemsize >= 4
+    return wide and tensor.spec.rank == 0 and tensor.kind == DATA
+
+
+def step_of(parameter: Tensor):
+    """By how much each trip raises a variable of a loop; None for what is no induction variable."""
+    owner = getattr(parameter.graph, "owner", None)
+    if parameter.op.record is not PARAMETER or owner is None or owner.record is not WHILE:
+        return None
+    place, body = place_of(parameter), owner.attrs["body"]
+    if place >= owner.attrs["count"] or not _is_integer(parameter):
+        return None
+    return _added(body.outputs[place], body.inputs[place])
+
+
+def _added(tensor, start):
+    """The constant that is added to ``start`` on the way to a tensor."""
+    total = 0
+    while tensor is not start:
+        op = tensor.op
+        if op.type not in ("Add", "Sub", "Cast", "Identity") or not _is_integer(op.inputs[0]):
+            return None
+        tensor = op.inputs[0]
+        if op.type in ("Add", "Sub"):
+            more = constant_of(op.inputs[1])
+            if more is None and op.type == "Add":
+                tensor, more = op.inputs[1], constant_of(op.inputs[0])
+            if more is None:
+                return None
+            total += more if op.type == "Add" else -more
+    return total
+
+
+class Counts:
+    """Integers and lengths of one program as linear forms; made again when the program changes."""
+
+    def __init__(self):
+        self._numbers = {}
+
+    def number(self, tensor: Tensor) -> Linear:
+        """An integer scalar as a linear form, in the worst case of itself."""
+        if tensor not in self._numbers:
+            self._numbers[tensor] = self._number(tensor)
+        return self._numbers[tensor]
+
+    def _number(self, tensor):
+        source = origin(tensor)
+        if source is not tensor:
+            return self.number(source)
+        if not _is_integer(tensor):
+            return Linear(0, {tensor: 1})
+        found = self._computed(tensor)
+        return Linear(0, {tensor: 1}) if found is None else found
+
+    def _computed(self, tensor):
+        op = tensor.op
+        rule = _NUMBERS.get(op.type)
+        if rule is not None:
+            return rule(self, op, tensor)
+        return None
+
+    def _constant(self, op, _):
+        return Linear(int(op.attrs["value"]))
+
+    def _sum(self, op, _):
+        one, other = map(self.number, op.inputs)
+        return one + other if op.type == "Add" else one - other
+
+    def _product(self, op, _):
+        for factor, other in (op.inputs, op.inputs[::-1]):
+            number = constant_of(factor)
+            if number is not None:
+                return self.number(other) * number
+        return None
+
+    def _same(self, op, _):
+        return self.number(op.inputs[0]) if _is_integer(op.inputs[0]) else None
+
+    def _picked(self, op, _):
+        (place, *rest) = op.attrs["key"]
+        return self.element(op.inputs[0], place) if type(place) is int and not rest else None
+
+    def _size(self, op, _):
+        made = origin(op.inputs[0]).op
+        if made.record is not CREATE or made.attrs["dynamic_size"]:
+            return None
+        return self.number(made.inputs[0])
+
+    def _variable(self, op, tensor):
+        step = step_of(tensor)
+        if step is None:
+            return None
+        body = tensor.graph.owner.attrs["body"]
+        first = tensor.graph.owner.inputs[place_of(tensor)]
+        return self.number(first) + Linear(0, {Trip(body): step})
+
+    def _last(self, op, tensor):
+        step = step_of(op.attrs["body"].inputs[tensor.index])
+        if step is None:
+            return None
+        return self.number(op.inputs[tensor.index]) + self.trips(op) * step
+
+    def element(self, vector: Tensor, place: int) -> Linear | None:
+        """One entry of a vector of integers; None where nothing is known of it."""
+        vector = origin(vector)
+        op = vector.op
+        if op.type == "Constant":
+            values = op.attrs["value"]
+            return Linear(int(values[place])) if place < len(values) else None
+        if op.type == "Shape":
+            return self.length(op.inputs[0], place)
+        if op.type == "Stack":
+            return self.number(op.inputs[place]) if place < len(op.inputs) else None
+        if op.type == "Cast":
+            return self.element(op.inputs[0], place)
+        if op.type == "GetItem" and op.attrs["key"] == (slice(1, None),):
+            return self.element(op.inputs[0], place + 1)
+        return None
+
+    def length(self, tensor: Tensor, axis: int = 0) -> Linear | None:
+        """The length of an axis; None for an axis that the tensor is not known to have."""
+        tensor = origin(tensor)
+        if tensor.spec.rank is None or not -tensor.spec.rank <= axis < tensor.spec.rank:
+            return None
+        axis %= tensor.spec.rank
+        extent = tensor.spec.shape[axis]
+        if type(extent) is int:
+            return Linear(extent)
+        if isinstance(extent, shapes.Dim):
+            return Linear(0, {extent: 1})
+        found = self._length(tensor.op, axis, tensor)
+        return Linear(0, {Length(tensor, axis): 1}) if found is None else found
+
+    def _length(self, op, axis, tensor):
+        if op.type in ELEMENTWISE:
+            return self._common_length(op, axis - tensor.spec.rank)
+        if op.type in _SHAPED:
+            found = self.element(op.inputs[_SHAPED[op.type]], axis)
+            return found if found is not None and found.is_natural() else None
+        if op.type == "Range":
+            return self._range_length(op)
+        if axis == 0 and (op.record is GATHER or (op.type == "Take" and op.attrs["axis"] == 0)):
+            return self.length(op.inputs[1])
+        return None
+
+    def _common_length(self, op, axis):
+        """The length of an axis, counted from the last, that inputs have or repeat."""
+        lengths = [self.length(tensor, axis) for tensor in op.inputs]
+        if any(tensor.spec.rank is None for tensor in op.inputs):
+            return None
+        long = [length for length in lengths if length is not None and length != Linear(1)]
+        return long[0] if long and all(length == long[0] for length in long) else None
+
+    def _range_length(self, op):
+        stop = self.number(op.inputs[1])
+        plain = (constant_of(op.inputs[0]), constant_of(op.inputs[2])) == (0, 1)
+        return stop if plain and stop.is_natural() else None
+
+    def trips(self, op) -> Linear:
+        """How many trips a loop makes: what its condition counts to, or else its own counter."""
+        found = self._counted(op)
+        return Linear(0, {op.outputs[0]: 1}) if found is None else found
+
+    def _counted(self, op):
+        test = op.attrs["cond"].outputs[0]
+        if test.op.type not in _COMPARED:
+            return None
+        swapped, more = _COMPARED[test.op.type]
+        low, high = test.op.inputs[::-1] if swapped else test.op.inputs
+        if not (_is_integer(low) and _is_integer(high)):
+            return None
+        left = self.number(high) - self.number(low) + Linear(more)
+        trip = Trip(op.attrs["body"])
+        if left.terms.pop(trip, 0) != -1 or not left.is_natural():
+            return None
+        return left if is_outside(left, op.attrs["cond"]) else None
+
+    def affine(self, index: Tensor, body: SubGraph) -> tuple[Linear, int] | None:
+        """An index in a body as ``start + step * trip``, where no trip changes the start."""
+        number = self.number(index)
+        start = Linear(number.constant, number.terms)
+        step = start.terms.pop(Trip(body), 0)
+        return (start, step) if is_outside(start, body) else None
+
+    def direction(self, index: Tensor, op, count: Linear) -> int | None:
+        """How an index in a loop's body goes through ``0 .. count - 1``, each once.
+
+        1 is forwards, -1 is backwards; None is for everything else, and for another number of
+        trips.
+        """
+        found = self.affine(index, op.attrs["body"])
+        if found is None or self.trips(op) != count:
+            return None
+        start, step = found
+        if step == 1 and start == Linear(0):
+            return 1
+        return -1 if step == -1 and start == count - Linear(1) else None
+
+    def is_natural(self, index: Tensor, op) -> bool:
+        """Whether an index in a loop's body is sure not to be negative."""
+        found = self.affine(index, op.attrs["body"])
+        if found is None:
+            return False
+        start, step = found
+        last = start if step >= 0 else start + (self.trips(op) - Linear(1)) * step
+        return last.is_natural()
+
+
+#: By comparison: whether the operands change places, and what is added to the upper one.
+_COMPARED = {
+    "Less": (False, 0), "LessEqual": (False, 1), "Greater": (True, 0), "GreaterEqual": (True, 1),
+}  # fmt: skip
+#: Which input is the shape of the result.
+_SHAPED = {"BroadcastTo": 1, "Fill": 0, "Reshape": 1, "SumTo": 1}
+_NUMBERS = {
+    "Constant": Counts._constant,
+    "Add": Counts._sum,
+    "Sub": Counts._sum,
+    "Mul": Counts._product,
+    "Cast": Counts._same,
+    "Identity": Counts._same,
+    "GetItem": Counts._picked,
+    "TensorArraySizeV3": Counts._size,
+    "Parameter": Counts._variable,
+    "While": Counts._last,
+}
+
+
+def is_outside(form: Linear, body: SubGraph) -> bool:
+    """Whether a form has nothing that belongs to a body or to what lies in it."""
+    for atom in form.terms:
+        if isinstance(atom, shapes.Dim):
+            continue
+        graph = {Trip: _graph_of_trip, Length: _graph_of_length}.get(type(atom), _graph_of)(atom)
+        while graph is not None:
+            if graph is body:
+                return False
+            graph = getattr(graph, "outer", None)
+    return True
+
+
+def _graph_of(tensor):
+    return tensor.graph
+
+
+def _graph_of_trip(trip):
+    return trip.body
+
+
+def _graph_of_length(length):
+    return length.tensor.graph
