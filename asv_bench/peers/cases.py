@@ -1,0 +1,144 @@
+"""What is measured: the work, its sizes and its numbers, the same for every peer.
+
+The formulas that all peers can share (they need only operators and a few named functions, given as
+a `Maths`) are here too, so that all run the same program.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+#: Steps, batch, inputs, states.
+SIZES = ((1000, 1, 8, 16), (200, 16, 32, 32), (200, 32, 64, 128), (100, 64, 128, 256))
+#: Gates of each recurrent cell, side by side in its weights.
+GATES = {"tanh": 1, "gru": 3, "lstm": 4}
+#: What gradients are taken of, in the order of the results; c0 for the LSTM only.
+PARAMETERS = ("w_in", "w_rec", "b", "h0", "c0")
+TRIPS = 10_000
+
+
+class Maths(NamedTuple):
+    """A peer's names for what operators do not say."""
+
+    tanh: Callable
+    sigmoid: Callable
+    #: ``split(value, parts)``: equal parts along the last axis.
+    split: Callable
+    #: ``stack(values)``: scalars as a vector.
+    stack: Callable
+
+
+class Case(NamedTuple):
+    """``work`` names a function of a peer's module, ``options`` are its keyword arguments."""
+
+    work: str
+    title: str
+    options: dict
+    #: Largest difference between peers, of the largest number of each result.
+    tolerance: float
+
+
+def cases(pattern=""):
+    """All whose title holds a text, most telling first."""
+    return [case for case in _all() if pattern.lower() in case.title.lower()]
+
+
+def _all():
+    for cell in GATES:
+        for size in SIZES:
+            title = f"{cell} net {'x'.join(map(str, size))}"
+            yield Case("recurrent", title, {"cell": cell, "size": size}, 1e-4)
+    for problem in PROBLEMS:
+        yield Case("adaptive", f"adaptive {problem}", {"problem": problem}, 1e-6)
+    yield Case("writes", f"{TRIPS} scalar writes", {"trips": TRIPS}, 1e-4)
+
+
+def network(cell, size):
+    """Inputs (steps, batch, inputs) and parameters of a recurrent net, float32."""
+    steps, batch, inputs, states = size
+    rng, wide = np.random.default_rng(0), GATES[cell] * states
+    shapes = {"w_in": (inputs, wide), "w_rec": (states, wide), "b": (wide,), "h0": (batch, states)}
+    if cell == "lstm":
+        shapes["c0"] = (batch, states)
+    x = rng.normal(size=(steps, batch, inputs)).astype(np.float32)
+    scale = {"w_in": inputs**-0.5, "w_rec": states**-0.5}
+    drawn = {name: rng.normal(0, scale.get(name, 0.1), shape) for name, shape in shapes.items()}
+    return x, {name: value.astype(np.float32) for name, value in drawn.items()}
+
+
+def tanh_cell(maths, drive, state, w_rec):
+    """The next state; ``drive`` is what the input brings, with the bias."""
+    return (maths.tanh(drive + state[0] @ w_rec),)
+
+
+def gru_cell(maths, drive, state, w_rec):
+    """Gates: reset, update, new."""
+    reset_in, update_in, new_in = maths.split(drive, 3)
+    reset_rec, update_rec, new_rec = maths.split(state[0] @ w_rec, 3)
+    update = maths.sigmoid(update_in + update_rec)
+    new = maths.tanh(new_in + maths.sigmoid(reset_in + reset_rec) * new_rec)
+    return (new + update * (state[0] - new),)
+
+
+def lstm_cell(maths, drive, state, w_rec):
+    """Gates: in, forget, out, new; the state is the output and the cell."""
+    into, forget, out, new = maths.split(drive + state[0] @ w_rec, 4)
+    cell = maths.sigmoid(forget) * state[1] + maths.sigmoid(into) * maths.tanh(new)
+    return maths.sigmoid(out) * maths.tanh(cell), cell
+
+
+CELLS = {"tanh": tanh_cell, "gru": gru_cell, "lstm": lstm_cell}
+
+
+def lotka_volterra(maths, rates, y):
+    """Prey and predators."""
+    met = y[0] * y[1]
+    return maths.stack([rates[0] * y[0] - rates[1] * met, rates[3] * met - rates[2] * y[1]])
+
+
+def van_der_pol(maths, rates, y):
+    """An oscillator that damps itself where it swings wide."""
+    return maths.stack([y[1], rates[0] * (1.0 - y[0] * y[0]) * y[1] - y[0]])
+
+
+class Problem(NamedTuple):
+    """An initial value problem to be solved from 0 to `END`."""
+
+    slope: Callable
+    start: tuple
+    rates: tuple
+
+
+PROBLEMS = {
+    "Lotka-Volterra": Problem(lotka_volterra, (10.0, 5.0), (1.1, 0.4, 0.4, 0.1)),
+    "Van der Pol": Problem(van_der_pol, (2.0, 0.0), (5.0,)),
+}
+END, TOLERANCE, FIRST_STEP = 20.0, 1e-8, 0.01
+#: Of the step's length: safety; least and most after a rejected step, and after an accepted one.
+SAFETY, REJECTED, ACCEPTED = 0.9, (0.2, 0.9), (1.0, 10.0)
+
+#: J. R. Dormand and P. J. Prince, "A family of embedded Runge-Kutta formulae", 1980.
+STAGES = (
+    (1 / 5,),
+    (3 / 40, 9 / 40),
+    (44 / 45, -56 / 15, 32 / 9),
+    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
+)
+ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
+
+
+def combined(weights, slopes):
+    """Their weighted sum."""
+    return sum(w * k for w, k in zip(weights, slopes, strict=True) if w)
+
+
+def dormand_prince(slope, y, first_slope, step):
+    """The state a step on, the slope there, and the estimated error; any library's arrays."""
+    slopes = [first_slope]
+    for weights in STAGES:
+        moved = y + step * combined(weights, slopes)
+        slopes.append(slope(moved))
+    return moved, slopes[-1], step * combined(ERROR, slopes)

@@ -1,0 +1,88 @@
+"""JAX, compiled by XLA; with diffrax for differential equations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import cases
+
+MATHS = cases.Maths(
+    jnp.tanh, jax.nn.sigmoid, lambda value, parts: jnp.split(value, parts, axis=-1), jnp.stack
+)
+
+
+def recurrent(cell, size, hoisted=False):
+    """A function that gives the loss and its gradients.
+
+    With ``hoisted`` the products with the inputs are one product ahead of the loop, by hand.
+    """
+    x, params = cases.network(cell, tuple(size))
+    step = cases.CELLS[cell]
+
+    def loss(params, x):
+        def drive(x):
+            return x @ params["w_in"] + params["b"]
+
+        def advance(state, x):
+            state = step(MATHS, x if hoisted else drive(x), state, params["w_rec"])
+            return state, state[0]
+
+        first = tuple(params[name] for name in ("h0", "c0") if name in params)
+        _, states = jax.lax.scan(advance, first, drive(x) if hoisted else x)
+        return jnp.sum(jnp.square(states))
+
+    both = jax.jit(jax.value_and_grad(loss))
+    arguments = jax.device_put((params, x))
+
+    def run():
+        value, gradients = jax.block_until_ready(both(*arguments))
+        return [value, *(gradients[name] for name in cases.PARAMETERS if name in gradients)]
+
+    return run
+
+
+def adaptive(problem):
+    """A function that gives the loss on the end state, and its gradients.
+
+    diffrax keeps the step's length out of gradients, and recomputes between checkpoints.
+    """
+    import diffrax
+
+    jax.config.update("jax_enable_x64", True)
+    given = cases.PROBLEMS[problem]
+    term = diffrax.ODETerm(lambda t, y, rates: given.slope(MATHS, rates, y))
+    # Its estimate of the error is two thirds of Dormand and Prince's, in every coefficient.
+    tolerance = cases.TOLERANCE * 2 / 3
+    control = diffrax.PIDController(
+        rtol=tolerance,
+        atol=tolerance,
+        safety=cases.SAFETY,
+        factormin=cases.REJECTED[0],
+        factormax=cases.ACCEPTED[1],
+        error_order=5,
+    )
+
+    def loss(start, rates):
+        solved = diffrax.diffeqsolve(
+            term, diffrax.Dopri5(), 0.0, cases.END, cases.FIRST_STEP, start, rates,
+            stepsize_controller=control, adjoint=diffrax.RecursiveCheckpointAdjoint(),
+        )  # fmt: skip
+        return jnp.sum(jnp.square(solved.ys[-1]))
+
+    both = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))
+    arguments = jnp.array(given.start), jnp.array(given.rates)
+
+    def run():
+        value, gradients = jax.block_until_ready(both(*arguments))
+        return [value, *gradients]
+
+    return run
+
+
+def writes(trips):
+    """A function that gives the numbers that a loop has written."""
+    fill = jax.jit(
+        lambda x: jax.lax.scan(lambda x, _: (0.999 * x + 0.01, x), x, None, length=trips)[1]
+    )
+    start = jnp.asarray(np.float32(1.0))
+    return lambda: [jax.block_until_ready(fill(start))]

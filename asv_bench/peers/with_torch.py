@@ -1,0 +1,79 @@
+"""PyTorch, eager: Python's loops, and the graph that they leave."""
+
+import torch
+
+from . import cases
+
+MATHS = cases.Maths(
+    torch.tanh, torch.sigmoid, lambda value, parts: torch.chunk(value, parts, dim=-1), torch.stack
+)
+
+
+def _value_and_grad(loss, sources):
+    """A function without arguments that gives the loss and its gradients."""
+    sources = [source.requires_grad_() for source in sources]
+
+    def run():
+        value = loss(*sources)
+        return [value.detach(), *torch.autograd.grad(value, sources)]
+
+    return run
+
+
+def recurrent(cell, size):
+    """A function that gives the loss and its gradients."""
+    x, params = cases.network(cell, tuple(size))
+    step, x = cases.CELLS[cell], torch.from_numpy(x)
+
+    def loss(w_in, w_rec, b, *state):
+        states = []
+        for row in x:
+            state = step(MATHS, row @ w_in + b, state, w_rec)
+            states.append(state[0])
+        return torch.stack(states).square().sum()
+
+    return _value_and_grad(loss, map(torch.from_numpy, params.values()))
+
+
+def adaptive(problem):
+    """A function that gives the loss on the end state, and its gradients."""
+    given = cases.PROBLEMS[problem]
+
+    def loss(y, rates):
+        def slope(y):
+            return given.slope(MATHS, rates, y)
+
+        t, step, k1 = 0.0, cases.FIRST_STEP, slope(y)
+        while t < cases.END:
+            step = min(step, cases.END - t)
+            moved, k7, off = cases.dormand_prince(slope, y, k1, step)
+            error = _error(y, moved, off)
+            least, most = cases.ACCEPTED if error < 1.0 else cases.REJECTED
+            if error < 1.0:
+                t, y, k1 = t + step, moved, k7
+            step *= min(max(cases.SAFETY * error**-0.2, least), most)
+        return y.square().sum()
+
+    sources = [torch.tensor(value, dtype=torch.float64) for value in (given.start, given.rates)]
+    return _value_and_grad(loss, sources)
+
+
+@torch.no_grad()
+def _error(y, moved, off):
+    """Root mean square of the error over what is tolerated, a number."""
+    scale = cases.TOLERANCE * (1.0 + torch.maximum(y.abs(), moved.abs()))
+    return (off / scale).square().mean().sqrt().item()
+
+
+def writes(trips):
+    """A function that gives the numbers that a loop has put into a list."""
+    start = torch.tensor(1.0)
+
+    def fill():
+        x, written = start, []
+        for _ in range(trips):
+            written.append(x)
+            x = 0.999 * x + 0.01
+        return [torch.stack(written)]
+
+    return fill
