@@ -1,6 +1,10 @@
 """The command line: ``python -m asv_bench.peers``, from the repository's root.
 
-Prints a Markdown table: medians of seconds a run, with least and most of the samples.
+Prints a Markdown table: the median time of a run, with the least and the most of the samples.
+Peers come from ``pip install jax diffrax torch pytensor tensorflow-cpu``. Where their requirements
+clash, give each an interpreter of its own, which needs NumPy besides::
+
+    python -m asv_bench.peers --python tensorflow=/path/to/its/python --json peers.json
 """
 
 import argparse
@@ -26,7 +30,11 @@ PEERS = (
 
 def arguments():
     """What the user asks for."""
-    parser = argparse.ArgumentParser(prog="asv_bench.peers", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="asv_bench.peers",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("-k", default="", metavar="TEXT", help="only cases whose title holds this")
     parser.add_argument("--peers", help="only these, with commas between them")
     parser.add_argument("--repeats", type=int, default=9, help="samples of each peer")
