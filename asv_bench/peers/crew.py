@@ -139,18 +139,27 @@ def measure(case, peers, repeats, **settings):
 
 def _in_turn(ready, repeats):
     """Samples of every peer, round robin, each round beginning with another one."""
-    for process, row in ready:
-        once = process.ask("run", times=1)["seconds"]
-        row["times"] = max(1, math.ceil(SAMPLE / once))
-        row["samples"] = []
     for turn in range(repeats):
-        for process, row in ready[turn % len(ready) :] + ready[: turn % len(ready)]:
-            if turn < FEW or max(row["samples"]) < SLOW:
-                time.sleep(PAUSE)
-                seconds = process.ask("run", times=row["times"])["seconds"]
-                row["samples"].append(seconds / row["times"])
+        first = turn % max(1, len(ready))
+        for process, row in ready[first:] + ready[:first]:
+            if "note" not in row and (turn < FEW or max(row["samples"]) < SLOW):
+                _sample(process, row)
     for _, row in ready:
-        row |= figures(row["samples"])
+        if "note" not in row:
+            row |= figures(row["samples"])
+
+
+def _sample(process, row):
+    """One more sample, in seconds a run; the first one finds how many runs that takes."""
+    time.sleep(PAUSE)
+    try:
+        if "times" not in row:
+            once = process.ask("run", times=1)["seconds"]
+            row |= {"times": max(1, math.ceil(SAMPLE / once)), "samples": []}
+        seconds = process.ask("run", times=row["times"])["seconds"]
+        row["samples"].append(seconds / row["times"])
+    except PeerError as reason:
+        row["note"] = str(reason)
 
 
 def figures(samples):

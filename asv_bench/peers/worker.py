@@ -61,7 +61,7 @@ class Worker:
         """The answer to a request, or why there is none."""
         try:
             return getattr(self, do)(**given)
-        except ImportError as error:
+        except ModuleNotFoundError as error:
             return {"missing": str(error)}
         except Exception:
             return {"error": traceback.format_exc(limit=-4)}
