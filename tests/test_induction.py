@@ -23,7 +23,7 @@ def test_a_scan_goes_through_its_rows():
             assert counts.trips(op) == counts.length(x)
             assert counts.direction(read.inputs[1], op, counts.length(x)) == direction
             assert counts.direction(read.inputs[1], op, Linear(3)) is None
-            assert counts.is_natural(read.inputs[1], op)
+            assert counts.is_index(read.inputs[1])
 
 
 def test_a_condition_on_data_leaves_the_trips_to_the_run():

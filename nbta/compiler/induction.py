@@ -60,6 +60,8 @@ class Linear:
         return self + other * -1
 
     def __eq__(self, other):
+        if not isinstance(other, Linear):
+            return NotImplemented
         return (self.constant, self.terms) == (other.constant, other.terms)
 
     __hash__ = None
@@ -322,14 +324,14 @@ class Counts:
             return 1
         return -1 if step == -1 and start == count - Linear(1) else None
 
-    def is_natural(self, index: Tensor, op) -> bool:
-        """Whether an index in a loop's body is sure not to be negative."""
-        found = self.affine(index, op.attrs["body"])
-        if found is None:
-            return False
-        start, step = found
-        last = start if step >= 0 else start + (self.trips(op) - Linear(1)) * step
-        return last.is_natural()
+    def is_index(self, index: Tensor) -> bool:
+        """Whether an integer is sure not to be negative, in any trip of the loops around it."""
+        number = self.number(index)
+        for atom, n in list(number.terms.items()):
+            if isinstance(atom, Trip) and n < 0:
+                last = self.trips(atom.body.owner) - Linear(1)
+                number = number + (last - Linear(0, {atom: 1})) * n
+        return number.is_natural()
 
 
 #: By comparison: whether the operands change places, and what is added to the upper one.

@@ -1,0 +1,231 @@
+"""Passes on arrays that are written as a whole: they are tensors, read by rows."""
+
+from nbta import shapes
+from nbta.compiler.handles import Handles, array_of
+from nbta.compiler.induction import (
+    Counts,
+    Linear,
+    constant_of,
+    origin,
+)
+from nbta.compiler.passes import prune
+from nbta.compiler.program import Program, copied, rebuild
+from nbta.graph.graph import substitute
+from nbta.graph.order import ordered
+from nbta.graph.spec import DATA, FLOW
+from nbta.ops.arrays import GATHER, LOOKUPS, READ, READS, SCATTER, SIZE, WRITE, WRITES
+from nbta.ops.dispatch import special
+from nbta.ops.indexing import GETITEM, SYMBOLIC
+from nbta.ops.loop import WHILE
+from nbta.ops.shaping import CAST
+
+
+def arrays_to_tensors(program: Program) -> Program:
+    """Read the rows of a tensor in place of an array that was written from it as a whole.
+
+    It stays an array where a read may find anything but the row: where only the run tells its
+    size, where a slot may be read twice and is cleared, where an index may be negative.
+    """
+    program = rebuild(program, copied)
+    changed = sizes = _replace_sizes(program)
+    done = set()
+    while (whole := _next(program, done)) is not None:
+        whole.replace()
+        done.add(whole.array)
+        changed = True
+    return prune(program) if changed or sizes else program
+
+
+def _next(program, done):
+    """The next array that can be done without."""
+    handles, counts = Handles(program), Counts()
+    for array in list(handles.users):
+        if array is not None and array not in done:
+            found = _Whole.of(array, handles, counts, done)
+            if found is not None:
+                return found
+    return None
+
+
+def _replace_sizes(program):
+    """Take the size of an array from where it was made, if it cannot grow."""
+    handles, counts, changed = Handles(program), Counts(), False
+    for array, users in handles.users.items():
+        made = _creation(array, counts)
+        if made is None or len(array) > 1 or not handles.plain(array):
+            continue
+        for op in [op for op in users if op.record is SIZE]:
+            size = op.graph.resolve(made.inputs[0])
+            if size.dtype != op.outputs[0].dtype:
+                attrs = {"dtype": op.outputs[0].dtype}
+                size = op.graph.create(CAST, [size], attrs).outputs[0]
+            substitute(op.graph, {op.outputs[0]: size})
+            changed = True
+    return changed
+
+
+def _creation(array, counts):
+    """What makes the forward array of an array, where its size is sure and does not change."""
+    op = None if array is None else array[0].op
+    fixed = op is not None and not op.attrs.get("dynamic_size") and op.inputs[0].spec.rank == 0
+    return op if fixed and counts.number(op.inputs[0]).is_natural() else None
+
+
+class _Whole:
+    """An array that one scatter fills, and that is only read behind it."""
+
+    def __init__(self, array, handles, counts, scatter, done):
+        self.array, self._handles, self._counts = array, handles, counts
+        self._scatter, self._made = scatter, array[0].op
+        self._value = scatter.inputs[2]
+        self._readers = [op for op in handles.users[array] if op.record in READS]
+        self._lookups = [
+            op
+            for op in handles.users[array]
+            if op.record in LOOKUPS and array_of(op.outputs[0]) not in done
+        ]
+        found = [op for op in handles.users[array[:-1]] if op.record in LOOKUPS]
+        self._found_by = [op for op in found if array_of(op.outputs[0]) == array]
+
+    @classmethod
+    def of(cls, array, handles, counts, done):
+        """What is to be done about an array; None where it must stay."""
+        users = handles.users[array]
+        writers = [op for op in users if op.record in WRITES]
+        if len(writers) != 1 or writers[0].record is not SCATTER:
+            return None
+        found = cls(array, handles, counts, writers[0], done)
+        return found if found._is_certain() else None
+
+    def _is_certain(self):
+        prefixes = [self.array[:n] for n in range(1, len(self.array) + 1)]
+        return (
+            all(map(self._handles.plain, prefixes))
+            and self._scatter.graph is self._made.graph
+            and self._has_all_slots()
+            and self._shapes_agree()
+            and self._one_reader_if_cleared()
+            and all(map(self._is_row_or_all, self._readers))
+        )
+
+    def _has_all_slots(self):
+        made = _creation(self.array, self._counts)
+        if made is None:
+            return False
+        size = self._counts.number(made.inputs[0])
+        return self._covers(self._scatter, size) and self._counts.length(self._value) == size
+
+    def _covers(self, op, size):
+        """Whether the indices of a scatter or gather are all slots in order."""
+        indices = origin(op.inputs[1]).op
+        return (
+            indices.type == "Range"
+            and (constant_of(indices.inputs[0]), constant_of(indices.inputs[2])) == (0, 1)
+            and self._counts.number(indices.inputs[1]) == size
+        )
+
+    def _row(self):
+        return self._value.spec.shape[1:]
+
+    def _shapes_agree(self):
+        made = self._made.attrs
+        return (
+            self._value.dtype == made["dtype"]
+            and _says(self._row(), made.get("element_shape"))
+            and (len(self.array) == 1 or self._forward_shapes_agree())
+        )
+
+    def _forward_shapes_agree(self):
+        """Whether no slot of the forward array can have another shape."""
+        values = []
+        for op in self._handles.users[self.array[:1]]:
+            if op.record in WRITES - {WRITE, SCATTER}:
+                return False
+            if op.record in WRITES:
+                shape = op.inputs[2].spec.shape
+                values.append(shape[1:] if shape is not None and op.record is SCATTER else shape)
+        row = self._row()
+        return len(self.array) == 2 and None not in row and all(shape == row for shape in values)
+
+    def _clears(self):
+        if len(self.array) == 1:
+            return self._made.attrs.get("clear_after_read", True)
+        clear = {op.attrs.get("clear_after_read") for op in self._found_by}
+        return clear != {False}
+
+    def _one_reader_if_cleared(self):
+        if not self._clears():
+            return True
+        if len(self._readers) > 1:
+            return False
+        return all(self._once_a_slot(op) for op in self._readers)
+
+    def _once_a_slot(self, op):
+        loops = [owner for owner in self._owners(op) if owner.record is WHILE]
+        if op.record is not READ or not loops:
+            return not loops
+        found = self._counts.affine(op.inputs[1], loops[0].attrs["body"])
+        return len(loops) == 1 and found is not None and found[1] != 0
+
+    def _owners(self, op):
+        """The operations around one, up to the graph in which the array is made."""
+        owners, graph = [], op.graph
+        while graph is not self._scatter.graph and getattr(graph, "owner", None) is not None:
+            owners.append(graph.owner)
+            graph = graph.owner.graph
+        return owners
+
+    def _is_row_or_all(self, op):
+        top = ([op, *self._owners(op)])[-1]
+        behind = top.graph is self._scatter.graph and self._scatter in ordered([top])
+        return (
+            behind
+            and op.record in (READ, GATHER)
+            and op.attrs["dtype"] == self._value.dtype
+            and _says(self._row(), op.attrs.get("known"))
+            and (self._is_row(op) if op.record is READ else self._is_all(op))
+        )
+
+    def _is_row(self, op):
+        inner = [op.graph, *(owner.graph for owner in self._owners(op))]
+        in_cond = any(o.attrs.get("cond") in inner for o in self._owners(op))
+        index = op.inputs[1]
+        return op.outputs[0].kind == DATA and not in_cond and self._counts.is_index(index)
+
+    def _is_all(self, op):
+        known = op.attrs.get("element_shape")
+        size = self._counts.length(self._value)
+        some = (size - Linear(1)).is_natural()
+        sure = any(shapes.is_known(s) for s in (known, self._made.attrs.get("element_shape")))
+        return self._covers(op, size) and _says(self._row(), known) and (some or sure)
+
+    def replace(self):
+        """Put rows in place of reads, and leave the array alone."""
+        for op in self._readers:
+            value = op.graph.resolve(self._value)
+            if op.record is READ:
+                inputs, attrs = [value, op.inputs[1]], {"key": (SYMBOLIC,)}
+                value = op.graph.create(GETITEM, inputs, attrs).outputs[0]
+            substitute(op.graph, {op.outputs[0]: value})
+        if not self._lookups:
+            self._bypass()
+
+    def _bypass(self):
+        """Let flows pass by what nobody reads any more."""
+        scatter = self._scatter
+        substitute(scatter.graph, {scatter.outputs[0]: scatter.inputs[3]})
+        for op in self._found_by if len(self.array) > 1 else ():
+            substitute(op.graph, {op.outputs[1]: op.inputs[1]})
+        if len(self.array) == 1:
+            made = self._made
+            with made.graph.as_default():
+                substitute(made.graph, {made.outputs[1]: special(FLOW)})
+
+
+def _says(shape, pattern):
+    """Whether a shape is sure to be what a pattern says."""
+    if pattern is None:
+        return True
+    return len(shape) == len(pattern) and all(
+        type(want) is not int or have == want for have, want in zip(shape, pattern, strict=True)
+    )

@@ -1,0 +1,191 @@
+"""Arrays that are written as a whole become tensors; what a loop reads by rows is done there."""
+
+import numpy as np
+import pytest
+from golden import programs
+from golden_graph import Expressions
+from loop_programs import PROGRAMS, inside, loops, prepared, recurrent, same, values_of, whole
+
+import nbta
+from nbta.compiler.array_passes import arrays_to_tensors
+from nbta.compiler.program import extract
+from nbta.compiler.row_passes import rows_of_elementwise
+
+
+def both(program):
+    return rows_of_elementwise(arrays_to_tensors(program))
+
+
+def built(function, *shapes):
+    with nbta.Graph().as_default():
+        given = [nbta.placeholder("float64", shape) for shape in shapes]
+        result = function(*given)
+    return extract(given, list(result) if isinstance(result, tuple | list) else [result])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_recurrent_nets_give_the_same(name):
+    program, given = PROGRAMS[name]()
+    for each in (program, prepared(program)):
+        same(each, given, arrays_to_tensors, rtol=1e-13)
+        same(each, given, both, rtol=1e-13)
+
+
+SOME = [program for family in ("gradients", "loops") for program in programs(family)[::4]]
+
+
+@pytest.mark.parametrize("program", SOME, ids=lambda program: program["id"])
+def test_recorded_programs_give_the_same(program):
+    expressions = Expressions(program)
+    for call in program["gradients"]:
+        expressions.differentiate(call)
+    wanted = [expressions.names[ref] for ref in program["fetch"]]
+    wanted += [g for grads in expressions.calls for g in grads if g is not None]
+    feeds = expressions.feeds
+    same(extract(list(feeds), wanted), list(feeds.values()), both, rtol=1e-12)
+
+
+def test_rows_of_inputs_are_taken_from_the_tensor():
+    program, given = recurrent()
+    program = prepared(program)
+    before, _ = loops(program)
+    assert "TensorArrayReadV3" in inside(before)
+    forward, _ = loops(same(program, given, arrays_to_tensors))
+    assert "TensorArrayReadV3" not in inside(forward)
+    assert "GetItem" in inside(forward)
+
+
+def rows(ta, count, first=0, step=1, y=0.0):
+    """Sum of reads in a loop."""
+    return nbta.while_loop(
+        lambda i, y: i < count, lambda i, y: (i + 1, y + ta.read(first + step * i)), (0, y)
+    )[1]
+
+
+def unstacked(x, **options):
+    return nbta.TensorArray("float64", size=3, element_shape=(), **options).unstack(x)
+
+
+X = [np.array([1.0, 2.0, 4.0])]
+
+
+def test_a_gather_of_all_slots_is_the_tensor():
+    program = built(lambda x: nbta.exp(unstacked(x).stack()), (3,))
+    assert sorted(set(whole(same(program, X, arrays_to_tensors)))) == ["Exp", "Parameter"]
+
+
+def test_reads_from_the_last_to_the_first():
+    program = built(lambda x: rows(unstacked(x), 3, 2, -1), (3,))
+    assert "TensorArrayV3" not in whole(same(program, X, arrays_to_tensors))
+
+
+def test_sizes_are_what_arrays_were_made_with():
+    program = built(lambda x: unstacked(x).stack() * nbta.cast(unstacked(x).size(), "float64"), 3)
+    assert "TensorArraySizeV3" not in whole(same(program, X, arrays_to_tensors))
+
+
+def fails(program, message, given=X):
+    for each in (program, both(program)):
+        with pytest.raises(nbta.InvalidArgumentError, match=message):
+            values_of(each, given)
+
+
+def test_reads_past_the_end_and_before_the_beginning_stay_errors():
+    fails(built(lambda x: rows(unstacked(x), 4), (3,)), "3")
+    fails(built(lambda x: rows(unstacked(x), 3, -1), (3,)), "-1")
+    fails(built(lambda x: rows(unstacked(x), 4, 2, -1), (3,)), "-1")
+
+
+def test_a_slot_that_is_cleared_stays_an_error_when_it_is_read_again():
+    fails(built(lambda x: rows(unstacked(x), 3, 1, 0), (3,)), "clear")
+    fails(built(lambda x: (lambda ta: rows(ta, 3) + rows(ta, 3))(unstacked(x)), (3,)), "clear")
+
+    def again(x):
+        ta = unstacked(x)
+        return nbta.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, rows(ta, 3, y=y)), (0, 0.0))
+
+    fails(built(again, (3,)), "clear")
+
+
+def test_arrays_that_keep_what_is_read_may_be_read_often():
+    def f(x):
+        ta = unstacked(x, clear_after_read=False)
+        return rows(ta, 3) * rows(ta, 3, 1, 0) + nbta.sum(ta.stack())
+
+    assert "TensorArrayV3" not in whole(same(built(f, (3,)), X, arrays_to_tensors))
+
+
+def test_a_tensor_of_another_length_stays_in_an_array():
+    program = built(lambda x: rows(unstacked(x), 2), (None,))
+    assert "TensorArrayV3" in whole(same(program, [X[0][:2]], arrays_to_tensors))
+    fails(program, "does not grow", [np.ones(4)])
+
+
+def test_arrays_that_are_written_more_than_once_stay():
+    def f(x):
+        ta = nbta.TensorArray("float64", size=4, element_shape=())
+        return nbta.sum(ta.unstack(x).write(3, 1.0).stack())
+
+    assert "TensorArrayV3" in whole(same(built(f, (3,)), X, arrays_to_tensors))
+
+
+def test_a_read_that_sees_no_write_stays():
+    def f(x):
+        ta = nbta.TensorArray("float64", size=3, element_shape=(), clear_after_read=False)
+        before = ta.read(0)
+        written = ta.unstack(x)
+        return before + rows(written, 3)
+
+    program = built(f, (3,))
+    fails(program, "read|written")
+
+
+def scanned(x, w):
+    _, hs = nbta.scan(lambda h, row: (nbta.tanh(row * w + h), row * h), nbta.zeros((2,)), x)
+    return hs
+
+
+def test_a_gradient_array_that_is_scattered_once_is_what_is_scattered():
+    def f(x, w):
+        ta = nbta.TensorArray("float64", size=3, element_shape=(2,))
+        hs = nbta.while_loop(
+            lambda i, h, ta: i < 3,
+            lambda i, h, ta: (i + 1, nbta.tanh(h * w), ta.write(i, h)),
+            (0, x, ta),
+        )[2].stack()
+        return nbta.gradients(nbta.sum(hs * hs), [w])
+
+    program = prepared(built(f, (2,), (2,)))
+    result = same(program, [np.ones(2), np.array([0.5, 0.7])], arrays_to_tensors)
+    assert "TensorArrayGradV3" in whole(program)
+    grad = [op for op in whole(result) if op == "TensorArrayGradV3"]
+    index_is_known = False  # the index is on a tape, which another pass reads
+    assert bool(grad) != index_is_known
+
+
+def test_elementwise_operations_of_rows_are_done_in_the_loop():
+    program = built(
+        lambda x, y: rows(unstacked(nbta.tanh(2.0 * x) + y[0]), 3), (3,), (1,)
+    )  # what does not depend on the row is not repeated
+    result = same(arrays_to_tensors(program), [*X, np.ones(1)], rows_of_elementwise)
+    (op,) = loops(result)
+    assert {"Tanh", "Mul"} <= set(inside(op))
+    assert whole(result).count("Tanh") == 1
+    assert whole(result).count("GetItem") == 2  # the row of x; y[0] stays outside of the loop
+
+
+def test_rows_of_what_others_need_stay_rows():
+    def f(x):
+        y = nbta.exp(x)
+        return rows(unstacked(y), 3) * nbta.sum(y)
+
+    result = same(arrays_to_tensors(built(f, (3,))), X, rows_of_elementwise)
+    assert "Exp" not in inside(loops(result)[0])
+
+
+def test_broadcast_scalars_are_repeated_by_row_where_no_index_is_out_of_range():
+    program = built(lambda x, y: rows(unstacked(nbta.broadcast_to(y, (3,)) * x), 3), (3,), ())
+    result = same(arrays_to_tensors(program), [*X, np.array(2.0)], rows_of_elementwise)
+    assert "BroadcastTo" in inside(loops(result)[0])
+    fails(built(lambda x, y: rows(unstacked(nbta.broadcast_to(y, (3,))), 4), (3,), ()), "3",
+          [*X, np.array(2.0)])  # fmt: skip
