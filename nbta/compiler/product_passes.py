@@ -1,0 +1,312 @@
+"""Passes that do in one product of large matrices what a loop does in many of small ones."""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from nbta import shapes
+from nbta.compiler.handles import Handles, everything, live
+from nbta.compiler.induction import Counts, Linear, origin
+from nbta.compiler.passes import prune
+from nbta.compiler.program import Program, copied, rebuild
+from nbta.compiler.stacks import Stacks
+from nbta.graph.graph import current, substitute
+from nbta.graph.operation import Tensor
+from nbta.graph.spec import DATA, is_inexact
+from nbta.ops.arithmetic import add, add_n, multiply
+from nbta.ops.bodies import trace
+from nbta.ops.branch import add_case
+from nbta.ops.comparison import greater
+from nbta.ops.dispatch import CONSTANT, as_tensor
+from nbta.ops.indexing import GETITEM, SYMBOLIC
+from nbta.ops.joining import stack
+from nbta.ops.loop import WHILE
+from nbta.ops.products import MATMUL, OUTER, SWAPAXES, TRANSPOSE, matmul, transpose
+from nbta.ops.shaping import FILL, RESHAPE, SUM_TO, shape_of, zeros
+
+
+def push_out_products(program: Program) -> Program:
+    """Multiply all rows of a tensor at once where a loop multiplies each with the same matrix."""
+    program = rebuild(program, copied)
+    found = [_push_out(op) for op in _loops(program)]
+    return prune(program) if any(found) else program
+
+
+def _loops(program):
+    """Loops, those in bodies before those around them."""
+    return [op for op in everything(program) if op.record is WHILE][::-1]
+
+
+def _push_out(loop):
+    counts, body = Counts(), loop.attrs["body"]
+    found = [op for op in live(body) if op.record is MATMUL and _is_row_product(op, loop, counts)]
+    for op in found:
+        row, matrix = op.inputs
+        with loop.graph.as_default():
+            rows = _times(body.sources[row.op.inputs[0]], body.sources[matrix])
+        inputs = [body.capture(rows), row.op.inputs[1]]
+        new = body.create(GETITEM, inputs, row.op.attrs).outputs[0]
+        substitute(body, {op.outputs[0]: new})
+    return bool(found)
+
+
+def _is_row_product(op, loop, counts):
+    """Whether it multiplies each row of a tensor, one a trip, with a matrix from around."""
+    row, matrix = op.inputs
+    sources = loop.attrs["body"].sources
+    if not is_row(row) or matrix not in sources or row.op.inputs[0] not in sources:
+        return False
+    rows = sources[row.op.inputs[0]]
+    length = counts.length(rows)
+    return (
+        rows.spec.rank in (2, 3)
+        and matrix.spec.rank == 2
+        and _sure_to_be(rows.spec.shape[-1], matrix.spec.shape[0])
+        and counts.direction(row.op.inputs[1], loop, length) is not None
+        and not op.control_inputs
+    )
+
+
+def is_row(tensor) -> bool:
+    """Whether a tensor is a row that an index picks."""
+    return tensor.op.record is GETITEM and tensor.op.attrs["key"] == (SYMBOLIC,)
+
+
+def _sure_to_be(one, other):
+    return one is not None and (one is other or one == other)
+
+
+def _times(rows, matrix):
+    """The product of each row with a matrix, by one product of matrices."""
+    if rows.spec.rank == 2:
+        return matmul(rows, matrix)
+    flat = matmul(_flat(rows), matrix)
+    lengths = [*(_extent(rows, axis) for axis in (0, 1)), _extent(matrix, 1)]
+    return _reshaped(flat, lengths, (*rows.spec.shape[:2], matrix.spec.shape[1]))
+
+
+def _flat(rows):
+    """The rows of all trips, each one or several rows of a matrix, below each other."""
+    if rows.spec.rank == 2:
+        return rows
+    first, second, third = rows.spec.shape
+    count = first * second if type(first) is type(second) is int else None
+    lengths = [multiply(_extent(rows, 0), _extent(rows, 1)), _extent(rows, 2)]
+    return _reshaped(rows, lengths, (count, third))
+
+
+def _extent(tensor, axis):
+    extent = tensor.spec.shape[axis]
+    return as_tensor(np.int64(extent) if type(extent) is int else shape_of(tensor)[axis])
+
+
+def _reshaped(tensor, lengths, pattern):
+    lengths = as_tensor(np.array(pattern)) if shapes.is_known(pattern) else stack(lengths)
+    return current().create(RESHAPE, [tensor, lengths], {"pattern": pattern}).outputs[0]
+
+
+def sum_products_outside(program: Program) -> Program:
+    """Sum what a loop adds up, such as the gradient of a weight, by one product behind the loop.
+
+    What it multiplies in each trip is stacked, as far as no tensor or array has it already. The
+    sums are the same but for the order of additions.
+    """
+    program = rebuild(program, copied)
+    found = [_Sums(op, Counts(), Handles(program)).move() for op in _loops(program)]
+    return prune(program) if any(found) else program
+
+
+class _Product(NamedTuple):
+    """The sum of products of a transposed matrix and a matrix, or of vectors' outer products."""
+
+    left: Tensor
+    right: Tensor
+
+    @property
+    def stacked(self):
+        return self
+
+    def behind(self, stacks):
+        left, right = (_flat(stacks.stacked(tensor)) for tensor in self)
+        return matmul(transpose(left), right)
+
+
+class _Sum(NamedTuple):
+    """The sum of a tensor, over its own repeated axes too."""
+
+    value: Tensor
+    shape: Tensor  # around the loop
+    pattern: tuple
+
+    @classmethod
+    def like(cls, value, first):
+        """The sum of a tensor that has the shape of another one."""
+        with first.graph.as_default():
+            return cls(value, shape_of(first), first.spec.shape)
+
+    @property
+    def stacked(self):
+        return (self.value,)
+
+    def behind(self, stacks):
+        inputs = [stacks.stacked(self.value), as_tensor(self.shape)]
+        return current().create(SUM_TO, inputs, {"pattern": self.pattern}).outputs[0]
+
+
+class _Accumulator(NamedTuple):
+    """A variable to which a loop only adds, and what it adds."""
+
+    place: int
+    moved: list
+    kept: list
+
+
+class _Sums:
+    """The accumulators of one loop."""
+
+    def __init__(self, loop, counts, handles):
+        self.loop, self.body = loop, loop.attrs["body"]
+        self._stacks = Stacks(loop, counts, handles)
+        self._trips = counts.trips(loop)
+        self._users = _users_of(self.body)
+        self._tested = _users_of(loop.attrs["cond"])
+        self._dims = {n for t in loop.inputs for n in t.spec.shape or () if type(n) is shapes.Dim}
+
+    def move(self) -> bool:
+        """Sum behind the loop what can be; whether there is anything."""
+        found = self._accumulators(())
+        if not found:
+            return False
+        found = self._accumulators(_stacked(found))
+        used = _stacked(found)
+        self._stacks.choose_order(used)
+        for tensor in used:
+            self._stacks.prepare(tensor)
+        self._finish(found, self._totals(found, used))
+        return True
+
+    def _accumulators(self, stacked):
+        """Those of whose terms some are products, or are stacked for others in any case."""
+        found = [self._accumulator(i, stacked) for i in range(1, self.loop.attrs["count"])]
+        return [accumulator for accumulator in found if accumulator is not None]
+
+    def _accumulator(self, place, stacked):
+        """What a variable adds up; None where nothing is to be gained or it has another use."""
+        variable = self.body.inputs[place]
+        if variable.kind != DATA or not variable.spec.rank or not is_inexact(variable.dtype):
+            return None
+        if self._tested[self.loop.attrs["cond"].inputs[place]]:
+            return None
+        terms = self._terms(self.body.outputs[place], variable.spec.shape)
+        if sum(term is variable for term in terms) != 1 or len(self._users[variable]) != 1:
+            return None
+        first = self.loop.inputs[place]
+        terms = [term for term in terms if term is not variable]
+        products = [
+            self._product(t) or (_Sum.like(t, first) if t in stacked else None) for t in terms
+        ]
+        kept = [term for term, product in zip(terms, products, strict=True) if not product]
+        moved = [product for product in products if product]
+        return _Accumulator(place, moved, kept) if moved else None
+
+    def _terms(self, tensor, shape):
+        """What is added up to a tensor, none of it with another use."""
+        alone = len(self._users[tensor]) == 1 and not tensor.op.control_inputs
+        if tensor.op.type not in ("Add", "AddN") or not alone:
+            return [tensor]
+        if any(t.spec.shape != shape or None in shape for t in tensor.op.inputs):
+            return [tensor]
+        return [term for t in tensor.op.inputs for term in self._terms(t, shape)]
+
+    def _product(self, term):
+        """How a term is summed over all trips by one operation; None for other terms."""
+        op = term.op
+        if op.control_inputs or not all(map(self._is_regular, [*op.inputs, term])):
+            return None
+        if op.record is OUTER and all(t.spec.rank == 1 for t in op.inputs):
+            return _Product(*op.inputs)
+        if op.record is SUM_TO:
+            return self._sum(op)
+        if op.record is not MATMUL or any(t.spec.rank != 2 for t in op.inputs):
+            return None
+        left, right = op.inputs
+        fits = _sure_to_be(left.spec.shape[1], right.spec.shape[0])
+        return _Product(self._transposed(left), right) if fits else None
+
+    def _sum(self, op):
+        shape = op.inputs[1]
+        if shape.op.record is not CONSTANT and shape not in self.body.sources:
+            return None
+        fixed = shape.op.record is CONSTANT
+        shape = shape.op.attrs["value"] if fixed else self.body.sources[shape]
+        return _Sum(op.inputs[0], shape, op.attrs["pattern"])
+
+    def _is_regular(self, tensor):
+        """Whether it has one shape in all trips."""
+        shape = tensor.spec.shape
+        return shape is not None and all(type(n) is int or n in self._dims for n in shape)
+
+    def _transposed(self, tensor):
+        op = tensor.op
+        swapped = op.record is SWAPAXES and {op.attrs["a"] % 2, op.attrs["b"] % 2} == {0, 1}
+        if swapped or (op.record is TRANSPOSE and op.attrs["axes"] in (None, (1, 0))):
+            return op.inputs[0]
+        return self.body.create(TRANSPOSE, [tensor], {"axes": None}).outputs[0]
+
+    def _totals(self, found, used):
+        """The sums, behind the loop; where stacks of nothing would fail, only if it made a trip."""
+
+        def sums():
+            return [add_n([each.behind(self._stacks) for each in a.moved]) for a in found]
+
+        def nothing():
+            first = [self.loop.inputs[a.place] for a in found]
+            return [zeros(shape_of(tensor), tensor.dtype) for tensor in first]
+
+        graph, trips = self.loop.graph, self.loop.outputs[0]
+        with graph.as_default():
+            some = (self._trips - Linear(1)).is_natural()
+            if some or all(map(self._stacks.never_fails, used)):
+                return sums()
+            with graph.name_scope(self.loop.name.rpartition("/")[2] + "_sums") as scope:
+                names = (f"{scope}some", f"{scope}none")
+                made = zip(names, (sums, nothing), strict=True)
+                branches = [trace(graph, name, [], function) for name, function in made]
+                return add_case(greater(trips, np.int64(0)), branches).outputs
+
+    def _finish(self, found, totals):
+        """Let the loop add up only what is kept, and use the sums in place of its results."""
+        for each, total in zip(found, totals, strict=True):
+            variable, result = self.body.inputs[each.place], self.loop.outputs[each.place]
+            with self.body.as_default():
+                self.body.outputs[each.place] = add_n([variable, *each.kept])
+            self.body.changed()
+            first = result if each.kept else self.loop.inputs[each.place]
+            graph = self.loop.graph
+            with graph.as_default():
+                final = total if _is_zero(first) else add(first, total)
+            substitute(graph, {result: final})
+            if first is result:
+                final.op.inputs = [result, total]
+
+
+def _stacked(found):
+    return dict.fromkeys(t for each in found for term in each.moved for t in term.stacked)
+
+
+def _users_of(graph):
+    """What uses a tensor of a body, as often as it does; None stands for the body's results."""
+    users = defaultdict(list)
+    for op in live(graph):
+        for tensor in op.inputs:
+            users[tensor].append(op)
+    for tensor in graph.outputs:
+        users[tensor].append(None)
+    return users
+
+
+def _is_zero(tensor):
+    op = origin(tensor).op
+    value = op.inputs[1].op if op.record is FILL else op
+    return value.record is CONSTANT and not np.any(value.attrs["value"])

@@ -1,0 +1,161 @@
+"""The values of all trips of a loop below each other: in a tensor, or in an array it fills."""
+
+import numpy as np
+
+from nbta import shapes
+from nbta.compiler.handles import array_of
+from nbta.compiler.induction import Linear, origin
+from nbta.graph.graph import current
+from nbta.graph.operation import Tensor
+from nbta.ops.arithmetic import subtract
+from nbta.ops.array_access import Access, build
+from nbta.ops.arrays import CREATE, GATHER, READ
+from nbta.ops.indexing import GETITEM, SYMBOLIC
+from nbta.ops.loop import _add_variable
+from nbta.ops.rearranging import arange
+from nbta.ops.shaping import cast
+
+
+class Stacks:
+    """Values of a loop's body, stacked behind the loop in one order of the trips.
+
+    The order is that of the trips, or the opposite one where the body reads rows and slots from the
+    last to the first, so that these need not be turned.
+    """
+
+    def __init__(self, loop, counts, handles):
+        self.loop, self.body = loop, loop.attrs["body"]
+        self._counts, self._handles = counts, handles
+        self._trips = counts.trips(loop)
+        self._known = self._count_on_entry()
+        self._order, self._last = 1, None
+        self._arrays: dict[Tensor, Access] = {}
+        self._found = {}
+
+    def _count_on_entry(self):
+        """The tensor that the trips are counted up to, where it is known before the loop."""
+        test = self.loop.attrs["cond"].outputs[0].op
+        if test.type != "Less" or self._counts.affine(test.inputs[0], self.body) is None:
+            return None
+        first, step = self._counts.affine(test.inputs[0], self.body)
+        limit = origin(test.inputs[1])
+        plain = step == 1 and first == Linear(0)
+        return limit if plain and self._counts.number(limit) == self._trips else None
+
+    def choose_order(self, tensors) -> None:
+        """Go through the trips as most of the tensors do that are rows and slots already."""
+        ways = [way for way in map(self._direction, tensors) if way is not None]
+        if self._known is not None and sum(ways) < 0:
+            self._order = -1
+
+    def _direction(self, tensor):
+        """How a row or slot of something that is there goes with the trips; None for others."""
+        found = self._counts.direction
+        if tensor.op.record is GETITEM and self._is_row(tensor):
+            length = self._counts.length(tensor.op.inputs[0])
+            return found(tensor.op.inputs[1], self.loop, length)
+        if tensor.op.record is READ and self._is_slot(tensor):
+            return found(tensor.op.inputs[1], self.loop, self._trips)
+        return None
+
+    def _is_row(self, tensor):
+        return tensor.op.attrs["key"] == (SYMBOLIC,) and tensor.op.inputs[0] in self.body.sources
+
+    def _is_slot(self, tensor):
+        """Whether it is read from an array that nothing changes in the loop, and that keeps it."""
+        handle, _, flow = tensor.op.inputs
+        array = array_of(handle)
+        return (
+            array is not None
+            and len(array) == 1
+            and array[0].op.attrs.get("clear_after_read") is False
+            and self._handles.plain(array)
+            and handle in self.body.sources
+            and origin(flow).graph is not self.body
+            and origin(handle).graph is self.loop.graph
+        )
+
+    def is_new(self, tensor) -> bool:
+        """Whether an array has to be filled for it."""
+        return tensor not in self._arrays and self._direction(tensor) is None
+
+    def prepare(self, tensor) -> None:
+        """See to it that the values can be stacked: in the loop, where nothing has them yet."""
+        if self.is_new(tensor):
+            self._arrays[tensor] = self._filled(tensor)
+
+    def _filled(self, tensor):
+        spec = tensor.spec
+        attrs = {
+            "dtype": spec.dtype,
+            "dynamic_size": self._known is None,
+            "clear_after_read": False,
+            "element_shape": spec.shape if shapes.is_known(spec.shape) else None,
+            "infer_shape": True,
+            "tensor_array_name": f"stack_of_{tensor.op.type}",
+        }
+        with self.loop.graph.as_default():
+            size = np.int32(0) if self._known is None else self._count(np.int32)
+            start = Access(*build(CREATE, [size], attrs, f"stack_of_{tensor.op.type}"))
+
+        def following(flow):
+            return Access(self.body.capture(start.handle), flow).write(self._slot(), tensor)
+
+        return Access(start.handle, _add_variable(self.loop, start.flow, following))
+
+    def _count(self, dtype):
+        return cast(self.loop.graph.resolve(self._known), dtype)
+
+    def _slot(self):
+        """The slot of the current trip."""
+        counter = self.body.inputs[0]
+        if self._order == 1:
+            return counter
+        if self._last is None:
+            with self.loop.graph.as_default():
+                last = subtract(self._count(np.int64), np.int64(1))
+            self._last = subtract(self.body.capture(last), counter)
+        return self._last
+
+    def never_fails(self, tensor) -> bool:
+        """Whether the values can be stacked where there was no trip."""
+        if self._direction(tensor) is not None and tensor.op.record is GETITEM:
+            return True
+        return shapes.is_known(tensor.spec.shape)
+
+    def stacked(self, tensor):
+        """The values of all trips, in the graph that is being built."""
+        key = (current(), tensor)
+        if key not in self._found:
+            self._found[key] = self._stacked(tensor)
+        return self._found[key]
+
+    def _stacked(self, tensor):
+        if tensor in self._arrays:
+            return self._gathered(tensor, self._arrays[tensor], 1)
+        turn = self._direction(tensor) * self._order
+        if tensor.op.record is READ:
+            handle, _, flow = tensor.op.inputs
+            return self._gathered(tensor, Access(*map(self._outside, (handle, flow))), turn)
+        rows = self._outside(tensor.op.inputs[0])
+        return rows if turn == 1 else rows[::-1]
+
+    def _outside(self, tensor):
+        """What a tensor of the body is around it."""
+        while tensor.graph is self.body:
+            before = self.body.sources.get(tensor)
+            tensor = self.loop.inputs[self._place(tensor)] if before is None else before
+        return current().resolve(tensor)
+
+    def _place(self, tensor):
+        return next(i for i, t in enumerate(self.body.inputs) if t is tensor)
+
+    def _gathered(self, tensor, array, turn):
+        """The slots of an array from the first to the last, or the other way."""
+        graph, fixed = current(), None if self._trips.terms else self._trips.constant
+        count = np.int64(fixed) if fixed is not None else graph.resolve(self.loop.outputs[0])
+        slots = arange(count) if turn == 1 else arange(count - 1, np.int64(-1), np.int64(-1))
+        known = tensor.spec.shape if shapes.is_known(tensor.spec.shape) else None
+        attrs = {"dtype": tensor.dtype, "known": tensor.spec.shape, "element_shape": known}
+        handle, flow = map(graph.resolve, array)
+        return build(GATHER, [handle, slots, flow], attrs)[0]

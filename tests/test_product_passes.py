@@ -1,0 +1,243 @@
+"""Products that loops do in small pieces, done at once in front of them or behind them."""
+
+import numpy as np
+import pytest
+from golden import programs
+from golden_graph import Expressions
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from loop_programs import (
+    PROGRAMS,
+    inside,
+    loops,
+    nested,
+    prepared,
+    recurrent,
+    same,
+    until,
+    values_of,
+    whole,
+)
+from random_programs import programs as random_programs
+
+import nbta
+from nbta.compiler.array_passes import arrays_to_tensors
+from nbta.compiler.product_passes import push_out_products, sum_products_outside
+from nbta.compiler.program import extract
+from nbta.compiler.row_passes import rows_of_elementwise
+
+
+def everything(program):
+    for step in (arrays_to_tensors, rows_of_elementwise, push_out_products, sum_products_outside):
+        program = step(program)
+    return program
+
+
+def built(function, *shapes):
+    with nbta.Graph().as_default():
+        given = [nbta.placeholder("float64", shape) for shape in shapes]
+        result = function(*given)
+    return extract(given, list(result) if isinstance(result, tuple | list) else [result])
+
+
+def filled(*shapes):
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=shape) for shape in shapes]
+
+
+def backward(program):
+    """The types in the body of the last loop that steps back through trips."""
+    return inside(loops(program)[-1])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_recurrent_nets_give_the_same(name):
+    program, values = PROGRAMS[name]()
+    same(program, values, sum_products_outside)
+    same(prepared(program), values, everything)
+
+
+SOME = [program for family in ("gradients", "loops") for program in programs(family)[::4]]
+
+
+@pytest.mark.parametrize("program", SOME, ids=lambda program: program["id"])
+def test_recorded_programs_give_the_same(program):
+    expressions = Expressions(program)
+    for call in program["gradients"]:
+        expressions.differentiate(call)
+    wanted = [expressions.names[ref] for ref in program["fetch"]]
+    wanted += [g for grads in expressions.calls for g in grads if g is not None]
+    feeds = expressions.feeds
+    same(extract(list(feeds), wanted), list(feeds.values()), everything)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(random_programs(depth=2), st.integers(0, 4))
+def test_random_programs_give_the_same(program, n):
+    with nbta.Graph().as_default():
+        x, trips = nbta.placeholder("float64", (3,)), nbta.placeholder("int64", ())
+        numbers, arrays = program(x, trips)
+        y = sum(nbta.sum(value) for value in [*numbers, *arrays])
+        grads = [g for g in nbta.gradients(y, [x]) if g is not None]
+    values = [np.array([0.71, -0.43, 0.92]), np.int64(n)]
+    same(extract([x, trips], [*numbers, *arrays, *grads]), values, everything)
+
+
+def test_the_product_of_rows_is_done_before_the_loop():
+    for reverse, batch in [(False, True), (False, False), (True, True), (True, False)]:
+        program, values = recurrent(reverse=reverse, batch=batch)
+        program = arrays_to_tensors(prepared(program))
+        before, _ = loops(program)
+        after, _ = loops(same(program, values, push_out_products))
+        assert inside(before).count("MatMul") == 2
+        assert inside(after).count("MatMul") == 1
+
+
+def scan_of_rows(x, w):
+    return nbta.scan(lambda h, row: (nbta.tanh(h + row @ w), None), nbta.zeros((2,)), x)[0]
+
+
+def test_products_that_may_not_fit_stay_in_the_loop():
+    program = arrays_to_tensors(prepared(built(scan_of_rows, (None, 3), (None, 2))))
+    result = same(program, filled((4, 3), (3, 2)), push_out_products)
+    assert "MatMul" in inside(loops(result)[0])
+    same(program, filled((0, 3), (5, 2)), push_out_products)  # no trip: nothing fails
+
+
+def test_products_of_rows_that_a_loop_may_not_visit_stay_there():
+    def f(x, w):
+        return nbta.while_loop(
+            lambda i, h: nbta.logical_and(i < 4, nbta.sum(h) < 0.1),
+            lambda i, h: (i + 1, nbta.tanh(x[i] @ w)),
+            (0, nbta.zeros((2,))),
+        )[1]
+
+    result = same(prepared(built(f, (4, 3), (3, 2))), filled((4, 3), (3, 2)), push_out_products)
+    assert "MatMul" in inside(loops(result)[0])
+
+
+def test_gradients_of_weights_are_summed_behind_the_loop():
+    program, values = recurrent()
+    program = prepared(program)
+    result = same(program, values, sum_products_outside)
+    assert backward(program).count("MatMul") == 3
+    assert backward(program).count("SumTo") == 1
+    assert backward(result).count("MatMul") == 1  # the one from step to step
+    assert "SumTo" not in backward(result)
+    assert "Transpose" not in backward(result)
+
+
+def test_what_several_sums_need_is_stacked_once():
+    program, values = recurrent()
+    result = same(prepared(program), values, sum_products_outside)
+    assert backward(result).count("TensorArrayWriteV3") == 1
+
+
+def test_tapes_are_gathered_and_not_filled_again():
+    for batch in (True, False):
+        program, values = recurrent(batch=batch)
+        program = prepared(program)
+        gathers = whole(program).count("TensorArrayGatherV3")
+        result = same(program, values, sum_products_outside)
+        assert whole(result).count("TensorArrayGatherV3") == gathers + 3
+        assert loops(result)[-1].attrs["count"] == loops(program)[-1].attrs["count"] - 2
+
+
+def test_sums_of_vectors_go_along_where_they_are_stacked_anyway():
+    program, values = recurrent(batch=False)
+    result = same(prepared(program), values, sum_products_outside)
+    assert "Outer" not in backward(result)
+    assert backward(result).count("AddN") < backward(prepared(program)).count("AddN")
+
+
+def test_a_sum_that_begins_with_something_goes_on_from_there():
+    def f(x, first):
+        return nbta.scan(lambda total, row: (total + nbta.outer(row, row), None), first, x)[0]
+
+    program = prepared(built(f, (None, 3), (3, 3)))
+    for steps in (0, 1, 4):
+        result = same(program, filled((steps, 3), (3, 3)), everything)
+        assert loops(result) == []  # nothing is left to be done in one
+
+
+def test_other_terms_stay_in_the_loop():
+    def f(x, first):
+        def step(total, row):
+            return nbta.add_n([total, nbta.outer(row, row), nbta.exp(total * 0.0 + 1.0)]), None
+
+        def plain(total, row):
+            more = nbta.add_n([nbta.outer(row, 2 * row), nbta.tanh(nbta.outer(row, row))])
+            return total + more, None
+
+        return nbta.scan(step, first, x)[0], nbta.scan(plain, first, x)[0]
+
+    program = prepared(built(f, (None, 3), (3, 3)))
+    result = same(program, filled((4, 3), (3, 3)), everything)
+    kept, split = loops(result)
+    assert inside(kept).count("Outer") == 1  # the total has another use
+    assert inside(split).count("Outer") == 1
+    assert "Tanh" in inside(split)
+
+
+def test_a_total_that_others_see_stays():
+    def f(x, first):
+        return nbta.scan(lambda t, row: (t + nbta.outer(row, row), t), first, x)
+
+    result = same(prepared(built(f, (None, 3), (3, 3))), filled((4, 3), (3, 3)), everything)
+    assert "Outer" in inside(loops(result)[0])
+
+
+def test_sums_that_decide_when_to_stop_stay():
+    def f(x):
+        return nbta.while_loop(
+            lambda t: nbta.sum(t) < 50.0, lambda t: t + nbta.outer(x, x), nbta.zeros((3, 3))
+        )
+
+    result = same(prepared(built(f, (3,))), [np.ones(3)], sum_products_outside)
+    assert "Outer" in inside(loops(result)[0])
+
+
+def test_scalars_and_integers_stay():
+    def f(x):
+        total, count = nbta.constant(0.0), nbta.zeros((3, 3), "int64")
+
+        def step(state, row):
+            ones = nbta.cast(row, "int64")
+            return (state[0] + nbta.sum(row), state[1] + nbta.outer(ones, ones)), None
+
+        return list(nbta.scan(step, (total, count), x)[0])
+
+    program = prepared(built(f, (None, 3)))
+    result = same(program, filled((4, 3)), sum_products_outside)
+    assert loops(result)[0].attrs["count"] == loops(program)[0].attrs["count"]
+
+
+def test_rows_of_several_shapes_stay():
+    def f(x):
+        def body(i, total):
+            part = x[:i]
+            return i + 1, total + nbta.transpose(part) @ part
+
+        return nbta.while_loop(lambda i, t: i < 4, body, (0, nbta.zeros((3, 3))))[1]
+
+    result = same(prepared(built(f, (4, 3))), filled((4, 3)), sum_products_outside)
+    assert "MatMul" in inside(loops(result)[0])
+
+
+def test_trips_that_only_the_run_tells_fill_growing_arrays():
+    program, values = until()
+    result = same(prepared(program), values, everything)
+    assert backward(result).count("MatMul") < backward(prepared(program)).count("MatMul")
+
+
+def test_lengths_that_only_the_run_tells_need_no_element_of_an_empty_array():
+    program, values = PROGRAMS["lengths of the run, no steps"]()
+    result = same(prepared(program), values, everything)
+    assert "Case" in whole(result)
+    assert np.all(values_of(result, values)[1] == 0.0)
+
+
+def test_both_loops_of_a_nest_are_emptied():
+    program, values = nested()
+    result = same(prepared(program), values, everything)
+    assert inside(loops(result)[-1]).count("MatMul") == 1
