@@ -102,7 +102,7 @@ def _extent(tensor, axis):
 
 
 def _reshaped(tensor, lengths, pattern):
-    lengths = as_tensor(np.array(pattern)) if shapes.is_known(pattern) else stack(lengths)
+    lengths = as_tensor(np.array(pattern, np.int64)) if shapes.is_known(pattern) else stack(lengths)
     return current().create(RESHAPE, [tensor, lengths], {"pattern": pattern}).outputs[0]
 
 

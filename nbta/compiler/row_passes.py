@@ -2,13 +2,17 @@
 
 from collections import defaultdict
 
+import numpy as np
+
+from nbta import shapes
 from nbta.compiler.handles import live
 from nbta.compiler.induction import ELEMENTWISE, Counts, place_of
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, copied, rebuild
 from nbta.graph.graph import subgraphs, substitute
+from nbta.graph.spec import is_inexact
 from nbta.ops.arithmetic import ADD_N
-from nbta.ops.dispatch import CONSTANT, as_tensor
+from nbta.ops.dispatch import as_tensor
 from nbta.ops.indexing import GETITEM, SYMBOLIC
 from nbta.ops.loop import WHILE
 from nbta.ops.shaping import BROADCAST_TO, SUM_TO
@@ -38,12 +42,18 @@ def _next(graph):
             found = _next(body)
             if found is not None:
                 return found
-        if op.type in ELEMENTWISE or op.record in _WITH_SHAPE:
+        if _is_by_row(op):
             reads = _reads(op, users, graph)
             ways = _ways(op, reads[0], counts) if reads else None
             if ways is not None:
                 return op, reads, ways
     return None
+
+
+def _is_by_row(op):
+    """Whether a row of the result needs rows only; integers refuse some powers, all at once."""
+    sure = op.type != "Pow" or is_inexact(op.outputs[0].dtype)
+    return op.record in _WITH_SHAPE or (op.type in ELEMENTWISE and sure)
 
 
 def _users(graph):
@@ -129,13 +139,19 @@ def _move(op, reads, ways):
     """Put the operation on rows in place of the reads of its rows."""
     body, index = reads[0].graph, reads[0].inputs[1]
     inputs = [_row(body, t, index, w) for t, w in zip(_values(op), ways, strict=True)]
-    attrs = dict(op.attrs)
-    if op.record in _WITH_SHAPE:
-        inputs.append(body.resolve(_rest(op.graph, op.inputs[1])))
-        attrs["pattern"] = op.outputs[0].spec.shape[1:]
-    row = body.create(op.record, inputs, attrs).outputs[0]
+    row = _on_rows(op, body, inputs)
     substitute(body, {read.outputs[0]: row for read in reads})
     _forget(body.owner, op.outputs[0])
+
+
+def _on_rows(op, body, inputs):
+    if op.record not in _WITH_SHAPE:
+        return body.create(op.record, inputs, op.attrs).outputs[0]
+    pattern = op.outputs[0].spec.shape[1:]
+    if inputs[0].spec.shape == pattern and None not in pattern:
+        return inputs[0]  # it was summed over no axis, or repeated along none but the first
+    shape = body.resolve(_rest(op.graph, op.inputs[1], pattern))
+    return body.create(op.record, [*inputs, shape], {"pattern": pattern}).outputs[0]
 
 
 def _forget(loop, tensor):
@@ -159,8 +175,8 @@ def _row(body, tensor, index, way):
     return made[value, index, way]
 
 
-def _rest(graph, shape):
+def _rest(graph, shape, pattern):
     """A shape without its first extent."""
-    if shape.op.record is CONSTANT:
-        return as_tensor(shape.op.attrs["value"][1:], graph)
+    if shapes.is_known(pattern):
+        return as_tensor(np.array(pattern, np.int64), graph)
     return graph.create(GETITEM, [shape], {"key": _REST}).outputs[0]

@@ -7,7 +7,6 @@ from nbta.compiler.handles import array_of
 from nbta.compiler.induction import Linear, origin
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import subtract
 from nbta.ops.array_access import Access, build
 from nbta.ops.arrays import CREATE, GATHER, READ
 from nbta.ops.indexing import GETITEM, SYMBOLIC
@@ -28,7 +27,7 @@ class Stacks:
         self._counts, self._handles = counts, handles
         self._trips = counts.trips(loop)
         self._known = self._count_on_entry()
-        self._order, self._last = 1, None
+        self._order, self._slot = 1, self.body.inputs[0]  # the counter of trips
         self._arrays: dict[Tensor, Access] = {}
         self._found = {}
 
@@ -44,9 +43,11 @@ class Stacks:
 
     def choose_order(self, tensors) -> None:
         """Go through the trips as most of the tensors do that are rows and slots already."""
-        ways = [way for way in map(self._direction, tensors) if way is not None]
-        if self._known is not None and sum(ways) < 0:
-            self._order = -1
+        ways = [(tensor, self._direction(tensor)) for tensor in tensors]
+        backwards = [tensor for tensor, way in ways if way == -1]
+        forwards = [tensor for tensor, way in ways if way == 1]
+        if self._known is not None and len(backwards) > len(forwards):
+            self._order, self._slot = -1, backwards[0].op.inputs[1]
 
     def _direction(self, tensor):
         """How a row or slot of something that is there goes with the trips; None for others."""
@@ -95,27 +96,15 @@ class Stacks:
             "tensor_array_name": f"stack_of_{tensor.op.type}",
         }
         with self.loop.graph.as_default():
-            size = np.int32(0) if self._known is None else self._count(np.int32)
+            size = np.int32(0)
+            if self._known is not None:
+                size = cast(self.loop.graph.resolve(self._known), np.int32)
             start = Access(*build(CREATE, [size], attrs, f"stack_of_{tensor.op.type}"))
 
         def following(flow):
-            return Access(self.body.capture(start.handle), flow).write(self._slot(), tensor)
+            return Access(self.body.capture(start.handle), flow).write(self._slot, tensor)
 
         return Access(start.handle, _add_variable(self.loop, start.flow, following))
-
-    def _count(self, dtype):
-        return cast(self.loop.graph.resolve(self._known), dtype)
-
-    def _slot(self):
-        """The slot of the current trip."""
-        counter = self.body.inputs[0]
-        if self._order == 1:
-            return counter
-        if self._last is None:
-            with self.loop.graph.as_default():
-                last = subtract(self._count(np.int64), np.int64(1))
-            self._last = subtract(self.body.capture(last), counter)
-        return self._last
 
     def never_fails(self, tensor) -> bool:
         """Whether the values can be stacked where there was no trip."""
