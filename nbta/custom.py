@@ -8,7 +8,7 @@ from nbta import shapes
 from nbta.errors import UnimplementedError, invalid
 from nbta.graph.spec import Spec
 from nbta.ops.dispatch import apply, define
-from nbta.ops.shaping import zeros_like
+from nbta.ops.filling import zeros_like
 
 
 def _infer(*specs, function):

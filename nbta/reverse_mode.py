@@ -13,7 +13,8 @@ from nbta.ops.arithmetic import add_n
 from nbta.ops.array_access import Access, build
 from nbta.ops.arrays import TRIP
 from nbta.ops.dispatch import as_tensor, special
-from nbta.ops.shaping import ones_like, stop_gradient, zeros_like
+from nbta.ops.filling import ones_like, zeros_like
+from nbta.ops.shaping import stop_gradient
 
 
 class Computation:

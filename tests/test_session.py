@@ -382,9 +382,8 @@ def test_a_session_is_a_context(example):
         assert session.run(example.y, {example.x: [1.0]}).tolist() == [2.0]
 
 
-def test_there_is_no_compiler_yet(example):
-    with pytest.raises(nbta.UnimplementedError, match=r"operation by operation.*compiled='auto'"):
-        example.run(example.y, compiled=True)
+def test_each_way_to_run(example):
+    assert example.run(example.y, compiled=True).tolist() == [2.0, 4.0]
     with pytest.raises(nbta.InvalidArgumentError, match="compiled must be 'auto', True or False"):
         example.run(example.y, compiled="yes")
     assert example.run(example.y, compiled=False).tolist() == [2.0, 4.0]

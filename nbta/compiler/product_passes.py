@@ -19,11 +19,12 @@ from nbta.ops.bodies import trace
 from nbta.ops.branch import add_case
 from nbta.ops.comparison import greater
 from nbta.ops.dispatch import CONSTANT, as_tensor
+from nbta.ops.filling import FILL, zeros
 from nbta.ops.indexing import GETITEM, SYMBOLIC
 from nbta.ops.joining import stack
 from nbta.ops.loop import WHILE
 from nbta.ops.products import MATMUL, OUTER, SWAPAXES, TRANSPOSE, matmul, transpose
-from nbta.ops.shaping import FILL, RESHAPE, SUM_TO, shape_of, zeros
+from nbta.ops.shaping import RESHAPE, SUM_TO, shape_of
 
 
 def push_out_products(program: Program) -> Program:

@@ -23,17 +23,22 @@ class Plan:
         Whose values it returns.
     targets : list of Operation
         What is to run besides.
+
+    Attributes
+    ----------
+    operations : list of Operation
+        In order.
     """
 
     def __init__(self, given, wanted, targets=()):
         fed = set(given)
         stop = {t.op for t in given if fed.issuperset(t.op.outputs)}
         needed = dict.fromkeys([*(t.op for t in wanted if t not in fed), *targets])
-        self._operations = ordered(list(needed), stop)
+        self.operations = ordered(list(needed), stop)
         self._place = {tensor: i for i, tensor in enumerate(given)}
         self._start = [None] * len(given)
         self._given = len(given)
-        self._calls = [self._call(op, fed) for op in self._operations if op.record is not CONSTANT]
+        self._calls = [self._call(op, fed) for op in self.operations if op.record is not CONSTANT]
         self._wanted = [self._place_of(tensor) for tensor in wanted]
         self._forget()
 
@@ -68,6 +73,7 @@ class Plan:
                 "other threads run it"
             )
             raise invalid("changed", message)
+        step.count(len(self._calls))
         values = [*given, *self._start[self._given :]]
         op, arguments = None, []
         try:

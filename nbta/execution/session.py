@@ -3,11 +3,10 @@
 import numpy as np
 
 from nbta import shapes
-from nbta.compiler.pipeline import optimised
 from nbta.dtypes import as_dtype, as_value
-from nbta.errors import NbtaError, UnimplementedError, invalid, located
-from nbta.execution.plan import Plan, as_result
-from nbta.execution.step import Step
+from nbta.errors import NbtaError, invalid, located
+from nbta.execution.plan import as_result
+from nbta.execution.runner import Runner
 from nbta.graph.graph import Graph, at_once, current
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.spec import FLOW, HANDLE
@@ -45,7 +44,7 @@ class Session:
             message = "Session: give a Graph, or make the session while one is being built"
             raise invalid("graph", message)
         self.graph = graph
-        self._plans: dict = {}
+        self._runners: dict = {}
         self._version = -1
 
     def __enter__(self):
@@ -64,10 +63,10 @@ class Session:
         feed_dict : dict, optional
             Value by tensor, or by the tensor's name; any tensor may be given a value.
         compiled : {"auto", True, False}
-            Whether the graph is to run as one compiled function. There is no code generator yet:
-            operations run one by one. With False they are those of the graph; with "auto", from the
-            second run of the same fetches on, passes have left out, folded, shared and hoisted
-            what they can.
+            Whether the graph is to run as one compiled function. With False, operations run one by
+            one. With "auto" they do until runs of the same fetches have taken 30,000 of them in
+            all; then the graph is compiled, if it can be. Sums may be taken in another order in
+            compiled code, so that last digits differ.
 
         Returns
         -------
@@ -82,37 +81,29 @@ class Session:
         FailedPreconditionError
             For a placeholder that got no value.
         UnimplementedError
-            With ``compiled=True``.
+            With ``compiled=True``, for a graph that cannot be compiled.
         """
-        if compiled is True:
-            message = "run: graphs run operation by operation as yet; use compiled='auto'"
-            raise UnimplementedError(message)
-        if compiled not in ("auto", False):
+        if compiled not in ("auto", True, False):
             raise invalid("compiled", f"run: compiled must be 'auto', True or False: {compiled!r}")
         asked = [self._fetched(fetch) for fetch in leaves(fetches)]
         feeds = self._feeds({} if feed_dict is None else feed_dict)
         given = [_fed(tensor, value) for tensor, value in feeds.items()]
-        plan = self._plan(asked, list(feeds), bool(compiled))
-        step = Step()
+        runner = self._runner(asked, list(feeds))
         with at_once(), np.errstate(all="ignore"):
-            values = iter(plan(step, given))
+            values, step = runner.run(given, compiled)
+        values = iter(values)
         return pack(fetches, [_own(_collect(step, fetch, values), given) for fetch in asked])
 
-    def _plan(self, asked, given, cheap):
+    def _runner(self, asked, given):
         if self._version != self.graph.version:
             verify(self.graph)
-            self._plans, self._version = {}, self.graph.version
+            self._runners, self._version = {}, self.graph.version
         wanted = [tensor for fetch in asked for tensor in _tensors(fetch)]
         targets = [fetch for fetch in asked if isinstance(fetch, Operation)]
         key = tuple(tuple(map(id, items)) for items in (wanted, targets, given))
-        plain, improved = self._plans.get(key, (None, None))
-        if plain is None:
-            plain = Plan(given, wanted, targets)
-        elif cheap and improved is None:
-            program = optimised(given, wanted, targets)
-            improved = Plan(program.inputs, program.outputs, program.targets)
-        self._plans[key] = plain, improved
-        return improved if cheap and improved is not None else plain
+        if key not in self._runners:
+            self._runners[key] = Runner(given, wanted, targets)
+        return self._runners[key]
 
     def _feeds(self, feed_dict):
         """Value by tensor."""

@@ -7,14 +7,41 @@ from nbta.execution.plan import body_function
 from nbta.tensor_array import TensorArray
 
 
-class Step:
-    """The container of a run."""
+class TooLongError(Exception):
+    """A run takes so many operations that it pays to compile the program."""
 
-    def __init__(self):
+
+class Step:
+    """The container of a run.
+
+    Parameters
+    ----------
+    limit : int, optional
+        How many operations it may take.
+
+    Attributes
+    ----------
+    operations : int
+        How many it took.
+    """
+
+    def __init__(self, limit=None):
+        self.operations, self._limit = 0, limit
         self._arrays: list[TensorArray] = []
         self._gradients: dict[tuple[int, str], int] = {}
         self._functions = {}
         self._numbers = itertools.count()
+
+    def count(self, operations: int) -> None:
+        """Count operations, and stop the run where there are too many to go on one by one.
+
+        Raises
+        ------
+        TooLongError
+        """
+        self.operations += operations
+        if self._limit is not None and self.operations > self._limit:
+            raise TooLongError
 
     def add(self, array: TensorArray) -> int:
         """Keep an array; its handle's value."""

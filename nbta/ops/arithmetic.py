@@ -3,6 +3,8 @@
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen import number_rules as rules
+from nbta.codegen.elementwise import Elementwise
 from nbta.errors import invalid
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import DATA, FLOW_SPEC, Spec
@@ -16,10 +18,11 @@ from nbta.ops.elementwise import (
     meet,
     unary,
 )
-from nbta.ops.shaping import cast, unbroadcast, zeros_like
+from nbta.ops.filling import zeros_like
+from nbta.ops.shaping import cast, unbroadcast
 
 
-@binary("Add", np.add, lambda x, y, z, dz: (dz, dz))
+@binary("Add", np.add, lambda x, y, z, dz: (dz, dz), emit=rules.add)
 def add(x, y, name=None):
     """Sum of two tensors, elementwise with broadcasting.
 
@@ -37,7 +40,7 @@ def _numbers(*specs):
     return broadcasting(*specs)
 
 
-@binary("Sub", np.subtract, lambda x, y, z, dz: (dz, -dz), infer=_numbers)
+@binary("Sub", np.subtract, lambda x, y, z, dz: (dz, -dz), infer=_numbers, emit="{} - {}")
 def subtract(x, y, name=None):
     """Difference of two tensors, elementwise with broadcasting.
 
@@ -48,7 +51,12 @@ def subtract(x, y, name=None):
     """
 
 
-@binary("Mul", np.multiply, lambda x, y, z, dz: (dz * conjugate(y), dz * conjugate(x)))
+@binary(
+    "Mul",
+    np.multiply,
+    lambda x, y, z, dz: (dz * conjugate(y), dz * conjugate(x)),
+    emit=rules.multiply,
+)
 def multiply(x, y, name=None):
     """Product of two tensors, elementwise with broadcasting.
 
@@ -64,7 +72,7 @@ def _divide_gradient(x, y, z, dz):
     return dx, -dx * conjugate(z)
 
 
-@binary("Div", np.true_divide, _divide_gradient, floats=True)
+@binary("Div", np.true_divide, _divide_gradient, floats=True, emit="{} / {}")
 def divide(x, y, name=None):
     """Quotient of two tensors, elementwise with broadcasting; integers are divided as floats.
 
@@ -107,7 +115,7 @@ def _pick_gradient(chosen):
     return gradient
 
 
-@binary("Minimum", np.minimum, _pick_gradient(lambda x, y: less(x, y)))
+@binary("Minimum", np.minimum, _pick_gradient(lambda x, y: less(x, y)), emit=rules.minimum)
 def minimum(x, y, name=None):
     """The lesser of two, elementwise with broadcasting; equal ones share the gradient.
 
@@ -118,7 +126,7 @@ def minimum(x, y, name=None):
     """
 
 
-@binary("Maximum", np.maximum, _pick_gradient(lambda x, y: greater(x, y)))
+@binary("Maximum", np.maximum, _pick_gradient(lambda x, y: greater(x, y)), emit=rules.maximum)
 def maximum(x, y, name=None):
     """The greater of two, elementwise with broadcasting; equal ones share the gradient.
 
@@ -129,7 +137,7 @@ def maximum(x, y, name=None):
     """
 
 
-NEGATIVE = define("Neg", _numbers, np.negative, lambda op, dy: [-dy])
+NEGATIVE = define("Neg", _numbers, np.negative, lambda op, dy: [-dy], emit=Elementwise("-{}"))
 
 
 def negative(x, name=None):
@@ -143,7 +151,7 @@ def negative(x, name=None):
     return apply(NEGATIVE, meet(x), name=name)
 
 
-@unary("Square", np.square, lambda x, y: 2 * x, floats=False)
+@unary("Square", np.square, lambda x, y: 2 * x, floats=False, emit=rules.square)
 def square(x, name=None):
     """The square of each element.
 
@@ -171,7 +179,9 @@ def _where_gradient(op, dz):
     ]
 
 
-WHERE = define("Where", _infer_where, np.where, _where_gradient)
+WHERE = define(
+    "Where", _infer_where, np.where, _where_gradient, emit=Elementwise("({1} if {0} else {2})")
+)
 
 
 def where(condition, x, y, name=None):
@@ -236,7 +246,13 @@ def _evaluate_add_n(*values):
     return total
 
 
-ADD_N = define("AddN", _infer_add_n, _evaluate_add_n, lambda op, dy: [dy] * len(op.inputs))
+ADD_N = define(
+    "AddN",
+    _infer_add_n,
+    _evaluate_add_n,
+    lambda op, dy: [dy] * len(op.inputs),
+    emit=rules.ADD_N,
+)
 
 
 def add_n(values, name=None):

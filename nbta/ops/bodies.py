@@ -5,7 +5,8 @@ from nbta.graph.graph import SubGraph, drop_unused, substitute
 from nbta.graph.order import ordered
 from nbta.graph.spec import DATA
 from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
-from nbta.ops.shaping import shape_of, zeros
+from nbta.ops.filling import zeros
+from nbta.ops.shaping import shape_of
 
 
 def note(error: Exception, text: str) -> None:

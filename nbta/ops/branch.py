@@ -15,7 +15,7 @@ from nbta.graph.operation import Tensor
 from nbta.graph.spec import DATA, Spec
 from nbta.ops.bodies import GradientGraph, no_gradient_like
 from nbta.ops.dispatch import as_tensor, define, special
-from nbta.ops.shaping import zeros
+from nbta.ops.filling import zeros
 
 
 def _infer(index, *specs, branches):

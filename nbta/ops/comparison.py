@@ -2,15 +2,18 @@
 
 import numpy as np
 
+from nbta.codegen.elementwise import Elementwise
 from nbta.ops.dispatch import apply, define
 from nbta.ops.elementwise import INTEGER, binary, meet, truth
 
 
-def _compare(name, evaluate):
-    return binary(name, evaluate, INTEGER, infer=truth)
+def _compare(name, evaluate, sign, kinds="biuf"):
+    """A comparison; complex numbers are compared in Python, as NumPy does."""
+    rule = Elementwise(f"{{}} {sign} {{}}", kinds)
+    return binary(name, evaluate, INTEGER, infer=truth, emit=rule)
 
 
-@_compare("Less", np.less)
+@_compare("Less", np.less, "<")
 def less(x, y, name=None):
     """Whether ``x < y``, elementwise with broadcasting.
 
@@ -21,7 +24,7 @@ def less(x, y, name=None):
     """
 
 
-@_compare("LessEqual", np.less_equal)
+@_compare("LessEqual", np.less_equal, "<=")
 def less_equal(x, y, name=None):
     """Whether ``x <= y``, elementwise with broadcasting.
 
@@ -32,7 +35,7 @@ def less_equal(x, y, name=None):
     """
 
 
-@_compare("Greater", np.greater)
+@_compare("Greater", np.greater, ">")
 def greater(x, y, name=None):
     """Whether ``x > y``, elementwise with broadcasting.
 
@@ -43,7 +46,7 @@ def greater(x, y, name=None):
     """
 
 
-@_compare("GreaterEqual", np.greater_equal)
+@_compare("GreaterEqual", np.greater_equal, ">=")
 def greater_equal(x, y, name=None):
     """Whether ``x >= y``, elementwise with broadcasting.
 
@@ -54,7 +57,7 @@ def greater_equal(x, y, name=None):
     """
 
 
-@_compare("Equal", np.equal)
+@_compare("Equal", np.equal, "==", "biufc")
 def equal(x, y, name=None):
     """Whether ``x == y``, elementwise with broadcasting.
 
@@ -65,7 +68,7 @@ def equal(x, y, name=None):
     """
 
 
-@_compare("NotEqual", np.not_equal)
+@_compare("NotEqual", np.not_equal, "!=", "biufc")
 def not_equal(x, y, name=None):
     """Whether ``x != y``, elementwise with broadcasting.
 
@@ -76,7 +79,7 @@ def not_equal(x, y, name=None):
     """
 
 
-@_compare("LogicalAnd", np.logical_and)
+@_compare("LogicalAnd", np.logical_and, "&", "b")
 def logical_and(x, y, name=None):
     """Whether both are true, elementwise with broadcasting.
 
@@ -87,7 +90,7 @@ def logical_and(x, y, name=None):
     """
 
 
-@_compare("LogicalOr", np.logical_or)
+@_compare("LogicalOr", np.logical_or, "|", "b")
 def logical_or(x, y, name=None):
     """Whether any is true, elementwise with broadcasting.
 
@@ -98,7 +101,7 @@ def logical_or(x, y, name=None):
     """
 
 
-LOGICAL_NOT = define("LogicalNot", truth, np.logical_not, INTEGER)
+LOGICAL_NOT = define("LogicalNot", truth, np.logical_not, INTEGER, emit=Elementwise("not {}", "b"))
 
 
 def logical_not(x, name=None):

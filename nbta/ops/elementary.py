@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from nbta.codegen import number_rules as rules
 from nbta.errors import invalid
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import Spec
@@ -11,12 +12,13 @@ from nbta.ops.arithmetic import divide, square, where
 from nbta.ops.comparison import equal, greater
 from nbta.ops.dispatch import CONSTANT, apply, define
 from nbta.ops.elementwise import INTEGER, binary, conjugate, meet, truth, unary
-from nbta.ops.shaping import cast, ones_like, zeros_like
+from nbta.ops.filling import ones_like, zeros_like
+from nbta.ops.shaping import cast
 
 STEPS = NotDifferentiable("it is constant but for its steps")
 
 
-@unary("Exp", np.exp, lambda x, y: y)
+@unary("Exp", np.exp, lambda x, y: y, emit=rules.elementary("exp"))
 def exp(x, name=None):
     """e to the power of each element.
 
@@ -27,7 +29,7 @@ def exp(x, name=None):
     """
 
 
-@unary("Expm1", np.expm1, lambda x, y: y + 1)
+@unary("Expm1", np.expm1, lambda x, y: y + 1, emit=rules.elementary("expm1"))
 def expm1(x, name=None):
     """``exp(x) - 1``, exact near 0.
 
@@ -38,7 +40,7 @@ def expm1(x, name=None):
     """
 
 
-@unary("Log", np.log, lambda x, y: 1 / x)
+@unary("Log", np.log, lambda x, y: 1 / x, emit=rules.elementary("log"))
 def log(x, name=None):
     """Natural logarithm.
 
@@ -84,7 +86,7 @@ def power(x, y, name=None):
     """
 
 
-@unary("Log1p", np.log1p, lambda x, y: 1 / (1 + x))
+@unary("Log1p", np.log1p, lambda x, y: 1 / (1 + x), emit=rules.elementary("log1p"))
 def log1p(x, name=None):
     """``log(1 + x)``, exact near 0.
 
@@ -95,7 +97,7 @@ def log1p(x, name=None):
     """
 
 
-@unary("Sqrt", np.sqrt, lambda x, y: 0.5 / y)
+@unary("Sqrt", np.sqrt, lambda x, y: 0.5 / y, emit=rules.elementary("sqrt"))
 def sqrt(x, name=None):
     """Square root.
 
@@ -121,7 +123,7 @@ def rsqrt(x, name=None):
     """
 
 
-@unary("Tanh", np.tanh, lambda x, y: 1 - square(y))
+@unary("Tanh", np.tanh, lambda x, y: 1 - square(y), emit=rules.elementary("tanh"))
 def tanh(x, name=None):
     """Hyperbolic tangent.
 
@@ -151,7 +153,7 @@ def _real(spec):
     return Spec(spec.dtype, spec.shape)
 
 
-@unary("Sigmoid", _sigmoid, lambda x, y: y * (1 - y), infer=_real)
+@unary("Sigmoid", _sigmoid, lambda x, y: y * (1 - y), infer=_real, emit=rules.elementary("sigmoid"))
 def sigmoid(x, name=None):
     """``1 / (1 + exp(-x))``.
 
@@ -166,7 +168,9 @@ def _softplus(x):
     return np.logaddexp(x, np.zeros((), x.dtype))
 
 
-@unary("Softplus", _softplus, lambda x, y: sigmoid(x), infer=_real)
+@unary(
+    "Softplus", _softplus, lambda x, y: sigmoid(x), infer=_real, emit=rules.elementary("softplus")
+)
 def softplus(x, name=None):
     """``log(1 + exp(x))``, without overflow.
 
@@ -198,7 +202,13 @@ def _erf(x):
     return _from_scipy("erf", x)
 
 
-@unary("Erf", _erf, lambda x, y: 2 / math.sqrt(math.pi) * exp(-square(x)), infer=_real)
+@unary(
+    "Erf",
+    _erf,
+    lambda x, y: 2 / math.sqrt(math.pi) * exp(-square(x)),
+    infer=_real,
+    emit=rules.elementary("erf"),
+)
 def erf(x, name=None):
     """Error function.
 
@@ -209,7 +219,7 @@ def erf(x, name=None):
     """
 
 
-@unary("Sin", np.sin, lambda x, y: cos(x))
+@unary("Sin", np.sin, lambda x, y: cos(x), emit=rules.elementary("sin"))
 def sin(x, name=None):
     """Sine, of radians.
 
@@ -220,7 +230,7 @@ def sin(x, name=None):
     """
 
 
-@unary("Cos", np.cos, lambda x, y: -sin(x))
+@unary("Cos", np.cos, lambda x, y: -sin(x), emit=rules.elementary("cos"))
 def cos(x, name=None):
     """Cosine, of radians.
 

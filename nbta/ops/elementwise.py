@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen.elementwise import as_rule
 from nbta.dtypes import OTHER, code_of
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
@@ -108,7 +109,7 @@ def conjugate(x):
 CONJ = define("Conj", same, np.conj, lambda op, dy: [conjugate(dy)])
 
 
-def unary(name, evaluate, derivative, floats=True, infer=same):
+def unary(name, evaluate, derivative, floats=True, infer=same, emit=None):
     """Make a function of one argument an elementwise operation.
 
     ``derivative(x, y)`` gives dy/dx; it may be a `NotDifferentiable`.
@@ -118,7 +119,7 @@ def unary(name, evaluate, derivative, floats=True, infer=same):
         return [dy * conjugate(derivative(op.inputs[0], op.outputs[0]))]
 
     rule = derivative if isinstance(derivative, NotDifferentiable) else gradient
-    record = define(name, infer, evaluate, rule)
+    record = define(name, infer, evaluate, rule, emit=as_rule(emit))
 
     def decorate(function):
         @functools.wraps(function)
@@ -131,7 +132,7 @@ def unary(name, evaluate, derivative, floats=True, infer=same):
     return decorate
 
 
-def binary(name, evaluate, gradient, infer=broadcasting, floats=False):
+def binary(name, evaluate, gradient, infer=broadcasting, floats=False, emit=None):
     """Make a function of two arguments an elementwise operation.
 
     ``gradient(x, y, result, dy)`` gives the gradients before they are summed over broadcast axes.
@@ -145,7 +146,7 @@ def binary(name, evaluate, gradient, infer=broadcasting, floats=False):
         ]
 
     rule = gradient if isinstance(gradient, NotDifferentiable) else summed
-    record = define(name, infer, evaluate, rule)
+    record = define(name, infer, evaluate, rule, emit=as_rule(emit))
 
     def decorate(function):
         @functools.wraps(function)

@@ -51,6 +51,7 @@ from nbta.ops.elementary import (
     sqrt,
     tanh,
 )
+from nbta.ops.filling import fill, ones, ones_like, zeros, zeros_like
 from nbta.ops.gathering import gather, one_hot, scatter_add, take
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import concatenate, split, stack
@@ -59,34 +60,19 @@ from nbta.ops.placeholder import constant, placeholder
 from nbta.ops.products import as_matrix, matmul, outer, swapaxes, transpose
 from nbta.ops.rearranging import arange, expand_dims, flip, pad, squeeze
 from nbta.ops.recurrences import exclusive_cumprod, linear_recurrence
-from nbta.ops.reductions import (
-    argmax,
-    cumsum,
-    log_softmax,
-    logsumexp,
-    max,
-    mean,
-    min,
-    prod,
-    softmax,
-    sum,
-)
+from nbta.ops.reductions import argmax, cumsum, max, mean, min, prod, sum
 from nbta.ops.shaping import (
     broadcast_to,
     cast,
-    fill,
     identity,
-    ones,
-    ones_like,
     reshape,
     shape,
     size,
     stop_gradient,
     sum_to,
-    zeros,
-    zeros_like,
 )
 from nbta.ops.slicing import dynamic_slice, dynamic_update_slice, slice
+from nbta.ops.softmax import log_softmax, logsumexp, softmax
 
 __all__ = [
     "abs", "add", "add_n", "arange", "argmax", "as_matrix", "broadcast_to", "cast", "cholesky",

@@ -15,7 +15,8 @@ from nbta.ops.axis_arguments import within
 from nbta.ops.dispatch import apply, as_array, define
 from nbta.ops.elementwise import meet
 from nbta.ops.extents import pattern_of
-from nbta.ops.shaping import reshape, shape_of, unbroadcast, zeros
+from nbta.ops.filling import zeros
+from nbta.ops.shaping import reshape, shape_of, unbroadcast
 
 
 def as_axis(axis) -> int:

@@ -6,6 +6,7 @@ import operator
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen import index_rules
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
@@ -199,7 +200,14 @@ def _getitem_gradient(op, dy):
     return [dx] + [None] * len(scalars)
 
 
-GETITEM = define("GetItem", _infer_getitem, _evaluate_getitem, _getitem_gradient)
+def _emit_getitem(code, op):
+    key = _aligned(op.attrs["key"], op.inputs[0].spec.shape)
+    index_rules.getitem(code, op, key, SYMBOLIC)
+
+
+GETITEM = define(
+    "GetItem", _infer_getitem, _evaluate_getitem, _getitem_gradient, emit=_emit_getitem
+)
 
 
 def getitem(x, key, name=None):

@@ -11,10 +11,11 @@ from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
 from nbta.ops.dispatch import apply, as_array, data_spec, define
 from nbta.ops.elementwise import meet
+from nbta.ops.filling import zeros
 from nbta.ops.gathering import along, as_axis, check_axis
 from nbta.ops.indexing import getitem
 from nbta.ops.rearranging import arange, expand_dims, flip, pad, squeeze
-from nbta.ops.shaping import identity, reshape, shape_of, zeros
+from nbta.ops.shaping import identity, reshape, shape_of
 
 __all__ = [
     "arange",

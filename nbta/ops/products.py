@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen import product_rules, shape_rules
 from nbta.errors import invalid
 from nbta.graph.spec import Spec
 from nbta.ops.axis_arguments import integers, operand, within
@@ -127,7 +128,9 @@ def as_matrix(x, side, name=None):
     return apply(AS_MATRIX, [operand(x)], {"side": side}, name)
 
 
-MATMUL = define("MatMul", _infer_matmul, _evaluate_matmul, _matmul_gradient)
+MATMUL = define(
+    "MatMul", _infer_matmul, _evaluate_matmul, _matmul_gradient, emit=product_rules.matmul
+)
 
 
 def matmul(a, b, name=None):
@@ -160,6 +163,7 @@ OUTER = define(
         matmul(dy, conjugate(op.inputs[1])),
         matmul(conjugate(op.inputs[0]), dy),
     ],
+    emit=product_rules.outer,
 )
 
 
@@ -199,6 +203,7 @@ TRANSPOSE = define(
     _infer_transpose,
     lambda x, *, axes: np.transpose(x, axes),
     _transpose_gradient,
+    emit=shape_rules.transpose,
 )
 
 
@@ -243,6 +248,7 @@ SWAPAXES = define(
     _infer_swapaxes,
     lambda x, *, a, b: np.swapaxes(x, a, b),
     lambda op, dy: [swapaxes(dy, **op.attrs)],
+    emit=shape_rules.transpose,
 )
 
 

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen import index_rules
 from nbta.dtypes import as_dtype
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
@@ -15,9 +16,10 @@ from nbta.ops.axis_arguments import within
 from nbta.ops.dispatch import apply, as_array, data_spec, define
 from nbta.ops.elementwise import common_dtype, meet
 from nbta.ops.extents import pattern_of
+from nbta.ops.filling import zeros_like
 from nbta.ops.gathering import as_axis
 from nbta.ops.indexing import getitem
-from nbta.ops.shaping import cast, identity, shape_of, sum_to, zeros_like
+from nbta.ops.shaping import cast, identity, shape_of, sum_to
 from nbta.ops.slicing import slice
 
 
@@ -293,7 +295,11 @@ def _evaluate_range(start, stop, step, *, dtype, extent):
 
 
 RANGE = define(
-    "Range", _infer_range, _evaluate_range, NotDifferentiable("the number of its elements jumps")
+    "Range",
+    _infer_range,
+    _evaluate_range,
+    NotDifferentiable("the number of its elements jumps"),
+    emit=index_rules.arange,
 )
 
 

@@ -7,10 +7,11 @@ import operator
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen import shape_rules
 from nbta.errors import invalid
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import Spec, is_inexact
-from nbta.ops.arithmetic import equal, where
+from nbta.ops.arithmetic import equal
 from nbta.ops.axis_arguments import (
     axis_attrs,
     keeping,
@@ -22,24 +23,20 @@ from nbta.ops.axis_arguments import (
     reducing,
 )
 from nbta.ops.dispatch import apply, define
-from nbta.ops.elementary import exp
 from nbta.ops.elementwise import conjugate
-from nbta.ops.half import narrow, wide, widened
+from nbta.ops.half import narrow, wide
 from nbta.ops.recurrences import exclusive_cumprod, linear_recurrence
-from nbta.ops.shaping import INT64, broadcast_to, cast, reshape, shape_of, zeros_like
+from nbta.ops.shaping import INT64, broadcast_to, cast, reshape, shape_of
 
 __all__ = [
     "argmax",
     "cumsum",
     "exclusive_cumprod",
     "linear_recurrence",
-    "log_softmax",
-    "logsumexp",
     "max",
     "mean",
     "min",
     "prod",
-    "softmax",
     "sum",
 ]
 
@@ -50,11 +47,12 @@ def _total_dtype(dtype):
     return np.sum(np.ones(1, dtype)).dtype
 
 
-def _mean_dtype(dtype):
+def mean_dtype(dtype):
+    """That of a mean: integers become floats."""
     return dtype if is_inexact(dtype) else np.dtype(np.float64)
 
 
-def _axes_back(value, op):
+def axes_back(value, op):
     """A result, or its gradient, with the lost axes again as axes of length 1.
 
     A reduction of all axes stays a scalar, which broadcasts.
@@ -72,12 +70,13 @@ def _axes_back(value, op):
     return value
 
 
-def _spread(dy, op):
+def spread(dy, op):
     """A gradient given back to all the elements that were reduced."""
-    return broadcast_to(_axes_back(dy, op), shape_of(op.inputs[0]))
+    return broadcast_to(axes_back(dy, op), shape_of(op.inputs[0]))
 
 
-def _reduce(record, x, axis, keepdims, name):
+def reduce_by(record, x, axis, keepdims, name):
+    """A reduction along axes as users give them."""
     return apply(record, [x], axis_attrs(x, axis, keepdims=bool(keepdims)), name)
 
 
@@ -86,7 +85,13 @@ def _evaluate_sum(x, *, axis, keepdims):
     return narrow(np.sum(x, axis=axis, dtype=wide(result), keepdims=keepdims), result)
 
 
-SUM = define("Sum", reducing(_total_dtype), _evaluate_sum, lambda op, dy: [_spread(dy, op)])
+SUM = define(
+    "Sum",
+    reducing(_total_dtype),
+    _evaluate_sum,
+    lambda op, dy: [spread(dy, op)],
+    emit=shape_rules.total_of,
+)
 
 
 def sum(x, axis=None, keepdims=False, name=None):
@@ -110,11 +115,11 @@ def sum(x, axis=None, keepdims=False, name=None):
     >>> nbta.sum([[1, 2], [3, 4]], axis=0)
     array([4, 6])
     """
-    return _reduce(SUM, operand(x), axis, keepdims, name)
+    return reduce_by(SUM, operand(x), axis, keepdims, name)
 
 
 def _evaluate_mean(x, *, axis, keepdims):
-    result = _mean_dtype(x.dtype)
+    result = mean_dtype(x.dtype)
     total = np.sum(x, axis=axis, dtype=wide(result), keepdims=keepdims)
     shares = np.divide(total, x.size // np.size(total) if np.size(total) else 1, dtype=total.dtype)
     return narrow(shares, result)
@@ -127,16 +132,16 @@ def _mean_gradient(op, dy):
         extents = tuple(extents[one] for one in axis)
     if shapes.is_known(extents):
         share = np.array(1 / (math.prod(extents) or 1), dy.dtype)
-        return [_spread(dy * share, op)]
+        return [spread(dy * share, op)]
     lengths = shape_of(x)
     if axis is None:
         count = prod(lengths)
     else:
         count = functools.reduce(operator.mul, [lengths[one] for one in axis], 1)
-    return [_spread(dy * cast(1.0 / count, dy.dtype), op)]
+    return [spread(dy * cast(1.0 / count, dy.dtype), op)]
 
 
-MEAN = define("Mean", reducing(_mean_dtype), _evaluate_mean, _mean_gradient)
+MEAN = define("Mean", reducing(mean_dtype), _evaluate_mean, _mean_gradient)
 
 
 def mean(x, axis=None, keepdims=False, name=None):
@@ -147,7 +152,7 @@ def mean(x, axis=None, keepdims=False, name=None):
     >>> nbta.mean([[1, 2], [3, 4]], axis=1)
     array([1.5, 3.5])
     """
-    return _reduce(MEAN, operand(x), axis, keepdims, name)
+    return reduce_by(MEAN, operand(x), axis, keepdims, name)
 
 
 def _extreme(name, reduce):
@@ -159,11 +164,11 @@ def _extreme(name, reduce):
         return reduce(x, axis=axis, keepdims=keepdims)
 
     def gradient(op, dy):
-        taken = equal(op.inputs[0], _axes_back(op.outputs[0], op))
+        taken = equal(op.inputs[0], axes_back(op.outputs[0], op))
         # float16 counts to 65504 only.
         count = sum(cast(taken, wide(dy.dtype)), op.attrs["axis"], op.attrs["keepdims"])
         share = dy / count if count.dtype == dy.dtype else cast(dy / count, dy.dtype)
-        return [_axes_back(share, op) * cast(taken, dy.dtype)]
+        return [axes_back(share, op) * cast(taken, dy.dtype)]
 
     return define(name, reducing(lambda dtype: dtype, ordered, empty=False), evaluate, gradient)
 
@@ -185,7 +190,7 @@ def max(x, axis=None, keepdims=False, name=None):
     >>> nbta.max([[1, 2], [3, 4]], axis=0)
     array([3, 4])
     """
-    return _reduce(MAX, operand(x), axis, keepdims, name)
+    return reduce_by(MAX, operand(x), axis, keepdims, name)
 
 
 def min(x, axis=None, keepdims=False, name=None):
@@ -201,7 +206,7 @@ def min(x, axis=None, keepdims=False, name=None):
     >>> nbta.min([[1, 2], [3, 4]], axis=0)
     array([1, 2])
     """
-    return _reduce(MIN, operand(x), axis, keepdims, name)
+    return reduce_by(MIN, operand(x), axis, keepdims, name)
 
 
 def _evaluate_prod(x, *, axis, keepdims):
@@ -219,7 +224,7 @@ def _prod_gradient(op, dy):
     if axis is None:
         others = reshape(_others(reshape(x, -1), 0), shape_of(x))
         return [dy * conjugate(others)]
-    dx, product = _spread(dy, op), x
+    dx, product = spread(dy, op), x
     for one in axis:
         dx = dx * conjugate(_others(product, one))
         product = prod(product, one, keepdims=True)
@@ -237,7 +242,7 @@ def prod(x, axis=None, keepdims=False, name=None):
     >>> nbta.prod([[1, 2], [3, 4]], axis=0)
     array([3, 8])
     """
-    return _reduce(PROD, operand(x), axis, keepdims, name)
+    return reduce_by(PROD, operand(x), axis, keepdims, name)
 
 
 def _evaluate_argmax(x, *, axis):
@@ -305,95 +310,3 @@ def cumsum(x, axis=None, name=None):
     x = operand(x)
     x, axis = (reshape(x, -1), 0) if axis is None else (x, axis)
     return apply(CUMSUM, [x], {"axis": one_axis(x, axis), "reverse": False}, name)
-
-
-def _shifted(x, axis):
-    """``x`` less its maximum, in which ``exp`` cannot overflow, and the maximum."""
-    x = widened(x)
-    top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
-    top = np.where(np.isinf(top), np.zeros((), x.dtype), top)
-    return x - top, top
-
-
-def _evaluate_logsumexp(x, *, axis, keepdims):
-    shifted, top = _shifted(x, axis)
-    result = np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True)) + top
-    return narrow(result if keepdims else np.squeeze(result, axis)[()], x.dtype)
-
-
-def _logsumexp_gradient(op, dy):
-    """Where all is -inf, nothing has a share, and -inf less -inf would be NaN."""
-    y = op.outputs[0]
-    finite = where(equal(y, -math.inf), zeros_like(y), y)
-    return [_axes_back(dy, op) * exp(op.inputs[0] - _axes_back(finite, op))]
-
-
-LOGSUMEXP = define(
-    "LogSumExp", reducing(_mean_dtype, ordered), _evaluate_logsumexp, _logsumexp_gradient
-)
-
-
-def logsumexp(x, axis=None, keepdims=False, name=None):
-    """``log(sum(exp(x)))`` along axes, see `nbta.sum`, without overflow; of nothing it is -inf.
-
-    Raises
-    ------
-    InvalidArgumentError
-        For an axis that is not there, and for complex numbers.
-
-    Examples
-    --------
-    >>> nbta.logsumexp([1000.0, 1000.0])
-    np.float64(1000.6931471805599)
-    """
-    return _reduce(LOGSUMEXP, operand(x, floats=True), axis, keepdims, name)
-
-
-def _evaluate_softmax(x, *, axis):
-    parts = np.exp(_shifted(x, axis)[0])
-    return narrow(parts / np.sum(parts, axis=axis, keepdims=True), x.dtype)
-
-
-def _softmax_gradient(op, dy):
-    y, axis = op.outputs[0], op.attrs["axis"]
-    return [y * (dy - sum(dy * y, axis, keepdims=True))]
-
-
-SOFTMAX = define("Softmax", keeping(), _evaluate_softmax, _softmax_gradient)
-
-
-def softmax(x, axis=-1, name=None):
-    """``exp(x) / sum(exp(x))`` along axes, without overflow; of the shape of ``x``.
-
-    Examples
-    --------
-    >>> nbta.softmax([1000.0, 1000.0])
-    array([0.5, 0.5])
-    """
-    x = operand(x, floats=True)
-    return apply(SOFTMAX, [x], axis_attrs(x, axis), name)
-
-
-def _evaluate_log_softmax(x, *, axis):
-    shifted = _shifted(x, axis)[0]
-    total = np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
-    return narrow(shifted - total, x.dtype)
-
-
-def _log_softmax_gradient(op, dy):
-    return [dy - exp(op.outputs[0]) * sum(dy, op.attrs["axis"], keepdims=True)]
-
-
-LOG_SOFTMAX = define("LogSoftmax", keeping(), _evaluate_log_softmax, _log_softmax_gradient)
-
-
-def log_softmax(x, axis=-1, name=None):
-    """The logarithm of `nbta.softmax`, exact where that is nearly 0; of the shape of ``x``.
-
-    Examples
-    --------
-    >>> nbta.log_softmax([0.0, 1000.0])
-    array([-1000.,     0.])
-    """
-    x = operand(x, floats=True)
-    return apply(LOG_SOFTMAX, [x], axis_attrs(x, axis), name)

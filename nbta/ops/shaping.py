@@ -3,12 +3,14 @@
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen import shape_rules as rules
+from nbta.codegen.elementwise import Elementwise
 from nbta.dtypes import as_dtype
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import Spec, is_inexact
-from nbta.ops.dispatch import apply, as_array, as_tensor, building, define
+from nbta.ops.dispatch import apply, define
 from nbta.ops.extents import as_shape, pattern_of
 
 INT64 = np.dtype(np.int64)
@@ -31,7 +33,14 @@ def _cast_connections(op):
     return [op.inputs if is_inexact(op.attrs["dtype"]) else []]
 
 
-CAST = define("Cast", _infer_cast, _evaluate_cast, _cast_gradient, connections=_cast_connections)
+CAST = define(
+    "Cast",
+    _infer_cast,
+    _evaluate_cast,
+    _cast_gradient,
+    connections=_cast_connections,
+    emit=Elementwise(rules.to_dtype),
+)
 
 
 def cast(x, dtype, name=None):
@@ -55,7 +64,9 @@ def cast(x, dtype, name=None):
     return apply(CAST, [x], {"dtype": as_dtype(dtype)}, name)
 
 
-IDENTITY = define("Identity", lambda spec: spec, lambda x: x, lambda op, dy: [dy])
+IDENTITY = define(
+    "Identity", lambda spec: spec, lambda x: x, lambda op, dy: [dy], emit=rules.identity
+)
 
 
 def identity(x, name=None):
@@ -70,7 +81,11 @@ def identity(x, name=None):
 
 
 STOP_GRADIENT = define(
-    "StopGradient", lambda spec: spec, lambda x: x, NotDifferentiable("it is there to stop them")
+    "StopGradient",
+    lambda spec: spec,
+    lambda x: x,
+    NotDifferentiable("it is there to stop them"),
+    emit=rules.identity,
 )
 
 
@@ -94,6 +109,7 @@ SHAPE = define(
     _infer_shape,
     lambda x: np.array(np.shape(x), np.int64),
     NotDifferentiable("it does not depend on the values"),
+    emit=rules.shape,
 )
 
 
@@ -129,6 +145,7 @@ SIZE = define(
     lambda spec: Spec(INT64, ()),
     lambda x: np.int64(np.size(x)),
     NotDifferentiable("it does not depend on the values"),
+    emit=rules.size,
 )
 
 
@@ -164,6 +181,7 @@ RESHAPE = define(
     _infer_reshape,
     lambda x, shape, *, pattern: np.reshape(x, shape),
     lambda op, dy: [reshape(dy, shape_of(op.inputs[0])), None],
+    emit=rules.reshape,
 )
 
 
@@ -230,6 +248,7 @@ BROADCAST_TO = define(
     _infer_broadcast_to,
     lambda x, shape, *, pattern: np.broadcast_to(x, shape),
     lambda op, dy: [unbroadcast(dy, op.inputs[0]), None],
+    emit=rules.broadcast_to,
 )
 
 
@@ -278,6 +297,7 @@ SUM_TO = define(
     _infer_sum_to,
     _evaluate_sum_to,
     lambda op, dy: [broadcast_to(dy, shape_of(op.inputs[0])), None],
+    emit=rules.sum_to,
 )
 
 
@@ -311,87 +331,3 @@ def _stays(have, want):
     """Whether an axis is surely not summed over."""
     decided = (type(want) is int and want != 1) or isinstance(want, shapes.Dim)
     return decided or have == 1
-
-
-def _infer_fill(_, value, *, pattern):
-    return Spec(value.dtype, pattern)
-
-
-FILL = define(
-    "Fill",
-    _infer_fill,
-    lambda shape, value, *, pattern: np.full(shape, value),
-    lambda op, dy: [None, sum_to(dy, ())],
-)
-
-
-def fill(shape, value, name=None):
-    """A tensor of one value.
-
-    Parameters
-    ----------
-    shape : int, tuple of int or Tensor, or Tensor
-    value : scalar or Tensor of rank 0
-
-    Examples
-    --------
-    >>> nbta.fill((2,), 7.0)
-    array([7., 7.])
-    """
-    wanted = as_shape(shape, value)
-    return apply(FILL, [wanted, value], {"pattern": pattern_of(wanted)}, name)
-
-
-def zeros(shape, dtype=np.float64, name=None):
-    """A tensor of zeros.
-
-    Examples
-    --------
-    >>> nbta.zeros(2)
-    array([0., 0.])
-    """
-    return fill(shape, np.zeros((), as_dtype(dtype)), name)
-
-
-def ones(shape, dtype=np.float64, name=None):
-    """A tensor of ones.
-
-    Examples
-    --------
-    >>> nbta.ones(2, "int64")
-    array([1, 1])
-    """
-    return fill(shape, np.ones((), as_dtype(dtype)), name)
-
-
-def _full_like(x, value, dtype, name):
-    x = x if isinstance(x, Tensor) or building() is None else as_tensor(x)
-    if not isinstance(x, Tensor):
-        x = as_array(x)
-        wanted = np.array(x.shape, np.int64)
-    else:
-        wanted = shape_of(x)
-    dtype = x.dtype if dtype is None else as_dtype(dtype)
-    return fill(wanted, np.full((), value, dtype), name)
-
-
-def zeros_like(x, dtype=None, name=None):
-    """Zeros of the shape and dtype of another tensor.
-
-    Examples
-    --------
-    >>> nbta.zeros_like([1.5, 2.5])
-    array([0., 0.])
-    """
-    return _full_like(x, 0, dtype, name)
-
-
-def ones_like(x, dtype=None, name=None):
-    """Ones of the shape and dtype of another tensor.
-
-    Examples
-    --------
-    >>> nbta.ones_like([1.5, 2.5])
-    array([1., 1.])
-    """
-    return _full_like(x, 1, dtype, name)

@@ -11,7 +11,8 @@ from nbta.graph.spec import Spec
 from nbta.ops.dispatch import apply, data_spec, define
 from nbta.ops.elementwise import meet
 from nbta.ops.extents import pattern_of
-from nbta.ops.shaping import INT64, cast, reshape, shape_of, zeros, zeros_like
+from nbta.ops.filling import zeros, zeros_like
+from nbta.ops.shaping import INT64, cast, reshape, shape_of
 
 
 def _as_vector(argument, value):

@@ -10,6 +10,7 @@ from nbta.ops import (
     arithmetic,
     comparison,
     elementary,
+    filling,
     indexing,
     joining,
     linalg,
@@ -18,7 +19,9 @@ from nbta.ops import (
 )
 from nbta.ops.dispatch import as_array, data_spec
 
-_MODULES = (arithmetic, comparison, elementary, indexing, joining, linalg, reductions, shaping)
+_MODULES = (
+    arithmetic, comparison, elementary, filling, indexing, joining, linalg, reductions, shaping,
+)  # fmt: skip
 
 #: NumPy's universal functions whose name is another one here.
 _RENAMED = {

@@ -1,0 +1,1 @@
+"""Programs as source of one function that Numba compiles."""

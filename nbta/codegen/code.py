@@ -1,0 +1,324 @@
+"""The function that is being generated, as the rules of operations see it."""
+
+from contextlib import contextmanager
+
+import numpy as np
+
+from nbta.codegen.fusion import Group
+from nbta.codegen.lines import Lines
+from nbta.codegen.names import NUMBERS, cast, numba_name
+from nbta.codegen.values import Base, Block, Lazy, Scalar, Turned, Vector, product, times, total
+
+#: What a generated function returns.
+OK, FAILED, RAGGED, LAYOUT, MEMORY = range(5)
+
+
+class NotCompiledError(Exception):
+    """A program that cannot be one function, and why."""
+
+
+class Code:
+    """Names, buffers and lines of a function.
+
+    Attributes
+    ----------
+    level : int
+        How many loops are around.
+    notes : list of str
+        What was decided, for people.
+    """
+
+    def __init__(self):
+        self.top = Lines(1)
+        self.top.add("W = pointer(int64, w, 99)")
+        self.heads = [self.top.place()]  # where buffers of each level are made
+        self.lines = self.top.place()
+        self.level = 0
+        self.notes: list[str] = []
+        self.words = 0
+        self.exits = 0  # each has a number above the status, to find it by
+        self.helpers: dict[str, str] = {}
+        self.constants: list[np.ndarray] = []
+        self.values: dict = {}
+        self._names: dict[str, int] = {}
+        self._bases = 0
+        self._levels: dict[str, int] = {}
+        self._same: dict[str, str] = {}
+        self._free: list[list[Base]] = [[]]
+        self.pending: dict[tuple, Group] = {}
+        self.destinations: dict = {}
+
+    # Names and lines.
+
+    def name(self, stem: str) -> str:
+        """A name that nothing else has."""
+        self._names[stem] = number = self._names.get(stem, -1) + 1
+        return f"{stem}{number}"
+
+    def add(self, *lines: str) -> None:
+        """Lines of source."""
+        self.lines.add(*lines)
+
+    @contextmanager
+    def nest(self, header: str):
+        """A block below a header; within it lines go there."""
+        around = self.lines
+        self.lines = around.nest(header)
+        yield
+        self.lines = around
+
+    @contextmanager
+    def loop(self, header: str):
+        """A loop of the program: what is made in it belongs to a level of its own."""
+        around, same = self.lines, dict(self._same)
+        self.heads.append(around.place())
+        self._free.append([])
+        self.level += 1
+        self.lines = around.nest(header)
+        yield
+        self.lines = around
+        self.level -= 1
+        self._free.pop()
+        self.heads.pop()
+        self._same = same
+
+    @contextmanager
+    def branch(self, header: str):
+        """A block that may not run: what is known in it does not hold behind it."""
+        same = dict(self._same)
+        free, self._free[-1] = self._free[-1], []
+        with self.nest(header):
+            yield
+        self._same, self._free[-1] = same, free
+
+    def fail_if(self, condition: str) -> None:
+        """Leave: the program is run again operation by operation, which tells what is wrong."""
+        self.exits += 16
+        self.add(f"if {condition}: return {FAILED + self.exits}")
+
+    def word(self, count=1) -> int:
+        """The place of more words in the table that a call brings."""
+        self.words += count
+        return self.words - count
+
+    def helper(self, name: str) -> str:
+        """The name of a helper function's address."""
+        if name not in self.helpers:
+            self.helpers[name] = name
+        return f"W[{self.helper_word(name)}]"
+
+    def helper_word(self, name):
+        """The word that holds the address of a helper."""
+        if self.helpers.get(name) in (None, name):
+            self.helpers[name] = self.word()
+        return self.helpers[name]
+
+    # Extents.
+
+    def variable(self, text: str, stem="n") -> str:
+        """A new integer variable, known at this level."""
+        name = self.name(stem)
+        self.add(f"{name} = {text}")
+        self._levels[name] = self.level
+        return name
+
+    def note_variable(self, name: str) -> str:
+        """Let a variable count as known from this level on."""
+        self._levels[name] = self.level
+        return name
+
+    def level_of(self, extents) -> int:
+        """From which level on all of some extents are known."""
+        return max((self._levels.get(e, 0) for e in extents if not e.isdigit()), default=0)
+
+    def canonical(self, extent: str) -> str:
+        """One name for extents that were found to be the same."""
+        while extent in self._same:
+            extent = self._same[extent]
+        return extent
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two extents are known to be the same."""
+        return self.canonical(one) == self.canonical(other)
+
+    def equate(self, one: str, other: str) -> None:
+        """Fail where two extents are not the same, and know from then on that they are."""
+        one, other = self.canonical(one), self.canonical(other)
+        if one == other:
+            return
+        self.fail_if(f"{one} != {other}")
+        keep, drop = sorted((one, other), key=lambda e: (not e.isdigit(), self.level_of([e])))
+        if not drop.isdigit():
+            self._same[drop] = keep
+
+    # Buffers.
+
+    def base(self, dtype, stem="b", word=None) -> Base:
+        """A new buffer."""
+        number = self._bases
+        self._bases += 1
+        return Base(self.name(stem), np.dtype(dtype), number, word, self.level)
+
+    def pointer(self, base: Base, address: str) -> str:
+        """The line that lets a buffer's pointer point to an address."""
+        return f"{base.name} = pointer({numba_name(base.dtype)}, {address}, {base.number})"
+
+    def new(self, dtype, extents, stem="b") -> Block:
+        """Room for items, whose extents are known here."""
+        dtype, extents = np.dtype(dtype), tuple(map(self.canonical, extents))
+        level = min(self.level, self.level_of(extents))
+        base = self._taken(dtype) or self.base(dtype, stem, self.word(2))
+        base.loose = True
+        here = self.lines if level == self.level else self.heads[level + 1]
+        self._ensure(here, base, extents)
+        return Block(base, extents)
+
+    def _taken(self, dtype):
+        for base in self._free[-1]:
+            if base.dtype == dtype and not any(base in g.reads for g in self.pending.values()):
+                self._free[-1].remove(base)
+                return base
+        return None
+
+    def room(self, base, extents) -> None:
+        """See to it that a buffer has room for items, here."""
+        self._ensure(self.lines, base, extents)
+
+    def _ensure(self, lines, base, extents):
+        word, count = base.word, product(extents)
+        size = f"({count}) * {base.dtype.itemsize}" if base.dtype.itemsize != 1 else count
+        ensure = self.helper("ensure")
+        lines.add(
+            f"if W[{word + 1}] < {size}:",
+            f"    if call({ensure}, ({word}, {size})): return {MEMORY}",
+            self.pointer(base, f"W[{word}]"),
+        )
+
+    def release(self, block) -> None:
+        """Let a buffer be used again: nothing needs its items any more."""
+        if block.base.loose and block.base.level == self.level:
+            self._free[-1].append(block.base)
+
+    def constant(self, array: np.ndarray) -> Block:
+        """A constant array, which whoever calls brings."""
+        word = self.word()
+        self.constants.append((word, array))
+        base = self.base(array.dtype, "c")
+        self.heads[0].add(self.pointer(base, f"W[{word}]"))
+        return Block(base, tuple(map(str, array.shape)))
+
+    # Values of tensors.
+
+    def bind(self, tensor, value) -> None:
+        """Say what stands for a tensor."""
+        self.values[tensor] = value
+
+    def value(self, tensor):
+        """What stands for a tensor, written down: a `Scalar` or a `Block`."""
+        value = self.values[tensor]
+        if isinstance(value, Lazy):
+            value.group.flush(self)
+            value = self.values[tensor]
+        if isinstance(value, Turned):
+            value = self.new(value.dtype, value.extents)
+            transposed(self, value, self.values[tensor].block)
+            self.bind(tensor, value)
+        if isinstance(value, Vector):
+            texts, value = value.texts, self.new(value.dtype, value.extents)
+            self.add(*(f"{value.at(str(k))} = {text}" for k, text in enumerate(texts)))
+            self.bind(tensor, value)
+        return value
+
+    def kept(self, tensor):
+        """What stands for a tensor, written down as far as it must be."""
+        value = self.values[tensor]
+        return self.value(tensor) if isinstance(value, Lazy) else value
+
+    def vector(self, tensor) -> tuple[str, ...]:
+        """Source of each item of a vector of known length."""
+        value = self.values[tensor]
+        if isinstance(value, Vector):
+            return value.texts
+        value = self.value(tensor)
+        if isinstance(value, Scalar):
+            return (value.text,)
+        return tuple(f"int64({value.at(str(k))})" for k in range(int(value.extents[0])))
+
+    def extent(self, text: str) -> str:
+        """An extent that is given by source: the name behind it, or a new variable."""
+        inner = text.removeprefix("int64(").removesuffix(")")
+        return inner if inner.isdigit() or inner in self._levels else self.variable(text)
+
+    def bind_turned(self, op) -> None:
+        """Let the transpose of a matrix stand for a result, until somebody needs it itself."""
+        value = self.values[op.inputs[0]]
+        if isinstance(value, Turned):
+            self.bind(op.outputs[0], value.block)
+        else:
+            self.bind(op.outputs[0], Turned(self.value(op.inputs[0])))
+
+    def nested(self, headers, line) -> None:
+        """A line in nested loops."""
+        around = self.lines
+        for header in headers:
+            self.lines = self.lines.nest(header)
+        self.add(line)
+        self.lines = around
+
+    def matrix(self, tensor):
+        """A tensor as what a product takes: a block, and whether that is its transpose."""
+        value = self.values[tensor]
+        if isinstance(value, Turned):
+            return value.block, True
+        return self.value(tensor), False
+
+    def scalar(self, tensor) -> str:
+        """Source of a tensor of rank 0."""
+        return self.value(tensor).text
+
+    def local(self, text: str, dtype, stem="t") -> Scalar:
+        """A scalar in a variable of its dtype."""
+        name = self.name(stem)
+        self.add(f"{name} = {cast(text, dtype)}")
+        return Scalar(name, np.dtype(dtype))
+
+    def is_number(self, dtype) -> bool:
+        """Whether Numba computes with a dtype, so that a scalar is a local variable."""
+        return np.dtype(dtype).char in NUMBERS
+
+    def extents(self, tensor) -> tuple[str, ...]:
+        """Extents of a tensor, without writing it down."""
+        return self.values[tensor].extents
+
+    def flush(self) -> None:
+        """Write down all loops that wait."""
+        for group in list(self.pending.values()):
+            group.flush(self)
+
+    def flush_readers(self, base) -> None:
+        """Write down the loops that read a buffer, before it changes."""
+        for group in list(self.pending.values()):
+            if base in group.reads:
+                group.flush(self)
+
+    def destination(self, tensor, dtype, extents) -> Block:
+        """Where a result goes: to where it must be in the end, if that is free; or to new room."""
+        rule = self.destinations.get(tensor)
+        found = rule(extents) if rule is not None else None
+        return found or self.new(dtype, extents)
+
+    def result(self, op, dtype=None, extents=(), index=0):
+        """Room for a result of an operation, bound to its tensor."""
+        tensor = op.outputs[index]
+        block = self.destination(tensor, dtype or tensor.dtype, extents)
+        self.bind(tensor, block)
+        return block
+
+
+def transposed(code, target, source) -> None:
+    """Lines that put the transpose of a matrix into a block."""
+    rows, columns = source.extents
+    i, j = code.name("i"), code.name("j")
+    with code.nest(f"for {i} in range({rows}):"), code.nest(f"for {j} in range({columns}):"):
+        to = f"{target.base.name}[{total(target.offset, times(j, rows), i)}]"
+        code.add(f"{to} = {source.at(total(times(i, columns), j))}")

@@ -1,0 +1,268 @@
+"""Loops over all items that do several operations at once.
+
+Elementwise operations wait in a group for each shape, until somebody needs a result in memory. Then
+one loop does them all; what only the group itself uses stays in registers.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nbta.codegen.names import cast, numba_name
+from nbta.codegen.values import Block, Lazy, Scalar, product, times, total
+
+#: Items that are summed in their own precision before the sum goes on in a wider one.
+SUM_BLOCK = 1024
+
+
+@dataclass
+class _Sum:
+    """A sum over some axes: into a scalar, or into a block."""
+
+    tensor: object
+    text: str
+    dtype: np.dtype
+    target: object  # name of a scalar's variable, or a block
+    kept: tuple  # axis by axis, whether it stays
+
+    @property
+    def value(self):
+        """What stands for the sum behind the loop."""
+        return self.target if isinstance(self.target, Block) else Scalar(self.target, self.dtype)
+
+
+@dataclass(eq=False)
+class Group:
+    """Operations on items of one shape that wait to be written down.
+
+    Attributes
+    ----------
+    extents : tuple of str
+    reads : set of Base
+        Buffers that the loop will read.
+    """
+
+    extents: tuple[str, ...]
+    steps: list = field(default_factory=list)  # of (name, text)
+    results: dict = field(default_factory=dict)  # of tensor: (name, dtype)
+    reads: set = field(default_factory=set)
+    loads: dict = field(default_factory=dict)
+    sums: list = field(default_factory=list)
+    flushed: bool = False
+
+    def load(self, code, block: Block) -> str:
+        """The name of an item of a block in the loop."""
+        key = (block.base, block.offset, block.extents)
+        if key not in self.loads:
+            self.loads[key] = code.name("x"), block, _pattern(code, self, block)
+            self.reads.add(block.base)
+        return self.loads[key][0]
+
+    def step(self, code, text: str, tensor) -> None:
+        """Another operation, whose result stands for a tensor."""
+        name = code.name("t")
+        self.steps.append((name, text))
+        self.results[tensor] = name
+        code.bind(tensor, Lazy(self, name, tensor.dtype, self.extents))
+
+    def add_sum(self, tensor, text, dtype, target, kept) -> None:
+        """A sum of items over the axes that are not kept, for a tensor."""
+        self.sums.append(_Sum(tensor, text, dtype, target, tuple(kept)))
+
+    def flush(self, code) -> None:
+        """Write the loop down; results that others need get memory."""
+        if self.flushed:
+            return
+        self.flushed = True
+        code.pending.pop(self.extents, None)
+        stores = []
+        for tensor, name in self.results.items():
+            if code.uses(tensor):
+                block = self._place(code, tensor)
+                code.flush_readers(block.base)
+                code.bind(tensor, block)
+                stores.append((block, name))
+        for item in self.sums:
+            code.bind(item.tensor, item.value)
+        if stores or self.sums:
+            _Nest(code, self, stores).write()
+
+    def _place(self, code, tensor):
+        """Where a result goes; where the loop reads it must be item by item."""
+        block = code.destination(tensor, tensor.dtype, self.extents)
+        reads = [(b, pattern) for _, b, pattern in self.loads.values() if b.base is block.base]
+        same = all(b.offset == block.offset and set(p) <= {"full"} for b, p in reads)
+        return block if same else code.new(tensor.dtype, self.extents)
+
+
+def _pattern(code, group, block):
+    """Axis by axis of the group: ``"full"``, ``"one"``, or the extent that the run compares."""
+    missing = len(group.extents) - len(block.extents)
+    found = ["one"] * missing
+    for ours, theirs in zip(group.extents[missing:], block.extents, strict=True):
+        if code.same(ours, theirs):
+            found.append("full")
+        else:
+            found.append("one" if theirs == "1" else theirs)
+    return tuple(found)
+
+
+class _Nest:
+    """Loops over merged axes."""
+
+    def __init__(self, code, group, stores):
+        self.code, self.group, self.stores = code, group, stores
+        patterns = {key: pattern for key, (_, _, pattern) in group.loads.items()}
+        kept = [tuple("full" if k else "one" for k in s.kept) for s in group.sums]
+        self.axes = _merged(group.extents, [*patterns.values(), *kept])
+        self.whole = [list(range(len(axis))) for axis in self.axes]
+
+    def write(self):
+        """The loops, with results of sums behind them."""
+        code, sums = self.code, self.group.sums
+        for item in sums:
+            if isinstance(item.target, Block):
+                code.add(f"clear({item.target.base.name}, {item.target.offset or 0}, "
+                         f"{product(item.target.extents)})")  # fmt: skip
+            else:
+                code.add(f"{item.target} = {_wide(item.dtype)}(0)")
+        self._level(0, [])
+        for item in sums:
+            if not isinstance(item.target, Block):
+                code.add(f"{item.target} = {numba_name(item.dtype)}({item.target})")
+
+    def _level(self, depth, indices):
+        code = self.code
+        if depth >= len(self.axes) - 1:
+            self._innermost(indices)
+            return
+        index = code.name("i")
+        length = product(self._extents(depth))
+        with code.nest(f"for {index} in range({length}):"):
+            self._level(depth + 1, [*indices, index])
+
+    def _extents(self, depth):
+        return [self.group.extents[axis] for axis in self.axes[depth]]
+
+    def _innermost(self, indices):
+        code, sums = self.code, self.group.sums
+        length = product(self._extents(-1)) if self.axes else "1"
+        offsets = {key: self._offset(block, pattern, indices, key)
+                   for key, (_, block, pattern) in self.group.loads.items()}  # fmt: skip
+        targets = [self._offset(b, ("full",) * len(self.group.extents), indices, i)
+                   for i, (b, _) in enumerate(self.stores)]  # fmt: skip
+        inner = [s for s in sums if not self._keeps_last(s)]
+        places = [self._sum_offset(s, indices) for s in sums]
+        partial = {id(s): code.name("p") for s in inner}
+        index = code.name("i")
+        if inner and not length.isdigit():
+            start = code.name("k")
+            with code.nest(f"for {start} in range(0, {length}, {SUM_BLOCK}):"):
+                self._run(index, f"range({start}, min({start} + {SUM_BLOCK}, {length}))",
+                          offsets, targets, partial, places)  # fmt: skip
+        else:
+            self._run(index, f"range({length})", offsets, targets, partial, places)
+
+    def _run(self, index, span, offsets, targets, partial, places):
+        code, sums = self.code, self.group.sums
+        for s in sums:
+            if id(s) in partial:
+                code.add(f"{partial[id(s)]} = {numba_name(s.dtype)}(0)")
+        with code.nest(f"for {index} in {span}:"):
+            self._items(index, offsets, targets, partial, places)
+        for s, place in zip(sums, places, strict=True):
+            if id(s) in partial:
+                self._add_partial(s, partial[id(s)], place)
+
+    def _items(self, index, offsets, targets, partial, places):
+        code = self.code
+        for key, (name, block, pattern) in self.group.loads.items():
+            step = self._step(pattern, block)
+            code.add(f"{name} = {block.base.name}[{total(offsets[key], times(index, step))}]")
+        for name, text in self.group.steps:
+            code.add(f"{name} = {text}")
+        for s, place in zip(self.group.sums, places, strict=True):
+            if id(s) in partial:
+                code.add(f"{partial[id(s)]} = {_sum(s.dtype, partial[id(s)], s.text)}")
+            else:
+                at = f"{s.target.base.name}[{total(place, index)}]"
+                code.add(f"{at} = {_sum(s.dtype, at, s.text)}")
+        for (block, name), offset in zip(self.stores, targets, strict=True):
+            code.add(f"{block.base.name}[{total(offset, index)}] = {name}")
+
+    def _add_partial(self, s, partial, place):
+        if isinstance(s.target, Block):
+            at = f"{s.target.base.name}[{place or 0}]"
+            self.code.add(f"{at} = {numba_name(s.dtype)}({at} + {partial})")
+        else:
+            self.code.add(f"{s.target} = {s.target} + {partial}")
+
+    def _keeps_last(self, s):
+        return bool(self.axes) and all(s.kept[axis] for axis in self.axes[-1])
+
+    def _sum_offset(self, s, indices):
+        if not isinstance(s.target, Block):
+            return ""
+        pattern = tuple("full" if kept else "one" for kept in s.kept)
+        return self._offset(s.target, pattern, indices, id(s))
+
+    def _step(self, pattern, block):
+        """By how much the innermost index moves in a block."""
+        if not self.axes:
+            return "0"
+        kinds = {pattern[axis] for axis in self.axes[-1]}
+        if kinds == {"full"}:
+            return "1"
+        return "0" if kinds == {"one"} else self._dynamic(kinds.pop())
+
+    def _dynamic(self, extent):
+        return f"int64({extent} != 1)"
+
+    def _offset(self, block, pattern, indices, key):
+        """Where a run over the innermost axes begins in a block."""
+        terms = [block.offset]
+        for depth, index in enumerate(indices):
+            kinds = {pattern[axis] for axis in self.axes[depth]}
+            if kinds == {"one"}:
+                continue
+            later = [a for axes in self.axes[depth + 1 :] for a in axes if pattern[a] != "one"]
+            lengths = [self._length(pattern[a], a) for a in later]
+            stride = product(lengths)
+            if kinds != {"full"}:
+                stride = times(self._dynamic(next(iter(kinds))), stride)
+            terms.append(times(index, stride))
+        text = total(*terms)
+        if text == "0" or (text == block.offset and text.isidentifier()):
+            return text
+        name = self.code.name("o")
+        self.code.add(f"{name} = {text}")
+        return name
+
+    def _length(self, kind, axis):
+        return self.group.extents[axis] if kind == "full" else kind
+
+
+def _merged(extents, patterns):
+    """Axes in runs that are walked as one: all operands go along with all of a run, or none."""
+    runs = []
+    for axis, extent in enumerate(extents):
+        if extent == "1":
+            continue
+        kinds = [pattern[axis] for pattern in patterns]
+        simple = all(kind in ("full", "one") for kind in kinds)
+        if runs and simple and kinds == runs[-1][1]:
+            runs[-1][0].append(axis)
+        else:
+            runs.append(([axis], kinds if simple else None))
+    return [axes for axes, _ in runs]
+
+
+def _sum(dtype, one, other):
+    """Source of a sum, of floats in any order."""
+    if dtype.kind == "f":
+        return f"fast_add({one}, {other})"
+    return cast(f"{one} + {other}", dtype)
+
+
+def _wide(dtype):
+    return "float64" if dtype == np.float32 else numba_name(dtype)

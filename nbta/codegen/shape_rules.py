@@ -1,0 +1,188 @@
+"""Code of operations about dtype and shape."""
+
+from nbta.codegen.elementwise import broadcast, joined, operand, reduction
+from nbta.codegen.names import cast
+from nbta.codegen.values import Block, Lazy, Scalar, Vector, product, times, total
+
+
+def identity(code, op) -> None:
+    """The first input itself; a result in a loop that waits becomes another result of that."""
+    x, result = op.inputs[0], op.outputs[0]
+    value = code.values[x]
+    if not isinstance(value, Lazy) or not value.text:
+        return code.bind(result, code.kept(x))
+    return value.group.step(code, value.text, result)
+
+
+def to_dtype(op, text) -> str:
+    """Source of a number in another dtype, by NumPy's rules."""
+    have, want = op.inputs[0].dtype, op.outputs[0].dtype
+    if want.kind == "b":
+        return f"({text} != 0)"
+    return f"{text}.real" if have.kind == "c" != want.kind else text
+
+
+def shape(code, op) -> None:
+    """The extents."""
+    texts = tuple(cast(e, "int64") for e in code.extents(op.inputs[0]))
+    code.bind(op.outputs[0], Vector(texts, op.outputs[0].dtype))
+
+
+def size(code, op) -> None:
+    """The number of items."""
+    text = product(code.extents(op.inputs[0]))
+    code.bind(op.outputs[0], code.local(text, op.outputs[0].dtype))
+
+
+def wanted(code, op, place=1) -> tuple[str, ...]:
+    """Extents of a result whose shape is an input."""
+    texts = code.vector(op.inputs[place])
+    known = op.outputs[0].spec.shape
+    found = []
+    for text, extent in zip(texts, known, strict=True):
+        if type(extent) is int and extent >= 0:
+            code.fail_if(f"{text} != {extent}")
+            found.append(str(extent))
+        else:
+            found.append(code.extent(text))
+    return tuple(found)
+
+
+def reshape(code, op) -> None:
+    """The same items under other extents."""
+    x = code.value(op.inputs[0])
+    texts = code.vector(op.inputs[1])
+    known = op.outputs[0].spec.shape
+    have = "1" if isinstance(x, Scalar) else product(x.extents)
+    extents, left = [], None
+    for axis, (text, extent) in enumerate(zip(texts, known, strict=True)):
+        if type(extent) is int and extent >= 0:
+            extents.append(str(extent))
+        else:
+            extents.append(code.extent(text))
+            left = axis
+    if left is not None:
+        others = product([e for axis, e in enumerate(extents) if axis != left])
+        text = extents[left]
+        if not text.isdigit():
+            code.fail_if(f"{text} < 0 and ({others}) == 0")
+            free = f"({have}) // ({others})" if others != "1" else have
+            extents[left] = code.variable(f"({free}) if {text} < 0 else {text}")
+    code.fail_if(f"{have} != {product(extents)}")
+    if isinstance(x, Block):
+        if op.outputs[0].spec.rank == 0:
+            return code.bind(op.outputs[0], code.local(x.at("0"), x.dtype))
+        return code.bind(op.outputs[0], Block(x.base, tuple(extents), x.offset))
+    if not extents:
+        return code.bind(op.outputs[0], x)
+    block = code.result(op, extents=tuple(extents))
+    return code.add(f"{block.at('0')} = {x.text}")
+
+
+def broadcast_to(code, op) -> None:
+    """Items repeated."""
+    extents = wanted(code, op)
+    x, result = op.inputs[0], op.outputs[0]
+    if not extents:
+        return code.bind(result, code.value(x))
+    found = broadcast(
+        code,
+        [(code.extents(x), x.spec.shape), (extents, tuple(_known(e) for e in extents))],
+    )
+    for mine, theirs in zip(found, extents, strict=True):
+        code.equate(mine, theirs)
+    group = joined(code, [x], found)
+    return group.step(code, cast(operand(code, group, x), result.dtype), result)
+
+
+def _known(extent):
+    return int(extent) if extent.isdigit() else None
+
+
+def fill(code, op) -> None:
+    """One item everywhere."""
+    extents = wanted(code, op, 0)
+    for extent in extents:
+        if not extent.isdigit():
+            code.fail_if(f"{extent} < 0")
+    value, result = op.inputs[1], op.outputs[0]
+    if not extents:
+        return code.bind(result, code.value(value))
+    group = joined(code, [], extents)
+    text = code.scalar(value)
+    return group.step(code, cast(text, result.dtype), result)
+
+
+def sum_to(code, op) -> None:
+    """Sums over the axes that broadcasting repeats."""
+    x, result = op.inputs[0], op.outputs[0]
+    extents = wanted(code, op)
+    have = code.extents(x)
+    extra = len(have) - len(extents)
+    if extra < 0:
+        return code.call_python(op)
+    kept = [False] * extra
+    for axis, extent in enumerate(extents):
+        mine = have[extra + axis]
+        known = result.spec.shape[axis]
+        if code.same(mine, extent):
+            kept.append(True)
+        elif extent == "1":
+            kept.append(mine == "1")
+        elif known is None:
+            return code.call_python(op)
+        else:
+            code.equate(mine, extent)
+            kept.append(True)
+    if all(kept):
+        return identity(code, op)
+    return reduction(code, op, kept, extents)
+
+
+def total_of(code, op) -> None:
+    """Sums along axes."""
+    rank = op.inputs[0].spec.rank
+    axis = op.attrs["axis"]
+    if op.outputs[0].dtype.itemsize == 2:
+        return code.call_python(op)
+    axes = set(range(rank)) if axis is None else {a % rank for a in axis} if rank else set()
+    if not rank:
+        return code.bind(op.outputs[0], code.local(code.scalar(op.inputs[0]), op.outputs[0].dtype))
+    kept = [i not in axes for i in range(rank)]
+    extents = code.extents(op.inputs[0])
+    if op.attrs["keepdims"]:
+        found = tuple(e if k else "1" for e, k in zip(extents, kept, strict=True))
+    else:
+        found = tuple(e for e, k in zip(extents, kept, strict=True) if k)
+    return reduction(code, op, kept, found)
+
+
+def transpose(code, op) -> None:
+    """Axes in another order; the transpose of a matrix is made when somebody needs it."""
+    rank = op.inputs[0].spec.rank
+    if "axes" in op.attrs:
+        axes = op.attrs["axes"] or tuple(range(rank))[::-1]
+    else:
+        axes = list(range(rank))
+        a, b = op.attrs["a"] % rank, op.attrs["b"] % rank
+        axes[a], axes[b] = axes[b], axes[a]
+    if tuple(axes) == tuple(range(rank)):
+        return identity(code, op)
+    if rank == 2:
+        return code.bind_turned(op)
+    return _move_axes(code, op, axes)
+
+
+def _move_axes(code, op, axes):
+    x = code.value(op.inputs[0])
+    extents = tuple(x.extents[axis] for axis in axes)
+    block = code.result(op, extents=extents)
+    names = [code.name("i") for _ in axes]
+    steps = [product(x.extents[axis + 1 :]) for axis in axes]
+    out = [product(extents[k + 1 :]) for k in range(len(axes))]
+    source = total(*(times(i, step) for i, step in zip(names, steps, strict=True)))
+    target = total(*(times(i, step) for i, step in zip(names, out, strict=True)))
+    code.nested(
+        [f"for {i} in range({e}):" for i, e in zip(names, extents, strict=True)],
+        f"{block.at(target)} = {x.at(source)}",
+    )

@@ -1,0 +1,116 @@
+"""What stands for a tensor in generated source: a local variable, or a stretch of a buffer.
+
+Extents are source too: a literal, or the name of an integer variable.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """Of rank 0: an expression without effects, mostly a name."""
+
+    text: str
+    dtype: np.dtype
+
+    extents = ()
+
+
+@dataclass(eq=False)
+class Base:
+    """A buffer: the name of the pointer, and the place of its address among the words."""
+
+    name: str
+    dtype: np.dtype
+    number: int
+    word: int | None = None  # None for what has its place elsewhere, such as constants
+    level: int = 0  # of the loop in whose body it may be used again
+    loose: bool = False  # whether it may be used again at all
+
+
+@dataclass(eq=False)
+class Block:
+    """Consecutive items of a buffer, in C order."""
+
+    base: Base
+    extents: tuple[str, ...]
+    offset: str = ""
+
+    @property
+    def dtype(self):
+        """Of the items."""
+        return self.base.dtype
+
+    @property
+    def address(self) -> str:
+        """Source of the address of the first item."""
+        return f"address({self.base.name}, {self.offset or 0})"
+
+    def at(self, index: str) -> str:
+        """Source of an item."""
+        return f"{self.base.name}[{total(self.offset, index)}]"
+
+
+@dataclass(eq=False)
+class Lazy:
+    """An item in a loop that is not written down yet."""
+
+    group: object
+    text: str
+    dtype: np.dtype
+    extents: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Of rank 1: an expression an item."""
+
+    texts: tuple[str, ...]
+    dtype: np.dtype
+
+    @property
+    def extents(self):
+        """Its length."""
+        return (str(len(self.texts)),)
+
+
+@dataclass(eq=False)
+class Turned:
+    """A matrix whose transpose is in memory; products take it as it is."""
+
+    block: Block
+
+    @property
+    def dtype(self):
+        """Of the items."""
+        return self.block.dtype
+
+    @property
+    def extents(self):
+        """Of the matrix that it stands for."""
+        return self.block.extents[::-1]
+
+
+def product(extents) -> str:
+    """Source of how many items there are."""
+    known = int(np.prod([int(e) for e in extents if e.isdigit()], dtype=np.int64))
+    names = [e for e in extents if not e.isdigit()]
+    if known == 0:
+        return "0"
+    return " * ".join(([str(known)] if known != 1 or not names else []) + names)
+
+
+def total(*terms) -> str:
+    """Source of a sum."""
+    terms = [term for term in terms if term not in ("", "0")]
+    return " + ".join(terms) or "0"
+
+
+def times(one: str, other: str) -> str:
+    """Source of a product."""
+    if "0" in (one, other):
+        return "0"
+    factors = [f"({f})" if " + " in f else f for f in (one, other) if f != "1"]
+    return " * ".join(factors) or "1"

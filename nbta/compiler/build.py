@@ -1,0 +1,40 @@
+"""From source to a function in machine code."""
+
+import math
+
+import numba
+from numba.core import types
+from numba.core.compiler_lock import global_compiler_lock
+
+from nbta.runtime import memory, pointers, vector_math
+from nbta.runtime.compiled import call_directly
+
+OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": False}
+_SIGNATURE = types.int64(types.int64)
+_NUMBERS = (
+    "boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32",
+    "float64", "complex64", "complex128",
+)  # fmt: skip
+_FUNCTIONS = ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "softplus", "erf")
+
+
+def namespace() -> dict:
+    """What generated source refers to."""
+    names = {name: getattr(types, name) for name in _NUMBERS}
+    names |= {name: getattr(vector_math, name) for name in _FUNCTIONS}
+    names |= {
+        name: getattr(pointers, name)
+        for name in ("pointer", "address", "call", "copy", "clear", "fast_add")
+    }
+    names |= {name: getattr(math, name) for name in ("inf", "nan", "sqrt", "sin", "cos")}
+    return names | {"load_int": memory.load_int}
+
+
+def build(source: str):
+    """A function of the address of a table of words, which gives a status; for Python."""
+    names = namespace()
+    exec(compile(source, "<nbta>", "exec"), names)
+    dispatcher = numba.njit(**OPTIONS)(names["run"])
+    with global_compiler_lock:
+        dispatcher.compile(_SIGNATURE)
+    return call_directly(dispatcher)

@@ -1,0 +1,49 @@
+"""A program as one function in machine code, for some lengths of its inputs."""
+
+from nbta.compiler.build import build
+from nbta.compiler.executable import Executable, RaggedError
+from nbta.compiler.generate import generate
+from nbta.compiler.pipeline import lowered
+
+
+class Compiled:
+    """Runs a program compiled, and compiles it when it is first run.
+
+    Parameters
+    ----------
+    program : Program
+    shapes : list of tuple
+        Of the values that are fed; lengths of 1 are compiled in, others may change.
+    new_step : callable
+        Makes the container of a run.
+
+    Attributes
+    ----------
+    program : Program
+        As it is compiled, behind all passes.
+    """
+
+    def __init__(self, program, shapes, new_step):
+        self._new_step = new_step
+        self.program = lowered(program, shapes)
+        self.generated = generate(self.program)
+        self._executable = None
+
+    def __call__(self, given):
+        """Values of the results for those of the inputs, and the step."""
+        if self._executable is None:
+            self._build()
+        try:
+            return self._executable(given)
+        except RaggedError:
+            self.generated = generate(self.program, ragged=True)
+            self._build()
+            return self._executable(given)
+
+    def _build(self):
+        self._executable = Executable(self.generated, build(self.generated.source), self._new_step)
+
+
+def pattern(shapes) -> tuple:
+    """What of some shapes is compiled in: ranks, and which lengths are 1."""
+    return tuple(tuple(n == 1 for n in shape) for shape in shapes)

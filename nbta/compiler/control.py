@@ -1,0 +1,183 @@
+"""Source of loops and branches."""
+
+from nbta.codegen.names import cast
+from nbta.codegen.values import Block, Scalar
+from nbta.graph.order import ordered
+from nbta.graph.spec import FLOW
+
+
+def operations(body) -> list:
+    """What a body needs, in order."""
+    return ordered({tensor.op for tensor in body.outputs})
+
+
+def emit_while(code, op) -> None:
+    """A loop: variables have places of their own, which each trip's end fills again."""
+    count, cond, body = (op.attrs[key] for key in ("count", "cond", "body"))
+    code.flush()
+    captured = [code.kept(tensor) for tensor in op.inputs[count:]]
+    variables = [
+        _Variable(code, op, i, body.inputs[i], body.outputs[i], op.inputs[i]) for i in range(count)
+    ]
+    code.add(f"# {op.name}")
+    with code.loop("while True:"):
+        for variable in variables:
+            variable.enter()
+        _bind(code, cond, variables, captured)
+        code.body(operations(cond), cond.outputs)
+        code.add(f"if not {code.scalar(cond.outputs[0])}: break")
+        code.flush()
+        _bind(code, body, variables, captured)
+        for variable, tensor in zip(variables, body.outputs, strict=True):
+            variable.offer(tensor)
+        code.body(operations(body), body.outputs)
+        _assign(code, variables, body)
+    for variable, tensor in zip(variables, op.outputs, strict=True):
+        code.bind(tensor, variable.value)
+
+
+def _bind(code, body, variables, captured):
+    values = [variable.value for variable in variables] + captured
+    for parameter, value in zip(body.inputs, values, strict=True):
+        code.bind(parameter, value)
+
+
+def _assign(code, variables, body):
+    """The next values take the places of the old ones, all at once."""
+    code.flush()
+    pairs = [
+        (variable, code.value(tensor))
+        for variable, tensor in zip(variables, body.outputs, strict=True)
+    ]
+    pairs = [(variable, value) for variable, value in pairs if not variable.holds(value)]
+    saved = [variable.saved(value, [v for v, _ in pairs]) for variable, value in pairs]
+    for (variable, _), value in zip(pairs, saved, strict=True):
+        variable.take(value)
+
+
+class _Variable:
+    """A variable of a loop, in a local variable or in a buffer of its own."""
+
+    def __init__(self, code, op, place, parameter, following, first):
+        self._code, spec = code, parameter.spec
+        self._is_flow = spec.kind == FLOW
+        value = code.value(first)
+        if isinstance(value, Scalar):
+            self.value = code.local(value.text, spec.dtype, "v")
+            return
+        self._fixed = _is_fixed(spec.shape) and spec.shape == following.spec.shape
+        extents = value.extents
+        if not self._fixed:
+            extents = tuple(code.variable(e) for e in extents)
+        block = code.new(spec.dtype, value.extents, "v")
+        code.copy_to(block, value)
+        self.value = Block(block.base, extents)
+
+    def enter(self):
+        """At the beginning of a trip."""
+        for extent in self.value.extents if not getattr(self, "_fixed", True) else ():
+            if not extent.isdigit():
+                self._code.note_variable(extent)
+
+    def offer(self, tensor):
+        """Let the next value be computed where the old one is, once nobody needs that."""
+        if not isinstance(self.value, Block):
+            return
+        block, code = self.value, self._code
+
+        def place(extents):
+            same = all(map(code.same, extents, block.extents))
+            return block if same and self._fixed and code.is_free(block.base) else None
+
+        code.destinations[tensor] = place
+
+    def holds(self, value):
+        """Whether a value is in its place already."""
+        if isinstance(value, Scalar):
+            return self._is_flow or value.text == self.value.text
+        return value.base is self.value.base and not value.offset and self._fixed
+
+    def saved(self, value, others):
+        """A value that stays when other variables change."""
+        code = self._code
+        if isinstance(value, Scalar):
+            names = {other.value.text for other in others if isinstance(other.value, Scalar)}
+            return code.local(value.text, value.dtype) if value.text in names else value
+        bases = {other.value.base for other in others if isinstance(other.value, Block)}
+        if value.base not in bases:
+            return value
+        kept = code.new(value.dtype, value.extents)
+        code.copy_to(kept, value)
+        return kept
+
+    def take(self, value):
+        """The value for the next trip."""
+        code = self._code
+        if isinstance(value, Scalar):
+            code.add(f"{self.value.text} = {cast(value.text, value.dtype)}")
+            return
+        if not self._fixed:
+            code.room(self.value.base, value.extents)
+        code.copy_to(self.value, value)
+        if not self._fixed:
+            pairs = zip(self.value.extents, value.extents, strict=True)
+            code.add(*(f"{mine} = {theirs}" for mine, theirs in pairs if mine != theirs))
+
+
+def _is_fixed(shape):
+    return None not in shape
+
+
+def emit_case(code, op) -> None:
+    """A branch: each branch puts its results into the same places."""
+    code.flush()
+    captured = [code.kept(tensor) for tensor in op.inputs[1:]]
+    branches, index = op.attrs["branches"], op.inputs[0]
+    results = [_Result(code, tensor) for tensor in op.outputs]
+    text = code.scalar(index)
+    for number, branch in enumerate(branches):
+        with code.branch(_header(text, index.dtype, number, len(branches))):
+            code.add(f"# {op.name}: branch {number}")
+            for parameter, value in zip(branch.inputs, captured, strict=True):
+                code.bind(parameter, value)
+            code.body(operations(branch), branch.outputs)
+            code.flush()
+            for result, tensor in zip(results, branch.outputs, strict=True):
+                result.take(code.value(tensor))
+    for result, tensor in zip(results, op.outputs, strict=True):
+        code.bind(tensor, result.value)
+
+
+def _header(text, dtype, number, count):
+    if count == 1:
+        return "if True:"
+    if number == count - 1:
+        return "else:"
+    test = text if dtype.kind == "b" else f"{text} == {number}"
+    return f"{'el' * (number > 0)}if {test}:"
+
+
+class _Result:
+    """Where the branches put one result."""
+
+    def __init__(self, code, tensor):
+        self._code, spec = code, tensor.spec
+        self._is_flow = spec.kind == FLOW
+        if spec.rank == 0 and code.is_number(spec.dtype):
+            zero = "False" if spec.dtype.kind == "b" else "0"
+            self.value = code.local(zero, spec.dtype, "r")
+            return
+        extents = tuple(str(e) if type(e) is int else code.variable("0") for e in spec.shape)
+        self.value = Block(code.base(spec.dtype, "r", code.word(2)), extents)
+        code.add(code.pointer(self.value.base, f"W[{self.value.base.word}]"))
+
+    def take(self, value):
+        """A branch's result."""
+        code = self._code
+        if isinstance(value, Scalar):
+            code.add(f"{self.value.text} = {cast(value.text, value.dtype)}")
+            return
+        code.room(self.value.base, value.extents)
+        code.copy_to(self.value, value)
+        pairs = zip(self.value.extents, value.extents, strict=True)
+        code.add(*(f"{mine} = {theirs}" for mine, theirs in pairs if not mine.isdigit()))

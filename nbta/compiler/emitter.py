@@ -1,0 +1,146 @@
+"""From a program to the source of one function."""
+
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from nbta.codegen.code import Code, NotCompiledError
+from nbta.codegen.names import NUMBERS, cast
+from nbta.codegen.values import Block, Scalar, product
+from nbta.compiler import array_code, control, python_calls
+from nbta.graph.spec import DATA, FLOW, HANDLE
+from nbta.ops.branch import CASE
+from nbta.ops.dispatch import CONSTANT, PARAMETER
+from nbta.ops.loop import WHILE
+
+
+class Emitter(Code):
+    """Writes a program down.
+
+    Attributes
+    ----------
+    calls : list of Operation
+        What runs in Python, one by one.
+    """
+
+    def __init__(self, arrays):
+        super().__init__()
+        self.arrays = arrays
+        self.calls = []
+        self._left = Counter()
+        self._on_base = defaultdict(set)
+
+    def bind(self, tensor, value) -> None:
+        """Say what stands for a tensor."""
+        super().bind(tensor, value)
+        if isinstance(value, Block):
+            self._on_base[value.base].add(tensor)
+
+    def uses(self, tensor) -> int:
+        """How many operations are still to come that use a tensor."""
+        return self._left[tensor]
+
+    def is_free(self, base) -> bool:
+        """Whether nothing to come uses what is in a buffer now."""
+        return not any(self._left[t] and _on(self.values.get(t), base) for t in self._on_base[base])
+
+    def body(self, operations, outputs) -> None:
+        """Operations of a graph, in order."""
+        self._left.update(t for op in operations for t in op.inputs)
+        self._left.update(outputs)
+        for op in operations:
+            self.operation(op)
+
+    def operation(self, op) -> None:
+        """One operation, by the rule of its record."""
+        if op.record is not PARAMETER:
+            self._emit(op)
+        for tensor in op.inputs:
+            self._left[tensor] -= 1
+        for tensor in set(op.inputs):
+            value = self.values.get(tensor)
+            if not self._left[tensor] and isinstance(value, Block) and self.is_free(value.base):
+                self.release(value)
+
+    def _emit(self, op):
+        if op.record is CONSTANT:
+            return self._constant(op)
+        check([*op.inputs, *op.outputs])
+        if op.record is WHILE:
+            return control.emit_while(self, op)
+        if op.record is CASE:
+            return control.emit_case(self, op)
+        if self.arrays.has(op):
+            return array_code.emit(self, op)
+        if op.outputs and all(tensor.kind == FLOW for tensor in op.outputs) and not _has_handle(op):
+            return self._flows(op)
+        rule = op.record.emit
+        if rule is None or not _computable(op):
+            return self.call_python(op)
+        return rule(self, op)
+
+    def _constant(self, op):
+        tensor, value = op.outputs[0], np.asarray(op.attrs["value"])
+        if tensor.spec.kind != DATA:
+            text = "float32(0)" if tensor.spec.kind == FLOW else "int64(-1)"
+            self.bind(tensor, Scalar(text, tensor.dtype))
+        elif value.ndim == 0 and value.dtype.char in NUMBERS:
+            self.bind(tensor, Scalar(literal(value), value.dtype))
+        else:
+            self.bind(tensor, self.constant(np.array(value, order="C")))
+
+    def _flows(self, op):
+        for tensor in op.outputs:
+            self.bind(tensor, Scalar("float32(0)", tensor.dtype))
+
+    def copy_to(self, target: Block, value: Block) -> None:
+        """Copy items."""
+        self.flush_readers(target.base)
+        self.add(
+            f"copy({target.base.name}, {target.offset or 0}, {value.base.name}, "
+            f"{value.offset or 0}, {product(value.extents)})"
+        )
+
+    def call_python(self, op) -> None:
+        """Run an operation as the reference executor does."""
+        python_calls.emit(self, op)
+
+
+def _on(value, base):
+    return isinstance(value, Block) and value.base is base
+
+
+def _has_handle(op):
+    return any(tensor.kind == HANDLE for tensor in op.inputs)
+
+
+def check(tensors) -> None:
+    """Refuse what cannot be in a compiled function."""
+    for tensor in tensors:
+        if tensor.spec.kind == DATA and tensor.spec.rank is None:
+            raise NotCompiledError(f"the rank of {tensor.name!r} is known in a run only")
+        if tensor.dtype.hasobject or tensor.dtype.kind not in "biufcV" or tensor.dtype.names:
+            raise NotCompiledError(f"{tensor.name!r} is of {tensor.dtype}")
+
+
+def _computable(op):
+    return all(t.dtype.char in NUMBERS for t in [*op.inputs, *op.outputs])
+
+
+def literal(value) -> str:
+    """Source of a constant of its dtype."""
+    if value.dtype.kind == "b":
+        return str(bool(value))
+    if value.dtype.kind == "c":
+        parts = f"{_float(value.real)}, {_float(value.imag)}"
+        return cast(f"complex({parts})", value.dtype)
+    text = _float(value) if value.dtype.kind == "f" else str(int(value))
+    return cast(text, value.dtype)
+
+
+def _float(value):
+    if np.isnan(value):
+        return "nan"
+    if np.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return repr(float(value))

@@ -1,0 +1,119 @@
+"""Which arrays of a program become plain buffers of its function, and why the others do not."""
+
+from nbta.codegen.names import NUMBERS
+from nbta.graph.graph import subgraphs
+from nbta.graph.order import ordered
+from nbta.graph.spec import HANDLE
+from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SCATTER, SIZE, WRITE
+
+_PLAIN = {WRITE, READ, GATHER, SCATTER, SIZE, LOOKUP}
+
+
+class PlainArrays:
+    """The arrays whose handles a program only uses directly, with elements of one rank.
+
+    Attributes
+    ----------
+    reasons : dict
+        By the operation that makes an array, why it is none.
+    """
+
+    def __init__(self, program, ragged=False):
+        self._ragged = ragged  # whether elements may be of several shapes
+        self._array = {}  # key of an array by handle: (creation, source, ...)
+        self._ranks = {}
+        self.reasons = {}
+        self._walk(program)
+        self._check_ranks()
+
+    def key(self, handle):
+        """The array of a handle: what made it, and the sources of gradients; None otherwise."""
+        key = self._array.get(handle)
+        return None if key is None or key[0] in self.reasons else key
+
+    def descendants(self, op):
+        """Gradient arrays of the array that an operation makes: a handle of each."""
+        found = {key: handle for handle, key in self._array.items() if key[0] is op}
+        return [handle for key, handle in found.items() if len(key) > 1]
+
+    def rank(self, key) -> int:
+        """Rank of an array's elements."""
+        return next(iter(self._ranks[key[0]]))
+
+    def _walk(self, graph):
+        for op in ordered([*{t.op: None for t in graph.outputs}, *getattr(graph, "targets", ())]):
+            count = op.attrs.get("count", 0)
+            for body in subgraphs(op):
+                shift = len(op.inputs) - len(body.inputs)
+                for place, parameter in enumerate(body.inputs):
+                    outer = op.inputs[place + shift]
+                    if parameter.kind == HANDLE and outer in self._array and place >= count:
+                        self._array[parameter] = self._array[outer]
+                self._walk(body)
+            self._visit(op, count)
+        for tensor in graph.outputs:
+            self._refuse(tensor, "its handle is a result")
+
+    def _visit(self, op, count):
+        if op.record is CREATE:
+            self._create(op)
+        elif op.record is LOOKUP and op.inputs[0] in self._array:
+            self._look_up(op)
+        elif op.record in _PLAIN:
+            self._note_rank(op)
+        elif subgraphs(op):
+            for tensor in op.inputs[: max(count, 0)]:
+                self._refuse(tensor, "its handle changes in a loop")
+        else:
+            for tensor in op.inputs:
+                self._refuse(tensor, f"{op.type} uses it")
+
+    def _create(self, op):
+        handle, key = op.outputs[0], (op,)
+        self._array[handle] = key
+        self._ranks[op] = set()
+        shape = op.attrs.get("element_shape")
+        if shape is not None:
+            self._ranks[op].add(len(shape))
+        if op.attrs["dtype"].char not in NUMBERS:
+            self._refuse(handle, f"it is of {op.attrs['dtype']}")
+        if self._ragged and not op.attrs.get("infer_shape", True):
+            self._refuse(handle, "its elements were of several shapes")
+
+    def _look_up(self, op):
+        key = self._array[op.inputs[0]]
+        self._array[op.outputs[0]] = (*key, op.attrs["source"])
+        if len(op.inputs) > 2:
+            self._refuse(op.inputs[0], "each trip of a loop has gradient arrays of its own")
+
+    def _note_rank(self, op):
+        key = self._array.get(op.inputs[0])
+        if key is None:
+            return
+        shape, drop = None, 0
+        if op.record in (WRITE, SCATTER):
+            shape, drop = op.inputs[2].spec.shape, op.record is SCATTER
+            if op.inputs[2].dtype != key[0].attrs["dtype"]:
+                self._refuse(op.inputs[0], f"{op.name} writes {op.inputs[2].dtype}")
+        elif op.record in (READ, GATHER):
+            shape, drop = op.outputs[0].spec.shape, op.record is GATHER
+            if op.attrs["dtype"] != key[0].attrs["dtype"]:
+                self._refuse(op.inputs[0], f"{op.name} reads {op.attrs['dtype']}")
+        elif op.record is SIZE:
+            return
+        if shape is None:
+            self._refuse(op.inputs[0], f"the rank of an element of {op.name} is not known")
+        else:
+            self._ranks[key[0]].add(len(shape) - drop)
+        if len(op.inputs) > 1 and op.record is not SIZE and op.inputs[1].dtype.kind not in "iu":
+            self._refuse(op.inputs[0], f"{op.name} has an index of {op.inputs[1].dtype}")
+
+    def _check_ranks(self):
+        for op, ranks in self._ranks.items():
+            if len(ranks) != 1:
+                self.reasons.setdefault(op, "the rank of its elements is not known")
+
+    def _refuse(self, tensor, reason):
+        key = self._array.get(tensor)
+        if key is not None:
+            self.reasons.setdefault(key[0], reason)

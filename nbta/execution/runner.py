@@ -1,0 +1,84 @@
+"""How the fetches of a session run: operation by operation, or as a compiled function."""
+
+import threading
+
+import numpy as np
+
+from nbta.codegen.code import NotCompiledError
+from nbta.compiler.arrays import within
+from nbta.compiler.compiled import Compiled, pattern
+from nbta.compiler.executable import FailedError
+from nbta.compiler.pipeline import optimised
+from nbta.errors import UnimplementedError
+from nbta.execution.plan import Plan
+from nbta.execution.step import Step, TooLongError
+
+#: Operations one by one, 3 to 5 us each, after which compiling pays.
+PATIENCE = 30_000
+
+
+class Runner:
+    """Computes some tensors of a graph from others.
+
+    Parameters
+    ----------
+    given, wanted : list of Tensor
+    targets : list of Operation
+
+    Attributes
+    ----------
+    compiled : dict
+        A `Compiled` by pattern of the shapes that were fed, or why there is none.
+    fallbacks : int
+        How often a compiled function gave up and operations ran one by one.
+    """
+
+    def __init__(self, given, wanted, targets):
+        self._tensors = given, wanted, targets
+        self._plan = Plan(given, wanted, targets)
+        self._taken = 0
+        self.has_foreign = any(op.record.foreign for op in within(self._plan.operations))
+        self._lock = threading.Lock()
+        self._program = None
+        self.compiled, self.fallbacks = {}, 0
+
+    def run(self, given, compiled):
+        """Values for those that are fed, and the step of the run."""
+        if compiled is False:
+            return self._one_by_one(given, None)
+        if compiled == "auto" and self._taken <= PATIENCE:
+            try:
+                return self._one_by_one(given, None if self.has_foreign else PATIENCE)
+            except TooLongError:
+                self._taken = PATIENCE + 1
+        function = self.function([np.shape(value) for value in given])
+        if isinstance(function, Compiled):
+            try:
+                return function(given)
+            except FailedError:
+                self.fallbacks += 1
+        elif compiled is True:
+            raise UnimplementedError(f"run: this cannot be compiled: {function}")
+        return self._one_by_one(given, None)
+
+    def function(self, shapes):
+        """The compiled function for values of some shapes, or the reason why there is none."""
+        key = pattern(shapes)
+        with self._lock:
+            if key not in self.compiled:
+                self.compiled[key] = self._compile(shapes)
+        return self.compiled[key]
+
+    def _compile(self, shapes):
+        if self._program is None:
+            self._program = optimised(*self._tensors)
+        try:
+            return Compiled(self._program, shapes, Step)
+        except NotCompiledError as reason:
+            return str(reason)
+
+    def _one_by_one(self, given, limit):
+        step = Step(limit)
+        values = self._plan(step, given)
+        self._taken += step.operations
+        return values, step

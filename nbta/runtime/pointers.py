@@ -1,0 +1,157 @@
+"""Typed pointers for generated code: ``p[i]`` without bounds, reference counts or wrapping round.
+
+A pointer's type says which buffer it points into (its scope). LLVM is told that different scopes
+never overlap, so that loops over several buffers become vector instructions without checks at run
+time; with more than a handful of them LLVM would give up otherwise.
+"""
+
+import operator
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
+
+INT64 = ir.IntType(64)
+BYTES = ir.IntType(8).as_pointer()
+#: Scopes that LLVM is told of; pointers with higher numbers may overlap with all.
+SCOPES = 96
+
+
+class Pointer(types.Type):
+    """To items of one dtype in one buffer."""
+
+    def __init__(self, dtype, scope):
+        self.dtype, self.scope = dtype, scope
+        super().__init__(f"Pointer({dtype}, {scope})")
+
+
+@register_model(Pointer)
+class _PointerModel(models.PrimitiveModel):
+    def __init__(self, dmm, fe_type):
+        item = dmm[fe_type.dtype].get_data_type()
+        super().__init__(dmm, fe_type, item.as_pointer())
+
+
+@intrinsic(prefer_literal=True)
+def pointer(typingctx, items, address, scope):
+    """The items of a Numba number type at an address, in buffer number ``scope``."""
+    result = Pointer(items.instance_type, scope.literal_value)
+
+    def codegen(context, builder, sig, args):
+        return builder.inttoptr(args[1], context.get_value_type(result))
+
+    return result(items, types.int64, scope), codegen
+
+
+@infer_global(operator.getitem)
+class _GetItem(AbstractTemplate):
+    def generic(self, args, kws):
+        place, index = args
+        if isinstance(place, Pointer) and isinstance(index, types.Integer):
+            return signature(place.dtype, place, types.int64)
+        return None
+
+
+@infer_global(operator.setitem)
+class _SetItem(AbstractTemplate):
+    def generic(self, args, kws):
+        place, index, _ = args
+        if isinstance(place, Pointer) and isinstance(index, types.Integer):
+            return signature(types.none, place, types.int64, place.dtype)
+        return None
+
+
+@lower_builtin(operator.getitem, Pointer, types.Integer)
+def _load(context, builder, sig, args):
+    kind, place = sig.args[0], builder.gep(args[0], [args[1]], inbounds=True)
+    value = context.unpack_value(builder, kind.dtype, place)
+    if isinstance(value, ir.instructions.LoadInstr):
+        _note(builder.module, value, kind.scope)
+    return value
+
+
+@lower_builtin(operator.setitem, Pointer, types.Integer, types.Any)
+def _store(context, builder, sig, args):
+    kind, place = sig.args[0], builder.gep(args[0], [args[1]], inbounds=True)
+    model = context.data_model_manager[kind.dtype]
+    data = model.as_data(builder, args[2])
+    stored = builder.store(data, place)
+    if not isinstance(kind.dtype, types.Complex):
+        _note(builder.module, stored, kind.scope)
+    return context.get_dummy_value()
+
+
+def _note(module, instruction, scope):
+    """Tell LLVM which scope an access is of, and which it has nothing to do with."""
+    if scope >= SCOPES:
+        return
+    domain = module.add_metadata(["nbta buffers"])
+    scopes = [module.add_metadata([f"buffer {k}", domain]) for k in range(SCOPES)]
+    others = module.add_metadata([node for k, node in enumerate(scopes) if k != scope])
+    instruction.set_metadata("alias.scope", module.add_metadata([scopes[scope]]))
+    instruction.set_metadata("noalias", others)
+
+
+@intrinsic
+def call(typingctx, function, arguments):
+    """The int64 that a C function of int64 at an address gives for a tuple of arguments."""
+
+    def codegen(context, builder, sig, args):
+        given = [
+            context.cast(builder, value, found, types.int64)
+            for value, found in zip(cgutils.unpack_tuple(builder, args[1]), arguments, strict=True)
+        ]
+        kind = ir.FunctionType(INT64, [INT64] * len(given)).as_pointer()
+        return builder.call(builder.inttoptr(args[0], kind), given)
+
+    return types.int64(types.int64, arguments), codegen
+
+
+@intrinsic
+def address(typingctx, place, index):
+    """Where the item of a pointer is."""
+
+    def codegen(context, builder, sig, args):
+        return builder.ptrtoint(builder.gep(args[0], [args[1]]), INT64)
+
+    return types.int64(place, types.int64), codegen
+
+
+@intrinsic
+def fast_add(typingctx, one, other):
+    """A sum of floats that LLVM may do in any order, so that loops of it become vectors."""
+
+    def codegen(context, builder, sig, args):
+        return builder.fadd(*args, flags=("reassoc", "contract", "nsz"))
+
+    return one(one, one), codegen
+
+
+@intrinsic
+def copy(typingctx, target, at, source, start, count):
+    """Copy items from one buffer to another, or to where they do not overlap."""
+
+    def codegen(context, builder, sig, args):
+        to, at, source, start, count = args
+        size = context.get_abi_sizeof(context.get_data_type(target.dtype))
+        one = builder.bitcast(builder.gep(to, [at]), BYTES)
+        other = builder.bitcast(builder.gep(source, [start]), BYTES)
+        cgutils.raw_memcpy(builder, one, other, count, INT64(size))
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, source, types.int64, types.int64), codegen
+
+
+@intrinsic
+def clear(typingctx, target, at, count):
+    """Fill with zeros."""
+
+    def codegen(context, builder, sig, args):
+        to, at, count = args
+        size = context.get_abi_sizeof(context.get_data_type(target.dtype))
+        place = builder.bitcast(builder.gep(to, [at]), BYTES)
+        cgutils.memset(builder, place, builder.mul(count, INT64(size)), 0)
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, types.int64), codegen
