@@ -1,0 +1,199 @@
+"""Passes about shapes: what they are for given lengths, and what is needless once that is known."""
+
+import functools
+
+import numpy as np
+
+from nbta import shapes
+from nbta.compiler.passes import SAFE
+from nbta.compiler.program import Copy, Part, Program, copied, rebuild
+from nbta.compiler.specialising import fits, specialise
+from nbta.compiler.tapes import everything
+from nbta.graph.graph import SubGraph, subgraphs, unify
+from nbta.graph.operation import Operation
+from nbta.graph.order import before
+from nbta.graph.record import TABLE
+from nbta.ops.dispatch import CONSTANT, PARAMETER
+from nbta.ops.indexing import GETITEM
+from nbta.ops.joining import STACK
+from nbta.ops.shaping import SHAPE, SIZE
+
+__all__ = ["fits", "simplify_shapes", "specialise"]
+
+#: These give their first input where it has the shape already.
+RESHAPING = {"BroadcastTo", "Reshape", "SumTo"}
+
+
+def simplify_shapes(program: Program) -> Program:
+    """Take shapes from the inputs of the program, and leave out what gives its input.
+
+    Where all that a value was needed for is its shape, it is no longer computed; this is done only
+    where that cannot have failed.
+    """
+    lengths = _lengths(program)
+    waited_for = {other for op in everything(program) for other in op.control_inputs}
+    chosen = set()
+    for graph in [program, *(body for op in everything(program) for body in subgraphs(op))]:
+        found = {op for op in graph.operations if _is_needless(op, lengths, program)}
+        chosen |= _without_risk(graph, found - waited_for, program)
+    made = rebuild(program, functools.partial(_simplified, chosen, lengths))
+    return rebuild(made, copied)  # without what only shapes needed
+
+
+def _lengths(program):
+    """Where each length is, among the inputs of a program: its number, and the axis."""
+    found = {}
+    for number, tensor in enumerate(program.inputs):
+        for axis, extent in enumerate(tensor.spec.shape or ()):
+            if isinstance(extent, shapes.Dim):
+                found.setdefault(extent, (number, axis))
+    return found
+
+
+def _is_needless(op, lengths, program):
+    """Whether an operation gives what is known, or its input."""
+    if op.control_inputs or not op.inputs:
+        return False
+    shape = op.inputs[0].spec.shape
+    if shape is None or not all(type(n) is int or n in lengths for n in shape):
+        return False
+    if op.type in RESHAPING:
+        return op.outputs[0].spec.shape == shape
+    of_input = op.inputs[0].op.graph is program and op.inputs[0].op.record is PARAMETER
+    return op.record in (SHAPE, SIZE) and (shapes.is_known(shape) or not of_input)
+
+
+def _without_risk(graph, chosen, program):
+    """Those of the chosen operations without which everything still runs that may fail."""
+    while True:
+        cut = {op: (op.inputs[:1] if op.type in RESHAPING else []) for op in chosen}
+        dead = _live(graph, {}) - _live(graph, cut)
+        risky = {op for op in dead if op not in chosen and not _is_safe(op, program)}
+        if not risky:
+            return chosen
+        chosen = {op for op in chosen if risky.isdisjoint(_above(before(op)))}
+
+
+def _live(graph, cut):
+    """Operations that a graph runs, where some need only what ``cut`` says."""
+    ends = [*(t.op for t in graph.outputs), *getattr(graph, "targets", ())]
+    return _above(ends, cut)
+
+
+def _above(ends, cut=()):
+    found, todo = set(), list(ends)
+    while todo:
+        op = todo.pop()
+        if op not in found:
+            found.add(op)
+            todo += [t.op for t in cut[op]] if op in cut else before(op)
+    return found
+
+
+def _is_safe(op: Operation, program):
+    """Whether an operation cannot fail, and what a parameter stands for neither."""
+    if op.control_inputs:
+        return False
+    if op.record is PARAMETER:
+        return op.graph is program or _is_safe_around(op, program)
+    patterns = [tensor.spec.shape for tensor in op.inputs]
+    if any(pattern is None or None in pattern for pattern in patterns):
+        return False
+    if op.record is GETITEM:
+        return all(type(part) is int for part in op.attrs["key"]) and shapes.is_known(patterns[0])
+    known = all(map(shapes.is_known, patterns))
+    alike = len({*patterns} - {()}) <= 1 and op.type != "MatMul"
+    return op.record in (CONSTANT, STACK) or (op.type in SAFE and (known or alike))
+
+
+def _is_safe_around(op, program):
+    source = op.graph.sources.get(op.outputs[0])
+    return source is not None and _is_safe(source.op, program)
+
+
+def _simplified(chosen, lengths, copy: Copy, op: Operation, inputs):
+    if op in chosen:
+        if op.type in RESHAPING:
+            return inputs[:1]
+        build = _vector if op.record is SHAPE else _count
+        return [build(copy.graph, op.inputs[0].spec.shape, lengths)]
+    if not subgraphs(op):
+        return copied(copy, op, inputs)
+    return _with_captures(copy, op, inputs)
+
+
+def _with_captures(copy, op, inputs):
+    """An operation with bodies, which may capture more than before."""
+    attrs = dict(op.attrs)
+    for key, value in op.attrs.items():
+        if isinstance(value, SubGraph):
+            attrs[key] = copy.body(Part(value.scope, value.inputs, value.outputs))
+        elif isinstance(value, tuple):
+            attrs[key] = tuple(copy.body(Part(b.scope, b.inputs, b.outputs)) for b in value)
+    bodies = [b for v in attrs.values() for b in (v if isinstance(v, tuple) else (v,))]
+    bodies = [body for body in bodies if isinstance(body, SubGraph)]
+    more = unify(bodies, len(bodies[0].inputs) - len(bodies[0].captures))
+    return copy.create(op, [*inputs, *more], attrs, op.attrs.get("count", 0))
+
+
+def _outermost(graph):
+    while not isinstance(graph, Program):
+        graph = graph.outer
+    return graph
+
+
+def _once(graph, key, make):
+    """What is made at the start of the whole program, where it is not there yet."""
+    program = _outermost(graph)
+    if key not in program.cache:
+        program.cache[key] = make(program)
+    return graph.resolve(program.cache[key])
+
+
+def _vector(graph, shape, lengths):
+    """A shape as a tensor: a constant, or that of an input, or put together."""
+    if shapes.is_known(shape):
+        return _constant(graph, np.array(shape, np.int64))
+    return _once(graph, ("shape", shape), lambda program: _made_vector(program, shape, lengths))
+
+
+def _made_vector(program, shape, lengths):
+    for tensor in program.inputs:
+        if tensor.spec.shape == shape:
+            return program.create(SHAPE, [tensor], {}).outputs[0]
+    items = [_length(program, extent, lengths) for extent in shape]
+    return program.create(STACK, items, {"axis": 0}).outputs[0]
+
+
+def _length(program, extent, lengths):
+    """One length, as an int64 scalar."""
+    if type(extent) is int:
+        return _constant(program, np.array(extent, np.int64))
+    if ("length", extent) not in program.cache:
+        number, axis = lengths[extent]
+        whole = _vector(program, program.inputs[number].spec.shape, lengths)
+        made = program.create(GETITEM, [whole], {"key": (axis,)})
+        program.cache["length", extent] = made.outputs[0]
+    return program.cache["length", extent]
+
+
+def _count(graph, shape, lengths):
+    """How many elements a shape has."""
+    known = int(np.prod([n for n in shape if type(n) is int], dtype=object))
+    if shapes.is_known(shape):
+        return _constant(graph, np.array(known, np.int64))
+    return _once(graph, ("count", shape), lambda program: _product(program, known, shape, lengths))
+
+
+def _product(program, known, shape, lengths):
+    factors = [_length(program, n, lengths) for n in shape if type(n) is not int]
+    if known != 1:
+        factors.insert(0, _constant(program, np.array(known, np.int64)))
+    return functools.reduce(
+        lambda a, b: program.create(TABLE["Mul"], [a, b], {}).outputs[0], factors
+    )
+
+
+def _constant(graph, array):
+    array.flags.writeable = False
+    return graph.create(CONSTANT, [], {"value": array}).outputs[0]

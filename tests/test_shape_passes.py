@@ -1,0 +1,201 @@
+"""Shapes inferred again for given lengths: what the graph says then, and the same bits from it."""
+
+import numpy as np
+import pytest
+from golden import programs
+from golden_graph import Expressions, all_operations
+from tape_programs import differentiated, gru, lstm, nested, run, same_bits, tanh_rnn, types
+
+import nbta
+from nbta.compiler.program import extract
+from nbta.compiler.shape_passes import fits, simplify_shapes, specialise
+from nbta.graph.verifier import verify
+from nbta.shapes import Dim
+
+
+def shapes_of(values):
+    return [np.shape(value) for value in values]
+
+
+def specialised(program, values, together=True):
+    made = specialise(program, shapes_of(values), together)
+    verify(made)
+    same_bits(made, program, values)
+    return made
+
+
+def unknown(program):
+    """Names of operations with a result of which an axis is unknown."""
+    return [
+        op.name
+        for op in all_operations(program)
+        for tensor in op.outputs
+        if tensor.spec.shape is None or None in tensor.spec.shape
+    ]
+
+
+def traced(function, *shapes):
+    with nbta.Graph().as_default():
+        given = [nbta.placeholder("float64", shape, name=f"x{i}") for i, shape in enumerate(shapes)]
+        result = function(*given)
+    return extract(given, result if isinstance(result, list | tuple) else [result])
+
+
+def test_lengths_of_1_are_known_and_others_are_not():
+    program = traced(lambda x, y: x * y, (None, None), (None,))
+    made = specialise(program, [(1, 3), (1,)])
+    (x, y), z = made.inputs, made.outputs[0]
+    assert x.spec.shape[0] == 1
+    assert isinstance(x.spec.shape[1], Dim)
+    assert y.spec.shape == (1,)
+    assert z.spec.shape == x.spec.shape
+    assert fits(made, [(1, 7), (1,)])
+    assert not fits(made, [(2, 7), (1,)])
+    assert not fits(made, [(1, 1), (1,)])
+    assert not fits(made, [(1, 7, 1), (1,)])
+
+
+def test_a_known_length_stays_and_so_does_a_dim():
+    dim = Dim()
+    program = traced(lambda x: x + 1, (dim, 3))
+    assert specialise(program, [(5, 3)]).outputs[0].spec.shape == (dim, 3)
+    assert specialise(program, [(1, 3)]).outputs[0].spec.shape == (1, 3)
+    assert program.outputs[0].spec.shape == (dim, 3)
+
+
+def test_lengths_are_taken_for_one_only_where_something_needs_it_and_where_they_are():
+    program = traced(lambda x, y, z: [x + y, z], (None,), (None,), (None,))
+    apart = specialise(program, [(3,), (3,), (3,)])
+    assert len({tensor.spec.shape for tensor in apart.inputs}) == 3
+    together = specialise(program, [(3,), (3,), (3,)], together=True)
+    x, y, z = (tensor.spec.shape for tensor in together.inputs)
+    assert x == y != z
+    assert fits(together, [(4,), (4,), (5,)])
+    assert not fits(together, [(4,), (5,), (5,)])
+    different = specialise(program, [(3,), (4,), (3,)], together=True)
+    assert len({tensor.spec.shape for tensor in different.inputs}) == 3
+
+
+def test_a_variable_that_changes_its_length_is_not_known():
+    def f(x):
+        return nbta.while_loop(
+            lambda i, y: i < 3,
+            lambda i, y: (i + 1, nbta.concatenate([y, y])),
+            (0, x),
+            shape_invariants=(None, (None,)),
+        )[1]
+
+    made = specialised(traced(f, (None,)), [np.ones(2)])
+    assert made.outputs[0].spec.shape == (None,)
+
+
+def test_shapes_that_cannot_be_leave_the_program_alone():
+    def f(x, y):
+        return nbta.cond(nbta.sum(x) < 0, lambda: x @ y, lambda: y)
+
+    program = traced(f, (3, 2), (None,))
+    assert specialise(program, [(3, 2), (1,)]) is program
+    for x in (np.ones((3, 2)), -np.ones((3, 2))):
+        specialised(program, [x, np.ones(1)])
+        specialised(program, [x, np.ones(2)])
+
+
+@pytest.mark.parametrize("make", [tanh_rnn, gru, lstm])
+def test_all_shapes_of_a_recurrent_net_with_its_gradients_are_known(make):
+    program, values = differentiated(make)
+    made = specialised(program, values)
+    assert unknown(made) == []
+    for steps in (0, 1, 4):
+        rest = [np.ones((steps, 2, 3)), *values[1:]]
+        again = specialised(program, rest)
+        if steps != 1:
+            assert fits(made, shapes_of(rest))
+            same_bits(made, program, rest)
+            same_bits(simplify_shapes(made), program, rest)
+        same_bits(simplify_shapes(again), program, rest)
+
+
+def test_a_batch_of_1_is_known_to_be_one():
+    program, values = differentiated(tanh_rnn, batch=1)
+    made = specialised(program, values)
+    assert unknown(made) == []
+    same_bits(simplify_shapes(made), program, values)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_nested_loops_and_second_order(together):
+    for make in (nested, tanh_rnn):
+        program, values = differentiated(make, order=2)
+        made = specialised(program, values, together)
+        same_bits(simplify_shapes(made), program, values)
+
+
+def test_shapes_come_from_inputs_and_what_reshapes_nothing_falls_away():
+    def f(x, y):
+        z = nbta.tanh(x) + y
+        return [nbta.reshape(z, nbta.shape(x)), nbta.broadcast_to(y, nbta.shape(z)), nbta.size(z)]
+
+    program = specialise(traced(f, (None, 3), (None, 3)), [(2, 3), (2, 3)], together=True)
+    made = simplify_shapes(program)
+    verify(made)
+    same_bits(made, program, [np.ones((2, 3)), np.ones((2, 3))])
+    assert types(made) == ["Add", "GetItem", "Mul", "Shape", "Tanh"]
+
+
+def test_shapes_move_out_of_all_loops():
+    def f(x):
+        def outer(i, y):
+            z = nbta.while_loop(
+                lambda j, z: j < 2,
+                lambda j, z: (j + 1, z + nbta.cast(nbta.sum(nbta.shape(z)), "float64")),
+                (0, y),
+            )[1]
+            return i + 1, z
+
+        return nbta.while_loop(lambda i, y: i < 2, outer, (0, x))[1]
+
+    program = specialise(traced(f, (None,)), [(4,)])
+    made = simplify_shapes(program)
+    verify(made)
+    same_bits(made, program, [np.ones(4)])
+    assert [op.type for op in made.operations].count("Shape") == 1
+    assert types(made).count("Shape") == 1
+
+
+def test_what_may_fail_is_computed_even_if_only_its_shape_is_used():
+    def f(x):
+        return nbta.shape(nbta.cholesky(x))
+
+    program = specialise(traced(f, (3, 3)), [(3, 3)])
+    made = simplify_shapes(program)
+    assert "Cholesky" in types(made)
+    for each in (program, made):
+        assert run(each, [-np.eye(3)]) is nbta.InvalidArgumentError
+    sure = simplify_shapes(specialise(traced(lambda x: nbta.shape(nbta.exp(x)), (3, 3)), [(3, 3)]))
+    assert types(sure) == []
+
+
+def test_elements_of_an_array_that_is_handed_out_stay_unknown():
+    def f(x):
+        array = nbta.TensorArray("float64", size=2, infer_shape=False, clear_after_read=False)
+        array = array.write(0, x).write(1, nbta.concatenate([x, x]))
+        return array.read(0)
+
+    made = specialised(traced(f, (None,)), [np.ones(2)])
+    assert made.outputs[0].spec.shape == (None,)
+
+
+SOME = [program for family in ("gradients", "loops") for program in programs(family)[::8]]
+
+
+@pytest.mark.parametrize("program", SOME, ids=lambda program: program["id"])
+def test_recorded_programs_give_the_same(program):
+    expressions = Expressions(program)
+    for call in program["gradients"]:
+        expressions.differentiate(call)
+    wanted = [expressions.names[ref] for ref in program["fetch"]]
+    wanted += [g for grads in expressions.calls for g in grads if g is not None]
+    values = list(expressions.feeds.values())
+    given = extract(list(expressions.feeds), wanted)
+    for together in (False, True):
+        same_bits(simplify_shapes(specialised(given, values, together)), given, values)
