@@ -5,9 +5,11 @@ import numpy as np
 from nbta import shapes
 from nbta.dtypes import as_value
 from nbta.errors import NbtaError, invalid
-from nbta.graph.graph import current
+from nbta.graph.graph import current, substitute
 from nbta.graph.operation import Tensor
-from nbta.graph.spec import Spec
+from nbta.graph.spec import FLOW, HANDLE, Spec
+from nbta.ops.arithmetic import add_n
+from nbta.ops.arrays import array_behind
 from nbta.ops.dispatch import as_array, as_tensor
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray
@@ -210,3 +212,41 @@ def _rebuilt(value, tensors):
     if isinstance(value, SymbolicTensorArray):
         return SymbolicTensorArray.over(next(tensors), next(tensors), value._facts)
     return next(tensors)
+
+
+def order_by_trips(body, first):
+    """Put what uses an older name of an array that the loop carries behind all earlier trips.
+
+    These are over when it runs, and so the gradient of what it reads must reach their writes.
+    """
+    for place, outer in enumerate(first):
+        if outer.kind != HANDLE or body.outputs[place] is not body.inputs[place]:
+            continue
+        flow = body.inputs[place + 1]
+        older = [
+            p
+            for p, t in body.sources.items()
+            if p.kind == FLOW and (t is first[place + 1] or array_behind(t) is outer)
+        ]
+        for parameter in older:
+            with body.as_default():
+                both = add_n([parameter, flow])
+            substitute(body, {parameter: both})
+            both.op.inputs = [parameter, flow]
+
+
+def hoist(cond, body, first):
+    """Make variables that no trip changes captured tensors; the places of the others."""
+    fixed = [i for i, t in enumerate(body.outputs) if t is body.inputs[i]]
+    for place in fixed:
+        for graph in (cond, body):
+            parameter, outer = graph.inputs[place], first[place]
+            if outer in graph.captures:
+                substitute(graph, {parameter: graph.captures[outer]})
+            else:
+                graph.captures[outer], graph.sources[parameter] = parameter, outer
+    kept = [i for i in range(len(first)) if i not in fixed]
+    body.outputs = [body.outputs[i] for i in kept]
+    for graph in (cond, body):
+        graph.inputs = [graph.inputs[i] for i in kept] + graph.inputs[len(first) :]
+    return kept

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbta import shapes
-from nbta.control_flow import while_loop
+from nbta.control_flow import options_of, while_loop
 from nbta.errors import invalid
 from nbta.graph.graph import Graph, SubGraph, current
 from nbta.graph.operation import Tensor
@@ -14,12 +14,13 @@ from nbta.loop_variables import leaf_spec, taken
 from nbta.ops.dispatch import as_array, as_tensor, building
 from nbta.ops.extents import outside
 from nbta.ops.shaping import cast, reshape, shape
+from nbta.progress import bar
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray
 
 
-def scan(f, init, xs, length=None, reverse=False, name=None):
+def scan(f, init, xs, length=None, reverse=False, name=None, checkpoint=None, progress=False):
     """Run a function along the first axis, carrying a state and stacking results.
 
     Parameters
@@ -36,6 +37,11 @@ def scan(f, init, xs, length=None, reverse=False, name=None):
     reverse : bool
         Whether to go from the last step to the first.
     name : str, optional
+    checkpoint : int or {"sqrt", "online"}, optional
+        To keep the state of every so many steps for gradients and compute the steps between again;
+        see `while_loop`. "sqrt" is for most scans.
+    progress : bool or str
+        Whether to show a bar of tqdm while it runs; a string stands before it.
 
     Returns
     -------
@@ -47,7 +53,10 @@ def scan(f, init, xs, length=None, reverse=False, name=None):
     Raises
     ------
     InvalidArgumentError
-        For a state that changes its structure, dtype or rank, and where no length is known.
+        For a state that changes its structure, dtype or rank, where no length is known, and for
+        another ``checkpoint`` or ``progress``; see `while_loop` for what gradients refuse.
+    FailedPreconditionError
+        With ``progress``, where tqdm is not installed.
 
     Notes
     -----
@@ -57,8 +66,17 @@ def scan(f, init, xs, length=None, reverse=False, name=None):
     --------
     >>> nbta.scan(lambda total, x: (total + x, total * x), 0.0, np.array([1.0, 2.0, 3.0]))
     (np.float64(6.0), array([0., 2., 9.]))
+
+    A gradient from the memory of about 20 of 100 steps:
+
+    >>> def last(w, xs):
+    ...     step = lambda h, x: (nbta.tanh(w * h + x), None)
+    ...     return nbta.scan(step, 0.0, xs, checkpoint="sqrt")[0]
+    >>> nbta.grad(last)(0.5, np.ones(100))
+    np.float64(0.197...)
     """
-    return _loop(f, init, xs, length, reverse, name, _Words())
+    options = options_of("scan", checkpoint, progress)
+    return _loop(f, init, xs, length, reverse, name, _Words(), options)
 
 
 class _Words(NamedTuple):
@@ -70,18 +88,19 @@ class _Words(NamedTuple):
     following: str = "the carry that f gives"
 
 
-def _loop(f, init, xs, length, reverse, name, words):
+def _loop(f, init, xs, length, reverse, name, words, options):
     graph = building(*leaves(init), *leaves(xs), length)
     if graph is None or graph is current():
-        return _scan(f, init, xs, length, reverse, name, words)
+        return _scan(f, init, xs, length, reverse, name, words, options)
     with graph.as_default():
-        return _scan(f, init, xs, length, reverse, name, words)
+        return _scan(f, init, xs, length, reverse, name, words, options)
 
 
-def _scan(f, init, xs, length, reverse, name, words):
+def _scan(f, init, xs, length, reverse, name, words, options):
     init, xs = (map_leaves(lambda value: _tensor(value, words), part) for part in (init, xs))
     count = _length(leaves(xs), length, words)
-    rows = [_unstacked(value, count, words) for value in leaves(xs)]
+    again = options["checkpoint"] is not None  # rows are read more than once
+    rows = [_unstacked(value, count, words, not again) for value in leaves(xs)]
     result = _abstract(f, init, xs, words)
     results = [_array_for(spec, count) for spec in result.specs]
     carried = leaves(init)
@@ -95,9 +114,23 @@ def _scan(f, init, xs, length, reverse, name, words):
         return (t + 1, *leaves(carry), *written)
 
     first = (np.int32(0), *carried, *results)
-    last = while_loop(lambda t, *_: t < count, body, first, name=name or words.what)
+    last = _run(body, first, count, name or words.what, options)
     state, stacks = last[1 : 1 + len(carried)], last[1 + len(carried) :]
     return pack(init, state), pack(result.structure, [stack.stack() for stack in stacks])
+
+
+def _run(body, first, count, name, options):
+    """The loop; outside of graphs, with a bar that knows the number of steps."""
+    if current() is not None or options["progress"] is None:
+        return while_loop(lambda t, *_: t < count, body, first, name=name, **options)
+    with bar(options["progress"], int(count)) as done:
+
+        def counted(*values):
+            following = body(*values)
+            done[0] += 1
+            return following
+
+        return while_loop(lambda t, *_: t < count, counted, first)
 
 
 def _tensor(value, words):
@@ -150,12 +183,13 @@ def _as_length(length):
     return number
 
 
-def _unstacked(value, count, words):
+def _unstacked(value, count, words, clear):
     extents = None if value.shape is None else value.shape[1:]
     if extents is not None and not _has_length(value, count):
         rows = [count, *(shape(value)[i] if n is None else n for i, n in enumerate(extents, 1))]
         value = reshape(value, rows, name=f"{words.rows}_of_one_length")
-    return TensorArray(value.dtype, size=count, element_shape=extents).unstack(value)
+    options = {"element_shape": extents, "clear_after_read": clear}
+    return TensorArray(value.dtype, size=count, **options).unstack(value)
 
 
 def _has_length(value, count):
@@ -250,7 +284,7 @@ def _array_for(spec, count):
     return TensorArray(spec.dtype, size=count, element_shape=shapes.public(spec.shape))
 
 
-def map_fn(fn, elems, parallel_iterations=None, name=None):
+def map_fn(fn, elems, parallel_iterations=None, name=None, checkpoint=None, progress=False):
     """Apply a function to each row and stack the results.
 
     Parameters
@@ -261,6 +295,8 @@ def map_fn(fn, elems, parallel_iterations=None, name=None):
         All with the same length in their first axis.
     parallel_iterations : int, optional
         Accepted as TensorFlow does; it changes no result.
+    checkpoint, progress
+        As for `scan`.
 
     Returns
     -------
@@ -277,10 +313,11 @@ def map_fn(fn, elems, parallel_iterations=None, name=None):
     array([3., 7.])
     """
     words = _Words("map_fn", rows="elems")
-    return _loop(lambda _, x: ((), fn(x)), (), elems, None, False, name, words)[1]
+    options = options_of("map_fn", checkpoint, progress)
+    return _loop(lambda _, x: ((), fn(x)), (), elems, None, False, name, words, options)[1]
 
 
-def foldl(fn, elems, initializer=None, name=None):
+def foldl(fn, elems, initializer=None, name=None, checkpoint=None, progress=False):
     """Combine rows from the first to the last.
 
     Parameters
@@ -290,6 +327,8 @@ def foldl(fn, elems, initializer=None, name=None):
     elems : structure of array-like or Tensor
     initializer : structure, optional
         The first accumulated value; by default the first row.
+    checkpoint, progress
+        As for `scan`.
 
     Notes
     -----
@@ -300,10 +339,11 @@ def foldl(fn, elems, initializer=None, name=None):
     >>> nbta.foldl(lambda a, x: 10 * a + x, np.array([1, 2, 3]))
     np.int64(123)
     """
-    return _fold("foldl", fn, elems, initializer, name)
+    options = options_of("foldl", checkpoint, progress)
+    return _fold("foldl", fn, elems, initializer, name, options)
 
 
-def _fold(what, fn, elems, initializer, name):
+def _fold(what, fn, elems, initializer, name, options):
     words = _Words(what, "initializer", "elems", "what fn gives")
     reverse = what == "foldr"
     if initializer is None:
@@ -311,7 +351,8 @@ def _fold(what, fn, elems, initializer, name):
         first, rest = (-1, slice(None, -1)) if reverse else (0, slice(1, None))
         initializer = map_leaves(lambda value: value[first], rows)
         elems = map_leaves(lambda value: value[rest], rows)
-    return _loop(lambda a, x: (fn(a, x), None), initializer, elems, None, reverse, name, words)[0]
+    step = lambda a, x: (fn(a, x), None)  # noqa: E731
+    return _loop(step, initializer, elems, None, reverse, name, words, options)[0]
 
 
 def _row_tensor(value, words):
@@ -322,7 +363,7 @@ def _row_tensor(value, words):
     return value
 
 
-def foldr(fn, elems, initializer=None, name=None):
+def foldr(fn, elems, initializer=None, name=None, checkpoint=None, progress=False):
     """Combine rows from the last to the first; see `foldl`.
 
     Notes
@@ -334,4 +375,5 @@ def foldr(fn, elems, initializer=None, name=None):
     >>> nbta.foldr(lambda a, x: 10 * a + x, np.array([1, 2, 3]))
     np.int64(321)
     """
-    return _fold("foldr", fn, elems, initializer, name)
+    options = options_of("foldr", checkpoint, progress)
+    return _fold("foldr", fn, elems, initializer, name, options)

@@ -3,7 +3,7 @@
 from nbta import shapes
 from nbta.errors import InvalidArgumentError, invalid, located
 from nbta.graph.dependence import connections, outside_ways
-from nbta.graph.graph import SubGraph, current
+from nbta.graph.graph import SubGraph, current, subgraphs
 from nbta.graph.operation import Tensor
 from nbta.graph.order import ordered
 from nbta.graph.spec import DATA
@@ -24,10 +24,12 @@ class Computation:
     ----------
     source : str
         Names the gradient arrays that belong to this computation.
+    transient : bool
+        Whether the trips that are being differentiated are run for this alone.
     """
 
     def __init__(self, source: str, stop=(), keep=False):
-        self.source = source
+        self.source, self.transient = source, False
         self._stop = frozenset(stop)
         self._clear = False if keep else None
         self._reached: list[set[Tensor]] = []
@@ -213,13 +215,22 @@ def gradients(
         _check_around(graph, ys, points, stop)
         arrays = any(point.kind != DATA for point in points)
         source = graph.unique_name("source") if name.endswith("/") else scope[:-1]
-        computation = Computation(source, stop, keep=arrays)
+        keep = arrays or _computes_again(ordered({y.op for y in ys}))
+        computation = Computation(source, stop, keep)
         found = computation.run(ys, seeds, points)
         verify_change(graph)
         return [
             _answer(x, point, grad, computation, unconnected)
             for x, point, grad in zip(xs, points, found, strict=True)
         ]
+
+
+def _computes_again(operations):
+    """Whether a loop is among operations whose gradient may be computed more than once."""
+    return any(
+        "checkpoint" in op.attrs or any(_computes_again(b.operations) for b in subgraphs(op))
+        for op in operations
+    )
 
 
 def _listed(values):

@@ -7,38 +7,58 @@ The gradient is a loop that runs as many trips backwards. What it needs of a tri
 forward loop keeps in arrays that grow with it (tapes), which become variables of it when the
 gradient is built: a tape is an array like any other, so that a gradient of the gradient needs no
 rule of its own.
+
+A loop with an attribute ``checkpoint`` keeps its variables at the start of each segment instead
+(`nbta.ops.schedule`). Its gradient is a loop over segments, backwards. A trip of that has a loop
+that runs the segment again, a copy of the forward body (`nbta.ops.replay`), the ordinary gradient
+of this copy, and the end of its tapes. It has ``checkpoint="again"`` itself, so that a gradient of
+the gradient computes segments again, too.
 """
 
 import numpy as np
 
-from nbta.graph.dependence import closure, loop_edges
-from nbta.graph.graph import current, unify
+from nbta.graph.dependence import closure, loop_edges, uses
+from nbta.graph.graph import SubGraph, current, drop_unused, substitute, unify
 from nbta.graph.operation import Tensor
-from nbta.graph.spec import Spec
-from nbta.ops.arithmetic import add, add_n, subtract
+from nbta.graph.order import ordered
+from nbta.graph.spec import FLOW, Spec
+from nbta.ops.arithmetic import add, add_n, minimum, subtract
 from nbta.ops.array_access import Access, tape
-from nbta.ops.bodies import GradientGraph, no_gradient_like, note, trace
+from nbta.ops.arrays import CREATE
+from nbta.ops.bodies import GradientGraph, keep_only, no_gradient_like, note, trace
+from nbta.ops.branch import add_case
+from nbta.ops.closing import close_behind
 from nbta.ops.comparison import less
-from nbta.ops.dispatch import as_tensor, define
+from nbta.ops.dispatch import PARAMETER, as_tensor, define
+from nbta.ops.replay import Replay
+from nbta.ops.schedule import AGAIN, begins, number_of_segments, schedule_of, trips_on_entry
+from nbta.progress import bar
 
 COUNTER = Spec(np.dtype(np.int64), ())
 ONE = np.int64(1)
 
 
-def _infer(*specs, cond, body, count):
+def _infer(*specs, cond, body, count, checkpoint=None, progress=None):
     return tuple(tensor.spec for tensor in body.inputs[:count])
 
 
-def _evaluate(step, *values, cond, body, count):
+def _evaluate(step, *values, cond, body, count, checkpoint=None, progress=None):
+    if progress is not None:
+        total = trips_on_entry(cond, body, count, values)
+        with bar(progress, total) as counter:
+            return _run(step, values, cond, body, count, counter)
+    return _run(step, values, cond, body, count, np.zeros(1, np.int64))
+
+
+def _run(step, values, cond, body, count, done):
     variables, captured = values[:count], values[count:]
     goes_on, advance = step.function(cond), step.function(body)
-    trip = 0
     try:
         while goes_on(step, (*variables, *captured))[0]:
             variables = advance(step, (*variables, *captured))
-            trip += 1
+            done[0] += 1
     except Exception as error:
-        note(error, f"(trip {trip} of the loop {body.owner.name!r})")
+        note(error, f"(trip {done[0]} of the loop {body.owner.name!r})")
         raise
     return variables
 
@@ -61,11 +81,13 @@ def counting(function):
     return advance
 
 
-def add_while(cond, body, first, name=None):
+def add_while(cond, body, first, name=None, checkpoint=None, progress=None):
     """The operation of a loop; ``first`` are the first values of its variables."""
     graph = current()
     captured = unify([cond, body], len(first))
     attrs = {"cond": cond, "body": body, "count": len(first)}
+    options = {"checkpoint": checkpoint, "progress": progress}
+    attrs |= {key: value for key, value in options.items() if value is not None}
     op = graph.create(WHILE, [*first, *captured], attrs, name)
     cond.owner = body.owner = op
     return op
@@ -104,7 +126,13 @@ def _on_tape(op, tensor) -> Access:
 def _gradient(context, op, *grads):
     carried, kept = _active(context, op, grads)
     result = [None] * len(op.inputs)  # of now: tapes will be further inputs
-    backward = _backward(context, op, carried, kept, [grads[place] for place in carried])
+    first = [
+        no_gradient_like(op.outputs[place]) if grads[place] is None else grads[place]
+        for place in carried
+    ]
+    sums = [no_gradient_like(op.inputs[place]) for place in kept]
+    rule = _backward_by_segments if "checkpoint" in op.attrs else _backward
+    backward = rule(context, op, carried, kept, first, sums)
     for place, grad in zip([*carried, *kept], backward.outputs[1:], strict=True):
         result[place] = grad
     return result
@@ -133,15 +161,10 @@ def _active(context, op, grads):
     return carried, kept
 
 
-def _backward(context, op, carried, kept, grads):
-    """The loop that runs the trips backwards."""
+def _backward(context, op, carried, kept, first, sums):
+    """The loop that runs the trips backwards, from gradients of variables and sums for the rest."""
     body, trips = op.attrs["body"], op.outputs[0]
     graph = current()
-    first = [
-        no_gradient_like(op.outputs[place]) if grad is None else grad
-        for place, grad in zip(carried, grads, strict=True)
-    ]
-    sums = [no_gradient_like(op.inputs[place]) for place in kept]
     specs = [COUNTER, *(body.inputs[place].spec for place in [*carried, *kept])]
     with graph.name_scope(op.name.rpartition("/")[2] + "_grad") as scope:
         cond = trace(graph, f"{scope}cond", specs, lambda counter, *_: [less(counter, trips)])
@@ -150,9 +173,18 @@ def _backward(context, op, carried, kept, grads):
             parameters = [backward.parameter(spec) for spec in specs]
             made = _one_trip_back(context, body, carried, kept, parameters)
             backward.outputs = [backward.resolve(tensor) for tensor in made]
-        backward.settle(_value_of_trip(op, backward))
+        handles = []
+        backward.settle(_value_of_trip(op, backward, handles))
+        if context.transient:
+            close_behind(backward, handles)
         start = [as_tensor(np.int64(0), graph), *first, *sums]
-        return add_while(cond, backward, start, scope)
+        return add_while(cond, backward, start, scope, progress=_label(op))
+
+
+def _label(op):
+    """What the bar of a backward loop says; None where the forward loop has no bar."""
+    label = op.attrs.get("progress")
+    return label and f"{label.removesuffix(' (gradient)')} (gradient)"
 
 
 def _one_trip_back(context, body, carried, kept, parameters):
@@ -173,8 +205,11 @@ def _one_trip_back(context, body, carried, kept, parameters):
     return [add(counter, ONE), *following, *added]
 
 
-def _value_of_trip(op, backward):
-    """How the backward body gets at a value of the forward body: from a tape."""
+def _value_of_trip(op, backward, handles):
+    """How the backward body gets at a value of the forward body: from a tape.
+
+    ``handles`` gets those of arrays that the trip has made.
+    """
 
     def value(tensor):
         kept = _on_tape(op, tensor)
@@ -182,9 +217,139 @@ def _value_of_trip(op, backward):
             last = subtract(as_tensor(op.outputs[0], backward), ONE)
             backward.cache["trip"] = subtract(last, backward.inputs[0])
         kept = Access(*(as_tensor(part, backward) for part in kept))
-        return kept.read(backward.cache["trip"], tensor.spec)
+        found = kept.read(backward.cache["trip"], tensor.spec)
+        if tensor.op.record is CREATE and tensor.index == 0:
+            handles.append(found)
+        return found
 
     return value
+
+
+# Segment by segment.
+
+
+def _backward_by_segments(context, op, carried, kept, first, sums):
+    """The loop that goes through the segments backwards, each run forward again and then back."""
+    graph, schedule = current(), schedule_of(op)
+    inner = op.attrs["body"]
+    specs = [COUNTER, *(inner.inputs[place].spec for place in [*carried, *kept])]
+    with graph.name_scope(op.name.rpartition("/")[2] + "_segments_grad") as scope:
+        count = number_of_segments(schedule, graph.resolve(op.outputs[0]))
+        cond = trace(graph, f"{scope}cond", specs, lambda counter, *_: [less(counter, count)])
+        body = SubGraph(graph, f"{scope}body")
+        with body.as_default():
+            parameters = [body.parameter(spec) for spec in specs]
+            segment = subtract(subtract(count, ONE), parameters[0])
+            places = (carried, kept)
+            made = _one_segment_back(context, op, schedule, segment, places, parameters)
+            body.outputs = [body.resolve(tensor) for tensor in made]
+        drop_unused(body, ordered({tensor.op for tensor in body.outputs}))
+        start = [as_tensor(np.int64(0), graph), *first, *sums]
+        return add_while(cond, body, start, scope, AGAIN, _label(op))
+
+
+def _one_segment_back(context, op, schedule, segment, places, parameters):
+    """`_one_trip_back`, for a segment."""
+    body, (carried, kept) = current(), places
+    start, trips = schedule.start(segment), body.resolve(op.outputs[0])
+    length = subtract(minimum(schedule.start(add(segment, ONE)), trips), start)
+    again, replay, variables = _segment_again(op, carried, length)
+    where = {place: i for i, place in enumerate(variables, 1)}
+    captured = {tensor: i for i, tensor in enumerate(again.inputs)}
+    backward = _transient(
+        context,
+        again,
+        [where[place] for place in carried],
+        [captured[body.resolve(op.inputs[place])] for place in kept],
+        parameters[1 : 1 + len(carried)],
+        parameters[1 + len(carried) :],
+    )
+    first = dict(zip(again.inputs[1 : 1 + len(variables)], variables, strict=True))
+    replay.take_out_stores()
+    keep_only(again, {tensor for o in ordered({backward}) for tensor in o.inputs})
+    restored = {
+        stand_in: body.resolve(_at_start(op, place, schedule, segment, start))
+        for stand_in, place in first.items()
+        if any(tensor is stand_in for tensor in again.inputs)
+    }
+    substitute(body, restored)
+    following = [add(parameters[0], ONE), *backward.outputs[1:]]
+    body.outputs = following
+    close_behind(body, [kept.handle for kept in again.tapes.values()])
+    return following
+
+
+def _transient(context, *arguments):
+    """`_backward` of a loop whose tapes, and whose trips' arrays, nobody needs afterwards."""
+    before, context.transient = context.transient, True
+    try:
+        return _backward(context, *arguments)
+    finally:
+        context.transient = before
+
+
+def _segment_again(op, carried, length):
+    """A loop that runs a segment of another one again, as far as a gradient needs it.
+
+    It begins with stand-ins for the variables at the start of the segment. Its variables are a
+    counter of its own and those of the given places, which are returned too.
+    """
+    inner, count, graph = op.attrs["body"], op.attrs["count"], current()
+    edges = dict(enumerate(uses(inner)))
+    places = sorted(place for place in closure(set(carried), edges) if place < count)
+    specs = [inner.inputs[place].spec for place in places]
+    with graph.name_scope("again") as scope:
+        cond = trace(
+            graph, f"{scope}cond", [COUNTER, *specs], lambda counter, *_: [less(counter, length)]
+        )
+        body = SubGraph(graph, f"{scope}body")
+        with body.as_default():
+            parameters = [body.parameter(spec) for spec in [COUNTER, *specs]]
+            known = dict(
+                zip((inner.inputs[place] for place in places), parameters[1:], strict=True)
+            )
+            replay = Replay(op, body, known)
+            replay.check_variables(places)
+            found = replay.build([inner.outputs[place] for place in places])
+            body.outputs = [add(parameters[0], ONE), *found]
+        first = [graph.create(PARAMETER, [], {"spec": spec}, "value").outputs[0] for spec in specs]
+        again = add_while(cond, body, [as_tensor(np.int64(0), graph), *first], scope)
+    return again, replay, places
+
+
+def _at_start(op, place, schedule, segment, start):
+    """The value of a variable at the start of a segment."""
+    spec = op.attrs["body"].inputs[place].spec
+    if place == 0:
+        return start
+    if spec.kind == FLOW:  # what the segment does again comes behind all that the loop has done
+        return op.outputs[place]
+    kept = _on_state_tape(op, place, schedule)
+    return Access(*map(current().resolve, kept)).read(segment, spec)
+
+
+def _on_state_tape(op, place, schedule) -> Access:
+    """The array in which a loop keeps a variable at the start of each segment."""
+    body = op.attrs["body"]
+    parameter = body.inputs[place]
+    if parameter not in op.tapes:
+        with op.graph.as_default(), op.graph.control_dependencies(None):
+            start = tape(parameter.spec, "state")
+
+        def following(flow):
+            counter = body.inputs[0]
+            access = Access(body.capture(start.handle), flow)
+            with body.name_scope("keep_state") as scope:
+                branches = [SubGraph(body, f"{scope}first"), SubGraph(body, f"{scope}other")]
+                with branches[0].as_default():
+                    written = access.write(schedule.segment(counter), parameter)
+                    branches[0].outputs = [written]
+                with branches[1].as_default():
+                    branches[1].outputs = [branches[1].resolve(flow)]
+                return add_case(begins(schedule, counter), branches, scope).outputs[0]
+
+        op.tapes[parameter] = Access(start.handle, _add_variable(op, start.flow, following))
+    return op.tapes[parameter]
 
 
 WHILE = define(

@@ -1,0 +1,230 @@
+"""The body of a loop once more, for a gradient that computes its trips again.
+
+A copy computes what the trips computed, from the same captured tensors. What they read from arrays
+around the loop is still there, for slots are written once. What they wrote there stays: the copy
+has the writes only while it is differentiated, since a gradient passes through them, and then they
+are taken out. Arrays that a trip makes for itself are made again.
+
+What could come out differently is refused.
+"""
+
+from nbta.errors import invalid
+from nbta.graph.graph import SubGraph, subgraphs, substitute
+from nbta.graph.order import ordered
+from nbta.graph.spec import HANDLE
+from nbta.ops import arrays
+from nbta.ops.array_access import Access
+from nbta.ops.dispatch import CONSTANT
+from nbta.ops.extents import outside
+from nbta.ops.schedule import AGAIN
+from nbta.ops.shaping import IDENTITY
+
+
+class Replay:
+    """A body, or what some of its results need, built again in another one.
+
+    Parameters
+    ----------
+    loop : Operation
+        Whose body it is.
+    target : SubGraph
+        Where the operations go; what the body captures is captured there too.
+    parameters : dict
+        New tensor by old one, for the variables.
+    """
+
+    def __init__(self, loop, target, parameters):
+        self._loop, self._body = loop, loop.attrs["body"]
+        self._target, self._tensors = target, dict(parameters)
+        self._stores = []
+
+    def build(self, tensors):
+        """The tensors that stand for results of the body."""
+        self._fill(self._target, self._body, tensors)
+        return [self._tensor(self._target, tensor) for tensor in tensors]
+
+    def _fill(self, graph, old, results):
+        stop = {parameter.op for parameter in old.inputs}
+        made = {}
+        for op in ordered([t.op for t in results if t.op not in stop], stop):
+            if op.record is not arrays.CLOSE:  # what was closed may be needed for the gradient
+                made[op] = self._copied(graph, op)
+                made[op].control_inputs = [made[o] for o in op.control_inputs if o in made]
+            elif self._where(op.inputs[0]) != {"inside"}:
+                raise self._refused(op, "closes", "close it behind the loop")
+
+    def _tensor(self, graph, tensor):
+        if tensor not in self._tensors:  # captured by the body
+            self._tensors[tensor] = graph.resolve(self._body.sources[tensor])
+        return self._tensors[tensor]
+
+    def _copied(self, graph, op):
+        self._check(op)
+        inputs = [self._tensor(graph, tensor) for tensor in op.inputs]
+        attrs = {key: self._attr(graph, value) for key, value in op.attrs.items()}
+        attrs.pop("progress", None)  # the loop that computes it again shows its own
+        scope = getattr(op.graph, "scope", "")
+        name = graph.unique_name(op.name.removeprefix(scope)) + "/"
+        made = graph.create(op.record, inputs, attrs, name)
+        self._tensors.update(zip(op.outputs, made.outputs, strict=True))
+        for old, new in zip(subgraphs(op), subgraphs(made), strict=True):
+            self._adopt(made, old, new)
+        made.tapes = self._tapes(op)
+        if op.record in arrays.WRITES and self._where(op.inputs[0]) == {"outside"}:
+            self._stores.append(made)
+        return made
+
+    def _attr(self, graph, value):
+        if isinstance(value, SubGraph):
+            return self._nested(graph, value)
+        if isinstance(value, tuple) and value and isinstance(value[0], SubGraph):
+            return tuple(self._nested(graph, body) for body in value)
+        return value
+
+    def _nested(self, graph, old):
+        new = SubGraph(graph, graph.scope + old.scope.removeprefix(old.outer.scope)[:-1])
+        for parameter in old.inputs:
+            self._tensors[parameter] = new.parameter(parameter.spec)
+        self._fill(new, old, old.outputs)
+        new.outputs = [self._tensors[tensor] for tensor in old.outputs]
+        return new
+
+    def _adopt(self, op, old, new):
+        new.owner = op
+        for parameter, around in old.sources.items():
+            inner, outer = self._tensors[parameter], self._tensors[around]
+            new.captures.setdefault(outer, inner)
+            new.sources[inner] = outer
+
+    def _tapes(self, op):
+        """What the loop or branch keeps already, as far as it is copied."""
+        found = {}
+        for key, kept in op.tapes.items():
+            parts = kept if isinstance(kept, Access) else (kept,)
+            needed = parts if isinstance(key, str) else (key, *parts)
+            if all(tensor in self._tensors for tensor in needed):
+                new = [self._tensors[part] for part in parts]
+                new = Access(*new) if isinstance(kept, Access) else new[0]
+                found[self._tensors.get(key, key)] = new
+        return found
+
+    def take_out_stores(self):
+        """Leave out what writes to arrays around the loop, which has been done."""
+        for op in self._stores:
+            graph = op.graph
+            substitute(graph, {op.outputs[0]: op.inputs[-1]})
+            before = [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+            for other in graph.operations:
+                if op in other.control_inputs:
+                    other.control_inputs = [o for o in other.control_inputs if o is not op]
+                    other.control_inputs += before
+            graph.operations.remove(op)
+            for number, other in enumerate(graph.operations):
+                other.number = number
+            graph.changed()
+
+    # What could come out differently.
+
+    def _check(self, op):
+        """Refuse what a trip, run again, might find in another state."""
+        kind = next((k for k, records in _KINDS.items() if op.record in records), None)
+        if kind is None:
+            return
+        where = self._where(op.inputs[0])
+        if where == {"inside"}:
+            return
+        if len(where) > 1 or "unknown" in where:
+            raise self._refused(op, f"{kind} an array that only the run tells", _ONE_ARRAY)
+        if kind == "reads" and not all(map(self._stays, makers(op.inputs[0]))):
+            remedy = "make it with clear_after_read=False, or read it outside of the loop"
+            raise self._refused(op, "reads an array that may not hold this later", remedy)
+        whole = op.record in (arrays.CONCAT, arrays.SIZE)
+        if whole and any(map(_grows, makers(op.inputs[0]))):
+            remedy = "count in a variable of the loop, or make the array with size="
+            raise self._refused(op, "asks for the length of an array that grows", remedy)
+
+    def _stays(self, maker):
+        """Whether what is read from an array can be read again."""
+        if maker.record is arrays.CREATE:
+            return not maker.attrs["clear_after_read"]
+        final = self._loop.attrs["checkpoint"] == AGAIN  # all was added before the gradient read it
+        return final and maker.attrs.get("clear_after_read") is False
+
+    def _refused(self, op, what, remedy):
+        loop, checkpoint = self._loop, self._loop.attrs["checkpoint"]
+        why = (
+            f"gradients: a derivative of the gradient of {loop.name!r}, which has checkpoint=,"
+            if checkpoint == AGAIN
+            else f"gradients: the loop {loop.name!r} has checkpoint={checkpoint!r}, which"
+        )
+        message = (
+            f"{why} computes trips again, and {op.name!r} ({op.type}) {what}; {remedy}, or leave "
+            f"out checkpoint="
+        )
+        return invalid("checkpoint", message)
+
+    def _where(self, handle):
+        """Whether the arrays that a handle may stand for are made in the body."""
+        return {self._place(maker) for maker in makers(handle)}
+
+    def _place(self, maker):
+        if maker.record in arrays.LOOKUPS:
+            numbers = [outside(tensor) for tensor in maker.inputs[2:]]
+            if any(_within(number.graph, self._body) for number in numbers):
+                return "inside"  # a gradient array of this trip
+            places = self._where(maker.inputs[0])
+            return places.pop() if len(places) == 1 else "unknown"
+        if maker.record is not arrays.CREATE:
+            return "unknown"
+        return "inside" if _within(maker.graph, self._body) else "outside"
+
+    def check_variables(self, places):
+        """Refuse arrays that are others in each trip."""
+        for place in places:
+            tensor = self._body.inputs[place]
+            if tensor.kind == HANDLE:
+                what = "stands for another array in each trip"
+                raise self._refused(tensor.op, what, _ONE_ARRAY)
+
+
+_ONE_ARRAY = "let each variable and each branch go on with the array that it began with"
+_KINDS = {"reads": arrays.READS, "asks about": {arrays.SIZE}, "writes": arrays.WRITES}
+
+
+def _grows(maker):
+    return maker.record is arrays.CREATE and maker.attrs["dynamic_size"]
+
+
+def _within(graph, body):
+    """Whether a graph is a body or lies in it."""
+    while graph is not body:
+        if not isinstance(graph, SubGraph):
+            return False
+        graph = graph.outer
+    return True
+
+
+def makers(handle) -> set:
+    """The operations that the array of a handle may come from; one that makes none is unknown."""
+    op = outside(handle).op
+    if op.record is IDENTITY:
+        return makers(op.inputs[0])
+    if op.record is CONSTANT:  # in place of a handle where there is none
+        return set()
+    if "branches" in op.attrs:
+        index = outside(handle).index
+        return set().union(*(makers(branch.outputs[index]) for branch in op.attrs["branches"]))
+    if op.record is not arrays.READ:
+        return {op}
+    kept = [_kept(maker) for maker in makers(op.inputs[0])]
+    lost = any(handle is None for handle in kept)
+    return {op} if lost else set().union(*(makers(handle) for handle in kept))
+
+
+def _kept(maker):
+    """The handle in the body of a loop that a tape of handles keeps; the tape by its maker."""
+    for loop in maker.graph.operations:
+        for inner, kept in loop.tapes.items():
+            if isinstance(kept, Access) and kept.handle is maker.outputs[0]:
+                return inner
+    return None
