@@ -41,6 +41,7 @@ def _number(kind):
 
 
 def _call(function, arguments):
+    assert function, "no function there"
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))
     return kind(function)(*map(int, arguments))
 
@@ -58,6 +59,33 @@ def _clear(target, at, count):
         ctypes.memset(
             target.start + int(at) * target.dtype.itemsize, 0, int(count) * target.dtype.itemsize
         )
+
+
+class _LeftError(Exception):
+    """The function was left with a status."""
+
+
+def _refuse(condition, status):
+    if condition:
+        raise _LeftError(status)
+
+
+def _words(w, word, count=1):
+    return [ctypes.c_int64.from_address(int(w) + 8 * (word + k)).value for k in range(count)]
+
+
+def _room(kind, w, word, count, number):
+    nbytes = int(count) * np.dtype(kind.kind).itemsize
+    if _words(w, word + 1)[0] < nbytes:
+        status = _call(_words(w, 0)[0], (word, nbytes))
+        _refuse(status != 0, status)
+    return Pointer(kind.kind, _words(w, word)[0], number)
+
+
+def _slot(w, record, what, a, b):
+    result = _call(_words(w, 3)[0], (w, record, what, a, b))
+    _refuse(result < 0, -result)
+    return result
 
 
 def _special(name):
@@ -90,6 +118,7 @@ def interpreted(source):
         "pointer": lambda kind, address, number: Pointer(kind.kind, address, number),
         "address": lambda place, index: place.start + int(index) * place.dtype.itemsize,
         "call": _call, "copy": _copy, "clear": _clear, "fast_add": lambda a, b: a + b,
+        "refuse": _refuse, "room": _room, "slot": _slot, "np": np,
         "load_int": lambda address: ctypes.c_int64.from_address(int(address)).value,
     }  # fmt: skip
     missing = [name for name, value in names.items() if value is None]
@@ -98,6 +127,9 @@ def interpreted(source):
 
     def run(address):
         with np.errstate(all="ignore"):
-            return names["run"](address)
+            try:
+                return names["run"](address)
+            except _LeftError as left:
+                return left.args[0]
 
     return run

@@ -22,7 +22,7 @@ ROWS = [
     {"nbta.eager"},
     {"nbta.tensor_array"},
     {"nbta.packing", "nbta.saving"},
-    {"nbta.graph"},
+    {"nbta.graph", "nbta.codegen"},
     {"nbta.ops"},
     {"nbta.reverse_mode", "nbta.structure", "nbta.symbolic"},
     {"nbta.compiler"},

@@ -6,9 +6,11 @@ import numpy as np
 
 from nbta.codegen.fusion import Group
 from nbta.codegen.lines import Lines
-from nbta.codegen.names import NUMBERS, cast, numba_name
+from nbta.codegen.names import NUMBERS, cast, literal, numba_name
 from nbta.codegen.values import Base, Block, Lazy, Scalar, Turned, Vector, product, times, total
 
+#: Words that every table begins with; as in `nbta.runtime.pointers`.
+FIRST_WORD = 4
 #: What a generated function returns.
 OK, FAILED, RAGGED, LAYOUT, MEMORY = range(5)
 
@@ -35,9 +37,12 @@ class Code:
         self.lines = self.top.place()
         self.level = 0
         self.notes: list[str] = []
-        self.words = 0
+        self.words = FIRST_WORD
         self.exits = 0  # each has a number above the status, to find it by
         self.helpers: dict[str, str] = {}
+        self.numbers: dict = {}
+        self.dims: dict = {}  # names of lengths that the graph knows to be the same everywhere
+        self.initial: list[tuple[int, int | str]] = []
         self.constants: list[np.ndarray] = []
         self.values: dict = {}
         self._names: dict[str, int] = {}
@@ -94,7 +99,7 @@ class Code:
     def fail_if(self, condition: str) -> None:
         """Leave: the program is run again operation by operation, which tells what is wrong."""
         self.exits += 16
-        self.add(f"if {condition}: return {FAILED + self.exits}")
+        self.add(f"refuse({condition}, {FAILED + self.exits})")
 
     def word(self, count=1) -> int:
         """The place of more words in the table that a call brings."""
@@ -167,7 +172,10 @@ class Code:
         """Room for items, whose extents are known here."""
         dtype, extents = np.dtype(dtype), tuple(map(self.canonical, extents))
         level = min(self.level, self.level_of(extents))
-        base = self._taken(dtype) or self.base(dtype, stem, self.word(2))
+        old = self._taken(dtype)
+        base = self.base(dtype, stem, None if old else self.word(2))
+        if old:  # the same buffer under another name: Numba is slow with names that change
+            base.number, base.word = old.number, old.word
         base.loose = True
         here = self.lines if level == self.level else self.heads[level + 1]
         self._ensure(here, base, extents)
@@ -185,14 +193,8 @@ class Code:
         self._ensure(self.lines, base, extents)
 
     def _ensure(self, lines, base, extents):
-        word, count = base.word, product(extents)
-        size = f"({count}) * {base.dtype.itemsize}" if base.dtype.itemsize != 1 else count
-        ensure = self.helper("ensure")
-        lines.add(
-            f"if W[{word + 1}] < {size}:",
-            f"    if call({ensure}, ({word}, {size})): return {MEMORY}",
-            self.pointer(base, f"W[{word}]"),
-        )
+        kind = numba_name(base.dtype)
+        lines.add(f"{base.name} = room({kind}, w, {base.word}, {product(extents)}, {base.number})")
 
     def release(self, block) -> None:
         """Let a buffer be used again: nothing needs its items any more."""
@@ -244,6 +246,10 @@ class Code:
             return (value.text,)
         return tuple(f"int64({value.at(str(k))})" for k in range(int(value.extents[0])))
 
+    def known_extent(self, extent):
+        """The name of an extent that is the same as one that has a name; None otherwise."""
+        return self.dims.get(extent)
+
     def extent(self, text: str) -> str:
         """An extent that is given by source: the name behind it, or a new variable."""
         inner = text.removeprefix("int64(").removesuffix(")")
@@ -276,6 +282,12 @@ class Code:
         """Source of a tensor of rank 0."""
         return self.value(tensor).text
 
+    def integer(self, tensor) -> str:
+        """Source of an integer of rank 0, as an int64."""
+        text = self.scalar(tensor)
+        wide = tensor.dtype == np.int64 or text.strip("(-)").isdigit()
+        return text if wide else f"int64({text})"
+
     def local(self, text: str, dtype, stem="t") -> Scalar:
         """A scalar in a variable of its dtype."""
         name = self.name(stem)
@@ -285,6 +297,17 @@ class Code:
     def is_number(self, dtype) -> bool:
         """Whether Numba computes with a dtype, so that a scalar is a local variable."""
         return np.dtype(dtype).char in NUMBERS
+
+    def number(self, value) -> str:
+        """Source of a constant of its dtype: a literal where Numba takes it for that."""
+        if value.dtype.kind == "b":
+            return str(bool(value))
+        if value.dtype.kind == "i":
+            return f"({int(value)})" if value < 0 else str(int(value))
+        key = value.dtype, value.tobytes()
+        if key not in self.numbers:
+            self.numbers[key] = self.name("K"), literal(value)
+        return self.numbers[key][0]
 
     def extents(self, tensor) -> tuple[str, ...]:
         """Extents of a tensor, without writing it down."""

@@ -1,8 +1,13 @@
 """Elementwise operations: broadcasting, and joining the loop that waits for their shape."""
 
+import re
+
 from nbta.codegen.fusion import Group
 from nbta.codegen.names import cast
 from nbta.codegen.values import Block, Lazy, Scalar
+
+#: Rules that give the dtype of their operands: these only, and no numbers of their own.
+_PLAIN = re.compile(r"(\{\d?\}|[-+*/() ]|tanh|exp|expm1|log|log1p|sigmoid|softplus|erf|sqrt)+")
 
 
 class Elementwise:
@@ -28,12 +33,22 @@ class Elementwise:
             return
         if result.spec.rank == 0:
             texts = [code.scalar(tensor) for tensor in op.inputs]
-            code.bind(result, code.local(self.text(op, texts), result.dtype))
+            name = code.name("t")
+            code.add(f"{name} = {self._typed(op, texts)}")
+            code.bind(result, Scalar(name, result.dtype))
             return
         extents = broadcast(code, [(code.extents(t), t.spec.shape) for t in op.inputs])
         group = joined(code, op.inputs, extents)
         texts = [operand(code, group, tensor) for tensor in op.inputs]
-        group.step(code, cast(self.text(op, texts), result.dtype), result)
+        group.step(code, self._typed(op, texts), result)
+
+    def _typed(self, op, texts):
+        """Source of an item of the right dtype, by a cast where the rule may give another one."""
+        dtype = op.outputs[0].dtype
+        alike = all(tensor.dtype == dtype for tensor in op.inputs)
+        plain = isinstance(self._rule, str) and _PLAIN.fullmatch(self._rule) is not None
+        text = self.text(op, texts)
+        return text if plain and alike and dtype.kind in "fc" else cast(text, dtype)
 
     def text(self, op, texts):
         """Source of an item."""

@@ -134,10 +134,13 @@ def arange(code, op) -> None:
     """Numbers in even steps; integers only, others are left to NumPy."""
     if any(t.dtype.kind not in "iu" for t in op.inputs):
         return code.call_python(op)
-    start, stop, step = (f"int64({code.scalar(tensor)})" for tensor in op.inputs)
-    code.fail_if(f"{step} == 0")
+    start, stop, step = (code.integer(tensor) for tensor in op.inputs)
     known = op.outputs[0].spec.shape[0]
-    text = f"max(0, ({stop} - {start} + {step} - (1 if {step} > 0 else -1)) // {step})"
+    if step == "1":
+        text = f"max(0, {stop} - {start})"
+    else:
+        code.fail_if(f"{step} == 0")
+        text = f"max(0, ({stop} - {start} + {step} - (1 if {step} > 0 else -1)) // {step})"
     count = str(known) if type(known) is int else code.variable(text)
     block = code.result(op, extents=(count,))
     i = code.name("i")

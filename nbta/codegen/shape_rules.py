@@ -92,7 +92,7 @@ def broadcast_to(code, op) -> None:
     for mine, theirs in zip(found, extents, strict=True):
         code.equate(mine, theirs)
     group = joined(code, [x], found)
-    return group.step(code, cast(operand(code, group, x), result.dtype), result)
+    return group.step(code, operand(code, group, x), result)
 
 
 def _known(extent):
@@ -103,14 +103,14 @@ def fill(code, op) -> None:
     """One item everywhere."""
     extents = wanted(code, op, 0)
     for extent in extents:
-        if not extent.isdigit():
+        if not extent.isdigit() and extent not in code.dims.values():
             code.fail_if(f"{extent} < 0")
     value, result = op.inputs[1], op.outputs[0]
     if not extents:
         return code.bind(result, code.value(value))
     group = joined(code, [], extents)
     text = code.scalar(value)
-    return group.step(code, cast(text, result.dtype), result)
+    return group.step(code, text, result)
 
 
 def sum_to(code, op) -> None:

@@ -1,15 +1,11 @@
-"""Source of operations on arrays that are plain buffers.
+"""Source of operations on arrays that are plain buffers; see `nbta.runtime.plain`."""
 
-Besides its items an array has a byte a slot: 1 for written, 2 for read where that clears. What the
-eager array would refuse makes the function fail, and the reference executor says what it was.
-"""
-
-from nbta.codegen.code import RAGGED
 from nbta.codegen.names import cast
 from nbta.codegen.values import Block, Scalar, product, times, total
 from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SCATTER, SIZE, WRITE
+from nbta.runtime import plain as rt
 
-_FLOW = Scalar("float32(0)", "float32")
+_FLOW, _HANDLE = Scalar("0", "float32"), Scalar("(-1)", "int64")
 
 
 class ArrayCode:
@@ -47,291 +43,193 @@ def emit(code, op) -> None:
 
 
 class _Array:
-    """Names of an array's variables."""
+    """An array's record and the pointer to its items."""
 
     def __init__(self, code, key, rank):
         op = key[0]
-        name = code.name("a")
-        dtype = op.attrs["dtype"]
-        self.key, self.rank = key, rank
-        self.data = code.base(dtype, f"{name}_data", code.word(2))
-        self.state = code.base("uint8", f"{name}_state", code.word(2))
-        self.size, self.grows, self.known = f"{name}_size", f"{name}_grows", f"{name}_known"
-        self.there = f"{name}_there"
-        self.extents = tuple(f"{name}_n{axis}" for axis in range(rank))
-        self.clears = op.attrs.get("clear_after_read", True) if len(key) == 1 else len(key) == 2
-        self.infers = op.attrs.get("infer_shape", True)
+        self.rank, self.record = rank, code.word(rt.WORDS)
+        self.data = code.base(op.attrs["dtype"], "a", self.record)
         self.adds = len(key) > 1
-        self.children = []
-        code.heads[0].add(
-            f"{self.size} = {self.grows} = {self.known} = {self.there} = 0",
-            *(f"{extent} = 0" for extent in self.extents),
-            code.pointer(self.data, f"W[{self.data.word}]"),
-            code.pointer(self.state, f"W[{self.state.word}]"),
-        )
-        for extent in self.extents:
-            code.note_variable(extent)
+        self.clears = op.attrs.get("clear_after_read", True) if not self.adds else len(key) == 2
+        self._infers = op.attrs.get("infer_shape", True) or _known(op)
+        code.initial += [
+            (self.record + rt.ITEM, self.data.dtype.itemsize),
+            (self.record + rt.RANK, rank),
+            (self.record + rt.GROW, "grow"),
+        ]
+        self.set_flags(code)
+        code.heads[0].add(code.pointer(self.data, f"W[{self.record}]"))
 
-    @property
-    def items(self):
-        """How many items an element has."""
-        return product(self.extents)
+    def set_flags(self, code):
+        """Note among the words how the array behaves."""
+        flags = rt.CLEARS * bool(self.clears) + rt.INFERS * self._infers + rt.ADDS * self.adds
+        code.initial.append((self.record + rt.FLAGS, flags))
 
-    def offset(self, index):
-        """Where a slot begins."""
-        return times(index, self.items) if self.rank else index
+    def word(self, number):
+        """Source of a word of the record."""
+        return f"W[{self.record + number}]"
+
+    def call(self, code, what, a="0", b="0", stem="o"):
+        """The variable with the result of an operation on the record."""
+        name = code.variable(f"slot(w, {self.record}, {what}, {a}, {b})", stem)
+        code.add(code.pointer(self.data, f"W[{self.record}]"))
+        return name
+
+    def give(self, code, extents):
+        """Say which extents the element has that is to be written."""
+        for axis, extent in enumerate(extents):
+            code.add(f"{self.word(rt.GIVEN + axis)} = {extent}")
+
+    def extents(self, code, shape):
+        """Extents of an element in variables, held against what the graph knows of them."""
+        found = []
+        for axis, known in enumerate(shape):
+            text = self.word(rt.EXTENTS + axis)
+            if type(known) is int:
+                code.fail_if(f"{text} != {known}")
+                found.append(str(known))
+            else:
+                found.append(code.known_extent(known) or code.variable(text))
+                if code.known_extent(known):
+                    code.fail_if(f"{text} != {found[-1]}")
+        return tuple(found)
+
+
+def _known(op):
+    shape = op.attrs.get("element_shape")
+    return shape is not None and all(type(extent) is int for extent in shape)
 
 
 def _create(code, op, array):
-    shape = op.attrs.get("element_shape")
-    size = code.scalar(op.inputs[0])
-    code.add(f"{array.size} = int64({size})")
-    code.fail_if(f"{array.size} < 0")
-    known = shape is not None and all(type(e) is int for e in shape)
-    code.add(f"{array.grows} = {int(bool(op.attrs.get('dynamic_size')))}",
-             f"{array.known} = {int(known)}")  # fmt: skip
-    for name, extent in zip(array.extents, shape or (None,) * array.rank, strict=True):
-        code.add(f"{name} = {extent if type(extent) is int else -1}")
-    _fresh_states(code, array)
+    shape = op.attrs.get("element_shape") or (None,) * array.rank
+    array.give(code, ["-1" if type(e) is not int else str(e) for e in shape])
     for handle in code.arrays.plain.descendants(op):
-        code.add(f"{code.arrays.of(code, handle).there} = 0")
-    code.bind(op.outputs[0], Scalar("int64(-1)", "int64"))
+        code.add(f"{code.arrays.of(code, handle).word(rt.THERE)} = 0")
+    size = code.integer(op.inputs[0])
+    array.call(code, rt.CREATE, size, str(int(bool(op.attrs.get("dynamic_size")))), "z")
+    code.bind(op.outputs[0], _HANDLE)
     code.bind(op.outputs[1], _FLOW)
-
-
-def _fresh_states(code, array):
-    code.room(array.state, (array.size,))
-    code.add(f"clear({array.state.name}, 0, {array.size})")
 
 
 def _look_up(code, op, parent):
     child = code.arrays.of(code, op.outputs[0])
     clears = op.attrs.get("clear_after_read")
     child.clears = not parent.adds if clears is None else clears
-    with code.branch(f"if not {child.there}:"):
-        code.add(
-            f"{child.there} = 1",
-            f"{parent.grows} = 0",
-            f"{child.size} = {parent.size}",
-            f"{child.known} = {parent.known}",
-            *(f"{e} = {p}" for e, p in zip(child.extents, parent.extents, strict=True)),
-        )
-        _fresh_states(code, child)
-    code.bind(op.outputs[0], Scalar("int64(-1)", "int64"))
+    child.set_flags(code)
+    child.call(code, rt.LOOK_UP, str(parent.record), stem="z")
+    code.bind(op.outputs[0], _HANDLE)
     code.bind(op.outputs[1], _FLOW)
 
 
 def _size(code, op, array):
-    code.bind(op.outputs[0], code.local(array.size, "int32"))
-
-
-def _index(code, tensor):
-    """A slot's number in a variable."""
-    return code.variable(f"int64({code.scalar(tensor)})", "k")
-
-
-def _reserve(code, array, index):
-    """Let a slot that is to be written be there, with room for its items."""
-    with code.branch(f"if {index} >= {array.size}:"):
-        code.fail_if(f"not {array.grows}")
-        _grow(code, array.state, f"{index} + 1", array.size)
-        code.add(
-            f"clear({array.state.name}, {array.size}, {index} + 1 - {array.size})",
-            f"{array.size} = {index} + 1",
-        )
-
-
-def _grow(code, base, count, kept):
-    """More room, with what is there."""
-    size = base.dtype.itemsize
-    code.add(
-        f"if W[{base.word + 1}] < ({count}) * {size}:",
-        f"    if call({code.helper('grow')}, ({base.word}, ({count}) * {size}, "
-        f"({kept}) * {size})): return 4",
-        f"    {code.pointer(base, f'W[{base.word}]')}",
-    )
-
-
-def _fit(code, array, extents):
-    """Hold an element against the others, or learn its shape if it is the first."""
-    same = [f"{mine} == {theirs}" for mine, theirs in zip(array.extents, extents, strict=True)]
-    if not same:
-        return
-    with code.branch(f"if {array.known}:"):
-        code.add(f"if not ({' and '.join(same)}): return {1 if array.infers else RAGGED}")
-    with code.branch("else:"):
-        for mine, theirs in zip(array.extents, extents, strict=True):
-            code.fail_if(f"{mine} >= 0 and {mine} != {theirs}")
-            code.add(f"{mine} = {theirs}")
-        code.add(f"{array.known} = 1")
+    code.bind(op.outputs[0], code.local(array.word(rt.SIZE), "int32"))
 
 
 def _write(code, op, array):
-    value = op.inputs[2]
-    index = _index(code, op.inputs[1])
-    code.fail_if(f"{index} < 0")
-    found = code.value(value)
-    _reserve(code, array, index)
-    _fit(code, array, found.extents)
-    _room_for(code, array)
-    if array.adds:
-        _accumulate(code, array, index, found)
-    else:
-        code.fail_if(f"{array.state.name}[{index}] != 0")
-        _store(code, array, array.offset(index), found)
-        code.add(f"{array.state.name}[{index}] = uint8(1)")
+    found = code.value(op.inputs[2])
+    array.give(code, found.extents)
+    start = array.call(code, rt.WRITE_SLOT, code.integer(op.inputs[1]))
+    _put(code, array, start, found)
     code.bind(op.outputs[0], _FLOW)
 
 
-def _room_for(code, array):
-    """Room for all slots."""
-    _grow(code, array.data, times(array.size, array.items), times(array.size, array.items))
+def _put(code, array, start, value):
+    """Store an element in its slot; where writes add up, ``start`` says whether it is the first."""
+    if not array.adds:
+        _store(code, array, start, value)
+        return
+    offset = code.variable(f"{start} >> 1")
+    with code.branch(f"if {start} & 1:"):
+        _store(code, array, offset, value)
+    with code.branch("else:"):
+        if isinstance(value, Scalar):
+            at = f"{array.data.name}[{offset}]"
+            code.add(f"{at} = {cast(f'{at} + {value.text}', value.dtype)}")
+            return
+        i = code.name("i")
+        at = f"{array.data.name}[{total(offset, i)}]"
+        line = f"{at} = {cast(f'{at} + {value.at(i)}', value.dtype)}"
+        code.nested([f"for {i} in range({product(value.extents)}):"], line)
 
 
 def _store(code, array, offset, value):
     if isinstance(value, Scalar):
         code.add(f"{array.data.name}[{offset}] = {value.text}")
     else:
-        code.add(
-            f"copy({array.data.name}, {offset}, {value.base.name}, {value.offset or 0}, "
-            f"{array.items})"
-        )
-
-
-def _accumulate(code, array, index, value):
-    state = array.state.name
-    code.fail_if(f"{state}[{index}] & 2 != 0")
-    offset = code.variable(array.offset(index), "o")
-    with code.branch(f"if {state}[{index}] == 0:"):
-        _store(code, array, offset, value)
-        code.add(f"{state}[{index}] = uint8(1)")
-    with code.branch("else:"):
-        if isinstance(value, Scalar):
-            at = f"{array.data.name}[{offset}]"
-            code.add(f"{at} = {cast(f'{at} + {value.text}', array.data.dtype)}")
-            return
-        i = code.name("i")
-        with code.nest(f"for {i} in range({array.items}):"):
-            at = f"{array.data.name}[{total(offset, i)}]"
-            code.add(f"{at} = {cast(f'{at} + {value.at(i)}', array.data.dtype)}")
+        source = f"{value.base.name}, {value.offset or 0}, {product(value.extents)}"
+        code.add(f"copy({array.data.name}, {offset}, {source})")
 
 
 def _read(code, op, array):
-    index = _index(code, op.inputs[1])
-    code.fail_if(f"{index} < 0 or {index} >= {array.size}")
-    _see(code, array, index)
-    offset = array.offset(index)
+    start = array.call(code, rt.READ_SLOT, code.integer(op.inputs[1]))
     if not array.rank:
-        code.bind(op.outputs[0], code.local(f"{array.data.name}[{offset}]", array.data.dtype))
-    else:
-        extents = _known_extents(code, op.outputs[0].spec.shape, array.extents)
-        start = code.variable(offset, "o")
-        view = Block(array.data, extents, start)
-        if array.adds and not array.clears:
-            view = _copied(code, view)
-        code.bind(op.outputs[0], view)
+        code.bind(op.outputs[0], code.local(f"{array.data.name}[{start}]", array.data.dtype))
+        return
+    view = Block(array.data, array.extents(code, op.outputs[0].spec.shape), start)
+    code.bind(op.outputs[0], _kept(code, view) if array.adds and not array.clears else view)
 
 
-def _see(code, array, index):
-    """Let a slot be read: an unwritten one becomes zeros; a cleared one is gone."""
-    state = array.state.name
-    if array.clears:
-        code.fail_if(f"{state}[{index}] & 2 != 0")
-    with code.branch(f"if {state}[{index}] == 0:"):
-        code.fail_if(f"not {array.known}" if array.infers else "True")
-        _room_for(code, array)
-        code.add(f"clear({array.data.name}, {array.offset(index)}, {array.items})")
-        code.add(f"{state}[{index}] = uint8(1)")
-    if array.clears:
-        code.add(f"{state}[{index}] = uint8(3)")
-
-
-def _known_extents(code, shape, names):
-    """Extents of an element in variables that do not change, held against what is known."""
-    found = []
-    for known, name in zip(shape, names, strict=True):
-        if type(known) is int:
-            code.fail_if(f"{name} != {known}")
-            found.append(str(known))
-        else:
-            found.append(code.variable(name))
-    return tuple(found)
-
-
-def _copied(code, view):
+def _kept(code, view):
+    """A copy of what may be added to later."""
     block = code.new(view.dtype, view.extents)
     code.copy_to(block, view)
     return block
 
 
-def _is_whole(code, tensor):
-    """Whether indices count from 0."""
-    op = tensor.op
-    return op.type == "Range" and all(
-        t.op.type == "Constant" and int(t.op.attrs["value"]) == wanted
-        for t, wanted in ((op.inputs[0], 0), (op.inputs[2], 1))
-    )
-
-
-def _each(code, op, array, value_extent=None):
-    """A loop over the slots of indices: the context, and the names of place and slot."""
-    (count,) = code.extents(op.inputs[1])
-    j, slot = code.name("j"), code.name("k")
-    whole = _is_whole(code, op.inputs[1])
-    indices = None if whole else code.value(op.inputs[1])
-    header = f"for {j} in range({count}):"
-    text = f"int64({j})" if whole else f"int64({indices.at(j)})"
-    return count, header, j, slot, text, whole
+def _first(tensor):
+    """The first of indices that count up by 1; None for others."""
+    if tensor.op.type != "Range":
+        return None
+    start, _, step = (t.op.attrs["value"] if t.op.type == "Constant" else -1
+                      for t in tensor.op.inputs)  # fmt: skip
+    return int(start) if step == 1 and start >= 0 else None
 
 
 def _gather(code, op, array):
-    count, header, j, slot, text, whole = _each(code, op, array)
-    code.fail_if(f"not {array.known}")
-    shape = op.attrs.get("element_shape")
-    for known, name in zip(shape or (), array.extents, strict=False):
+    (count,) = code.extents(op.inputs[1])
+    first, shape = _first(op.inputs[1]), op.attrs.get("element_shape")
+    for axis, known in enumerate(shape or ()):
         if type(known) is int:
-            code.fail_if(f"{name} != {known}")
-    _room_for(code, array)
-    with code.branch(header):
-        code.add(f"{slot} = {text}")
-        code.fail_if(f"{slot} < 0 or {slot} >= {array.size}")
-        _see(code, array, slot)
-    extents = _known_extents(code, op.outputs[0].spec.shape[1:], array.extents)
-    if whole and not array.adds:
-        code.bind(op.outputs[0], Block(array.data, (count, *extents)))
+            code.fail_if(f"{array.word(rt.EXTENTS + axis)} != {known}")
+    if first is not None:
+        start = array.call(code, rt.READ_ALL, count, str(first))
+    code.fail_if(f"{array.word(rt.KNOWN)} == 0")
+    extents = (count, *array.extents(code, op.outputs[0].spec.shape[1:]))
+    if first is not None:
+        view = Block(array.data, extents, start)
+        code.bind(op.outputs[0], _kept(code, view) if array.adds and not array.clears else view)
         return
-    block = code.result(op, extents=(count, *extents))
+    indices = code.value(op.inputs[1])
+    block = code.result(op, extents=extents)
+    j, items = code.name("j"), product(extents[1:])
     with code.branch(f"for {j} in range({count}):"):
-        code.add(f"{slot} = {text}")
+        start = array.call(code, rt.READ_SLOT, f"int64({indices.at(j)})")
         code.add(
-            f"copy({block.base.name}, {times(j, array.items)}, {array.data.name}, "
-            f"{array.offset(slot)}, {array.items})"
+            f"copy({block.base.name}, {total(block.offset, times(j, items))}, "
+            f"{array.data.name}, {start}, {items})"
         )
 
 
 def _scatter(code, op, array):
     value = code.value(op.inputs[2])
-    count, header, j, slot, text, _ = _each(code, op, array)
+    (count,) = code.extents(op.inputs[1])
     code.fail_if(f"{count} != {value.extents[0]}")
-    with code.branch(header):
-        code.add(f"{slot} = {text}")
-        code.fail_if(f"{slot} < 0")
-        _reserve(code, array, slot)
-        _fit(code, array, value.extents[1:])
-        _room_for(code, array)
-        start = total(value.offset, times(j, product(value.extents[1:])))
-        row = Block(value.base, value.extents[1:], start)
-        if array.adds:
-            _accumulate(code, array, slot, row if array.rank else _item(value, start))
-        else:
-            code.fail_if(f"{array.state.name}[{slot}] != 0")
-            _store(code, array, array.offset(slot), row)
-            code.add(f"{array.state.name}[{slot}] = uint8(1)")
+    array.give(code, value.extents[1:])
     code.bind(op.outputs[0], _FLOW)
-
-
-def _item(value, index):
-    return Scalar(f"{value.base.name}[{index}]", value.dtype)
+    whole = _first(op.inputs[1]) == 0
+    if whole and not array.adds:
+        array.call(code, rt.WRITE_ALL, count, value.address, "z")
+        return
+    indices = None if whole else code.value(op.inputs[1])
+    j, items = code.name("j"), product(value.extents[1:])
+    with code.branch(f"for {j} in range({count}):"):
+        slot = j if whole else indices.at(j)
+        start = array.call(code, rt.WRITE_SLOT, f"int64({slot})")
+        row = total(value.offset, times(j, items))
+        if array.rank:
+            _put(code, array, start, Block(value.base, value.extents[1:], row))
+        else:
+            _put(code, array, start, Scalar(f"{value.base.name}[{row}]", value.dtype))
 
 
 _RULES = {

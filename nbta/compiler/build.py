@@ -3,6 +3,7 @@
 import math
 
 import numba
+import numpy as np
 from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
 
@@ -24,10 +25,12 @@ def namespace() -> dict:
     names |= {name: getattr(vector_math, name) for name in _FUNCTIONS}
     names |= {
         name: getattr(pointers, name)
-        for name in ("pointer", "address", "call", "copy", "clear", "fast_add")
+        for name in (
+            "pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "room", "slot",
+        )
     }
     names |= {name: getattr(math, name) for name in ("inf", "nan", "sqrt", "sin", "cos")}
-    return names | {"load_int": memory.load_int}
+    return names | {"load_int": memory.load_int, "np": np}
 
 
 def build(source: str):

@@ -4,6 +4,7 @@ from nbta.compiler.build import build
 from nbta.compiler.executable import Executable, RaggedError
 from nbta.compiler.generate import generate
 from nbta.compiler.pipeline import lowered
+from nbta.compiler.specialising import fits
 
 
 class Compiled:
@@ -43,7 +44,6 @@ class Compiled:
     def _build(self):
         self._executable = Executable(self.generated, build(self.generated.source), self._new_step)
 
-
-def pattern(shapes) -> tuple:
-    """What of some shapes is compiled in: ranks, and which lengths are 1."""
-    return tuple(tuple(n == 1 for n in shape) for shape in shapes)
+    def fits(self, shapes) -> bool:
+        """Whether it is for values of some shapes."""
+        return fits(self.program, shapes)

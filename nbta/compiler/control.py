@@ -1,7 +1,7 @@
 """Source of loops and branches."""
 
 from nbta.codegen.names import cast
-from nbta.codegen.values import Block, Scalar
+from nbta.codegen.values import Block, Scalar, Turned
 from nbta.graph.order import ordered
 from nbta.graph.spec import FLOW
 
@@ -15,7 +15,7 @@ def emit_while(code, op) -> None:
     """A loop: variables have places of their own, which each trip's end fills again."""
     count, cond, body = (op.attrs[key] for key in ("count", "cond", "body"))
     code.flush()
-    captured = [code.kept(tensor) for tensor in op.inputs[count:]]
+    captured = [_captured(code, tensor) for tensor in op.inputs[count:]]
     variables = [
         _Variable(code, op, i, body.inputs[i], body.outputs[i], op.inputs[i]) for i in range(count)
     ]
@@ -34,6 +34,13 @@ def emit_while(code, op) -> None:
         _assign(code, variables, body)
     for variable, tensor in zip(variables, op.outputs, strict=True):
         code.bind(tensor, variable.value)
+
+
+def _captured(code, tensor):
+    """What a loop captures; a transpose is made once, in front of it."""
+    if isinstance(code.values[tensor], Turned):
+        return code.value(tensor)
+    return code.kept(tensor)
 
 
 def _bind(code, body, variables, captured):
@@ -69,6 +76,9 @@ class _Variable:
         extents = value.extents
         if not self._fixed:
             extents = tuple(code.variable(e) for e in extents)
+        if self._fixed and code.is_last(first, value):
+            self.value = value
+            return
         block = code.new(spec.dtype, value.extents, "v")
         code.copy_to(block, value)
         self.value = Block(block.base, extents)

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from nbta.codegen.code import Code, NotCompiledError
-from nbta.codegen.names import NUMBERS, cast
+from nbta.codegen.names import NUMBERS
 from nbta.codegen.values import Block, Scalar, product
 from nbta.compiler import array_code, control, python_calls
 from nbta.graph.spec import DATA, FLOW, HANDLE
@@ -43,6 +43,13 @@ class Emitter(Code):
     def is_free(self, base) -> bool:
         """Whether nothing to come uses what is in a buffer now."""
         return not any(self._left[t] and _on(self.values.get(t), base) for t in self._on_base[base])
+
+    def is_last(self, tensor, block) -> bool:
+        """Whether a tensor is used here for the last time, and nothing else is in its buffer."""
+        base = block.base
+        alone = all(t is tensor or not self._left[t] for t in self._on_base[base])
+        whole = base.loose and base.level == self.level and not block.offset
+        return whole and alone and self._left[tensor] == 1
 
     def body(self, operations, outputs) -> None:
         """Operations of a graph, in order."""
@@ -82,16 +89,16 @@ class Emitter(Code):
     def _constant(self, op):
         tensor, value = op.outputs[0], np.asarray(op.attrs["value"])
         if tensor.spec.kind != DATA:
-            text = "float32(0)" if tensor.spec.kind == FLOW else "int64(-1)"
+            text = "0" if tensor.spec.kind == FLOW else "(-1)"
             self.bind(tensor, Scalar(text, tensor.dtype))
         elif value.ndim == 0 and value.dtype.char in NUMBERS:
-            self.bind(tensor, Scalar(literal(value), value.dtype))
+            self.bind(tensor, Scalar(self.number(value), value.dtype))
         else:
             self.bind(tensor, self.constant(np.array(value, order="C")))
 
     def _flows(self, op):
         for tensor in op.outputs:
-            self.bind(tensor, Scalar("float32(0)", tensor.dtype))
+            self.bind(tensor, Scalar("0", tensor.dtype))
 
     def copy_to(self, target: Block, value: Block) -> None:
         """Copy items."""
@@ -125,22 +132,3 @@ def check(tensors) -> None:
 
 def _computable(op):
     return all(t.dtype.char in NUMBERS for t in [*op.inputs, *op.outputs])
-
-
-def literal(value) -> str:
-    """Source of a constant of its dtype."""
-    if value.dtype.kind == "b":
-        return str(bool(value))
-    if value.dtype.kind == "c":
-        parts = f"{_float(value.real)}, {_float(value.imag)}"
-        return cast(f"complex({parts})", value.dtype)
-    text = _float(value) if value.dtype.kind == "f" else str(int(value))
-    return cast(text, value.dtype)
-
-
-def _float(value):
-    if np.isnan(value):
-        return "nan"
-    if np.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return repr(float(value))

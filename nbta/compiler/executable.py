@@ -76,8 +76,12 @@ class _Workspace:
         self._callbacks = {
             "ensure": _ROOM(self._ensure), "grow": _GROW(self._grow), "python": _CALL(self._python),
         }  # fmt: skip
+        for word, name in enumerate(("ensure", "grow", "python", "plain")):
+            self._words[word] = self._helper(name)
         for name, word in generated.helpers.items():
             self._words[word] = self._helper(name)
+        for word, value in generated.initial:
+            self._words[word] = self._helper(value) if isinstance(value, str) else value
 
     def _helper(self, name):
         if name in self._callbacks:

@@ -32,6 +32,8 @@ class Generated:
     constants : list of (int, array)
     helpers : dict
         Word by helper's name.
+    initial : list of (int, int or str)
+        What is in a word before all calls: a number, or the address of a helper.
     calls : list of Call
     notes : list of str
     """
@@ -42,6 +44,7 @@ class Generated:
     outputs: list = field(default_factory=list)
     constants: list = field(default_factory=list)
     helpers: dict = field(default_factory=dict)
+    initial: list = field(default_factory=list)
     calls: list = field(default_factory=list)
     notes: list = field(default_factory=list)
 
@@ -94,7 +97,9 @@ def generate(program, head=16, ragged=False) -> Generated:
     for tensor, place in zip(program.outputs, places, strict=True):
         found.outputs.append(_output(code, tensor, place))
     code.add(f"return {OK}")
-    found.source = f"def run(w):\n{code.top}\n"
+    constants = "".join(f"{name} = {text}\n" for name, text in code.numbers.values())
+    found.source = f"{constants}def run(w):\n{code.top}\n"
+    found.initial = code.initial
     found.words, found.constants = code.words, code.constants
     found.helpers, found.calls = code.helpers, code.calls
     found.notes = code.notes + [
@@ -121,9 +126,21 @@ def _input(code, number, tensor, head):
             code.fail_if(f"{text} != {known}")
             extents.append(str(known))
         else:
-            extents.append(code.variable(text))
+            extents.append(_length(code, known, text))
     code.bind(tensor, Block(base, tuple(extents)))
     return word
+
+
+def _length(code, known, text):
+    """The name of a length; what the graph knows to be the same has one name."""
+    name = code.dims.get(known) if known is not None else None
+    if name is not None:
+        code.fail_if(f"{text} != {name}")
+        return name
+    name = code.variable(text)
+    if known is not None:
+        code.dims[known] = name
+    return name
 
 
 def _place(code, tensor):

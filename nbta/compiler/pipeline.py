@@ -1,11 +1,25 @@
 """The pipeline: passes one after another; with NBTA_DEBUG=1 the verifier runs behind each."""
 
+from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.passes import fold_constants, hoist, prune, share
+from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import Program, extract
+from nbta.compiler.row_passes import rows_of_elementwise
+from nbta.compiler.shape_passes import simplify_shapes
+from nbta.compiler.specialising import specialise
+from nbta.compiler.tape_passes import rematerialise, share_tapes
 from nbta.graph.verifier import verify_change
 
 #: In this order. None changes a result, not by a bit.
 PASSES = (prune, fold_constants, hoist, share)
+#: For compiled code, behind those, where all ranks are known: in this order too. Those about
+#: products take sums in another order.
+LOWERING = (
+    simplify_shapes, prune, fold_constants, hoist, share, rematerialise, prune, simplify_shapes,
+    arrays_to_tensors, rematerialise, prune, arrays_to_tensors, share_tapes, prune, share,
+    rows_of_elementwise, push_out_products, sum_products_outside,
+    simplify_shapes, hoist, share, prune,
+)  # fmt: skip
 
 
 def optimised(given, wanted, targets=()) -> Program:
@@ -15,7 +29,9 @@ def optimised(given, wanted, targets=()) -> Program:
 
 def lowered(program: Program, shapes) -> Program:
     """A program made ready for the code generator, for inputs of some shapes."""
-    return program
+    program = specialise(program, shapes, together=True)
+    verify_change(program)
+    return _run(LOWERING, program)
 
 
 def _run(passes, program):

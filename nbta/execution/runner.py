@@ -6,7 +6,7 @@ import numpy as np
 
 from nbta.codegen.code import NotCompiledError
 from nbta.compiler.arrays import within
-from nbta.compiler.compiled import Compiled, pattern
+from nbta.compiler.compiled import Compiled
 from nbta.compiler.executable import FailedError
 from nbta.compiler.pipeline import optimised
 from nbta.errors import UnimplementedError
@@ -27,8 +27,10 @@ class Runner:
 
     Attributes
     ----------
-    compiled : dict
-        A `Compiled` by pattern of the shapes that were fed, or why there is none.
+    compiled : list of Compiled
+        One for each kind of shapes that was fed.
+    refusals : dict
+        Why there is none, by ranks.
     fallbacks : int
         How often a compiled function gave up and operations ran one by one.
     """
@@ -40,7 +42,7 @@ class Runner:
         self.has_foreign = any(op.record.foreign for op in within(self._plan.operations))
         self._lock = threading.Lock()
         self._program = None
-        self.compiled, self.fallbacks = {}, 0
+        self.compiled, self.refusals, self.fallbacks = [], {}, 0
 
     def run(self, given, compiled):
         """Values for those that are fed, and the step of the run."""
@@ -63,19 +65,24 @@ class Runner:
 
     def function(self, shapes):
         """The compiled function for values of some shapes, or the reason why there is none."""
-        key = pattern(shapes)
+        found = next((one for one in self.compiled if one.fits(shapes)), None)
+        if found is not None:
+            return found
         with self._lock:
-            if key not in self.compiled:
-                self.compiled[key] = self._compile(shapes)
-        return self.compiled[key]
+            return self._compile(shapes)
 
     def _compile(self, shapes):
         if self._program is None:
             self._program = optimised(*self._tensors)
+        key = tuple(map(len, shapes))
+        if key in self.refusals:
+            return self.refusals[key]
         try:
-            return Compiled(self._program, shapes, Step)
+            self.compiled.append(Compiled(self._program, shapes, Step))
         except NotCompiledError as reason:
-            return str(reason)
+            self.refusals[key] = str(reason)
+            return self.refusals[key]
+        return self.compiled[-1]
 
     def _one_by_one(self, given, limit):
         step = Step(limit)

@@ -4,6 +4,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import get_cython_function_address, intrinsic
 
+from nbta.runtime.plain import plain
 from nbta.runtime.pointers import INT64, clear, pointer
 
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
@@ -94,7 +95,7 @@ def _gemm(number):
     return gemm
 
 
-FUNCTIONS = {
+FUNCTIONS = {"plain": (plain, 5)} | {
     f"gemm_{number.name}": (_gemm(number), 8)
     for number in (types.float32, types.float64, types.complex64, types.complex128)
 }

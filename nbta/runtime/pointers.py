@@ -155,3 +155,64 @@ def clear(typingctx, target, at, count):
         return context.get_dummy_value()
 
     return types.void(target, types.int64, types.int64), codegen
+
+
+@intrinsic
+def refuse(typingctx, condition, status):
+    """Leave the function with a status where a condition holds."""
+
+    def codegen(context, builder, sig, args):
+        with cgutils.if_unlikely(builder, args[0]):
+            context.call_conv.return_value(builder, args[1])
+        return context.get_dummy_value()
+
+    return types.void(types.boolean, types.int64), codegen
+
+
+@intrinsic(prefer_literal=True)
+def room(typingctx, items, w, word, count, scope):
+    """Pointer to the buffer of a word, which has room for so many items, or the function is left."""
+    result = Pointer(items.instance_type, scope.literal_value)
+
+    def codegen(context, builder, sig, args):
+        _, words, word, count, _ = args
+        size = context.get_abi_sizeof(context.get_data_type(result.dtype))
+        nbytes = builder.mul(count, INT64(size))
+        place = _word(builder, words, word)
+        have = builder.load(builder.gep(place, [INT64(1)]))
+        with cgutils.if_unlikely(builder, builder.icmp_signed("<", have, nbytes)):
+            status = _call_word(builder, words, ENSURE, [word, nbytes])
+            with cgutils.if_unlikely(builder, builder.icmp_signed("!=", status, INT64(0))):
+                context.call_conv.return_value(builder, status)
+        return builder.inttoptr(builder.load(place), context.get_value_type(result))
+
+    return result(items, types.int64, types.int64, types.int64, scope), codegen
+
+
+@intrinsic
+def slot(typingctx, w, record, what, a, b):
+    """What an operation on a plain array gives (`nbta.runtime.plain`), or the function is left."""
+
+    def codegen(context, builder, sig, args):
+        result = _call_word(builder, args[0], PLAIN, args)
+        with cgutils.if_unlikely(builder, builder.icmp_signed("<", result, INT64(0))):
+            context.call_conv.return_value(builder, builder.neg(result))
+        return result
+
+    number = types.int64
+    return number(number, number, number, number, number), codegen
+
+
+#: Words that hold the addresses of what every function may call.
+ENSURE, GROW, PYTHON, PLAIN, FIRST_WORD = range(5)
+
+
+def _word(builder, words, number):
+    place = builder.inttoptr(words, INT64.as_pointer())
+    return builder.gep(place, [number])
+
+
+def _call_word(builder, words, number, args):
+    function = builder.load(_word(builder, words, INT64(number)))
+    kind = ir.FunctionType(INT64, [INT64] * len(args)).as_pointer()
+    return builder.call(builder.inttoptr(function, kind), args)
