@@ -177,6 +177,45 @@ def test_gradients_in_the_body():
         compare(slopes(functools.partial(program, checkpoint=checkpoint))(0.8), expected)
 
 
+def accumulated(x, checkpoint=None):
+    sums = array(3).unstack(x).grad("mine", clear_after_read=False)
+
+    def body(i, y, sums):
+        return i + 1, y * nbta.sin(x[i]), sums.accumulate(i, y).accumulate((i + 1) % 3, y * y)
+
+    first = (0, x[0], sums)
+    _, y, sums = nbta.while_loop(lambda i, *_: i < 3, body, first, checkpoint=checkpoint)
+    return sums.stack() * y
+
+
+def ordered_by_an_edge(x, checkpoint=None):
+    def body(i, y, ta):
+        ta = ta.write(i, y)
+        with nbta.control_dependencies([ta.flow.op]):
+            z = nbta.identity(nbta.sin(y))
+        return i + 1, z * x[1] + ta.read(i), ta
+
+    first = (0, x[0], array(3))
+    _, y, ta = nbta.while_loop(lambda i, *_: i < 3, body, first, checkpoint=checkpoint)
+    return ta.stack() * y
+
+
+def scattered_and_concatenated(x, checkpoint=None):
+    def body(i, y, ta):
+        ta = ta.scatter(nbta.stack([3 * i, 3 * i + 1]), nbta.stack([y, y * x]))
+        return i + 1, nbta.sin(y * x), ta.write(3 * i + 2, y[:1])
+
+    first = (0, x, array(9, element_shape=(None,), infer_shape=False))
+    _, y, ta = nbta.while_loop(lambda i, *_: i < 3, body, first, checkpoint=checkpoint)
+    return ta.concat().value, y
+
+
+@pytest.mark.parametrize("checkpoint", [2, "online"])
+@pytest.mark.parametrize("f", [accumulated, ordered_by_an_edge, scattered_and_concatenated])
+def test_writes_of_every_kind_are_not_done_again(f, checkpoint):
+    compare(slopes(functools.partial(f, checkpoint=checkpoint))(X), slopes(f)(X))
+
+
 def test_one_slot_is_written_once_and_several_gradients_share_the_states():
     def program(x):
         first = array(5, element_shape=()).write(0, x)
