@@ -7,6 +7,7 @@ import numpy as np
 from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
 
+from nbta.compiler import cache
 from nbta.runtime import memory, pointers, vector_math
 from nbta.runtime.compiled import call_directly
 
@@ -16,6 +17,7 @@ _NUMBERS = (
     "boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32",
     "float64", "complex64", "complex128",
 )  # fmt: skip
+_POINTERS = ("pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "room", "slot")
 _FUNCTIONS = ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "softplus", "erf")
 
 
@@ -23,21 +25,30 @@ def namespace() -> dict:
     """What generated source refers to."""
     names = {name: getattr(types, name) for name in _NUMBERS}
     names |= {name: getattr(vector_math, name) for name in _FUNCTIONS}
-    names |= {
-        name: getattr(pointers, name)
-        for name in (
-            "pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "room", "slot",
-        )
-    }
+    names |= {name: getattr(pointers, name) for name in _POINTERS}
     names |= {name: getattr(math, name) for name in ("inf", "nan", "sqrt", "sin", "cos")}
     return names | {"load_int": memory.load_int, "np": np}
 
 
-def build(source: str):
-    """A function of the address of a table of words, which gives a status; for Python."""
-    names = namespace()
-    exec(compile(source, "<nbta>", "exec"), names)
-    dispatcher = numba.njit(**OPTIONS)(names["run"])
-    with global_compiler_lock:
-        dispatcher.compile(_SIGNATURE)
-    return call_directly(dispatcher)
+def build(source: str, extra: dict | None = None):
+    """A function of the address of a table of words, which gives a status; for Python.
+
+    Parameters
+    ----------
+    source : str
+    extra : dict, optional
+        What the source refers to besides the `namespace`. Nothing tells when that changes, so
+        such a function is not kept on disk.
+    """
+
+    def compiled():
+        names = namespace() | (extra or {})
+        exec(compile(source, "<nbta>", "exec"), names)
+        dispatcher = numba.njit(**OPTIONS)(names["run"])
+        with global_compiler_lock:
+            dispatcher.compile(_SIGNATURE)
+        return dispatcher
+
+    if extra:
+        return call_directly(compiled())
+    return cache.kept(source, OPTIONS, compiled).function

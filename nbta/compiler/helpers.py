@@ -1,14 +1,15 @@
 """Addresses of functions that generated code calls by name."""
 
-from functools import cache
+import functools
 
+import numba
 from numba.core import types
 
+from nbta.compiler import cache
 from nbta.runtime import blocks
-from nbta.runtime.compiled import cached, pointer_of
 
 
-@cache
+@functools.cache
 def address(name: str) -> int:
     """The address of a helper, compiled or loaded from the disk cache at its first use."""
     kind, _, dtype = name.partition("_")
@@ -16,9 +17,15 @@ def address(name: str) -> int:
         return blocks.blas_address(dtype)
     function, arity = blocks.FUNCTIONS[name]
     signature = types.int64(*[types.int64] * arity)
-    dispatcher = cached(function, signature, **blocks.OPTIONS)
-    _kept.append(dispatcher)
-    return pointer_of(dispatcher)
+
+    def compiled():
+        dispatcher = numba.njit(**blocks.OPTIONS)(function)
+        dispatcher.compile(signature)
+        return dispatcher
+
+    found = cache.kept(f"{name} {signature}", blocks.OPTIONS, compiled)
+    _kept.append(found)
+    return found.address
 
 
 _kept = []  # what the addresses belong to
