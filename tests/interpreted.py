@@ -7,7 +7,7 @@ import ctypes
 
 import numpy as np
 
-from nbta.compiler import build
+from nbta.compiler import build, executable
 
 _TYPES = {
     "boolean": np.bool_, **{np.dtype(c).name: np.dtype(c).type for c in "bBhHiIlLfdFD"}
@@ -19,10 +19,17 @@ class Pointer:
 
     def __init__(self, dtype, address, _number):
         self.dtype, self.start = np.dtype(dtype), int(address)
+        self.first, self.last = _room_at(self.start)
+
+    def check(self, index, count=1):
+        """Refuse what is outside of the buffer."""
+        first = self.start + int(index) * self.dtype.itemsize
+        last = first + int(count) * self.dtype.itemsize
+        assert self.first <= first and last <= self.last, "outside of the buffer"
 
     def _item(self, index):
+        self.check(index)
         address = self.start + int(index) * self.dtype.itemsize
-        assert self.start, "a null pointer"
         buffer = (ctypes.c_char * self.dtype.itemsize).from_address(address)
         return np.frombuffer(buffer, self.dtype)
 
@@ -34,10 +41,49 @@ class Pointer:
         self._item(index)[0] = value
 
 
+def _room_at(address):
+    """First and last address of the memory that an address is in."""
+    for array in _workspaces[-1].memory() if _workspaces else ():
+        first = array.__array_interface__["data"][0]
+        if first <= address < first + array.nbytes:
+            return first, first + array.nbytes
+    return 0, 0
+
+
+_workspaces = []
+
+
+def _run(self, function, given, original=executable._Workspace.run):
+    _workspaces.append(self)
+    try:
+        return original(self, function, given)
+    finally:
+        _workspaces.pop()
+
+
+def _memory(self):
+    yield self._words
+    yield from self._buffers.values()
+    yield from self._given
+    yield from self._constants
+    for results in self._results.values():
+        yield from results
+
+
+executable._Workspace.run, executable._Workspace.memory = _run, _memory
+
+
 def _number(kind):
     if kind is np.int64:
-        return lambda value: int(np.array(value).astype(np.int64))
+        return lambda value: int(_wrapped(value).astype(np.int64))
+    if issubclass(kind, np.integer):
+        return lambda value: _wrapped(value).astype(kind)[()]
     return lambda value: np.array(value).astype(kind)[()]
+
+
+def _wrapped(value):
+    """A number as an array; integers of Python without what is above 64 bits."""
+    return np.array(value % 2**64, np.uint64) if type(value) is int else np.array(value)
 
 
 def _call(function, arguments):
@@ -49,6 +95,8 @@ def _call(function, arguments):
 def _copy(target, at, source, start, count):
     size = target.dtype.itemsize
     if count:
+        target.check(at, count)
+        source.check(start, count)
         ctypes.memmove(
             target.start + int(at) * size, source.start + int(start) * size, int(count) * size
         )
@@ -56,6 +104,7 @@ def _copy(target, at, source, start, count):
 
 def _clear(target, at, count):
     if count:
+        target.check(at, count)
         ctypes.memset(
             target.start + int(at) * target.dtype.itemsize, 0, int(count) * target.dtype.itemsize
         )
@@ -120,6 +169,12 @@ def interpreted(source):
         "call": _call, "copy": _copy, "clear": _clear, "fast_add": lambda a, b: a + b,
         "refuse": _refuse, "room": _room, "slot": _slot, "np": np,
         "load_int": lambda address: ctypes.c_int64.from_address(int(address)).value,
+    }  # fmt: skip
+    names |= {name: getattr(np, name) for name in ("maximum", "minimum", "sign", "floor")}
+    names |= {
+        "floor_divide": np.floor_divide, "modulo": np.mod, "complex_divide": np.divide,
+        "integer_power": lambda x, y: pow(int(x), int(y), 1 << 64),
+        **dict.fromkeys(("order_up", "order_down", "from_order"), lambda x: x),
     }  # fmt: skip
     missing = [name for name, value in names.items() if value is None]
     assert not missing, missing

@@ -172,18 +172,23 @@ class Code:
         """Room for items, whose extents are known here."""
         dtype, extents = np.dtype(dtype), tuple(map(self.canonical, extents))
         level = min(self.level, self.level_of(extents))
-        old = self._taken(dtype)
+        # Made ahead of loops, a buffer must not move when another block takes it.
+        made = (level, product(extents)) if level < self.level else None
+        old = self._taken(dtype, made)
         base = self.base(dtype, stem, None if old else self.word(2))
-        if old:  # the same buffer under another name: Numba is slow with names that change
+        base.loose, base.made = True, made
+        if old:  # under another name, as Numba is slow with names that change
             base.number, base.word = old.number, old.word
-        base.loose = True
-        here = self.lines if level == self.level else self.heads[level + 1]
-        self._ensure(here, base, extents)
+        if old and made:
+            base.name = old.name
+        else:
+            self._ensure(self.heads[level + 1] if made else self.lines, base, extents)
         return Block(base, extents)
 
-    def _taken(self, dtype):
+    def _taken(self, dtype, made):
+        waiting = {base for group in self.pending.values() for base in group.reads}
         for base in self._free[-1]:
-            if base.dtype == dtype and not any(base in g.reads for g in self.pending.values()):
+            if (base.dtype, base.made) == (dtype, made) and base not in waiting:
                 self._free[-1].remove(base)
                 return base
         return None
@@ -199,6 +204,7 @@ class Code:
     def release(self, block) -> None:
         """Let a buffer be used again: nothing needs its items any more."""
         if block.base.loose and block.base.level == self.level:
+            block.base.loose = False  # what takes the buffer has a name of its own
             self._free[-1].append(block.base)
 
     def constant(self, array: np.ndarray) -> Block:
@@ -334,6 +340,7 @@ class Code:
         """Room for a result of an operation, bound to its tensor."""
         tensor = op.outputs[index]
         block = self.destination(tensor, dtype or tensor.dtype, extents)
+        self.flush_readers(block.base)
         self.bind(tensor, block)
         return block
 

@@ -28,6 +28,7 @@ class Base:
     word: int | None = None  # None for what has its place elsewhere, such as constants
     level: int = 0  # of the loop in whose body it may be used again
     loose: bool = False  # whether it may be used again at all
+    made: tuple | None = None  # level and size, where it is made ahead of a loop
 
 
 @dataclass(eq=False)
