@@ -2,6 +2,7 @@
 
 import re
 
+from nbta.codegen import folds
 from nbta.codegen.fusion import Group
 from nbta.codegen.names import cast
 from nbta.codegen.values import Block, Lazy, Scalar
@@ -119,13 +120,23 @@ def _extent(code, found):
 
 def reduction(code, op, kept, extents) -> None:
     """Sum items of an input over the axes that are not kept, in the loop that makes them."""
-    tensor, dtype = op.inputs[0], op.outputs[0].dtype
-    shape = code.extents(tensor)
-    group = joined(code, [tensor], shape)
-    text = cast(operand(code, group, tensor), dtype)
+    result = op.outputs[0]
+    fold_items(code, op.inputs[0], result, kept, extents, folds.total_of(result.dtype))
+
+
+def fold_items(code, tensor, result, kept, extents, fold, finish="") -> None:
+    """Fold items of a tensor over the axes that are not kept, in the loop that makes them."""
+    group = joined(code, [tensor], code.extents(tensor))
+    text = cast(operand(code, group, tensor), result.dtype)
+    fold_texts(code, group, text, result, kept, extents, fold, finish)
+
+
+def fold_texts(code, group, text, result, kept, extents, fold, finish="") -> None:
+    """Fold what source gives in a group's loop, for a result with some extents."""
+    dtype = result.dtype
     if not extents:
         target = code.name("s")
     else:
         target = Block(code.new(dtype, extents, "s").base, tuple(extents))
-    code.bind(op.outputs[0], Lazy(group, "", dtype, tuple(extents)))
-    group.add_sum(op.outputs[0], text, dtype, target, kept)
+    code.bind(result, Lazy(group, "", dtype, tuple(extents)))
+    group.add_sum(result, text, dtype, target, kept, fold, finish)

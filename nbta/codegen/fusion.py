@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbta.codegen.names import cast, numba_name
+from nbta.codegen.folds import Fold
+from nbta.codegen.names import cast
 from nbta.codegen.values import Block, Lazy, Scalar, product, times, total
 
 #: Items that are summed in their own precision before the sum goes on in a wider one.
@@ -17,13 +18,15 @@ SUM_BLOCK = 1024
 
 @dataclass
 class _Sum:
-    """A sum over some axes: into a scalar, or into a block."""
+    """A sum, or another fold, over some axes: into a scalar, or into a block."""
 
     tensor: object
     text: str
     dtype: np.dtype
     target: object  # name of a scalar's variable, or a block
     kept: tuple  # axis by axis, whether it stays
+    fold: Fold
+    finish: str = ""  # what becomes of a result behind the loop, with "{}" for that
 
     @property
     def value(self):
@@ -65,9 +68,9 @@ class Group:
         self.results[tensor] = name
         code.bind(tensor, Lazy(self, name, tensor.dtype, self.extents))
 
-    def add_sum(self, tensor, text, dtype, target, kept) -> None:
-        """A sum of items over the axes that are not kept, for a tensor."""
-        self.sums.append(_Sum(tensor, text, dtype, target, tuple(kept)))
+    def add_sum(self, tensor, text, dtype, target, kept, fold, finish="") -> None:
+        """A fold of items over the axes that are not kept, for a tensor."""
+        self.sums.append(_Sum(tensor, text, dtype, target, tuple(kept), fold, finish))
 
     def flush(self, code) -> None:
         """Write the loop down; results that others need get memory."""
@@ -119,17 +122,33 @@ class _Nest:
 
     def write(self):
         """The loops, with results of sums behind them."""
-        code, sums = self.code, self.group.sums
-        for item in sums:
-            if isinstance(item.target, Block):
-                code.add(f"clear({item.target.base.name}, {item.target.offset or 0}, "
-                         f"{product(item.target.extents)})")  # fmt: skip
-            else:
-                code.add(f"{item.target} = {_wide(item.dtype)}(0)")
+        for item in self.group.sums:
+            self._begin(item)
         self._level(0, [])
-        for item in sums:
-            if not isinstance(item.target, Block):
-                code.add(f"{item.target} = {numba_name(item.dtype)}({item.target})")
+        for item in self.group.sums:
+            self._end(item)
+
+    def _begin(self, s):
+        if not isinstance(s.target, Block):
+            self.code.add(f"{s.target}w = {s.fold.wide}({s.fold.start})")
+        elif s.fold.start == cast("0", s.dtype):
+            self.code.add(f"clear({s.target.base.name}, {s.target.offset or 0}, "
+                          f"{product(s.target.extents)})")  # fmt: skip
+        else:
+            self._each(s.target, s.fold.start)
+
+    def _end(self, s):
+        finish = s.finish or "{}"
+        if not isinstance(s.target, Block):
+            self.code.add(f"{s.target} = {cast(finish.format(f'{s.target}w'), s.dtype)}")
+        elif s.finish:
+            self._each(s.target, cast(finish, s.dtype))
+
+    def _each(self, block, text):
+        """Give each item of a block a value, by source that may have "{}" for the old one."""
+        index = self.code.name("i")
+        with self.code.nest(f"for {index} in range({product(block.extents)}):"):
+            self.code.add(f"{block.at(index)} = {text.format(block.at(index))}")
 
     def _level(self, depth, indices):
         code = self.code
@@ -155,7 +174,7 @@ class _Nest:
         places = [self._sum_offset(s, indices) for s in sums]
         partial = {id(s): code.name("p") for s in inner}
         index = code.name("i")
-        if inner and not length.isdigit():
+        if inner and not (length.isdigit() and int(length) <= SUM_BLOCK):
             start = code.name("k")
             with code.nest(f"for {start} in range(0, {length}, {SUM_BLOCK}):"):
                 self._run(index, f"range({start}, min({start} + {SUM_BLOCK}, {length}))",
@@ -167,7 +186,7 @@ class _Nest:
         code, sums = self.code, self.group.sums
         for s in sums:
             if id(s) in partial:
-                code.add(f"{partial[id(s)]} = {numba_name(s.dtype)}(0)")
+                code.add(f"{partial[id(s)]} = {s.fold.first}")
         with code.nest(f"for {index} in {span}:"):
             self._items(index, offsets, targets, partial, places)
         for s, place in zip(sums, places, strict=True):
@@ -183,19 +202,22 @@ class _Nest:
             code.add(f"{name} = {text}")
         for s, place in zip(self.group.sums, places, strict=True):
             if id(s) in partial:
-                code.add(f"{partial[id(s)]} = {_sum(s.dtype, partial[id(s)], s.text)}")
+                name = partial[id(s)]
+                code.add(f"{name} = {s.fold.inner.format(name, s.fold.item.format(s.text))}")
             else:
                 at = f"{s.target.base.name}[{total(place, index)}]"
-                code.add(f"{at} = {_sum(s.dtype, at, s.text)}")
+                code.add(f"{at} = {cast(s.fold.step.format(at, s.text), s.dtype)}")
         for (block, name), offset in zip(self.stores, targets, strict=True):
             code.add(f"{block.base.name}[{total(offset, index)}] = {name}")
 
     def _add_partial(self, s, partial, place):
+        partial = s.fold.back.format(partial)
         if isinstance(s.target, Block):
             at = f"{s.target.base.name}[{place or 0}]"
-            self.code.add(f"{at} = {numba_name(s.dtype)}({at} + {partial})")
+            self.code.add(f"{at} = {cast(s.fold.step.format(at, partial), s.dtype)}")
         else:
-            self.code.add(f"{s.target} = {s.target} + {partial}")
+            name = f"{s.target}w"
+            self.code.add(f"{name} = {s.fold.wide}({s.fold.step.format(name, partial)})")
 
     def _keeps_last(self, s):
         return bool(self.axes) and all(s.kept[axis] for axis in self.axes[-1])
@@ -255,14 +277,3 @@ def _merged(extents, patterns):
         else:
             runs.append(([axis], kinds if simple else None))
     return [axes for axes, _ in runs]
-
-
-def _sum(dtype, one, other):
-    """Source of a sum, of floats in any order."""
-    if dtype.kind == "f":
-        return f"fast_add({one}, {other})"
-    return cast(f"{one} + {other}", dtype)
-
-
-def _wide(dtype):
-    return "float64" if dtype == np.float32 else numba_name(dtype)

@@ -2,7 +2,6 @@
 
 import builtins
 
-from nbta.codegen.names import cast
 from nbta.codegen.values import Block, Scalar, Vector, product, times, total
 
 
@@ -128,21 +127,3 @@ def _copy(code, op, value, axes, strides, extents, offset):
         [f"for {name} in range({e}):" for name, e in zip(names, extents, strict=True)],
         f"{block.at(total(*target))} = {value.base.name}[{total(*source)}]",
     )
-
-
-def arange(code, op) -> None:
-    """Numbers in even steps; integers only, others are left to NumPy."""
-    if any(t.dtype.kind not in "iu" for t in op.inputs):
-        return code.call_python(op)
-    start, stop, step = (code.integer(tensor) for tensor in op.inputs)
-    known = op.outputs[0].spec.shape[0]
-    if step == "1":
-        text = f"max(0, {stop} - {start})"
-    else:
-        code.fail_if(f"{step} == 0")
-        text = f"max(0, ({stop} - {start} + {step} - (1 if {step} > 0 else -1)) // {step})"
-    count = str(known) if type(known) is int else code.variable(text)
-    block = code.result(op, extents=(count,))
-    i = code.name("i")
-    item = cast(f"{start} + {i} * {step}", block.dtype)
-    return code.nested([f"for {i} in range({count}):"], f"{block.at(i)} = {item}")

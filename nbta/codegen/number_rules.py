@@ -1,6 +1,8 @@
 """Code of elementwise numbers."""
 
 from nbta.codegen.elementwise import Elementwise
+from nbta.codegen.names import cast
+from nbta.codegen.values import Scalar, product
 
 
 def _by_kind(truth: str, number: str):
@@ -13,17 +15,48 @@ multiply = _by_kind("{0} & {1}", "{0} * {1}")
 square = _by_kind("{0}", "{0} * {0}")
 
 
-def _pick(sign):
-    """The one of two by a comparison, or NaN where there is one."""
+minimum = Elementwise("minimum({}, {})", "biuf")
+maximum = Elementwise("maximum({}, {})", "biuf")
+floor_divide = Elementwise("floor_divide({}, {})", "iuf")
+modulo = Elementwise("modulo({}, {})", "iuf")
+sign = Elementwise("sign({})", "iuf")
+floor = Elementwise("floor({})", "f")
+absolute = _by_kind("{}", "abs({})")
 
-    def rule(op, one, other):
-        nan = f" or {one} != {one}" if op.inputs[0].dtype.kind == "f" else ""
-        return f"({one} if {one} {sign} {other}{nan} else {other})"
 
-    return Elementwise(rule, "biuf")
+def divide(op, one, other):
+    """Quotients; Numba's own of complex numbers raises for 0."""
+    kind = op.inputs[0].dtype.kind
+    return f"complex_divide({one}, {other})" if kind == "c" else f"{one} / {other}"
 
 
-minimum, maximum = _pick("<="), _pick(">=")
+def _relu(op, text):
+    return f"maximum({text}, {cast('0', op.inputs[0].dtype)})"
+
+
+def _rsqrt(op, text):
+    return f"{cast('1', op.inputs[0].dtype)} / sqrt({text})"
+
+
+def _is_finite(op, text):
+    """What is not, less itself is NaN."""
+    parts = (f"{text}.real", f"{text}.imag") if op.inputs[0].dtype.kind == "c" else (text,)
+    return " & ".join(f"({part} - {part} == 0)" for part in parts)
+
+
+def _complex_only(rule, other):
+    """A rule with other source for real numbers."""
+    return Elementwise(lambda op, text: (rule if _is_complex(op) else other).format(text))
+
+
+def _is_complex(op):
+    return op.inputs[0].dtype.kind == "c"
+
+
+relu, rsqrt = Elementwise(_relu, "biuf"), Elementwise(_rsqrt, "f")
+is_finite = Elementwise(_is_finite, "fc")
+conjugate = _complex_only("{}.conjugate()", "{}")
+real, imag = _complex_only("{}.real", "{}"), _complex_only("{}.imag", "0")
 
 
 def elementary(name: str) -> Elementwise:
@@ -50,3 +83,49 @@ def _is_truth(op):
 
 
 ADD_N = _AddN()
+
+
+class _Power(Elementwise):
+    """Small constant exponents are products; integers have no negative ones."""
+
+    def __init__(self):
+        super().__init__(_power, "iuf")
+
+    def __call__(self, code, op):
+        exponents = op.inputs[1]
+        if exponents.dtype.kind == "i" and _constant(exponents) is None:
+            _refuse_negative(code, code.value(exponents))
+        elif exponents.dtype.kind == "i" and _constant(exponents) < 0:
+            code.fail_if("True")
+        super().__call__(code, op)
+
+
+def _power(op, base, exponent):
+    factors = _constant(op.inputs[1])
+    if factors in (1, 2, 3):
+        return " * ".join([base] * int(factors))
+    if op.inputs[0].dtype.kind == "f":
+        return f"{base} ** {exponent}"
+    return f"integer_power(int64({base}), uint64({exponent}))"
+
+
+def _constant(tensor):
+    """The number that all items of a constant are; None for others."""
+    if tensor.op.type != "Constant":
+        return None
+    values = tensor.op.attrs["value"]
+    first = values.flat[0] if values.size else 0
+    return first if (values == first).all() else None
+
+
+def _refuse_negative(code, value):
+    if isinstance(value, Scalar):
+        return code.fail_if(f"{value.text} < 0")
+    found, index = code.name("q"), code.name("i")
+    code.add(f"{found} = False")
+    with code.nest(f"for {index} in range({product(value.extents)}):"):
+        code.add(f"{found} |= {value.at(index)} < 0")
+    return code.fail_if(found)
+
+
+power = _Power()

@@ -139,24 +139,6 @@ def sum_to(code, op) -> None:
     return reduction(code, op, kept, extents)
 
 
-def total_of(code, op) -> None:
-    """Sums along axes."""
-    rank = op.inputs[0].spec.rank
-    axis = op.attrs["axis"]
-    if op.outputs[0].dtype.itemsize == 2:
-        return code.call_python(op)
-    axes = set(range(rank)) if axis is None else {a % rank for a in axis} if rank else set()
-    if not rank:
-        return code.bind(op.outputs[0], code.local(code.scalar(op.inputs[0]), op.outputs[0].dtype))
-    kept = [i not in axes for i in range(rank)]
-    extents = code.extents(op.inputs[0])
-    if op.attrs["keepdims"]:
-        found = tuple(e if k else "1" for e, k in zip(extents, kept, strict=True))
-    else:
-        found = tuple(e for e, k in zip(extents, kept, strict=True) if k)
-    return reduction(code, op, kept, found)
-
-
 def transpose(code, op) -> None:
     """Axes in another order; the transpose of a matrix is made when somebody needs it."""
     rank = op.inputs[0].spec.rank

@@ -8,7 +8,7 @@ from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
 
 from nbta.compiler import cache
-from nbta.runtime import memory, pointers, vector_math
+from nbta.runtime import memory, number_math, pointers, vector_math
 from nbta.runtime.compiled import call_directly
 
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": False}
@@ -25,6 +25,7 @@ def namespace() -> dict:
     """What generated source refers to."""
     names = {name: getattr(types, name) for name in _NUMBERS}
     names |= {name: getattr(vector_math, name) for name in _FUNCTIONS}
+    names |= {name: getattr(number_math, name) for name in number_math.NAMES}
     names |= {name: getattr(pointers, name) for name in _POINTERS}
     names |= {name: getattr(math, name) for name in ("inf", "nan", "sqrt", "sin", "cos")}
     return names | {"load_int": memory.load_int, "np": np}

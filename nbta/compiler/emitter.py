@@ -1,6 +1,7 @@
 """From a program to the source of one function."""
 
 from collections import Counter, defaultdict
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -39,6 +40,13 @@ class Emitter(Code):
     def uses(self, tensor) -> int:
         """How many operations are still to come that use a tensor."""
         return self._left[tensor]
+
+    @contextmanager
+    def holding(self, part):
+        """Let what stands for a part of an operation be written down."""
+        self._left[part] += 1
+        yield
+        self._left[part] -= 1
 
     def is_free(self, base) -> bool:
         """Whether nothing to come uses what is in a buffer now."""

@@ -72,7 +72,7 @@ def _divide_gradient(x, y, z, dz):
     return dx, -dx * conjugate(z)
 
 
-@binary("Div", np.true_divide, _divide_gradient, floats=True, emit="{} / {}")
+@binary("Div", np.true_divide, _divide_gradient, floats=True, emit=rules.divide)
 def divide(x, y, name=None):
     """Quotient of two tensors, elementwise with broadcasting; integers are divided as floats.
 
@@ -83,7 +83,19 @@ def divide(x, y, name=None):
     """
 
 
-@binary("FloorDiv", np.floor_divide, NotDifferentiable("it is constant but for its steps"))
+def counted(*specs):
+    """Shape rule: quotients of truth values are int8, by NumPy's rules."""
+    found = broadcasting(*specs)
+    return Spec(np.dtype(np.int8), found.shape) if found.dtype.kind == "b" else found
+
+
+@binary(
+    "FloorDiv",
+    np.floor_divide,
+    NotDifferentiable("it is constant but for its steps"),
+    infer=counted,
+    emit=rules.floor_divide,
+)
 def floor_divide(x, y, name=None):
     """Quotient rounded down, elementwise with broadcasting.
 
@@ -94,7 +106,13 @@ def floor_divide(x, y, name=None):
     """
 
 
-@binary("Mod", np.mod, lambda x, y, z, dz: (dz, -dz * floor_divide(x, y)))
+@binary(
+    "Mod",
+    np.mod,
+    lambda x, y, z, dz: (dz, -dz * floor_divide(x, y)),
+    infer=counted,
+    emit=rules.modulo,
+)
 def mod(x, y, name=None):
     """Remainder of floor division, with the sign of ``y``, elementwise with broadcasting.
 
@@ -320,5 +338,5 @@ def _part_gradient(unit):
     return gradient
 
 
-REAL = define("Real", _infer_part, np.real, _part_gradient(1))
-IMAG = define("Imag", _infer_part, np.imag, _part_gradient(1j))
+REAL = define("Real", _infer_part, np.real, _part_gradient(1), emit=rules.real)
+IMAG = define("Imag", _infer_part, np.imag, _part_gradient(1j), emit=rules.imag)

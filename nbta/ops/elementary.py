@@ -5,10 +5,11 @@ import math
 import numpy as np
 
 from nbta.codegen import number_rules as rules
+from nbta.codegen.elementwise import as_rule
 from nbta.errors import invalid
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import Spec
-from nbta.ops.arithmetic import divide, square, where
+from nbta.ops.arithmetic import counted, divide, square, where
 from nbta.ops.comparison import equal, greater
 from nbta.ops.dispatch import CONSTANT, apply, define
 from nbta.ops.elementwise import INTEGER, binary, conjugate, meet, truth, unary
@@ -73,7 +74,7 @@ def _exponent_gradient(x, z, dz):
     return dz * conjugate(z * log(positive))
 
 
-@binary("Pow", np.power, _power_gradient)
+@binary("Pow", np.power, _power_gradient, infer=counted, emit=rules.power)
 def power(x, y, name=None):
     """``x`` to the power ``y``, elementwise with broadcasting.
 
@@ -112,7 +113,7 @@ def _rsqrt(x):
     return np.reciprocal(np.sqrt(x))
 
 
-@unary("Rsqrt", _rsqrt, lambda x, y: -0.5 * y / x)
+@unary("Rsqrt", _rsqrt, lambda x, y: -0.5 * y / x, emit=rules.rsqrt)
 def rsqrt(x, name=None):
     """One over the square root.
 
@@ -187,6 +188,7 @@ def softplus(x, name=None):
     lambda x, y: cast(greater(x, 0), x.dtype),
     floats=False,
     infer=_real,
+    emit=rules.relu,
 )
 def relu(x, name=None):
     """The positive part; at 0 its derivative is 0.
@@ -254,7 +256,7 @@ def _abs_gradient(op, dy):
     return [cast(dy, x.dtype) * where(zero, zeros_like(x), unit)]
 
 
-ABS = define("Abs", _infer_abs, np.abs, _abs_gradient)
+ABS = define("Abs", _infer_abs, np.abs, _abs_gradient, emit=as_rule(rules.absolute))
 
 
 def abs(x, name=None):
@@ -268,7 +270,7 @@ def abs(x, name=None):
     return apply(ABS, meet(x), name=name)
 
 
-@unary("Sign", np.sign, STEPS, floats=False)
+@unary("Sign", np.sign, STEPS, floats=False, emit=rules.sign)
 def sign(x, name=None):
     """-1, 0 or 1.
 
@@ -279,7 +281,7 @@ def sign(x, name=None):
     """
 
 
-@unary("Floor", np.floor, STEPS, infer=_real)
+@unary("Floor", np.floor, STEPS, infer=_real, emit=rules.floor)
 def floor(x, name=None):
     """The greatest integer that is not greater, as a float.
 
@@ -290,7 +292,7 @@ def floor(x, name=None):
     """
 
 
-@unary("IsFinite", np.isfinite, INTEGER, infer=truth)
+@unary("IsFinite", np.isfinite, INTEGER, infer=truth, emit=rules.is_finite)
 def isfinite(x, name=None):
     """Whether an element is neither infinite nor NaN.
 

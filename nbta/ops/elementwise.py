@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen import number_rules as rules
 from nbta.codegen.elementwise import as_rule
 from nbta.dtypes import OTHER, code_of
 from nbta.errors import invalid
@@ -106,7 +107,7 @@ def conjugate(x):
     return apply(CONJ, [x]) if x.dtype.kind == "c" else x
 
 
-CONJ = define("Conj", same, np.conj, lambda op, dy: [conjugate(dy)])
+CONJ = define("Conj", same, np.conj, lambda op, dy: [conjugate(dy)], emit=rules.conjugate)
 
 
 def unary(name, evaluate, derivative, floats=True, infer=same, emit=None):

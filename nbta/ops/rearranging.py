@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen import index_rules
+from nbta.codegen import range_rules
 from nbta.dtypes import as_dtype
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
@@ -299,7 +299,7 @@ RANGE = define(
     _infer_range,
     _evaluate_range,
     NotDifferentiable("the number of its elements jumps"),
-    emit=index_rules.arange,
+    emit=range_rules.arange,
 )
 
 

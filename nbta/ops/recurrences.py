@@ -3,6 +3,7 @@
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen import scan_rules
 from nbta.errors import invalid
 from nbta.graph.spec import Spec
 from nbta.ops.axis_arguments import keeping, numbers, one_axis, operand
@@ -24,7 +25,11 @@ def _cumprod_gradient(op, dy):
 
 
 EXCLUSIVE_CUMPROD = define(
-    "ExclusiveCumProd", keeping(numbers), _evaluate_cumprod, _cumprod_gradient
+    "ExclusiveCumProd",
+    keeping(numbers),
+    _evaluate_cumprod,
+    _cumprod_gradient,
+    emit=scan_rules.exclusive_cumprod,
 )
 
 
@@ -67,7 +72,11 @@ def _recurrence_gradient(op, dy):
 
 
 RECURRENCE = define(
-    "LinearRecurrence", _infer_recurrence, _evaluate_recurrence, _recurrence_gradient
+    "LinearRecurrence",
+    _infer_recurrence,
+    _evaluate_recurrence,
+    _recurrence_gradient,
+    emit=scan_rules.recurrence,
 )
 
 

@@ -7,7 +7,7 @@ import operator
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen import shape_rules
+from nbta.codegen import reduction_rules, scan_rules
 from nbta.errors import invalid
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import Spec, is_inexact
@@ -90,7 +90,7 @@ SUM = define(
     reducing(_total_dtype),
     _evaluate_sum,
     lambda op, dy: [spread(dy, op)],
-    emit=shape_rules.total_of,
+    emit=reduction_rules.total,
 )
 
 
@@ -141,7 +141,9 @@ def _mean_gradient(op, dy):
     return [spread(dy * cast(1.0 / count, dy.dtype), op)]
 
 
-MEAN = define("Mean", reducing(mean_dtype), _evaluate_mean, _mean_gradient)
+MEAN = define(
+    "Mean", reducing(mean_dtype), _evaluate_mean, _mean_gradient, emit=reduction_rules.mean
+)
 
 
 def mean(x, axis=None, keepdims=False, name=None):
@@ -155,7 +157,7 @@ def mean(x, axis=None, keepdims=False, name=None):
     return reduce_by(MEAN, operand(x), axis, keepdims, name)
 
 
-def _extreme(name, reduce):
+def _extreme(name, reduce, emit):
     """The record of max or min; equal ones share the gradient."""
 
     def evaluate(x, *, axis, keepdims):
@@ -170,11 +172,12 @@ def _extreme(name, reduce):
         share = dy / count if count.dtype == dy.dtype else cast(dy / count, dy.dtype)
         return [axes_back(share, op) * cast(taken, dy.dtype)]
 
-    return define(name, reducing(lambda dtype: dtype, ordered, empty=False), evaluate, gradient)
+    infer = reducing(lambda dtype: dtype, ordered, empty=False)
+    return define(name, infer, evaluate, gradient, emit=emit)
 
 
-MAX = _extreme("Max", np.max)
-MIN = _extreme("Min", np.min)
+MAX = _extreme("Max", np.max, reduction_rules.extreme(1))
+MIN = _extreme("Min", np.min, reduction_rules.extreme(-1))
 
 
 def max(x, axis=None, keepdims=False, name=None):
@@ -231,7 +234,9 @@ def _prod_gradient(op, dy):
     return [dx]
 
 
-PROD = define("Prod", reducing(_total_dtype), _evaluate_prod, _prod_gradient)
+PROD = define(
+    "Prod", reducing(_total_dtype), _evaluate_prod, _prod_gradient, emit=reduction_rules.prod
+)
 
 
 def prod(x, axis=None, keepdims=False, name=None):
@@ -256,6 +261,7 @@ ARGMAX = define(
     reducing(lambda dtype: INT64, ordered, empty=False),
     _evaluate_argmax,
     NotDifferentiable("its result is a place"),
+    emit=scan_rules.argmax,
 )
 
 
@@ -293,7 +299,7 @@ def _cumsum_gradient(op, dy):
     return [apply(CUMSUM, [dy], {**op.attrs, "reverse": not op.attrs["reverse"]})]
 
 
-CUMSUM = define("CumSum", _infer_cumsum, _evaluate_cumsum, _cumsum_gradient)
+CUMSUM = define("CumSum", _infer_cumsum, _evaluate_cumsum, _cumsum_gradient, emit=scan_rules.cumsum)
 
 
 def cumsum(x, axis=None, name=None):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from nbta.codegen import reduction_rules as rules
 from nbta.ops.arithmetic import equal, where
 from nbta.ops.axis_arguments import axis_attrs, keeping, operand, ordered, reducing
 from nbta.ops.dispatch import apply, define
@@ -35,7 +36,11 @@ def _logsumexp_gradient(op, dy):
 
 
 LOGSUMEXP = define(
-    "LogSumExp", reducing(mean_dtype, ordered), _evaluate_logsumexp, _logsumexp_gradient
+    "LogSumExp",
+    reducing(mean_dtype, ordered),
+    _evaluate_logsumexp,
+    _logsumexp_gradient,
+    emit=rules.logsumexp,
 )
 
 
@@ -65,7 +70,7 @@ def _softmax_gradient(op, dy):
     return [y * (dy - sum(dy * y, axis, keepdims=True))]
 
 
-SOFTMAX = define("Softmax", keeping(), _evaluate_softmax, _softmax_gradient)
+SOFTMAX = define("Softmax", keeping(), _evaluate_softmax, _softmax_gradient, emit=rules.softmax)
 
 
 def softmax(x, axis=-1, name=None):
@@ -90,7 +95,13 @@ def _log_softmax_gradient(op, dy):
     return [dy - exp(op.outputs[0]) * sum(dy, op.attrs["axis"], keepdims=True)]
 
 
-LOG_SOFTMAX = define("LogSoftmax", keeping(), _evaluate_log_softmax, _log_softmax_gradient)
+LOG_SOFTMAX = define(
+    "LogSoftmax",
+    keeping(),
+    _evaluate_log_softmax,
+    _log_softmax_gradient,
+    emit=rules.log_softmax,
+)
 
 
 def log_softmax(x, axis=-1, name=None):
