@@ -1,6 +1,7 @@
-"""The ``nbta`` command: ``nbta demo``, ``nbta info``, ``nbta cache clear``."""
+"""The ``nbta`` command: ``nbta demo``, ``nbta info``, ``nbta cache``."""
 
 import argparse
+import contextlib
 import platform
 import sys
 from importlib import metadata
@@ -49,10 +50,11 @@ def _parser():
     info = commands.add_parser("info", help="versions, threads, cache")
     info.set_defaults(run=_info)
 
-    cache = commands.add_parser("cache", help="the cache of compiled code")
-    actions = cache.add_subparsers(dest="action", required=True)
-    clear = actions.add_parser("clear", help="remove what nbta has compiled")
-    clear.set_defaults(run=_clear)
+    cache = commands.add_parser("cache", help="the disk cache of compiled code")
+    action = cache.add_mutually_exclusive_group()
+    action.add_argument("--dir", action="store_true", help="print the folder of compiled graphs")
+    action.add_argument("--clear", action="store_true", help="remove what nbta has compiled")
+    cache.set_defaults(run=_cache)
     return parser
 
 
@@ -85,20 +87,13 @@ def _info(options):
     import numba
 
     import nbta
-    from nbta.runtime.compiled import cache_folder
 
     print(f"nbta      {nbta.__version__}")
     for package in ("numba", "llvmlite", "numpy", "scipy"):
         print(f"{package:9} {_version(package)}")
     print(f"Python    {platform.python_version()} ({sys.executable})")
     print(f"threads   {numba.config.NUMBA_NUM_THREADS}, layer: {_threading_layer()}")
-    folders = [folder for folder in _cache_folders() if _cache_files(folder)]
-    if not folders:
-        print(f"cache     {cache_folder() or 'no folder can be written'} (no files)")
-    for folder in folders:
-        files = _cache_files(folder)
-        size = sum(file.stat().st_size for file in files)
-        print(f"cache     {folder} ({len(files)} files, {size / 2**20:.1f} MiB)")
+    _show_caches()
 
 
 def _version(package):
@@ -133,10 +128,38 @@ def _cache_files(folder):
     return sorted(file for kind in ("*.nbi", "*.nbc") for file in folder.glob(kind))
 
 
-def _clear(options):
-    count = 0
-    for folder in _cache_folders():
-        for file in _cache_files(folder):
+def _cache(options):
+    from nbta.compiler import cache
+
+    if options.clear:
+        files = [*cache.files(), *(f for folder in _cache_folders() for f in _cache_files(folder))]
+        for file in files:
             file.unlink(missing_ok=True)
-            count += 1
-    print(f"removed {count} files")
+        print(f"removed {len(files)} files")
+    elif not options.dir:
+        _show_caches()
+    elif cache.folder() is None:
+        raise Failure("there is no home folder; set NBTA_CACHE_DIR to a folder")
+    else:
+        print(cache.folder())
+
+
+def _show_caches():
+    """Where compiled graphs and the kernels that all programs share are kept, and how much."""
+    from nbta.compiler import cache
+    from nbta.runtime.compiled import cache_folder
+
+    files = cache.files()
+    print(f"graphs    {cache.folder() or 'no folder'} ({_amount(files, 'entries')})")
+    kernels = [(folder, _cache_files(folder)) for folder in _cache_folders()]
+    nowhere = (cache_folder() or "no folder can be written", [])
+    for folder, files in [pair for pair in kernels if pair[1]] or [nowhere]:
+        print(f"kernels   {folder} ({_amount(files, 'files')})")
+
+
+def _amount(files, noun):
+    size = 0
+    for file in files:
+        with contextlib.suppress(OSError):  # another process may remove it
+            size += file.stat().st_size
+    return f"{len(files)} {noun}, {size / 2**20:.1f} MiB" if files else f"no {noun}"

@@ -112,7 +112,10 @@ def test_interrupted(tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().err == "nbta: interrupted\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["nothing"], ["cache"], ["demo", "--epochs", "0"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["nothing"], ["cache", "clear"], ["cache", "--dir", "--clear"], ["demo", "--epochs", "0"]],
+)
 def test_usage_errors(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
@@ -125,19 +128,72 @@ def test_info(capsys):
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert lines["nbta"] == nbta.__version__
     assert lines["numpy"] == np.__version__
-    assert {"numba", "llvmlite", "scipy", "Python", "threads", "cache"} <= lines.keys()
+    assert {"numba", "llvmlite", "scipy", "Python", "threads", "graphs", "kernels"} <= lines.keys()
 
 
-def test_cache_clear_removes_compiled_code_only(tmp_path, capsys, monkeypatch):
-    for name in ("kernel.nbi", "kernel.1.nbc", "kernel.pyc"):
-        (tmp_path / name).write_text("x" * 2**20)
-    monkeypatch.setattr(compiled, "cache_folder", lambda *args: tmp_path)
-    monkeypatch.setattr(cli, "_cache_folders", lambda: [tmp_path])
-    cli.main(["info"])
-    assert f"{tmp_path} (2 files, 2.0 MiB)" in capsys.readouterr().out
-    assert cli.main(["cache", "clear"]) == 0
-    assert capsys.readouterr().out == "removed 2 files\n"
-    assert [file.name for file in tmp_path.iterdir()] == ["kernel.pyc"]
+@pytest.fixture
+def caches(tmp_path, monkeypatch):
+    """Folders of compiled graphs and of Numba's files, with others' files in them."""
+    graphs, kernels = tmp_path / "graphs", tmp_path / "kernels"
+    name = "0123456789abcdef" * 4
+    for folder, names in [
+        (graphs, [f"{name}.graph", f"{name}.a1b2.tmp", "mine.graph", f"{name}.txt"]),
+        (kernels, ["kernel.nbi", "kernel.1.nbc", "kernel.pyc"]),
+    ]:
+        folder.mkdir()
+        for file in names:
+            (folder / file).write_text("x" * 2**20)
+    monkeypatch.setenv("NBTA_CACHE_DIR", str(graphs))
+    monkeypatch.setattr(compiled, "cache_folder", lambda *args: kernels)
+    monkeypatch.setattr(cli, "_cache_folders", lambda: [kernels])
+    return graphs, kernels
+
+
+@pytest.mark.parametrize("command", ["info", "cache"])
+def test_caches_are_shown(command, caches, capsys):
+    assert cli.main([command]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2:] == [
+        f"graphs    {caches[0]} (2 entries, 2.0 MiB)",
+        f"kernels   {caches[1]} (2 files, 2.0 MiB)",
+    ]
+
+
+def test_cache_clear_removes_compiled_code_only(caches, capsys):
+    assert cli.main(["cache", "--clear"]) == 0
+    assert capsys.readouterr().out == "removed 4 files\n"
+    left = [sorted(file.name.split(".")[-1] for file in folder.iterdir()) for folder in caches]
+    assert left == [["graph", "txt"], ["pyc"]]
+    assert (caches[0] / "mine.graph").exists()
+    assert cli.main(["cache"]) == 0
+    assert "(no entries)" in capsys.readouterr().out
+
+
+def test_cache_clear_says_what_it_cannot_remove(caches, capsys, monkeypatch):
+    def refuse(self, missing_ok):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr("pathlib.Path.unlink", refuse)
+    assert cli.main(["cache", "--clear"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("nbta cache: [Errno 13] Permission denied: ")
+    assert err.count("\n") == 1
+
+
+def test_cache_dir(caches, capsys):
+    assert cli.main(["cache", "--dir"]) == 0
+    assert capsys.readouterr().out == f"{caches[0]}\n"
+
+
+def test_cache_dir_without_a_home(capsys, monkeypatch):
+    monkeypatch.setattr("nbta.compiler.cache.folder", lambda: None)
+    assert cli.main(["cache", "--dir"]) == 2
+    assert capsys.readouterr().err == (
+        "nbta cache: there is no home folder; set NBTA_CACHE_DIR to a folder\n"
+    )
+    assert cli.main(["info"]) == 0
+    assert "graphs    no folder (no entries)" in capsys.readouterr().out
 
 
 def test_cache_folders_are_where_numba_writes():
