@@ -86,7 +86,7 @@ def key(text: str, options: dict) -> str:
 def _versions():
     """Versions of everything, and the processor."""
     here = Path(__file__).parent
-    ours = [here / f"{name}.py" for name in ("build", "helpers", "machine_code")]
+    ours = [here / f"{name}.py" for name in ("build", "machine_code")]
     sources = hashlib.sha256(b"\0".join(file.read_bytes() for file in ours)).hexdigest()
     others = [numba.__version__, llvmlite.__version__, *np.__version__.split(".")[:2], sys.version]
     return [runtime_stamp(), sources, *others, *cpu_target.target_context.codegen().magic_tuple()]
