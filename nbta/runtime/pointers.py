@@ -86,10 +86,16 @@ def _note(module, instruction, scope):
     """Tell LLVM which scope an access is of, and which it has nothing to do with."""
     if scope >= SCOPES:
         return
-    domain = module.add_metadata(["nbta buffers"])
-    scopes = [module.add_metadata([f"buffer {k}", domain]) for k in range(SCOPES)]
-    others = module.add_metadata([node for k, node in enumerate(scopes) if k != scope])
-    instruction.set_metadata("alias.scope", module.add_metadata([scopes[scope]]))
+    found = module.__dict__.setdefault("nbta_scopes", {})
+    if not found:
+        domain = module.add_metadata(["nbta buffers"])
+        found["all"] = [module.add_metadata([f"buffer {k}", domain]) for k in range(SCOPES)]
+    if scope not in found:
+        every = found["all"]
+        others = module.add_metadata([node for k, node in enumerate(every) if k != scope])
+        found[scope] = module.add_metadata([every[scope]]), others
+    own, others = found[scope]
+    instruction.set_metadata("alias.scope", own)
     instruction.set_metadata("noalias", others)
 
 
