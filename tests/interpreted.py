@@ -25,7 +25,7 @@ class Pointer:
         """Refuse what is outside of the buffer."""
         first = self.start + int(index) * self.dtype.itemsize
         last = first + int(count) * self.dtype.itemsize
-        assert self.first <= first and last <= self.last, "outside of the buffer"
+        assert self.first <= first <= last <= self.last, "outside of the buffer"
 
     def _item(self, index):
         self.check(index)
@@ -62,12 +62,13 @@ def _run(self, function, given, original=executable._Workspace.run):
 
 
 def _memory(self):
-    yield self._words
+    yield self.words
     yield from self._buffers.values()
     yield from self._given
     yield from self._constants
-    for results in self._results.values():
+    for results in self.kept.values():
         yield from results
+    yield from (counter for _, counter in self.bars)
 
 
 executable._Workspace.run, executable._Workspace.memory = _run, _memory
@@ -137,6 +138,10 @@ def _slot(w, record, what, a, b):
     return result
 
 
+def _tick(place):
+    place[0] = place[0] + 1
+
+
 def _special(name):
     from scipy import special
 
@@ -167,7 +172,7 @@ def interpreted(source):
         "pointer": lambda kind, address, number: Pointer(kind.kind, address, number),
         "address": lambda place, index: place.start + int(index) * place.dtype.itemsize,
         "call": _call, "copy": _copy, "clear": _clear, "fast_add": lambda a, b: a + b,
-        "refuse": _refuse, "room": _room, "slot": _slot, "np": np,
+        "refuse": _refuse, "room": _room, "slot": _slot, "np": np, "tick": _tick,
         "load_int": lambda address: ctypes.c_int64.from_address(int(address)).value,
     }  # fmt: skip
     names |= {name: getattr(np, name) for name in ("maximum", "minimum", "sign", "floor")}

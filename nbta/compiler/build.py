@@ -20,13 +20,24 @@ from nbta.compiler import cache
 from nbta.runtime import memory, number_math, pointers, vector_math
 from nbta.runtime.compiled import call_directly
 
-OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": False}
+OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}
 _SIGNATURE = types.int64(types.int64)
 _NUMBERS = (
     "boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32",
     "float64", "complex64", "complex128",
 )  # fmt: skip
-_POINTERS = ("pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "room", "slot")
+_POINTERS = (
+    "pointer",
+    "address",
+    "call",
+    "copy",
+    "clear",
+    "fast_add",
+    "refuse",
+    "room",
+    "slot",
+    "tick",
+)
 _FUNCTIONS = ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "softplus", "erf")
 
 

@@ -2,6 +2,7 @@
 
 from nbta.codegen.names import cast
 from nbta.codegen.values import Block, Scalar, Turned
+from nbta.compiler import python_calls
 from nbta.graph.order import ordered
 from nbta.graph.spec import FLOW
 
@@ -20,7 +21,7 @@ def emit_while(code, op) -> None:
         _Variable(code, op, i, body.inputs[i], body.outputs[i], op.inputs[i]) for i in range(count)
     ]
     code.add(f"# {op.name}")
-    with code.loop("while True:"):
+    with python_calls.progress(code, op) as counter, code.loop("while True:"):
         for variable in variables:
             variable.enter()
         _bind(code, cond, variables, captured)
@@ -32,6 +33,8 @@ def emit_while(code, op) -> None:
             variable.offer(tensor)
         code.body(operations(body), body.outputs)
         _assign(code, variables, body)
+        if counter is not None:
+            code.add(f"tick({counter})")
     for variable, tensor in zip(variables, op.outputs, strict=True):
         code.bind(tensor, variable.value)
 

@@ -60,7 +60,7 @@ def _pruned_loop(arrays, copy, op, inputs):
         Part(body.scope, [body.inputs[i] for i in places], [body.outputs[i] for i in kept]),
     ]
     bodies = dict(zip(("cond", "body"), map(copy.body, parts), strict=True))
-    attrs = {**bodies, "count": len(kept)}
+    attrs = {**op.attrs, **bodies, "count": len(kept)}
     made = copy.create(op, [inputs[i] for i in places], attrs, len(kept))
     results = dict(zip(kept, made, strict=True))
     return [results.get(i) for i in range(count)]
@@ -200,7 +200,8 @@ def _hoisted(copy: Copy, op: Operation, inputs):
     for old in moved:
         cond.parameter(old.spec)
     drop_unused(body, ordered({tensor.op for tensor in body.outputs}))
-    return copy.create(op, inputs, {"cond": cond, "body": body, "count": count}, count)
+    attrs = {**op.attrs, "cond": cond, "body": body}
+    return copy.create(op, inputs, attrs, count)
 
 
 def _is_movable(op, around):

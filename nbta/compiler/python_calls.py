@@ -1,21 +1,26 @@
-"""Operations that a compiled function leaves to the reference executor, one by one."""
+"""What a compiled function leaves to Python: operations without code of their own, and bars."""
+
+import ctypes
+from contextlib import contextmanager
+
+import numpy as np
 
 from nbta.codegen.values import Block, Scalar
-from nbta.graph.spec import FLOW
+from nbta.graph.spec import DATA, FLOW
+from nbta.ops.schedule import trips_on_entry
+from nbta.progress import bar
 
 
 def emit(code, op) -> None:
     """Hand the inputs over, call Python, take the results."""
-    number = len(code.calls)
     inputs = [_hand_over(code, tensor) for tensor in op.inputs if tensor.kind != FLOW]
     outputs = [
         (tensor, code.word(1 + (tensor.spec.rank or 0)))
         for tensor in op.outputs
         if tensor.kind != FLOW
     ]
-    code.calls.append(Call(op, inputs, [word for _, word in outputs]))
     code.add(f"# {op.name}, in Python")
-    code.fail_if(f"call(W[2], ({number},)) != 0")
+    _add_call(code, Call(op, inputs, [word for _, word in outputs]))
     for tensor, word in outputs:
         _take(code, op, tensor, word)
     for tensor in op.outputs:
@@ -24,7 +29,7 @@ def emit(code, op) -> None:
 
 
 class Call:
-    """What a Python call of a compiled function does.
+    """An operation that the reference executor's rule computes.
 
     Attributes
     ----------
@@ -38,6 +43,98 @@ class Call:
 
     def __init__(self, op, inputs, outputs):
         self.op, self.inputs, self.outputs = op, inputs, outputs
+
+    def run(self, work) -> None:
+        """Compute the results, and say among the words where they are."""
+        op, words = self.op, work.words
+        given = iter([handed(words, *entry) for entry in self.inputs])
+        arguments = [np.float32(0) if t.kind == FLOW else next(given) for t in op.inputs]
+        step = (work.step,) if op.record.effects else ()
+        with np.errstate(all="ignore"):
+            results = op.record.evaluate(*step, *arguments, **op.attrs)
+        several = len(op.outputs) != 1 or op.record.several
+        pairs = zip(results if several else (results,), op.outputs, strict=True)
+        kept = [
+            np.array(value, tensor.dtype, order="C", copy=None)
+            for value, tensor in pairs
+            if tensor.kind != FLOW
+        ]
+        work.kept[self] = kept
+        for word, array in zip(self.outputs, kept, strict=True):
+            words[word] = array.ctypes.data
+            words[word + 1 : word + 1 + array.ndim] = array.shape
+
+
+class ShowBar:
+    """The begin of a loop with a progress bar.
+
+    Attributes
+    ----------
+    op : Operation
+    inputs : dict
+        By place among the loop's inputs, where an integer is handed over.
+    word : int
+        For the address of the counter of trips.
+    """
+
+    def __init__(self, op, inputs, word):
+        self.op, self.inputs, self.word = op, inputs, word
+
+    def run(self, work) -> None:
+        """Show the bar, until `HideBar` or the end of the call."""
+        attrs = self.op.attrs
+        given = {place: handed(work.words, *entry) for place, entry in self.inputs.items()}
+        values = [given.get(place) for place in range(len(self.op.inputs))]
+        total = trips_on_entry(attrs["cond"], attrs["body"], attrs["count"], values)
+        shown = bar(attrs["progress"], total)
+        counter = shown.__enter__()
+        work.bars.append((shown, counter))
+        work.words[self.word] = counter.ctypes.data
+
+
+class HideBar:
+    """The end of a loop with a progress bar."""
+
+    op = None
+
+    def run(self, work) -> None:
+        """Let the bar show that the loop is done."""
+        work.bars.pop()[0].__exit__(None, None, None)
+
+
+@contextmanager
+def progress(code, op):
+    """Lines that show a bar around a loop; gives the pointer to the counter of trips, or None."""
+    if op.attrs.get("progress") is None:
+        yield None
+        return
+    scalars = {
+        place: _hand_over(code, tensor)
+        for place, tensor in enumerate(op.inputs)
+        if tensor.kind == DATA and tensor.dtype.kind in "iu" and tensor.spec.rank == 0
+    }
+    word, base = code.word(), code.base(np.int64, "bar")
+    _add_call(code, ShowBar(op, scalars, word))
+    code.add(code.pointer(base, f"W[{word}]"))
+    yield base.name
+    _add_call(code, HideBar())
+
+
+def _add_call(code, call):
+    code.fail_if(f"call(W[2], ({len(code.calls)},)) != 0")
+    code.calls.append(call)
+
+
+def handed(words, word, dtype, rank):
+    """A value that generated code handed over."""
+    if rank < 0:
+        return words[word : word + 2].view(np.uint8)[: dtype.itemsize].view(dtype)[0]
+    shape = tuple(int(n) for n in words[word + 1 : word + 1 + rank])
+    count = int(np.prod(shape))
+    if not count:
+        return np.empty(shape, dtype)
+    items = (ctypes.c_char * (count * dtype.itemsize)).from_address(int(words[word]))
+    return np.frombuffer(items, dtype).reshape(shape).copy()[()]
 
 
 def _hand_over(code, tensor):

@@ -135,6 +135,18 @@ def fast_add(typingctx, one, other):
 
 
 @intrinsic
+def tick(typingctx, place):
+    """Add 1 to the number at a pointer, each time and not once behind a loop: a thread looks."""
+
+    def codegen(context, builder, sig, args):
+        value = builder.load_atomic(args[0], "monotonic", 8)
+        builder.store_atomic(builder.add(value, INT64(1)), args[0], "monotonic", 8)
+        return context.get_dummy_value()
+
+    return types.void(place), codegen
+
+
+@intrinsic
 def copy(typingctx, target, at, source, start, count):
     """Copy items from one buffer to another, or to where they do not overlap."""
 
