@@ -77,17 +77,19 @@ class Group:
         if self.flushed:
             return
         self.flushed = True
-        code.pending.pop(self.extents, None)
-        stores = []
+        stores = []  # while it is pending, nothing takes the buffers that it reads
         for tensor, name in self.results.items():
             if code.uses(tensor):
                 block = self._place(code, tensor)
                 code.flush_readers(block.base)
                 code.bind(tensor, block)
                 stores.append((block, name))
+        code.pending.pop(self.extents, None)
         for item in self.sums:
             code.bind(item.tensor, item.value)
         if stores or self.sums:
+            done = [t.op.type for t in self.results] + [s.tensor.op.type for s in self.sums]
+            code.loops.append(f"({', '.join(self.extents)}): {', '.join(done)}")
             _Nest(code, self, stores).write()
 
     def _place(self, code, tensor):

@@ -86,7 +86,7 @@ def _take(code, op, value, axes):
                                    zip(axes, strides, strict=True) if stride))  # fmt: skip
     if not extents:
         return code.bind(result, code.local(f"{value.base.name}[{offset}]", value.dtype))
-    if _is_view(axes):
+    if _is_view(axes, value.extents):
         start = offset if offset == "0" or offset.isidentifier() else code.variable(offset, "o")
         return code.bind(result, Block(value.base, extents, "" if start == "0" else start))
     return _copy(code, op, value, axes, strides, extents, offset)
@@ -103,13 +103,13 @@ def _strides(extents, axes):
     return found
 
 
-def _is_view(axes):
+def _is_view(axes, extents):
     """Whether what is taken lies together: all behind the first slice are taken whole."""
     real = [(start, n, step) for start, n, step in axes if n != "new"]
     sliced = [i for i, (_, n, _) in enumerate(real) if n is not None]
     first = sliced[0] if sliced else len(real)
-    rest = real[first + 1 :]
-    whole = all(start == "0" and n is not None and step == 1 for start, n, step in rest)
+    rest = zip(real[first + 1 :], extents[first + 1 :], strict=True)
+    whole = all(axis == ("0", extent, 1) for axis, extent in rest)
     return whole and (first == len(real) or real[first][2] == 1)
 
 

@@ -119,7 +119,9 @@ class _Exponentials:
         code = self.code
         if not self.kept:
             text = rule.format(*(code.scalar(tensor) for tensor in tensors))
-            code.bind(result or _Part(self.dtype), value := code.local(text, self.dtype))
+            value = code.local(text, self.dtype)
+            if result is not None:
+                code.bind(result, value)
             return None, value.text
         group = joined(code, tensors, code.extents(self.x))
         text = rule.format(*(operand(code, group, tensor) for tensor in tensors))
