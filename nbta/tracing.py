@@ -5,7 +5,12 @@ import weakref
 
 import numpy as np
 
-from nbta.errors import InvalidArgumentError, invalid
+from nbta.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    UnimplementedError,
+    invalid,
+)
 from nbta.execution.session import Session
 from nbta.flow_check import lost_write
 from nbta.graph.graph import Graph, current
@@ -26,6 +31,7 @@ class Function:
         functools.update_wrapper(self, f)
         self._f, self._compiled, self._pick = f, compiled, pick or _all
         self._traces: dict = {}
+        self._last = None
 
     def __call__(self, *args, **kwargs):
         """Run, tracing first where no graph fits the arguments."""
@@ -36,7 +42,61 @@ class Function:
         key = (layout(structure), _order(structure), tuple(map(_kind, values)))
         if key not in self._traces:
             self._traces[key] = _Trace(self._f, structure, values)
-        return self._pick(self._traces[key].run(values, self._compiled))
+        self._last = trace = self._traces[key]
+        return self._pick(trace.run(values, self._compiled))
+
+    @property
+    def source(self) -> str:
+        """Source of the function that its last call was compiled to, or would be.
+
+        Raises
+        ------
+        FailedPreconditionError
+            Before it was called.
+        UnimplementedError
+            If it cannot be compiled.
+        """
+        return self._compiled_program().generated.source
+
+    @property
+    def graph(self):
+        """The program of its last call behind all passes, as it is compiled; see `source`."""
+        return self._compiled_program().program
+
+    def explain(self) -> str:
+        """How its last call runs, or will once it is compiled.
+
+        What the passes did, which operations share a loop, which buffers there are, which arrays
+        became plain buffers and why others did not, and what runs in Python.
+
+        Raises
+        ------
+        FailedPreconditionError
+            Before it was called.
+
+        Examples
+        --------
+        >>> norm = nbta.function(lambda x: nbta.sqrt(nbta.sum(x * x)), compiled=True)
+        >>> norm(np.array([3.0, 4.0]))
+        np.float64(5.0)
+        >>> "Mul, Sum" in norm.explain()  # one loop does both
+        True
+        """
+        return self._runner().explain()
+
+    def _runner(self):
+        if self._last is None:
+            message = (
+                f"{self!r} was not called yet; call it, so that the kind of arguments is known"
+            )
+            raise FailedPreconditionError(message)
+        return self._last.runner
+
+    def _compiled_program(self):
+        found = self._runner().last()
+        if isinstance(found, str):
+            raise UnimplementedError(f"{self!r} cannot be compiled: {found}")
+        return found
 
     @property
     def traces(self) -> int:
@@ -128,6 +188,11 @@ class _Trace:
         arrays = [value for value in values if isinstance(value, np.ndarray)]
         feeds = dict(zip(self._inputs, arrays, strict=True))
         return self._session.run(self._result, feeds, compiled)
+
+    @property
+    def runner(self):
+        """What runs it."""
+        return self._session.last
 
 
 _UNKNOWN_LENGTH = (

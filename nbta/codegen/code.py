@@ -26,7 +26,7 @@ class Code:
     ----------
     level : int
         How many loops are around.
-    notes : list of str
+    loops, buffers : list of str
         What was decided, for people.
     """
 
@@ -36,7 +36,8 @@ class Code:
         self.heads = [self.top.place()]  # where buffers of each level are made
         self.lines = self.top.place()
         self.level = 0
-        self.notes: list[str] = []
+        self.loops: list[str] = []
+        self.buffers: list[str] = []
         self.words = FIRST_WORD
         self.exits = 0  # each has a number above the status, to find it by
         self.helpers: dict[str, str] = {}
@@ -179,6 +180,9 @@ class Code:
         base.loose, base.made = True, made
         if old:  # under another name, as Numba is slow with names that change
             base.number, base.word = old.number, old.word
+        if not old:
+            place = "ahead of a loop" if made else "at its place"
+            self.buffers.append(f"{base.name}: {dtype.name} ({', '.join(extents)}), {place}")
         if old and made:
             base.name = old.name
         else:

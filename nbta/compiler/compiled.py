@@ -2,6 +2,7 @@
 
 from nbta.compiler.build import build
 from nbta.compiler.executable import Executable, RaggedError
+from nbta.compiler.explain import Log
 from nbta.compiler.generate import generate
 from nbta.compiler.pipeline import lowered
 from nbta.compiler.specialising import fits
@@ -22,11 +23,15 @@ class Compiled:
     ----------
     program : Program
         As it is compiled, behind all passes.
+    log : list of str
+        What the passes did.
     """
 
     def __init__(self, program, shapes, new_step):
         self._new_step = new_step
-        self.program = lowered(program, shapes)
+        log = Log(program)
+        self.program = lowered(program, shapes, log)
+        self.log = log.rows
         self.generated = generate(self.program)
         self._executable = None
 
@@ -43,6 +48,11 @@ class Compiled:
 
     def _build(self):
         self._executable = Executable(self.generated, build(self.generated.source), self._new_step)
+
+    @property
+    def is_built(self) -> bool:
+        """Whether there is machine code."""
+        return self._executable is not None
 
     def fits(self, shapes) -> bool:
         """Whether it is for values of some shapes."""

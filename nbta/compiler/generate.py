@@ -35,7 +35,8 @@ class Generated:
     initial : list of (int, int or str)
         What is in a word before all calls: a number, or the address of a helper.
     calls : list of Call
-    notes : list of str
+    loops, buffers, arrays : list of str
+        What was decided, for people.
     """
 
     source: str = ""
@@ -46,7 +47,9 @@ class Generated:
     helpers: dict = field(default_factory=dict)
     initial: list = field(default_factory=list)
     calls: list = field(default_factory=list)
-    notes: list = field(default_factory=list)
+    loops: list = field(default_factory=list)
+    buffers: list = field(default_factory=list)
+    arrays: list = field(default_factory=list)
 
 
 @dataclass
@@ -102,9 +105,8 @@ def generate(program, head=16, ragged=False) -> Generated:
     found.initial = code.initial
     found.words, found.constants = code.words, code.constants
     found.helpers, found.calls = code.helpers, code.calls
-    found.notes = code.notes + [
-        f"array {op.name}: {reason}" for op, reason in plain.reasons.items()
-    ]
+    found.loops, found.buffers = code.loops, code.buffers
+    found.arrays = plain.notes()
     return found
 
 

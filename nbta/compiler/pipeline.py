@@ -27,15 +27,20 @@ def optimised(given, wanted, targets=()) -> Program:
     return _run(PASSES, extract(given, wanted, targets))
 
 
-def lowered(program: Program, shapes) -> Program:
-    """A program made ready for the code generator, for inputs of some shapes."""
+def lowered(program: Program, shapes, log=None) -> Program:
+    """A program made ready for the code generator, for inputs of some shapes.
+
+    ``log`` is told of each pass.
+    """
     program = specialise(program, shapes, together=True)
     verify_change(program)
-    return _run(LOWERING, program)
+    return _run(LOWERING, program, log)
 
 
-def _run(passes, program):
+def _run(passes, program, log=None):
     for step in passes:
         program = step(program)
         verify_change(program)
+        if log is not None:
+            log.note(step, program)
     return program

@@ -31,6 +31,14 @@ class PlainArrays:
         key = self._array.get(handle)
         return None if key is None or key[0] in self.reasons else key
 
+    def notes(self) -> list[str]:
+        """For each array, whether it is a plain buffer, and why not."""
+        return [
+            f"{op.name}: {self.reasons.get(op) or 'a plain buffer'}"
+            + (", so that Python keeps it" if op in self.reasons else "")
+            for op in self._ranks
+        ]
+
     def descendants(self, op):
         """Gradient arrays of the array that an operation makes: a handle of each."""
         found = {key: handle for handle, key in self._array.items() if key[0] is op}

@@ -8,6 +8,7 @@ from nbta.codegen.code import NotCompiledError
 from nbta.compiler.arrays import within
 from nbta.compiler.compiled import Compiled
 from nbta.compiler.executable import FailedError
+from nbta.compiler.explain import explained
 from nbta.compiler.pipeline import optimised
 from nbta.errors import UnimplementedError
 from nbta.execution.plan import Plan
@@ -42,10 +43,12 @@ class Runner:
         self.has_foreign = any(op.record.foreign for op in within(self._plan.operations))
         self._lock = threading.Lock()
         self._program = None
+        self._shapes = None
         self.compiled, self.refusals, self.fallbacks = [], {}, 0
 
     def run(self, given, compiled):
         """Values for those that are fed, and the step of the run."""
+        self._shapes = [np.shape(value) for value in given]
         if compiled is False:
             return self._one_by_one(given, None)
         if compiled == "auto" and self._taken <= PATIENCE:
@@ -53,7 +56,7 @@ class Runner:
                 return self._one_by_one(given, None if self.has_foreign else PATIENCE)
             except TooLongError:
                 self._taken = PATIENCE + 1
-        function = self.function([np.shape(value) for value in given])
+        function = self.function(self._shapes)
         if isinstance(function, Compiled):
             try:
                 return function(given)
@@ -62,6 +65,21 @@ class Runner:
         elif compiled is True:
             raise UnimplementedError(f"run: this cannot be compiled: {function}")
         return self._one_by_one(given, None)
+
+    def explain(self) -> str:
+        """How it runs, in words."""
+        one_by_one = f"operations run one by one: {len(self._plan.operations)} and their bodies'"
+        function = self.last()
+        if isinstance(function, str):
+            return f"{one_by_one}\nnot compiled: {function}"
+        waits = "" if function.is_built else f"; not compiled yet, {one_by_one}"
+        if self.fallbacks:
+            waits += f"; it gave up {self.fallbacks} times, and {one_by_one}"
+        return explained(function, waits)
+
+    def last(self):
+        """The compiled function for what was fed last, or the reason why there is none."""
+        return self.function(self._shapes)
 
     def function(self, shapes):
         """The compiled function for values of some shapes, or the reason why there is none."""

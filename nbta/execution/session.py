@@ -23,6 +23,12 @@ class Session:
     graph : Graph, optional
         By default the one that is being built.
 
+    Attributes
+    ----------
+    graph : Graph
+    last : Runner or None
+        What ran last; ``last.explain()`` says how.
+
     Raises
     ------
     InvalidArgumentError
@@ -46,6 +52,7 @@ class Session:
         self.graph = graph
         self._runners: dict = {}
         self._version = -1
+        self.last: Runner | None = None
 
     def __enter__(self):
         return self
@@ -88,7 +95,7 @@ class Session:
         asked = [self._fetched(fetch) for fetch in leaves(fetches)]
         feeds = self._feeds({} if feed_dict is None else feed_dict)
         given = [_fed(tensor, value) for tensor, value in feeds.items()]
-        runner = self._runner(asked, list(feeds))
+        runner = self.last = self._runner(asked, list(feeds))
         with at_once(), np.errstate(all="ignore"):
             values, step = runner.run(given, compiled)
         values = iter(values)

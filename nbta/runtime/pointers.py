@@ -189,7 +189,7 @@ def refuse(typingctx, condition, status):
 
 @intrinsic(prefer_literal=True)
 def room(typingctx, items, w, word, count, scope):
-    """Pointer to the buffer of a word, which has room for so many items, or the function is left."""
+    """Pointer to the buffer of a word, with room for so many items, or the function is left."""
     result = Pointer(items.instance_type, scope.literal_value)
 
     def codegen(context, builder, sig, args):
