@@ -31,6 +31,12 @@ HEAD = b"nbta graph 1\n"
 LIMIT = 256 << 20
 #: Seconds after which a file that another process was writing is left over.
 LEFT_OVER = 3600
+#: What code is made by, besides the runtime, as it is when it is imported.
+_OURS = hashlib.sha256(
+    b"\0".join(
+        (Path(__file__).parent / name).read_bytes() for name in ("build.py", "machine_code.py")
+    )
+).hexdigest()
 _NAMES = re.compile(r"[0-9a-f]{64}\.(graph|[^.]+\.tmp)")
 
 
@@ -85,11 +91,8 @@ def key(text: str, options: dict) -> str:
 @cache
 def _versions():
     """Versions of everything, and the processor."""
-    here = Path(__file__).parent
-    ours = [here / f"{name}.py" for name in ("build", "machine_code")]
-    sources = hashlib.sha256(b"\0".join(file.read_bytes() for file in ours)).hexdigest()
     others = [numba.__version__, llvmlite.__version__, *np.__version__.split(".")[:2], sys.version]
-    return [runtime_stamp(), sources, *others, *cpu_target.target_context.codegen().magic_tuple()]
+    return [runtime_stamp(), _OURS, *others, *cpu_target.target_context.codegen().magic_tuple()]
 
 
 def folder() -> Path | None:
