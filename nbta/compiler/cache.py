@@ -66,18 +66,22 @@ def kept(text: str, options: dict, compiled):
     """
     with global_compiler_lock:
         name = key(text, options)
-        try:
-            return Loaded(read(name))
-        except LookupError:
-            dispatcher = compiled()
+        found = _loaded(lambda: read(name))
+        if found is not None:
+            return found
+        dispatcher = compiled()
         code = taken_from(dispatcher)
         if code is None:
             return Compiled(dispatcher)
         write(name, code)
-        try:
-            return Loaded(code)
-        except LookupError:
-            return Compiled(dispatcher)
+        return _loaded(lambda: code) or Compiled(dispatcher)
+
+
+def _loaded(code):
+    try:
+        return Loaded(code())
+    except LookupError:
+        return None
 
 
 def key(text: str, options: dict) -> str:
