@@ -128,6 +128,12 @@ class Code:
         self._levels[name] = self.level
         return name
 
+    def derived(self, text: str, stem="n") -> str:
+        """A variable that is computed from extents and other variables that stay: once for all."""
+        if text not in self._same:
+            self._same[text] = self.variable(text, stem)
+        return self._same[text]
+
     def note_variable(self, name: str) -> str:
         """Let a variable count as known from this level on."""
         self._levels[name] = self.level
@@ -205,11 +211,11 @@ class Code:
         kind = numba_name(base.dtype)
         lines.add(f"{base.name} = room({kind}, w, {base.word}, {product(extents)}, {base.number})")
 
-    def release(self, block) -> None:
+    def release(self, base) -> None:
         """Let a buffer be used again: nothing needs its items any more."""
-        if block.base.loose and block.base.level == self.level:
-            block.base.loose = False  # what takes the buffer has a name of its own
-            self._free[-1].append(block.base)
+        if base.loose and base.level == self.level:
+            base.loose = False  # what takes the buffer has a name of its own
+            self._free[-1].append(base)
 
     def constant(self, array: np.ndarray) -> Block:
         """A constant array, which whoever calls brings."""
@@ -254,6 +260,8 @@ class Code:
         value = self.value(tensor)
         if isinstance(value, Scalar):
             return (value.text,)
+        if not value.extents[0].isdigit():
+            raise NotCompiledError(f"the length of {tensor.name!r} is known in a run only")
         return tuple(f"int64({value.at(str(k))})" for k in range(int(value.extents[0])))
 
     def known_extent(self, extent):
@@ -338,7 +346,10 @@ class Code:
         """Where a result goes: to where it must be in the end, if that is free; or to new room."""
         rule = self.destinations.get(tensor)
         found = rule(extents) if rule is not None else None
-        return found or self.new(dtype, extents)
+        if found is None:
+            return self.new(dtype, extents)
+        self.flush_readers(found.base)
+        return found
 
     def result(self, op, dtype=None, extents=(), index=0):
         """Room for a result of an operation, bound to its tensor."""

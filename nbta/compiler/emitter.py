@@ -7,7 +7,7 @@ import numpy as np
 
 from nbta.codegen.code import Code, NotCompiledError
 from nbta.codegen.names import NUMBERS
-from nbta.codegen.values import Block, Scalar, product
+from nbta.codegen.values import Block, Scalar, Turned, product
 from nbta.compiler import array_code, control, python_calls
 from nbta.graph.spec import DATA, FLOW, HANDLE
 from nbta.ops.branch import CASE
@@ -34,8 +34,9 @@ class Emitter(Code):
     def bind(self, tensor, value) -> None:
         """Say what stands for a tensor."""
         super().bind(tensor, value)
-        if isinstance(value, Block):
-            self._on_base[value.base].add(tensor)
+        base = _base(value)
+        if base is not None:
+            self._on_base[base].add(tensor)
 
     def uses(self, tensor) -> int:
         """How many operations are still to come that use a tensor."""
@@ -50,7 +51,26 @@ class Emitter(Code):
 
     def is_free(self, base) -> bool:
         """Whether nothing to come uses what is in a buffer now."""
-        return not any(self._left[t] and _on(self.values.get(t), base) for t in self._on_base[base])
+        tensors = self._on_base[base]
+        return not any(self._left[t] and _base(self.values.get(t)) is base for t in tensors)
+
+    def changed(self, op, place=0) -> Block:
+        """Room for a result that begins as an input does: that itself if nobody else needs it."""
+        x, result = op.inputs[place], op.outputs[0]
+        value, rule = self.value(x), self.destinations.get(result)
+        self._left[x] -= 1
+        block = rule(value.extents) if rule is not None else None
+        loose = value.base.loose and value.base.level == self.level
+        if block is None and loose and self.is_free(value.base):
+            block = value
+        self._left[x] += 1
+        block = block or self.new(result.dtype, value.extents)
+        if block.base is value.base and block.offset == value.offset:
+            self.flush_readers(block.base)
+        else:
+            self.copy_to(block, value)
+        self.bind(result, block)
+        return block
 
     def is_last(self, tensor, block) -> bool:
         """Whether a tensor is used here for the last time, and nothing else is in its buffer."""
@@ -74,8 +94,9 @@ class Emitter(Code):
             self._left[tensor] -= 1
         for tensor in set(op.inputs):
             value = self.values.get(tensor)
-            if not self._left[tensor] and isinstance(value, Block) and self.is_free(value.base):
-                self.release(value)
+            base = _base(value)
+            if base is not None and not self._left[tensor] and self.is_free(base):
+                self.release(base)
 
     def _emit(self, op):
         if op.record is CONSTANT:
@@ -121,8 +142,10 @@ class Emitter(Code):
         python_calls.emit(self, op)
 
 
-def _on(value, base):
-    return isinstance(value, Block) and value.base is base
+def _base(value):
+    """The buffer that has the items of a value."""
+    value = value.block if isinstance(value, Turned) else value
+    return value.base if isinstance(value, Block) else None
 
 
 def _has_handle(op):
