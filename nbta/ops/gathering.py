@@ -6,6 +6,7 @@ import operator
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen import gather_rules
 from nbta.dtypes import as_dtype
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
@@ -98,7 +99,7 @@ def _take_gradient(op, dy):
     return [scatter_add(zeros(shape_of(x), dy.dtype), indices, dy, op.attrs["axis"]), None]
 
 
-TAKE = define("Take", _infer_take, _evaluate_take, _take_gradient)
+TAKE = define("Take", _infer_take, _evaluate_take, _take_gradient, emit=gather_rules.take)
 
 
 def take(x, indices, axis=None, name=None):
@@ -189,7 +190,13 @@ def _scatter_add_gradient(op, dy):
     return [dy, None, unbroadcast(rows, updates)]
 
 
-SCATTER_ADD = define("ScatterAdd", _infer_scatter_add, _evaluate_scatter_add, _scatter_add_gradient)
+SCATTER_ADD = define(
+    "ScatterAdd",
+    _infer_scatter_add,
+    _evaluate_scatter_add,
+    _scatter_add_gradient,
+    emit=gather_rules.scatter_add,
+)
 
 
 def scatter_add(x, indices, updates, axis=0, name=None):
@@ -234,7 +241,11 @@ def _evaluate_one_hot(indices, depth, *, dtype, extent):
 
 
 ONE_HOT = define(
-    "OneHot", _infer_one_hot, _evaluate_one_hot, NotDifferentiable("its input is an index")
+    "OneHot",
+    _infer_one_hot,
+    _evaluate_one_hot,
+    NotDifferentiable("its input is an index"),
+    emit=gather_rules.one_hot,
 )
 
 

@@ -266,6 +266,15 @@ def _scatter_slice_gradient(op, dy):
     return [picked, None] + [None] * len(scalars)
 
 
+def _emit_scatter_slice(code, op):
+    key = _aligned(op.attrs["key"], op.outputs[0].spec.shape)
+    index_rules.scatter_slice(code, op, key, SYMBOLIC)
+
+
 SCATTER_SLICE = define(
-    "ScatterSlice", _infer_scatter_slice, _evaluate_scatter_slice, _scatter_slice_gradient
+    "ScatterSlice",
+    _infer_scatter_slice,
+    _evaluate_scatter_slice,
+    _scatter_slice_gradient,
+    emit=_emit_scatter_slice,
 )

@@ -6,6 +6,7 @@ import operator
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen import join_rules
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
@@ -86,6 +87,7 @@ CONCATENATE = define(
     _infer_concatenate,
     lambda *values, axis: np.concatenate(values, axis),
     _concatenate_gradient,
+    emit=join_rules.concatenate,
 )
 
 
@@ -138,7 +140,13 @@ def _stack_gradient(op, dy):
     return [getitem(dy, along(axis, i)) for i in range(len(op.inputs))]
 
 
-STACK = define("Stack", _infer_stack, lambda *values, axis: np.stack(values, axis), _stack_gradient)
+STACK = define(
+    "Stack",
+    _infer_stack,
+    lambda *values, axis: np.stack(values, axis),
+    _stack_gradient,
+    emit=join_rules.stack,
+)
 
 
 def stack(values, axis=0, name=None):
@@ -216,7 +224,7 @@ def _split_gradient(op, *grads):
     return [concatenate(parts, op.attrs["axis"])]
 
 
-SPLIT = define("Split", _infer_split, _evaluate_split, _split_gradient)
+SPLIT = define("Split", _infer_split, _evaluate_split, _split_gradient, emit=join_rules.split)
 
 
 def split(x, indices_or_sections, axis=0, name=None):

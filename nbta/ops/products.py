@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen import product_rules, shape_rules
+from nbta.codegen import join_rules, product_rules, shape_rules
 from nbta.errors import invalid
 from nbta.graph.spec import Spec
 from nbta.ops.axis_arguments import integers, operand, within
@@ -103,6 +103,7 @@ AS_MATRIX = define(
     lambda spec, *, side: Spec(spec.dtype, _matrix_shape(spec.shape, side)),
     lambda x, *, side: np.reshape(x, _matrix_shape(x.shape, side)),
     lambda op, dy: [reshape(dy, shape_of(op.inputs[0]))],
+    emit=join_rules.as_matrix,
 )
 
 

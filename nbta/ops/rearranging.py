@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen import range_rules
+from nbta.codegen import join_rules, range_rules
 from nbta.dtypes import as_dtype
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
@@ -66,7 +66,7 @@ def _pad_gradient(op, dy):
     return [dx, sum_to(dy, ()) - sum_to(dx, ())]
 
 
-PAD = define("Pad", _infer_pad, _evaluate_pad, _pad_gradient)
+PAD = define("Pad", _infer_pad, _evaluate_pad, _pad_gradient, emit=join_rules.pad)
 
 
 def pad(x, pad_width, constant_values=0, name=None):
@@ -186,6 +186,7 @@ SQUEEZE = define(
     _infer_squeeze,
     _evaluate_squeeze,
     lambda op, dy: [expand_dims(dy, op.attrs["axes"])],
+    emit=join_rules.squeeze,
 )
 
 
@@ -240,6 +241,7 @@ EXPAND_DIMS = define(
     _infer_expand_dims,
     lambda x, *, axes: np.expand_dims(x, axes),
     lambda op, dy: [squeeze(dy, op.attrs["axes"])],
+    emit=join_rules.expand_dims,
 )
 
 

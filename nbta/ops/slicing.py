@@ -5,6 +5,7 @@ import builtins
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen import slice_rules
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
@@ -104,7 +105,9 @@ def _slice_gradient(op, dy):
     return [dynamic_update_slice(zeros(shape_of(x), dy.dtype), dy, begin), None, None]
 
 
-SLICE = define("Slice", _infer_slice, _evaluate_slice, _slice_gradient)
+SLICE = define(
+    "Slice", _infer_slice, _evaluate_slice, _slice_gradient, emit=slice_rules.slice_block
+)
 
 
 def _static_lengths(x, begin, size, clamp):
@@ -193,7 +196,13 @@ def _update_gradient(op, dy):
     return [rest, apply(SLICE, [dy, begin, size], attrs), None]
 
 
-UPDATE = define("DynamicUpdateSlice", _infer_update, _evaluate_update, _update_gradient)
+UPDATE = define(
+    "DynamicUpdateSlice",
+    _infer_update,
+    _evaluate_update,
+    _update_gradient,
+    emit=slice_rules.update_block,
+)
 
 
 def dynamic_update_slice(x, update, starts, name=None):
