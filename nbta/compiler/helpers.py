@@ -12,7 +12,9 @@ import scipy
 from numba.core import types
 
 from nbta.compiler import cache
-from nbta.runtime import blocks
+from nbta.runtime import blocks, factors
+
+FUNCTIONS = blocks.FUNCTIONS | factors.FUNCTIONS
 
 
 @functools.cache
@@ -22,7 +24,7 @@ def address(name: str) -> int:
     if kind == "blas":
         with _cython_blas_alone():
             return blocks.blas_address(dtype)
-    function, arity = blocks.FUNCTIONS[name]
+    function, arity = FUNCTIONS[name]
     signature = types.int64(*[types.int64] * arity)
 
     def compiled():

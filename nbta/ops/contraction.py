@@ -6,6 +6,7 @@ import string
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen import einsum_rules
 from nbta.errors import invalid
 from nbta.graph.spec import Spec
 from nbta.ops.dispatch import apply, define
@@ -157,4 +158,6 @@ def _toward(x, letters, inputs, operands):
     return part if kept == letters else broadcast_to(part, shape_of(x))
 
 
-EINSUM = define("Einsum", _infer_einsum, _evaluate_einsum, _einsum_gradient)
+EINSUM = define(
+    "Einsum", _infer_einsum, _evaluate_einsum, _einsum_gradient, emit=einsum_rules.einsum
+)

@@ -6,6 +6,7 @@ import string
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen import linalg_rules
 from nbta.errors import invalid
 from nbta.graph.spec import Spec
 from nbta.ops.arithmetic import multiply
@@ -70,6 +71,7 @@ TRIL = define(
     _infer_tril,
     lambda x, *, k: np.tril(x, k),
     lambda op, dy: [tril(dy, op.attrs["k"])],
+    emit=linalg_rules.tril,
 )
 
 
@@ -118,7 +120,9 @@ def _cholesky_gradient(op, dy):
     return [(swapaxes(both, -1, -2) + conjugate(both)) / 2]
 
 
-CHOLESKY = define("Cholesky", _square, _evaluate_cholesky, _cholesky_gradient)
+CHOLESKY = define(
+    "Cholesky", _square, _evaluate_cholesky, _cholesky_gradient, emit=linalg_rules.cholesky
+)
 
 
 def cholesky(a, name=None):
@@ -197,7 +201,13 @@ def _solve_gradient(op, dy):
     return [unbroadcast(da if lower else swapaxes(da, -1, -2), a), unbroadcast(db, b)]
 
 
-SOLVE = define("TriangularSolve", _infer_solve, _evaluate_solve, _solve_gradient)
+SOLVE = define(
+    "TriangularSolve",
+    _infer_solve,
+    _evaluate_solve,
+    _solve_gradient,
+    emit=linalg_rules.triangular_solve,
+)
 
 
 def _solve(a, b, lower=True, transpose=False, name=None):
