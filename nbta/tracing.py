@@ -11,6 +11,7 @@ from nbta.errors import (
     UnimplementedError,
     invalid,
 )
+from nbta.execution.launcher import Launcher
 from nbta.execution.session import Session
 from nbta.flow_check import lost_write
 from nbta.graph.graph import Graph, current
@@ -31,19 +32,26 @@ class Function:
         functools.update_wrapper(self, f)
         self._f, self._compiled, self._pick = f, compiled, pick or _all
         self._traces: dict = {}
-        self._last = None
+        self._last, self._launchers = None, []
 
     def __call__(self, *args, **kwargs):
         """Run, tracing first where no graph fits the arguments."""
+        structure = (args, kwargs)
+        if current() is None:
+            for launcher in self._launchers:
+                result = launcher(structure)
+                if result is not None:
+                    return self._pick(result)
         if current() is not None or _any_tensor(args, kwargs):
             return self._pick(self._f(*args, **kwargs))
-        structure = (args, kwargs)
         values = [_as_leaf(path, v) for path, v in _named(structure)]
         key = (layout(structure), _order(structure), tuple(map(_kind, values)))
         if key not in self._traces:
             self._traces[key] = _Trace(self._f, structure, values)
         self._last = trace = self._traces[key]
-        return self._pick(trace.run(values, self._compiled))
+        result = trace.run(values, self._compiled)
+        self._launchers = trace.launcher(structure, self._launchers)
+        return self._pick(result)
 
     @property
     def source(self) -> str:
@@ -194,6 +202,19 @@ class _Trace:
         """What runs it."""
         return self._session.last
 
+    def launcher(self, structure, others) -> list:
+        """Short ways to call compiled functions: one for such arguments first, and some others."""
+        compiled = self.runner.ran
+        outputs = leaves(self._result)
+        if compiled is None or not all(isinstance(result, Tensor) for result in outputs):
+            return others
+        dtypes = [tensor.dtype for tensor in self._inputs]
+        made = Launcher(compiled.executable, structure, dtypes, self._result)
+        return [made, *others[: _LAUNCHERS - 1]]
+
+
+#: Kinds of arguments that a function is called with in a short way.
+_LAUNCHERS = 4
 
 _UNKNOWN_LENGTH = (
     "Lengths are not known while nbta traces a function: x.shape has None for them. Use "

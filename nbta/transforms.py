@@ -8,8 +8,8 @@ from nbta.graph.spec import FLOW
 from nbta.loop_variables import leaf_spec, taken
 from nbta.ops.arithmetic import add_n, multiply
 from nbta.ops.dispatch import as_tensor
-from nbta.ops.reductions import sum as sum_
 from nbta.ops.filling import zeros_like
+from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import identity, reshape
 from nbta.reverse_mode import gradients
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths

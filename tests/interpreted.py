@@ -45,7 +45,7 @@ def _room_at(address):
     """First and last address of the memory that an address is in."""
     for array in _workspaces[-1].memory() if _workspaces else ():
         first = array.__array_interface__["data"][0]
-        if first <= address < first + array.nbytes:
+        if first <= address < first + max(1, array.nbytes):
             return first, first + array.nbytes
     return 0, 0
 
@@ -53,25 +53,23 @@ def _room_at(address):
 _workspaces = []
 
 
-def _run(self, function, given, original=executable._Workspace.run):
-    _workspaces.append(self)
-    try:
-        return original(self, function, given)
-    finally:
-        _workspaces.pop()
+def _give(self, given, new, original=executable._Workspace.give):
+    self.arrays = [array for array in (*given, *new) if array is not None]
+    _workspaces[:] = [self]
+    return original(self, given, new)
 
 
 def _memory(self):
     yield self.words
     yield from self._buffers.values()
-    yield from self._given
+    yield from self.arrays
     yield from self._constants
     for results in self.kept.values():
         yield from results
     yield from (counter for _, counter in self.bars)
 
 
-executable._Workspace.run, executable._Workspace.memory = _run, _memory
+executable._Workspace.give, executable._Workspace.memory = _give, _memory
 
 
 def _number(kind):
@@ -142,6 +140,39 @@ def _tick(place):
     place[0] = place[0] + 1
 
 
+def _object(w, word):
+    """The array whose Python object a word has the address of."""
+    return ctypes.cast(_words(w, word)[0], ctypes.py_object).value
+
+
+def _array_in(kind, w, word, head, rank, number):
+    array = _object(w, word)
+    _refuse(array.ndim != rank, 1)
+    _refuse(not (array.flags.c_contiguous and array.flags.aligned), 3)
+    return Pointer(kind.kind, array.__array_interface__["data"][0], number)
+
+
+def _extent_in(w, word, head, axis):
+    return _object(w, word).shape[axis]
+
+
+def _adopt(w, word, given, head, rank, itemsize):
+    place = Pointer(np.int64, int(w) + 8 * word, 0)
+    place[1] = 0
+    if _words(w, given)[0]:
+        array = _object(w, given)
+        assert (array.ndim, array.itemsize) == (rank, itemsize)
+        place[0], place[1] = array.__array_interface__["data"][0], array.nbytes
+
+
+def _agrees(w, given, head, extents):
+    return bool(_words(w, given)[0]) and _object(w, given).shape == tuple(map(int, extents))
+
+
+def _load_int(address):
+    return ctypes.c_int64.from_address(int(address)).value
+
+
 def _special(name):
     from scipy import special
 
@@ -172,8 +203,9 @@ def interpreted(source):
         "pointer": lambda kind, address, number: Pointer(kind.kind, address, number),
         "address": lambda place, index: place.start + int(index) * place.dtype.itemsize,
         "call": _call, "copy": _copy, "clear": _clear, "fast_add": lambda a, b: a + b,
-        "refuse": _refuse, "room": _room, "slot": _slot, "np": np, "tick": _tick,
-        "load_int": lambda address: ctypes.c_int64.from_address(int(address)).value,
+        "refuse": _refuse, "room": _room, "slot": _slot, "np": np, "tick": _tick, "array_in": _array_in,
+        "extent_in": _extent_in, "adopt": _adopt, "agrees": _agrees,
+        "load_int": _load_int,
     }  # fmt: skip
     names |= {name: getattr(np, name) for name in ("maximum", "minimum", "sign", "floor")}
     names |= {

@@ -12,7 +12,7 @@ from nbta.codegen.values import Base, Block, Lazy, Scalar, Turned, Vector, produ
 #: Words that every table begins with; as in `nbta.runtime.pointers`.
 FIRST_WORD = 4
 #: What a generated function returns.
-OK, FAILED, RAGGED, LAYOUT, MEMORY = range(5)
+OK, FAILED, RAGGED, LAYOUT, MEMORY, RESIZED = range(6)
 
 
 class NotCompiledError(Exception):

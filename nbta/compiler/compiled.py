@@ -50,6 +50,11 @@ class Compiled:
         self._executable = Executable(self.generated, build(self.generated.source), self._new_step)
 
     @property
+    def executable(self):
+        """What runs it, once it was run."""
+        return self._executable
+
+    @property
     def is_built(self) -> bool:
         """Whether there is machine code."""
         return self._executable is not None

@@ -1,10 +1,12 @@
 """A compiled program as a Python callable: words in, arrays out."""
 
 import ctypes
+import math
+import struct
 
 import numpy as np
 
-from nbta.codegen.code import FAILED, LAYOUT, MEMORY, OK, RAGGED
+from nbta.codegen.code import FAILED, LAYOUT, MEMORY, OK, RAGGED, RESIZED
 from nbta.compiler import helpers
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -37,28 +39,44 @@ class Executable:
     def __init__(self, generated, function, new_step):
         self.generated, self._function, self._new_step = generated, function, new_step
         self._free: list[_Workspace] = []
+        self._outputs = [
+            (() if output.extents is None else None, output.dtype) for output in generated.outputs
+        ]
 
     def __call__(self, given):
-        """Values of the results for arrays of the inputs, and the step.
+        """Values of the results for those of the inputs, and the step.
 
         Raises
         ------
         FailedError
             Where anything is to be refused.
         """
+        given = [np.asarray(value) for value in given]
+        status, values, step = self.run(given)
+        if status % 16 == LAYOUT:
+            status, values, step = self.run([np.array(value, order="C") for value in given])
+        if status != OK:
+            raise (RaggedError if status % 16 == RAGGED else FailedError)(status)
+        return values, step
+
+    def run(self, given):
+        """The status, and where it is OK the results, for arrays; and the step."""
         work = self._free.pop() if self._free else _Workspace(self.generated)
-        step = work.step = self._new_step() if self.generated.calls else None
+        new = [shape if shape is None else np.empty(shape, dtype) for shape, dtype in self._outputs]
+        step = None
+        if self.generated.calls:
+            step = work.step = self._new_step()
         try:
-            status = work.run(self._function, given)
-            if status % 16 == LAYOUT:
-                given = [np.array(value, order="C") for value in given]
-                status = work.run(self._function, given)
-            if status != OK:
-                raise (RaggedError if status % 16 == RAGGED else FailedError)(status)
-            return work.results(), step
+            work.give(given, new)
+            status = self._function(work.address)
+            if status == RESIZED:
+                status, new = OK, work.results(new)
+                self._outputs = [(value.shape, value.dtype) for value in new]
         finally:
-            work.clean()
+            if work.is_used:
+                work.clean()
             self._free.append(work)
+        return status, [value if value.ndim else value[()] for value in new if status == OK], step
 
 
 class _Workspace:
@@ -69,7 +87,9 @@ class _Workspace:
         self.words = np.zeros(generated.words, np.int64)
         self.address = self.words.ctypes.data
         self._buffers: dict[int, np.ndarray] = {}
-        self.kept, self.bars = {}, []
+        self.kept, self.bars, self.is_used = {}, [], True
+        count = len(generated.outputs) + generated.arguments
+        self._give = struct.Struct(f"{count}q").pack_into
         self._constants = [array for _, array in generated.constants]
         for word, array in generated.constants:
             self.words[word] = array.ctypes.data
@@ -88,12 +108,10 @@ class _Workspace:
             return ctypes.cast(self._callbacks[name], ctypes.c_void_p).value
         return helpers.address(name)
 
-    def run(self, function, given):
-        """One call; its status."""
-        self._given = [np.asarray(value) for value in given]
-        for word, array in zip(self._plan.inputs, self._given, strict=True):
-            self.words[word] = id(array)
-        return function(self.address)
+    def give(self, given, new):
+        """Say where the arrays of a call are: what is given, and what is to be filled."""
+        addresses = [id(array) if array is not None else 0 for array in new]
+        self._give(self.words, 8 * self._plan.inputs, *map(id, given), *addresses)
 
     # What compiled code calls: 0 for success.
 
@@ -104,6 +122,7 @@ class _Workspace:
         return self._allocate(word, max(nbytes, 2 * int(self.words[word + 1])), kept)
 
     def _allocate(self, word, nbytes, kept):
+        self.is_used = True
         try:
             buffer = np.empty(nbytes, np.uint8)
         except (MemoryError, ValueError):
@@ -123,25 +142,23 @@ class _Workspace:
             return FAILED
         return OK
 
-    def results(self):
-        """The results of the last call."""
-        return [self._result(output) for output in self._plan.outputs]
+    def results(self, new):
+        """The results of the last call, some of which did not fit what was to be filled."""
+        pairs = zip(self._plan.outputs, new, strict=True)
+        return [self._result(output, array) for output, array in pairs]
 
-    def _result(self, output):
+    def _result(self, output, array):
         if output.extents is None:
-            item = self.words[output.word : output.word + 2].view(np.uint8)
-            return item[: output.dtype.itemsize].view(output.dtype)[0]
-        shape = [int(self.words[word]) for word in output.extents]
-        size = int(np.prod(shape)) * output.dtype.itemsize
+            return array
+        shape = tuple(int(self.words[word]) for word in output.extents)
         buffer = self._buffers.pop(output.word, None)
-        self.words[output.word : output.word + 2] = 0
-        if buffer is None:
-            return np.empty(shape, output.dtype)
-        return buffer[:size].view(output.dtype).reshape(shape)
+        if buffer is None:  # then it is in the array, which may be larger
+            buffer = np.empty(0, output.dtype) if array is None else array.reshape(-1)
+        return buffer.view(output.dtype)[: math.prod(shape)].reshape(shape)
 
     def clean(self):
         """Forget what belongs to the last call."""
-        self.step, self._given = None, ()
+        self.step = None
         self.kept.clear()
         while self.bars:
             self.bars.pop()[0].__exit__(None, None, None)
@@ -149,3 +166,4 @@ class _Workspace:
             for word in self._buffers:
                 self.words[word : word + 2] = 0
             self._buffers.clear()
+        self.is_used = bool(self._plan.calls)

@@ -4,17 +4,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbta.codegen.code import LAYOUT, OK
+from nbta.codegen.code import OK, RESIZED
+from nbta.codegen.names import numba_name
 from nbta.codegen.values import Block
 from nbta.compiler.array_code import ArrayCode
 from nbta.compiler.emitter import Emitter, check
 from nbta.compiler.plain_arrays import PlainArrays
 from nbta.graph.order import ordered
-
-#: Offsets in NumPy's array objects behind the head of a Python object (its C interface fixes them).
-DATA, EXTENTS, FLAGS = 0, 16, 48
-#: C order, and aligned.
-GOOD_FLAGS = 0x101
 
 
 @dataclass
@@ -26,8 +22,11 @@ class Generated:
     source : str
     words : int
         How many words a call's table has.
-    inputs : list of int
-        The word of each input, for the address of an array object.
+    inputs : int
+        The first of the words for the address of the array object of each input, and behind these
+        for one of each output: a new array to be filled, or 0.
+    arguments : int
+        The number of inputs.
     outputs : list of Output
     constants : list of (int, array)
     helpers : dict
@@ -41,7 +40,8 @@ class Generated:
 
     source: str = ""
     words: int = 0
-    inputs: list = field(default_factory=list)
+    inputs: int = 0
+    arguments: int = 0
     outputs: list = field(default_factory=list)
     constants: list = field(default_factory=list)
     helpers: dict = field(default_factory=dict)
@@ -59,15 +59,16 @@ class Output:
     Attributes
     ----------
     dtype, kind
-    word : int
-        Of the item itself (two words), or of the address of the buffer and its bytes.
+    word : int or None
+        Of the address of its buffer and the bytes there; None for a scalar, which goes into the
+        array of rank 0 that must be given.
     extents : list of int or None
         Words of the extents; None for a scalar.
     """
 
     dtype: np.dtype
     kind: str
-    word: int
+    word: int | None
     extents: list | None
 
 
@@ -91,15 +92,19 @@ def generate(program, head=16, ragged=False) -> Generated:
     code = Emitter(ArrayCode(plain))
     check(program.inputs)
     found = Generated()
+    found.arguments = len(program.inputs)
+    found.inputs = code.word(len(program.inputs) + len(program.outputs))
     for number, tensor in enumerate(program.inputs):
-        found.inputs.append(_input(code, number, tensor, head))
-    places = [_place(code, tensor) for tensor in program.outputs]
+        _input(code, found.inputs + number, tensor, head)
+    first = found.inputs + len(program.inputs)
+    places = [_Place(code, tensor, first + k, head) for k, tensor in enumerate(program.outputs)]
     needed = [*(t.op for t in program.outputs), *program.targets]
     code.body(ordered(list(dict.fromkeys(needed))), program.outputs)
     code.flush()
     for tensor, place in zip(program.outputs, places, strict=True):
         found.outputs.append(_output(code, tensor, place))
-    code.add(f"return {OK}")
+    code.add(*(f"if not agrees(w, {place.given}, {head}, {place.shape}): return {RESIZED}"
+               for place in places if place.base), f"return {OK}")  # fmt: skip
     constants = "".join(f"{name} = {text}\n" for name, text in code.numbers.values())
     found.source = f"{constants}def run(w):\n{code.top}\n"
     found.initial = code.initial
@@ -110,27 +115,25 @@ def generate(program, head=16, ragged=False) -> Generated:
     return found
 
 
-def _input(code, number, tensor, head):
-    word, spec = code.word(), tensor.spec
+def _input(code, word, tensor, head):
+    spec = tensor.spec
     base = code.base(spec.dtype, "x")
     code.add(f"# {tensor.op.name}: {spec}")
-    code.add(code.pointer(base, f"load_int(W[{word}] + {head + DATA})"))
+    kind = numba_name(spec.dtype)
+    given = f"w, {word}, {head}"
+    code.add(f"{base.name} = array_in({kind}, {given}, {spec.rank}, {base.number})")
     if not spec.shape and code.is_number(spec.dtype):
         code.bind(tensor, code.local(f"{base.name}[0]", spec.dtype))
-        return word
-    code.add(f"if load_int(W[{word}] + {head + FLAGS}) & {GOOD_FLAGS} != {GOOD_FLAGS}: "
-             f"return {LAYOUT}")  # fmt: skip
-    dims = code.variable(f"load_int(W[{word}] + {head + EXTENTS})", "d")
+        return
     extents = []
     for axis, known in enumerate(spec.shape):
-        text = f"load_int({dims} + {8 * axis})"
+        text = f"extent_in({given}, {axis})"
         if type(known) is int:
             code.fail_if(f"{text} != {known}")
             extents.append(str(known))
         else:
             extents.append(_length(code, known, text))
     code.bind(tensor, Block(base, tuple(extents)))
-    return word
 
 
 def _length(code, known, text):
@@ -142,38 +145,49 @@ def _length(code, known, text):
     name = code.variable(text)
     if known is not None:
         code.dims[known] = name
+        code.fail_if(f"{name} == 1")  # broadcasting was decided for other lengths
     return name
 
 
-def _place(code, tensor):
-    """The buffer of a result, which the caller takes away; None for a scalar."""
-    spec = tensor.spec
-    if spec.rank == 0 and code.is_number(spec.dtype):
-        return None
-    base = code.base(spec.dtype, "y", code.word(2))
-    taken = []
+class _Place:
+    """Where a result goes: an array that is given, if it is large enough, or a new buffer."""
 
-    def place(extents):
-        if taken or code.level:
+    def __init__(self, code, tensor, given, head):
+        self.given, self.head, self.base, self.shape = given, head, None, "()"
+        self._code, spec = code, tensor.spec
+        if spec.rank == 0 and code.is_number(spec.dtype):
+            return
+        self.base = code.base(spec.dtype, "y", code.word(2))
+        size = spec.dtype.itemsize
+        code.add(f"adopt(w, {self.base.word}, {given}, {head}, {spec.rank}, {size})")
+        self._is_taken = False
+        code.destinations.setdefault(tensor, self._take)
+
+    def _take(self, extents):
+        if self._is_taken or self._code.level:
             return None
-        taken.append(True)
-        code.room(base, extents)
-        return Block(base, tuple(extents))
+        self._is_taken = True
+        self._code.room(self.base, extents)
+        return Block(self.base, tuple(extents))
 
-    code.destinations.setdefault(tensor, place)
-    return base
+    def put(self, value):
+        """Bring the result there; the words of its extents, None for a scalar."""
+        code = self._code
+        if self.base is None:
+            item = code.base(value.dtype, "h")
+            code.add(code.pointer(item, f"load_int(W[{self.given}] + {self.head})"))
+            code.add(f"{item.name}[0] = {value.text}")
+            return None
+        if value.base is not self.base:
+            code.room(self.base, value.extents)
+            code.copy_to(Block(self.base, value.extents), value)
+        words = [code.word() for _ in value.extents]
+        code.add(*(f"W[{w}] = {e}" for w, e in zip(words, value.extents, strict=True)))
+        self.shape = f"({''.join(e + ', ' for e in value.extents)})"
+        return words
 
 
-def _output(code, tensor, base):
-    value, spec = code.value(tensor), tensor.spec
-    if base is None:
-        word = code.word(2)
-        kept = code.base(spec.dtype, "h")
-        code.add(code.pointer(kept, f"w + {8 * word}"), f"{kept.name}[0] = {value.text}")
-        return Output(spec.dtype, spec.kind, word, None)
-    if value.base is not base:
-        code.room(base, value.extents)
-        code.copy_to(Block(base, value.extents), value)
-    words = [code.word() for _ in value.extents]
-    code.add(*(f"W[{w}] = {e}" for w, e in zip(words, value.extents, strict=True)))
-    return Output(spec.dtype, spec.kind, base.word, words)
+def _output(code, tensor, place):
+    words = place.put(code.value(tensor))
+    word = None if place.base is None else place.base.word
+    return Output(tensor.dtype, tensor.spec.kind, word, words)

@@ -32,6 +32,8 @@ class Runner:
         One for each kind of shapes that was fed.
     refusals : dict
         Why there is none, by ranks.
+    ran : Compiled or None
+        What the last run ran, if it was not one by one.
     fallbacks : int
         How often a compiled function gave up and operations ran one by one.
     """
@@ -43,12 +45,13 @@ class Runner:
         self.has_foreign = any(op.record.foreign for op in within(self._plan.operations))
         self._lock = threading.Lock()
         self._program = None
-        self._shapes = None
+        self._shapes, self.ran = None, None
         self.compiled, self.refusals, self.fallbacks = [], {}, 0
 
     def run(self, given, compiled):
         """Values for those that are fed, and the step of the run."""
         self._shapes = [np.shape(value) for value in given]
+        self.ran = None
         if compiled is False:
             return self._one_by_one(given, None)
         if compiled == "auto" and self._taken <= PATIENCE:
@@ -59,7 +62,9 @@ class Runner:
         function = self.function(self._shapes)
         if isinstance(function, Compiled):
             try:
-                return function(given)
+                found = function(given)
+                self.ran = function
+                return found
             except FailedError:
                 self.fallbacks += 1
         elif compiled is True:

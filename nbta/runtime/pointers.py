@@ -234,3 +234,100 @@ def _call_word(builder, words, number, args):
     function = builder.load(_word(builder, words, INT64(number)))
     kind = ir.FunctionType(INT64, [INT64] * len(args)).as_pointer()
     return builder.call(builder.inttoptr(function, kind), args)
+
+
+# Arrays of whoever calls, by the addresses of their Python objects. NumPy's C interface fixes where
+# these hold what: behind the head of a Python object the address of the items, the rank, the
+# addresses of extents and strides, and flags.
+_DATA, _RANK, _EXTENTS, _FLAGS = 0, 8, 16, 48
+#: In C order, and aligned.
+_GOOD = 0x101
+
+
+def _field(builder, start, offset, kind=INT64):
+    return builder.load(builder.inttoptr(builder.add(start, INT64(offset)), kind.as_pointer()))
+
+
+def _extents_of(builder, start, count):
+    first = _field(builder, start, _EXTENTS)
+    return [_field(builder, first, 8 * axis) for axis in range(count)]
+
+
+@intrinsic(prefer_literal=True)
+def array_in(typingctx, items, w, word, head, rank, scope):
+    """Pointer to the items of an array that is given, or the function is left."""
+    result, rank = Pointer(items.instance_type, scope.literal_value), rank.literal_value
+
+    def codegen(context, builder, sig, args):
+        int32 = ir.IntType(32)
+        start = builder.add(builder.load(_word(builder, args[1], args[2])), args[3])
+        wrong = builder.icmp_signed("!=", _field(builder, start, _RANK, int32), int32(rank))
+        with cgutils.if_unlikely(builder, wrong):
+            context.call_conv.return_value(builder, INT64(FAILED))
+        flags = builder.and_(_field(builder, start, _FLAGS, int32), int32(_GOOD))
+        with cgutils.if_unlikely(builder, builder.icmp_signed("!=", flags, int32(_GOOD))):
+            context.call_conv.return_value(builder, INT64(LAYOUT))
+        return builder.inttoptr(_field(builder, start, _DATA), context.get_value_type(result))
+
+    number = types.int64
+    return result(items, number, number, number, types.int64, scope), codegen
+
+
+@intrinsic
+def extent_in(typingctx, w, word, head, axis):
+    """An extent of an array that is given."""
+
+    def codegen(context, builder, sig, args):
+        start = builder.add(builder.load(_word(builder, args[0], args[1])), args[2])
+        first = _field(builder, start, _EXTENTS)
+        place = builder.add(first, builder.mul(args[3], INT64(8)))
+        return builder.load(builder.inttoptr(place, INT64.as_pointer()))
+
+    return types.int64(types.int64, types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic(prefer_literal=True)
+def adopt(typingctx, w, word, given, head, rank, itemsize):
+    """Make the items of an array that is given, if any, the buffer of a word."""
+    rank = rank.literal_value
+
+    def codegen(context, builder, sig, args):
+        w, word, given, head, _, size = args
+        place = _word(builder, w, word)
+        room = builder.gep(place, [INT64(1)])
+        builder.store(INT64(0), room)
+        found = builder.load(_word(builder, w, given))
+        with builder.if_then(builder.icmp_signed("!=", found, INT64(0))):
+            start = builder.add(found, head)
+            for extent in _extents_of(builder, start, rank):
+                size = builder.mul(size, extent)
+            builder.store(size, room)
+            builder.store(_field(builder, start, _DATA), place)
+        return context.get_dummy_value()
+
+    number = types.int64
+    return types.void(number, number, number, number, types.int64, number), codegen
+
+
+@intrinsic
+def agrees(typingctx, w, given, head, extents):
+    """Whether an array is given that has some extents."""
+
+    def codegen(context, builder, sig, args):
+        w, given, head, extents = args
+        found = builder.load(_word(builder, w, given))
+        same = cgutils.alloca_once_value(builder, cgutils.false_bit)
+        with builder.if_then(builder.icmp_signed("!=", found, INT64(0))):
+            wanted = cgutils.unpack_tuple(builder, extents)
+            have = _extents_of(builder, builder.add(found, head), len(wanted))
+            equal = cgutils.true_bit
+            for one, other in zip(wanted, have, strict=True):
+                equal = builder.and_(equal, builder.icmp_signed("==", one, other))
+            builder.store(equal, same)
+        return builder.load(same)
+
+    return types.boolean(types.int64, types.int64, types.int64, extents), codegen
+
+
+#: Ways to leave a function, as in `nbta.codegen.code`.
+FAILED, LAYOUT = 1, 3
