@@ -1,11 +1,26 @@
 """A program as one function in machine code, for some lengths of its inputs."""
 
+import gc
+from contextlib import contextmanager
+
 from nbta.compiler.build import build
 from nbta.compiler.executable import Executable, RaggedError
 from nbta.compiler.explain import Log
 from nbta.compiler.generate import generate
 from nbta.compiler.pipeline import lowered
 from nbta.compiler.specialising import fits
+
+
+@contextmanager
+def _no_collection():
+    """Passes make many objects that stay: looking for garbage among them doubles their time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Compiled:
@@ -30,9 +45,10 @@ class Compiled:
     def __init__(self, program, shapes, new_step):
         self._new_step = new_step
         log = Log(program)
-        self.program = lowered(program, shapes, log)
+        with _no_collection():
+            self.program = lowered(program, shapes, log)
+            self.generated = generate(self.program)
         self.log = log.rows
-        self.generated = generate(self.program)
         self._executable = None
 
     def __call__(self, given):
