@@ -9,8 +9,8 @@ from nbta.codegen.values import Block, Scalar, product
 class _Part:
     """A value on the way to a result, which no operation of the graph gives."""
 
-    def __init__(self, dtype):
-        self.dtype = dtype
+    def __init__(self, op):
+        self.op, self.dtype = op, op.outputs[0].dtype
 
 
 def kept_axes(op) -> list[bool]:
@@ -99,7 +99,7 @@ class _Exponentials:
         self.code, self.op, self.x = code, op, op.inputs[0]
         self.dtype = op.outputs[0].dtype
         self.kept = kept_axes(op)
-        self.top, self.items, self.total = (_Part(self.dtype) for _ in range(3))
+        self.top, self.items, self.total = (_Part(op) for _ in range(3))
         finish = "({0} if {0} - {0} == 0 or {0} != {0} else 0)"
         if not self.kept:
             text = code.scalar(self.x)
