@@ -74,6 +74,38 @@ def lstm(xs, h, w, u, b):
     return h, hs
 
 
+def fused_gru(xs, h, w, u, b):
+    """Gates side by side, as in the weights."""
+
+    def step(h, x):
+        of_x, of_h = (nbta.split(value, 3, axis=-1) for value in (x @ w + b, h @ u))
+        z, r = (nbta.sigmoid(of_x[i] + of_h[i]) for i in (0, 1))
+        h = h + z * (nbta.tanh(of_x[2] + r * of_h[2]) - h)
+        return h, h
+
+    return nbta.scan(step, h, xs)
+
+
+def fused_lstm(xs, h, w, u, b):
+    """Gates side by side, of the input and the state one behind the other."""
+    both = nbta.concatenate([w, u])
+
+    def step(state, x):
+        h, c = state
+        gates = nbta.split(nbta.concatenate([x, h], axis=-1) @ both + b, 4, axis=-1)
+        into, forget, out = map(nbta.sigmoid, gates[:3])
+        c = forget * c + into * nbta.tanh(gates[3])
+        h = out * nbta.tanh(c)
+        return (h, c), h
+
+    (h, _), hs = nbta.scan(step, (h, nbta.zeros_like(h)), xs)
+    return h, hs
+
+
+#: How many gates the weights of a net hold side by side.
+GATES = {fused_gru: 3, fused_lstm: 4}
+
+
 def nested(xs, h, w, u, b):
     """An inner loop of as many trips as the outer one has made."""
 
@@ -102,7 +134,8 @@ def differentiated(make, order=1, batch=2, last=False, steps=5):
     With ``last``, the loss is of the last state alone, and the results of all steps are fetched.
     """
     rng = np.random.default_rng(0)
-    sizes = [(steps, batch, 3), (batch, 4), (3, 4), (4, 4), (4,)]
+    wide = 4 * GATES.get(make, 1)
+    sizes = [(steps, batch, 3), (batch, 4), (3, wide), (4, wide), (wide,)]
     values = [rng.normal(size=shape) for shape in sizes]
     with nbta.Graph().as_default():
         kinds = [tuple(1 if n == 1 else nbta.shapes.Dim() for n in shape) for shape in sizes]

@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 from golden import programs
 from golden_graph import Expressions, all_operations
-from tape_programs import differentiated, gru, lstm, nested, run, same_bits, tanh_rnn, types
+from tape_programs import (
+    differentiated,
+    fused_gru,
+    fused_lstm,
+    gru,
+    lstm,
+    nested,
+    run,
+    same_bits,
+    tanh_rnn,
+    types,
+)
 
 import nbta
 from nbta.compiler.program import extract
@@ -100,7 +111,23 @@ def test_shapes_that_cannot_be_leave_the_program_alone():
         specialised(program, [x, np.ones(2)])
 
 
-@pytest.mark.parametrize("make", [tanh_rnn, gru, lstm])
+def test_what_is_made_like_a_variable_that_changes_its_length_is_not_known():
+    def f(x):
+        return nbta.while_loop(
+            lambda i, y: i < 3,
+            lambda i, y: (i + 1, nbta.concatenate([nbta.ones(nbta.shape(y)), y])),
+            (0, x),
+            shape_invariants=(None, (None,)),
+        )[1]
+
+    for length in (1, 2):
+        made = specialised(traced(f, (None,)), [np.ones(length)])
+        assert {op.outputs[0].spec.shape for op in all_operations(made) if op.type == "Fill"} == {
+            (None,)
+        }
+
+
+@pytest.mark.parametrize("make", [tanh_rnn, gru, lstm, fused_gru, fused_lstm])
 def test_all_shapes_of_a_recurrent_net_with_its_gradients_are_known(make):
     program, values = differentiated(make)
     made = specialised(program, values)
@@ -199,3 +226,95 @@ def test_recorded_programs_give_the_same(program):
     given = extract(list(expressions.feeds), wanted)
     for together in (False, True):
         same_bits(simplify_shapes(specialised(given, values, together)), given, values)
+
+
+def lengths(tensors):
+    return [tensor.spec.shape for tensor in tensors]
+
+
+def test_sections_that_must_be_as_long_as_an_input_are():
+    program = traced(lambda x, y: [n * y for n in nbta.split(x, 3)], (None,), (None,))
+    made = specialised(program, [np.ones(6), np.ones(2)])
+    assert lengths(made.outputs) == [made.inputs[1].spec.shape] * 3
+    assert fits(made, [(9,), (3,)])
+    assert not fits(made, [(9,), (2,)])
+    assert not fits(made, [(8,), (2,)])
+    assert not fits(made, [(3,), (1,)])
+    assert unknown(specialised(program, [np.ones(8), np.ones(2)]))
+    short = specialised(program, [np.ones(3), np.ones(2)])
+    assert not fits(short, [(9,), (3,)])
+    assert fits(short, [(3,), (4,)])
+
+
+def test_lengths_that_nothing_needs_to_be_equal_stay_apart():
+    program = traced(lambda x, y: [*nbta.split(x, 2), y], (None,), (None,))
+    made = specialised(program, [np.ones(6), np.ones(3)])
+    one, other, y = lengths(made.outputs)
+    assert one == other != y
+    assert isinstance(one[0], Dim)
+    assert fits(made, [(8,), (3,)])
+    assert not fits(made, [(2,), (3,)])
+    assert not fits(made, [(7,), (3,)])
+
+
+def test_a_length_that_must_be_a_number_is_one():
+    program = traced(lambda x: nbta.split(x, 2)[1] * np.ones(3), (None,))
+    made = specialised(program, [np.ones(6)])
+    assert made.outputs[0].spec.shape == (3,)
+    assert fits(made, [(6,)])
+    assert not fits(made, [(8,)])
+    assert fits(specialised(program, [np.ones(2)]), [(2,)])
+
+
+COMPUTED = {
+    "concatenate": (lambda x, y: nbta.concatenate([x, y]) * nbta.concatenate([y, x]), (2,), (3,)),
+    "gradient of concatenate": (
+        lambda x, y: nbta.gradients(nbta.sum(nbta.square(nbta.concatenate([x, y]))), [x, y]),
+        (2,), (3,),
+    ),
+    "points": (lambda x, y: nbta.split(x, [1, 3])[2] + y, (5,), (2,)),
+    "slices": (lambda x, y: x[1:] - x[:-1] + y, (5,), (4,)),
+    "every other": (lambda x, y: x[::-2] + y, (5,), (3,)),
+    "pad": (lambda x, y: nbta.pad(x, 1) * y, (3,), (5,)),
+    "reshape": (lambda x, y: nbta.reshape(x, (2, -1)) + y, (6,), (3,)),
+    "to 1": (lambda x, y: x[1:] + y, (2,), (4,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "first", "second"), COMPUTED.values(), ids=COMPUTED)
+def test_lengths_that_follow_from_those_of_inputs_are_known(f, first, second):
+    program = traced(f, (None,) * len(first), (None,) * len(second))
+    rng = np.random.default_rng(0)
+    made = specialised(program, [rng.normal(size=first), rng.normal(size=second)])
+    assert unknown(made) == []
+    kept = simplify_shapes(made)
+    for n in range(8):
+        for m in range(8):
+            values = [rng.normal(size=n), rng.normal(size=m)]
+            given = shapes_of(values)
+            assert fits(kept, given) == fits(made, given)
+            if fits(made, given):
+                same_bits(kept, program, values)
+                found = run(made, values)
+                if not isinstance(found, type):
+                    for value, tensor in zip(found, made.outputs, strict=True):
+                        assert nbta.shapes.compatible(tensor.shape, np.shape(value))
+                        assert all(
+                            n != 1
+                            for n, known in zip(np.shape(value), tensor.spec.shape, strict=True)
+                            if isinstance(known, Dim)
+                        )
+
+
+def test_compiled_functions_are_made_again_where_a_coincidence_is_none():
+    @nbta.function(compiled=True)
+    def f(x, y):
+        one, other = nbta.split(x, 2)
+        return nbta.sum(one * y) + nbta.sum(nbta.concatenate([one, other, one]))
+
+    for n, m in [(4, 2), (2, 5), (6, 3), (6, 3), (10, 1), (2, 1)]:
+        x, y = np.arange(1.0, n + 1), np.arange(2.0, m + 2)
+        one = x[: n // 2]
+        assert f(x, y) == np.sum(one * y) + np.sum(x) + np.sum(one)
+    with pytest.raises(nbta.NbtaError):
+        f(np.ones(6), np.ones(2))

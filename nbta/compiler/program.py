@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from nbta import shapes
 from nbta.graph.graph import Graph, SubGraph, subgraphs
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.order import ordered
@@ -14,12 +15,15 @@ class Program(SubGraph):
     ----------
     targets : list of Operation
         What is to run besides, for its effects.
+    assumed : Assumed or None
+        What it takes for granted of lengths besides those of its inputs.
     """
 
     def __init__(self):
         super().__init__(Graph(), "")
         self._scope = ""
         self.targets: list[Operation] = []
+        self.assumed = None
 
 
 class Part:
@@ -102,7 +106,17 @@ def adopt(op: Operation, body: SubGraph, variables: int) -> None:
 def copied(copy: Copy, op: Operation, inputs) -> list[Tensor]:
     """The rule that changes nothing, but for what it does in bodies."""
     attrs = {key: _rebuilt(copy, value) for key, value in op.attrs.items()}
-    return copy.create(op, inputs, attrs, op.attrs.get("count", 0))
+    made = copy.create(op, inputs, attrs, op.attrs.get("count", 0))
+    keep_shapes(op.outputs, made)
+    return made
+
+
+def keep_shapes(old, new) -> None:
+    """Say of results what is known of the same ones, where their shape rule says less."""
+    for before, after in zip(old, new, strict=True):
+        if after.spec.shape is None or None in after.spec.shape:
+            shape = shapes.merge(after.spec.shape, before.spec.shape)
+            after.spec = after.spec._replace(shape=shape)
 
 
 def _rebuilt(copy, value):
@@ -124,4 +138,5 @@ def rebuild(program: Program, rule: Rule) -> Program:
     """The program again, operation by operation, without what nothing needs."""
     new = Program()
     Copy(new, Part("", program.inputs, program.outputs, program.targets), rule)
+    new.assumed = program.assumed
     return new

@@ -1,13 +1,14 @@
 """Passes about shapes: what is known of them for given lengths, and what that makes needless.
 
 ``specialise`` infers all shapes again from those of the inputs. An array's elements have the shape
-that all writes of it give. Every `Dim` belongs to an input of the program, so that it is one length
-in all trips of all loops.
+that all writes of it give. Every `Dim` is the length of an input of the program, or follows from
+such, so that it is one length in all trips of all loops.
 """
 
 import itertools
 
 from nbta import shapes
+from nbta.compiler.derived import Assumed, Lengths, Sum, in_order, rule_of, swapped
 from nbta.compiler.induction import constant_of, origin
 from nbta.compiler.program import Program, copied, rebuild
 from nbta.compiler.tapes import Tapes, everything
@@ -30,7 +31,8 @@ from nbta.ops.arrays import (
 )
 from nbta.ops.branch import CASE
 from nbta.ops.dispatch import PARAMETER
-from nbta.ops.extents import pattern_of
+from nbta.ops.extents import outside, pattern_of
+from nbta.ops.indexing import GETITEM
 from nbta.ops.loop import WHILE
 from nbta.shapes import Dim
 
@@ -48,41 +50,31 @@ def specialise(program: Program, given, together: bool = False) -> Program:
         The shapes of what is fed. Only which lengths are 1 goes into the result, so that it holds
         for all shapes that `fits` accepts.
     together : bool
-        Also take lengths for one that are equal in ``given``, where some operation needs them to
-        be; `fits` then asks for that.
+        Also compute lengths that rules do not give before the run, and take lengths for one that
+        are equal in ``given``, where some operation needs them to be; `fits` then asks for that.
 
     Returns
     -------
     Program
         The same one where the shapes cannot be, as the run is to say so if it gets there.
     """
-    first = [
-        _given(tensor.spec, shape) for tensor, shape in zip(program.inputs, given, strict=True)
-    ]
-    pairs = zip(program.inputs, given, strict=True)
-    swap = {
-        extent: 1
-        for tensor, shape in pairs
-        for extent, length in zip(tensor.spec.shape or (), shape, strict=False)
-        if isinstance(extent, Dim) and length == 1
-    }
-    while True:
-        made = rebuild(program, copied)
-        work = _Shapes(made, [_swapped(spec, swap) for spec in first], given, swap)
-        try:
-            work.infer_all()
-            links = work.links() if together else {}
-        except NbtaError:
-            return program
-        if not links:
-            return made
-        swap = {old: links.get(new, new) for old, new in swap.items()} | links
+    made = rebuild(program, copied)
+    try:
+        work = _Shapes(made, given, together)
+        work.infer_all()
+    except NbtaError:
+        return program
+    rules = in_order(work.rules(), work.inputs)
+    if rules is None:
+        return specialise(program, given)
+    made.assumed = Assumed(rules, work.inputs) if rules else None
+    return made
 
 
 def fits(program: Program, given) -> bool:
-    """Whether shapes are as the inputs of a specialised program say."""
+    """Whether shapes are as a specialised program says."""
     lengths = {}
-    return all(
+    alike = all(
         tensor.spec.shape is None
         or (
             len(tensor.spec.shape) == len(shape)
@@ -90,6 +82,7 @@ def fits(program: Program, given) -> bool:
         )
         for tensor, shape in zip(program.inputs, given, strict=True)
     )
+    return alike and (program.assumed is None or program.assumed.hold(lengths))
 
 
 def _fits(extent, length, lengths):
@@ -112,39 +105,59 @@ def _extent(extent, length):
     return 1 if length == 1 else Dim()
 
 
-def _swapped(value, swap):
-    """A spec or a pattern, or anything else, with other extents in place of some."""
-    if isinstance(value, Dim):
-        return swap.get(value, value)
-    if isinstance(value, Spec):
-        return value._replace(shape=_swapped(value.shape, swap))
-    return tuple(_swapped(item, swap) for item in value) if type(value) is tuple else value
-
-
 class _Shapes:
     """The specs of a program that nobody else has yet, inferred again."""
 
-    def __init__(self, program, first, given, swap):
-        self._program, self._first, self._swap = program, first, swap
-        self._length = {}
-        for spec, shape in zip(first, given, strict=True):
-            for extent, length in zip(spec.shape or (), shape, strict=False):
-                if isinstance(extent, Dim):
-                    self._length.setdefault(extent, length)
+    def __init__(self, program, given, together):
+        self._program, self._together = program, together
+        pairs = list(zip(program.inputs, given, strict=True))
+        self._first = [_given(tensor.spec, shape) for tensor, shape in pairs]
+        swap, known = {}, {}
+        for (tensor, shape), spec in zip(pairs, self._first, strict=True):
+            for old, new, length in zip(
+                tensor.spec.shape or (), spec.shape or (), shape, strict=False
+            ):
+                if isinstance(old, Dim) and length == 1:
+                    swap[old] = 1
+                elif isinstance(new, Dim):
+                    known.setdefault(new, length)
+        self._lengths = Lengths(known)
         self._linked = set()
         self._tapes = None
+        self._operations = list(everything(program))
+        self._attrs = {}
+        self._swap(swap)
+
+    @property
+    def inputs(self) -> list:
+        """What stands for lengths of inputs."""
+        found = (extent for spec in self._first for extent in spec.shape or ())
+        return list(dict.fromkeys(extent for extent in found if isinstance(extent, Dim)))
+
+    def _swap(self, swap):
+        """Use other extents in place of some, wherever they are."""
+        self._first = [swapped(spec, swap) for spec in self._first]
+        for op in self._operations:
+            for attrs in (op.attrs, self._attrs.setdefault(op, {})):
+                attrs.update({key: swapped(value, swap) for key, value in attrs.items()})
 
     def infer_all(self):
-        """Infer until what arrays hold says no more about what is read from them."""
-        for op in everything(self._program):
-            op.attrs.update({key: _swapped(value, self._swap) for key, value in op.attrs.items()})
-        _set_all(self._program.inputs, self._first)
-        self._infer(self._program)
+        """Infer until neither what arrays hold nor what must be equal says any more."""
+        self._set_up()
         self._tapes = Tapes(self._program)
         while True:
-            self._infer(self._program)
+            self._set_up()
             if not self._learn_elements():
-                return
+                links = self._links() if self._together else {}
+                if not links:
+                    return
+                while links:
+                    self._swap(links)
+                    links = self._lengths.unite(links)
+
+    def _set_up(self):
+        _set_all(self._program.inputs, self._first)
+        self._infer(self._program)
 
     def _infer(self, graph):
         for op in graph.operations:
@@ -157,8 +170,41 @@ class _Shapes:
                 for branch in op.attrs["branches"]:
                     _set_all(branch.inputs, [tensor.spec for tensor in op.inputs[1:]])
                     self._infer(branch)
-            for tensor, spec in zip(op.outputs, op.infer(), strict=True):
+            specs = op.infer()
+            for tensor, spec in zip(op.outputs, specs, strict=True):
                 tensor.spec = spec
+            if self._together and any(None in (spec.shape or ()) for spec in specs):
+                self._derive(op)
+
+    def _derive(self, op):
+        """Compute the lengths that a shape rule does not give before the run."""
+        rule = rule_of(op, self._length_in)
+        found = rule and self._lengths.shapes(rule)
+        for tensor, shape in zip(op.outputs, found or (), strict=False):
+            tensor.spec = tensor.spec._replace(shape=shapes.merge(tensor.spec.shape, shape))
+
+    def _length_in(self, scalar):
+        """The length that a scalar is, or the sum of such; None where it is something else."""
+        made = outside(scalar).op
+        if made.type == "Add":
+            ends = [self._length_in(tensor) for tensor in made.inputs]
+            return None if None in ends else Sum(*ends).swapped({})
+        if made.record is not GETITEM or made.inputs[0].spec.rank != 1:
+            found, place = self._pattern(outside(scalar)), 0
+        else:
+            found, (place, *_) = self._pattern(outside(made.inputs[0])), made.attrs["key"]
+        inside = found and type(place) is int and -len(found) <= place < len(found)
+        return found[place] if inside and self._is_length(found[place]) else None
+
+    def rules(self):
+        """What gives the lengths that were computed, and those lengths."""
+        found = {}
+        for op in self._operations if self._together else ():
+            places = tuple(_differing(op))
+            if places:
+                rule = rule_of(op, self._length_in)
+                found[rule.key, places] = rule, places
+        return list(found.values())
 
     def _infer_loop(self, op):
         """Variables are what their first values and all later ones have in common."""
@@ -178,9 +224,14 @@ class _Shapes:
     def _learn_pattern(self, op):
         place = PATTERN_OF.get(op.type)
         if place is not None:
-            _merge_into(op.attrs, "pattern", self._pattern(op.inputs[place]))
+            self._learn(op, "pattern", self._pattern(op.inputs[place]))
         if op.type == "Range" and (constant_of(op.inputs[0]), constant_of(op.inputs[2])) == (0, 1):
             self._learn_extent(op)
+
+    def _learn(self, op, key, pattern):
+        """Add to the pattern that an operation had at first, as a loop may know less by now."""
+        op.attrs[key] = self._attrs[op].setdefault(key, op.attrs[key])
+        _merge_into(op.attrs, key, pattern)
 
     def _pattern(self, shape):
         """The extents in a shape, also in one that a tape brings."""
@@ -197,12 +248,14 @@ class _Shapes:
                 return
             stop = made.inputs[0]
         found = pattern_of(stop) if stop.spec.rank == 0 else None
-        if found and op.attrs["extent"] is None and self._is_length(found[0]):
-            op.attrs["extent"] = found[0]
+        extent = self._attrs[op].setdefault("extent", op.attrs["extent"])
+        if found and extent is None and self._is_length(found[0]):
+            extent = found[0]
+        op.attrs["extent"] = extent
 
     def _is_length(self, extent):
         """Whether an extent is one length in all trips of all loops."""
-        return extent in self._length or (type(extent) is int and extent >= 0)
+        return extent in self._lengths.known or (type(extent) is int and extent >= 0)
 
     def _learn_elements(self):
         """Tell reads of arrays what all writes put in; whether that was news to any."""
@@ -238,22 +291,43 @@ class _Shapes:
     def _link(self, pairs):
         """Note lengths that would say more if they were one."""
         for one, other in pairs:
-            for a, b in zip(one.shape or (), other.shape or (), strict=False):
-                if a is not b and a in self._length and b in self._length:
-                    self._linked.add((a, b))
+            for pair in zip(one.shape or (), other.shape or (), strict=False):
+                if self._are_equal(*pair):
+                    self._linked.add(pair)
 
-    def links(self):
-        """Lengths that are equal now, and that something needs to be equal."""
-        order = list(self._length)
-        for op in everything(self._program):
+    def _are_equal(self, one, other):
+        """Whether two lengths are equal now, and not by themselves."""
+        known = self._lengths.known
+        return (
+            one is not other
+            and (one in known or other in known)
+            and self._is_length(one)
+            and self._is_length(other)
+            and known.get(one, one) == known.get(other, other)
+        )
+
+    def _links(self):
+        """What to use in place of lengths that are equal now, and that something needs to be."""
+        for op in self._operations:
             if len(op.inputs) > 1 and not (subgraphs(op) or op.record.foreign):
-                self._linked |= _needed_equal(op, order)
-        found = {}
+                self._linked |= self._needed_equal(op)
+        found, order = {}, {extent: n for n, extent in enumerate(self._lengths.known)}
         for pair in self._linked:
-            one, other = sorted((_last(found, extent) for extent in pair), key=order.index)
-            if one is not other and self._length[one] == self._length[other]:
+            ends = (_last(found, extent) for extent in pair)
+            one, other = sorted(ends, key=lambda extent: order.get(extent, -1))
+            if one is not other and isinstance(other, Dim):
                 found[other] = one
+        self._linked.clear()
         return {old: _last(found, old) for old in found}
+
+    def _needed_equal(self, op):
+        """Pairs of lengths, equal now, that an operation refuses if they differ."""
+        specs = [tensor.spec for tensor in op.inputs]
+        have = dict.fromkeys(extent for spec in specs for extent in spec.shape or ())
+        if len(have) < 2:
+            return set()
+        pairs = [pair for pair in itertools.combinations(have, 2) if self._are_equal(*pair)]
+        return {pair for pair in pairs if _needs_equal(op, specs, *pair)}
 
 
 def _last(found, extent):
@@ -301,22 +375,28 @@ def _tells_shape(op):
     )
 
 
-def _needed_equal(op: Operation, extents):
-    """Pairs of lengths that an operation refuses if they differ."""
-    specs = [tensor.spec for tensor in op.inputs]
-    inside = {extent for spec in specs for extent in spec.shape or ()}
-    have = [extent for extent in extents if extent in inside]
-    return {
-        (one, other)
-        for one, other in itertools.combinations(have, 2)
-        if _infers(op, specs, {one: 2, other: 2}) and not _infers(op, specs, {one: 2, other: 3})
-    }
+def _differing(op):
+    """Where the results of an operation have extents that its shape rule does not give."""
+    for output, (tensor, plain) in enumerate(zip(op.outputs, op.infer(), strict=True)):
+        for axis, (have, given) in enumerate(
+            zip(tensor.spec.shape or (), plain.shape or (), strict=False)
+        ):
+            if given is None and have is not None:
+                yield output, axis, have
+
+
+def _needs_equal(op: Operation, specs, one, other):
+    if type(one) is int:
+        one, other = other, one
+    length = other if type(other) is int else 2
+    equal = {one: length, other: length}
+    return _infers(op, specs, equal) and not _infers(op, specs, equal | {one: length + 1})
 
 
 def _infers(op, specs, lengths):
-    attrs = {key: _swapped(value, lengths) for key, value in op.attrs.items()}
+    attrs = {key: swapped(value, lengths) for key, value in op.attrs.items()}
     try:
-        op.record.infer(*(_swapped(spec, lengths) for spec in specs), **attrs)
+        op.record.infer(*(swapped(spec, lengths) for spec in specs), **attrs)
     except NbtaError:
         return False
     return True
