@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen import custom_rules
 from nbta.errors import UnimplementedError, invalid
 from nbta.graph.spec import Spec
 from nbta.ops.dispatch import apply, define
@@ -52,7 +53,11 @@ def _gradient(op, *grads):
     return op.attrs["function"].gradient(op, grads)
 
 
-CUSTOM = define("Custom", _infer, _evaluate, _gradient, several=True, foreign=True)
+def _emit(code, op):
+    custom_rules.custom(code, op, *op.attrs["function"].native())
+
+
+CUSTOM = define("Custom", _infer, _evaluate, _gradient, several=True, foreign=True, emit=_emit)
 
 
 class CustomGradient:
@@ -73,6 +78,10 @@ class CustomGradient:
         """Say how gradients pass; for use as a decorator."""
         self._backward = function
         return function
+
+    def native(self):
+        """The user's function, and which of its results count; None for all."""
+        return self.forward, None
 
     def undifferentiable(self):
         """The message where there is no backward function."""
@@ -152,6 +161,10 @@ class _Backward(CustomGradient):
         if len(found) != len(self._wanted):
             raise invalid("custom", self.miscounted(len(found), len(self._wanted)))
         return tuple(g for g, wanted in zip(found, self._wanted, strict=True) if wanted)
+
+    def native(self):
+        """The user's function, and which of its results count."""
+        return self.__wrapped__, self._wanted
 
     def undifferentiable(self):
         """The message for a derivative of the gradient."""

@@ -189,7 +189,25 @@ class _Kind:
         return self._number(value)
 
 
-def interpreted(source):
+def _frozen(place, index, extents):
+    """A read-only array of items."""
+    count = int(np.prod(extents)) * place.dtype.itemsize
+    if not count:
+        return np.empty(extents, place.dtype)
+    start = place.start + int(index) * place.dtype.itemsize
+    array = np.frombuffer((ctypes.c_char * count).from_address(start), place.dtype)
+    array.flags.writeable = False
+    return array.reshape(extents)
+
+
+def _attempt(function, arguments):
+    try:
+        return function(*arguments)
+    except Exception:
+        raise _LeftError(1) from None
+
+
+def interpreted(source, extra=None):
     """The function of generated source, as `nbta.compiler.build.build` gives it."""
     names = dict.fromkeys(build.namespace())
     names |= {name: _Kind(kind) for name, kind in _TYPES.items()}
@@ -205,7 +223,7 @@ def interpreted(source):
         "call": _call, "copy": _copy, "clear": _clear, "fast_add": lambda a, b: a + b,
         "refuse": _refuse, "room": _room, "slot": _slot, "np": np, "tick": _tick, "array_in": _array_in,
         "extent_in": _extent_in, "adopt": _adopt, "agrees": _agrees,
-        "load_int": _load_int,
+        "load_int": _load_int, "frozen": _frozen, "attempt": _attempt,
     }  # fmt: skip
     names |= {name: getattr(np, name) for name in ("maximum", "minimum", "sign", "floor")}
     names |= {
@@ -213,6 +231,7 @@ def interpreted(source):
         "integer_power": lambda x, y: pow(int(x), int(y), 1 << 64),
         **dict.fromkeys(("order_up", "order_down", "from_order"), lambda x: x),
     }  # fmt: skip
+    names |= extra or {}
     missing = [name for name, value in names.items() if value is None]
     assert not missing, missing
     exec(compile(source, "<nbta>", "exec"), names)

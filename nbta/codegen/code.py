@@ -42,6 +42,7 @@ class Code:
         self.exits = 0  # each has a number above the status, to find it by
         self.helpers: dict[str, str] = {}
         self.numbers: dict = {}
+        self.globals: dict = {}  # users' functions by the name that the source has for them
         self.dims: dict = {}  # names of lengths that the graph knows to be the same everywhere
         self.initial: list[tuple[int, int | str]] = []
         self.constants: list[np.ndarray] = []
@@ -118,6 +119,13 @@ class Code:
         if self.helpers.get(name) in (None, name):
             self.helpers[name] = self.word()
         return self.helpers[name]
+
+    def foreign(self, function) -> str:
+        """The name of a user's function."""
+        found = next((name for name, one in self.globals.items() if one is function), None)
+        name = found or self.name("F")
+        self.globals[name] = function
+        return name
 
     # Extents.
 

@@ -17,7 +17,7 @@ from numba.core.typed_passes import (
 from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
 
 from nbta.compiler import cache
-from nbta.runtime import memory, number_math, pointers, vector_math
+from nbta.runtime import foreign, memory, number_math, pointers, vector_math
 from nbta.runtime.compiled import call_directly
 
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}
@@ -59,6 +59,7 @@ def namespace() -> dict:
     names |= {name: getattr(number_math, name) for name in number_math.NAMES}
     names |= {name: getattr(pointers, name) for name in _POINTERS}
     names |= {name: getattr(math, name) for name in ("inf", "nan", "sqrt", "sin", "cos")}
+    names |= {"attempt": foreign.attempt, "frozen": foreign.frozen}
     return names | {"load_int": memory.load_int, "np": np}
 
 

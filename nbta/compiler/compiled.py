@@ -63,7 +63,8 @@ class Compiled:
             return self._executable(given)
 
     def _build(self):
-        self._executable = Executable(self.generated, build(self.generated.source), self._new_step)
+        function = build(self.generated.source, self.generated.globals)
+        self._executable = Executable(self.generated, function, self._new_step)
 
     @property
     def executable(self):

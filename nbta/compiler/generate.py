@@ -33,6 +33,8 @@ class Generated:
         Word by helper's name.
     initial : list of (int, int or str)
         What is in a word before all calls: a number, or the address of a helper.
+    globals : dict
+        Users' functions by name. Source that refers to any is not known by its text alone.
     calls : list of Call
     loops, buffers, arrays : list of str
         What was decided, for people.
@@ -46,6 +48,7 @@ class Generated:
     constants: list = field(default_factory=list)
     helpers: dict = field(default_factory=dict)
     initial: list = field(default_factory=list)
+    globals: dict = field(default_factory=dict)
     calls: list = field(default_factory=list)
     loops: list = field(default_factory=list)
     buffers: list = field(default_factory=list)
@@ -110,6 +113,7 @@ def generate(program, head=16, ragged=False) -> Generated:
     found.initial = code.initial
     found.words, found.constants = code.words, code.constants
     found.helpers, found.calls = code.helpers, code.calls
+    found.globals = code.globals
     found.loops, found.buffers = code.loops, code.buffers
     found.arrays = plain.notes()
     return found

@@ -154,7 +154,7 @@ def clear_bytes(typingctx, target, count):
     return types.void(types.int64, types.int64), codegen
 
 
-def _build_array(context, builder, array_type, data, shape, meminfo=None):
+def build_array(context, builder, array_type, data, shape, meminfo=None):
     """An array struct over ``data``; borrowed memory (no owner) where ``meminfo`` is None."""
     array = context.make_array(array_type)(context, builder)
     itemsize = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
@@ -179,7 +179,7 @@ def array_at(typingctx, address, count, dtype):
     array_type = types.Array(dtype.dtype, 1, "C")
 
     def codegen(context, builder, sig, args):
-        return _build_array(context, builder, sig.return_type, args[0], [args[1]])
+        return build_array(context, builder, sig.return_type, args[0], [args[1]])
 
     return array_type(types.int64, types.int64, dtype), codegen
 
@@ -199,7 +199,7 @@ def array_reader(item, ndim):
             meminfo = builder.inttoptr(owner, cgutils.voidptr_t)
             places = [builder.add(extents, INT64(8 * axis)) for axis in range(ndim)]
             shape = [builder.load(_pointer(builder, place, INT64)) for place in places]
-            return _build_array(context, builder, array_type, address, shape, meminfo)
+            return build_array(context, builder, array_type, address, shape, meminfo)
 
         return array_type(types.int64, types.int64, types.int64), codegen
 
@@ -213,7 +213,7 @@ def adopt_bytes(typingctx, owner, address, count):
 
     def codegen(context, builder, sig, args):
         meminfo = builder.inttoptr(args[0], cgutils.voidptr_t)
-        return _build_array(context, builder, sig.return_type, args[1], [args[2]], meminfo)
+        return build_array(context, builder, sig.return_type, args[1], [args[2]], meminfo)
 
     return array_type(types.int64, types.int64, types.int64), codegen
 
