@@ -227,7 +227,7 @@ def interpreted(source, extra=None):
     }  # fmt: skip
     names |= {name: getattr(np, name) for name in ("maximum", "minimum", "sign", "floor")}
     names |= {
-        "floor_divide": np.floor_divide, "modulo": np.mod, "complex_divide": np.divide,
+        "floor_divide": np.floor_divide, "modulo": np.mod, "complex_divide": np.divide, "complex_exp": np.exp,
         "integer_power": lambda x, y: pow(int(x), int(y), 1 << 64),
         **dict.fromkeys(("order_up", "order_down", "from_order"), lambda x: x),
     }  # fmt: skip

@@ -44,9 +44,9 @@ def _is_finite(op, text):
     return " & ".join(f"({part} - {part} == 0)" for part in parts)
 
 
-def _complex_only(rule, other):
+def _complex_only(rule, other, kinds="biufc"):
     """A rule with other source for real numbers."""
-    return Elementwise(lambda op, text: (rule if _is_complex(op) else other).format(text))
+    return Elementwise(lambda op, text: (rule if _is_complex(op) else other).format(text), kinds)
 
 
 def _is_complex(op):
@@ -59,9 +59,15 @@ conjugate = _complex_only("{}.conjugate()", "{}")
 real, imag = _complex_only("{}.real", "{}"), _complex_only("{}.imag", "0")
 
 
-def elementary(name: str) -> Elementwise:
-    """A function of `nbta.runtime.vector_math`, or of Numba's own."""
-    return Elementwise(f"{name}({{}})", "f")
+def elementary(name: str, of_complex: str | None = None) -> Elementwise:
+    """A function of `nbta.runtime.vector_math`, or of Numba's own; one for complex numbers.
+
+    Numba's functions of complex numbers that give other values than NumPy's for NaN and infinities,
+    or lose digits, are not used.
+    """
+    if of_complex is None:
+        return Elementwise(f"{name}({{}})", "f")
+    return _complex_only(f"{of_complex}({{}})", f"{name}({{}})", "fc")
 
 
 class _AddN(Elementwise):
@@ -85,25 +91,31 @@ def _is_truth(op):
 ADD_N = _AddN()
 
 
+#: Exponents for which NumPy multiplies complex numbers, too.
+FACTORS = (1, 2, 3)
+
+
 class _Power(Elementwise):
     """Small constant exponents are products; integers have no negative ones."""
 
     def __init__(self):
-        super().__init__(_power, "iuf")
+        super().__init__(_power, "iufc")
 
     def __call__(self, code, op):
         exponents = op.inputs[1]
+        if exponents.dtype.kind == "c" and _constant(exponents) not in FACTORS:
+            return code.call_python(op)
         if exponents.dtype.kind == "i" and _constant(exponents) is None:
             _refuse_negative(code, code.value(exponents))
         elif exponents.dtype.kind == "i" and _constant(exponents) < 0:
             code.fail_if("True")
-        super().__call__(code, op)
+        return super().__call__(code, op)
 
 
 def _power(op, base, exponent):
     factors = _constant(op.inputs[1])
-    if factors in (1, 2, 3):
-        return " * ".join([base] * int(factors))
+    if factors in FACTORS:
+        return " * ".join([base] * int(factors.real))
     if op.inputs[0].dtype.kind == "f":
         return f"{base} ** {exponent}"
     return f"integer_power(int64({base}), uint64({exponent}))"

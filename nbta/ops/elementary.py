@@ -19,7 +19,7 @@ from nbta.ops.shaping import cast
 STEPS = NotDifferentiable("it is constant but for its steps")
 
 
-@unary("Exp", np.exp, lambda x, y: y, emit=rules.elementary("exp"))
+@unary("Exp", np.exp, lambda x, y: y, emit=rules.elementary("exp", "complex_exp"))
 def exp(x, name=None):
     """e to the power of each element.
 
@@ -87,7 +87,7 @@ def power(x, y, name=None):
     """
 
 
-@unary("Log1p", np.log1p, lambda x, y: 1 / (1 + x), emit=rules.elementary("log1p"))
+@unary("Log1p", np.log1p, lambda x, y: 1 / (1 + x), emit=rules.elementary("log1p", "np.log1p"))
 def log1p(x, name=None):
     """``log(1 + x)``, exact near 0.
 
@@ -98,7 +98,7 @@ def log1p(x, name=None):
     """
 
 
-@unary("Sqrt", np.sqrt, lambda x, y: 0.5 / y, emit=rules.elementary("sqrt"))
+@unary("Sqrt", np.sqrt, lambda x, y: 0.5 / y, emit=rules.elementary("sqrt", "np.sqrt"))
 def sqrt(x, name=None):
     """Square root.
 

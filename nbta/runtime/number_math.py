@@ -7,6 +7,7 @@ order as integers, NaN is above or below all numbers.
 """
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
@@ -202,7 +203,14 @@ def integer_power(x, y):
     return result
 
 
+@numba.njit(error_model="numpy")
+def complex_exp(z):
+    """NumPy's, which is real where the argument is; Numba multiplies infinity by the sine of 0."""
+    return type(z)(complex(np.exp(z.real), z.imag)) if z.imag == 0 else np.exp(z)
+
+
 NAMES = (
+    "complex_exp",
     "maximum", "minimum", "sign", "floor", "floor_divide", "modulo", "complex_divide", "order_up",
     "order_down", "from_order", "integer_power",
 )  # fmt: skip
