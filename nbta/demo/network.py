@@ -61,8 +61,8 @@ def loss(parameters: Parameters, windows):
     return nbta.sum(errors**2) / nbta.sum(windows.weights) + penalty
 
 
-value = nbta.function(loss)
-loss_and_gradient = nbta.value_and_grad(loss)
+value = nbta.function(loss, compiled=True)
+loss_and_gradient = nbta.value_and_grad(loss, compiled=True)
 
 
 def check_gradient(parameters: Parameters, windows, step: float = 1e-5) -> float:

@@ -256,12 +256,12 @@ def _extents_of(builder, start, count):
 @intrinsic(prefer_literal=True)
 def array_in(typingctx, items, w, word, head, rank, scope):
     """Pointer to the items of an array that is given, or the function is left."""
-    result, rank = Pointer(items.instance_type, scope.literal_value), rank.literal_value
+    result, count = Pointer(items.instance_type, scope.literal_value), rank.literal_value
 
     def codegen(context, builder, sig, args):
         int32 = ir.IntType(32)
         start = builder.add(builder.load(_word(builder, args[1], args[2])), args[3])
-        wrong = builder.icmp_signed("!=", _field(builder, start, _RANK, int32), int32(rank))
+        wrong = builder.icmp_signed("!=", _field(builder, start, _RANK, int32), int32(count))
         with cgutils.if_unlikely(builder, wrong):
             context.call_conv.return_value(builder, INT64(FAILED))
         flags = builder.and_(_field(builder, start, _FLAGS, int32), int32(_GOOD))
@@ -270,7 +270,7 @@ def array_in(typingctx, items, w, word, head, rank, scope):
         return builder.inttoptr(_field(builder, start, _DATA), context.get_value_type(result))
 
     number = types.int64
-    return result(items, number, number, number, types.int64, scope), codegen
+    return result(items, number, number, number, rank, scope), codegen
 
 
 @intrinsic
@@ -289,7 +289,7 @@ def extent_in(typingctx, w, word, head, axis):
 @intrinsic(prefer_literal=True)
 def adopt(typingctx, w, word, given, head, rank, itemsize):
     """Make the items of an array that is given, if any, the buffer of a word."""
-    rank = rank.literal_value
+    count = rank.literal_value
 
     def codegen(context, builder, sig, args):
         w, word, given, head, _, size = args
@@ -299,14 +299,14 @@ def adopt(typingctx, w, word, given, head, rank, itemsize):
         found = builder.load(_word(builder, w, given))
         with builder.if_then(builder.icmp_signed("!=", found, INT64(0))):
             start = builder.add(found, head)
-            for extent in _extents_of(builder, start, rank):
+            for extent in _extents_of(builder, start, count):
                 size = builder.mul(size, extent)
             builder.store(size, room)
             builder.store(_field(builder, start, _DATA), place)
         return context.get_dummy_value()
 
     number = types.int64
-    return types.void(number, number, number, number, types.int64, number), codegen
+    return types.void(number, number, number, number, rank, number), codegen  # by rank
 
 
 @intrinsic
