@@ -221,13 +221,16 @@ def interpreted(source, extra=None):
         "pointer": lambda kind, address, number: Pointer(kind.kind, address, number),
         "address": lambda place, index: place.start + int(index) * place.dtype.itemsize,
         "call": _call, "copy": _copy, "clear": _clear, "fast_add": lambda a, b: a + b,
-        "refuse": _refuse, "room": _room, "slot": _slot, "np": np, "tick": _tick, "array_in": _array_in,
-        "extent_in": _extent_in, "adopt": _adopt, "agrees": _agrees,
+        "refuse": _refuse, "room": _room, "slot": _slot, "np": np, "tick": _tick,
+        "write_item": lambda w, record, index, _: _slot(w, record, 2, index, 0),
+        "read_item": lambda w, record, index, _: _slot(w, record, 3, index, 0),
+        "array_in": _array_in, "extent_in": _extent_in, "adopt": _adopt, "agrees": _agrees,
         "load_int": _load_int, "frozen": _frozen, "attempt": _attempt,
     }  # fmt: skip
     names |= {name: getattr(np, name) for name in ("maximum", "minimum", "sign", "floor")}
     names |= {
-        "floor_divide": np.floor_divide, "modulo": np.mod, "complex_divide": np.divide, "complex_exp": np.exp,
+        "floor_divide": np.floor_divide, "modulo": np.mod, "complex_divide": np.divide,
+        "complex_exp": np.exp,
         "integer_power": lambda x, y: pow(int(x), int(y), 1 << 64),
         **dict.fromkeys(("order_up", "order_down", "from_order"), lambda x: x),
     }  # fmt: skip

@@ -69,9 +69,18 @@ class _Array:
         """Source of a word of the record."""
         return f"W[{self.record + number}]"
 
+    @property
+    def itemsize(self):
+        """Bytes of an item."""
+        return self.data.dtype.itemsize
+
     def call(self, code, what, a="0", b="0", stem="o"):
         """The variable with the result of an operation on the record."""
-        name = code.variable(f"slot(w, {self.record}, {what}, {a}, {b})", stem)
+        return self.at(code, f"slot(w, {self.record}, {what}, {a}, {b})", stem)
+
+    def at(self, code, text, stem="o"):
+        """The variable with what some source gives that may move the items."""
+        name = code.variable(text, stem)
         code.add(code.pointer(self.data, f"W[{self.record}]"))
         return name
 
@@ -128,7 +137,11 @@ def _size(code, op, array):
 def _write(code, op, array):
     found = code.value(op.inputs[2])
     array.give(code, found.extents)
-    start = array.call(code, rt.WRITE_SLOT, code.integer(op.inputs[1]))
+    index = code.integer(op.inputs[1])
+    if array.rank or array.adds:
+        start = array.call(code, rt.WRITE_SLOT, index)
+    else:
+        start = array.at(code, f"write_item(w, {array.record}, {index}, {array.itemsize})")
     _put(code, array, start, found)
     code.bind(op.outputs[0], _FLOW)
 
@@ -161,7 +174,11 @@ def _store(code, array, offset, value):
 
 
 def _read(code, op, array):
-    start = array.call(code, rt.READ_SLOT, code.integer(op.inputs[1]))
+    index = code.integer(op.inputs[1])
+    if array.rank:
+        start = array.call(code, rt.READ_SLOT, index)
+    else:
+        start = array.at(code, f"read_item(w, {array.record}, {index}, {int(bool(array.clears))})")
     if not array.rank:
         code.bind(op.outputs[0], code.local(f"{array.data.name}[{start}]", array.data.dtype))
         return

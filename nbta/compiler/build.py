@@ -17,7 +17,7 @@ from numba.core.typed_passes import (
 from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
 
 from nbta.compiler import cache
-from nbta.runtime import foreign, memory, number_math, pointers, vector_math
+from nbta.runtime import foreign, memory, number_math, pointers, slots, vector_math
 from nbta.runtime.compiled import call_directly
 
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}
@@ -27,7 +27,7 @@ _NUMBERS = (
     "float64", "complex64", "complex128",
 )  # fmt: skip
 _POINTERS = (
-    "pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "room", "slot", "tick",
+    "pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "room", "tick",
     "array_in", "extent_in", "adopt", "agrees",
 )  # fmt: skip
 _FUNCTIONS = ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "softplus", "erf")
@@ -56,6 +56,7 @@ def namespace() -> dict:
     """What generated source refers to."""
     names = {name: getattr(types, name) for name in _NUMBERS}
     names |= {name: getattr(vector_math, name) for name in _FUNCTIONS}
+    names |= {name: getattr(slots, name) for name in ("slot", "write_item", "read_item")}
     names |= {name: getattr(number_math, name) for name in number_math.NAMES}
     names |= {name: getattr(pointers, name) for name in _POINTERS}
     names |= {name: getattr(math, name) for name in ("inf", "nan", "sqrt", "sin", "cos")}

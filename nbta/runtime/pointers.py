@@ -196,10 +196,10 @@ def room(typingctx, items, w, word, count, scope):
         _, words, word, count, _ = args
         size = context.get_abi_sizeof(context.get_data_type(result.dtype))
         nbytes = builder.mul(count, INT64(size))
-        place = _word(builder, words, word)
+        place = word_at(builder, words, word)
         have = builder.load(builder.gep(place, [INT64(1)]))
         with cgutils.if_unlikely(builder, builder.icmp_signed("<", have, nbytes)):
-            status = _call_word(builder, words, ENSURE, [word, nbytes])
+            status = call_word(builder, words, ENSURE, [word, nbytes])
             with cgutils.if_unlikely(builder, builder.icmp_signed("!=", status, INT64(0))):
                 context.call_conv.return_value(builder, status)
         return builder.inttoptr(builder.load(place), context.get_value_type(result))
@@ -207,31 +207,19 @@ def room(typingctx, items, w, word, count, scope):
     return result(items, types.int64, types.int64, types.int64, scope), codegen
 
 
-@intrinsic
-def slot(typingctx, w, record, what, a, b):
-    """What an operation on a plain array gives (`nbta.runtime.plain`), or the function is left."""
-
-    def codegen(context, builder, sig, args):
-        result = _call_word(builder, args[0], PLAIN, args)
-        with cgutils.if_unlikely(builder, builder.icmp_signed("<", result, INT64(0))):
-            context.call_conv.return_value(builder, builder.neg(result))
-        return result
-
-    number = types.int64
-    return number(number, number, number, number, number), codegen
-
-
 #: Words that hold the addresses of what every function may call.
 ENSURE, GROW, PYTHON, PLAIN, FIRST_WORD = range(5)
 
 
-def _word(builder, words, number):
+def word_at(builder, words, number):
+    """The place of a word, for other intrinsics."""
     place = builder.inttoptr(words, INT64.as_pointer())
     return builder.gep(place, [number])
 
 
-def _call_word(builder, words, number, args):
-    function = builder.load(_word(builder, words, INT64(number)))
+def call_word(builder, words, number, args):
+    """Call the function whose address is in a word, for other intrinsics."""
+    function = builder.load(word_at(builder, words, INT64(number)))
     kind = ir.FunctionType(INT64, [INT64] * len(args)).as_pointer()
     return builder.call(builder.inttoptr(function, kind), args)
 
@@ -260,7 +248,7 @@ def array_in(typingctx, items, w, word, head, rank, scope):
 
     def codegen(context, builder, sig, args):
         int32 = ir.IntType(32)
-        start = builder.add(builder.load(_word(builder, args[1], args[2])), args[3])
+        start = builder.add(builder.load(word_at(builder, args[1], args[2])), args[3])
         wrong = builder.icmp_signed("!=", _field(builder, start, _RANK, int32), int32(count))
         with cgutils.if_unlikely(builder, wrong):
             context.call_conv.return_value(builder, INT64(FAILED))
@@ -278,7 +266,7 @@ def extent_in(typingctx, w, word, head, axis):
     """An extent of an array that is given."""
 
     def codegen(context, builder, sig, args):
-        start = builder.add(builder.load(_word(builder, args[0], args[1])), args[2])
+        start = builder.add(builder.load(word_at(builder, args[0], args[1])), args[2])
         first = _field(builder, start, _EXTENTS)
         place = builder.add(first, builder.mul(args[3], INT64(8)))
         return builder.load(builder.inttoptr(place, INT64.as_pointer()))
@@ -293,10 +281,10 @@ def adopt(typingctx, w, word, given, head, rank, itemsize):
 
     def codegen(context, builder, sig, args):
         w, word, given, head, _, size = args
-        place = _word(builder, w, word)
+        place = word_at(builder, w, word)
         room = builder.gep(place, [INT64(1)])
         builder.store(INT64(0), room)
-        found = builder.load(_word(builder, w, given))
+        found = builder.load(word_at(builder, w, given))
         with builder.if_then(builder.icmp_signed("!=", found, INT64(0))):
             start = builder.add(found, head)
             for extent in _extents_of(builder, start, count):
@@ -315,7 +303,7 @@ def agrees(typingctx, w, given, head, extents):
 
     def codegen(context, builder, sig, args):
         w, given, head, extents = args
-        found = builder.load(_word(builder, w, given))
+        found = builder.load(word_at(builder, w, given))
         same = cgutils.alloca_once_value(builder, cgutils.false_bit)
         with builder.if_then(builder.icmp_signed("!=", found, INT64(0))):
             wanted = cgutils.unpack_tuple(builder, extents)
