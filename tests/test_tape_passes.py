@@ -19,6 +19,7 @@ from tape_programs import (
 
 import nbta
 from nbta.compiler import passes
+from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.pipeline import optimised
 from nbta.compiler.program import extract
 from nbta.compiler.shape_passes import simplify_shapes, specialise
@@ -274,3 +275,51 @@ def test_recorded_programs_give_the_same(program):
     values = list(expressions.feeds.values())
     for make in (extract, optimised):
         everything(make(list(expressions.feeds), wanted), values)
+
+
+def test_what_little_arithmetic_gives_is_not_kept():
+    def f(x, w):
+        def step(h, v):
+            z = nbta.sigmoid(v)
+            return z * nbta.tanh(h) + (1 - z) * (h - v) * nbta.sin(h), h
+
+        h, hs = nbta.scan(step, x, w)
+        return nbta.sum(h) + nbta.sum(nbta.square(hs))
+
+    program, values = taped(f, np.ones(3), np.linspace(0, 1, 12).reshape(4, 3))
+    assert sum("Sub" in name for name in tapes(program)) > 0
+    made = after(
+        everything(program, values), values, arrays_to_tensors, rematerialise, passes.prune
+    )
+    assert [name for name in tapes(made) if "Sub" in name or "Mul" in name] == []
+
+
+def test_parts_of_what_is_kept_are_not_kept_themselves():
+    def f(x, w):
+        def step(h, v):
+            both = nbta.tanh(nbta.concatenate([h, v]))
+            one, other = nbta.split(both, 2)
+            return nbta.sin(one) * other + both[1:4], h
+
+        return nbta.sum(nbta.scan(step, x, w)[0])
+
+    program, values = taped(f, np.ones(3), np.linspace(0, 1, 12).reshape(4, 3))
+    assert any("Split" in name for name in tapes(program))
+    made = everything(program, values)
+    assert not any("Split" in name for name in tapes(made))
+
+
+def test_tapes_of_gradient_arrays_stay():
+    def f(x, w):
+        return nbta.while_loop(
+            lambda i, h: i < 4,
+            lambda i, h: (i + 1, nbta.tanh(h * (w[i] - h) * nbta.take(w, i, 0))),
+            (0, x),
+        )[1].sum()
+
+    with nbta.Graph().as_default():
+        x, w = nbta.placeholder("float64", (3,)), nbta.placeholder("float64", (4, 3))
+        first = nbta.gradients(f(x, w), [x, w])
+        second = nbta.gradients(sum(nbta.sum(nbta.square(g)) for g in first), [x, w])
+    program = extract([x, w], [*first, *second])
+    everything(program, [np.ones(3), np.linspace(0, 1, 12).reshape(4, 3)])

@@ -14,7 +14,6 @@ from nbta.compiler.program import Program, copied, rebuild
 from nbta.compiler.tapes import Tapes, everything
 from nbta.errors import NbtaError
 from nbta.graph.graph import subgraphs
-from nbta.graph.operation import Operation
 from nbta.graph.spec import DATA, Spec
 from nbta.ops.arrays import (
     CONCAT,
@@ -34,10 +33,14 @@ from nbta.ops.dispatch import PARAMETER
 from nbta.ops.extents import outside, pattern_of
 from nbta.ops.indexing import GETITEM
 from nbta.ops.loop import WHILE
+from nbta.ops.shaping import RESHAPE
 from nbta.shapes import Dim
 
 #: Which input holds the shape that the attribute ``pattern`` describes.
 PATTERN_OF = {"BroadcastTo": 1, "Fill": 0, "Reshape": 1, "ScatterSlice": 1, "Slice": 2, "SumTo": 1}
+
+#: A length that no other one is equal to by chance.
+UNLIKE = 2**40 + 15
 
 
 def specialise(program: Program, given, together: bool = False) -> Program:
@@ -309,8 +312,8 @@ class _Shapes:
     def _links(self):
         """What to use in place of lengths that are equal now, and that something needs to be."""
         for op in self._operations:
-            if len(op.inputs) > 1 and not (subgraphs(op) or op.record.foreign):
-                self._linked |= self._needed_equal(op)
+            if len(op.inputs) > 1 and op.record is not RESHAPE and not op.record.foreign:
+                self._linked |= set() if subgraphs(op) else self._needed_equal(op)
         found, order = {}, {extent: n for n, extent in enumerate(self._lengths.known)}
         for pair in self._linked:
             ends = (_last(found, extent) for extent in pair)
@@ -324,10 +327,22 @@ class _Shapes:
         """Pairs of lengths, equal now, that an operation refuses if they differ."""
         specs = [tensor.spec for tensor in op.inputs]
         have = dict.fromkeys(extent for spec in specs for extent in spec.shape or ())
+        if op.type in PATTERN_OF:
+            have |= dict.fromkeys(op.attrs["pattern"] or ())
         if len(have) < 2:
             return set()
         pairs = [pair for pair in itertools.combinations(have, 2) if self._are_equal(*pair)]
-        return {pair for pair in pairs if _needs_equal(op, specs, *pair)}
+        return {pair for pair in pairs if self._refuses(op, specs, have, pair)}
+
+    def _refuses(self, op, specs, have, pair):
+        """Whether an operation refuses a pair of lengths if they differ, whatever others are."""
+        known = self._lengths.known
+        one, other = pair if isinstance(pair[0], Dim) else pair[::-1]
+        length = known[one]
+        equal = {extent: known[extent] for extent in have if extent in known}
+        alike = [n for n, m in equal.items() if m == length and n is not one and n is not other]
+        ways = [{one: UNLIKE, **dict.fromkeys(alike, n)} for n in (length, UNLIKE)]
+        return _infers(op, specs, equal) and not any(_infers(op, specs, equal | w) for w in ways)
 
 
 def _last(found, extent):
@@ -383,14 +398,6 @@ def _differing(op):
         ):
             if given is None and have is not None:
                 yield output, axis, have
-
-
-def _needs_equal(op: Operation, specs, one, other):
-    if type(one) is int:
-        one, other = other, one
-    length = other if type(other) is int else 2
-    equal = {one: length, other: length}
-    return _infers(op, specs, equal) and not _infers(op, specs, equal | {one: length + 1})
 
 
 def _infers(op, specs, lengths):

@@ -6,7 +6,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.compiler.induction import Linear, constant_of, origin
-from nbta.compiler.program import Program, copied, rebuild
+from nbta.compiler.program import Program, copied, keep_shapes, rebuild
 from nbta.compiler.tapes import Tapes, lies_in, place_of_flow
 from nbta.graph.graph import substitute
 from nbta.graph.operation import Operation, Tensor
@@ -22,10 +22,12 @@ ADD, CAST, MUL, RANGE = (TABLE[name] for name in ("Add", "Cast", "Mul", "Range")
 
 
 def rematerialise(program: Program) -> Program:
-    """Compute again what a loop keeps on a tape, where the number of the trip is enough for it.
+    """Compute again what a loop keeps on a tape, where that takes little.
 
-    That is what the loop captures, a variable that each trip raises by as much, shapes and integers
-    that follow from these, and rows of captured tensors. `prune` then drops the tapes.
+    From the number of the trip follow variables that each trip raises by as much, shapes and
+    integers, and rows of captured tensors. From what other tapes of the loop keep anyway follow
+    parts of it, and sums, products and what else takes less time than a tape. `prune` then drops
+    the tapes.
     """
     while True:
         program = rebuild(program, copied)
@@ -40,12 +42,41 @@ def _replaced(tapes, read):
     place = tapes.tape_read(read)
     if place is None or read.control_inputs or read in tapes.waited_for:
         return False
-    body = tapes.tapes[tapes.array(read.inputs[0])].body
-    again = _Again(read.graph, body, place.trips).make(place.tensor)
+    tape = tapes.tapes[tapes.array(read.inputs[0])]
+    users = [op for op in tapes.users[tape.handle] if op is not tape.write]
+    if any(op.record is not READ for op in users):
+        return False  # a gradient array has as many slots as the tape
+    alone = len(place.trips) > 1 or any(map(_is_multiplied, users))
+    kept = {} if alone else _kept(tapes, tape.loop)
+    again = _Again(read.graph, tape.body, place.trips, kept).make(place.tensor)
     if again is None:
         return False
     substitute(read.graph, {read.outputs[0]: again})
     return True
+
+
+def _kept(tapes, loop):
+    """Tapes of a loop by what they keep."""
+    found = {}
+    for tape in tapes.tapes.values():
+        if tape.loop is loop and tape.value.kind == DATA:
+            found.setdefault(tape.value, tape)
+    return found
+
+
+def _is_multiplied(read):
+    """Whether a product takes what a tape gives: it may be summed with the tape as a whole."""
+    todo = [read.outputs[0]]
+    for tensor in todo:
+        users = [op for op in read.graph.operations if any(t is tensor for t in op.inputs)]
+        if any(op.type in ("MatMul", "Outer") for op in users):
+            return True
+        todo += [op.outputs[0] for op in users if op.type in ("SwapAxes", "Transpose")]
+    return False
+
+
+#: Of so many operations one value is made again.
+STEPS = 4
 
 
 class _Again:
@@ -58,10 +89,13 @@ class _Again:
     body : SubGraph
     trips : tuple of Tensor
         The indices of the trips, of the loops around the values, from the outside in.
+    kept : dict of Tape
+        By the values that they keep, of the body.
     """
 
-    def __init__(self, graph, body, trips):
-        self._graph, self._made = graph, {}
+    def __init__(self, graph, body, trips, kept):
+        self._graph, self._made, self._kept = graph, {}, kept
+        self._index, self._steps = trips[-1], STEPS
         self._trips = {}
         for index in reversed(trips):
             self._trips[body] = index
@@ -74,6 +108,28 @@ class _Again:
             self._made[source] = self._built(source)
         return self._made[source]
 
+    def _input(self, tensor):
+        """What a value is made of: made again too, or read from the tape that keeps it."""
+        source = origin(tensor)
+        if source not in self._kept or source in self._made:
+            return self.make(tensor)
+        free = source.op.record is PARAMETER or _is_cheap(source.op)
+        made = self._built(source) if free else None
+        self._made[source] = self._read(source) if made is None else made
+        return self._made[source]
+
+    def _read(self, source):
+        """What a tape gives in the trip, by the same operation as elsewhere in the graph."""
+        tape, graph = self._kept[source], self._graph
+        handle, flow = graph.resolve(tape.handle), graph.resolve(tape.loop.outputs[tape.place])
+        inputs = [handle, self._index, flow]
+        for op in graph.operations:
+            same = op.record is READ and not op.control_inputs
+            if same and all(a is b for a, b in zip(op.inputs, inputs, strict=True)):
+                return op.outputs[0]
+        attrs = {"dtype": source.dtype, "known": source.spec.shape, "kind": DATA}
+        return self._create(READ, inputs, attrs)
+
     def _built(self, source):
         op = source.op
         if op.record is CONSTANT:
@@ -82,11 +138,24 @@ class _Again:
             return self._graph.resolve(source) if lies_in(self._graph, source.graph) else None
         if op.record is PARAMETER:
             return self._counted(source)
-        if not _is_cheap(op):
+        if not _is_cheap(op) and not self._is_quick(op):
             return None
-        inputs = [self.make(tensor) for tensor in op.inputs]
-        complete = all(tensor is not None for tensor in inputs)
-        return self._create(op.record, inputs, op.attrs) if complete else None
+        inputs = []
+        for tensor in op.inputs:
+            inputs.append(self._input(tensor))
+            if inputs[-1] is None:
+                return None
+        with self._graph.control_dependencies(None):
+            made = self._graph.create(op.record, inputs, dict(op.attrs))
+        keep_shapes(op.outputs, made.outputs)
+        return made.outputs[source.index]
+
+    def _is_quick(self, op):
+        """Whether an operation takes less time than a tape of its result."""
+        if not self._kept or op.control_inputs or op.type not in QUICK:
+            return False
+        self._steps -= 1
+        return self._steps >= 0
 
     def _create(self, record, inputs, attrs=None):
         with self._graph.control_dependencies(None):
@@ -125,7 +194,13 @@ def _progression(variable):
 
 #: Arithmetic that is done again on integer scalars, and what picks or measures.
 ARITHMETIC = {"Add", "Cast", "Maximum", "Minimum", "Mul", "Neg", "Stack", "Sub"}
-PICKING = {"GetItem", "Shape", "Size", "Take"}
+PICKING = {"GetItem", "Shape", "Size", "Split", "Take"}
+#: Elementwise arithmetic that takes less time than to write the result and to read it.
+QUICK = {
+    "Abs", "Add", "AddN", "Cast", "Equal", "Greater", "GreaterEqual", "Less", "LessEqual",
+    "LogicalAnd", "LogicalNot", "LogicalOr", "Maximum", "Minimum", "Mul", "Neg", "NotEqual", "Relu",
+    "Sign", "Square", "Sub", "Where",
+}  # fmt: skip
 
 
 def _is_cheap(op):
