@@ -2,6 +2,7 @@
 
 from nbta.codegen.names import cast
 from nbta.codegen.values import Block, Scalar, product, times, total
+from nbta.graph.graph import subgraphs
 from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SCATTER, SIZE, WRITE
 from nbta.runtime import plain as rt
 
@@ -19,6 +20,8 @@ class ArrayCode:
     def __init__(self, plain):
         self.plain = plain
         self._made = {}
+        self.ahead: dict = {}  # places that were taken before the operation that writes
+        self.stored: dict = {}  # the place of a tensor in an array
 
     def has(self, op) -> bool:
         """Whether an operation is one on a plain array."""
@@ -136,6 +139,12 @@ def _size(code, op, array):
 
 def _write(code, op, array):
     found = code.value(op.inputs[2])
+    if op in code.arrays.ahead:
+        start = code.arrays.ahead.pop(op)
+        if not (isinstance(found, Block) and found.base is array.data and found.offset == start):
+            _put(code, array, start, found)
+        code.bind(op.outputs[0], _FLOW)
+        return
     array.give(code, found.extents)
     index = code.integer(op.inputs[1])
     if array.rank or array.adds:
@@ -143,7 +152,60 @@ def _write(code, op, array):
     else:
         start = array.at(code, f"write_item(w, {array.record}, {index}, {array.itemsize})")
     _put(code, array, start, found)
+    code.arrays.stored[array, op.inputs[2]] = start
     code.bind(op.outputs[0], _FLOW)
+
+
+def writes(code, operations) -> dict:
+    """What operations write to slots, each thing once, so that it may be computed there.
+
+    By tensor the operation, what must be emitted before, and the lines in which it is.
+    """
+    found, before = {}, {}
+    for op in operations:
+        if subgraphs(op):  # its bodies may do anything with arrays
+            before = {key: [*ops, op] for key, ops in before.items()}
+            before[None] = [*before.get(None, ()), op]
+            continue
+        key = code.arrays.plain.key(op.inputs[0]) if op.record in _RULES and op.inputs else None
+        if key is None or op.record is CREATE:
+            continue
+        plain = op.record is WRITE and len(key) == 1 and op.inputs[2].spec.rank
+        if plain and op.inputs[2] not in found and op.inputs[2].op in operations:
+            others = [*before.get(key, before.get(None, ())), op.inputs[3].op]
+            needed = {o for o in [*others, op.inputs[1].op] if o in operations}
+            found[op.inputs[2]] = op, needed, code.lines
+        before[key] = [*before.get(key, before.get(None, ())), op]
+    return found
+
+
+def slot_ahead(code, op, extents) -> Block | None:
+    """The slot that a result will be written to, taken before it is computed."""
+    array = code.arrays.of(code, op.inputs[0])
+    if not isinstance(code.values.get(op.inputs[1]), Scalar):
+        return None
+    array.give(code, extents)
+    start = array.call(code, rt.WRITE_SLOT, code.integer(op.inputs[1]))
+    code.arrays.ahead[op] = code.arrays.stored[array, op.inputs[2]] = start
+    return Block(array.data, tuple(extents), start)
+
+
+def kept_in_slots(code, body, following, first):
+    """Where a loop's variable is, if all its values are slots of one array; None otherwise.
+
+    The array and the variable with the place of the first value.
+    """
+    for op in following.op.graph.operations if following.op.graph is body else ():
+        if op.record is not WRITE or op.inputs[2] is not following:
+            continue
+        key = code.arrays.plain.key(op.inputs[0])
+        if key is None or len(key) > 1:
+            continue
+        array = code.arrays.of(code, op.inputs[0])
+        start = code.arrays.stored.get((array, first))
+        if start is not None and not array.clears and array.rank:
+            return array, start
+    return None
 
 
 def _put(code, array, start, value):

@@ -2,7 +2,7 @@
 
 from nbta.codegen.names import cast
 from nbta.codegen.values import Block, Scalar, Turned
-from nbta.compiler import python_calls
+from nbta.compiler import array_code, python_calls
 from nbta.graph.order import ordered
 from nbta.graph.spec import FLOW
 
@@ -61,7 +61,9 @@ def _assign(code, variables, body):
     ]
     pairs = [(variable, value) for variable, value in pairs if not variable.holds(value)]
     saved = [variable.saved(value, [v for v, _ in pairs]) for variable, value in pairs]
-    for (variable, _), value in zip(pairs, saved, strict=True):
+    for (variable, _), value in sorted(
+        zip(pairs, saved, strict=True), key=lambda item: item[0][0].is_view
+    ):
         variable.take(value)
 
 
@@ -70,12 +72,18 @@ class _Variable:
 
     def __init__(self, code, op, place, parameter, following, first):
         self._code, spec = code, parameter.spec
-        self._is_flow = spec.kind == FLOW
+        self._is_flow, self._array = spec.kind == FLOW, None
         value = code.value(first)
         if isinstance(value, Scalar):
             self.value = code.local(value.text, spec.dtype, "v")
             return
         self._fixed = _is_fixed(spec.shape) and spec.shape == following.spec.shape
+        found = array_code.kept_in_slots(code, parameter.graph, following, first)
+        if found is not None and self._fixed:
+            self._array, place = found
+            self._following = following
+            self.value = Block(self._array.data, value.extents, code.variable(place, "v"))
+            return
         extents = value.extents
         if not self._fixed:
             extents = tuple(code.variable(e) for e in extents)
@@ -86,6 +94,11 @@ class _Variable:
         code.copy_to(block, value)
         self.value = Block(block.base, extents)
 
+    @property
+    def is_view(self):
+        """Whether it is a slot of an array: others may still be copied from its old place."""
+        return self._array is not None
+
     def enter(self):
         """At the beginning of a trip."""
         for extent in self.value.extents if not getattr(self, "_fixed", True) else ():
@@ -94,7 +107,7 @@ class _Variable:
 
     def offer(self, tensor):
         """Let the next value be computed where the old one is, once nobody needs that."""
-        if not isinstance(self.value, Block):
+        if not isinstance(self.value, Block) or self._array is not None:
             return
         block, code = self.value, self._code
 
@@ -108,7 +121,8 @@ class _Variable:
         """Whether a value is in its place already."""
         if isinstance(value, Scalar):
             return self._is_flow or value.text == self.value.text
-        return value.base is self.value.base and not value.offset and self._fixed
+        same = value.base is self.value.base and value.offset == self.value.offset
+        return same and self._fixed
 
     def saved(self, value, others):
         """A value that stays when other variables change."""
@@ -128,6 +142,10 @@ class _Variable:
         code = self._code
         if isinstance(value, Scalar):
             code.add(f"{self.value.text} = {cast(value.text, value.dtype)}")
+            return
+        if self._array is not None:
+            place = code.arrays.stored[self._array, self._following]
+            code.add(f"{self.value.offset} = {place}")
             return
         if not self._fixed:
             code.room(self.value.base, value.extents)

@@ -30,6 +30,8 @@ class Emitter(Code):
         self.calls = []
         self._left = Counter()
         self._on_base = defaultdict(set)
+        self._writes: dict = {}  # what may be computed in its slot: operation and lines, by tensor
+        self._done: set = set()
 
     def bind(self, tensor, value) -> None:
         """Say what stands for a tensor."""
@@ -48,6 +50,15 @@ class Emitter(Code):
         self._left[part] += 1
         yield
         self._left[part] -= 1
+
+    def destination(self, tensor, dtype, extents) -> Block:
+        """Where a result goes: into the slot that it is written to, or where it may."""
+        write, before, lines = self._writes.pop(tensor, (None, (), None))
+        if write is not None and lines is self.lines and self._done.issuperset(before):
+            block = array_code.slot_ahead(self, write, extents)
+            if block is not None:
+                return block
+        return super().destination(tensor, dtype, extents)
 
     def is_free(self, base) -> bool:
         """Whether nothing to come uses what is in a buffer now."""
@@ -83,8 +94,10 @@ class Emitter(Code):
         """Operations of a graph, in order."""
         self._left.update(t for op in operations for t in op.inputs)
         self._left.update(outputs)
+        self._writes.update(array_code.writes(self, operations))
         for op in operations:
             self.operation(op)
+            self._done.add(op)
 
     def operation(self, op) -> None:
         """One operation, by the rule of its record."""
