@@ -1,5 +1,6 @@
 """Code of what goes along an axis item by item: cumulative sums, recurrences, places."""
 
+from nbta.codegen.folds import extreme_of
 from nbta.codegen.names import cast
 from nbta.codegen.reduction_rules import kept_axes, refuse_empty
 from nbta.codegen.values import Scalar, product, times, total
@@ -11,12 +12,18 @@ class _Along:
     def __init__(self, code, extents, axis, reverse=False):
         self._code = code
         self.count, self._reverse = extents[axis], reverse
-        self._outer, self._rest = product(extents[:axis]), product(extents[axis + 1 :])
+        self.outer_extent = product(extents[:axis])
+        self.rest_extent = product(extents[axis + 1 :])
         self.outer, self.rest, self.step = (code.name(stem) for stem in "orj")
+
+    @property
+    def is_dense(self):
+        """Whether the items of a run lie together."""
+        return self.rest_extent == "1"
 
     def runs(self):
         """Headers of the loops over runs."""
-        pairs = ((self.outer, self._outer), (self.rest, self._rest))
+        pairs = ((self.outer, self.outer_extent), (self.rest, self.rest_extent))
         return [f"for {name} in range({extent}):" for name, extent in pairs]
 
     def steps(self):
@@ -29,12 +36,12 @@ class _Along:
 
     def at(self, block, place):
         """Source of the item of a block in the run."""
-        run = total(times(self.outer, times(self.count, self._rest)), self.rest)
-        return block.at(total(run, times(f"({place})", self._rest)))
+        run = total(times(self.outer, times(self.count, self.rest_extent)), self.rest)
+        return block.at(total(run, times(f"({place})", self.rest_extent)))
 
     def result(self):
         """Source of an item's place in what has one item for each run."""
-        return total(times(self.outer, self._rest), self.rest)
+        return total(times(self.outer, self.rest_extent), self.rest)
 
 
 def _scan(code, op, start, follow, exclusive):
@@ -45,8 +52,7 @@ def _scan(code, op, start, follow, exclusive):
         for mine, theirs in zip(extents, code.extents(tensor), strict=True):
             code.equate(mine, theirs)
     blocks = [code.value(tensor) for tensor in op.inputs]
-    target = code.new(result.dtype, extents)
-    code.bind(result, target)
+    target = code.result(op, extents=extents)
     axis = op.attrs["axis"] % len(extents)
     along = _Along(code, extents, axis, op.attrs["reverse"])
     state = code.name("s")
@@ -94,30 +100,59 @@ def argmax(code, op) -> None:
         return code.bind(result, code.local("0", result.dtype))
     kept = kept_axes(op)
     refuse_empty(code, [e for e, k in zip(x.extents, kept, strict=True) if not k])
-    if any(kept):
-        extents, axis = x.extents, kept.index(False)
-    else:
-        extents, axis = (code.extent(product(x.extents)),), 0
-    along = _Along(code, extents, axis)
-    target = code.result(op, extents=extents[:axis] + extents[axis + 1 :]) if any(kept) else None
-    found = code.name("k")
-    outer, rest = along.runs()
-    with code.nest(outer), code.nest(rest):
-        _find(code, along, x, found)
-        if target is not None:
-            code.add(f"{target.at(along.result())} = {found}")
-    if target is None:
-        code.bind(result, Scalar(found, result.dtype))
+    if not any(kept):
+        along = _Along(code, (code.extent(product(x.extents)),), 0)
+        return code.bind(result, Scalar(_place_in_run(code, along, x), result.dtype))
+    axis = kept.index(False)
+    target = code.result(op, extents=x.extents[:axis] + x.extents[axis + 1 :])
+    along = _Along(code, x.extents, axis)
+    if not along.is_dense:
+        return _places_in_rows(code, along, x, target)
+    with code.nest(along.runs()[0]):
+        code.add(f"{target.at(along.outer)} = {_place_in_run(code, along, x)}")
     return None
 
 
-def _find(code, along, x, found):
-    best, item = code.name("s"), code.name("x")
-    code.add(f"{found} = 0", f"{best} = {along.at(x, '0')}")
-    better = f"{item} > {best}"
-    if x.dtype.kind == "f":
-        better = f"({better} or {item} != {item}) and {best} == {best}"
+def _place_in_run(code, along, x):
+    """The greatest of items that lie together, and then the first that is like it."""
+    fold = extreme_of(x.dtype, 1)
+    best, found, item = code.name("s"), code.name("k"), code.name("x")
+    run = times(along.outer, along.count) if along.outer_extent != "1" else "0"
+    code.add(f"{best} = {fold.first}", f"{found} = 0")
     with code.nest(along.steps()):
-        code.add(f"{item} = {along.at(x, along.step)}")
-        with code.nest(f"if {better}:"):
-            code.add(f"{best} = {item}", f"{found} = {along.step}")
+        read = fold.item.format(x.at(total(run, along.step)))
+        code.add(f"{best} = {fold.inner.format(best, read)}")
+    greatest = code.local(fold.back.format(best), x.dtype).text
+    same = f"{item} == {greatest}"
+    if x.dtype.kind == "f":
+        same += f" or ({item} != {item} and {greatest} != {greatest})"
+    with code.nest(along.steps()):
+        code.add(f"{item} = {x.at(total(run, along.step))}")
+        code.add(f"if {same}:", f"    {found} = {along.step}", "    break")
+    return found
+
+
+def _places_in_rows(code, along, x, target):
+    """Row by row, with the greatest so far of each column."""
+    best = code.new(x.dtype, (code.extent(along.rest_extent),))
+    around = code.lines
+    outer, header = along.runs()
+    code.lines = code.lines.nest(outer)
+    item, last, better = (code.name(stem) for stem in "xsq")
+    with code.nest(header):
+        code.add(f"{best.at(along.rest)} = {along.at(x, '0')}",
+                 f"{target.at(along.result())} = 0")  # fmt: skip
+    text = f"{item} > {last}"
+    if x.dtype.kind == "f":
+        text = f"({text} or {item} != {item}) and {last} == {last}"
+    with code.nest(along.steps()), code.nest(header):
+        place = target.at(along.result())
+        code.add(
+            f"{item} = {along.at(x, along.step)}",
+            f"{last} = {best.at(along.rest)}",
+            f"{better} = {text}",
+            f"{best.at(along.rest)} = {item} if {better} else {last}",
+            f"{place} = {along.step} if {better} else {place}",
+        )
+    code.lines = around
+    code.release(best.base)
