@@ -10,22 +10,17 @@ import itertools
 from nbta import shapes
 from nbta.compiler.derived import Assumed, Lengths, Sum, in_order, rule_of, swapped
 from nbta.compiler.induction import constant_of, origin
+from nbta.compiler.patterns import merge_into, stored, tells_shape
 from nbta.compiler.program import Program, copied, rebuild
 from nbta.compiler.tapes import Tapes, everything
 from nbta.errors import NbtaError
 from nbta.graph.graph import subgraphs
 from nbta.graph.spec import DATA, Spec
 from nbta.ops.arrays import (
-    CONCAT,
     CREATE,
-    GATHER,
-    LOOKUP_WITH_SHAPE,
     READ,
     READS,
-    SCATTER,
     SIZE,
-    SPLIT,
-    VALUE_PLACE,
     WRITES,
 )
 from nbta.ops.branch import CASE
@@ -170,9 +165,7 @@ class _Shapes:
             if op.record is WHILE:
                 self._infer_loop(op)
             elif op.record is CASE:
-                for branch in op.attrs["branches"]:
-                    _set_all(branch.inputs, [tensor.spec for tensor in op.inputs[1:]])
-                    self._infer(branch)
+                self._infer_branches(op)
             specs = op.infer()
             for tensor, spec in zip(op.outputs, specs, strict=True):
                 tensor.spec = spec
@@ -209,6 +202,13 @@ class _Shapes:
                 found[rule.key, places] = rule, places
         return list(found.values())
 
+    def _infer_branches(self, op):
+        first, *_ = branches = op.attrs["branches"]
+        for branch in branches:
+            _set_all(branch.inputs, [tensor.spec for tensor in op.inputs[1:]])
+            self._infer(branch)
+            self._link((a.spec, b.spec) for a, b in zip(first.outputs, branch.outputs, strict=True))
+
     def _infer_loop(self, op):
         """Variables are what their first values and all later ones have in common."""
         cond, body, count = (op.attrs[key] for key in ("cond", "body", "count"))
@@ -234,7 +234,7 @@ class _Shapes:
     def _learn(self, op, key, pattern):
         """Add to the pattern that an operation had at first, as a loop may know less by now."""
         op.attrs[key] = self._attrs[op].setdefault(key, op.attrs[key])
-        _merge_into(op.attrs, key, pattern)
+        merge_into(op.attrs, key, pattern)
 
     def _pattern(self, shape):
         """The extents in a shape, also in one that a tape brings."""
@@ -267,7 +267,7 @@ class _Shapes:
             found = self._element(array)
             for op in users if found is not None else ():
                 if op.record in READS and op.attrs.get("kind", DATA) == DATA:
-                    news |= _merge_into(op.attrs, "known", found)
+                    news |= merge_into(op.attrs, "known", found)
         return news
 
     def _element(self, array):
@@ -275,9 +275,9 @@ class _Shapes:
         written = []
         while True:
             users = self._tapes.users.get(array, ())
-            if not self._tapes.is_known(array) or any(map(_tells_shape, users)):
+            if not self._tapes.is_known(array) or any(map(tells_shape, users)):
                 return None
-            written += [_stored(op) for op in users if op.record in WRITES]
+            written += [stored(op) for op in users if op.record in WRITES]
             if not isinstance(array, tuple):
                 break
             array = array[0]  # slots of a gradient array have the shapes of the forward slots
@@ -358,36 +358,6 @@ def _set_all(parameters, specs):
 
 def _common(one, other):
     return one._replace(shape=shapes.common(one.shape, other.shape))
-
-
-def _merge_into(attrs, key, pattern):
-    """Add to a pattern; whether it says more now."""
-    try:
-        merged = shapes.merge(attrs[key], pattern)
-    except ValueError:
-        return False  # it fails when it runs, if it runs
-    news = merged != attrs[key]
-    attrs[key] = merged
-    return news
-
-
-def _stored(op):
-    """The shape of the elements that an operation writes."""
-    shape = op.inputs[VALUE_PLACE[op.type]].spec.shape
-    if op.record is SPLIT:
-        return shape and (None, *shape[1:])
-    return shape and shape[1:] if op.record is SCATTER else shape
-
-
-def _tells_shape(op):
-    """Whether an operation fixes an element shape for slots that nothing is written to."""
-    return op.record is LOOKUP_WITH_SHAPE or bool(
-        op.attrs.get("element_shape")
-        if op.record in (GATHER, READ)
-        else op.attrs.get("element_shape_except0")
-        if op.record is CONCAT
-        else None
-    )
 
 
 def _differing(op):
