@@ -6,6 +6,7 @@ from nbta import shapes
 from nbta.graph.graph import Graph, SubGraph, subgraphs
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.order import ordered
+from nbta.ops.dispatch import PARAMETER
 
 
 class Program(SubGraph):
@@ -53,7 +54,9 @@ class Copy:
         self._tensors: dict[Tensor, Tensor] = {}
         self._operations: dict[Operation, Operation] = {}
         for tensor in part.inputs:
-            self._tensors[tensor] = graph.parameter(tensor.spec, self._name(tensor.op.name))
+            made = self._add(PARAMETER, tensor.op.name, [], {"spec": tensor.spec}, [tensor.spec])
+            graph.inputs.append(made.outputs[0])
+            self._tensors[tensor] = made.outputs[0]
         given = set(part.inputs)
         stop = {t.op for t in given if given.issuperset(t.op.outputs)}
         needed = [*(t.op for t in part.outputs if t not in given), *part.targets]
@@ -66,9 +69,16 @@ class Copy:
         graph.outputs = [self._tensors[tensor] for tensor in part.outputs]
         if isinstance(graph, Program):
             graph.targets = [self._operations[op] for op in part.targets]
+        graph.changed()
 
     def _name(self, name):
-        return self.graph.unique_name(name.removeprefix(self.graph.scope)) + "/"
+        return self.graph.unique_name(name.removeprefix(self.graph.scope))
+
+    def _add(self, record, name, inputs, attrs, specs, after=()):
+        """An operation of which the results are known."""
+        made = Operation(self.graph, record, self._name(name), inputs, attrs, after, specs)
+        self.graph.add(made)
+        return made
 
     def body(self, part: Part) -> SubGraph:
         """A body of an operation, built again by the same rule."""
@@ -84,9 +94,16 @@ class Copy:
         """Let what comes after an operation come after a new one."""
         self._operations[op] = new
 
+    def again(self, op, inputs) -> list[Tensor]:
+        """An operation without bodies, on inputs of the same specs: the results are the same."""
+        specs = [tensor.spec for tensor in op.outputs]
+        made = self._add(op.record, op.name, inputs, dict(op.attrs), specs, self.after(op))
+        self.stands_for(op, made)
+        return made.outputs
+
     def create(self, op, inputs, attrs, variables=0) -> list[Tensor]:
         """An operation like another one; its bodies capture all inputs behind their variables."""
-        made = self.graph.create(op.record, inputs, attrs, self._name(op.name))
+        made = self.graph.create(op.record, inputs, attrs, self._name(op.name) + "/")
         made.control_inputs = list(self.after(op))
         self.stands_for(op, made)
         for body in subgraphs(made):
@@ -105,10 +122,16 @@ def adopt(op: Operation, body: SubGraph, variables: int) -> None:
 
 def copied(copy: Copy, op: Operation, inputs) -> list[Tensor]:
     """The rule that changes nothing, but for what it does in bodies."""
+    if not subgraphs(op) and all(map(_same_spec, op.inputs, inputs)):
+        return copy.again(op, inputs)
     attrs = {key: _rebuilt(copy, value) for key, value in op.attrs.items()}
     made = copy.create(op, inputs, attrs, op.attrs.get("count", 0))
     keep_shapes(op.outputs, made)
     return made
+
+
+def _same_spec(old, new):
+    return new.spec is old.spec
 
 
 def keep_shapes(old, new) -> None:

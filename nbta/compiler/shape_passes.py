@@ -36,6 +36,8 @@ def simplify_shapes(program: Program) -> Program:
     for graph in [program, *(body for op in everything(program) for body in subgraphs(op))]:
         found = {op for op in graph.operations if _is_needless(op, lengths, program)}
         chosen |= _without_risk(graph, found - waited_for, program)
+    if not chosen:
+        return program
     made = rebuild(program, functools.partial(_simplified, chosen, lengths))
     return rebuild(made, copied)  # without what only shapes needed
 

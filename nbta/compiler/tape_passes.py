@@ -30,11 +30,22 @@ def rematerialise(program: Program) -> Program:
     the tapes.
     """
     while True:
+        tapes = Tapes(program)
+        if not any(_is_simple(tapes, op) for op in tapes.operations if op.record is READ):
+            return program
         program = rebuild(program, copied)
         tapes = Tapes(program)
         found = [_replaced(tapes, op) for op in tapes.operations if op.record is READ]
         if not any(found):
             return program
+
+
+def _is_simple(tapes, read):
+    """Whether what a tape gives could be made again, by what makes it."""
+    made = tapes.whereabouts(read.outputs[0]).tensor
+    if made.op.record is PARAMETER:
+        return made.dtype.kind in "iu" or not made.spec.rank
+    return made.op.record is CONSTANT or _is_cheap(made.op) or made.op.type in QUICK
 
 
 def _replaced(tapes, read):
@@ -221,9 +232,11 @@ def share_tapes(program: Program) -> Program:
     stacked as a whole, is stacked from the tape. `prune` then drops what nothing uses any more.
     """
     program = rebuild(program, copied)
-    while any(step(Tapes(program)) for step in (_share_equal, _share_next, _share_stacked)):
+    while True:
+        tapes = Tapes(program)
+        if not any(step(tapes) for step in (_share_equal, _share_next, _share_stacked)):
+            return program
         program = rebuild(program, copied)
-    return program
 
 
 def _share_equal(tapes):

@@ -180,10 +180,14 @@ class Graph:
             raise located(error, f"{record.name} {name!r}") from None
         specs = (specs,) if isinstance(specs, Spec) else specs
         op = Operation(self, record, name, inputs, attrs, self._after, specs)
-        self.operations.append(op)
-        self._by_name[name] = op
+        self.add(op)
         self.changed()
         return op
+
+    def add(self, op: Operation) -> None:
+        """Take in an operation that was made for this graph, by a name that is unique in it."""
+        self.operations.append(op)
+        self._by_name[op.name] = op
 
     def changed(self) -> None:
         """Forget what was derived from the graph as it was."""
@@ -291,8 +295,10 @@ def subgraphs(op: Operation) -> list[SubGraph]:
     """The bodies that an operation runs."""
     found = []
     for value in op.attrs.values():
-        values = value if isinstance(value, tuple) else (value,)
-        found += [item for item in values if isinstance(item, SubGraph)]
+        if isinstance(value, SubGraph):
+            found.append(value)
+        elif type(value) is tuple:
+            found += [item for item in value if isinstance(item, SubGraph)]
     return found
 
 

@@ -1,12 +1,15 @@
 """The order in which operations run: creation order, as far as edges allow."""
 
+import operator
+
 from nbta.errors import invalid
 from nbta.graph.operation import Operation
 
 
 def before(op: Operation):
     """What must have run before an operation."""
-    return [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+    found = [tensor.op for tensor in op.inputs]
+    return found + op.control_inputs if op.control_inputs else found
 
 
 def ordered(targets, stop=frozenset()) -> list[Operation]:
@@ -20,21 +23,32 @@ def ordered(targets, stop=frozenset()) -> list[Operation]:
     InvalidArgumentError
         For operations that need each other in a circle.
     """
-    needed = _needed(targets, stop)
+    needed, forwards = _needed(targets, stop)
+    needed = sorted(needed, key=_number)
+    if forwards:
+        return needed
     done, result = set(), []
-    for op in sorted(needed, key=lambda op: op.number):
+    for op in needed:
         _visit(op, done, result, stop)
     return result
 
 
+_number = operator.attrgetter("number")
+
+
 def _needed(targets, stop):
-    needed, todo = set(), [op for op in targets if op not in stop]
+    """What the targets need, and whether creation order is an order to run in."""
+    needed, todo, forwards = set(), [op for op in targets if op not in stop], True
     while todo:
         op = todo.pop()
-        if op not in needed:
-            needed.add(op)
-            todo += [other for other in before(op) if other not in stop]
-    return needed
+        if op in needed:
+            continue
+        needed.add(op)
+        for other in before(op):
+            if other not in stop:
+                todo.append(other)
+                forwards = forwards and other.number < op.number
+    return needed, forwards
 
 
 def _visit(op, done, result, stop):
