@@ -74,6 +74,9 @@ class _Variable:
         self._code, spec = code, parameter.spec
         self._is_flow, self._array = spec.kind == FLOW, None
         value = code.value(first)
+        if self._is_flow:
+            self.value = value
+            return
         if isinstance(value, Scalar):
             self.value = code.local(value.text, spec.dtype, "v")
             return
