@@ -3,6 +3,9 @@
 import gc
 from contextlib import contextmanager
 
+from numba.core.errors import NumbaError
+
+from nbta.codegen.code import NotCompiledError
 from nbta.compiler.build import build
 from nbta.compiler.executable import Executable, RaggedError
 from nbta.compiler.explain import Log
@@ -40,6 +43,8 @@ class Compiled:
         As it is compiled, behind all passes.
     log : list of str
         What the passes did.
+    misses : int
+        How often in a row it gave up for nothing; whoever runs it counts.
     """
 
     def __init__(self, program, shapes, new_step):
@@ -50,20 +55,32 @@ class Compiled:
             self.generated = generate(self.program)
         self.log = log.rows
         self._executable = None
+        self.misses = 0
 
     def __call__(self, given):
         """Values of the results for those of the inputs, and the step."""
-        if self._executable is None:
-            self._build()
+        self.build()
         try:
             return self._executable(given)
         except RaggedError:
-            self.generated = generate(self.program, ragged=True)
-            self._build()
+            self.generated, self._executable = generate(self.program, ragged=True), None
+            self.build()
             return self._executable(given)
 
-    def _build(self):
-        function = build(self.generated.source, self.generated.globals)
+    def build(self) -> None:
+        """Compile it, if it is not yet.
+
+        Raises
+        ------
+        NotCompiledError
+            For what Numba does not compile.
+        """
+        if self._executable is not None:
+            return
+        try:
+            function = build(self.generated.source, self.generated.globals)
+        except NumbaError as error:
+            raise NotCompiledError(f"Numba refuses its source: {error}") from error
         self._executable = Executable(self.generated, function, self._new_step)
 
     @property

@@ -18,6 +18,12 @@ from nbta.execution.step import Step, TooLongError
 PATIENCE = 30_000
 
 
+#: Operations of a graph, above which compiling takes so long that it must be asked for.
+LARGEST = 4000
+#: Runs in which a compiled function may give up and the reference executor not, one by one.
+TRIALS = 3
+
+
 class Runner:
     """Computes some tensors of a graph from others.
 
@@ -59,17 +65,32 @@ class Runner:
                 return self._one_by_one(given, None if self.has_foreign else PATIENCE)
             except TooLongError:
                 self._taken = PATIENCE + 1
-        function = self.function(self._shapes)
-        if isinstance(function, Compiled):
+        function = self._ready(LARGEST if compiled == "auto" else None)
+        if isinstance(function, str):
+            if compiled is True:
+                raise UnimplementedError(f"run: this cannot be compiled: {function}")
+            return self._one_by_one(given, None)
+        if compiled is True or function.misses < TRIALS:
             try:
                 found = function(given)
-                self.ran = function
-                return found
             except FailedError:
                 self.fallbacks += 1
-        elif compiled is True:
-            raise UnimplementedError(f"run: this cannot be compiled: {function}")
-        return self._one_by_one(given, None)
+            else:
+                self.ran, function.misses = function, 0
+                return found
+        found = self._one_by_one(given, None)
+        function.misses += 1  # where the reference executor raises, it was right to give up
+        return found
+
+    def _ready(self, largest):
+        """The function for what was fed, in machine code; or the reason why there is none."""
+        function = self.function(self._shapes, largest)
+        if not isinstance(function, str):
+            try:
+                function.build()
+            except NotCompiledError as reason:
+                return str(reason)
+        return function
 
     def explain(self) -> str:
         """How it runs, in words."""
@@ -86,21 +107,23 @@ class Runner:
         """The compiled function for what was fed last, or the reason why there is none."""
         return self.function(self._shapes)
 
-    def function(self, shapes):
+    def function(self, shapes, largest=None):
         """The compiled function for values of some shapes, or the reason why there is none."""
         found = next((one for one in self.compiled if one.fits(shapes)), None)
         if found is not None:
             return found
         with self._lock:
-            return self._compile(shapes)
+            return self._compile(shapes, largest)
 
-    def _compile(self, shapes):
+    def _compile(self, shapes, largest):
         if self._program is None:
             self._program = optimised(*self._tensors)
-        key = tuple(map(len, shapes))
+        key = (*map(len, shapes), largest)
         if key in self.refusals:
             return self.refusals[key]
         try:
+            if largest is not None and len(within(self._program.operations)) > largest:
+                raise NotCompiledError(_too_large(len(within(self._program.operations))))
             self.compiled.append(Compiled(self._program, shapes, Step))
         except NotCompiledError as reason:
             self.refusals[key] = str(reason)
@@ -112,3 +135,7 @@ class Runner:
         values = self._plan(step, given)
         self._taken += step.operations
         return values, step
+
+
+def _too_large(count):
+    return f"it has {count} operations, which takes minutes to compile; compiled=True does it still"
