@@ -4,6 +4,7 @@ Memory is real: pointers are addresses, and helpers are called at theirs.
 """
 
 import ctypes
+import threading
 
 import numpy as np
 
@@ -42,20 +43,24 @@ class Pointer:
 
 
 def _room_at(address):
-    """First and last address of the memory that an address is in."""
-    for array in _workspaces[-1].memory() if _workspaces else ():
+    """First and last address of the memory that an address is in; of the largest of views."""
+    found = []
+    work = getattr(_running, "work", None)
+    for array in work.memory() if work is not None else ():
         first = array.__array_interface__["data"][0]
         if first <= address < first + max(1, array.nbytes):
-            return first, first + array.nbytes
-    return 0, 0
+            found.append((first, first + array.nbytes))
+    return max(found, key=lambda room: room[1] - room[0], default=(0, 0))
 
 
-_workspaces = []
+_running = threading.local()  # with the workspace of the call
+#: Where functions were left with a status: its number and the line, after that of the operation.
+exits = []
 
 
 def _give(self, given, new, original=executable._Workspace.give):
     self.arrays = [array for array in (*given, *new) if array is not None]
-    _workspaces[:] = [self]
+    _running.work = self
     return original(self, given, new)
 
 
@@ -207,6 +212,17 @@ def _attempt(function, arguments):
         raise _LeftError(1) from None
 
 
+def _exit(source, error):
+    """The place where a function was left, in words."""
+    lines, place, frame = source.splitlines(), 0, error.__traceback__
+    while frame is not None:
+        if frame.tb_frame.f_code.co_filename == "<nbta>":
+            place = frame.tb_lineno
+        frame = frame.tb_next
+    around = next((line for line in reversed(lines[:place]) if line.strip().startswith("#")), "")
+    return f"{error.args[0]}: {lines[place - 1].strip()} {around.strip()}"
+
+
 def interpreted(source, extra=None):
     """The function of generated source, as `nbta.compiler.build.build` gives it."""
     names = dict.fromkeys(build.namespace())
@@ -244,6 +260,7 @@ def interpreted(source, extra=None):
             try:
                 return names["run"](address)
             except _LeftError as left:
+                exits[:] = [_exit(source, left)]
                 return left.args[0]
 
     return run

@@ -22,8 +22,11 @@ class PlainArrays:
         self._ragged = ragged  # whether elements may be of several shapes
         self._array = {}  # key of an array by handle: (creation, source, ...)
         self._ranks = {}
+        self._places = {}  # the bodies that are around what makes an array
+        self._held = {}  # keys of the arrays whose handles an array has
         self.reasons = {}
-        self._walk(program)
+        self._walk(program, ())
+        self._check_held()
         self._check_ranks()
 
     def key(self, handle):
@@ -48,7 +51,7 @@ class PlainArrays:
         """Rank of an array's elements."""
         return next(iter(self._ranks[key[0]]))
 
-    def _walk(self, graph):
+    def _walk(self, graph, around):
         for op in ordered([*{t.op: None for t in graph.outputs}, *getattr(graph, "targets", ())]):
             count = op.attrs.get("count", 0)
             for body in subgraphs(op):
@@ -57,7 +60,9 @@ class PlainArrays:
                     outer = op.inputs[place + shift]
                     if parameter.kind == HANDLE and outer in self._array and place >= count:
                         self._array[parameter] = self._array[outer]
-                self._walk(body)
+                self._walk(body, (*around, body))
+            if op.record is CREATE:
+                self._places[op] = around
             self._visit(op, count)
         for tensor in graph.outputs:
             self._refuse(tensor, "its handle is a result")
@@ -85,6 +90,8 @@ class PlainArrays:
             self._ranks[op].add(len(shape))
         if op.attrs["dtype"].char not in NUMBERS:
             self._refuse(handle, f"it is of {op.attrs['dtype']}")
+        if op.inputs[0].spec.rank != 0:
+            self._refuse(handle, f"{op.name} has a size that is no number")
         if self._ragged and not op.attrs.get("infer_shape", True):
             self._refuse(handle, "its elements were of several shapes")
 
@@ -99,6 +106,8 @@ class PlainArrays:
         if key is None:
             return
         shape, drop = None, 0
+        if op.record in (WRITE, READ):
+            self._note_held(op, key)
         if op.record in (WRITE, SCATTER):
             shape, drop = op.inputs[2].spec.shape, op.record is SCATTER
             if op.inputs[2].dtype != key[0].attrs["dtype"]:
@@ -113,8 +122,31 @@ class PlainArrays:
             self._refuse(op.inputs[0], f"the rank of an element of {op.name} is not known")
         else:
             self._ranks[key[0]].add(len(shape) - drop)
-        if len(op.inputs) > 1 and op.record is not SIZE and op.inputs[1].dtype.kind not in "iu":
-            self._refuse(op.inputs[0], f"{op.name} has an index of {op.inputs[1].dtype}")
+        index, asked = op.inputs[1], op.attrs.get("element_shape")
+        if index.dtype.kind not in "iu":
+            self._refuse(op.inputs[0], f"{op.name} has an index of {index.dtype}")
+        if index.spec.rank != drop:
+            self._refuse(op.inputs[0], f"{op.name} has an index of rank {index.spec.rank}")
+        if asked is not None and shape is not None and len(asked) != len(shape) - drop:
+            self._refuse(op.inputs[0], f"{op.name} asks for elements of another rank")
+
+    def _note_held(self, op, key):
+        """Follow a handle through the array that keeps it, such as a tape."""
+        held = self._held.setdefault(key, set())
+        if op.record is WRITE and op.inputs[2] in self._array:
+            held.add(self._array[op.inputs[2]])
+        elif op.record is READ and op.outputs[0].kind == HANDLE and len(held) == 1:
+            self._array[op.outputs[0]] = next(iter(held))
+
+    def _check_held(self):
+        """What is read must be the array that was written, not that of another trip."""
+        for keeper, held in self._held.items():
+            place = self._places[keeper[0]]
+            for key in held:
+                inner = self._places[key[0]]
+                if len(held) > 1 or place[: len(inner)] != inner:
+                    reason = f"{keeper[0].name} keeps its handle"
+                    self.reasons.setdefault(key[0], reason)
 
     def _check_ranks(self):
         for op, ranks in self._ranks.items():

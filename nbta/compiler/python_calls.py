@@ -59,6 +59,9 @@ class Call:
             for value, tensor in pairs
             if tensor.kind != FLOW
         ]
+        wanted = [tensor.spec.rank for tensor in op.outputs if tensor.kind != FLOW]
+        if [array.ndim for array in kept] != wanted:  # such as what comes of an empty array
+            raise ValueError(f"{op.name} gives other ranks")
         work.kept[self] = kept
         for word, array in zip(self.outputs, kept, strict=True):
             words[word] = array.ctypes.data
