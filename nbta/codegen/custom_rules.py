@@ -32,8 +32,8 @@ def custom(code, op, function, wanted) -> None:
     name = code.foreign(function)
     code.add(f"# {op.name}")
     names = [code.name("r") for _ in (found if isinstance(found, types.BaseTuple) else (0,))]
-    targets = f"({', '.join(names)},)" if isinstance(found, types.BaseTuple) else names[0]
-    code.add(f"{targets} = attempt({name}, ({', '.join(arguments)},))")
+    targets = _tuple(names) if isinstance(found, types.BaseTuple) else names[0]
+    code.add(f"{targets} = attempt({name}, {_tuple(arguments)})")
     kept = [one for k, one in enumerate(names) if wanted is None or wanted[k]]
     for result, one, kind, lengths in zip(op.outputs, kept, kinds, extents, strict=True):
         _take(code, op, result, one, kind, lengths)
@@ -120,8 +120,11 @@ def _argument(code, tensor):
     value = code.value(tensor)
     if isinstance(value, Scalar):
         return cast(value.text, value.dtype)
-    extents = ", ".join(value.extents)
-    return f"frozen({value.base.name}, {value.offset or 0}, ({extents},))"
+    return f"frozen({value.base.name}, {value.offset or 0}, {_tuple(value.extents)})"
+
+
+def _tuple(texts):
+    return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
 
 
 def _take(code, op, result, name, kind, lengths):

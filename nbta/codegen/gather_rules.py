@@ -84,14 +84,22 @@ class _Nested:
     def __enter__(self):
         code, rows = self._code, self._rows
         outer, row, place = "0", code.name("j"), code.name("k")
-        if rows.before != "1":
+        header = f"for {row} in range({rows.count}):"
+        if rows.before != "1":  # there may be none, and indices are to be right all the same
+            with code.nest(header):
+                self._check(rows.item(row))
             outer = code.name("i")
             code.lines = code.lines.nest(f"for {outer} in range({rows.before}):")
-        code.lines = code.lines.nest(f"for {row} in range({rows.count}):")
+        code.lines = code.lines.nest(header)
         code.add(f"{place} = {rows.item(row)}")
-        code.fail_if(f"{place} < -{rows.extent} or {place} >= {rows.extent}")
+        if rows.before == "1":
+            self._check(place)
         code.add(f"{place} = {place} + {rows.extent} if {place} < 0 else {place}")
         return outer, place, row
+
+    def _check(self, index):
+        extent = self._rows.extent
+        self._code.fail_if(f"{index} < -{extent} or {index} >= {extent}")
 
     def __exit__(self, *_):
         self._code.lines = self._around

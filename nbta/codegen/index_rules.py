@@ -114,6 +114,8 @@ def _slice(code, start, stop, step, extent):
         return Part(str(found.start), str(len(found)), str(step), whole)
     if stop is None and step == 1 and start in (None, 0):
         return Part("0", extent, "1", True)
+    if step == -1 and start is stop is None:
+        return Part(code.derived(f"{extent} - 1", "k"), extent, "-1")
     lower, upper, first, last = _ends(code, step, extent)
     start = first if start is None else _bound(code, start, extent, lower, upper)
     stop = last if stop is None else _bound(code, stop, extent, lower, upper)
@@ -148,8 +150,9 @@ def _count(code, start, stop, step):
     """How many items there are from a bound to another."""
     if step == 1 and start == "0":
         return stop
-    if step == 1:
-        return code.derived(f"max(0, {stop} - {start})")
+    if step in (1, -1):
+        length = f"{stop} - {start}" if step == 1 else f"{start} - {stop}"
+        return code.derived(f"max(0, {length})")
     up = f"({stop} - {start} - 1) // {step} + 1 if {stop} > {start} else 0"
     back = str(-step) if isinstance(step, int) else f"-{step}"
     down = f"({start} - {stop} - 1) // ({back}) + 1 if {start} > {stop} else 0"

@@ -6,12 +6,16 @@ from nbta.codegen.gather_rules import spread
 from nbta.codegen.moving import held
 from nbta.codegen.values import product, times, total
 
-_FAR = 2**62
+#: Diagonals beyond are left to NumPy, which has a limit of its own.
+_FAR = 2**61
 
 
 def tril(code, op) -> None:
     """Matrices with zeros above a diagonal."""
-    value, k = code.value(op.inputs[0]), max(-_FAR, min(op.attrs["k"], _FAR))
+    k = op.attrs["k"]
+    if abs(k) > _FAR:
+        return code.call_python(op)
+    value = code.value(op.inputs[0])
     block = code.result(op, extents=value.extents)
     *outer, rows, columns = value.extents
     o, i, n, at = (code.name(stem) for stem in "oink")
@@ -24,6 +28,7 @@ def tril(code, op) -> None:
     code.add(f"copy({block.base.name}, {target}, {value.base.name}, {source}, {n})")
     code.add(f"clear({block.base.name}, {total(target, n)}, {columns} - {n})")
     code.lines = around
+    return None
 
 
 def cholesky(code, op) -> None:

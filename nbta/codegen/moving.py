@@ -33,7 +33,8 @@ def strides_of(code, extents) -> tuple[str, ...]:
 
 def window(code, block, extents=None) -> Window:
     """All items of a block, also under other extents."""
-    return Window(block.base, block.offset, strides_of(code, extents or block.extents))
+    extents = block.extents if extents is None else extents
+    return Window(block.base, block.offset, strides_of(code, extents))
 
 
 def move(code, extents, target: Window, source: Window) -> None:
@@ -78,7 +79,7 @@ def is_below(code, one: str, other: str) -> None:
     if one.isdigit() and other.isdigit():
         if int(one) > int(other):
             code.fail_if("True")
-    elif one != other:
+    elif one != other and not (one == "0" and other in code.dims.values()):
         code.fail_if(f"{one} > {other}")
 
 

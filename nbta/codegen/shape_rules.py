@@ -1,6 +1,7 @@
 """Code of operations about dtype and shape."""
 
 from nbta.codegen.elementwise import broadcast, joined, operand, reduction
+from nbta.codegen.moving import number_in
 from nbta.codegen.names import cast
 from nbta.codegen.values import Block, Lazy, Scalar, Vector, product, times, total
 
@@ -41,7 +42,8 @@ def wanted(code, op, place=1) -> tuple[str, ...]:
     found = []
     for text, extent in zip(texts, known, strict=True):
         if type(extent) is int and extent >= 0:
-            code.fail_if(f"{text} != {extent}")
+            if number_in(text) != extent:
+                code.fail_if(f"{text} != {extent}")
             found.append(str(extent))
         else:
             found.append(code.extent(text))
@@ -54,21 +56,16 @@ def reshape(code, op) -> None:
     texts = code.vector(op.inputs[1])
     known = op.outputs[0].spec.shape
     have = "1" if isinstance(x, Scalar) else product(x.extents)
-    extents, left = [], None
-    for axis, (text, extent) in enumerate(zip(texts, known, strict=True)):
-        if type(extent) is int and extent >= 0:
-            extents.append(str(extent))
-        else:
-            extents.append(code.extent(text))
-            left = axis
-    if left is not None:
-        others = product([e for axis, e in enumerate(extents) if axis != left])
-        text = extents[left]
-        if not text.isdigit():
-            code.fail_if(f"{text} < 0 and ({others}) == 0")
-            free = f"({have}) // ({others})" if others != "1" else have
-            extents[left] = code.variable(f"({free}) if {text} < 0 else {text}")
-    code.fail_if(f"{have} != {product(extents)}")
+    extents = [
+        str(extent) if type(extent) is int and extent >= 0 else _open(code, text)
+        for text, extent in zip(texts, known, strict=True)
+    ]
+    unsure = [axis for axis, e in enumerate(extents) if not e.isdigit()]
+    free = next((axis for axis in unsure if extents[axis] == "-1"), unsure[-1] if unsure else None)
+    if free is not None:
+        extents[free] = _left_over(code, extents, free, have)
+    if have != product(extents):
+        code.fail_if(f"{have} != {product(extents)}")
     if isinstance(x, Block):
         if op.outputs[0].spec.rank == 0:
             return code.bind(op.outputs[0], code.local(x.at("0"), x.dtype))
@@ -77,6 +74,23 @@ def reshape(code, op) -> None:
         return code.bind(op.outputs[0], x)
     block = code.result(op, extents=tuple(extents))
     return code.add(f"{block.at('0')} = {x.text}")
+
+
+def _open(code, text):
+    """Source of an extent that the graph does not know: -1 for what is left over."""
+    return "-1" if number_in(text) == -1 else code.extent(text)
+
+
+def _left_over(code, extents, free, have):
+    """An extent that takes what the others leave, where it is negative."""
+    text, others = extents[free], product(extents[:free] + extents[free + 1 :])
+    rest = have if others == "1" else f"({have}) // ({others})"
+    if text != "-1":
+        code.fail_if(f"{text} < 0 and ({others}) == 0")
+        return code.variable(f"({rest}) if {text} < 0 else {text}")
+    if not others.isdigit() or others == "0":
+        code.fail_if(f"({others}) == 0")
+    return rest if rest.isidentifier() or rest.isdigit() else code.derived(rest)
 
 
 def broadcast_to(code, op) -> None:
