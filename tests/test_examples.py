@@ -50,3 +50,29 @@ def test_the_fit_finds_the_rates(ode):
     np.testing.assert_allclose(rates, ode.TRUE, rtol=1e-3)
     assert found.fun < 1e-6
     assert len(set(taken)) > 1
+
+
+@pytest.mark.parametrize("name", ["lotka_volterra", "van_der_pol"])
+def test_gradients_follow_the_steps_that_the_solver_took(name):
+    adaptive = load("adaptive_ode")
+    slope = getattr(adaptive, name)
+    start, rates = {
+        "lotka_volterra": (np.array([10.0, 5.0]), np.array([1.1, 0.4, 0.4, 0.1])),
+        "van_der_pol": (np.array([2.0, 0.0]), np.array([5.0])),
+    }[name]
+    solved = nbta.function(lambda y, r: adaptive.solve(slope, y, r, 2.0, 1e-8))(start, rates)
+    reference = solve_ivp(
+        lambda t, y: np.asarray(slope(rates, y)), (0, 2.0), start, rtol=1e-10, atol=1e-10
+    )
+    np.testing.assert_allclose(solved[0], reference.y[:, -1], rtol=1e-6)
+    assert solved[2] > 0  # some steps were refused
+    given = slope, start, rates, 2.0, 1e-8
+    value, found = adaptive.gradients(*given)
+    np.testing.assert_allclose(value, np.sum(np.square(solved[0])), rtol=1e-12)
+    expected = np.concatenate(adaptive.differences(*given))
+    np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_adaptive_example_runs(capsys):
+    load("adaptive_ode").main(quick=True)
+    assert "Van der Pol" in capsys.readouterr().out

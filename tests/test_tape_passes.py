@@ -23,7 +23,8 @@ from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.pipeline import optimised
 from nbta.compiler.program import extract
 from nbta.compiler.shape_passes import simplify_shapes, specialise
-from nbta.compiler.tape_passes import rematerialise, share_tapes
+from nbta.compiler.sharing import share_tapes
+from nbta.compiler.tape_passes import rematerialise
 from nbta.graph.verifier import verify
 
 NETS = [tanh_rnn, gru, lstm, nested, halving]

@@ -6,8 +6,9 @@ from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import Program, extract
 from nbta.compiler.row_passes import rows_of_elementwise
 from nbta.compiler.shape_passes import simplify_shapes
+from nbta.compiler.sharing import share_tapes
 from nbta.compiler.specialising import specialise
-from nbta.compiler.tape_passes import rematerialise, share_tapes
+from nbta.compiler.tape_passes import rematerialise
 from nbta.graph.verifier import verify_change
 
 #: In this order. None changes a result, not by a bit.
