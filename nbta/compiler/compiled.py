@@ -1,13 +1,14 @@
 """A program as one function in machine code, for some lengths of its inputs."""
 
 import gc
+import threading
 from contextlib import contextmanager
 
 from numba.core.errors import NumbaError
 
 from nbta.codegen.code import NotCompiledError
 from nbta.compiler.build import build
-from nbta.compiler.executable import Executable, RaggedError
+from nbta.compiler.executable import Executable, FailedError, RaggedError
 from nbta.compiler.explain import Log
 from nbta.compiler.generate import generate
 from nbta.compiler.pipeline import lowered
@@ -55,19 +56,29 @@ class Compiled:
             self.generated = generate(self.program)
         self.log = log.rows
         self._executable = None
+        self._lock = threading.Lock()
         self.misses = 0
 
     def __call__(self, given):
         """Values of the results for those of the inputs, and the step."""
-        self.build()
+        executable = self.build()
         try:
-            return self._executable(given)
+            return executable(given)
         except RaggedError:
-            self.generated, self._executable = generate(self.program, ragged=True), None
-            self.build()
-            return self._executable(given)
+            return self._without_plain(executable)(given)
 
-    def build(self) -> None:
+    def _without_plain(self, executable):
+        """What Python keeps the arrays of whose elements turned out to be of several shapes."""
+        with self._lock:
+            if self._executable is executable:  # no other thread was here before
+                try:
+                    generated = generate(self.program, ragged=True)
+                    self._executable, self.generated = self._built(generated), generated
+                except NotCompiledError as reason:
+                    raise FailedError(str(reason)) from reason
+            return self._executable
+
+    def build(self) -> Executable:
         """Compile it, if it is not yet.
 
         Raises
@@ -75,13 +86,18 @@ class Compiled:
         NotCompiledError
             For what Numba does not compile.
         """
-        if self._executable is not None:
-            return
+        if self._executable is None:
+            with self._lock:
+                if self._executable is None:
+                    self._executable = self._built(self.generated)
+        return self._executable
+
+    def _built(self, generated):
         try:
-            function = build(self.generated.source, self.generated.globals)
+            function = build(generated.source, generated.globals)
         except NumbaError as error:
             raise NotCompiledError(f"Numba refuses its source: {error}") from error
-        self._executable = Executable(self.generated, function, self._new_step)
+        return Executable(generated, function, self._new_step)
 
     @property
     def executable(self):

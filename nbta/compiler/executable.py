@@ -61,7 +61,10 @@ class Executable:
 
     def run(self, given):
         """The status, and where it is OK the results, for arrays; and the step."""
-        work = self._free.pop() if self._free else _Workspace(self.generated)
+        try:
+            work = self._free.pop()
+        except IndexError:  # all are in use by other threads
+            work = _Workspace(self.generated)
         new = [shape if shape is None else np.empty(shape, dtype) for shape, dtype in self._outputs]
         step = None
         if self.generated.calls:

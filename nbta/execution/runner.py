@@ -56,7 +56,7 @@ class Runner:
 
     def run(self, given, compiled):
         """Values for those that are fed, and the step of the run."""
-        self._shapes = [np.shape(value) for value in given]
+        self._shapes = shapes = [np.shape(value) for value in given]
         self.ran = None
         if compiled is False:
             return self._one_by_one(given, None)
@@ -65,7 +65,7 @@ class Runner:
                 return self._one_by_one(given, None if self.has_foreign else PATIENCE)
             except TooLongError:
                 self._taken = PATIENCE + 1
-        function = self._ready(LARGEST if compiled == "auto" else None)
+        function = self._ready(shapes, LARGEST if compiled == "auto" else None)
         if isinstance(function, str):
             if compiled is True:
                 raise UnimplementedError(f"run: this cannot be compiled: {function}")
@@ -82,9 +82,9 @@ class Runner:
         function.misses += 1  # where the reference executor raises, it was right to give up
         return found
 
-    def _ready(self, largest):
-        """The function for what was fed, in machine code; or the reason why there is none."""
-        function = self.function(self._shapes, largest)
+    def _ready(self, shapes, largest):
+        """The function for some shapes, in machine code; or the reason why there is none."""
+        function = self.function(shapes, largest)
         if not isinstance(function, str):
             try:
                 function.build()
