@@ -91,7 +91,7 @@ def as_array(value, dtype=None) -> np.ndarray:
     if array.dtype.hasobject:
         raise invalid("value", f"{value!r} is no tensor; give numbers, arrays or tensors")
     as_dtype(array.dtype)
-    return array
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _frozen(array):
