@@ -103,32 +103,32 @@ class PlainArrays:
 
     def _note_rank(self, op):
         key = self._array.get(op.inputs[0])
-        if key is None:
+        if key is None or op.record is SIZE:
             return
-        shape, drop = None, 0
         if op.record in (WRITE, READ):
             self._note_held(op, key)
+        rows = op.record in (SCATTER, GATHER)
         if op.record in (WRITE, SCATTER):
-            shape, drop = op.inputs[2].spec.shape, op.record is SCATTER
-            if op.inputs[2].dtype != key[0].attrs["dtype"]:
-                self._refuse(op.inputs[0], f"{op.name} writes {op.inputs[2].dtype}")
-        elif op.record in (READ, GATHER):
-            shape, drop = op.outputs[0].spec.shape, op.record is GATHER
-            if op.attrs["dtype"] != key[0].attrs["dtype"]:
-                self._refuse(op.inputs[0], f"{op.name} reads {op.attrs['dtype']}")
-        elif op.record is SIZE:
-            return
-        if shape is None:
+            shape, dtype, verb = op.inputs[2].spec.shape, op.inputs[2].dtype, "writes"
+        else:
+            shape, dtype, verb = op.outputs[0].spec.shape, op.attrs["dtype"], "reads"
+        rank = None if shape is None else len(shape) - rows
+        if rank is None:
             self._refuse(op.inputs[0], f"the rank of an element of {op.name} is not known")
         else:
-            self._ranks[key[0]].add(len(shape) - drop)
-        index, asked = op.inputs[1], op.attrs.get("element_shape")
-        if index.dtype.kind not in "iu":
-            self._refuse(op.inputs[0], f"{op.name} has an index of {index.dtype}")
-        if index.spec.rank != drop:
-            self._refuse(op.inputs[0], f"{op.name} has an index of rank {index.spec.rank}")
-        if asked is not None and shape is not None and len(asked) != len(shape) - drop:
+            self._ranks[key[0]].add(rank)
+        if dtype != key[0].attrs["dtype"]:
+            self._refuse(op.inputs[0], f"{op.name} {verb} {dtype}")
+        self._check_index(op, op.inputs[1].spec, rows)
+        asked = op.attrs.get("element_shape")
+        if None not in (asked, rank) and len(asked) != rank:
             self._refuse(op.inputs[0], f"{op.name} asks for elements of another rank")
+
+    def _check_index(self, op, spec, rows):
+        if spec.dtype.kind not in "iu":
+            self._refuse(op.inputs[0], f"{op.name} has an index of {spec.dtype}")
+        if spec.rank != rows:
+            self._refuse(op.inputs[0], f"{op.name} has an index of rank {spec.rank}")
 
     def _note_held(self, op, key):
         """Follow a handle through the array that keeps it, such as a tape."""
