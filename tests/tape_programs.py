@@ -102,8 +102,20 @@ def fused_lstm(xs, h, w, u, b):
     return h, hs
 
 
+def split_gru(xs, h, w, u, b):
+    """Weights side by side, which each step takes apart."""
+
+    def step(h, x):
+        of_x, of_h, rest = (nbta.split(value, 3, axis=-1) for value in (w, u, b))
+        z, r = (nbta.sigmoid(x @ of_x[i] + rest[i] + h @ of_h[i]) for i in (0, 1))
+        h = (1 - z) * nbta.tanh(x @ of_x[2] + rest[2] + r * (h @ of_h[2])) + z * h
+        return h, h
+
+    return nbta.scan(step, h, xs)
+
+
 #: How many gates the weights of a net hold side by side.
-GATES = {fused_gru: 3, fused_lstm: 4}
+GATES = {fused_gru: 3, fused_lstm: 4, split_gru: 3}
 
 
 def nested(xs, h, w, u, b):

@@ -19,9 +19,11 @@ from loop_programs import (
     whole,
 )
 from random_programs import programs as random_programs
+from tape_programs import arrays, differentiated, fused_gru, fused_lstm, run, split_gru
 
 import nbta
 from nbta.compiler.array_passes import arrays_to_tensors
+from nbta.compiler.pipeline import lowered
 from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import extract
 from nbta.compiler.row_passes import rows_of_elementwise
@@ -241,3 +243,31 @@ def test_both_loops_of_a_nest_are_emptied():
     program, values = nested()
     result = same(prepared(program), values, everything)
     assert inside(loops(result)[-1]).count("MatMul") == 1
+
+
+def lowered_and_the_same(make, batch=2):
+    program, values = differentiated(make, batch=batch)
+    made = lowered(program, [value.shape for value in values])
+    for steps in (3, 5):
+        some = [values[0][:steps], *values[1:]]
+        for one, other in zip(run(made, some), run(program, some), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    return made
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize(("make", "tapes"), [(fused_gru, 5), (split_gru, 5), (fused_lstm, 7)])
+def test_nets_with_gates_side_by_side_keep_only_gates_and_states(make, tapes, batch):
+    made = lowered_and_the_same(make, batch)
+    assert len([name for name in arrays(made) if name.startswith("tape_of")]) == tapes
+    for loop in loops(made):
+        assert {"Shape", "Size", "SumTo"}.isdisjoint(inside(loop))
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_weights_that_each_trip_takes_apart_are_taken_apart_once(batch):
+    made = lowered_and_the_same(split_gru, batch)
+    forward, back = loops(made)
+    assert "Split" not in inside(forward) + inside(back)
+    assert inside(forward).count("MatMul") == 3  # of the state; those of the input are outside
+    assert inside(back).count("MatMul") == 6  # gradients of the state and of the input

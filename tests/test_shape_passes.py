@@ -13,6 +13,7 @@ from tape_programs import (
     nested,
     run,
     same_bits,
+    split_gru,
     tanh_rnn,
     types,
 )
@@ -127,7 +128,7 @@ def test_what_is_made_like_a_variable_that_changes_its_length_is_not_known():
         }
 
 
-@pytest.mark.parametrize("make", [tanh_rnn, gru, lstm, fused_gru, fused_lstm])
+@pytest.mark.parametrize("make", [tanh_rnn, gru, lstm, fused_gru, fused_lstm, split_gru])
 def test_all_shapes_of_a_recurrent_net_with_its_gradients_are_known(make):
     program, values = differentiated(make)
     made = specialised(program, values)

@@ -6,7 +6,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.compiler.arrays import Arrays, results_with_effects
-from nbta.compiler.program import Copy, Part, Program, copied, rebuild
+from nbta.compiler.program import Copy, Part, Program, copied, keep_shapes, rebuild
 from nbta.graph.dependence import closure, uses
 from nbta.graph.graph import drop_unused, subgraphs, substitute
 from nbta.graph.operation import Operation
@@ -193,6 +193,7 @@ def _hoisted(copy: Copy, op: Operation, inputs):
             outer = copy.graph.create(
                 inner.record, [around[t] for t in inner.inputs], inner.attrs, inner.type
             )
+            keep_shapes(inner.outputs, outer.outputs)
             moved.update(zip(inner.outputs, outer.outputs, strict=True))
             around.update(moved)
     inputs = [*inputs, *moved.values()]
@@ -208,12 +209,17 @@ def _is_movable(op, around):
     """Whether an operation can be done before the loop, on values from there, and cannot fail."""
     inputs = op.inputs
     return (
-        op.type in SAFE
+        (op.type in SAFE or _is_sure_split(op))
         and not _waits(op)
         and all(t in around for t in inputs)
         and all(t.spec.shape is not None and None not in t.spec.shape for t in inputs)
         and (len(inputs) == 1 or _sure_to_fit(op, {t.spec.shape for t in inputs} - {()}))
     )
+
+
+def _is_sure_split(op):
+    """Whether sections have lengths: they are computed before the run, which checks them."""
+    return op.type == "Split" and not any(None in (t.spec.shape or (None,)) for t in op.outputs)
 
 
 def _sure_to_fit(op, patterns):

@@ -21,7 +21,7 @@ from nbta.ops.comparison import greater
 from nbta.ops.dispatch import CONSTANT, as_tensor
 from nbta.ops.filling import FILL, zeros
 from nbta.ops.indexing import GETITEM, SYMBOLIC
-from nbta.ops.joining import stack
+from nbta.ops.joining import CONCATENATE, stack
 from nbta.ops.loop import WHILE
 from nbta.ops.products import MATMUL, OUTER, SWAPAXES, TRANSPOSE, matmul, transpose
 from nbta.ops.shaping import RESHAPE, SUM_TO, shape_of
@@ -172,6 +172,7 @@ class _Sums:
         self._trips = counts.trips(loop)
         self._users = _users_of(self.body)
         self._tested = _users_of(loop.attrs["cond"])
+        self._joined = {}
         self._dims = {n for t in loop.inputs for n in t.spec.shape or () if type(n) is shapes.Dim}
 
     def move(self) -> bool:
@@ -205,7 +206,8 @@ class _Sums:
         first = self.loop.inputs[place]
         terms = [term for term in terms if term is not variable]
         products = [
-            self._product(t) or (_Sum.like(t, first) if t in stacked else None) for t in terms
+            self._product(t, first) or (_Sum.like(t, first) if t in stacked else None)
+            for t in terms
         ]
         kept = [term for term, product in zip(terms, products, strict=True) if not product]
         moved = [product for product in products if product]
@@ -220,8 +222,11 @@ class _Sums:
             return [tensor]
         return [term for t in tensor.op.inputs for term in self._terms(t, shape)]
 
-    def _product(self, term):
-        """How a term is summed over all trips by one operation; None for other terms."""
+    def _product(self, term, first):
+        """How a term is summed over all trips by one operation; None for other terms.
+
+        ``first`` is something around the loop that has the shape of the term.
+        """
         op = term.op
         if op.control_inputs or not all(map(self._is_regular, [*op.inputs, term])):
             return None
@@ -229,11 +234,41 @@ class _Sums:
             return _Product(*op.inputs)
         if op.record is SUM_TO:
             return self._sum(op)
+        if op.record is CONCATENATE:
+            return self._of_parts(op, first)
         if op.record is not MATMUL or any(t.spec.rank != 2 for t in op.inputs):
             return None
         left, right = op.inputs
         fits = _sure_to_be(left.spec.shape[1], right.spec.shape[0])
         return _Product(self._transposed(left), right) if fits else None
+
+    def _of_parts(self, op, first):
+        """What is joined of products with one factor in common, or of sums of rows."""
+        if op.attrs["axis"] not in (-1, op.outputs[0].spec.rank - 1):
+            return None
+        if all(t.op.record is SUM_TO and _keeps_last(t.op) for t in op.inputs):
+            value = self._join([tensor.op.inputs[0] for tensor in op.inputs], op)
+            return None if value is None else _Sum.like(value, first)
+        if any(tensor.op.record is not MATMUL for tensor in op.inputs):
+            return None
+        parts = [self._product(tensor, None) for tensor in op.inputs]
+        if None in parts or any(part.left is not parts[0].left for part in parts):
+            return None
+        right = self._join([part.right for part in parts], op)
+        return None if right is None else _Product(parts[0].left, right)
+
+    def _join(self, tensors, op):
+        """Tensors behind each other as the inputs of an operation are; None if they do not fit."""
+        rows = {tensor.spec.shape[:-1] for tensor in tensors}
+        if len(rows) > 1 or not all(map(self._is_regular, tensors)):
+            return None
+        key = tuple(tensors)
+        if key not in self._joined:
+            made = self.body.create(CONCATENATE, tensors, {"axis": -1}).outputs[0]
+            shape = (*rows.pop(), op.outputs[0].spec.shape[-1])
+            made.spec = made.spec._replace(shape=shape)
+            self._joined[key] = made
+        return self._joined[key]
 
     def _sum(self, op):
         shape = op.inputs[1]
@@ -290,6 +325,12 @@ class _Sums:
             substitute(graph, {result: final})
             if first is result:
                 final.op.inputs = [result, total]
+
+
+def _keeps_last(op):
+    """Whether a sum is over other axes than the last."""
+    have, want = op.inputs[0].spec.shape, op.outputs[0].spec.shape
+    return bool(have and want) and have[-1] == want[-1] is not None
 
 
 def _stacked(found):

@@ -144,7 +144,16 @@ class Stacks:
         graph, fixed = current(), None if self._trips.terms else self._trips.constant
         count = np.int64(fixed) if fixed is not None else graph.resolve(self.loop.outputs[0])
         slots = arange(count) if turn == 1 else arange(count - 1, np.int64(-1), np.int64(-1))
+        self._note_length(slots)
         known = tensor.spec.shape if shapes.is_known(tensor.spec.shape) else None
         attrs = {"dtype": tensor.dtype, "known": tensor.spec.shape, "element_shape": known}
         handle, flow = map(graph.resolve, array)
         return build(GATHER, [handle, slots, flow], attrs)[0]
+
+    def _note_length(self, slots):
+        """Say of indices of all trips how many they are, where that is the length of an axis."""
+        terms = list(self._trips.terms.items())
+        plain = slots.op.type == "Range" and self._trips.constant == 0
+        if plain and len(terms) == 1 and isinstance(terms[0][0], shapes.Dim) and terms[0][1] == 1:
+            slots.op.attrs["extent"] = terms[0][0]
+            slots.spec = slots.spec._replace(shape=(terms[0][0],))
