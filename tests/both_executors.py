@@ -3,7 +3,7 @@
 import weakref
 
 import numpy as np
-from interpreted import exits, interpreted
+from interpreted import exits, interpreted, watched
 
 from nbta.compiler import compiled as compiling
 from nbta.compiler.executable import FailedError
@@ -87,10 +87,10 @@ def _must_agree(self, given, expected):
     wanted = self._tensors[1]
     for mine, theirs, tensor in zip(found, expected, wanted, strict=True):
         if tensor.kind == "data":
-            _compare(mine, theirs, tensor)
+            compare(mine, theirs, tensor)
 
 
-def _compare(mine, theirs, tensor):
+def compare(mine, theirs, tensor):
     mine, theirs = np.asarray(mine), np.asarray(theirs)
     assert mine.shape == theirs.shape, (tensor, mine.shape, theirs.shape)
     assert mine.dtype == theirs.dtype, (tensor, mine.dtype, theirs.dtype)
@@ -104,5 +104,6 @@ def _compare(mine, theirs, tensor):
 
 def install():
     """From now on, in this process."""
+    watched().__enter__()
     compiling.build = interpreted
     Runner.run = checked

@@ -5,6 +5,7 @@ Memory is real: pointers are addresses, and helpers are called at theirs.
 
 import ctypes
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -46,35 +47,45 @@ def _room_at(address):
     """First and last address of the memory that an address is in; of the largest of views."""
     found = []
     work = getattr(_running, "work", None)
-    for array in work.memory() if work is not None else ():
+    if work is None:
+        return 0, 1 << 63
+    for array in _memory(work):
         first = array.__array_interface__["data"][0]
         if first <= address < first + max(1, array.nbytes):
             found.append((first, first + array.nbytes))
     return max(found, key=lambda room: room[1] - room[0], default=(0, 0))
 
 
-_running = threading.local()  # with the workspace of the call
+_running = threading.local()  # with the workspace and the arrays of the call, if it is watched
 #: Where functions were left with a status: its number and the line, after that of the operation.
 exits = []
 
 
 def _give(self, given, new, original=executable._Workspace.give):
-    self.arrays = [array for array in (*given, *new) if array is not None]
+    _running.arrays = [array for array in (*given, *new) if array is not None]
     _running.work = self
     return original(self, given, new)
 
 
-def _memory(self):
-    yield self.words
-    yield from self._buffers.values()
-    yield from self.arrays
-    yield from self._constants
-    for results in self.kept.values():
+def _memory(work):
+    yield work.words
+    yield from work._buffers.values()
+    yield from _running.arrays
+    yield from work._constants
+    for results in work.kept.values():
         yield from results
-    yield from (counter for _, counter in self.bars)
+    yield from (counter for _, counter in work.bars)
 
 
-executable._Workspace.give, executable._Workspace.memory = _give, _memory
+@contextmanager
+def watched():
+    """Check that all accesses are within the buffers of the call that makes them."""
+    own = executable._Workspace.give
+    executable._Workspace.give = _give
+    try:
+        yield
+    finally:
+        executable._Workspace.give = own
 
 
 def _number(kind):
@@ -262,5 +273,7 @@ def interpreted(source, extra=None):
             except _LeftError as left:
                 exits[:] = [_exit(source, left)]
                 return left.args[0]
+            finally:
+                _running.work = None
 
     return run

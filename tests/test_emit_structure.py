@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from interpreted import interpreted
+from interpreted import interpreted, watched
 from numba import njit
 
 import nbta
@@ -405,7 +405,8 @@ def interpreted_run(build, *arrays, gives_up=False):
     made = generate(program)
     assert not made.calls
     try:
-        found, _ = Executable(made, interpreted(made.source, made.globals), Step)(arrays)
+        with watched():
+            found, _ = Executable(made, interpreted(made.source, made.globals), Step)(arrays)
     except FailedError:
         found = None
     assert found is None if expected is None else found is not None or gives_up
