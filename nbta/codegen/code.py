@@ -12,7 +12,7 @@ from nbta.codegen.values import Base, Block, Lazy, Scalar, Turned, Vector, produ
 #: Words that every table begins with; as in `nbta.runtime.pointers`.
 FIRST_WORD = 4
 #: What a generated function returns.
-OK, FAILED, RAGGED, LAYOUT, MEMORY, RESIZED = range(6)
+OK, FAILED, RAGGED, LAYOUT, MEMORY, RESIZED, INTERRUPTED = range(7)
 
 
 class NotCompiledError(Exception):
@@ -42,6 +42,7 @@ class Code:
         self.exits = 0  # each has a number above the status, to find it by
         self.helpers: dict[str, str] = {}
         self.numbers: dict = {}
+        self.watch_word: int | None = None
         self.globals: dict = {}  # users' functions by the name that the source has for them
         self.dims: dict = {}  # names of lengths that the graph knows to be the same everywhere
         self.initial: list[tuple[int, int | str]] = []

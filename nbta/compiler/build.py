@@ -56,7 +56,7 @@ def namespace() -> dict:
     """What generated source refers to."""
     names = {name: getattr(types, name) for name in _NUMBERS}
     names |= {name: getattr(vector_math, name) for name in _FUNCTIONS}
-    names |= {name: getattr(slots, name) for name in ("slot", "write_item", "read_item")}
+    names |= {name: getattr(slots, name) for name in ("slot", "write_item", "read_item", "watch")}
     names |= {name: getattr(number_math, name) for name in number_math.NAMES}
     names |= {name: getattr(pointers, name) for name in _POINTERS}
     names |= {name: getattr(math, name) for name in ("inf", "nan", "sqrt", "sin", "cos")}

@@ -5,6 +5,7 @@ from nbta.codegen.values import Block, Scalar, Turned
 from nbta.compiler import array_code, python_calls
 from nbta.graph.order import ordered
 from nbta.graph.spec import FLOW
+from nbta.runtime.slots import WATCH
 
 
 def operations(body) -> list:
@@ -33,10 +34,19 @@ def emit_while(code, op) -> None:
             variable.offer(tensor)
         code.body(operations(body), body.outputs)
         _assign(code, variables, body)
+        code.add(f"watch(w, {_watch_word(code)}, {variables[0].value.text})")
         if counter is not None:
             code.add(f"tick({counter})")
     for variable, tensor in zip(variables, op.outputs, strict=True):
         code.bind(tensor, variable.value)
+
+
+def _watch_word(code):
+    """The first of the words with what a loop needs to see signals."""
+    if code.watch_word is None:
+        code.watch_word = code.word(len(WATCH))
+        code.initial += [(code.watch_word + k, name) for k, name in enumerate(WATCH)]
+    return code.watch_word
 
 
 def _captured(code, tensor):

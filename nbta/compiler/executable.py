@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 
-from nbta.codegen.code import FAILED, LAYOUT, MEMORY, OK, RAGGED, RESIZED
+from nbta.codegen.code import FAILED, INTERRUPTED, LAYOUT, MEMORY, OK, RAGGED, RESIZED
 from nbta.compiler import helpers
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -71,7 +71,7 @@ class Executable:
             step = work.step = self._new_step()
         try:
             work.give(given, new)
-            status = self._function(work.address)
+            status = self._call(work)
             if status == RESIZED:
                 status, new = OK, work.results(new)
                 self._outputs = [(value.shape, value.dtype) for value in new]
@@ -80,6 +80,16 @@ class Executable:
                 work.clean()
             self._free.append(work)
         return status, [value if value.ndim else value[()] for value in new if status == OK], step
+
+    def _call(self, work):
+        """The status of the function; what a signal's handler raised is raised here."""
+        try:
+            status = self._function(work.address)
+        except SystemError as error:  # it gives a result although an exception is set
+            raise error.__cause__ or error from None
+        if status == INTERRUPTED:
+            raise work.interrupt or KeyboardInterrupt
+        return status
 
 
 class _Workspace:
@@ -90,7 +100,7 @@ class _Workspace:
         self.words = np.zeros(generated.words, np.int64)
         self.address = self.words.ctypes.data
         self._buffers: dict[int, np.ndarray] = {}
-        self.kept, self.bars, self.is_used = {}, [], True
+        self.kept, self.bars, self.is_used, self.interrupt = {}, [], True, None
         count = len(generated.outputs) + generated.arguments
         self._give = struct.Struct(f"{count}q").pack_into
         self._constants = [array for _, array in generated.constants]
@@ -109,6 +119,8 @@ class _Workspace:
     def _helper(self, name):
         if name in self._callbacks:
             return ctypes.cast(self._callbacks[name], ctypes.c_void_p).value
+        if name.startswith("Py"):
+            return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
         return helpers.address(name)
 
     def give(self, given, new):
@@ -141,8 +153,11 @@ class _Workspace:
     def _python(self, number):
         try:
             self._plan.calls[number].run(self)
-        except BaseException:  # the reference executor meets it again and says where
+        except Exception:  # the reference executor meets it again and says where
             return FAILED
+        except BaseException as error:
+            self.interrupt, self.is_used = error, True
+            return INTERRUPTED
         return OK
 
     def results(self, new):
@@ -161,7 +176,7 @@ class _Workspace:
 
     def clean(self):
         """Forget what belongs to the last call."""
-        self.step = None
+        self.step = self.interrupt = None
         self.kept.clear()
         while self.bars:
             self.bars.pop()[0].__exit__(None, None, None)

@@ -124,7 +124,8 @@ def progress(code, op):
 
 
 def _add_call(code, call):
-    code.fail_if(f"call(W[2], ({len(code.calls)},)) != 0")
+    status = code.variable(f"call(W[2], ({len(code.calls)},))", "q")
+    code.add(f"refuse({status} != 0, {status})")
     code.calls.append(call)
 
 

@@ -219,7 +219,8 @@ def word_at(builder, words, number):
 
 def call_word(builder, words, number, args):
     """Call the function whose address is in a word, for other intrinsics."""
-    function = builder.load(word_at(builder, words, INT64(number)))
+    number = INT64(number) if isinstance(number, int) else number
+    function = builder.load(word_at(builder, words, number))
     kind = ir.FunctionType(INT64, [INT64] * len(args)).as_pointer()
     return builder.call(builder.inttoptr(function, kind), args)
 
@@ -318,4 +319,4 @@ def agrees(typingctx, w, given, head, extents):
 
 
 #: Ways to leave a function, as in `nbta.codegen.code`.
-FAILED, LAYOUT = 1, 3
+FAILED, LAYOUT, INTERRUPTED = 1, 3, 6

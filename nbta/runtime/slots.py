@@ -18,9 +18,36 @@ from nbta.runtime.plain import (
     WRITE_SLOT,
     WRITTEN,
 )
-from nbta.runtime.pointers import INT64, PLAIN, call_word, word_at
+from nbta.runtime.pointers import INT64, INTERRUPTED, PLAIN, call_word, word_at
 
-_BYTE = ir.IntType(8)
+_BYTE, _INT32 = ir.IntType(8), ir.IntType(32)
+
+
+#: Trips between two looks at signals, less 1: a look takes 0.1 us, with the interpreter's lock.
+WATCHED = 4095
+#: Functions of Python's C interface for that, whose addresses are in consecutive words.
+WATCH = ("PyGILState_Ensure", "PyErr_CheckSignals", "PyGILState_Release")
+
+
+@intrinsic
+def watch(typingctx, w, word, trip):
+    """Let Python see its signals now and then; the function is left where one raises.
+
+    The exception is then set: whatever Python calls the function by finds it.
+    """
+
+    def codegen(context, builder, sig, args):
+        turn = builder.and_(args[2], INT64(WATCHED))
+        with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", turn, INT64(WATCHED))):
+            places = [builder.add(args[1], INT64(k)) for k in range(len(WATCH))]
+            state = call_word(builder, args[0], places[0], [])
+            raised = builder.trunc(call_word(builder, args[0], places[1], []), _INT32)
+            call_word(builder, args[0], places[2], [state])
+            with cgutils.if_unlikely(builder, builder.icmp_signed("!=", raised, _INT32(0))):
+                context.call_conv.return_value(builder, INT64(INTERRUPTED))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
 
 
 @intrinsic
