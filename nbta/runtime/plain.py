@@ -91,7 +91,23 @@ def look_up(record, r, parent):
     record[SIZE], record[KNOWN], record[COUNT] = parent[SIZE], parent[KNOWN], parent[COUNT]
     for axis in range(record[RANK]):
         record[EXTENTS + axis] = parent[EXTENTS + axis]
-    return no_slots(record, r, record[SIZE])
+    status = no_slots(record, r, record[SIZE])
+    if status == 0 and record[KNOWN] != 0 and record[FLAGS] & INFERS == 0:
+        return zeros_of_written(record, r, parent)
+    return status
+
+
+@kernel
+def zeros_of_written(record, r, parent):
+    """Zeros where the forward array was written; of other slots nobody knows the shape."""
+    nbytes = record[SIZE] * bytes_of(record)
+    status = room(record, r, DATA, nbytes, 0)
+    if status == 0:
+        clear_bytes(record[DATA], nbytes)
+        for slot in range(record[SIZE]):
+            if load_byte(parent[STATE] + slot) != 0:
+                store_byte(record[STATE] + slot, WRITTEN)
+    return status
 
 
 @kernel
