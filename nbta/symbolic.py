@@ -246,7 +246,7 @@ class SymbolicTensorArray(TensorArray):
         pattern = shapes.as_pattern("element_shape", element_shape)
         attrs["element_shape"] = pattern
         self._facts.admit("gather", "element_shape", Spec(self.dtype, pattern))
-        attrs["known"] = attrs["known"] or pattern
+        attrs["known"] = pattern if attrs["known"] is None else attrs["known"]
         return self._build(arrays.GATHER, [_as_index("indices", indices, rank=1)], attrs, name)
 
     @_in_its_graph

@@ -118,4 +118,4 @@ def test_random_programs(program, x, n):
         ys = [y for y in results if y.dtype == np.float64]
         slopes = nbta.gradients([nbta.add_n([nbta.sum(y * y) for y in ys])], [next(iter(fed))])
     found = outcome(tensors([results, slopes]), fed)
-    assert found == "agreed" or found.startswith(("not compiled", "gave up")), found
+    assert found == "agreed" or found.startswith("not compiled"), found

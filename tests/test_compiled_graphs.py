@@ -246,6 +246,17 @@ def test_arrays_of_elements_of_several_lengths():
         pair(numbers(6), n)
 
 
+def test_gradients_of_arrays_in_a_branch():
+    def f(x):
+        a = nbta.TensorArray("float64", 2, dynamic_size=True, element_shape=())
+        a = a.write(0, x[0]).write(1, x[1])
+        return nbta.cond(x[0] > 0.0, lambda: nbta.sum(a.append(x[2]).stack() ** 2), lambda: x[1])
+
+    pair = Pair(f, nbta.value_and_grad)
+    for k in range(6):
+        pair(numbers(3 + k % 2, seed=k))
+
+
 def test_arrays_as_results():
     with nbta.Graph().as_default() as graph:
         x = nbta.placeholder("float64", (None, 2))
