@@ -25,10 +25,6 @@ def stored(op):
 
 def tells_shape(op):
     """Whether an operation fixes an element shape for slots that nothing is written to."""
-    return op.record is LOOKUP_WITH_SHAPE or bool(
-        op.attrs.get("element_shape")
-        if op.record in (GATHER, READ)
-        else op.attrs.get("element_shape_except0")
-        if op.record is CONCAT
-        else None
-    )
+    key = "element_shape_except0" if op.record is CONCAT else "element_shape"
+    asks = op.record in (GATHER, READ, CONCAT) and op.attrs.get(key) is not None
+    return asks or op.record is LOOKUP_WITH_SHAPE
