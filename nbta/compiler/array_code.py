@@ -179,6 +179,16 @@ def writes(code, operations) -> dict:
     return found
 
 
+def filled(code, body) -> list[int]:
+    """Records of the arrays that a body writes to, a slot a trip."""
+    found = {}
+    for op in body.operations:
+        key = code.arrays.plain.key(op.inputs[0]) if op.record is WRITE else None
+        if key is not None and len(key) == 1 and key[0].attrs.get("dynamic_size"):
+            found[code.arrays.of(code, op.inputs[0]).record] = None
+    return list(found)
+
+
 def slot_ahead(code, op, extents) -> Block | None:
     """The slot that a result will be written to, taken before it is computed."""
     array = code.arrays.of(code, op.inputs[0])

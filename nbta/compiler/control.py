@@ -5,6 +5,9 @@ from nbta.codegen.values import Block, Scalar, Turned
 from nbta.compiler import array_code, python_calls
 from nbta.graph.order import ordered
 from nbta.graph.spec import FLOW
+from nbta.ops.dispatch import CONSTANT
+from nbta.ops.schedule import limits
+from nbta.runtime.plain import HINT
 from nbta.runtime.slots import WATCH
 
 
@@ -22,6 +25,7 @@ def emit_while(code, op) -> None:
         _Variable(code, op, i, body.inputs[i], body.outputs[i], op.inputs[i]) for i in range(count)
     ]
     code.add(f"# {op.name}")
+    _expect(code, op, variables, captured)
     with python_calls.progress(code, op) as counter, code.loop("while True:"):
         for variable in variables:
             variable.enter()
@@ -39,6 +43,23 @@ def emit_while(code, op) -> None:
             code.add(f"tick({counter})")
     for variable, tensor in zip(variables, op.outputs, strict=True):
         code.bind(tensor, variable.value)
+
+
+def _expect(code, op, variables, captured):
+    """Tell arrays that the loop fills how many slots that will be, where its trips can be told."""
+    cond, body, count = (op.attrs[key] for key in ("cond", "body", "count"))
+    found = limits(cond, body, count)
+    records = array_code.filled(code, body)
+    if len(found) != 1 or not records:
+        return
+    place, bound = found[0]
+    if bound.op.record is CONSTANT:
+        end = str(int(bound.op.attrs["value"]))
+    else:
+        at = next(k for k, tensor in enumerate(cond.inputs) if tensor is bound)
+        end = captured[at - count].text
+    expected = code.variable(f"max(0, int64({end}) - {variables[place].value.text}) + 1")
+    code.add(*(f"W[{record + HINT}] = {expected}" for record in records))
 
 
 def _watch_word(code):

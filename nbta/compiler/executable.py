@@ -134,7 +134,7 @@ class _Workspace:
         return self._allocate(word, nbytes, 0)
 
     def _grow(self, word, nbytes, kept):
-        return self._allocate(word, max(nbytes, 2 * int(self.words[word + 1])), kept)
+        return self._allocate(word, nbytes, kept)
 
     def _allocate(self, word, nbytes, kept):
         self.is_used = True

@@ -11,10 +11,11 @@ from nbta.runtime.memory import clear_bytes, copy_bytes, kernel, load_byte, stor
 from nbta.runtime.pointers import call, pointer
 
 #: Words of a record. Addresses of buffers are followed by their lengths in bytes; GIVEN takes the
-#: extents of an element that is to be written.
-DATA, STATE, SIZE, GROWS, KNOWN, COUNT, FLAGS, ITEM, RANK, THERE, GROW, EXTENTS, GIVEN, WORDS = (
-    0, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 21, 29,
-)  # fmt: skip
+#: extents of an element that is to be written, HINT how many slots a loop will have written.
+(
+    DATA, STATE, SIZE, GROWS, KNOWN, COUNT, FLAGS, ITEM, RANK, THERE, GROW, EXTENTS, GIVEN, HINT,
+    WORDS,
+) = (0, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 21, 29, 30)  # fmt: skip
 #: Of FLAGS: reading clears; the first write fixes the shape; writes add up.
 CLEARS, INFERS, ADDS = 1, 2, 4
 #: Of a slot.
@@ -51,6 +52,17 @@ def room(record, r, buffer, nbytes, kept):
 
 
 @kernel
+def grown(record, r, buffer, count, unit):
+    """`room` for slots: as many as will be written if that is known, else twice what there was."""
+    have = record[buffer + 1]
+    if have >= count * unit:
+        return 0
+    expected = record[HINT]
+    nbytes = expected * unit if expected >= count else max(count * unit, 2 * have)
+    return room(record, r, buffer, nbytes, have)
+
+
+@kernel
 def bytes_of(record):
     """Bytes of an element."""
     return record[COUNT] * record[ITEM]
@@ -61,7 +73,7 @@ def create(record, r, size, grows):
     """An empty array; its extents are given, -1 where they are not known."""
     if size < 0:
         return FAILED
-    record[SIZE], record[GROWS] = size, grows
+    record[SIZE], record[GROWS], record[HINT] = size, grows, 0
     known, count = 1, 1
     for axis in range(record[RANK]):
         extent = record[GIVEN + axis]
@@ -118,7 +130,7 @@ def reserve(record, r, count):
         return 0
     if record[GROWS] == 0:
         return FAILED
-    status = room(record, r, STATE, count, size)
+    status = grown(record, r, STATE, count, 1)
     if status == 0:
         clear_bytes(record[STATE] + size, count - size)
         record[SIZE] = count
@@ -152,7 +164,7 @@ def place_for(record, r, count):
     if status == 0:
         status = fit(record)
     if status == 0:
-        status = room(record, r, DATA, record[SIZE] * bytes_of(record), record[DATA + 1])
+        status = grown(record, r, DATA, record[SIZE], bytes_of(record))
     return status
 
 
