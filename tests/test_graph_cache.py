@@ -133,10 +133,10 @@ def test_what_depends_on_users_functions_is_not_kept(folder):
 
 def test_helpers_are_kept(folder):
     find = helpers.address.__wrapped__
-    for expected in (1, 0):
+    for compiles in (True, False):
         with event.install_listener("numba:compile", Counting()) as counting:
             assert find("gemm_float32") > 0
-        assert counting.count == expected
+        assert (counting.count > 0) == compiles
 
 
 def test_errors_pass_through_code_that_was_loaded(folder):
