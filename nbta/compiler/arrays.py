@@ -29,7 +29,9 @@ class Arrays:
             for tensor in op.inputs if not bodies else op.inputs[: op.attrs.get("count", 0)]:
                 if tensor.kind == HANDLE:
                     array = self._array.get(tensor)
-                    self._users[_looked_up(op, array) if op.record in LOOKUPS else array].add(op)
+                    self._users[array].add(op)  # a gradient array takes over the size, too
+                    if op.record in LOOKUPS:
+                        self._users[_looked_up(op, array)].add(op)
                     self._shown |= {array} if bodies else set()
             if op.record is CREATE:
                 self._array[op.outputs[0]] = op.outputs[0]
