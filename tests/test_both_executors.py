@@ -3,6 +3,7 @@
 `both_executors.install` does the same for whatever else is run, for as long as one likes.
 """
 
+import both_executors
 import numpy as np
 import pytest
 from both_executors import compare
@@ -15,10 +16,12 @@ from random_programs import programs
 
 import nbta
 from nbta.codegen.code import NotCompiledError
+from nbta.compiler import compiled as compiling
 from nbta.compiler.compiled import Compiled
 from nbta.compiler.executable import Executable, FailedError
 from nbta.compiler.pipeline import optimised
 from nbta.execution.plan import Plan
+from nbta.execution.runner import Runner
 from nbta.execution.step import Step
 from nbta.graph.operation import Tensor
 from nbta.structure import leaves
@@ -119,3 +122,14 @@ def test_random_programs(program, x, n):
         slopes = nbta.gradients([nbta.add_n([nbta.sum(y * y) for y in ys])], [next(iter(fed))])
     found = outcome(tensors([results, slopes]), fed)
     assert found == "agreed" or found.startswith("not compiled"), found
+
+
+def test_tapes_stay_whose_gradient_arrays_are_used(monkeypatch):
+    monkeypatch.setattr(compiling, "build", interpreted)
+    monkeypatch.setattr(Runner, "run", both_executors.checked)
+    before = dict(both_executors.counts)
+    nbta.testing.check_grads(
+        lambda x: nbta.map_fn(lambda v: {"a": nbta.sin(v) * x, "b": v * v}, x), (X[0],), order=2
+    )
+    assert both_executors.counts["gave up"] == before["gave up"]
+    assert both_executors.counts["agreed"] > before["agreed"]
