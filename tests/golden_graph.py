@@ -252,3 +252,13 @@ def all_operations(graph):
         yield op
         for body in subgraphs(op):
             yield from all_operations(body)
+
+
+def with_gradients(program):
+    """Feeds of a recorded program, and its results with all gradients that there are."""
+    expressions = Expressions(program)
+    for call in program["gradients"]:
+        expressions.differentiate(call)
+    wanted = [expressions.names[ref] for ref in program["fetch"]]
+    wanted += [g for grads in expressions.calls for g in grads if g is not None]
+    return expressions.feeds, wanted

@@ -8,7 +8,7 @@ import pytest
 
 from nbta.compiler import helpers
 from nbta.runtime import blocks
-from nbta.runtime.blocks import ADD, LEFT, RIGHT
+from nbta.runtime.protocol import ADD, LEFT, RIGHT
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
 FLAGS = range(8)

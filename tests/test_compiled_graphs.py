@@ -4,8 +4,10 @@ Everything is called several times, as results go into arrays of the shapes of t
 """
 
 import resource
+import runpy
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from numba import njit
 
 import nbta
 
+EXAMPLES = Path(__file__).parents[1] / "examples"
 LENGTHS = [(5, 2), (3, 2), (7, 4), (1, 2), (5, 1), (6, 3)]
 
 
@@ -110,6 +113,19 @@ def test_loops_as_long_as_data_say():
     pair = Pair(f, nbta.value_and_grad)
     for n, limit in ((3, 50.0), (3, 1e4), (2, 1e6), (4, -1.0), (3, 7.0)):
         pair(1.1 + np.arange(float(n)) * 0.3, limit)
+
+
+def test_a_bound_that_is_never_reached_makes_no_room_ahead():
+    def f(x, tolerance):
+        def body(i, error, written):
+            return i + 1, error * 0.5, written.write(i, error)
+
+        errors = nbta.TensorArray("float64", size=0, dynamic_size=True, element_shape=())
+        return nbta.while_loop(
+            lambda i, error, written: (i < 10**12) & (error > tolerance), body, (0, x, errors)
+        )[2].stack()
+
+    Pair(f)(np.float64(1.0), np.float64(0.1))
 
 
 def test_loops_in_loops_of_lengths_that_change():
@@ -271,6 +287,22 @@ def test_arrays_as_results():
         expected, *others = other.run(fetches, {x: value}, compiled=False)
         compare([found.stack(), *rest], [expected.stack(), *others])
     assert one.last.fallbacks == 0
+
+
+def test_source_is_the_same_each_time():
+    """Machine code of one process is found by another by its source."""
+    names = runpy.run_path(str(EXAMPLES / "adaptive_ode.py"))
+
+    def loss(start, rates):
+        return names["end_loss"](names["lotka_volterra"], start, rates, 1.0, 1e-4)
+
+    sources, kept = set(), []
+    for k in range(4):
+        function = nbta.value_and_grad(loss, compiled=True)
+        function(np.array([1.0, 1.0]), np.array([1.5, 1.0, 3.0, 1.0]))
+        sources.add(function.source)
+        kept.append([object() for _ in range(37 * k)])  # other addresses, another order of a set
+    assert len(sources) == 1
 
 
 # Derivatives.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from golden import programs
-from golden_graph import Expressions, all_operations
+from golden_graph import all_operations, with_gradients
 
 import nbta
 from nbta.compiler import passes
@@ -222,12 +222,7 @@ SOME = [program for family in ("gradients", "loops") for program in programs(fam
 @pytest.mark.parametrize("step", [passes.prune, passes.fold_constants, passes.share, passes.hoist])
 @pytest.mark.parametrize("program", SOME, ids=lambda program: program["id"])
 def test_recorded_programs_give_the_same_after_each_pass(program, step):
-    expressions = Expressions(program)
-    for call in program["gradients"]:
-        expressions.differentiate(call)
-    wanted = [expressions.names[ref] for ref in program["fetch"]]
-    wanted += [g for grads in expressions.calls for g in grads if g is not None]
-    feeds = expressions.feeds
+    feeds, wanted = with_gradients(program)
     given = extract(list(feeds), wanted)
     results = []
     for each in (given, step(given)):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from golden import programs
-from golden_graph import Expressions
+from golden_graph import with_gradients
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loop_programs import (
@@ -64,12 +64,7 @@ SOME = [program for family in ("gradients", "loops") for program in programs(fam
 
 @pytest.mark.parametrize("program", SOME, ids=lambda program: program["id"])
 def test_recorded_programs_give_the_same(program):
-    expressions = Expressions(program)
-    for call in program["gradients"]:
-        expressions.differentiate(call)
-    wanted = [expressions.names[ref] for ref in program["fetch"]]
-    wanted += [g for grads in expressions.calls for g in grads if g is not None]
-    feeds = expressions.feeds
+    feeds, wanted = with_gradients(program)
     same(extract(list(feeds), wanted), list(feeds.values()), everything)
 
 

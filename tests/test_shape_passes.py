@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from golden import programs
-from golden_graph import Expressions, all_operations
+from golden_graph import all_operations, with_gradients
 from tape_programs import (
     differentiated,
     fused_gru,
@@ -218,13 +218,9 @@ SOME = [program for family in ("gradients", "loops") for program in programs(fam
 
 @pytest.mark.parametrize("program", SOME, ids=lambda program: program["id"])
 def test_recorded_programs_give_the_same(program):
-    expressions = Expressions(program)
-    for call in program["gradients"]:
-        expressions.differentiate(call)
-    wanted = [expressions.names[ref] for ref in program["fetch"]]
-    wanted += [g for grads in expressions.calls for g in grads if g is not None]
-    values = list(expressions.feeds.values())
-    given = extract(list(expressions.feeds), wanted)
+    feeds, wanted = with_gradients(program)
+    values = list(feeds.values())
+    given = extract(list(feeds), wanted)
     for together in (False, True):
         same_bits(simplify_shapes(specialised(given, values, together)), given, values)
 

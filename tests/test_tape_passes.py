@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from golden import programs
-from golden_graph import Expressions
+from golden_graph import with_gradients
 from tape_programs import (
     arrays,
     differentiated,
@@ -268,14 +268,10 @@ SOME = [program for family in ("gradients", "loops") for program in programs(fam
 
 @pytest.mark.parametrize("program", SOME, ids=lambda program: program["id"])
 def test_recorded_programs_give_the_same(program):
-    expressions = Expressions(program)
-    for call in program["gradients"]:
-        expressions.differentiate(call)
-    wanted = [expressions.names[ref] for ref in program["fetch"]]
-    wanted += [g for grads in expressions.calls for g in grads if g is not None]
-    values = list(expressions.feeds.values())
+    feeds, wanted = with_gradients(program)
+    values = list(feeds.values())
     for make in (extract, optimised):
-        everything(make(list(expressions.feeds), wanted), values)
+        everything(make(list(feeds), wanted), values)
 
 
 def test_what_little_arithmetic_gives_is_not_kept():

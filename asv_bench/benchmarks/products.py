@@ -6,8 +6,8 @@ import numba
 import numpy as np
 
 from nbta.compiler import helpers
-from nbta.runtime.blocks import LEFT, RIGHT
 from nbta.runtime.pointers import call
+from nbta.runtime.protocol import LEFT, RIGHT
 
 #: Rows, inner, columns: what recurrent loops multiply in a trip.
 FORWARD = [

@@ -8,11 +8,7 @@ from nbta.codegen.fusion import Group
 from nbta.codegen.lines import Lines
 from nbta.codegen.names import NUMBERS, cast, literal, numba_name
 from nbta.codegen.values import Base, Block, Lazy, Scalar, Turned, Vector, product, times, total
-
-#: Words that every table begins with; as in `nbta.runtime.pointers`.
-FIRST_WORD = 4
-#: What a generated function returns.
-OK, FAILED, RAGGED, LAYOUT, MEMORY, RESIZED, INTERRUPTED = range(7)
+from nbta.runtime.protocol import FAILED, FIRST_WORD, STATUSES
 
 
 class NotCompiledError(Exception):
@@ -40,7 +36,7 @@ class Code:
         self.buffers: list[str] = []
         self.words = FIRST_WORD
         self.exits = 0  # each has a number above the status, to find it by
-        self.helpers: dict[str, str] = {}
+        self.helpers: dict[str, int] = {}  # the word of each
         self.numbers: dict = {}
         self.watch_word: int | None = None
         self.globals: dict = {}  # users' functions by the name that the source has for them
@@ -101,7 +97,7 @@ class Code:
 
     def fail_if(self, condition: str) -> None:
         """Leave: the program is run again operation by operation, which tells what is wrong."""
-        self.exits += 16
+        self.exits += STATUSES
         self.add(f"refuse({condition}, {FAILED + self.exits})")
 
     def word(self, count=1) -> int:
@@ -110,16 +106,10 @@ class Code:
         return self.words - count
 
     def helper(self, name: str) -> str:
-        """The name of a helper function's address."""
+        """Source of the address of a helper function, which is in a word."""
         if name not in self.helpers:
-            self.helpers[name] = name
-        return f"W[{self.helper_word(name)}]"
-
-    def helper_word(self, name):
-        """The word that holds the address of a helper."""
-        if self.helpers.get(name) in (None, name):
             self.helpers[name] = self.word()
-        return self.helpers[name]
+        return f"W[{self.helpers[name]}]"
 
     def foreign(self, function) -> str:
         """The name of a user's function."""

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from nbta.codegen.elementwise import broadcast, joined
 from nbta.codegen.names import cast
 from nbta.codegen.values import Block, Scalar, product, times, total
-
-#: As in `nbta.runtime.blocks`.
-RIGHT, LEFT, ADD = 1, 2, 4
+from nbta.runtime.protocol import LEFT, RIGHT
 
 
 @dataclass

@@ -55,7 +55,7 @@ class Compiled:
             self.program = lowered(program, shapes, log)
             self.generated = generate(self.program)
         self.log = log.rows
-        self._executable = None
+        self._executable, self._refusal = None, None
         self._lock = threading.Lock()
         self.misses = 0
 
@@ -93,10 +93,13 @@ class Compiled:
         return self._executable
 
     def _built(self, generated):
+        if self._refusal is not None:  # to ask Numba again would take seconds at every run
+            raise self._refusal
         try:
             function = build(generated.source, generated.globals)
         except NumbaError as error:
-            raise NotCompiledError(f"Numba refuses its source: {error}") from error
+            self._refusal = NotCompiledError(f"Numba refuses its source: {error}")
+            raise self._refusal from error
         return Executable(generated, function, self._new_step)
 
     @property

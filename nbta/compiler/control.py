@@ -6,7 +6,7 @@ from nbta.compiler import array_code, python_calls
 from nbta.graph.order import ordered
 from nbta.graph.spec import FLOW
 from nbta.ops.dispatch import CONSTANT
-from nbta.ops.schedule import limits
+from nbta.ops.schedule import plain_limit
 from nbta.runtime.plain import HINT
 from nbta.runtime.slots import WATCH
 
@@ -48,11 +48,10 @@ def emit_while(code, op) -> None:
 def _expect(code, op, variables, captured):
     """Tell arrays that the loop fills how many slots that will be, where its trips can be told."""
     cond, body, count = (op.attrs[key] for key in ("cond", "body", "count"))
-    found = limits(cond, body, count)
-    records = array_code.filled(code, body)
-    if len(found) != 1 or not records:
+    limit, records = plain_limit(cond, body, count), array_code.filled(code, body)
+    if limit is None or not records:
         return
-    place, bound = found[0]
+    place, bound = limit
     if bound.op.record is CONSTANT:
         end = str(int(bound.op.attrs["value"]))
     else:

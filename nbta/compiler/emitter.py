@@ -105,7 +105,7 @@ class Emitter(Code):
             self._emit(op)
         for tensor in op.inputs:
             self._left[tensor] -= 1
-        for tensor in set(op.inputs):
+        for tensor in dict.fromkeys(op.inputs):  # in order: source must not differ by process
             value = self.values.get(tensor)
             base = _base(value)
             if base is not None and not self._left[tensor] and self.is_free(base):

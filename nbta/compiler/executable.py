@@ -6,8 +6,17 @@ import struct
 
 import numpy as np
 
-from nbta.codegen.code import FAILED, INTERRUPTED, LAYOUT, MEMORY, OK, RAGGED, RESIZED
 from nbta.compiler import helpers
+from nbta.runtime.protocol import (
+    FAILED,
+    INTERRUPTED,
+    LAYOUT,
+    MEMORY,
+    OK,
+    RAGGED,
+    RESIZED,
+    STATUSES,
+)
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _ROOM = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -53,10 +62,10 @@ class Executable:
         """
         given = [np.asarray(value) for value in given]
         status, values, step = self.run(given)
-        if status % 16 == LAYOUT:
+        if status % STATUSES == LAYOUT:
             status, values, step = self.run([np.array(value, order="C") for value in given])
         if status != OK:
-            raise (RaggedError if status % 16 == RAGGED else FailedError)(status)
+            raise (RaggedError if status % STATUSES == RAGGED else FailedError)(status)
         return values, step
 
     def run(self, given):
@@ -107,7 +116,7 @@ class _Workspace:
         for word, array in generated.constants:
             self.words[word] = array.ctypes.data
         self._callbacks = {
-            "ensure": _ROOM(self._ensure), "grow": _GROW(self._grow), "python": _CALL(self._python),
+            "ensure": _ROOM(self._grow), "grow": _GROW(self._grow), "python": _CALL(self._python),
         }  # fmt: skip
         for word, name in enumerate(("ensure", "grow", "python", "plain")):
             self.words[word] = self._helper(name)
@@ -130,13 +139,7 @@ class _Workspace:
 
     # What compiled code calls: 0 for success.
 
-    def _ensure(self, word, nbytes):
-        return self._allocate(word, nbytes, 0)
-
-    def _grow(self, word, nbytes, kept):
-        return self._allocate(word, nbytes, kept)
-
-    def _allocate(self, word, nbytes, kept):
+    def _grow(self, word, nbytes, kept=0):
         self.is_used = True
         try:
             buffer = np.empty(nbytes, np.uint8)

@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbta.codegen.code import OK, RESIZED
 from nbta.codegen.names import numba_name
 from nbta.codegen.values import Block
 from nbta.compiler.array_code import ArrayCode
 from nbta.compiler.emitter import Emitter, check
 from nbta.compiler.plain_arrays import PlainArrays
 from nbta.graph.order import ordered
+from nbta.runtime.protocol import OK, RESIZED
 
 
 @dataclass
@@ -75,14 +75,12 @@ class Output:
     extents: list | None
 
 
-def generate(program, head=16, ragged=False) -> Generated:
+def generate(program, ragged=False) -> Generated:
     """The source of a program.
 
     Parameters
     ----------
     program : Program
-    head : int
-        Bytes of a Python object before its own fields.
     ragged : bool
         Whether arrays whose elements may be of several shapes were.
 
@@ -91,6 +89,7 @@ def generate(program, head=16, ragged=False) -> Generated:
     NotCompiledError
         For a program that cannot be one function, with the reason.
     """
+    head = object.__basicsize__
     plain = PlainArrays(program, ragged)
     code = Emitter(ArrayCode(plain))
     check(program.inputs)

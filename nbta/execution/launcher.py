@@ -6,7 +6,7 @@ in turn, as `nbta.structure` does, takes ten times as long as the call itself.
 
 import numpy as np
 
-from nbta.codegen.code import OK
+from nbta.runtime.protocol import OK
 
 _NUMBERS = np.ndarray | np.generic | int | float | complex
 
@@ -27,7 +27,7 @@ class Launcher:
     """
 
     def __init__(self, executable, arguments, dtypes, result):
-        self._run = executable.run
+        self.executable, self._run = executable, executable.run
         self._dtypes = dtypes
         source = _Source()
         source.take(arguments, "arguments")
@@ -38,14 +38,20 @@ class Launcher:
 
     def __call__(self, arguments):
         """The result; None for arguments of another kind, and where anything is to be refused."""
-        given = self._leaves(arguments)
+        given = self.inputs(arguments)
         if given is None:
             return None
-        for value, dtype in zip(given, self._dtypes, strict=True):
-            if value.dtype is not dtype:
-                return None
         status, values, _ = self._run(given)
         return self._pack(values) if status == OK else None
+
+    def inputs(self, arguments):
+        """The inputs of the function in arguments; None for those of another kind."""
+        given = self._leaves(arguments)
+        if given is not None:
+            for value, dtype in zip(given, self._dtypes, strict=True):
+                if value.dtype is not dtype:
+                    return None
+        return given
 
 
 def _made(source, names):

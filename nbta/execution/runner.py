@@ -16,8 +16,6 @@ from nbta.execution.step import Step, TooLongError
 
 #: Operations one by one, 3 to 5 us each, after which compiling pays.
 PATIENCE = 30_000
-
-
 #: Operations of a graph, above which compiling takes so long that it must be asked for.
 LARGEST = 4000
 #: Runs in which a compiled function may give up and the reference executor not, one by one.
@@ -118,12 +116,13 @@ class Runner:
     def _compile(self, shapes, largest):
         if self._program is None:
             self._program = optimised(*self._tensors)
+            self._size = len(within(self._program.operations))
         key = (*map(len, shapes), largest)
         if key in self.refusals:
             return self.refusals[key]
         try:
-            if largest is not None and len(within(self._program.operations)) > largest:
-                raise NotCompiledError(_too_large(len(within(self._program.operations))))
+            if largest is not None and self._size > largest:
+                raise NotCompiledError(_too_large(self._size))
             self.compiled.append(Compiled(self._program, shapes, Step))
         except NotCompiledError as reason:
             self.refusals[key] = str(reason)

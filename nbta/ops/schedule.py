@@ -148,6 +148,12 @@ def limits(cond, body, count) -> list[Limit]:
     return [limit for limit in found if limit is not None]
 
 
+def plain_limit(cond, body, count) -> Limit | None:
+    """The limit that a condition is, if it is one and nothing else ends the loop."""
+    found = limits(cond, body, count)
+    return found[0] if len(found) == len(_tests(cond.outputs[0])) == 1 else None
+
+
 def _tests(tensor):
     """What must all be true."""
     if tensor.op.type == "LogicalAnd":
@@ -187,10 +193,10 @@ def _adds_one(body, place):
 
 def trips_on_entry(cond, body, count, values) -> int | None:
     """The number of trips, where the condition is one plain limit; ``values`` are all inputs."""
-    found = limits(cond, body, count)
-    if len(found) != 1 or len(_tests(cond.outputs[0])) != 1:
+    limit = plain_limit(cond, body, count)
+    if limit is None:
         return None
-    place, bound = found[0]
+    place, bound = limit
     known = bound.op.record is CONSTANT
     end = bound.op.attrs["value"] if known else values[_place(cond.inputs, bound)]
     return max(0, int(end) - int(values[place]))

@@ -6,6 +6,7 @@ from numba.extending import get_cython_function_address, intrinsic, register_jit
 
 from nbta.runtime.plain import plain
 from nbta.runtime.pointers import INT64, clear, pointer
+from nbta.runtime.protocol import ADD, LEFT, RIGHT
 from nbta.runtime.tiles import dots, tiles, turn, widest
 from nbta.runtime.vector_code import Machine, lanes, room
 
@@ -31,8 +32,6 @@ TURNED = 12
 #: Bytes of b that do not stay in the second cache; a row times such a b goes through a few rows
 #: of b at once, so that it reads it nearly in order: 72 GB/s for (1, 256, 1024), by tiles 51.
 SPILLED, SLICE = 1 << 20, 8
-#: How operands are to be taken: each transposed or not, the product added to what is there.
-RIGHT, LEFT, ADD = 1, 2, 4
 
 _BYTE, _INT32 = ir.IntType(8), ir.IntType(32)
 

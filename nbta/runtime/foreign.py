@@ -5,7 +5,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from nbta.runtime.memory import build_array
-from nbta.runtime.pointers import FAILED
+from nbta.runtime.protocol import FAILED
 
 _INT64 = ir.IntType(64)
 

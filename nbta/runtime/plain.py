@@ -2,13 +2,14 @@
 
 The rules are those of `nbta.runtime.writing` and `reading`, for arrays whose elements have one
 shape. What those would refuse is refused here without a word: the reference executor runs the
-program again and says what it was.
+program again and says what it was. Results below 0 are minus a status.
 """
 
 from numba.core import types
 
 from nbta.runtime.memory import clear_bytes, copy_bytes, kernel, load_byte, store_byte
 from nbta.runtime.pointers import call, pointer
+from nbta.runtime.protocol import FAILED, MEMORY, RAGGED
 
 #: Words of a record. Addresses of buffers are followed by their lengths in bytes; GIVEN takes the
 #: extents of an element that is to be written, HINT how many slots a loop will have written.
@@ -22,8 +23,6 @@ CLEARS, INFERS, ADDS = 1, 2, 4
 WRITTEN, READ = 1, 2
 #: What to do.
 CREATE, LOOK_UP, WRITE_SLOT, READ_SLOT, WRITE_ALL, READ_ALL = range(6)
-#: Results below 0 are minus a status of `nbta.codegen.code`.
-FAILED, RAGGED, MEMORY = -1, -2, -4
 MAX_RANK = 8
 
 
@@ -48,7 +47,7 @@ def room(record, r, buffer, nbytes, kept):
     """See to it that a buffer has so many bytes; its first ``kept`` stay."""
     if record[buffer + 1] >= nbytes:
         return 0
-    return MEMORY if call(record[GROW], (r + buffer, nbytes, kept)) != 0 else 0
+    return -MEMORY if call(record[GROW], (r + buffer, nbytes, kept)) != 0 else 0
 
 
 @kernel
@@ -72,7 +71,7 @@ def bytes_of(record):
 def create(record, r, size, grows):
     """An empty array; its extents are given, -1 where they are not known."""
     if size < 0:
-        return FAILED
+        return -FAILED
     record[SIZE], record[GROWS], record[HINT] = size, grows, 0
     known, count = 1, 1
     for axis in range(record[RANK]):
@@ -129,7 +128,7 @@ def reserve(record, r, count):
     if count <= size:
         return 0
     if record[GROWS] == 0:
-        return FAILED
+        return -FAILED
     status = grown(record, r, STATE, count, 1)
     if status == 0:
         clear_bytes(record[STATE] + size, count - size)
@@ -144,13 +143,13 @@ def fit(record):
     if record[KNOWN] != 0:
         for axis in range(rank):
             if record[EXTENTS + axis] != record[GIVEN + axis]:
-                return FAILED if record[FLAGS] & INFERS else RAGGED
+                return -FAILED if record[FLAGS] & INFERS else -RAGGED
         return 0
     count = 1
     for axis in range(rank):
         extent = record[GIVEN + axis]
         if record[EXTENTS + axis] >= 0 and record[EXTENTS + axis] != extent:
-            return FAILED
+            return -FAILED
         record[EXTENTS + axis] = extent
         count *= extent
     record[KNOWN], record[COUNT] = 1, count
@@ -171,17 +170,17 @@ def place_for(record, r, count):
 @kernel
 def write_slot(record, r, slot):
     """Where a slot's items go; for arrays that add, twice that, and 1 more for the first write."""
-    status = FAILED if slot < 0 else place_for(record, r, slot + 1)
+    status = -FAILED if slot < 0 else place_for(record, r, slot + 1)
     if status != 0:
         return status
     state = load_byte(record[STATE] + slot)
     first = slot * record[COUNT]
     if record[FLAGS] & ADDS:
         if state & READ:
-            return FAILED
+            return -FAILED
         first = 2 * first + (1 if state == 0 else 0)
     elif state != 0:
-        return FAILED
+        return -FAILED
     store_byte(record[STATE] + slot, WRITTEN)
     return first
 
@@ -190,11 +189,11 @@ def write_slot(record, r, slot):
 def read_slot(record, r, slot):
     """Where a slot's items are: an unwritten one becomes zeros, a cleared one is gone."""
     if slot < 0 or slot >= record[SIZE]:
-        return FAILED
+        return -FAILED
     state, flags = load_byte(record[STATE] + slot), record[FLAGS]
     if flags & CLEARS:
         if state & READ:
-            return FAILED
+            return -FAILED
         store_byte(record[STATE] + slot, WRITTEN | READ)
     if state == 0:
         status = zeros(record, r, slot)
@@ -207,7 +206,7 @@ def read_slot(record, r, slot):
 def zeros(record, r, slot):
     """Let an unwritten slot hold zeros, where its shape is known."""
     if record[KNOWN] == 0 or record[FLAGS] & INFERS == 0:
-        return FAILED
+        return -FAILED
     nbytes = bytes_of(record)
     status = room(record, r, DATA, record[SIZE] * nbytes, record[DATA + 1])
     if status == 0:
@@ -221,7 +220,7 @@ def zeros(record, r, slot):
 def read_all(record, r, count, first):
     """Let slots be read that lie together; where the first one's items are."""
     if record[KNOWN] == 0:
-        return FAILED
+        return -FAILED
     for slot in range(first, first + count):
         place = read_slot(record, r, slot)
         if place < 0:
@@ -239,7 +238,7 @@ def write_all(record, r, count, source):
         return status
     for slot in range(count):
         if load_byte(record[STATE] + slot) != 0:
-            return FAILED
+            return -FAILED
         store_byte(record[STATE] + slot, WRITTEN)
     copy_bytes(record[DATA], source, count * bytes_of(record))
     return 0

@@ -12,6 +12,8 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
+from nbta.runtime.protocol import ENSURE, FAILED, LAYOUT
+
 INT64 = ir.IntType(64)
 BYTES = ir.IntType(8).as_pointer()
 #: Scopes that LLVM is told of; pointers with higher numbers may overlap with all.
@@ -207,10 +209,6 @@ def room(typingctx, items, w, word, count, scope):
     return result(items, types.int64, types.int64, types.int64, scope), codegen
 
 
-#: Words that hold the addresses of what every function may call.
-ENSURE, GROW, PYTHON, PLAIN, FIRST_WORD = range(5)
-
-
 def word_at(builder, words, number):
     """The place of a word, for other intrinsics."""
     place = builder.inttoptr(words, INT64.as_pointer())
@@ -316,7 +314,3 @@ def agrees(typingctx, w, given, head, extents):
         return builder.load(same)
 
     return types.boolean(types.int64, types.int64, types.int64, extents), codegen
-
-
-#: Ways to leave a function, as in `nbta.codegen.code`.
-FAILED, LAYOUT, INTERRUPTED = 1, 3, 6

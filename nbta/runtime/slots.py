@@ -18,10 +18,10 @@ from nbta.runtime.plain import (
     WRITE_SLOT,
     WRITTEN,
 )
-from nbta.runtime.pointers import INT64, INTERRUPTED, PLAIN, call_word, word_at
+from nbta.runtime.pointers import INT64, call_word, word_at
+from nbta.runtime.protocol import INTERRUPTED, PLAIN
 
 _BYTE, _INT32 = ir.IntType(8), ir.IntType(32)
-
 
 #: Trips between two looks at signals, less 1: a look takes 0.1 us, with the interpreter's lock.
 WATCHED = 4095

@@ -1,0 +1,9 @@
+"""What generated code, the helpers that it calls and those who call it agree on."""
+
+#: What a generated function returns; above the lowest four bits is the number of the exit.
+OK, FAILED, RAGGED, LAYOUT, MEMORY, RESIZED, INTERRUPTED = range(7)
+STATUSES = 16
+#: Words that every table begins with: addresses of what any function may call.
+ENSURE, GROW, PYTHON, PLAIN, FIRST_WORD = range(5)
+#: How operands of a product are taken: each transposed or not, the product added to what is there.
+RIGHT, LEFT, ADD = 1, 2, 4
