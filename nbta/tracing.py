@@ -42,16 +42,21 @@ class Function:
                 result = launcher(structure)
                 if result is not None:
                     return self._pick(result)
-        if current() is not None or _any_tensor(args, kwargs):
+        if current() is not None or any_tensor(args, kwargs):
             return self._pick(self._f(*args, **kwargs))
-        values = [_as_leaf(path, v) for path, v in _named(structure)]
-        key = (layout(structure), _order(structure), tuple(map(_kind, values)))
-        if key not in self._traces:
-            self._traces[key] = _Trace(self._f, structure, values)
-        self._last = trace = self._traces[key]
-        result = trace.run(values, self._compiled)
+        trace, arrays = self.bound(structure)
+        result = trace.run(arrays, self._compiled)
         self._launchers = trace.launcher(structure, self._launchers)
         return self._pick(result)
+
+    def bound(self, structure):
+        """The graph for a pair of arguments and keyword arguments, and the arrays among these."""
+        values = [as_leaf(path, v) for path, v in _named(structure)]
+        key = (layout(structure), _order(structure), tuple(map(kind_of, values)))
+        if key not in self._traces:
+            self._traces[key] = _Trace(self._f, structure, values)
+        self._last = self._traces[key]
+        return self._last, [value for value in values if isinstance(value, np.ndarray)]
 
     @property
     def source(self) -> str:
@@ -186,33 +191,36 @@ class _Trace:
                 if "NoneType" in str(error):
                     error.add_note(_UNKNOWN_LENGTH)
                 raise
-            self._result = map_leaves(_as_result, result)
-        _check_writes(self._graph, leaves(self._result))
+            self.result = map_leaves(_as_result, result)
+        _check_writes(self._graph, leaves(self.result))
         self._inputs = [tensor for tensor in stand_ins if isinstance(tensor, Tensor)]
         self._session = Session(self._graph)
 
-    def run(self, values, compiled):
+    def run(self, arrays, compiled):
         """Feed the arguments and fetch the result."""
-        arrays = [value for value in values if isinstance(value, np.ndarray)]
         feeds = dict(zip(self._inputs, arrays, strict=True))
-        return self._session.run(self._result, feeds, compiled)
+        return self._session.run(self.result, feeds, compiled)
 
     @property
     def runner(self):
         """What runs it."""
         return self._session.last
 
+    def runner_of_results(self):
+        """What gives the values of all results for arrays, of which there must be no others."""
+        return self._session.runner(leaves(self.result), self._inputs)
+
     def launcher(self, structure, others) -> list:
         """Short ways to call compiled functions: one for such arguments first, and some others."""
         compiled = self.runner.ran
-        outputs = leaves(self._result)
+        outputs = leaves(self.result)
         if compiled is None or not all(isinstance(result, Tensor) for result in outputs):
             return others
         same = (other for other in others if other.executable is compiled.executable)
         if any(other.inputs(structure) is not None for other in same):
             return others  # it knows them, but refused where they are in memory, or their result
         dtypes = [tensor.dtype for tensor in self._inputs]
-        made = Launcher(compiled.executable, structure, dtypes, self._result)
+        made = Launcher(compiled.executable, structure, dtypes, self.result)
         return [made, *others[: _LAUNCHERS - 1]]
 
 
@@ -247,7 +255,8 @@ def _as_result(value):
     return value if isinstance(value, SymbolicTensorArray) else as_tensor(value)
 
 
-def _any_tensor(args, kwargs):
+def any_tensor(args, kwargs):
+    """Whether a tensor of a graph is among arguments."""
     return any(isinstance(value, Tensor) for value in leaves((args, kwargs)))
 
 
@@ -261,7 +270,7 @@ def _below(value):
     return zip(paths(value, ""), leaves(value), strict=True)
 
 
-def _as_leaf(path, value):
+def as_leaf(path, value):
     """Arrays and numbers as arrays; truth values and strings as they are."""
     if isinstance(value, bool | str):
         return value
@@ -287,7 +296,7 @@ def _order(structure):
     return tuple(map(_order, structure)) if isinstance(structure, list | tuple) else None
 
 
-def _kind(value):
+def kind_of(value):
     """What decides whether a graph fits a value."""
     if isinstance(value, np.ndarray):
         return value.dtype, tuple(n if n == 1 else None for n in value.shape)

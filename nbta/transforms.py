@@ -3,6 +3,7 @@
 import functools
 
 from nbta import shapes
+from nbta.batching import Batched
 from nbta.errors import invalid
 from nbta.graph.spec import FLOW
 from nbta.loop_variables import leaf_spec, taken
@@ -16,7 +17,9 @@ from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.tracing import Function, once, weakly
 
 
-def value_and_grad(f, argnums=0, has_aux=False, compiled="auto"):
+def value_and_grad(
+    f, argnums=0, has_aux=False, compiled="auto", *, batch_axis=None, reduction="sum"
+):
     """A function that gives the value of ``f`` and its gradient.
 
     Parameters
@@ -28,18 +31,32 @@ def value_and_grad(f, argnums=0, has_aux=False, compiled="auto"):
     has_aux : bool
     compiled : {"auto", True, False}
         As for `Session.run`.
+    batch_axis : int or tuple of (int or None), optional
+        ``f`` is of one item, and is run for all items of a batch, on as many threads as Numba uses
+        (`numba.set_num_threads`). Arguments are cut into items along this axis, other than those of
+        ``argnums``, which all items share; a tuple says it for each argument, with None for what is
+        shared. A list is a batch as it is: its elements are the items, which may have other
+        lengths each. Tuples and dicts are structures, whose arrays are cut. Keyword arguments are
+        shared. Items run one by one where Python has a part in them (see `Function.explain`).
+    reduction : {"sum", "mean"}
+        How the values of all items become one.
 
     Returns
     -------
     callable
         Of the arguments of ``f``; gives ``(value, gradient)`` or ``((value, aux), gradient)``. The
         gradient has the structure of the argument; for a tuple of ``argnums`` it is a tuple.
-        Where the value does not depend on something, zeros.
+        Where the value does not depend on something, zeros. Of a batch, ``aux`` has the values of
+        all items, stacked where they have one shape. Sums are taken in an order that depends on the
+        number of items alone: the number of threads changes no bit.
 
     Raises
     ------
     InvalidArgumentError
-        When called: for an argument of integers, and for an ``f`` that gives no scalar.
+        When called: for an argument of integers, for an ``f`` that gives no scalar, and for a batch
+        whose arguments have other numbers of items.
+    Exception
+        What ``f`` raises; for a batch the first item's that fails, with its number.
 
     See Also
     --------
@@ -59,16 +76,28 @@ def value_and_grad(f, argnums=0, has_aux=False, compiled="auto"):
     >>> found = minimize(nbta.value_and_grad(loss), nbta.flatten(start), jac=True)
     >>> bool(found.fun < 1e-9)
     True
-    """
 
+    >>> def loss(w, x):
+    ...     return nbta.sum(w * x) ** 2
+    >>> ragged = [np.array([1.0]), np.array([1.0, 2.0]), np.array([0.5, 0.5, 0.5])]
+    >>> nbta.value_and_grad(loss, batch_axis=0)(1.0, ragged)
+    (np.float64(12.25), np.float64(24.5))
+    """
+    both = _both(f, argnums, has_aux, compiled)
+    if batch_axis is None:
+        return both
+    return Batched(f, both, batch_axis, argnums, reduction, compiled)
+
+
+def _both(f, argnums, has_aux, compiled, pick=None):
     @functools.wraps(f)
     def both(*args, **kwargs):
         return _value_and_grad(f, argnums, has_aux, args, kwargs)
 
-    return Function(both, compiled)
+    return Function(both, compiled, pick)
 
 
-def grad(f, argnums=0, has_aux=False, compiled="auto"):
+def grad(f, argnums=0, has_aux=False, compiled="auto", *, batch_axis=None, reduction="sum"):
     """A function that gives the gradient of ``f``; see `value_and_grad`.
 
     With ``has_aux`` it gives ``(gradient, aux)``. The value is computed too, so that what is wrong
@@ -86,11 +115,10 @@ def grad(f, argnums=0, has_aux=False, compiled="auto"):
         value, found = result
         return (found, value[1]) if has_aux else found
 
-    @functools.wraps(f)
-    def both(*args, **kwargs):
-        return _value_and_grad(f, argnums, has_aux, args, kwargs)
-
-    return Function(both, compiled, pick)
+    if batch_axis is None:
+        return _both(f, argnums, has_aux, compiled, pick)
+    both = _both(f, argnums, has_aux, compiled)
+    return Batched(f, both, batch_axis, argnums, reduction, compiled, pick)
 
 
 def _value_and_grad(f, argnums, has_aux, args, kwargs):

@@ -6,6 +6,7 @@ Memory is real: pointers are addresses, and helpers are called at theirs.
 import ctypes
 import threading
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -235,7 +236,7 @@ def _exit(source, error):
 
 
 def interpreted(source, extra=None):
-    """The function of generated source, as `nbta.compiler.build.build` gives it."""
+    """The code of generated source, as `nbta.compiler.build.build` gives it."""
     names = dict.fromkeys(build.namespace())
     names |= {name: _Kind(kind) for name, kind in _TYPES.items()}
     names |= {
@@ -277,4 +278,4 @@ def interpreted(source, extra=None):
             finally:
                 _running.work = None
 
-    return run
+    return SimpleNamespace(function=run)

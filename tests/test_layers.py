@@ -28,6 +28,7 @@ ROWS = [
     {"nbta.compiler"},
     {"nbta.execution", "nbta.loop_variables", "nbta.control_flow"},
     {"nbta.loops", "nbta.tracing", "nbta.custom", "nbta.raw_ops", "nbta.flow_check"},
+    {"nbta.batching"},
     {"nbta.transforms", "nbta.testing"},
     {"nbta.front"},
     {"nbta"},

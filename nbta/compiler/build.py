@@ -18,7 +18,6 @@ from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
 
 from nbta.compiler import cache
 from nbta.runtime import foreign, memory, number_math, pointers, slots, vector_math
-from nbta.runtime.compiled import call_directly
 
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}
 _SIGNATURE = types.int64(types.int64)
@@ -65,7 +64,7 @@ def namespace() -> dict:
 
 
 def build(source: str, extra: dict | None = None):
-    """A function of the address of a table of words, which gives a status; for Python.
+    """A function of the address of a table of words, which gives a status.
 
     Parameters
     ----------
@@ -73,6 +72,11 @@ def build(source: str, extra: dict | None = None):
     extra : dict, optional
         What the source refers to besides the `namespace`. Nothing tells when that changes, so
         such a function is not kept on disk.
+
+    Returns
+    -------
+    Loaded or Compiled
+        Its ``function`` is for Python, its ``address`` for C.
     """
 
     def compiled():
@@ -83,6 +87,4 @@ def build(source: str, extra: dict | None = None):
             dispatcher.compile(_SIGNATURE)
         return dispatcher
 
-    if extra:
-        return call_directly(compiled())
-    return cache.kept(source, OPTIONS, compiled).function
+    return cache.Compiled(compiled()) if extra else cache.kept(source, OPTIONS, compiled)

@@ -96,11 +96,11 @@ class Compiled:
         if self._refusal is not None:  # to ask Numba again would take seconds at every run
             raise self._refusal
         try:
-            function = build(generated.source, generated.globals)
+            code = build(generated.source, generated.globals)
         except NumbaError as error:
             self._refusal = NotCompiledError(f"Numba refuses its source: {error}")
             raise self._refusal from error
-        return Executable(generated, function, self._new_step)
+        return Executable(generated, code, self._new_step)
 
     @property
     def executable(self):

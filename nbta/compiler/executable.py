@@ -39,16 +39,18 @@ class Executable:
     Parameters
     ----------
     generated : Generated
-    function : callable
-        Of the address of the words, as an int; gives a status.
+    code : Loaded or Compiled
+        With a function of the address of the words, as an int, which gives a status.
     new_step : callable
         Makes the container of a run, for what runs in Python.
     """
 
-    def __init__(self, generated, function, new_step):
-        self.generated, self._function, self._new_step = generated, function, new_step
-        self._free: list[_Workspace] = []
-        self._outputs = [
+    def __init__(self, generated, code, new_step):
+        self.generated, self._new_step = generated, new_step
+        self._code, self._function = code, code.function
+        self._free: list[Workspace] = []
+        #: Shapes and dtypes of the last results; no shape where there were none yet.
+        self.outputs = [
             (() if output.extents is None else None, output.dtype) for output in generated.outputs
         ]
 
@@ -70,11 +72,8 @@ class Executable:
 
     def run(self, given):
         """The status, and where it is OK the results, for arrays; and the step."""
-        try:
-            work = self._free.pop()
-        except IndexError:  # all are in use by other threads
-            work = _Workspace(self.generated)
-        new = [shape if shape is None else np.empty(shape, dtype) for shape, dtype in self._outputs]
+        work = self.borrow()
+        new = [shape if shape is None else np.empty(shape, dtype) for shape, dtype in self.outputs]
         step = None
         if self.generated.calls:
             step = work.step = self._new_step()
@@ -83,12 +82,28 @@ class Executable:
             status = self._call(work)
             if status == RESIZED:
                 status, new = OK, work.results(new)
-                self._outputs = [(value.shape, value.dtype) for value in new]
+                self.outputs = [(value.shape, value.dtype) for value in new]
         finally:
-            if work.is_used:
-                work.clean()
-            self._free.append(work)
+            self.give_back(work)
         return status, [value if value.ndim else value[()] for value in new if status == OK], step
+
+    @property
+    def address(self) -> int:
+        """Of the function, for C."""
+        return self._code.address
+
+    def borrow(self):
+        """A workspace that nobody else uses until it is given back."""
+        try:
+            return self._free.pop()
+        except IndexError:  # all are in use by other threads
+            return Workspace(self.generated)
+
+    def give_back(self, work) -> None:
+        """Let a workspace be used again."""
+        if work.is_used:
+            work.clean()
+        self._free.append(work)
 
     def _call(self, work):
         """The status of the function; what a signal's handler raised is raised here."""
@@ -101,7 +116,7 @@ class Executable:
         return status
 
 
-class _Workspace:
+class Workspace:
     """The words of one call at a time, and the buffers that they point to."""
 
     def __init__(self, generated):
@@ -128,8 +143,6 @@ class _Workspace:
     def _helper(self, name):
         if name in self._callbacks:
             return ctypes.cast(self._callbacks[name], ctypes.c_void_p).value
-        if name.startswith("Py"):
-            return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
         return helpers.address(name)
 
     def give(self, given, new):

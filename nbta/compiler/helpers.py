@@ -1,6 +1,7 @@
 """Addresses of functions that generated code calls by name."""
 
 import contextlib
+import ctypes
 import functools
 import sys
 from importlib.machinery import PathFinder
@@ -19,7 +20,12 @@ FUNCTIONS = blocks.FUNCTIONS | factors.FUNCTIONS
 
 @functools.cache
 def address(name: str) -> int:
-    """The address of a helper, compiled or loaded from the disk cache at its first use."""
+    """The address of a helper, compiled or loaded from the disk cache at its first use.
+
+    Names that begin with ``Py`` are functions of Python's C interface.
+    """
+    if name.startswith("Py"):
+        return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
     kind, _, dtype = name.partition("_")
     if kind == "blas":
         with _cython_blas_alone():

@@ -20,6 +20,8 @@ PATIENCE = 30_000
 LARGEST = 4000
 #: Runs in which a compiled function may give up and the reference executor not, one by one.
 TRIALS = 3
+#: Combinations of shapes for which the function is known at once.
+REMEMBERED = 4096
 
 
 class Runner:
@@ -49,12 +51,12 @@ class Runner:
         self.has_foreign = any(op.record.foreign for op in within(self._plan.operations))
         self._lock = threading.Lock()
         self._program = None
-        self._shapes, self.ran = None, None
+        self._shapes, self.ran, self._by_shapes = None, None, {}
         self.compiled, self.refusals, self.fallbacks = [], {}, 0
 
     def run(self, given, compiled):
         """Values for those that are fed, and the step of the run."""
-        self._shapes = shapes = [np.shape(value) for value in given]
+        self._shapes = shapes = tuple([np.shape(value) for value in given])
         self.ran = None
         if compiled is False:
             return self._one_by_one(given, None)
@@ -65,8 +67,7 @@ class Runner:
                 self._taken = PATIENCE + 1
         function = self._ready(shapes, LARGEST if compiled == "auto" else None)
         if isinstance(function, str):
-            if compiled is True:
-                raise UnimplementedError(f"run: this cannot be compiled: {function}")
+            _check_asked(compiled, function)
             return self._one_by_one(given, None)
         if compiled is True or function.misses < TRIALS:
             try:
@@ -79,6 +80,36 @@ class Runner:
         found = self._one_by_one(given, None)
         function.misses += 1  # where the reference executor raises, it was right to give up
         return found
+
+    def ready(self, given, compiled, count):
+        """The function in machine code, for values that are like ``count`` others; None for none.
+
+        There is none where operations run one by one, or where Python has a part in it.
+        """
+        self._shapes = shapes = tuple([value.shape for value in given])
+        self.ran = None
+        if compiled == "auto" and self._taken <= PATIENCE and not self._is_long(given, count):
+            return None
+        function = self._ready(shapes, LARGEST if compiled == "auto" else None)
+        if isinstance(function, str):
+            _check_asked(compiled, function)
+            return None
+        if function.generated.calls or (compiled == "auto" and function.misses >= TRIALS):
+            return None
+        self.ran = function
+        return function
+
+    def _is_long(self, given, count):
+        """Whether runs for so many values take so many operations that it pays to compile."""
+        if self.has_foreign:
+            return False
+        try:
+            self._one_by_one(given, PATIENCE // count)
+        except TooLongError:
+            self._taken = PATIENCE + 1
+        except Exception:  # the run that counts meets it again
+            return False
+        return self._taken > PATIENCE
 
     def _ready(self, shapes, largest):
         """The function for some shapes, in machine code; or the reason why there is none."""
@@ -107,11 +138,16 @@ class Runner:
 
     def function(self, shapes, largest=None):
         """The compiled function for values of some shapes, or the reason why there is none."""
-        found = next((one for one in self.compiled if one.fits(shapes)), None)
-        if found is not None:
-            return found
-        with self._lock:
-            return self._compile(shapes, largest)
+        found = self._by_shapes.get(shapes)
+        if found is None:
+            found = next((one for one in self.compiled if one.fits(shapes)), None)
+            if found is None:
+                with self._lock:
+                    return self._compile(shapes, largest)
+            if len(self._by_shapes) >= REMEMBERED:
+                self._by_shapes.clear()
+            self._by_shapes[shapes] = found
+        return found
 
     def _compile(self, shapes, largest):
         if self._program is None:
@@ -134,6 +170,12 @@ class Runner:
         values = self._plan(step, given)
         self._taken += step.operations
         return values, step
+
+
+def _check_asked(compiled, reason):
+    """Refuse to run one by one where compiled code was asked for."""
+    if compiled is True:
+        raise UnimplementedError(f"run: this cannot be compiled: {reason}")
 
 
 def _too_large(count):

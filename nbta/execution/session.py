@@ -95,13 +95,14 @@ class Session:
         asked = [self._fetched(fetch) for fetch in leaves(fetches)]
         feeds = self._feeds({} if feed_dict is None else feed_dict)
         given = [_fed(tensor, value) for tensor, value in feeds.items()]
-        runner = self.last = self._runner(asked, list(feeds))
+        runner = self.runner(asked, list(feeds))
         with at_once(), np.errstate(all="ignore"):
             values, step = runner.run(given, compiled)
         values = iter(values)
         return pack(fetches, [_own(_collect(step, fetch, values), given) for fetch in asked])
 
-    def _runner(self, asked, given):
+    def runner(self, asked, given):
+        """What computes fetches from the values of tensors; the last one from now on."""
         if self._version != self.graph.version:
             verify(self.graph)
             self._runners, self._version = {}, self.graph.version
@@ -110,7 +111,8 @@ class Session:
         key = tuple(tuple(map(id, items)) for items in (wanted, targets, given))
         if key not in self._runners:
             self._runners[key] = Runner(given, wanted, targets)
-        return self._runners[key]
+        self.last = self._runners[key]
+        return self.last
 
     def _feeds(self, feed_dict):
         """Value by tensor."""

@@ -1,0 +1,154 @@
+"""Compiled programs on several threads: each takes the next part of the work until none is left.
+
+A part is a run of items, and is computed by one thread in the order of its items, which adds up
+what is to be added up. Parts do not depend on the number of threads, and whoever folds their sums
+does so in their order: the result has the same bits however many threads there are.
+"""
+
+from functools import cache
+
+from llvmlite import ir
+from numba import prange
+from numba.core import types
+from numba.extending import intrinsic
+
+from nbta.runtime.arithmetic import add_elements
+from nbta.runtime.compiled import cached, call_directly
+from nbta.runtime.memory import INT64, kernel
+from nbta.runtime.pointers import call, pointer
+from nbta.runtime.protocol import INTERRUPTED, OK
+
+#: Words of the table that all threads share, many of them addresses of int64.
+(
+    NEXT,  # of the parts in their order, which nobody has taken
+    STOP,  # whether nobody is to begin another item
+    PARTS,  # how many
+    ORDER,  # part by turn
+    STARTS,  # first item by part, and behind the last
+    PROGRAMS,  # how many
+    PROGRAM,  # program by item
+    FUNCTION,  # address by program
+    WORDS,  # table of words by thread and program
+    INPUTS,  # first word for addresses of arrays, by program
+    COUNTS,  # how many arrays are given, by program
+    GIVEN,  # where an item's addresses begin, by item
+    RESULTS,  # how many
+    NEW,  # address of the array for a result by item and result; 0: none
+    SPARE,  # address of an array, and of its elements, by thread, program and result
+    SUM,  # address of the elements of a sum, by part and result
+    BYTES,  # of a sum, by result
+    CODE,  # dtype code of a sum, by result
+    STATUS,  # by item
+    AFTER,  # function to call after an item that did not go as planned
+    ENSURE, CHECK, RELEASE,  # functions of Python's C interface, to look at signals
+    TABLE,
+) = range(24)  # fmt: skip
+#: In place of the address of an array: what comes is to be added.
+ADDED = -1
+
+
+@intrinsic
+def take_next(typingctx, place):
+    """Count a number at an address up by 1, and give what it was; no two threads get the same."""
+
+    def codegen(context, builder, sig, args):
+        target = builder.inttoptr(args[0], INT64.as_pointer())
+        return builder.atomic_rmw("add", target, ir.Constant(INT64, 1), "monotonic")
+
+    return types.int64(types.int64), codegen
+
+
+@kernel
+def numbers(address):
+    """The int64 at an address."""
+    return pointer(types.int64, address, 0)
+
+
+@kernel
+def look_at_signals(t):
+    """Whether a signal's handler has raised, in the thread that handlers run in."""
+    state = call(t[ENSURE], ())
+    raised = call(t[CHECK], ()) & 0xFFFFFFFF
+    call(t[RELEASE], (state,))
+    return raised != 0
+
+
+@kernel
+def hand_over(t, thread, item, words):
+    """Put the addresses of an item's arrays among the words of its program."""
+    program = numbers(t[PROGRAM])[item]
+    first = numbers(t[INPUTS])[program]
+    given = numbers(numbers(t[GIVEN])[item])
+    count = numbers(t[COUNTS])[program]
+    for k in range(count):
+        words[first + k] = given[k]
+    results = t[RESULTS]
+    new = numbers(t[NEW] + 8 * item * results)
+    spare = numbers(t[SPARE] + 16 * (thread * t[PROGRAMS] + program) * results)
+    for k in range(results):
+        words[first + count + k] = spare[2 * k] if new[k] == ADDED else new[k]
+
+
+@kernel
+def add_up(t, thread, part, item):
+    """Add the results of an item to the sums of its part, where they are not in these already."""
+    program = numbers(t[PROGRAM])[item]
+    results = t[RESULTS]
+    new = numbers(t[NEW] + 8 * item * results)
+    spare = numbers(t[SPARE] + 16 * (thread * t[PROGRAMS] + program) * results)
+    for k in range(results):
+        if new[k] == ADDED:
+            target = numbers(t[SUM])[part * results + k]
+            add_elements(numbers(t[CODE])[k], target, spare[2 * k + 1], numbers(t[BYTES])[k])
+
+
+@kernel
+def run_part(t, thread, part):
+    """Compute the items of a part."""
+    starts, status = numbers(t[STARTS]), numbers(t[STATUS])
+    for item in range(starts[part], starts[part + 1]):
+        if t[STOP] != 0:
+            return
+        program = numbers(t[PROGRAM])[item]
+        table = numbers(t[WORDS])[thread * t[PROGRAMS] + program]
+        hand_over(t, thread, item, numbers(table))
+        status[item] = call(numbers(t[FUNCTION])[program], (table,))
+        if status[item] == OK:
+            add_up(t, thread, part, item)
+        elif status[item] == INTERRUPTED or call(t[AFTER], (thread, part, item)) != 0:
+            t[STOP] = 1
+
+
+@kernel
+def work(thread, table):
+    """What one thread does."""
+    t = numbers(table)
+    while t[STOP] == 0:
+        turn = take_next(table + 8 * NEXT)
+        if turn >= t[PARTS]:
+            return
+        if look_at_signals(t):
+            t[STOP] = 1
+            return
+        run_part(t, thread, numbers(t[ORDER])[turn])
+
+
+def alone(table):
+    """All work on this thread."""
+    work(0, table)
+
+
+def together(threads, table):
+    """All work on some threads."""
+    for thread in prange(threads):
+        work(thread, table)
+
+
+@cache
+def native(function):
+    """One of these two, compiled or loaded at its first use; without the interpreter's lock."""
+    word = types.int64
+    if function is alone:
+        return call_directly(cached(alone, types.void(word), nogil=True, error_model="numpy"))
+    options = {"parallel": True, "nogil": True, "error_model": "numpy"}
+    return call_directly(cached(together, types.void(word, word), **options))
