@@ -14,6 +14,7 @@ from nbta.loop_variables import leaf_spec, taken
 from nbta.ops.dispatch import as_array, as_tensor, building
 from nbta.ops.extents import outside
 from nbta.ops.shaping import cast, reshape, shape
+from nbta.parallel_map import as_threads, map_in_parallel
 from nbta.progress import bar
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray
@@ -294,7 +295,11 @@ def map_fn(fn, elems, parallel_iterations=None, name=None, checkpoint=None, prog
     elems : structure of array-like or Tensor
         All with the same length in their first axis.
     parallel_iterations : int, optional
-        Accepted as TensorFlow does; it changes no result.
+        On how many threads rows may be computed, those of Numba (`numba.set_num_threads`) at most.
+        Compiled graphs do so; others compute rows in order. With 2 or more gradients compute rows
+        again; sums over rows, for what ``fn`` takes from outside, are taken in an order that
+        depends on the number of rows alone. Rows run one after another where ``fn`` writes to
+        arrays from outside or gives arrays, and with ``checkpoint`` or ``progress``.
     checkpoint, progress
         As for `scan`.
 
@@ -302,6 +307,12 @@ def map_fn(fn, elems, parallel_iterations=None, name=None, checkpoint=None, prog
     -------
     structure
         What ``fn`` gives, stacked along a new first axis.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For another ``parallel_iterations``, and where rows give results of other shapes. The
+        message has the number of the first row that fails.
 
     Notes
     -----
@@ -314,6 +325,11 @@ def map_fn(fn, elems, parallel_iterations=None, name=None, checkpoint=None, prog
     """
     words = _Words("map_fn", rows="elems")
     options = options_of("map_fn", checkpoint, progress)
+    threads = as_threads("map_fn", parallel_iterations)
+    if threads > 1 and not any(options.values()):
+        found = map_in_parallel(fn, elems, threads, name)
+        if found is not None:
+            return found
     return _loop(lambda _, x: ((), fn(x)), (), elems, None, False, name, words, options)[1]
 
 

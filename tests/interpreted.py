@@ -62,7 +62,7 @@ _running = threading.local()  # with the workspace and the arrays of the call, i
 exits = []
 
 
-def _give(self, given, new, original=executable._Workspace.give):
+def _give(self, given, new, original=executable.Workspace.give):
     _running.arrays = [array for array in (*given, *new) if array is not None]
     _running.work = self
     return original(self, given, new)
@@ -81,12 +81,12 @@ def _memory(work):
 @contextmanager
 def watched():
     """Check that all accesses are within the buffers of the call that makes them."""
-    own = executable._Workspace.give
-    executable._Workspace.give = _give
+    own = executable.Workspace.give
+    executable.Workspace.give = _give
     try:
         yield
     finally:
-        executable._Workspace.give = own
+        executable.Workspace.give = own
 
 
 def _number(kind):

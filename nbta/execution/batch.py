@@ -8,14 +8,13 @@ threads, and which of them took what, changes no bit.
 import ctypes
 import os
 import threading
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
 from nbta.execution.crew import Crew
 from nbta.execution.results import Column, Total, is_half
-from nbta.execution.runner import Runner
 from nbta.graph.graph import at_once
 from nbta.ops.bodies import note
 from nbta.runtime import parallel as rt
@@ -27,14 +26,14 @@ MOST, FEWEST, LARGEST = 64, 16, 1 << 28
 
 
 class Job(NamedTuple):
-    """An item: what computes its results, from which arrays, and what kind of arrays these are.
+    """An item: the runner that computes its results, from which arrays, and of what kind it is.
 
-    Items of the same kind have arrays of the same dtypes and shapes.
+    Items of the same kind have the same runner, and arrays of the same dtypes and shapes.
     """
 
-    runner: Runner
+    runner: Any
     given: list
-    kind: object
+    kind: Any
 
 
 def run_batch(jobs, sums, compiled="auto", threads=None) -> list:
@@ -63,20 +62,28 @@ def run_batch(jobs, sums, compiled="auto", threads=None) -> list:
         What the first item that fails raises, with its number.
     """
     with at_once(), np.errstate(all="ignore"):
-        batch = _Batch(jobs, sums)
         functions = _functions(jobs, sums, compiled)
+        how = compiled if functions is None else True
+        batch = _Batch(lambda job: job.runner.run(job.given, how)[0], jobs, sums)
         if functions is None:
-            batch.one_by_one(compiled)
+            batch.one_by_one()
         else:
             batch.on_threads(functions, threads)
     return batch.results()
 
 
+def one_by_one(compute, items, sums) -> list:
+    """`run_batch` in order on this thread, for a function that gives the results of an item."""
+    batch = _Batch(compute, items, sums)
+    batch.one_by_one()
+    return batch.results()
+
+
 class _Batch:
-    def __init__(self, jobs, sums):
-        self._jobs, self._starts = jobs, _starts(len(jobs), sums)
+    def __init__(self, compute, items, sums):
+        self._compute, self._items, self._starts = compute, items, _starts(len(items), sums)
         parts = len(self._starts) - 1
-        self._sinks = [Column(len(jobs)) if s is None else Total(parts, *s) for s in sums]
+        self._sinks = [Column(len(items)) if s is None else Total(parts, *s) for s in sums]
         self._errors: dict[int, BaseException] = {}
 
     def results(self):
@@ -87,20 +94,18 @@ class _Batch:
             raise self._errors[item]
         return [sink.value() for sink in self._sinks]
 
-    def one_by_one(self, compiled):
+    def one_by_one(self):
         """Compute the items in order, until one fails."""
         for part, (first, end) in enumerate(zip(self._starts, self._starts[1:], strict=False)):
             for item in range(first, end):
-                self._alone(part, item, compiled)
+                self._alone(part, item)
                 if self._errors:
                     return
 
-    def _alone(self, part, item, compiled):
+    def _alone(self, part, item):
         """Compute an item by a run of its own."""
-        job = self._jobs[item]
         try:
-            values, _ = job.runner.run(job.given, compiled)
-            self._keep(part, item, values)
+            self._keep(part, item, self._compute(self._items[item]))
         except Exception as error:
             self._errors[item] = error
 
@@ -111,7 +116,7 @@ class _Batch:
     def on_threads(self, functions, threads):
         """Compute the items on several threads; those behind one that fails, too."""
         threads = _number_of(threads, len(self._starts) - 1)
-        given = [job.given for job in self._jobs]
+        given = [job.given for job in self._items]
         crew = Crew(given, functions, self._starts, self._sinks, threads)
 
         @_AFTER
@@ -120,7 +125,7 @@ class _Batch:
                 if crew.status[item] == status.RESIZED:
                     self._keep(part, item, crew.resized(thread, part, item))
                 else:
-                    self._alone(part, item, True)  # the reference executor says what is wrong
+                    self._alone(part, item)  # the reference executor says what is wrong
             except BaseException as error:
                 self._errors[item] = error
                 return 1

@@ -11,6 +11,7 @@ from nbta.compiler.executable import FailedError
 from nbta.compiler.explain import explained
 from nbta.compiler.pipeline import optimised
 from nbta.errors import UnimplementedError
+from nbta.execution.batch import Job, run_batch
 from nbta.execution.plan import Plan
 from nbta.execution.step import Step, TooLongError
 
@@ -24,6 +25,19 @@ TRIALS = 3
 REMEMBERED = 4096
 
 
+class CompiledStep(Step):
+    """The container of a run of compiled code."""
+
+    def each(self, graph, items, sums, threads) -> list:
+        """Results of a body for many lists of inputs, on several threads."""
+        found = graph.cache.get("runner")
+        if found is None or found[0] != graph.version:
+            found = graph.version, Runner(graph.inputs, graph.outputs, (), patience=0)
+            graph.cache["runner"] = found
+        jobs = [Job(found[1], given, tuple([v.shape for v in given])) for given in items]
+        return run_batch(jobs, sums, "auto", threads)
+
+
 class Runner:
     """Computes some tensors of a graph from others.
 
@@ -31,6 +45,8 @@ class Runner:
     ----------
     given, wanted : list of Tensor
     targets : list of Operation
+    patience : int
+        After how many operations one by one it compiles.
 
     Attributes
     ----------
@@ -44,8 +60,8 @@ class Runner:
         How often a compiled function gave up and operations ran one by one.
     """
 
-    def __init__(self, given, wanted, targets):
-        self._tensors = given, wanted, targets
+    def __init__(self, given, wanted, targets, patience=PATIENCE):
+        self._tensors, self._patience = (given, wanted, targets), patience
         self._plan = Plan(given, wanted, targets)
         self._taken = 0
         self.has_foreign = any(op.record.foreign for op in within(self._plan.operations))
@@ -60,11 +76,11 @@ class Runner:
         self.ran = None
         if compiled is False:
             return self._one_by_one(given, None)
-        if compiled == "auto" and self._taken <= PATIENCE:
+        if compiled == "auto" and self._taken < self._patience:
             try:
-                return self._one_by_one(given, None if self.has_foreign else PATIENCE)
+                return self._one_by_one(given, None if self.has_foreign else self._patience)
             except TooLongError:
-                self._taken = PATIENCE + 1
+                self._taken = self._patience
         function = self._ready(shapes, LARGEST if compiled == "auto" else None)
         if isinstance(function, str):
             _check_asked(compiled, function)
@@ -88,7 +104,7 @@ class Runner:
         """
         self._shapes = shapes = tuple([value.shape for value in given])
         self.ran = None
-        if compiled == "auto" and self._taken <= PATIENCE and not self._is_long(given, count):
+        if compiled == "auto" and self._taken < self._patience and not self._is_long(given, count):
             return None
         function = self._ready(shapes, LARGEST if compiled == "auto" else None)
         if isinstance(function, str):
@@ -104,12 +120,12 @@ class Runner:
         if self.has_foreign:
             return False
         try:
-            self._one_by_one(given, PATIENCE // count)
+            self._one_by_one(given, self._patience // count)
         except TooLongError:
-            self._taken = PATIENCE + 1
+            self._taken = self._patience
         except Exception:  # the run that counts meets it again
             return False
-        return self._taken > PATIENCE
+        return self._taken >= self._patience
 
     def _ready(self, shapes, largest):
         """The function for some shapes, in machine code; or the reason why there is none."""
@@ -159,7 +175,7 @@ class Runner:
         try:
             if largest is not None and self._size > largest:
                 raise NotCompiledError(_too_large(self._size))
-            self.compiled.append(Compiled(self._program, shapes, Step))
+            self.compiled.append(Compiled(self._program, shapes, CompiledStep))
         except NotCompiledError as reason:
             self.refusals[key] = str(reason)
             return self.refusals[key]

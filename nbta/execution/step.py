@@ -3,6 +3,7 @@
 import itertools
 
 from nbta.errors import invalid
+from nbta.execution.batch import one_by_one
 from nbta.execution.plan import body_function
 from nbta.tensor_array import TensorArray
 
@@ -73,6 +74,11 @@ class Step:
             made = array.grad(source, clear_after_read=clear)
             self._gradients[key] = self.add(made)
         return self._gradients[key]
+
+    def each(self, graph, items, sums, threads) -> list:
+        """Results of a body for many lists of inputs; see `nbta.execution.batch.run_batch`."""
+        run = self.function(graph)
+        return one_by_one(lambda values: run(self, values), items, sums)
 
     def function(self, body):
         """What runs a sub-graph; found once a run, as a graph may grow between runs."""

@@ -31,10 +31,12 @@ class Replay:
         Where the operations go; what the body captures is captured there too.
     parameters : dict
         New tensor by old one, for the variables.
+    body : SubGraph, optional
+        By default that of the loop.
     """
 
-    def __init__(self, loop, target, parameters):
-        self._loop, self._body = loop, loop.attrs["body"]
+    def __init__(self, loop, target, parameters, body=None):
+        self._loop, self._body = loop, body or loop.attrs["body"]
         self._target, self._tensors = target, dict(parameters)
         self._stores = []
 
