@@ -322,6 +322,11 @@ def map_fn(fn, elems, parallel_iterations=None, name=None, checkpoint=None, prog
     --------
     >>> nbta.map_fn(lambda row: nbta.sum(row), np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([3., 7.])
+
+    >>> def total(w, x):  # rows on two threads, and their gradients
+    ...     return nbta.sum(nbta.map_fn(lambda row: (w * row) ** 2, x, parallel_iterations=2))
+    >>> nbta.grad(total)(0.5, np.array([1.0, 2.0, 3.0]))
+    np.float64(14.0)
     """
     words = _Words("map_fn", rows="elems")
     options = options_of("map_fn", checkpoint, progress)
