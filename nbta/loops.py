@@ -295,11 +295,10 @@ def map_fn(fn, elems, parallel_iterations=None, name=None, checkpoint=None, prog
     elems : structure of array-like or Tensor
         All with the same length in their first axis.
     parallel_iterations : int, optional
-        On how many threads rows may be computed, those of Numba (`numba.set_num_threads`) at most.
-        Compiled graphs do so; others compute rows in order. With 2 or more gradients compute rows
-        again; sums over rows, for what ``fn`` takes from outside, are taken in an order that
-        depends on the number of rows alone. Rows run one after another where ``fn`` writes to
-        arrays from outside or gives arrays, and with ``checkpoint`` or ``progress``.
+        On how many threads rows may be computed, those of Numba at most, once it is compiled. With
+        2 or more gradients compute rows again, and add them in an order that depends on the number
+        of rows alone. Rows come one after another where ``fn`` takes arrays from outside or gives
+        some, and with ``checkpoint`` or ``progress``.
     checkpoint, progress
         As for `scan`.
 

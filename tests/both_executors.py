@@ -36,7 +36,7 @@ def checked(self, given, compiled, original=Runner.run):
 
 
 def _function(self, given):
-    function = self.function([np.shape(value) for value in given])
+    function = self.function(tuple(np.shape(value) for value in given))
     if isinstance(function, str):
         counts["not compiled"] += 1
         _note(reasons, function)

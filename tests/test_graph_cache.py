@@ -92,7 +92,7 @@ def run(addend=1, **arguments):
     """Build and run the source; how many functions were compiled for it."""
     words = np.array([6, 7])
     with event.install_listener("numba:compile", Counting()) as counting:
-        function = build.build(SOURCE.format(addend), **arguments)
+        function = build.build(SOURCE.format(addend), **arguments).function
     assert function(words.ctypes.data) == 42 + addend
     return counting.count
 
@@ -450,7 +450,7 @@ from nbta.compiler import build
 
 words = np.array([6, 7])
 time.sleep(max(0.0, float(sys.argv[2]) - time.time()))
-print(json.dumps([build.build(sys.argv[1])(words.ctypes.data) for _ in range(3)]))
+print(json.dumps([build.build(sys.argv[1]).function(words.ctypes.data) for _ in range(3)]))
 """
 
 
