@@ -1,6 +1,5 @@
 """Gradients over batches: sums over items, with the same bits on any number of threads."""
 
-import os
 import threading
 
 import numba
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 
 import nbta
-from nbta.execution import batch
 from nbta.structure import leaves
 
 RNG = np.random.default_rng(5)
@@ -302,21 +300,3 @@ def test_several_threads_and_a_batch_in_a_batch(threads):
     assert len(found) == 6
     for each in found:
         same_bits(each, expected)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_computes_on_one_thread():
-    xs = sequences(*range(20))
-    both = nbta.value_and_grad(loss, batch_axis=0, compiled=True)
-    expected = both(PARAMS, xs)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            same_bits(both(PARAMS, xs), expected)
-            code = 0 if batch._number_of(None, 64) == 1 else 2
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0

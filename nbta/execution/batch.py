@@ -183,7 +183,9 @@ def _go(table, threads):
     place = table.ctypes.data
     free = threads > 1 and _together.acquire(blocking=False)
     try:
-        if free:
+        if free and numba.threading_layer() == "workqueue":
+            _beside(lambda: rt.native(rt.together)(threads, place), table)
+        elif free:
             rt.native(rt.together)(threads, place)
         else:
             rt.native(rt.alone)(place)
@@ -192,3 +194,26 @@ def _go(table, threads):
     finally:
         if free:
             _together.release()
+
+
+def _beside(work, table):
+    """Do work in a thread, for a layer that lets the caller sleep: so that it sees signals.
+
+    It waits for a lock, as `Thread.join`, once interrupted, takes the thread for ended.
+    """
+    done = threading.Lock()
+    done.acquire()
+    threading.Thread(target=_then, args=(work, done)).start()
+    try:
+        done.acquire()
+    except BaseException:
+        table[rt.STOP] = 1
+        done.acquire()
+        raise
+
+
+def _then(work, done):
+    try:
+        work()
+    finally:
+        done.release()
