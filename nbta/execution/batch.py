@@ -184,7 +184,7 @@ def _go(table, threads):
     free = threads > 1 and _together.acquire(blocking=False)
     try:
         if free and numba.threading_layer() == "workqueue":
-            _beside(lambda: rt.native(rt.together)(threads, place), table)
+            _beside(table, rt.native(rt.together), threads, place)
         elif free:
             rt.native(rt.together)(threads, place)
         else:
@@ -196,24 +196,26 @@ def _go(table, threads):
             _together.release()
 
 
-def _beside(work, table):
+def _beside(table, work, *args):
     """Do work in a thread, for a layer that lets the caller sleep: so that it sees signals.
 
     It waits for a lock, as `Thread.join`, once interrupted, takes the thread for ended.
     """
-    done = threading.Lock()
+    done, interrupt = threading.Lock(), None
     done.acquire()
-    threading.Thread(target=_then, args=(work, done)).start()
-    try:
-        done.acquire()
-    except BaseException:
-        table[rt.STOP] = 1
-        done.acquire()
-        raise
+    threading.Thread(target=_then, args=(done, work, *args)).start()
+    while True:
+        try:
+            done.acquire()
+            break
+        except BaseException as error:  # what threads work on must live until all have stopped
+            table[rt.STOP], interrupt = 1, error
+    if interrupt is not None:
+        raise interrupt
 
 
-def _then(work, done):
+def _then(done, work, *args):
     try:
-        work()
+        work(*args)
     finally:
         done.release()
