@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING
 
+from nbta.eager.lanes import Lanes
 from nbta.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -22,6 +23,7 @@ __version__ = "0.1.0.dev0"
 _ARRAYS = [
     "FailedPreconditionError",
     "InvalidArgumentError",
+    "Lanes",
     "NbtaError",
     "NotFoundError",
     "ResourceExhaustedError",

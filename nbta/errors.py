@@ -225,6 +225,53 @@ REASONS = [
         "grad_with_shape made this gradient array with elements of rank {got}, and compiled code "
         "counts on rank {expected}; look it up from Python and pass it in",
     ),
+    Reason(
+        "lanes_fixed_size",
+        _I,
+        "lanes are joined behind the last slot, and the array does not grow; make it with "
+        "dynamic_size=True (a gradient lookup ends growth)",
+    ),
+    Reason(
+        "lanes_count",
+        _I,
+        "there may be 1 to {expected} lanes, and {got} were asked for; give a fixed number, such "
+        "as a few for each of the most processors that the program is to run on",
+    ),
+    Reason(
+        "no_lane",
+        _I,
+        "there is no lane {slot}: there are {expected} lanes, numbered from 0",
+    ),
+    Reason(
+        "lane_taken",
+        _I,
+        "lane {slot} was taken before, and is for one user only; keep the array that take gave",
+    ),
+    Reason("lanes_joined", _I, "the lanes were joined and are finished; make new ones with lanes"),
+    Reason("lanes_total", _I, "the total is {got}; it must be 0 or more iterations"),
+    Reason(
+        "lane_closed",
+        _I,
+        "lane {got} was closed and what it held is lost; leave closing lanes to join",
+    ),
+    Reason(
+        "lane_unwritten",
+        _I,
+        "slot {slot} of lane {got} was never written; write or append the slots of a lane without "
+        "a gap",
+    ),
+    Reason(
+        "lane_cleared",
+        _I,
+        "slot {slot} of lane {got} gave its value up when it was read; read after the join, or "
+        "make the array with clear_after_read=False",
+    ),
+    Reason(
+        "lane_shape",
+        _I,
+        "slot {slot} of lane {got} has shape {got_shape} where {expected_shape} is needed to join "
+        "it; reshape it, or make the array with infer_shape=False and a wider element_shape",
+    ),
 ]
 
 
@@ -286,5 +333,5 @@ def located(error, where):
 #: Names of the kernels' operations, in the order of their numbers.
 OPERATIONS = (
     "create", "write", "read", "gather", "scatter", "concat", "split", "grad", "close",
-    "append", "stack", "accumulate", "read", "size",
+    "append", "stack", "accumulate", "read", "size", "lanes", "take", "range", "join",
 )  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 from nbta import shapes, tensor_array
 from nbta.dtypes import as_dtype, as_value
 from nbta.eager.reading import Concat
-from nbta.errors import invalid
+from nbta.errors import UnimplementedError, invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
@@ -311,6 +311,14 @@ class SymbolicTensorArray(TensorArray):
         graph = current()
         with graph.control_dependencies([graph.resolve(self._flow)]):
             return graph.create(arrays.CLOSE, [self._handle], name=name)
+
+    def lanes(self, count):
+        """Graphs have no threads to give lanes to: flows order what is done with an array."""
+        message = (
+            f"lanes on {self._facts.name}: flows order the operations of a graph, so none of them "
+            f"run side by side; use map_fn(parallel_iterations=), or an array outside of graphs"
+        )
+        raise UnimplementedError(message)
 
     def __array__(self, dtype=None, copy=None):
         message = f"{self._facts.name} has elements only when the graph runs; use stack()"

@@ -5,10 +5,11 @@ import numpy as np
 from nbta import errors, naming
 from nbta.dtypes import as_dtype, code_of
 from nbta.eager.base import Request, as_integer, as_vector, put_pattern
+from nbta.eager.lanes import Lanes
 from nbta.eager.reading import Reading
 from nbta.eager.writing import Writing
 from nbta.naming import Flow
-from nbta.runtime import extension, python_calls, read_methods, write_methods
+from nbta.runtime import extension, lane_methods, python_calls, read_methods, write_methods
 from nbta.runtime import request as rq
 from nbta.runtime.construct import register_constructor
 from nbta.runtime.store import FIELD
@@ -197,6 +198,44 @@ class TensorArray(Writing, Reading):
         store = python_calls.native(python_calls.own_store)(request[rq.OWNER])
         return TensorArray._over(store, self._dtype, f"{self._name}@{source}")
 
+    def lanes(self, count: int) -> Lanes:
+        """Private arrays for threads to fill side by side, joined in a fixed order afterwards.
+
+        Lanes of a dynamic array are empty arrays like it; `Lanes.join` appends their slots behind
+        the last slot. Lanes of a gradient array are gradient arrays like it, with virtual zeros
+        in place of its sums; `Lanes.join` adds theirs.
+
+        Parameters
+        ----------
+        count : int
+            How many, from 1 to 65536: a fixed number, not the number of threads. What a lane does
+            depends on it and on nothing else, so the result is the same for any number of
+            threads, to the bit. A few times as many as there are processors share the work well.
+
+        Returns
+        -------
+        Lanes
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a closed array, a forward array that does not grow, or another number of lanes.
+        ResourceExhaustedError
+            When there is no memory for so many lanes.
+
+        Examples
+        --------
+        >>> ta = nbta.TensorArray("int64", dynamic_size=True).write(0, -1)
+        >>> lanes = ta.lanes(3)
+        >>> for k in reversed(range(3)):
+        ...     part = lanes.take(k)
+        ...     for i in lanes.range(k, 8):
+        ...         part = part.append(i)
+        >>> lanes.join().stack()
+        array([-1,  0,  1,  2,  3,  4,  5,  6,  7])
+        """
+        return Lanes(self, count)
+
     def identity(self, name: str | None = None) -> "TensorArray":
         """The same array under a new flow; both names share the storage.
 
@@ -266,7 +305,7 @@ def _from_compiled_code(store, dtype):
     number = array._fields[FIELD.id]
     trail = python_calls.native(python_calls.name_trail)(array._address)
     array._name = errors.handle_of(number) + "".join(map(chr, trail))
-    if not array.is_gradient and naming.find(number) is None:
+    if not trail.size and naming.find(number) is None:
         naming.register(number, array)
     return array
 
@@ -274,4 +313,4 @@ def _from_compiled_code(store, dtype):
 extension.faces["make"] = _from_compiled_code
 register_constructor(TensorArray)
 #: Imported for the methods in compiled code that they register.
-_METHODS = (read_methods, write_methods)
+_METHODS = (lane_methods, read_methods, write_methods)

@@ -19,14 +19,18 @@ from nbta.shapes import MAX_RANK
 Request = ctypes.c_int64 * rq.WORDS
 _Fields = ctypes.c_int64 * len(HEADER)
 _BULK = {rq.GATHER, rq.STACK, rq.SCATTER, rq.CONCAT, rq.SPLIT}
+_LANES = {rq.LANES, rq.TAKE, rq.RANGE, rq.JOIN}
+#: Entrances of operations, where they are not the one of storage.
+_ENTRIES = {
+    rq.GRAD: settings.GRADIENT_ENTRY,
+    **dict.fromkeys(_BULK, settings.BULK_ENTRY),
+    **dict.fromkeys(_LANES, settings.LANES_ENTRY),
+}
 _FURTHEST = 2**62
 
 
 def _entry(operation):
-    if operation in _BULK:
-        return compiled.entry(settings.BULK_ENTRY)
-    field = settings.GRADIENT_ENTRY if operation == rq.GRAD else settings.STORAGE_ENTRY
-    return compiled.entry(field)
+    return compiled.entry(_ENTRIES.get(operation, settings.STORAGE_ENTRY))
 
 
 def as_integer(argument: str, reason: str, value) -> int:
@@ -59,12 +63,10 @@ def put_pattern(request, pattern) -> None:
         request[rq.SHAPE + axis] = -1 if extent is None else extent
 
 
-class Base:
+class Face:
     """A store's face in Python: its fields, and the way into its kernels."""
 
-    __slots__ = (
-        "__weakref__", "_address", "_dtype", "_fields", "_name", "_store", "_view", "_view_base",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", "_address", "_dtype", "_fields", "_name", "_store")
 
     def _adopt(self, owner):
         """Become the face of the store behind an owner, whose reference passes here."""
@@ -74,7 +76,6 @@ class Base:
         self._store = store
         self._address = ctypes.c_int64.from_address(id(store) + _box.box_dataptr_offset).value
         self._fields = _Fields.from_address(self._address)
-        self._view, self._view_base = None, -1
 
     @classmethod
     def _over(cls, store, dtype, name):
@@ -97,6 +98,26 @@ class Base:
                 tuple(request[rq.OUT_RANK : rq.OUT_SHAPE + MAX_RANK]),
                 tuple(request[rq.RANK : rq.SHAPE + MAX_RANK]),
             )
+
+    def _owner(self):
+        """Address of what keeps the store alive."""
+        place = id(self._store) + _box.box_meminfoptr_offset
+        return ctypes.c_int64.from_address(place).value
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the elements."""
+        return self._dtype
+
+
+class Base(Face):
+    """What every operation of an array needs, and facts about it."""
+
+    __slots__ = ("_view", "_view_base")
+
+    def _bind(self, store):
+        super()._bind(store)
+        self._view, self._view_base = None, -1
 
     def _put_value(self, operation, request, value):
         if value.ndim > MAX_RANK + 1:
@@ -131,11 +152,6 @@ class Base:
         return value
 
     # Facts.
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Of the elements."""
-        return self._dtype
 
     @property
     def element_shape(self) -> tuple[int | None, ...] | None:

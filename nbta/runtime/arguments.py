@@ -27,10 +27,10 @@ def item_bytes(item) -> int:
 _EXACT_INTEGERS = {types.float32: 2**24, types.float64: 2**53}
 
 
-def check_index(method, index):
+def check_index(method, index, argument="index"):
     """An index is an integer."""
     if not isinstance(index, types.Integer | types.IntegerLiteral):
-        raise TypingError(f"{method}: index must be an integer, not {index}")
+        raise TypingError(f"{method}: {argument} must be an integer, not {index}")
 
 
 def require_rank(method, array):

@@ -142,6 +142,12 @@ def add_widened(code, target, source, count):
 
 
 @kernel
+def add_stored(code, target, source, nbytes):
+    """`add_elements` of two sums as gradient arrays store them: half precision in float32."""
+    add_elements(_F32 if is_half(code) else code, target, source, nbytes)
+
+
+@kernel
 def is_half(code):
     """Whether a dtype is accumulated in float32."""
     return code in (FLOAT16, BFLOAT16)

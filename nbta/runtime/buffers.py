@@ -13,7 +13,7 @@ import numpy as np
 from nbta.runtime import memory as mem
 from nbta.runtime import settings
 from nbta.runtime.memory import kernel
-from nbta.runtime.settings import change_setting, setting
+from nbta.runtime.settings import change_setting, count_setting, setting
 
 # A buffer's owner holds a record of int64:
 BASE, TOTAL, MAPPED, FIRST, COUNT, OLDER, HOLDS_OWNERS, RECORD_FIELDS = range(8)
@@ -98,8 +98,7 @@ def finalize_buffer(record):
             mem.release(owners[i])
     mem.release(fields[OLDER])
     unmap_or_free(fields[BASE], fields[TOTAL], fields[MAPPED])
-    live = setting(settings.LIVE_BYTES)
-    change_setting(settings.LIVE_BYTES, live - fields[TOTAL])
+    count_setting(settings.LIVE_BYTES, -fields[TOTAL])
     return 0
 
 
@@ -142,7 +141,7 @@ def _own(owner, base, total, mapped, count):
     fields[OLDER], fields[HOLDS_OWNERS] = 0, 0
     paint(base, guard)
     paint(base + guard + count, guard)
-    change_setting(settings.LIVE_BYTES, setting(settings.LIVE_BYTES) + total)
+    count_setting(settings.LIVE_BYTES, total)
     return mem.adopt_bytes(owner, base + guard, count)
 
 
@@ -157,6 +156,17 @@ def record_of(buffer):
 def hold_owners(buffer):
     """Make a buffer of owner addresses give each of them back when it goes."""
     record_of(buffer)[HOLDS_OWNERS] = 1
+
+
+@kernel
+def keep_older(buffer, older):
+    """Make a buffer keep another one alive, with all that this one keeps."""
+    fields, last = record_of(buffer), record_of(older)
+    while last[OLDER]:
+        last = mem.array_at(mem.owner_payload(last[OLDER]), RECORD_FIELDS, np.int64)
+    last[OLDER] = fields[OLDER]
+    fields[OLDER] = mem.owner_of(older)
+    mem.retain(fields[OLDER])
 
 
 @kernel

@@ -118,9 +118,10 @@ def entry(field: int):
     It keeps the interpreter lock, so that operations from several Python threads on one array
     come one after another.
     """
-    from nbta.runtime import kernels
+    from nbta.runtime import kernels, lanes
 
-    function = getattr(kernels, settings.NAMES[field])
+    module = lanes if field == settings.LANES_ENTRY else kernels
+    function = getattr(module, settings.NAMES[field])
     dispatcher = cached(function, _SIGNATURE, error_model="numpy")
     settings.put(field, pointer_of(dispatcher))
     return call_directly(dispatcher)
@@ -144,5 +145,10 @@ def _stand_in(field):
 #: Errors of the last attempts to fetch an entrance, for whoever looks into a NOT_LOADED.
 _failures = []
 _C_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
-ENTRIES = (settings.STORAGE_ENTRY, settings.BULK_ENTRY, settings.GRADIENT_ENTRY)
+ENTRIES = (
+    settings.STORAGE_ENTRY,
+    settings.BULK_ENTRY,
+    settings.GRADIENT_ENTRY,
+    settings.LANES_ENTRY,
+)
 _stand_ins = [_stand_in(field) for field in ENTRIES]

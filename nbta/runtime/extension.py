@@ -66,6 +66,26 @@ class TensorArrayType(types.Type):
         return TensorArrayType(self.dtype, self.ndim, self.uniform and self.dtype != types.float16)
 
 
+class LanesType(types.Type):
+    """Lanes of a tensor array in compiled code.
+
+    Parameters
+    ----------
+    array : TensorArrayType
+        Of the array that they belong to; those of the lanes are of the same type.
+    """
+
+    def __init__(self, array):
+        self.array = array
+        super().__init__(f"nbta.Lanes({array})")
+
+    @property
+    def dtype(self):
+        """Of the elements."""
+        return self.array.dtype
+
+
+@register_model(LanesType)
 @register_model(TensorArrayType)
 class _TensorArrayModel(models.StructModel):
     def __init__(self, manager, kind):
@@ -86,6 +106,7 @@ def type_of(dtype, ndim, uniform):
     return TensorArrayType(item, ndim, uniform)
 
 
+@unbox(LanesType)
 @unbox(TensorArrayType)
 def _unbox(kind, value, c):
     store = c.pyapi.object_getattr_string(value, "_store")
@@ -96,7 +117,7 @@ def _unbox(kind, value, c):
     return NativeValue(array._getvalue(), is_error=native.is_error)
 
 
-#: Makes a Python array over a store; set by the module that defines the class.
+#: Makes a Python array, or lanes, over a store; set by the module that defines the classes.
 faces = {}
 
 
@@ -105,11 +126,18 @@ def _face(store, dtype):
     return faces["make"](store, dtype)
 
 
+def _lanes_face(store, dtype):
+    """The same for lanes."""
+    return faces["lanes"](store, dtype)
+
+
+@box(LanesType)
 @box(TensorArrayType)
 def _box(kind, value, c):
     array = cgutils.create_struct_proxy(kind)(c.context, c.builder, value=value)
     store = c.box(STORE, array.store)
-    make = c.pyapi.unserialize(c.pyapi.serialize_object(_face))
+    face = _lanes_face if isinstance(kind, LanesType) else _face
+    make = c.pyapi.unserialize(c.pyapi.serialize_object(face))
     dtype = c.pyapi.unserialize(c.pyapi.serialize_object(as_dtype(kind.dtype)))
     result = c.pyapi.call_function_objargs(make, (store, dtype))
     for reference in (store, make, dtype):

@@ -11,8 +11,16 @@ import sys
 import numpy as np
 from llvmlite import binding
 from numba.core import types
+from numba.extending import intrinsic
 
-from nbta.runtime.memory import SETTINGS_SYMBOL, kernel, load_int, setting_address, store_int
+from nbta.runtime.memory import (
+    INT64,
+    SETTINGS_SYMBOL,
+    kernel,
+    load_int,
+    setting_address,
+    store_int,
+)
 
 NAMES = (
     "next_id",  # counter behind the k of a handle NAME_k
@@ -30,6 +38,7 @@ NAMES = (
     "storage_entry",  # addresses of the kernels' entrances (see `nbta.runtime.compiled`)
     "bulk_entry",
     "gradient_entry",
+    "lanes_entry",
 )
 (
     NEXT_ID,
@@ -47,6 +56,7 @@ NAMES = (
     STORAGE_ENTRY,
     BULK_ENTRY,
     GRADIENT_ENTRY,
+    LANES_ENTRY,
 ) = range(len(NAMES))
 
 NEVER = 2**62
@@ -96,3 +106,18 @@ def setting(field):
 def change_setting(field, value):
     """Change a setting in compiled code."""
     store_int(setting_address() + 8 * types.int64(field), value)
+
+
+@intrinsic
+def _add_atomically(typingctx, address, value):
+    def codegen(context, builder, sig, args):
+        place = builder.inttoptr(args[0], INT64.as_pointer())
+        return builder.atomic_rmw("add", place, args[1], "monotonic")
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@kernel
+def count_setting(field, value):
+    """Add to a setting that several threads count in."""
+    _add_atomically(setting_address() + 8 * types.int64(field), value)
