@@ -234,8 +234,8 @@ REASONS = [
     Reason(
         "lanes_count",
         _I,
-        "there may be 1 to {expected} lanes, and {got} were asked for; give a fixed number, such "
-        "as a few for each of the most processors that the program is to run on",
+        "there may be 1 to {expected} lanes, and {got} were asked for; give a fixed number, a few "
+        "times as many as there are processors",
     ),
     Reason(
         "no_lane",
@@ -248,7 +248,7 @@ REASONS = [
         "lane {slot} was taken before, and is for one user only; keep the array that take gave",
     ),
     Reason("lanes_joined", _I, "the lanes were joined and are finished; make new ones with lanes"),
-    Reason("lanes_total", _I, "the total is {got}; it must be 0 or more iterations"),
+    Reason("lanes_total", _I, "the total is {got}; it must be in [0, 2**62)"),
     Reason(
         "lane_closed",
         _I,

@@ -33,6 +33,8 @@ from nbta.runtime.store import CLEARED, READ, Store, store_at, store_owner
 
 #: More are no help to any machine; each takes about half a kilobyte.
 MOST_LANES = 1 << 16
+#: Where Python's larger integers end up.
+MOST_ITERATIONS = 1 << 62
 
 
 @intrinsic
@@ -175,7 +177,7 @@ def take(lanes, r):
 def share(lanes, r):
     """RANGE: of COUNT iterations, a lane's share begins at RESULT and has then COUNT."""
     status = check_lane(lanes, r)
-    if status == st.OK and r[COUNT] < 0:
+    if status == st.OK and not 0 <= r[COUNT] < MOST_ITERATIONS:
         r[GOT] = r[COUNT]
         status = st.LANES_TOTAL
     if status == st.OK:
