@@ -17,7 +17,7 @@ import numpy as np
 
 import nbta
 
-from .benchmarks import control, eager, growth, startup, storage
+from .benchmarks import control, eager, growth, parallel, startup, storage
 
 RESULTS = Path(__file__).with_name("results.json")
 ROWS = (
@@ -28,6 +28,8 @@ ROWS = (
     growth.AppendScalars,
     growth.AppendVectors,
     storage.Accumulate,
+    parallel.SecondThread,
+    parallel.OrderedSums,
     eager.EagerWrite,
     eager.EagerRead,
     startup.WarmStart,
