@@ -31,13 +31,11 @@ class NbtaError(Exception):
         return str(self.args[0])
 
     def __reduce__(self):
-        return _restore, (type(self), self.args[0], self.reason)
+        return _restore, (type(self), self.args[0]), self.__dict__  # the reason, and notes
 
 
-def _restore(cls, message, reason):
-    error = cls(message)
-    error.reason = reason
-    return error
+def _restore(cls, message):
+    return cls(message)
 
 
 class InvalidArgumentError(NbtaError, ValueError):

@@ -129,8 +129,18 @@ def _pack_uniform(array, states):
     dtype, filled = _stored_dtype(array.dtype, array.is_gradient), _filled(states)
     if not filled.any():
         return np.empty(0, dtype)
-    elements = _uniform_bytes(array)[filled].reshape(-1).view(dtype)
+    elements = _rows(_uniform_bytes(array), filled).reshape(-1).view(dtype)
     return elements.reshape(int(filled.sum()), *array.element_shape)
+
+
+def _rows(elements, filled):
+    """The rows that are filled, read-only: the array's own memory where no gap is between them."""
+    slots = np.flatnonzero(filled)
+    first, last = slots[0], slots[-1]
+    whole = last - first + 1 == len(slots)
+    rows = elements[first : last + 1] if whole else elements[filled]
+    rows.flags.writeable = False
+    return rows
 
 
 def _uniform_bytes(array):

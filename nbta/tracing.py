@@ -132,6 +132,9 @@ class Function:
         method.__self__ = instance  # which is kept alive by this alone
         return method
 
+    def __reduce__(self):
+        return Function, (self._f, self._compiled, self._pick)  # traced again where it arrives
+
     def __repr__(self):
         return f"<nbta.function {getattr(self._f, '__qualname__', self._f)!r}>"
 
