@@ -48,9 +48,14 @@ class Launcher:
         """The inputs of the function in arguments; None for those of another kind."""
         given = self._leaves(arguments)
         if given is not None:
-            for value, dtype in zip(given, self._dtypes, strict=True):
-                if value.dtype is not dtype:
+            for place, dtype in enumerate(self._dtypes):
+                value = given[place]
+                if value.dtype is dtype:
+                    continue
+                if value.dtype != dtype:
                     return None
+                # Arrays from pickles have dtype objects of their own.
+                given = (*given[:place], value.view(dtype), *given[place + 1 :])
         return given
 
 
