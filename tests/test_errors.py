@@ -614,7 +614,9 @@ def test_errors_are_built_in_errors_too(kind, builtin, code):
 def test_errors_survive_pickling():
     with pytest.raises(nbta.InvalidArgumentError) as caught:
         filled().write(0, ROW)
+    caught.value.add_note("in the second epoch")
     again = pickle.loads(pickle.dumps(caught.value))
+    assert again.__notes__ == ["in the second epoch"]
     assert type(again) is nbta.InvalidArgumentError
     assert (again.reason, str(again)) == ("already_written", str(caught.value))
 

@@ -2,6 +2,7 @@
 
 import collections
 import gc
+import pickle
 import weakref
 
 import numpy as np
@@ -467,3 +468,29 @@ def test_hvp_refuses_lengths_that_do_not_fit():
     matrix = np.ones((2, 3))
     with pytest.raises(nbta.InvalidArgumentError, match="do not multiply"):
         nbta.hvp(lambda w: nbta.sum(matrix @ w), np.ones(4), np.ones(4))
+
+
+# Pickling.
+
+
+def _twice(x):
+    return x * 2
+
+
+def test_functions_are_pickled_without_their_traces():
+    old = nbta.function(_twice, compiled=False)
+    old(X)
+    new = pickle.loads(pickle.dumps(old))
+    assert (old.traces, new.traces) == (1, 0)
+    np.testing.assert_array_equal(new(X), 2 * X)
+
+
+def test_arrays_from_pickles_go_the_short_way(monkeypatch):
+    twice = nbta.function(_twice, compiled=True)
+    expected = twice(X)
+    unpickled = pickle.loads(pickle.dumps(X))
+    assert unpickled.dtype is not X.dtype
+    monkeypatch.setattr(nbta.Session, "run", None)
+    np.testing.assert_array_equal(twice(unpickled), expected)
+    with pytest.raises(TypeError, match="not callable"):
+        twice(unpickled.astype(">f8"))

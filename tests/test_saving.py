@@ -17,6 +17,7 @@ import pytest
 
 import nbta
 from nbta import saving
+from nbta.runtime import python_calls
 from nbta.runtime.store import FIELD
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -495,6 +496,7 @@ import sys
 import numpy as np
 import nbta
 from nbta import saving
+from nbta.runtime import python_calls
 arrays = [
     nbta.TensorArray("int64", size=1).write(0, np.full(200_000, k)) for k in range(2)
 ]
@@ -521,3 +523,60 @@ def test_killed_while_saving(tmp_path):
         assert value.shape == (200_000,)
         assert value[0] in (0, 1)
         assert (value == value[0]).all()
+
+
+def frames_of(array):
+    """The parts of a pickle that are not copied into it."""
+    buffers = []
+    body = pickle.dumps(array, protocol=5, buffer_callback=buffers.append)
+    return body, [np.frombuffer(buffer, np.uint8) for buffer in buffers]
+
+
+def test_pickles_hand_out_the_memory_of_elements():
+    old = nbta.TensorArray("float64", size=3, dynamic_size=True).unstack(sample("float64", (3, 2)))
+    old.grad("gradients").write(0, np.ones(2)).write(1, np.full(2, 3.0))
+    body, frames = frames_of(old)
+    for array, written in [(old, 3), (old.grad("gradients"), 2)]:
+        held = python_calls.native(python_calls.data_bytes)(array._address)
+        (frame,) = [frame for frame in frames if np.shares_memory(frame, held)]
+        assert frame.nbytes == written * 16
+        assert not frame.flags.writeable
+    new = pickle.loads(body, buffers=frames)
+    assert_alike(new, old)
+    for array in (new, new.grad("gradients")):
+        held = python_calls.native(python_calls.data_bytes)(array._address)
+        assert not any(np.shares_memory(held, frame) for frame in frames)
+    assert new.stack().tobytes() == old.stack().tobytes()
+    assert new.grad("gradients").stack().tolist() == [[1, 1], [3, 3], [0, 0]]
+
+
+def test_what_a_pickle_hands_out_outlives_growth_and_the_array():
+    value = sample("int64", (4, 3))
+    old = nbta.TensorArray("int64", size=4, dynamic_size=True, clear_after_read=False)
+    body, frames = frames_of(old.unstack(value))
+    for slot in range(4, 100):
+        old.append(np.full(3, slot))
+    old.close()
+    del old
+    np.testing.assert_array_equal(pickle.loads(body, buffers=frames).stack(), value)
+
+
+@pytest.mark.parametrize("offset", range(1, 16, 3))
+def test_pickles_are_read_from_any_address(offset):
+    old = nbta.TensorArray("complex128", size=3).unstack(sample("complex128", (3, 2)))
+    body, frames = frames_of(old)
+    moved = []
+    for frame in frames:
+        place = np.zeros(frame.nbytes + offset, np.uint8)[offset:]
+        place[:] = frame
+        moved.append(place)
+    new = pickle.loads(body, buffers=moved)
+    assert new.stack().tobytes() == old.stack().tobytes()
+
+
+def test_slots_with_gaps_are_joined():
+    old = nbta.TensorArray("float64", size=5).write(1, 1.0).write(3, 3.0)
+    body, frames = frames_of(old)
+    held = python_calls.native(python_calls.data_bytes)(old._address)
+    assert not any(np.shares_memory(held, frame) for frame in frames)
+    assert pickle.loads(body, buffers=frames).stack().tolist() == [0, 1, 0, 3, 0]
