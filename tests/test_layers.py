@@ -39,6 +39,7 @@ ROWS = [
     {"nbta.transforms", "nbta.testing"},
     {"nbta.front"},
     {"nbta"},
+    {"nbta.distributed"},
     {"nbta.demo"},
     {"nbta.cli"},
     {"nbta.__main__"},
@@ -53,6 +54,8 @@ DEFERRED = {
 }
 THIRD_PARTY = {"llvmlite", "numba", "numpy", "scipy"}
 OPTIONAL = ("ml_dtypes", True)  # only inside functions
+#: What users import themselves, and what it may need beside.
+EXTRAS = {"nbta.distributed": {"cloudpickle", "dask", "distributed"}}
 
 
 def row_of(module):
@@ -133,7 +136,8 @@ def test_only_what_is_always_installed_is_imported(module):
     names = imports_of(module)
     outside = {(name.partition(".")[0], late) for name, late in names} - {("nbta", False)}
     needed = {name for name, late in outside if (name, late) != OPTIONAL} - {"nbta"}
-    assert needed - set(sys.stdlib_module_names) <= THIRD_PARTY
+    extra = next((names for top, names in EXTRAS.items() if module.startswith(top)), set())
+    assert needed - set(sys.stdlib_module_names) <= THIRD_PARTY | extra
 
 
 @pytest.mark.parametrize("module", [m for m in FILES if m.startswith("nbta.runtime")])

@@ -1,0 +1,219 @@
+"""Values and gradients of losses over batches, computed by a cluster."""
+
+import functools
+import hashlib
+import itertools
+
+import dask
+import numpy as np
+from dask import delayed
+from distributed import Client, KilledWorker
+
+from nbta.distributed import tasks, workers
+from nbta.distributed.batches import axes_of, count, cut
+from nbta.distributed.parcels import Parcel
+from nbta.distributed.stand_in import value_and_grad as value_and_grad_here
+from nbta.errors import FailedPreconditionError, invalid
+from nbta.ops.half import narrow
+from nbta.structure import pack
+
+#: Shards of a batch that has as many items, whatever the number of workers.
+SHARDS = 16
+#: How often Dask runs a task again that failed on its way; what the function raises is final.
+RETRIES = 3
+
+
+def value_and_grad(
+    f, client, argnums=0, *, batch_axis=0, reduction="sum", shards=None, compiled="auto"
+):
+    """A function that gives a loss over a batch, and its gradient, computed by a Dask cluster.
+
+    Parameters
+    ----------
+    f : callable
+        The loss of one item, a scalar. It is sent to the workers by cloudpickle, as it is at the
+        first call; what it uses from outside goes along with every call, so that large arrays are
+        better given as arguments.
+    client : distributed.Client
+    argnums : int or tuple of int
+        With respect to which positional arguments, each an array or a structure of arrays, which
+        all items share.
+    batch_axis : int or tuple of int or None
+        Along which axis the other arguments hold the items: one number for all of them, or an
+        entry for each positional argument, with None for those that items share. A list is the
+        batch itself: its elements are the items, which may have different shapes. Tuples and
+        dicts are structures of these. Arguments by keyword are shared.
+    reduction : {"sum", "mean"}
+        What to make of the losses of the items.
+    shards : int, optional
+        Into how many parts to cut the batch, at most one an item; by default 16.
+    compiled : {"auto", True, False}
+        As for `nbta.value_and_grad`, but for "auto": the function is compiled at its first call,
+        if it can be.
+
+    Returns
+    -------
+    callable
+        Of the arguments of ``f``; gives ``(value, gradient)`` as `nbta.value_and_grad` does.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For what is no client, or no synchronous one; when called, for arguments that cannot be
+        cut.
+    FailedPreconditionError
+        When called: if workers cannot import nbta or have another version of it, and if a shard
+        ended several workers.
+
+    Notes
+    -----
+    The shards depend on the batch alone, and a fixed binary tree adds what they give. So the
+    result has the same bits for any number of workers, as long as their processors are alike.
+    Other ``shards`` give other last digits. A worker that is lost changes nothing: Dask computes
+    again what it held.
+
+    What ``f`` raises is raised here, by the first item in the batch that fails, which the message
+    or a note names.
+
+    Examples
+    --------
+    >>> from distributed import Client
+    >>> from nbta.distributed import value_and_grad
+    >>> def loss(w, x, y):
+    ...     return (nbta.sum(w * x) - y) ** 2
+    >>> x, y = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([1.0, 2.0, 4.0])
+    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    ...     value_and_grad(loss, client, reduction="mean")(np.array([1.0, 1.0]), x, y)
+    (np.float64(0.333...), array([-0.666..., -1.333...]))
+    """
+    _check_client(client)
+    if reduction not in ("sum", "mean"):
+        raise invalid("reduction", f"reduction must be 'sum' or 'mean', and is {reduction!r}")
+    if shards is not None and (type(shards) is not int or shards < 1):
+        raise invalid("shards", f"shards must be an int of 1 or more, and is {shards!r}")
+    made = _Gradients(f, client, argnums, batch_axis, reduction, shards or SHARDS, compiled)
+
+    @functools.wraps(f)
+    def both(*args, **kwargs):
+        return made(*args, **kwargs)
+
+    return both
+
+
+def _check_client(client):
+    if not isinstance(client, Client):
+        message = f"client: {client!r} is no distributed.Client"
+        raise invalid("client", message)
+    if client.asynchronous:
+        message = "client: it is asynchronous, and this waits for results; give a synchronous one"
+        raise invalid("client", message)
+
+
+class _Gradients:
+    """What `value_and_grad` was given, and the function as workers get it."""
+
+    def __init__(self, f, client, argnums, batch_axis, reduction, shards, compiled):
+        self._f, self._client, self._argnums = f, client, argnums
+        self._batch_axis, self._reduction = batch_axis, reduction
+        self._shards, self._compiled = shards, compiled
+
+    def __call__(self, *args, **kwargs):
+        places = _places(self._argnums, len(args))
+        axes = axes_of(self._batch_axis, len(args), places)
+        items = count(args, axes)
+        if items == 0:
+            return self._here(axes)(*args, **kwargs)
+        workers.check(self._client)
+        sums = self._compute(self._plan(args, kwargs, axes, items), items)
+        divisor = items if self._reduction == "mean" else 1
+        values = [_finished(*pair, divisor) for pair in zip(*sums, strict=True)]
+        chosen = tuple(args[place] for place in places)
+        like = chosen if isinstance(self._argnums, tuple) else chosen[0]
+        return pack((0.0, like), values)
+
+    def _here(self, axes):
+        options = {"batch_axis": axes, "reduction": self._reduction, "compiled": self._compiled}
+        return value_and_grad_here(self._f, self._argnums, **options)
+
+    @functools.cached_property
+    def _sent(self):
+        """The function as a parcel, and its digest."""
+        try:
+            parcel = Parcel(self._f)
+        except Exception as error:
+            message = (
+                f"f cannot be sent to workers ({error}); make what it uses inside it, or pass it in"
+            )
+            raise invalid("pickle", message) from error
+        digest = hashlib.blake2b(digest_size=16)
+        for part in parcel.parts():
+            digest.update(part)
+        return parcel, digest.hexdigest()
+
+    def _plan(self, args, kwargs, axes, items):
+        """The sums over all items, to be computed."""
+        function, digest = self._sent
+        program = tasks.Program(digest, self._argnums, axes, self._compiled, function)
+        shared = [arg if axis is None else None for arg, axis in zip(args, axes, strict=True)]
+        batch = [None if axis is None else arg for arg, axis in zip(args, axes, strict=True)]
+        job = _task(tasks.hold)(Parcel(tasks.Job(program, shared, kwargs)))
+        count_of_shards = min(self._shards, items)
+        bounds = [items * k // count_of_shards for k in range(count_of_shards + 1)]
+        parts = [
+            _task(tasks.run_shard)(job, Parcel(cut(batch, axes, start, stop)), start)
+            for start, stop in itertools.pairwise(bounds)
+        ]
+        return _added(parts)
+
+    def _compute(self, plan, items):
+        # Dask warns of data in graphs; here that is what makes it safe from dying workers.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": 2**62}):
+            future = self._client.compute(plan, retries=RETRIES, optimize_graph=False)
+        try:
+            result = future.result()
+        except KilledWorker as error:
+            message = (
+                f"a shard of the {items} items ended every worker that ran it ({error}); if memory "
+                f"was short there, cut the batch into more shards, with shards="
+            )
+            raise FailedPreconditionError(message) from error
+        except BaseException:
+            self._client.cancel([future], force=True)
+            raise
+        finally:
+            future.release()
+        if isinstance(result, tasks.Failure):
+            raise result.error
+        return result
+
+
+def _places(argnums, count_of_args):
+    """Which arguments there are gradients for, numbered from 0."""
+    places = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not all(isinstance(place, int) for place in places):
+        raise invalid("argnums", f"argnums: {argnums!r} is no int and no tuple of ints")
+    for place in places:
+        if not -count_of_args <= place < count_of_args:
+            message = f"argnums: there is no argument {place}; given by position: {count_of_args}"
+            raise invalid("argnums", message)
+    return tuple(place % count_of_args for place in places)
+
+
+def _task(function):
+    return delayed(function, pure=False, traverse=False)
+
+
+def _added(parts):
+    """The sum of all parts by a binary tree that depends on nothing but their number.
+
+    A task does two levels of it, as each task on the way to the result costs 6 ms.
+    """
+    while len(parts) > 1:
+        parts = [_task(tasks.add)(*parts[k : k + 4]) for k in range(0, len(parts), 4)]
+    return parts[0]
+
+
+def _finished(value, dtype, divisor):
+    """A sum, or a mean, as it is handed out: an array of one's own, or a scalar."""
+    value = value / divisor if divisor != 1 else value
+    return np.array(narrow(value, dtype))[()]
