@@ -87,10 +87,7 @@ def value_and_grad(
     (np.float64(0.333...), array([-0.666..., -1.333...]))
     """
     _check_client(client)
-    if reduction not in ("sum", "mean"):
-        raise invalid("reduction", f"reduction must be 'sum' or 'mean', and is {reduction!r}")
-    if shards is not None and (type(shards) is not int or shards < 1):
-        raise invalid("shards", f"shards must be an int of 1 or more, and is {shards!r}")
+    _check_options(reduction, shards, compiled)
     made = _Gradients(f, client, argnums, batch_axis, reduction, shards or SHARDS, compiled)
 
     @functools.wraps(f)
@@ -107,6 +104,15 @@ def _check_client(client):
     if client.asynchronous:
         message = "client: it is asynchronous, and this waits for results; give a synchronous one"
         raise invalid("client", message)
+
+
+def _check_options(reduction, shards, compiled):
+    if reduction not in ("sum", "mean"):
+        raise invalid("reduction", f"reduction must be 'sum' or 'mean', and is {reduction!r}")
+    if shards is not None and (type(shards) is not int or shards < 1):
+        raise invalid("shards", f"shards must be an int of 1 or more, and is {shards!r}")
+    if compiled != "auto" and type(compiled) is not bool:
+        raise invalid("compiled", f"compiled must be 'auto', True or False, and is {compiled!r}")
 
 
 class _Gradients:

@@ -69,10 +69,12 @@ def run_shard(job: Parcel, batch: Parcel, first: int) -> Sums | Failure:
     args = [whole if axis is None else piece for piece, whole, axis in pieces]
     try:
         found = leaves(evaluator(program)(*args, **kwargs))
-    except Exception as error:
-        return Failure(_portable(_blamed(error, program, args, kwargs, first)))
-    arrays = [np.asarray(leaf) for leaf in found]
-    return Sums([widened(array) for array in arrays], [array.dtype for array in arrays])
+    except Exception as caught:
+        error = caught
+    else:
+        arrays = [np.asarray(leaf) for leaf in found]
+        return Sums([widened(array) for array in arrays], [array.dtype for array in arrays])
+    return Failure(_portable(_blamed(error, program, args, kwargs, first)))
 
 
 def add(*parts: Sums | Failure) -> Sums | Failure:
@@ -161,5 +163,7 @@ def _portable(error):
     try:
         pickle.loads(cloudpickle.dumps(error))
     except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}", *error.__notes__)
+        notes, error = error.__notes__, RuntimeError(f"{type(error).__name__}: {error}")
+        for note in notes:
+            error.add_note(note)
     return error
