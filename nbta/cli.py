@@ -45,6 +45,7 @@ def _parser():
     demo.add_argument("--epochs", type=_count, metavar="N", help="iterations of training")
     demo.add_argument("--out", default="nbta-demo", metavar="DIR", help="folder for the picture")
     demo.add_argument("--quick", action="store_true", help="train for a few epochs only")
+    demo.add_argument("--workers", type=_count, metavar="N", help="processes of a Dask cluster")
     demo.set_defaults(run=_demo)
 
     info = commands.add_parser("info", help="versions, threads, cache")
@@ -73,7 +74,14 @@ def _demo(options):
     from nbta.runtime import compiled
 
     try:
-        demo.run(options.data, options.column, options.epochs, options.out, options.quick)
+        demo.run(
+            options.data,
+            options.column,
+            options.epochs,
+            options.out,
+            options.quick,
+            options.workers,
+        )
     except (demo.DataError, demo.MissingExtraError) as error:
         raise Failure(str(error)) from None
     except FailedPreconditionError:

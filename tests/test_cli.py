@@ -93,14 +93,21 @@ def test_out_is_a_file(tmp_path, capsys):
     assert (tmp_path / "taken").read_text() == "mine"
 
 
-@pytest.mark.parametrize("package", ["tqdm", "matplotlib"])
-def test_without_the_demo_extra(package, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("package", "arguments", "extra"),
+    [
+        ("tqdm", [], "demo"),
+        ("matplotlib", [], "demo"),
+        ("distributed", ["--workers", "2"], "distributed"),
+    ],
+)
+def test_without_the_extras(package, arguments, extra, tmp_path, capsys, monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == package else find(name)
     )
-    assert run_demo(tmp_path) == 2
-    assert_one_line(capsys, tmp_path, 'pip install "nbta[demo]"')
+    assert run_demo(tmp_path, *arguments) == 2
+    assert_one_line(capsys, tmp_path, f'needs {package}: pip install "nbta[{extra}]"')
 
 
 def test_interrupted(tmp_path, capsys, monkeypatch):
@@ -114,7 +121,14 @@ def test_interrupted(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["nothing"], ["cache", "clear"], ["cache", "--dir", "--clear"], ["demo", "--epochs", "0"]],
+    [
+        [],
+        ["nothing"],
+        ["cache", "clear"],
+        ["cache", "--dir", "--clear"],
+        ["demo", "--epochs", "0"],
+        ["demo", "--workers", "0"],
+    ],
 )
 def test_usage_errors(arguments, capsys):
     with pytest.raises(SystemExit) as caught:

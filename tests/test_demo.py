@@ -11,7 +11,7 @@ import pytest
 
 import nbta
 from nbta import cli
-from nbta.demo import data, network, training
+from nbta.demo import data, network, training, workers
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "handwritten_rnn.py"
 
@@ -194,3 +194,39 @@ def test_results_are_the_same_bits_each_time(record):
     first, second = (training.train(task, 3, lambda loss: None) for _ in range(2))
     for part, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(part, other)
+
+
+def test_workers_give_the_same_forecast(tmp_path, capsys):
+    """The same picture for any number of processes, and the same numbers as without them."""
+    reports, pictures = [], []
+    for options in ([], ["--workers", "1"], ["--workers", "2"]):
+        folder = tmp_path / str(len(reports))
+        assert cli.main(["demo", "--epochs", "3", "--out", str(folder), *options]) == 0
+        reports.append(capsys.readouterr().out)
+        pictures.append((folder / "co2_forecast.png").read_bytes())
+    assert "worker processes that compute the gradient: 2\n" in reports[2]
+    scores = [re.findall(r"RMSE +([\d.]+) +MAE +([\d.]+)", report) for report in reports]
+    assert len(scores[0]) == 2
+    assert scores[0] == scores[1] == scores[2]
+    assert pictures[1] == pictures[2]
+
+
+@pytest.mark.parametrize("count", [1, 3, 8, 20])
+def test_groups_of_windows_are_all_windows(record, count):
+    windows = data.make_windows(record, range(300, 300 + count), 4.0)
+    groups = workers._groups(windows)
+    assert len(groups) == min(count, workers.GROUPS)
+    for whole, *parts in zip(windows, *groups, strict=True):
+        np.testing.assert_array_equal(np.concatenate(parts, axis=min(whole.ndim - 1, 1)), whole)
+
+
+def test_the_loss_of_workers_is_the_loss(record):
+    """The same bits for any number of them, and the same numbers as without."""
+    task = training.prepare(record)
+    found = []
+    for count in (1, 2):
+        with workers.computing(count) as loss_and_gradient:
+            found.append(nbta.flatten(loss_and_gradient(task.start, task.windows)))
+    np.testing.assert_array_equal(*found)
+    expected = nbta.flatten(network.loss_and_gradient(task.start, task.windows))
+    np.testing.assert_allclose(found[0], expected, rtol=1e-9, atol=1e-12)

@@ -1,5 +1,6 @@
 """The demo: a recurrent network, trained by gradients through its loop, forecasts CO2."""
 
+import contextlib
 import importlib.util
 import os
 import sys
@@ -15,10 +16,10 @@ EPOCHS, QUICK_EPOCHS = 120, 15
 
 
 class MissingExtraError(ImportError):
-    """A package of the ``demo`` extra is not installed."""
+    """A package of the ``demo`` or the ``distributed`` extra is not installed."""
 
 
-def run(file=None, column=None, epochs=None, out="nbta-demo", quick=False) -> None:
+def run(file=None, column=None, epochs=None, out="nbta-demo", quick=False, workers=None) -> None:
     """Train, forecast, print how good the forecast is, and draw it.
 
     Parameters
@@ -33,21 +34,21 @@ def run(file=None, column=None, epochs=None, out="nbta-demo", quick=False) -> No
         Folder for the picture; made if need be, once there is something to put in it.
     quick : bool
         Train briefly.
+    workers : int, optional
+        How many processes of a Dask cluster compute the gradient; by default this one does.
 
     Raises
     ------
     DataError
         For a record that cannot be used.
     MissingExtraError
-        Without tqdm or matplotlib.
+        Without tqdm or matplotlib, and with ``workers`` without Dask.
     """
-    for package in ("tqdm", "matplotlib"):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtraError(f'the demo needs {package}: pip install "nbta[demo]"')
+    _check_extras(workers)
     record = read_record(file, column)
     folder = Path(out)
     _check_folder(folder)
-    forecast, error = _train(record, epochs or (QUICK_EPOCHS if quick else EPOCHS))
+    forecast, error = _train(record, epochs or (QUICK_EPOCHS if quick else EPOCHS), workers)
 
     from nbta.demo.plot import draw
 
@@ -55,6 +56,15 @@ def run(file=None, column=None, epochs=None, out="nbta-demo", quick=False) -> No
     folder.mkdir(parents=True, exist_ok=True)
     draw(picture, record, forecast)
     _report(record, forecast, error, picture)
+
+
+def _check_extras(workers):
+    needed = [("the demo", "tqdm", "demo"), ("the demo", "matplotlib", "demo")]
+    if workers is not None:
+        needed.append(("--workers", "distributed", "distributed"))
+    for who, package, extra in needed:
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(f'{who} needs {package}: pip install "nbta[{extra}]"')
 
 
 def _check_folder(folder):
@@ -69,7 +79,7 @@ def _file_name(name):
     return "".join(letter if letter.isalnum() else "_" for letter in name)
 
 
-def _train(record, epochs):
+def _train(record, epochs, workers):
     """A forecast, and how far the gradient is from central differences."""
     from tqdm import tqdm
 
@@ -80,14 +90,30 @@ def _train(record, epochs):
     print("compiling (the first time only) and checking the gradient", flush=True)
     task = training.prepare(record)
     error = training.check_gradient(task)
-    with tqdm(total=epochs, desc="training", unit="epoch", file=sys.stderr) as bar:
+    with (
+        _computing(workers) as options,
+        tqdm(total=epochs, desc="training", unit="epoch", file=sys.stderr) as bar,
+    ):
 
         def on_epoch(loss):
             bar.set_postfix(loss=f"{loss:.5f}", refresh=False)
             bar.update()
 
-        parameters = training.train(task, epochs, on_epoch)
+        parameters = training.train(task, epochs, on_epoch, **options)
     return training.forecast(task, parameters), error
+
+
+@contextlib.contextmanager
+def _computing(workers):
+    """A context with options of `training.train`: what computes the gradient."""
+    if workers is None:
+        yield {}
+        return
+    from nbta.demo.workers import computing
+
+    print(f"worker processes that compute the gradient: {workers}", flush=True)
+    with computing(workers) as loss_and_gradient:
+        yield {"loss_and_gradient": loss_and_gradient}
 
 
 def _report(record, forecast, error, picture):

@@ -44,6 +44,12 @@ class Windows(NamedTuple):
     weights: np.ndarray  # (HORIZON, origins), 0 where the record has no value
     levels: np.ndarray  # (origins,), what a target of 0 stands for
 
+    def part(self, start: int, stop: int) -> "Windows":
+        """The windows of some of the origins."""
+        inputs, targets, weights, levels = self
+        cut = (inputs[:, start:stop], targets[:, start:stop], weights[:, start:stop])
+        return Windows(*map(np.ascontiguousarray, cut), levels[start:stop])
+
 
 def read_record(file=None, column=None) -> Record:
     """Read a CSV file with a date in its first column; by default the record that is shipped.

@@ -54,11 +54,21 @@ def outputs(parameters: Parameters, inputs):
     return states.stack() @ w_out + offset
 
 
+def squared_error(parameters: Parameters, windows):
+    """Sum of the weighted squared errors over windows."""
+    errors = windows.weights * (outputs(parameters, windows.inputs) - windows.targets)
+    return nbta.sum(errors**2)
+
+
+def penalty(parameters: Parameters):
+    """What large weights cost."""
+    return PENALTY * nbta.sum(nbta.flatten(parameters) ** 2)
+
+
 def loss(parameters: Parameters, windows):
     """Weighted mean squared error, with a penalty on the weights."""
-    errors = windows.weights * (outputs(parameters, windows.inputs) - windows.targets)
-    penalty = PENALTY * nbta.sum(nbta.flatten(parameters) ** 2)
-    return nbta.sum(errors**2) / nbta.sum(windows.weights) + penalty
+    error = squared_error(parameters, windows)
+    return error / nbta.sum(windows.weights) + penalty(parameters)
 
 
 value = nbta.function(loss, compiled=True)

@@ -47,12 +47,12 @@ def prepare(record: data.Record) -> Task:
 
 def check_gradient(task: Task) -> float:
     """`network.check_gradient` over every weight and a few of the windows."""
-    few = data.Windows(*(np.ascontiguousarray(part[..., :3]) for part in task.windows))
-    few = few._replace(inputs=np.ascontiguousarray(task.windows.inputs[:, :3]))
-    return network.check_gradient(task.start, few)
+    return network.check_gradient(task.start, task.windows.part(0, 3))
 
 
-def train(task: Task, epochs: int, on_epoch) -> network.Parameters:
+def train(
+    task: Task, epochs: int, on_epoch, loss_and_gradient=network.loss_and_gradient
+) -> network.Parameters:
     """At most ``epochs`` iterations of L-BFGS, each over every window.
 
     ``on_epoch`` is called with the loss after each.
@@ -60,7 +60,7 @@ def train(task: Task, epochs: int, on_epoch) -> network.Parameters:
 
     def objective(vector):
         parameters = nbta.unflatten(vector, task.start)
-        loss, gradient = network.loss_and_gradient(parameters, task.windows)
+        loss, gradient = loss_and_gradient(parameters, task.windows)
         return loss, nbta.flatten(gradient)
 
     result = minimize(
