@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import logging
+import signal
 
 import numpy as np
 from distributed import Client, LocalCluster
@@ -25,6 +26,7 @@ def computing(count: int):
     options = {"n_workers": count, "threads_per_worker": 1, "processes": True}
     quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
     with LocalCluster(**options, **quiet) as cluster, Client(cluster) as client:
+        client.run(_ignore_interrupts)
         squared_error = value_and_grad(network.squared_error, client)
         penalty = nbta.value_and_grad(network.penalty)
 
@@ -36,6 +38,11 @@ def computing(count: int):
             return error / total + cost, network.Parameters(*gradient)
 
         yield loss_and_gradient
+
+
+def _ignore_interrupts():
+    """Ctrl-C goes to all processes of a terminal; workers end when the cluster does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _groups(windows):
