@@ -32,19 +32,20 @@ def check(client) -> None:
 def _ask_scheduler(client):
     try:
         return client.run_on_scheduler(eval, _QUESTION)
-    except ImportError as error:
+    except Exception as error:
         return error
 
 
 def _check_answers(answers):
-    missing = [who for who, answer in answers.items() if isinstance(answer, ImportError)]
-    if missing:
+    # A process that is gone gives an OSError; with that Dask copes.
+    wrong = {w: e for w, e in answers.items() if not isinstance(e, str | OSError)}
+    if wrong:
         message = (
-            f"nbta cannot be imported by {_listed(missing)}; install it in the environment of "
-            f"every process of the cluster: pip install nbta=={nbta.__version__}"
+            f"nbta cannot be imported by {_listed([f'{w} ({e})' for w, e in wrong.items()])}; "
+            f"install it in the environment of every process of the cluster: pip install "
+            f"nbta=={nbta.__version__}"
         )
         raise FailedPreconditionError(message)
-    # Other errors are of workers that are gone, which Dask copes with.
     versions = {who: answer for who, answer in answers.items() if isinstance(answer, str)}
     others = [f"{who} has {has}" for who, has in versions.items() if has != nbta.__version__]
     if others:
