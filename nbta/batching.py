@@ -53,14 +53,9 @@ class Batched:
 
     def __call__(self, *args, **kwargs):
         """The reduced loss, and its gradient."""
-        if current() is not None or any_tensor(args, kwargs):
-            message = (
-                "batch_axis: this runs outside of graphs; in a graph, add up what map_fn with "
-                "parallel_iterations= gives"
-            )
-            raise invalid("batch_graph", message)
-        places = self._places(len(args))
-        axes = _axes(self._axes, places, len(args))
+        check_outside(args, kwargs)
+        places = places_of(self._argnums, len(args))
+        axes = axes_of(self._axes, places, len(args))
         batch = _Batch(self.item, args, axes, kwargs)
         value = batch.trace.result[0]
         sums = _sums(value, [(args[place], axes[place]) for place in places])
@@ -75,21 +70,32 @@ class Batched:
             gradients = gradients[0]
         return self._pick((value, gradients))
 
-    def _places(self, count):
-        """The arguments that are differentiated."""
-        chosen = self._argnums if isinstance(self._argnums, tuple) else (self._argnums,)
-        for place in chosen:
-            if not isinstance(place, int) or not -count <= place < count:
-                message = f"argnums: there is no argument {place}; given by position: {count}"
-                raise invalid("argnums", message)
-        return [place % count for place in chosen]
-
     def __repr__(self):
         return f"<nbta.function over a batch of {self.item!r}>"
 
 
-def _axes(axes, places, count):
-    """The axis of each argument."""
+def check_outside(args, kwargs) -> None:
+    """Refuse to run while a graph is built."""
+    if current() is not None or any_tensor(args, kwargs):
+        message = (
+            "batch_axis: this runs outside of graphs; in a graph, add up what map_fn with "
+            "parallel_iterations= gives"
+        )
+        raise invalid("batch_graph", message)
+
+
+def places_of(argnums, count) -> list:
+    """The arguments that are differentiated, of so many."""
+    chosen = argnums if isinstance(argnums, tuple) else (argnums,)
+    for place in chosen:
+        if not isinstance(place, int) or not -count <= place < count:
+            message = f"argnums: there is no argument {place}; given by position: {count}"
+            raise invalid("argnums", message)
+    return [place % count for place in chosen]
+
+
+def axes_of(axes, places, count) -> list:
+    """The axis along which each of so many arguments is cut, None for what items share."""
     if isinstance(axes, tuple):
         if len(axes) != count:
             message = f"batch_axis: there are {len(axes)} entries for {count} arguments; give all"
@@ -152,7 +158,7 @@ class _Batch:
             for i, (arg, axis) in enumerate(zip(args, axes, strict=True))
         ]
         cuts = [part for part in self._parts if isinstance(part, _Cut)]
-        self.count = _common_length(cuts)
+        self.count = common_length((cut.path, len(c)) for cut in cuts for c in cut.columns)
         self._columns = [column for cut in cuts for column in cut.columns]
         self.trace, _ = self._bound([leaf for cut in cuts for leaf in leaves(cut.like)])
 
@@ -247,6 +253,13 @@ def _listed(path, items):
 
 def _rows(path, value, axis):
     """An array like a row, and the rows along an axis."""
+    moved = np.ascontiguousarray(items_first(path, value, axis))
+    rows = [moved[i, ...] for i in range(len(moved))]
+    return (rows[0] if rows else np.zeros(moved.shape[1:], moved.dtype)), rows
+
+
+def items_first(path, value, axis) -> np.ndarray:
+    """An array whose first axis is the one to cut along, in the memory of the value."""
     array = _input(path, value)
     if not -array.ndim <= axis < array.ndim:
         message = (
@@ -254,9 +267,7 @@ def _rows(path, value, axis):
             f"batch_axis a tuple, with None for what all items share"
         )
         raise invalid("batch_axis", message)
-    moved = np.ascontiguousarray(np.moveaxis(array, axis, 0))
-    rows = [moved[i, ...] for i in range(len(moved))]
-    return (rows[0] if rows else np.zeros(moved.shape[1:], moved.dtype)), rows
+    return np.moveaxis(array, axis, 0)
 
 
 def _input(path, value):
@@ -272,14 +283,14 @@ def is_input(value) -> bool:
     return isinstance(as_leaf("args", value), np.ndarray)
 
 
-def _common_length(cuts):
-    """How many items there are."""
-    lengths = {len(column): cut for cut in cuts for column in cut.columns}
+def common_length(named) -> int:
+    """How many items there are, from pairs: what is cut, and into how many."""
+    lengths = {length: path for path, length in named}
     if len(lengths) != 1:
-        told = ", ".join(f"{cut.path} has {n}" for n, cut in lengths.items())
+        told = ", ".join(f"{path} has {n}" for n, path in lengths.items())
         message = f"batch_axis: arguments have other numbers of items: {told or 'none'}"
         raise invalid("batch_length", message)
-    return lengths.popitem()[0]
+    return next(iter(lengths))
 
 
 def _nothing(spec, total):

@@ -9,10 +9,11 @@ import numpy as np
 from dask import delayed
 from distributed import Client, KilledWorker
 
+import nbta
+from nbta.batching import axes_of, check_outside, places_of
 from nbta.distributed import tasks, workers
-from nbta.distributed.batches import axes_of, count, cut
+from nbta.distributed.batches import count, cut
 from nbta.distributed.parcels import Parcel
-from nbta.distributed.stand_in import value_and_grad as value_and_grad_here
 from nbta.errors import FailedPreconditionError, invalid
 from nbta.ops.half import narrow
 from nbta.structure import pack
@@ -36,13 +37,10 @@ def value_and_grad(
         better given as arguments.
     client : distributed.Client
     argnums : int or tuple of int
-        With respect to which positional arguments, each an array or a structure of arrays, which
-        all items share.
-    batch_axis : int or tuple of int or None
-        Along which axis the other arguments hold the items: one number for all of them, or an
-        entry for each positional argument, with None for those that items share. A list is the
-        batch itself: its elements are the items, which may have different shapes. Tuples and
-        dicts are structures of these. Arguments by keyword are shared.
+        With respect to which positional arguments, which all items share.
+    batch_axis : int or tuple of (int or None)
+        Along which axis arguments are cut into items, as for `nbta.value_and_grad`; a list is a
+        batch as it is.
     reduction : {"sum", "mean"}
         What to make of the losses of the items.
     shards : int, optional
@@ -87,7 +85,7 @@ def value_and_grad(
     (np.float64(0.333...), array([-0.666..., -1.333...]))
     """
     _check_client(client)
-    _check_options(reduction, shards, compiled)
+    _check_options(shards, compiled)
     made = _Gradients(f, client, argnums, batch_axis, reduction, shards or SHARDS, compiled)
 
     @functools.wraps(f)
@@ -106,9 +104,7 @@ def _check_client(client):
         raise invalid("client", message)
 
 
-def _check_options(reduction, shards, compiled):
-    if reduction not in ("sum", "mean"):
-        raise invalid("reduction", f"reduction must be 'sum' or 'mean', and is {reduction!r}")
+def _check_options(shards, compiled):
     if shards is not None and (type(shards) is not int or shards < 1):
         raise invalid("shards", f"shards must be an int of 1 or more, and is {shards!r}")
     if compiled != "auto" and type(compiled) is not bool:
@@ -120,15 +116,25 @@ class _Gradients:
 
     def __init__(self, f, client, argnums, batch_axis, reduction, shards, compiled):
         self._f, self._client, self._argnums = f, client, argnums
-        self._batch_axis, self._reduction = batch_axis, reduction
+        self._axes, self._reduction = batch_axis, reduction
         self._shards, self._compiled = shards, compiled
+        options = {"batch_axis": batch_axis, "reduction": reduction, "compiled": compiled}
+        self._here = nbta.value_and_grad(f, argnums, **options)
 
     def __call__(self, *args, **kwargs):
-        places = _places(self._argnums, len(args))
-        axes = axes_of(self._batch_axis, len(args), places)
+        check_outside(args, kwargs)
+        places = places_of(self._argnums, len(args))
+        axes = axes_of(self._axes, places, len(args))
+        for place in places:
+            if axes[place] is not None:
+                message = (
+                    f"batch_axis: argument {place} is one of argnums, which all items share here; "
+                    f"give None for it"
+                )
+                raise invalid("batch_axis", message)
         items = count(args, axes)
         if items == 0:
-            return self._here(axes)(*args, **kwargs)
+            return self._here(*args, **kwargs)
         workers.check(self._client)
         sums = self._compute(self._plan(args, kwargs, axes, items), items)
         divisor = items if self._reduction == "mean" else 1
@@ -136,10 +142,6 @@ class _Gradients:
         chosen = tuple(args[place] for place in places)
         like = chosen if isinstance(self._argnums, tuple) else chosen[0]
         return pack((0.0, like), values)
-
-    def _here(self, axes):
-        options = {"batch_axis": axes, "reduction": self._reduction, "compiled": self._compiled}
-        return value_and_grad_here(self._f, self._argnums, **options)
 
     @functools.cached_property
     def _sent(self):
@@ -159,16 +161,17 @@ class _Gradients:
     def _plan(self, args, kwargs, axes, items):
         """The sums over all items, to be computed."""
         function, digest = self._sent
-        program = tasks.Program(digest, self._argnums, axes, self._compiled, function)
-        shared = [arg if axis is None else None for arg, axis in zip(args, axes, strict=True)]
-        batch = [None if axis is None else arg for arg, axis in zip(args, axes, strict=True)]
+        cuts = {place: axis for place, axis in enumerate(axes) if axis is not None}
+        rows = tuple(0 if place in cuts else None for place in range(len(args)))
+        program = tasks.Program(digest, self._argnums, rows, self._compiled, function)
+        shared = [None if place in cuts else arg for place, arg in enumerate(args)]
         job = _task(tasks.hold)(Parcel(tasks.Job(program, shared, kwargs)))
-        count_of_shards = min(self._shards, items)
-        bounds = [items * k // count_of_shards for k in range(count_of_shards + 1)]
-        parts = [
-            _task(tasks.run_shard)(job, Parcel(cut(batch, axes, start, stop)), start)
-            for start, stop in itertools.pairwise(bounds)
-        ]
+        shards = min(self._shards, items)
+        bounds = itertools.pairwise(items * k // shards for k in range(shards + 1))
+        parts = []
+        for start, stop in bounds:
+            pieces = {place: cut(args[place], axis, start, stop) for place, axis in cuts.items()}
+            parts.append(_task(tasks.run_shard)(job, Parcel(pieces), start, stop))
         return _added(parts)
 
     def _compute(self, plan, items):
@@ -191,18 +194,6 @@ class _Gradients:
         if isinstance(result, tasks.Failure):
             raise result.error
         return result
-
-
-def _places(argnums, count_of_args):
-    """Which arguments there are gradients for, numbered from 0."""
-    places = argnums if isinstance(argnums, tuple) else (argnums,)
-    if not all(isinstance(place, int) for place in places):
-        raise invalid("argnums", f"argnums: {argnums!r} is no int and no tuple of ints")
-    for place in places:
-        if not -count_of_args <= place < count_of_args:
-            message = f"argnums: there is no argument {place}; given by position: {count_of_args}"
-            raise invalid("argnums", message)
-    return tuple(place % count_of_args for place in places)
 
 
 def _task(function):

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import cloudpickle
+import numba
 import numpy as np
 
 import nbta
-from nbta.distributed.batches import count, item
+from nbta.distributed.batches import item
 from nbta.distributed.parcels import Parcel
-from nbta.distributed.stand_in import value_and_grad
-from nbta.errors import NbtaError, UnimplementedError, located
+from nbta.errors import UnimplementedError
+from nbta.ops.bodies import note
 from nbta.ops.half import widened
 from nbta.structure import leaves
 
@@ -62,19 +63,35 @@ def hold(parcel: Parcel) -> Parcel:
     return parcel
 
 
-def run_shard(job: Parcel, batch: Parcel, first: int) -> Sums | Failure:
-    """Sums over a shard, whose first item has this number in the whole batch."""
-    program, args, kwargs = job.open()
-    pieces = zip(batch.open(), args, program.axes, strict=True)
-    args = [whole if axis is None else piece for piece, whole, axis in pieces]
+def run_shard(job: Parcel, batch: Parcel, start: int, stop: int) -> Sums | Failure:
+    """Sums over a shard: the items of a batch from one number to another."""
+    job, pieces = job.open(), batch.open()
+    numba.set_num_threads(1)  # of this thread; Dask runs as many tasks at once as it may
     try:
-        found = leaves(evaluator(program)(*args, **kwargs))
-    except Exception as caught:
-        error = caught
-    else:
+        found = leaves(evaluator(job.program)(*_joined(job.args, pieces), **job.kwargs))
         arrays = [np.asarray(leaf) for leaf in found]
         return Sums([widened(array) for array in arrays], [array.dtype for array in arrays])
-    return Failure(_portable(_blamed(error, program, args, kwargs, first)))
+    except Exception as caught:
+        error = caught
+    return _failure(error, job, pieces, start, stop)
+
+
+def _failure(error, job, pieces, start, stop):
+    """What the first item raises that fails by itself; where none does, the error of all."""
+    f, argnums = job.program.function.open(), job.program.argnums
+    one = nbta.value_and_grad(f, argnums, compiled=False)
+    for number in range(start, stop):
+        parts = {place: item(piece, number - start) for place, piece in pieces.items()}
+        try:
+            one(*_joined(job.args, parts), **job.kwargs)
+        except Exception as found:
+            return Failure(_portable(found, f"(item {number} of the batch)"))
+    return Failure(_portable(error, f"(items {start} to {stop - 1} of the batch)"))
+
+
+def _joined(args, pieces):
+    """All arguments, with those that are cut."""
+    return [pieces.get(place, arg) for place, arg in enumerate(args)]
 
 
 def add(*parts: Sums | Failure) -> Sums | Failure:
@@ -103,7 +120,8 @@ class Evaluator:
 
     def __init__(self, program: Program):
         f, auto = program.function.open(), program.compiled == "auto"
-        make = functools.partial(value_and_grad, f, program.argnums, batch_axis=program.axes)
+        options = {"argnums": program.argnums, "batch_axis": program.axes}
+        make = functools.partial(nbta.value_and_grad, f, **options)
         self._run = make(compiled=True if auto else program.compiled)
         self._otherwise = make(compiled=False) if auto else None
         self._lock, self._warm = threading.Lock(), False
@@ -136,34 +154,13 @@ def evaluator(program: Program) -> Evaluator:
         return _evaluators(program)
 
 
-def _blamed(error, program, args, kwargs, first):
-    """The error of the first item that fails on its own, with the number of that item."""
-    one = nbta.value_and_grad(program.function.open(), program.argnums, compiled=False)
-    items = count(args, program.axes)
-    for number in range(items):
-        try:
-            one(*item(args, program.axes, number), **kwargs)
-        except Exception as found:
-            return _named(found, f"item {first + number} of the batch")
-    return _named(error, f"items {first} to {first + items - 1} of the batch")
-
-
-def _named(error, where):
+def _portable(error, where):
+    """The error with where it happened, as something that can be sent."""
     text = "".join(traceback.format_exception(error))
-    if isinstance(error, NbtaError):
-        error = located(error, where)
-    else:
-        error.add_note(where)
-    error.add_note(f"On the worker:\n{text}")
-    return error.with_traceback(None)
-
-
-def _portable(error):
-    """The error, where it can be sent; else one that says what it was."""
     try:
-        pickle.loads(cloudpickle.dumps(error))
+        error = pickle.loads(cloudpickle.dumps(error.with_traceback(None)))
     except Exception:
-        notes, error = error.__notes__, RuntimeError(f"{type(error).__name__}: {error}")
-        for note in notes:
-            error.add_note(note)
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    note(error, where)
+    error.add_note(f"On the worker:\n{text}")
     return error
