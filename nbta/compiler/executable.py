@@ -8,6 +8,7 @@ import numpy as np
 
 from nbta.compiler import helpers
 from nbta.runtime.protocol import (
+    ANSWER,
     FAILED,
     INTERRUPTED,
     LAYOUT,
@@ -150,7 +151,7 @@ class Workspace:
         addresses = [id(array) if array is not None else 0 for array in new]
         self._give(self.words, 8 * self._plan.inputs, *map(id, given), *addresses)
 
-    # What compiled code calls: 0 for success.
+    # What compiled code calls.
 
     def _grow(self, word, nbytes, kept=0):
         self.is_used = True
@@ -169,11 +170,11 @@ class Workspace:
     def _python(self, number):
         try:
             self._plan.calls[number].run(self)
+            self.words[ANSWER] = OK
         except Exception:  # the reference executor meets it again and says where
-            return FAILED
+            self.words[ANSWER] = FAILED
         except BaseException as error:
-            self.interrupt, self.is_used = error, True
-            return INTERRUPTED
+            self.interrupt, self.is_used, self.words[ANSWER] = error, True, INTERRUPTED
         return OK
 
     def results(self, new):

@@ -9,6 +9,7 @@ from nbta.codegen.values import Block, Scalar
 from nbta.graph.spec import DATA, FLOW
 from nbta.ops.schedule import trips_on_entry
 from nbta.progress import bar
+from nbta.runtime.protocol import ANSWER, INTERRUPTED, OK, PYTHON
 
 
 def emit(code, op) -> None:
@@ -124,8 +125,8 @@ def progress(code, op):
 
 
 def _add_call(code, call):
-    status = code.variable(f"call(W[2], ({len(code.calls)},))", "q")
-    code.add(f"refuse({status} != 0, {status})")
+    code.add(f"W[{ANSWER}] = {INTERRUPTED}", f"call(W[{PYTHON}], ({len(code.calls)},))")
+    code.add(f"refuse(W[{ANSWER}] != {OK}, W[{ANSWER}])")
     code.calls.append(call)
 
 

@@ -128,7 +128,8 @@ class _Batch:
                     self._alone(part, item)  # the reference executor says what is wrong
             except BaseException as error:
                 self._errors[item] = error
-                return 1
+            else:
+                crew.status[item] = status.OK
             return 0
 
         crew.table[rt.AFTER] = ctypes.cast(after, ctypes.c_void_p).value
@@ -136,6 +137,8 @@ class _Batch:
             _go(crew.table, threads)
         finally:
             crew.end()
+        if crew.table[rt.STOP] and not self._errors:
+            raise KeyboardInterrupt  # ctypes has printed what a signal's handler raised
 
 
 _AFTER = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)

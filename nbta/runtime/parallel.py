@@ -39,7 +39,7 @@ from nbta.runtime.protocol import INTERRUPTED, OK
     BYTES,  # of a sum, by result
     CODE,  # dtype code of a sum, by result
     STATUS,  # by item
-    AFTER,  # function to call after an item that did not go as planned
+    AFTER,  # function to call after an item that did not go as planned; puts OK in its status
     ENSURE, CHECK, RELEASE,  # functions of Python's C interface, to look at signals
     TABLE,
 ) = range(24)  # fmt: skip
@@ -115,8 +115,12 @@ def run_part(t, thread, part):
         status[item] = call(numbers(t[FUNCTION])[program], (table,))
         if status[item] == OK:
             add_up(t, thread, part, item)
-        elif status[item] == INTERRUPTED or call(t[AFTER], (thread, part, item)) != 0:
+        elif status[item] == INTERRUPTED or look_at_signals(t):
             t[STOP] = 1
+        else:
+            call(t[AFTER], (thread, part, item))
+            if status[item] != OK:  # its result says nothing: see `protocol`
+                t[STOP] = 1
 
 
 @kernel

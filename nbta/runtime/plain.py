@@ -9,7 +9,7 @@ from numba.core import types
 
 from nbta.runtime.memory import clear_bytes, copy_bytes, kernel, load_byte, store_byte
 from nbta.runtime.pointers import call, pointer
-from nbta.runtime.protocol import FAILED, MEMORY, RAGGED
+from nbta.runtime.protocol import FAILED, INTERRUPTED, MEMORY, RAGGED
 
 #: Words of a record. Addresses of buffers are followed by their lengths in bytes; GIVEN takes the
 #: extents of an element that is to be written, HINT how many slots a loop will have written.
@@ -47,7 +47,10 @@ def room(record, r, buffer, nbytes, kept):
     """See to it that a buffer has so many bytes; its first ``kept`` stay."""
     if record[buffer + 1] >= nbytes:
         return 0
-    return -MEMORY if call(record[GROW], (r + buffer, nbytes, kept)) != 0 else 0
+    status = call(record[GROW], (r + buffer, nbytes, kept))
+    if record[buffer + 1] >= nbytes:
+        return 0
+    return -MEMORY if status == MEMORY else -INTERRUPTED
 
 
 @kernel

@@ -12,7 +12,7 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-from nbta.runtime.protocol import ENSURE, FAILED, LAYOUT
+from nbta.runtime.protocol import ENSURE, FAILED, INTERRUPTED, LAYOUT, MEMORY
 
 INT64 = ir.IntType(64)
 BYTES = ir.IntType(8).as_pointer()
@@ -202,7 +202,10 @@ def room(typingctx, items, w, word, count, scope):
         have = builder.load(builder.gep(place, [INT64(1)]))
         with cgutils.if_unlikely(builder, builder.icmp_signed("<", have, nbytes)):
             status = call_word(builder, words, ENSURE, [word, nbytes])
-            with cgutils.if_unlikely(builder, builder.icmp_signed("!=", status, INT64(0))):
+            have = builder.load(builder.gep(place, [INT64(1)]))
+            with cgutils.if_unlikely(builder, builder.icmp_signed("<", have, nbytes)):
+                full = builder.icmp_signed("==", status, INT64(MEMORY))
+                status = builder.select(full, INT64(MEMORY), INT64(INTERRUPTED))
                 context.call_conv.return_value(builder, status)
         return builder.inttoptr(builder.load(place), context.get_value_type(result))
 

@@ -3,7 +3,9 @@
 #: What a generated function returns; above the lowest four bits is the number of the exit.
 OK, FAILED, RAGGED, LAYOUT, MEMORY, RESIZED, INTERRUPTED = range(7)
 STATUSES = 16
-#: Words that every table begins with: addresses of what any function may call.
-ENSURE, GROW, PYTHON, PLAIN, FIRST_WORD = range(5)
+#: Words that every table begins with: addresses of what any function may call; and the status of
+#: a call of Python. What such a call returns says nothing where a signal's handler raises ahead of
+#: its first line: ctypes prints the exception, and gives what it finds on the stack.
+ENSURE, GROW, PYTHON, PLAIN, ANSWER, FIRST_WORD = range(6)
 #: How operands of a product are taken: each transposed or not, the product added to what is there.
 RIGHT, LEFT, ADD = 1, 2, 4
