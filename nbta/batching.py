@@ -184,6 +184,13 @@ class _Batch:
         if layout(trace.result) != layout(self.trace.result):
             message = "batch_axis: f gives other structures for some items; give the same for all"
             raise invalid("structure", message)
+        for mine, first in zip(leaves(trace.result), leaves(self.trace.result), strict=True):
+            if mine.dtype != first.dtype:  # a place for one does not fit the other
+                message = (
+                    f"batch_axis: items have other dtypes, so that results are {first.dtype} for "
+                    f"the first of them and {mine.dtype} for another; give all of one dtype"
+                )
+                raise invalid("batch_dtype", message)
         return trace.runner_of_results(), given, self._places()
 
     def _jobs(self):

@@ -257,6 +257,17 @@ def test_arguments_that_are_refused(axes, args, words):
         both(*args)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_items_that_give_results_of_other_dtypes_are_refused(compiled):
+    both = nbta.value_and_grad(
+        lambda w, x: nbta.sum(nbta.cast(w, x.dtype) * x), batch_axis=0, compiled=compiled
+    )
+    items = [np.ones(3), np.ones(3, np.float32)]
+    with pytest.raises(nbta.InvalidArgumentError, match=r"float64 for the first.*float32"):
+        both(1.0, items)
+    assert both(1.0, items[:1])[0] == 3.0
+
+
 def test_other_reductions_are_refused():
     with pytest.raises(nbta.InvalidArgumentError, match='"sum" or "mean"'):
         nbta.value_and_grad(loss, batch_axis=0, reduction="max")

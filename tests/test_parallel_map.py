@@ -205,6 +205,16 @@ def test_other_numbers_of_rows_are_refused():
         assert "map_fn: elems have [3, 4] rows" in str(error)
 
 
+def test_a_scalar_of_unknown_rank_has_no_rows():
+    with nbta.Graph().as_default() as graph:
+        x = nbta.placeholder("float64")
+        y = nbta.map_fn(lambda r: r * 2.0, x, parallel_iterations=2)
+    with nbta.Session(graph) as session:
+        np.testing.assert_array_equal(session.run(y, {x: [1.0, 2.0]}), [2.0, 4.0])
+        with pytest.raises(nbta.InvalidArgumentError, match="scalar, which has no first axis"):
+            session.run(y, {x: 3.0})
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 def test_no_rows(compiled):
     both = nbta.value_and_grad(loss(2), (0, 1), compiled=compiled)

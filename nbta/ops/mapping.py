@@ -84,6 +84,9 @@ def _stacked(spec, count, known):
 
 
 def _evaluate(step, *values, body, rows, sums, threads):
+    if any(np.ndim(value) == 0 for value in values[:rows]):
+        message = "map_fn: elems has a scalar, which has no first axis to go along"
+        raise invalid("xs", message)
     cut, shared = [np.ascontiguousarray(value) for value in values[:rows]], values[rows:]
     lengths = {len(value) for value in cut}
     if len(lengths) != 1:
