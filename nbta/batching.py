@@ -7,7 +7,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.errors import invalid
-from nbta.execution.batch import Job, run_batch
+from nbta.execution.batch import Items, Memories, run_batch
 from nbta.graph.graph import current
 from nbta.structure import layout, leaves, map_leaves, pack, paths
 from nbta.tracing import any_tensor, as_leaf, kind_of
@@ -48,7 +48,7 @@ class Batched:
             message = f'reduction: it must be "sum" or "mean", not {reduction!r}'
             raise invalid("reduction", message)
         self.item, self._axes, self._argnums = item, axes, argnums
-        self._reduction, self._compiled = reduction, compiled
+        self._reduction, self._compiled, self._memories = reduction, compiled, Memories()
         self._pick = pick or (lambda result: result)
 
     def __call__(self, *args, **kwargs):
@@ -59,7 +59,7 @@ class Batched:
         batch = _Batch(self.item, args, axes, kwargs)
         value = batch.trace.result[0]
         sums = _sums(value, [(args[place], axes[place]) for place in places])
-        found = batch.run(sums, self._compiled)
+        found = batch.run(sums, self._compiled, self._memories)
         if self._reduction == "mean":
             aux = range(1, len(leaves(value)))
             found = [v if k in aux else _divided(v, batch.count) for k, v in enumerate(found)]
@@ -160,7 +160,9 @@ class _Batch:
         cuts = [part for part in self._parts if isinstance(part, _Cut)]
         self.count = common_length((cut.path, len(c)) for cut in cuts for c in cut.columns)
         self._columns = [column for cut in cuts for column in cut.columns]
-        self.trace, _ = self._bound([leaf for cut in cuts for leaf in leaves(cut.like)])
+        first = [leaf for cut in cuts for leaf in leaves(cut.like)]
+        self.trace, self._shared = self._bound(first)
+        self._runners = {tuple(map(kind_of, first)): self.trace.runner_of_results()}
 
     def _bound(self, values):
         """The graph for an item, and all its inputs."""
@@ -178,9 +180,9 @@ class _Batch:
             before += len(arrays)
         return found
 
-    def _graph(self, values):
-        """What computes items like one, its inputs, and which of these are the item's."""
-        trace, given = self._bound(values)
+    def _runner(self, values):
+        """What computes items of the kind of one."""
+        trace, _ = self._bound(values)
         if layout(trace.result) != layout(self.trace.result):
             message = "batch_axis: f gives other structures for some items; give the same for all"
             raise invalid("structure", message)
@@ -191,28 +193,21 @@ class _Batch:
                     f"the first of them and {mine.dtype} for another; give all of one dtype"
                 )
                 raise invalid("batch_dtype", message)
-        return trace.runner_of_results(), given, self._places()
+        return trace.runner_of_results()
 
-    def _jobs(self):
-        """All items; graphs are looked up by kind once, and not by item."""
-        graphs, known = {}, {}
-        for values in zip(*self._columns, strict=True):
-            kind = tuple([(value.dtype, value.shape) for value in values])
-            if kind not in known:
-                kinds = tuple(map(kind_of, values))
-                if kinds not in graphs:
-                    graphs[kinds] = self._graph(values)
-                known[kind] = graphs[kinds]
-            runner, given, places = known[kind]
-            given = given.copy()
-            for place, value in zip(places, values, strict=True):
-                given[place] = value
-            yield Job(runner, given, kind)
+    def _runner_of(self, item):
+        values = [column[item] for column in self._columns]
+        kinds = tuple(map(kind_of, values))
+        if kinds not in self._runners:
+            self._runners[kinds] = self._runner(values)
+        return self._runners[kinds]
 
-    def run(self, sums, compiled):
+    def run(self, sums, compiled, memories):
         """For each result its sum, or the values of all items."""
         if self.count:
-            return run_batch(list(self._jobs()), sums, compiled)
+            items = Items(self._shared, dict(zip(self._places(), self._columns, strict=True)))
+            memory = memories.of((self.trace, *items.shapes()))
+            return run_batch(items, self._runner_of, sums, compiled, memory=memory)
         specs = [tensor.spec for tensor in leaves(self.trace.result)]
         return [_nothing(spec, s) for spec, s in zip(specs, sums, strict=True)]
 

@@ -1,54 +1,134 @@
-"""Runs of programs for many items, on several threads, with sums that do not depend on these.
+"""Runs of programs for many items, on several threads, with sums that do not depend on these."""
 
-Items are cut into parts, which depend on their number alone. A part is computed by one thread, in
-order, and so are its sums; the sums of parts are added in the order of parts. So the number of
-threads, and which of them took what, changes no bit.
-"""
-
-import ctypes
+import operator
 import os
 import threading
-from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
 from nbta.execution.crew import Crew
-from nbta.execution.results import Column, Total, is_half
+from nbta.execution.results import Results, is_half
 from nbta.graph.graph import at_once
 from nbta.ops.bodies import note
 from nbta.runtime import parallel as rt
-from nbta.runtime import protocol as status
 
-#: Into how many parts items are cut, at most; and how many bytes the sums of all parts may have
-#: before there are fewer, down to some.
-MOST, FEWEST, LARGEST = 64, 16, 1 << 28
+#: Bytes of sums that are kept for the next batch.
+KEPT = 1 << 26
 
 
-class Job(NamedTuple):
-    """An item: the runner that computes its results, from which arrays, and of what kind it is.
+class Items:
+    """Inputs of many runs of programs: those that all items share, and those of each.
 
-    Items of the same kind have the same runner, and arrays of the same dtypes and shapes.
+    Parameters
+    ----------
+    shared : list of array
+        All inputs; in place of those that an item brings there may be anything.
+    columns : dict
+        By place in ``shared``, for each item its array. There is one at least.
     """
 
-    runner: Any
-    given: list
-    kind: Any
+    def __init__(self, shared, columns):
+        self.shared, self._columns = shared, columns
+
+    def __len__(self):
+        return len(next(iter(self._columns.values())))
+
+    def given(self, item) -> list:
+        """All inputs for an item."""
+        found = list(self.shared)
+        for place, column in self._columns.items():
+            found[place] = column[item]
+        return found
+
+    def kinds(self) -> list:
+        """By item, dtypes and shapes of what it brings."""
+        found = [map(_KIND, column) for column in self._columns.values()]
+        return list(zip(*found, strict=True))
+
+    def shapes(self) -> tuple:
+        """Of what all items share."""
+        columns = self._columns
+        return tuple([v.shape for place, v in enumerate(self.shared) if place not in columns])
+
+    def sizes(self):
+        """By item, how many elements it brings."""
+        return np.sum([list(map(_SIZE, column)) for column in self._columns.values()], 0)
+
+    def addresses(self):
+        """Of the array objects, by item and input."""
+        found = np.empty((len(self), len(self.shared)), np.int64)
+        found[:] = list(map(id, self.shared))
+        for place, column in self._columns.items():
+            found[:, place] = list(map(id, column))
+        return found
 
 
-def run_batch(jobs, sums, compiled="auto", threads=None) -> list:
+_KIND, _SIZE = operator.attrgetter("dtype", "shape"), operator.attrgetter("size")
+
+
+class Memory:
+    """What is kept from one batch to the next, where the shared inputs are of the same kind.
+
+    Attributes
+    ----------
+    functions : dict
+        In machine code, by kind of item.
+    crews : list of Crew
+        Those that no thread uses now.
+    """
+
+    def __init__(self):
+        self.functions, self.crews = {}, []
+
+    def take(self, executables, sums, threads) -> Crew:
+        """A crew that nobody else uses."""
+        kind = executables, sums, threads
+        try:
+            crew = self.crews.pop()
+        except IndexError:
+            return Crew(*kind)
+        return crew if crew.kind == kind else Crew(*kind)
+
+    def put_back(self, crew) -> None:
+        """Let a crew be used again."""
+        if crew.results.nbytes <= KEPT and len(self.crews) < MOST:
+            self.crews.append(crew)
+
+
+class Memories:
+    """What is kept between batches, by kind of what their items share."""
+
+    def __init__(self):
+        self._by_kind = {}
+
+    def of(self, kind) -> Memory:
+        """What is kept for a kind."""
+        if kind not in self._by_kind and len(self._by_kind) >= KINDS:
+            self._by_kind.clear()
+        return self._by_kind.setdefault(kind, Memory())
+
+
+#: Kinds of what is shared, kinds of items, and crews, of which there is memory.
+KINDS, REMEMBERED, MOST = 64, 4096, 4
+
+
+def run_batch(items, runner_of, sums, compiled="auto", threads=None, memory=None) -> list:
     """Results of many items.
 
     Parameters
     ----------
-    jobs : list of Job
-        At least one; all give as many results.
+    items : Items
+        One at least.
+    runner_of : callable
+        Gives the runner for an item by its number, the same for items of the same kind.
     sums : list of (shape, dtype) or None
         For each result its shape and dtype if it is to be added up, where it has the same for all
         items; else None.
     compiled : {"auto", True, False}
     threads : int, optional
         How many threads may take part; by default as many as Numba would use.
+    memory : Memory, optional
 
     Returns
     -------
@@ -61,107 +141,69 @@ def run_batch(jobs, sums, compiled="auto", threads=None) -> list:
     Exception
         What the first item that fails raises, with its number.
     """
-    with at_once(), np.errstate(all="ignore"):
-        functions = _functions(jobs, sums, compiled)
+
+    def alone(item):
         how = compiled if functions is None else True
-        batch = _Batch(lambda job: job.runner.run(job.given, how)[0], jobs, sums)
+        return runner_of(item).run(items.given(item), how)[0]
+
+    memory = Memory() if memory is None else memory
+    with at_once(), np.errstate(all="ignore"):
+        functions = _functions(items, runner_of, sums, compiled, memory)
         if functions is None:
-            batch.one_by_one()
-        else:
-            batch.on_threads(functions, threads)
-    return batch.results()
+            return one_by_one(alone, len(items), sums)
+        return _on_threads(items, alone, functions, sums, threads, memory)
 
 
-def one_by_one(compute, items, sums) -> list:
+def one_by_one(compute, count, sums) -> list:
     """`run_batch` in order on this thread, for a function that gives the results of an item."""
-    batch = _Batch(compute, items, sums)
-    batch.one_by_one()
-    return batch.results()
-
-
-class _Batch:
-    def __init__(self, compute, items, sums):
-        self._compute, self._items, self._starts = compute, items, _starts(len(items), sums)
-        parts = len(self._starts) - 1
-        self._sinks = [Column(len(items)) if s is None else Total(parts, *s) for s in sums]
-        self._errors: dict[int, BaseException] = {}
-
-    def results(self):
-        """What all items gave, or the error of the first that failed."""
-        if self._errors:
-            item = min(self._errors)
-            note(self._errors[item], f"(item {item} of the batch)")
-            raise self._errors[item]
-        return [sink.value() for sink in self._sinks]
-
-    def one_by_one(self):
-        """Compute the items in order, until one fails."""
-        for part, (first, end) in enumerate(zip(self._starts, self._starts[1:], strict=False)):
-            for item in range(first, end):
-                self._alone(part, item)
-                if self._errors:
-                    return
-
-    def _alone(self, part, item):
-        """Compute an item by a run of its own."""
-        try:
-            self._keep(part, item, self._compute(self._items[item]))
-        except Exception as error:
-            self._errors[item] = error
-
-    def _keep(self, part, item, values):
-        for sink, value in zip(self._sinks, values, strict=True):
-            sink.keep(part, item, item == self._starts[part], value)
-
-    def on_threads(self, functions, threads):
-        """Compute the items on several threads; those behind one that fails, too."""
-        threads = _number_of(threads, len(self._starts) - 1)
-        given = [job.given for job in self._items]
-        crew = Crew(given, functions, self._starts, self._sinks, threads)
-
-        @_AFTER
-        def after(thread, part, item):
+    results = Results(count, sums)
+    for part, (first, end) in enumerate(zip(results.starts, results.starts[1:], strict=False)):
+        for item in range(first, end):
             try:
-                if crew.status[item] == status.RESIZED:
-                    self._keep(part, item, crew.resized(thread, part, item))
-                else:
-                    self._alone(part, item)  # the reference executor says what is wrong
-            except BaseException as error:
-                self._errors[item] = error
-            else:
-                crew.status[item] = status.OK
-            return 0
-
-        crew.table[rt.AFTER] = ctypes.cast(after, ctypes.c_void_p).value
-        try:
-            _go(crew.table, threads)
-        finally:
-            crew.end()
-        if crew.table[rt.STOP] and not self._errors:
-            raise KeyboardInterrupt  # ctypes has printed what a signal's handler raised
+                results.keep(part, item, compute(item))
+            except Exception as error:
+                raise _of_item(error, item) from error.__cause__
+    return results.values()
 
 
-_AFTER = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+def _of_item(error, item):
+    note(error, f"(item {item} of the batch)")
+    return error
 
 
-def _functions(jobs, sums, compiled):
-    """The function in machine code for each job; None where any must run one by one."""
+def _functions(items, runner_of, sums, compiled, memory):
+    """The function in machine code for each item; None where any must run one by one."""
     if compiled is False or any(s is not None and is_half(s[1]) for s in sums):
         return None
-    known = {}
-    for job in jobs:
-        if job.kind not in known:
-            known[job.kind] = job.runner.ready(job.given, compiled, len(jobs))
-            if known[job.kind] is None:
+    kinds, known = items.kinds(), memory.functions
+    if len(known) > REMEMBERED:
+        known.clear()
+    for item, kind in enumerate(kinds):
+        if kind not in known:
+            function = runner_of(item).ready(items.given(item), compiled, len(kinds))
+            if function is None:
                 return None
-    return [known[job.kind] for job in jobs]
+            known[kind] = function
+    return [known[kind] for kind in kinds]
 
 
-def _starts(count, sums):
-    """First item by part, and the number of items."""
-    nbytes = sum(int(np.prod(shape)) * dtype.itemsize for shape, dtype in filter(None, sums))
-    parts = min(count, max(FEWEST, min(MOST, LARGEST // max(nbytes, 1))))
-    return [count * part // parts for part in range(parts + 1)]
+def _on_threads(items, alone, functions, sums, threads, memory):
+    """Compute the items on several threads; those behind one that fails, too."""
+    executables = [function.executable for function in functions]
+    crew = memory.take(executables, sums, _number_of(threads, len(items)))
+    crew.load(items, alone)
+    try:
+        _go(crew)
+    finally:
+        crew.unload()
+    if crew.errors:
+        item = min(crew.errors)
+        raise _of_item(crew.errors[item], item)
+    if crew.table[rt.STOP]:
+        raise KeyboardInterrupt  # ctypes has printed what a signal's handler raised
+    values = crew.results.values()
+    memory.put_back(crew)
+    return values
 
 
 #: Held by the thread whose work Numba's threads do. Some of Numba's layers end the process where a
@@ -173,21 +215,21 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked.set)
 
 
-def _number_of(threads, parts):
+def _number_of(threads, items):
     """How many threads take part."""
     if _forked.is_set():
         return 1
     most = numba.get_num_threads()
-    return min(parts, most if threads is None else min(threads, most))
+    return min(items, most if threads is None else min(threads, most))
 
 
-def _go(table, threads):
+def _go(crew):
     """Do the work, on Numba's threads if these are free; a signal's exception is raised here."""
-    place = table.ctypes.data
+    place, threads = crew.table.ctypes.data, crew.kind[-1]
     free = threads > 1 and _together.acquire(blocking=False)
     try:
         if free and numba.threading_layer() == "workqueue":
-            _beside(table, rt.native(rt.together), threads, place)
+            _beside(crew.table, rt.native(rt.together), threads, place)
         elif free:
             rt.native(rt.together)(threads, place)
         else:

@@ -11,7 +11,7 @@ from nbta.compiler.executable import FailedError
 from nbta.compiler.explain import explained
 from nbta.compiler.pipeline import optimised
 from nbta.errors import UnimplementedError
-from nbta.execution.batch import Job, run_batch
+from nbta.execution.batch import Items, Memories, run_batch
 from nbta.execution.plan import Plan
 from nbta.execution.step import Step, TooLongError
 
@@ -28,14 +28,15 @@ REMEMBERED = 4096
 class CompiledStep(Step):
     """The container of a run of compiled code."""
 
-    def each(self, graph, items, sums, threads) -> list:
-        """Results of a body for many lists of inputs, on several threads."""
+    def each(self, graph, shared, columns, sums, threads) -> list:
+        """Results of a body for many inputs, on several threads."""
         found = graph.cache.get("runner")
         if found is None or found[0] != graph.version:
-            found = graph.version, Runner(graph.inputs, graph.outputs, (), patience=0)
-            graph.cache["runner"] = found
-        jobs = [Job(found[1], given, tuple([v.shape for v in given])) for given in items]
-        return run_batch(jobs, sums, "auto", threads)
+            runner = Runner(graph.inputs, graph.outputs, (), patience=0)
+            found = graph.cache["runner"] = graph.version, runner, Memories()
+        (_, runner, memories), items = found, Items(shared, columns)
+        memory = memories.of(items.shapes())
+        return run_batch(items, lambda _: runner, sums, "auto", threads, memory)
 
 
 class Runner:
@@ -110,7 +111,7 @@ class Runner:
         if isinstance(function, str):
             _check_asked(compiled, function)
             return None
-        if function.generated.calls or (compiled == "auto" and function.misses >= TRIALS):
+        if function.generated.calls:
             return None
         self.ran = function
         return function

@@ -3,7 +3,7 @@
 import itertools
 
 from nbta.errors import invalid
-from nbta.execution.batch import one_by_one
+from nbta.execution.batch import Items, one_by_one
 from nbta.execution.plan import body_function
 from nbta.tensor_array import TensorArray
 
@@ -75,10 +75,10 @@ class Step:
             self._gradients[key] = self.add(made)
         return self._gradients[key]
 
-    def each(self, graph, items, sums, threads) -> list:
-        """Results of a body for many lists of inputs; see `nbta.execution.batch.run_batch`."""
-        run = self.function(graph)
-        return one_by_one(lambda values: run(self, values), items, sums)
+    def each(self, graph, shared, columns, sums, threads) -> list:
+        """Results of a body for many inputs; see `nbta.execution.batch.run_batch`."""
+        run, items = self.function(graph), Items(shared, columns)
+        return one_by_one(lambda item: run(self, items.given(item)), len(items), sums)
 
     def function(self, body):
         """What runs a sub-graph; found once a run, as a graph may grow between runs."""

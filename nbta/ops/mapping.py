@@ -95,10 +95,9 @@ def _evaluate(step, *values, body, rows, sums, threads):
     if not lengths.pop():
         return _of_no_rows(body.graph, values, rows, sums)
     columns = [[value[i, ...] for i in range(len(value))] for value in cut]
-    shared = [np.asarray(value, order="C") for value in shared]
-    items = [[*row, *shared] for row in zip(*columns, strict=True)]
+    given = [*cut, *(np.asarray(value, order="C") for value in shared)]
     like = [None if p is None else (np.shape(values[p]), values[p].dtype) for p in sums]
-    found = step.each(body.graph, items, like, threads)
+    found = step.each(body.graph, given, dict(enumerate(columns)), like, threads)
     for value in found:
         if isinstance(value, list):
             some = sorted({np.shape(part) for part in value})

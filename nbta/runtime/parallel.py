@@ -30,8 +30,8 @@ from nbta.runtime.protocol import INTERRUPTED, OK
     FUNCTION,  # address by program
     WORDS,  # table of words by thread and program
     INPUTS,  # first word for addresses of arrays, by program
-    COUNTS,  # how many arrays are given, by program
-    GIVEN,  # where an item's addresses begin, by item
+    COUNT,  # how many arrays are given
+    GIVEN,  # their addresses, by item and array
     RESULTS,  # how many
     NEW,  # address of the array for a result by item and result; 0: none
     SPARE,  # address of an array, and of its elements, by thread, program and result
@@ -78,8 +78,8 @@ def hand_over(t, thread, item, words):
     """Put the addresses of an item's arrays among the words of its program."""
     program = numbers(t[PROGRAM])[item]
     first = numbers(t[INPUTS])[program]
-    given = numbers(numbers(t[GIVEN])[item])
-    count = numbers(t[COUNTS])[program]
+    count = t[COUNT]
+    given = numbers(t[GIVEN] + 8 * item * count)
     for k in range(count):
         words[first + k] = given[k]
     results = t[RESULTS]
