@@ -5,11 +5,13 @@ import operator
 
 import numpy as np
 
-from nbta import shapes
 from nbta.errors import invalid
 from nbta.execution.batch import Items, Memories, run_batch
+from nbta.execution.runner import check_compiled
 from nbta.graph.graph import current
-from nbta.structure import layout, leaves, map_leaves, pack, paths
+from nbta.graph.operation import Tensor
+from nbta.ops.mapping import no_rows
+from nbta.structure import layout, leaves, pack, paths
 from nbta.tracing import any_tensor, as_leaf, kind_of
 
 
@@ -47,6 +49,7 @@ class Batched:
         if reduction not in ("sum", "mean"):
             message = f'reduction: it must be "sum" or "mean", not {reduction!r}'
             raise invalid("reduction", message)
+        check_compiled(compiled)
         self.item, self._axes, self._argnums = item, axes, argnums
         self._reduction, self._compiled, self._memories = reduction, compiled, Memories()
         self._pick = pick or (lambda result: result)
@@ -58,17 +61,32 @@ class Batched:
         axes = axes_of(self._axes, places, len(args))
         batch = _Batch(self.item, args, axes, kwargs)
         value = batch.trace.result[0]
-        sums = _sums(value, [(args[place], axes[place]) for place in places])
-        found = batch.run(sums, self._compiled, self._memories)
-        if self._reduction == "mean":
-            aux = range(1, len(leaves(value)))
-            found = [v if k in aux else _divided(v, batch.count) for k, v in enumerate(found)]
+        sums = batch.sums(places)
+        divisors = self._divisors(batch.count, len(sums), range(1, len(leaves(value))))
+        found = batch.run(sums, divisors, self._compiled, self._memories)
         found = iter(found)
         value = pack(value, found)
         gradients = tuple(_joined(args[p], found, axes[p], batch.count) for p in places)
         if not isinstance(self._argnums, tuple):
             gradients = gradients[0]
         return self._pick((value, gradients))
+
+    def _divisors(self, count, results, aux):
+        """What each result is divided by: all but those that go with the loss, for a mean."""
+        if self._reduction == "sum":
+            return [1] * results
+        if not count:
+            raise invalid("batch_empty", "batch_axis: the mean over no items is not defined")
+        return [1 if k in aux else count for k in range(results)]
+
+    @property
+    def source(self) -> str:
+        """Source of the function of an item; see `Function.source`."""
+        return self.item.source
+
+    def explain(self) -> str:
+        """How an item runs; see `Function.explain`."""
+        return self.item.explain()
 
     def __repr__(self):
         return f"<nbta.function over a batch of {self.item!r}>"
@@ -87,8 +105,10 @@ def check_outside(args, kwargs) -> None:
 def places_of(argnums, count) -> list:
     """The arguments that are differentiated, of so many."""
     chosen = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not all(isinstance(place, int) for place in chosen):
+        raise invalid("argnums", f"argnums: {argnums!r} is no int and no tuple of ints")
     for place in chosen:
-        if not isinstance(place, int) or not -count <= place < count:
+        if not -count <= place < count:
             message = f"argnums: there is no argument {place}; given by position: {count}"
             raise invalid("argnums", message)
     return [place % count for place in chosen]
@@ -116,30 +136,6 @@ def axes_of(axes, places, count) -> list:
     return [axis if axis is None else operator.index(axis) for axis in found]
 
 
-def _sums(value, chosen):
-    """Shape and dtype of each result that is added up, None for others.
-
-    Those are the loss, which comes first, and the gradients of what all items share.
-    """
-    loss, *aux = leaves(value)
-    found = [((), loss.dtype), *[None] * len(aux)]
-    for arg, axis in chosen:
-        if isinstance(arg, list) and axis is not None:
-            arg = arg[0]
-        arrays = map(as_leaf, paths(arg, "args"), leaves(arg))
-        found += [(a.shape, a.dtype) if axis is None else None for a in arrays]
-    return found
-
-
-def _divided(value, count):
-    """A sum, or gradients of items, for the mean."""
-    if not count:
-        raise invalid("batch_empty", "batch_axis: the mean over no items is not defined")
-    if isinstance(value, list):
-        return [v / v.dtype.type(count) for v in value]
-    return value / value.dtype.type(count)
-
-
 class _Batch:
     """The items of a call, each with the graph that computes it.
 
@@ -161,7 +157,8 @@ class _Batch:
         self.count = common_length((cut.path, len(c)) for cut in cuts for c in cut.columns)
         self._columns = [column for cut in cuts for column in cut.columns]
         first = [leaf for cut in cuts for leaf in leaves(cut.like)]
-        self.trace, self._shared = self._bound(first)
+        self.trace, shared = self._bound(first)
+        self._shared = [np.require(value, None, ["C", "A"]) for value in shared]
         self._runners = {tuple(map(kind_of, first)): self.trace.runner_of_results()}
 
     def _bound(self, values):
@@ -175,7 +172,7 @@ class _Batch:
         found, before = [], 0
         for part in self._parts:
             own = isinstance(part, _Cut)
-            arrays = part.columns if own else [v for v in leaves(part) if is_input(v)]
+            arrays = part.columns if own else [v for v in leaves(part) if _is_input(v)]
             found += range(before, before + len(arrays)) if own else ()
             before += len(arrays)
         return found
@@ -202,14 +199,37 @@ class _Batch:
             self._runners[kinds] = self._runner(values)
         return self._runners[kinds]
 
-    def run(self, sums, compiled, memories):
+    def sums(self, places) -> list:
+        """Shape and dtype of each result that is added up, None for others.
+
+        Those are the loss, which comes first, and the gradients of what all items share.
+        """
+        loss, *aux = leaves(self.trace.result[0])
+        if not all(isinstance(other, Tensor) for other in aux):
+            message = "has_aux: f gives a TensorArray, which cannot be stacked; give its stack()"
+            raise invalid("batch_aux", message)
+        found = [((), loss.dtype), *[None] * len(aux)]
+        for part in (self._parts[place] for place in places):
+            if isinstance(part, _Cut):
+                found += [None] * len(part.columns)
+            else:
+                arrays = (as_leaf("args", value) for value in leaves(part))
+                found += [(array.shape, array.dtype) for array in arrays]
+        return found
+
+    def run(self, sums, divisors, compiled, memories):
         """For each result its sum, or the values of all items."""
         if self.count:
             items = Items(self._shared, dict(zip(self._places(), self._columns, strict=True)))
             memory = memories.of((self.trace, *items.shapes()))
-            return run_batch(items, self._runner_of, sums, compiled, memory=memory)
-        specs = [tensor.spec for tensor in leaves(self.trace.result)]
-        return [_nothing(spec, s) for spec, s in zip(specs, sums, strict=True)]
+            return run_batch(items, self._runner_of, sums, compiled, None, memory, divisors)
+        extents = [np.shape(value) for value in self._shared]
+        return [
+            no_rows("batch_axis", tensor.spec, self.trace.inputs, extents)
+            if total is None
+            else np.zeros(*total)[()]
+            for tensor, total in zip(leaves(self.trace.result), sums, strict=True)
+        ]
 
 
 class _Cut:
@@ -226,12 +246,24 @@ class _Cut:
 
     def __init__(self, path, arg, axis):
         self.path = path
-        if isinstance(arg, list):
-            self.like, self.columns = _listed(path, arg)
-        else:
-            rows = [_rows(p, v, axis) for p, v in zip(paths(arg, path), leaves(arg), strict=True)]
-            self.like = pack(arg, [like for like, _ in rows])
-            self.columns = [column for _, column in rows]
+        self.like, self.columns = _in_columns(path, arg, axis)
+
+
+def _in_columns(path, arg, axis):
+    """The structure of an item, with the values of the first, and columns of its values."""
+    if isinstance(arg, list):
+        return _listed(path, arg)
+    if isinstance(arg, dict):
+        found = {key: _in_columns(f"{path}[{key!r}]", arg[key], axis) for key in arg}
+        names = sorted(arg, key=repr)  # as leaves of a dict are
+        columns = [column for key in names for column in found[key][1]]
+        return {key: like for key, (like, _) in found.items()}, columns
+    if isinstance(arg, tuple):
+        found = [_in_columns(f"{path}[{i}]", part, axis) for i, part in enumerate(arg)]
+        likes, columns = zip(*found, strict=True) if found else ((), ())
+        made = type(arg)(*likes) if hasattr(arg, "_fields") else likes
+        return made, [column for part in columns for column in part]
+    return (None, []) if arg is None else _cut_rows(path, arg, axis)
 
 
 def _listed(path, items):
@@ -239,7 +271,7 @@ def _listed(path, items):
     if not items:
         message = f"batch_axis: {path} is an empty list, from which nobody can tell what items are"
         raise invalid("batch_empty", message)
-    if all(type(item) is np.ndarray and item.dtype.isbuiltin == 1 for item in items):
+    if all(map(_is_plain, items)):
         return items[0], [items]  # as most are: 20 times faster
     for i, item in enumerate(items):
         if layout(item) != layout(items[0]):
@@ -253,11 +285,11 @@ def _listed(path, items):
     return pack(items[0], rows[0]), [list(column) for column in zip(*rows, strict=True)]
 
 
-def _rows(path, value, axis):
+def _cut_rows(path, value, axis):
     """An array like a row, and the rows along an axis."""
     moved = np.ascontiguousarray(items_first(path, value, axis))
     rows = [moved[i, ...] for i in range(len(moved))]
-    return (rows[0] if rows else np.zeros(moved.shape[1:], moved.dtype)), rows
+    return (rows[0] if rows else np.zeros(moved.shape[1:], moved.dtype)), [rows]
 
 
 def items_first(path, value, axis) -> np.ndarray:
@@ -272,15 +304,20 @@ def items_first(path, value, axis) -> np.ndarray:
     return np.moveaxis(array, axis, 0)
 
 
+def _is_plain(item):
+    """Whether an item is an array that compiled code takes as it is."""
+    return type(item) is np.ndarray and item.dtype.isbuiltin == 1 and item.flags.carray
+
+
 def _input(path, value):
-    found = as_leaf(path, value)
+    found = np.asarray(value) if isinstance(value, bool) else as_leaf(path, value)
     if not isinstance(found, np.ndarray):
         message = f"batch_axis: {path} is {value!r}, which cannot be cut into items"
         raise invalid("batch_axis", message)
-    return found
+    return np.require(found, None, ["C", "A"])
 
 
-def is_input(value) -> bool:
+def _is_input(value) -> bool:
     """Whether a shared value is an input of a graph, and no part of its kind."""
     return isinstance(as_leaf("args", value), np.ndarray)
 
@@ -295,16 +332,6 @@ def common_length(named) -> int:
     return next(iter(lengths))
 
 
-def _nothing(spec, total):
-    """A result for no items: zeros for a sum, else an array of no rows."""
-    if total is not None:
-        return np.zeros(*total)[()]
-    if spec.shape is None:
-        message = "batch_axis: there are no items, so that ranks of results are not known"
-        raise invalid("batch_empty", message)
-    return np.empty((0, *(n if shapes.is_known((n,)) else 0 for n in spec.shape)), spec.dtype)
-
-
 def _joined(arg, found, axis, count):
     """The gradient of an argument, from those that were found for its values."""
     if axis is None:
@@ -312,6 +339,14 @@ def _joined(arg, found, axis, count):
     if isinstance(arg, list):
         values = [next(found) for _ in leaves(arg[0])]
         return [pack(arg[0], [value[i] for value in values]) for i in range(count)]
-    if not count:
-        return map_leaves(np.zeros_like, arg)
-    return map_leaves(lambda _: np.moveaxis(next(found), 0, axis), arg)
+    if isinstance(arg, dict):
+        parts = {key: _joined(arg[key], found, axis, count) for key in sorted(arg, key=repr)}
+        return {key: parts[key] for key in arg}
+    if isinstance(arg, tuple):
+        parts = [_joined(part, found, axis, count) for part in arg]
+        return type(arg)(*parts) if hasattr(arg, "_fields") else tuple(parts)
+    return None if arg is None else _with_axis(arg, next(found), axis, count)
+
+
+def _with_axis(arg, value, axis, count):
+    return np.moveaxis(value, 0, axis) if count else np.zeros_like(arg)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from nbta.errors import invalid
-from nbta.graph.graph import Graph, SubGraph, current, subgraphs
+from nbta.graph.graph import Graph, SubGraph, all_bodies, current, subgraphs
 from nbta.graph.operation import Operation
 from nbta.graph.order import before, ordered
 from nbta.graph.spec import FLOW, HANDLE
@@ -88,7 +88,7 @@ def check_flow(graph: Graph | None = None) -> list:
         raise invalid("graph", "check_flow: no graph is being built; give one")
     found = [*_races(graph), *_unused(graph)]
     for op in graph.operations:
-        for body in subgraphs(op):
+        for body in all_bodies(op):
             found += check_flow(body)
     return found
 
@@ -138,7 +138,7 @@ def _lost_below(graph):
     for finding in _unused(graph):
         yield finding.op, finding.op
     for op in graph.operations:
-        for body in subgraphs(op):
+        for body in all_bodies(op):
             for inner, write in _lost_below(body):
                 yield inner, write
                 yield op, write

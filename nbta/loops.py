@@ -298,7 +298,7 @@ def map_fn(fn, elems, parallel_iterations=None, name=None, checkpoint=None, prog
         On how many threads rows may be computed, those of Numba at most, once it is compiled. With
         2 or more gradients compute rows again, and add them in an order that depends on the number
         of rows alone. Rows come one after another where ``fn`` takes arrays from outside or gives
-        some, and with ``checkpoint`` or ``progress``.
+        some, and with ``checkpoint`` or ``progress``. Outside of graphs each call traces ``fn``.
     checkpoint, progress
         As for `scan`.
 

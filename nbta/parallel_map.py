@@ -7,7 +7,7 @@ from nbta.ops.mapping import add_map, is_closed, row_spec
 from nbta.structure import leaves, pack
 from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray
-from nbta.tracing import Function
+from nbta.tracing import Function, check_writes
 
 
 def as_threads(what, parallel_iterations) -> int:
@@ -31,7 +31,21 @@ def as_threads(what, parallel_iterations) -> int:
 
 
 def map_in_parallel(fn, elems, threads, name):
-    """What ``fn`` gives for each row, stacked; None where rows must come one after another."""
+    """What ``fn`` gives for each row, stacked.
+
+    Parameters
+    ----------
+    fn : callable
+    elems : structure of array-like or Tensor
+    threads : int
+        How many may take part.
+    name : str or None
+
+    Returns
+    -------
+    structure or None
+        None where rows must come one after another.
+    """
     values = leaves(elems)
     if not values or any(isinstance(value, TensorArray) for value in values):
         return None
@@ -54,6 +68,7 @@ def _inside(fn, elems, threads, scope):
         body.outputs = [as_tensor(value, body) for value in leaves(given)]
     if not body.outputs or not is_closed(body):
         return None
+    check_writes(body, [])
     made = add_map(body, xs, [], (None,) * len(body.outputs), threads, scope)
     return pack(given, made.outputs)
 

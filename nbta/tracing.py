@@ -195,13 +195,13 @@ class _Trace:
                     error.add_note(_UNKNOWN_LENGTH)
                 raise
             self.result = map_leaves(_as_result, result)
-        _check_writes(self._graph, leaves(self.result))
-        self._inputs = [tensor for tensor in stand_ins if isinstance(tensor, Tensor)]
+        check_writes(self._graph, leaves(self.result))
+        self.inputs = [tensor for tensor in stand_ins if isinstance(tensor, Tensor)]
         self._session = Session(self._graph)
 
     def run(self, arrays, compiled):
         """Feed the arguments and fetch the result."""
-        feeds = dict(zip(self._inputs, arrays, strict=True))
+        feeds = dict(zip(self.inputs, arrays, strict=True))
         return self._session.run(self.result, feeds, compiled)
 
     @property
@@ -211,7 +211,7 @@ class _Trace:
 
     def runner_of_results(self):
         """What gives the values of all results for arrays, of which there must be no others."""
-        return self._session.runner(leaves(self.result), self._inputs)
+        return self._session.runner(leaves(self.result), self.inputs)
 
     def launcher(self, structure, others) -> list:
         """Short ways to call compiled functions: one for such arguments first, and some others."""
@@ -222,7 +222,7 @@ class _Trace:
         same = (other for other in others if other.executable is compiled.executable)
         if any(other.inputs(structure) is not None for other in same):
             return others  # it knows them, but refused where they are in memory, or their result
-        dtypes = [tensor.dtype for tensor in self._inputs]
+        dtypes = [tensor.dtype for tensor in self.inputs]
         made = Launcher(compiled.executable, structure, dtypes, self.result)
         return [made, *others[: _LAUNCHERS - 1]]
 
@@ -236,7 +236,7 @@ _UNKNOWN_LENGTH = (
 )
 
 
-def _check_writes(graph, results):
+def check_writes(graph, results):
     """Refuse a write whose result nobody uses where a later operation counts on it."""
     used = {result.flow for result in results if isinstance(result, SymbolicTensorArray)}
     lost = lost_write(graph, used)

@@ -3,7 +3,7 @@
 import functools
 
 from nbta import shapes
-from nbta.batching import Batched
+from nbta.batching import Batched, places_of
 from nbta.errors import invalid
 from nbta.graph.spec import FLOW
 from nbta.loop_variables import leaf_spec, taken
@@ -36,8 +36,10 @@ def value_and_grad(
         (`numba.set_num_threads`). Arguments are cut into items along this axis, other than those of
         ``argnums``, which all items share; a tuple says it for each argument, with None for what is
         shared. A list is a batch as it is: its elements are the items, which may have other
-        lengths each. Tuples and dicts are structures, whose arrays are cut. Keyword arguments are
-        shared. Items run one by one where Python has a part in them (see `Function.explain`).
+        lengths each. Tuples and dicts are structures of these. Keyword arguments are shared. Items
+        run one by one where Python has a part in them (see `Function.explain`), and where a batch
+        of another thread has Numba's threads. (Numba's workqueue layer ends the process where a
+        user's own parallel loop meets one: its threads serve one caller at a time.)
     reduction : {"sum", "mean"}
         How the values of all items become one.
 
@@ -122,14 +124,8 @@ def grad(f, argnums=0, has_aux=False, compiled="auto", *, batch_axis=None, reduc
 
 
 def _value_and_grad(f, argnums, has_aux, args, kwargs):
-    places = argnums if isinstance(argnums, tuple) else (argnums,)
-    args = list(args)
-    if not all(isinstance(place, int) for place in places):
-        raise invalid("argnums", f"argnums: {argnums!r} is no int and no tuple of ints")
+    args, places = list(args), places_of(argnums, len(args))
     for place in places:
-        if not -len(args) <= place < len(args):
-            message = f"argnums: there is no argument {place}; given by position: {len(args)}"
-            raise invalid("argnums", message)
         args[place] = _free(f"args[{place}]", args[place])
     result = f(*args, **kwargs)
     value, aux = _parted(result) if has_aux else (result, None)

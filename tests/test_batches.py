@@ -174,6 +174,40 @@ def test_half_precision_is_summed_in_float32():
     assert value == np.float16(1000 * np.float64(np.float16(0.1)))
 
 
+def test_the_mean_in_half_precision_is_that_of_float32():
+    mean = nbta.value_and_grad(lambda w, x: w * x, batch_axis=0, reduction="mean")
+    for count, value in ((70_001, 1.0), (1000, 100.0)):  # no float16 is the count, or the sum
+        assert mean(np.float16(1), np.full(count, value, np.float16)) == (value, value)
+
+
+def test_lists_in_structures_are_batches():
+    def f(w, pair):
+        return w * nbta.sum(pair[0]) * nbta.sum(pair[1]["y"])
+
+    xs, ys = [np.ones(n) for n in (1, 2, 3)], [np.full(n, 2.0) for n in (4, 3, 2)]
+    value, (dw, (dx, dy)) = nbta.value_and_grad(f, (0, 1), batch_axis=(None, 0))(
+        2.0, (xs, {"y": ys})
+    )
+    assert (value, dw) == (2 * dw, 8 + 12 + 12)
+    assert [list(each) for each in dx] == [[16.0], [12.0] * 2, [8.0] * 3]
+    assert [len(each) for each in dy["y"]] == [4, 3, 2]
+
+
+def test_lists_of_truth_values():
+    def f(w, x):
+        return nbta.where(x, w, 2 * w)
+
+    assert nbta.grad(f, batch_axis=0)(1.0, [True, False, True]) == 4.0
+    assert nbta.grad(f, batch_axis=0)(1.0, np.array([True, False, True])) == 4.0
+
+
+def test_what_an_item_is_compiled_to_is_shown():
+    both = nbta.value_and_grad(loss, batch_axis=0, compiled=True)
+    both(PARAMS, sequences(3, 4))
+    assert "def run" in both.source
+    assert "one function of" in both.explain()
+
+
 def test_results_are_not_shared_between_calls():
     both = nbta.value_and_grad(loss, batch_axis=0, compiled=True)
     first = both(PARAMS, sequences(3, 4))
@@ -273,6 +307,19 @@ def test_other_reductions_are_refused():
         nbta.value_and_grad(loss, batch_axis=0, reduction="max")
 
 
+def test_other_arguments_of_gradients_are_refused():
+    with pytest.raises(nbta.InvalidArgumentError, match="compiled must be"):
+        nbta.grad(loss, batch_axis=0, compiled="yes")
+    with pytest.raises(nbta.InvalidArgumentError, match="no argument 1; given by position: 1"):
+        nbta.grad(loss, 1, batch_axis=0)(PARAMS)
+
+    def arrays(w, x):
+        return w * x, nbta.TensorArray("float64", size=1).write(0, x)
+
+    with pytest.raises(nbta.InvalidArgumentError, match="TensorArray, which cannot be stacked"):
+        nbta.grad(arrays, has_aux=True, batch_axis=0)(1.0, np.ones(3))
+
+
 def test_graphs_are_refused():
     both = nbta.grad(lambda w, x: w * x, batch_axis=0)
     with pytest.raises(nbta.InvalidArgumentError, match="map_fn"):
@@ -288,7 +335,7 @@ def test_no_items(compiled):
     assert value == 0.0
     np.testing.assert_array_equal(dw, np.zeros((3, 2)))
     assert dx.shape == (0, 5, 3)
-    assert aux["error"].shape[0] == 0
+    assert aux["error"].shape == (0, 5, 2)
     mean = nbta.grad(lambda w, x: w * x, batch_axis=0, reduction="mean")
     with pytest.raises(nbta.InvalidArgumentError, match="mean over no items"):
         mean(1.0, np.ones(0))

@@ -183,7 +183,52 @@ def test_the_first_row_that_fails_is_named():
         function = nbta.function(f, compiled=compiled)
         np.testing.assert_array_equal(function(X, np.array([2, 0])), X[[2, 0]])
         error = error_of(function, X, np.array([0, 9, 3, 8]))
-        assert "item 1 of the batch" in str(error), error
+        assert str(error).endswith("(row 1 of map_fn)")
+
+
+def test_a_lost_write_is_refused():
+    def f(v):
+        ta = nbta.TensorArray("float64", size=1, element_shape=())
+        ta.write(0, v)
+        return ta.read(0)
+
+    with pytest.raises(nbta.InvalidArgumentError) as loop:
+        nbta.function(lambda x: nbta.map_fn(f, x))(X[:, 0])
+    with pytest.raises(nbta.InvalidArgumentError) as threads:
+        nbta.function(lambda x: nbta.map_fn(f, x, 2))(X[:, 0])
+    assert loop.value.reason == threads.value.reason == "lost_write"
+
+
+def test_what_is_in_the_body_is_shown_and_checked():
+    with nbta.Graph().as_default() as graph:
+        x = nbta.placeholder("float64", (None,))
+        nbta.map_fn(lambda r: nbta.sin(r) * 2.0, x, 2)
+    assert "= Sin(" in str(graph)
+    assert nbta.check_flow(graph) == []
+
+
+def test_what_is_not_connected_has_no_gradient():
+    with nbta.Graph().as_default():
+        x, y = nbta.placeholder("float64", (None,)), nbta.placeholder("float64", ())
+        a, b = nbta.map_fn(lambda r: (r * r, nbta.cast(y, "float64")), x, 2)
+        assert nbta.gradients(a, [y]) == [None]
+        assert nbta.gradients(b, [x]) == [None]
+
+
+@pytest.mark.parametrize("compiled", [True, False, "auto"])
+def test_functions_of_python_are_called_once_a_row(compiled):
+    calls = []
+
+    @nbta.custom_gradient(backward=lambda dy, x, y: dy)
+    def same(x):
+        calls.append(1)
+        return x * 1.0
+
+    f = nbta.function(lambda x: nbta.map_fn(lambda r: same(r), x, 2), compiled=compiled)
+    for _ in range(3):
+        calls.clear()
+        np.testing.assert_array_equal(f(X), X)
+        assert len(calls) == len(X)
 
 
 def test_rows_of_results_of_other_shapes_are_refused():
@@ -224,3 +269,8 @@ def test_no_rows(compiled):
     assert dx.shape == (0, 3)
     sums = nbta.function(lambda x: nbta.map_fn(nbta.sum, x, 2), compiled=compiled)(X[:0])
     assert sums.shape == (0,)
+    slope = nbta.grad(
+        lambda x: nbta.sum(nbta.map_fn(lambda r: nbta.sum(r[: nbta.shape(r)[0] // 2]), x, 2)),
+        compiled=compiled,
+    )
+    assert slope(X[:0]).shape == (0, 3)

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from nbta.graph.graph import subgraphs
+from nbta.graph.graph import all_bodies, subgraphs
 from nbta.graph.order import ordered
 from nbta.graph.spec import HANDLE
 from nbta.ops.arrays import CREATE, LOOKUPS, WRITES
@@ -69,7 +69,7 @@ def within(operations) -> set:
     """Operations, and those of their bodies."""
     found = set(operations)
     for op in operations:
-        for body in subgraphs(op):
+        for body in all_bodies(op):
             found |= within(body.operations)
     return found
 

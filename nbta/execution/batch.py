@@ -14,7 +14,7 @@ from nbta.ops.bodies import note
 from nbta.runtime import parallel as rt
 
 #: Bytes of sums that are kept for the next batch.
-KEPT = 1 << 26
+KEPT = 1 << 24
 
 
 class Items:
@@ -26,10 +26,12 @@ class Items:
         All inputs; in place of those that an item brings there may be anything.
     columns : dict
         By place in ``shared``, for each item its array. There is one at least.
+    name : str
+        What errors call an item, with {} for its number.
     """
 
-    def __init__(self, shared, columns):
-        self.shared, self._columns = shared, columns
+    def __init__(self, shared, columns, name="item {} of the batch"):
+        self.shared, self._columns, self._name = shared, columns, name
 
     def __len__(self):
         return len(next(iter(self._columns.values())))
@@ -40,6 +42,11 @@ class Items:
         for place, column in self._columns.items():
             found[place] = column[item]
         return found
+
+    def named(self, error, item):
+        """An error that says which item it came from."""
+        note(error, f"({self._name.format(item)})")
+        return error
 
     def kinds(self) -> list:
         """By item, dtypes and shapes of what it brings."""
@@ -110,10 +117,12 @@ class Memories:
 
 
 #: Kinds of what is shared, kinds of items, and crews, of which there is memory.
-KINDS, REMEMBERED, MOST = 64, 4096, 4
+KINDS, REMEMBERED, MOST = 16, 4096, 2
 
 
-def run_batch(items, runner_of, sums, compiled="auto", threads=None, memory=None) -> list:
+def run_batch(
+    items, runner_of, sums, compiled="auto", threads=None, memory=None, divisors=None
+) -> list:
     """Results of many items.
 
     Parameters
@@ -129,6 +138,8 @@ def run_batch(items, runner_of, sums, compiled="auto", threads=None, memory=None
     threads : int, optional
         How many threads may take part; by default as many as Numba would use.
     memory : Memory, optional
+    divisors : list of int, optional
+        For each result what it, or the sum, is divided by.
 
     Returns
     -------
@@ -147,28 +158,27 @@ def run_batch(items, runner_of, sums, compiled="auto", threads=None, memory=None
         return runner_of(item).run(items.given(item), how)[0]
 
     memory = Memory() if memory is None else memory
+    divisors = divisors or [1] * len(sums)
     with at_once(), np.errstate(all="ignore"):
         functions = _functions(items, runner_of, sums, compiled, memory)
         if functions is None:
-            return one_by_one(alone, len(items), sums)
-        return _on_threads(items, alone, functions, sums, threads, memory)
+            return one_by_one(items, alone, sums, divisors)
+        crew = _on_threads(items, alone, functions, sums, threads, memory)
+    values = crew.results.values(divisors)
+    memory.put_back(crew)
+    return values
 
 
-def one_by_one(compute, count, sums) -> list:
+def one_by_one(items, compute, sums, divisors) -> list:
     """`run_batch` in order on this thread, for a function that gives the results of an item."""
-    results = Results(count, sums)
+    results = Results(len(items), sums)
     for part, (first, end) in enumerate(zip(results.starts, results.starts[1:], strict=False)):
         for item in range(first, end):
             try:
                 results.keep(part, item, compute(item))
             except Exception as error:
-                raise _of_item(error, item) from error.__cause__
-    return results.values()
-
-
-def _of_item(error, item):
-    note(error, f"(item {item} of the batch)")
-    return error
+                raise items.named(error, item) from error.__cause__
+    return results.values(divisors)
 
 
 def _functions(items, runner_of, sums, compiled, memory):
@@ -180,7 +190,11 @@ def _functions(items, runner_of, sums, compiled, memory):
         known.clear()
     for item, kind in enumerate(kinds):
         if kind not in known:
-            function = runner_of(item).ready(items.given(item), compiled, len(kinds))
+            try:
+                runner = runner_of(item)
+            except Exception as error:
+                raise items.named(error, item) from error.__cause__
+            function = runner.ready(items.given(item), compiled, len(kinds))
             if function is None:
                 return None
             known[kind] = function
@@ -196,14 +210,15 @@ def _on_threads(items, alone, functions, sums, threads, memory):
         _go(crew)
     finally:
         crew.unload()
+    for error in crew.errors.values():
+        if not isinstance(error, Exception):
+            raise error
     if crew.errors:
         item = min(crew.errors)
-        raise _of_item(crew.errors[item], item)
+        raise items.named(crew.errors[item], item)
     if crew.table[rt.STOP]:
         raise KeyboardInterrupt  # ctypes has printed what a signal's handler raised
-    values = crew.results.values()
-    memory.put_back(crew)
-    return values
+    return crew
 
 
 #: Held by the thread whose work Numba's threads do. Some of Numba's layers end the process where a

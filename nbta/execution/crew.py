@@ -109,6 +109,7 @@ class Crew:
             self.results.keep(part, item, values)
         except BaseException as error:
             self.errors[item] = error
+            self.table[rt.STOP] |= not isinstance(error, Exception)
         else:
             self._status[item] = status.OK
         return 0

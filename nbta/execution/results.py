@@ -5,6 +5,7 @@ up its items in order, and sums of parts are added in order: whoever computes wh
 no trace in the sum.
 """
 
+import contextlib
 import math
 
 import numpy as np
@@ -50,9 +51,10 @@ class Results:
         for sink, value in zip(self.sinks, values, strict=True):
             sink.keep(part, item, is_first, value)
 
-    def values(self) -> list:
-        """For each result the sum, or the values of all items."""
-        return [sink.value() for sink in self.sinks]
+    def values(self, divisors) -> list:
+        """For each result the sum, or the values of all items, divided."""
+        pairs = zip(self.sinks, divisors, strict=True)
+        return [sink.value(divisor) for sink, divisor in pairs]
 
 
 class Column:
@@ -68,8 +70,9 @@ class Column:
         """Make room for the results of new items, if their shape is known."""
         self._others, self._block, self._rows = {}, None, None
         if shape is not None:
-            self._block = np.empty((self._items, *shape), dtype)
-            self._rows = _rows(self._block)
+            with contextlib.suppress(MemoryError, ValueError):  # others may be smaller
+                self._block = np.empty((self._items, *shape), dtype)
+                self._rows = _rows(self._block)
 
     def places(self, starts):
         """Addresses of the arrays that results are to fill, by item; 0 for none."""
@@ -93,15 +96,15 @@ class Column:
         else:
             self._others[item] = np.array(value)
 
-    def value(self):
+    def value(self, divisor):
         """All results, which are the caller's from now on."""
         others, block, rows = self._others, self._block, self._rows
         self._others, self._block, self._rows = {}, None, None
         if not others:
-            return block
+            return divided(block, divisor)
         values = [others[i] if i in others else rows[i] for i in range(self._items)]
         same = len({value.shape for value in values}) == 1
-        return np.stack(values) if same else values
+        return divided(np.stack(values), divisor) if same else [divided(v, divisor) for v in values]
 
 
 class Total:
@@ -142,10 +145,18 @@ class Total:
         else:
             self._parts[part] += value
 
-    def value(self):
+    def value(self, divisor):
         """The sum of all parts, in order."""
-        total = np.asarray(np.add.reduce(self._parts, axis=0))
+        total = divided(np.asarray(np.add.reduce(self._parts, axis=0)), divisor)
         return total.astype(self._dtype, copy=False)[()]
+
+
+def divided(array, divisor):
+    """An array divided by an integer, which half precision may not hold."""
+    if divisor == 1:
+        return array
+    wide = array.astype(np.float32) if is_half(array.dtype) else array
+    return (wide / wide.dtype.type(divisor)).astype(array.dtype, copy=False)
 
 
 def _rows(array):

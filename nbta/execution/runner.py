@@ -10,10 +10,10 @@ from nbta.compiler.compiled import Compiled
 from nbta.compiler.executable import FailedError
 from nbta.compiler.explain import explained
 from nbta.compiler.pipeline import optimised
-from nbta.errors import UnimplementedError
+from nbta.errors import UnimplementedError, invalid
 from nbta.execution.batch import Items, Memories, run_batch
 from nbta.execution.plan import Plan
-from nbta.execution.step import Step, TooLongError
+from nbta.execution.step import ROW, Step, TooLongError
 
 #: Operations one by one, 3 to 5 us each, after which compiling pays.
 PATIENCE = 30_000
@@ -34,7 +34,7 @@ class CompiledStep(Step):
         if found is None or found[0] != graph.version:
             runner = Runner(graph.inputs, graph.outputs, (), patience=0)
             found = graph.cache["runner"] = graph.version, runner, Memories()
-        (_, runner, memories), items = found, Items(shared, columns)
+        (_, runner, memories), items = found, Items(shared, columns, ROW)
         memory = memories.of(items.shapes())
         return run_batch(items, lambda _: runner, sums, "auto", threads, memory)
 
@@ -187,6 +187,12 @@ class Runner:
         values = self._plan(step, given)
         self._taken += step.operations
         return values, step
+
+
+def check_compiled(compiled) -> None:
+    """Refuse what says nothing about whether to compile."""
+    if not (compiled is True or compiled is False or compiled == "auto"):
+        raise invalid("compiled", f"compiled must be 'auto', True or False, not {compiled!r}")
 
 
 def _check_asked(compiled, reason):

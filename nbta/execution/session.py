@@ -6,7 +6,7 @@ from nbta import shapes
 from nbta.dtypes import as_dtype, as_value
 from nbta.errors import NbtaError, invalid, located
 from nbta.execution.plan import as_result
-from nbta.execution.runner import Runner
+from nbta.execution.runner import Runner, check_compiled
 from nbta.graph.graph import Graph, at_once, current
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.spec import FLOW, HANDLE
@@ -90,8 +90,7 @@ class Session:
         UnimplementedError
             With ``compiled=True``, for a graph that cannot be compiled.
         """
-        if compiled not in ("auto", True, False):
-            raise invalid("compiled", f"run: compiled must be 'auto', True or False: {compiled!r}")
+        check_compiled(compiled)
         asked = [self._fetched(fetch) for fetch in leaves(fetches)]
         feeds = self._feeds({} if feed_dict is None else feed_dict)
         given = [_fed(tensor, value) for tensor, value in feeds.items()]

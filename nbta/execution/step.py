@@ -7,6 +7,9 @@ from nbta.execution.batch import Items, one_by_one
 from nbta.execution.plan import body_function
 from nbta.tensor_array import TensorArray
 
+#: What errors call a row.
+ROW = "row {} of map_fn"
+
 
 class TooLongError(Exception):
     """A run takes so many operations that it pays to compile the program."""
@@ -77,8 +80,8 @@ class Step:
 
     def each(self, graph, shared, columns, sums, threads) -> list:
         """Results of a body for many inputs; see `nbta.execution.batch.run_batch`."""
-        run, items = self.function(graph), Items(shared, columns)
-        return one_by_one(lambda item: run(self, items.given(item)), len(items), sums)
+        run, items = self.function(graph), Items(shared, columns, ROW)
+        return one_by_one(items, lambda item: run(self, items.given(item)), sums, [1] * len(sums))
 
     def function(self, body):
         """What runs a sub-graph; found once a run, as a graph may grow between runs."""

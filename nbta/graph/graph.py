@@ -302,6 +302,28 @@ def subgraphs(op: Operation) -> list[SubGraph]:
     return found
 
 
+class Closed:
+    """A body that captures nothing: passes and gradients of what is around do not look into it.
+
+    Attributes
+    ----------
+    graph : SubGraph
+        Its parameters are all that it needs.
+    """
+
+    def __init__(self, graph: SubGraph):
+        self.graph = graph
+
+    def __repr__(self):
+        return f"<body of {len(self.graph.operations)} operations>"
+
+
+def all_bodies(op: Operation) -> list[SubGraph]:
+    """The bodies that an operation runs, closed ones too, for whoever only looks."""
+    closed = [value.graph for value in op.attrs.values() if isinstance(value, Closed)]
+    return [*subgraphs(op), *closed]
+
+
 def substitute(graph: SubGraph, new: dict[Tensor, Tensor]) -> None:
     """Use other tensors in place of some, in all operations and results of a body."""
     for op in graph.operations:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nbta.graph.graph import Graph, SubGraph, subgraphs
+from nbta.graph.graph import Graph, SubGraph, all_bodies
 from nbta.graph.spec import DATA
 
 
@@ -20,7 +20,7 @@ def _lines(graph, indent):
         if op.type == "Parameter" or _is_scalar(op):
             continue
         lines.append(indent + _line(graph, op))
-        for body in subgraphs(op):
+        for body in all_bodies(op):
             lines.append(f"{indent}  {_short_scope(graph, body)}({_given(graph, op, body)}):")
             lines += _lines(body, indent + "    ")
             lines.append(f"{indent}    return {_names(body, body.outputs)}")
@@ -29,7 +29,7 @@ def _lines(graph, indent):
 
 def _line(graph, op):
     outputs = ", ".join(f"{_name(graph, t)}: {_kind(t)}" for t in op.outputs)
-    bodies = bool(subgraphs(op))
+    bodies = bool(all_bodies(op))
     inputs = [] if bodies else [_names(graph, op.inputs)] if op.inputs else []
     attrs = [f"{key}={_short(value)}" for key, value in op.attrs.items() if _says(key, value)]
     after = [f"after={_plain(graph, other.name)}" for other in op.control_inputs]

@@ -4,7 +4,7 @@ import os
 
 from nbta import shapes
 from nbta.errors import NbtaError
-from nbta.graph.graph import Graph, subgraphs
+from nbta.graph.graph import Graph, all_bodies, subgraphs
 from nbta.graph.order import ordered
 
 
@@ -30,6 +30,7 @@ def verify(graph: Graph) -> None:
         _check_edges(graph, op)
         for body in subgraphs(op):
             _check_body(op, body)
+        for body in all_bodies(op):
             verify(body)
         _check_specs(op)
 

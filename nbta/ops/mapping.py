@@ -12,30 +12,15 @@ look into it.
 import numpy as np
 
 from nbta.errors import UnimplementedError, invalid
-from nbta.graph.graph import SubGraph, current
+from nbta.graph.dependence import dependence
+from nbta.graph.graph import Closed, SubGraph, current
 from nbta.graph.spec import DATA, Spec
 from nbta.ops.bodies import no_gradient_like
 from nbta.ops.dispatch import define
 from nbta.ops.replay import Replay
 
 
-class Body:
-    """What is run for each row.
-
-    Attributes
-    ----------
-    graph : SubGraph
-        Its parameters are all that it needs.
-    """
-
-    def __init__(self, graph):
-        self.graph = graph
-
-    def __repr__(self):
-        return f"<body of {len(self.graph.operations)} operations>"
-
-
-def add_map(graph, xs, shared, sums, threads, name=None):
+def add_map(graph, xs, shared, likes, threads, name=None):
     """The operation that runs a traced body for rows of tensors.
 
     Parameters
@@ -44,13 +29,13 @@ def add_map(graph, xs, shared, sums, threads, name=None):
         With a parameter for a row of each of ``xs``, for each of ``shared``, and then for what it
         captures.
     xs, shared : list of Tensor
-    sums : tuple of (int or None)
-        For each result, if it is to be added up: the place among the parameters of one that it is
-        like. Else None.
+    likes : tuple of (int or None)
+        For each result the place among the parameters of one that it has the shape of, if any. A
+        result that is like what all rows share is added up, others are stacked.
     threads : int or None
         How many may take part.
     """
-    attrs = {"body": Body(graph), "rows": len(xs), "sums": sums, "threads": threads}
+    attrs = {"body": Closed(graph), "rows": len(xs), "likes": likes, "threads": threads}
     return current().create(MAP, [*xs, *shared, *graph.captures], attrs, name)
 
 
@@ -64,14 +49,14 @@ def row_spec(spec) -> Spec:
     return spec._replace(shape=None if spec.shape is None else spec.shape[1:])
 
 
-def _infer(*specs, body, rows, sums, threads):
+def _infer(*specs, body, rows, likes, threads):
     known = {extent for spec in specs for extent in spec.shape or ()}
     count = next((s.shape[0] for s in specs[:rows] if s.shape and type(s.shape[0]) is int), None)
     if count is None:
         count = specs[0].shape[0] if specs[0].shape else None
     return tuple(
         _stacked(tensor.spec, count, known) if like is None else specs[like]
-        for tensor, like in zip(body.graph.outputs, sums, strict=True)
+        for tensor, like in zip(body.graph.outputs, likes, strict=True)
     )
 
 
@@ -83,7 +68,7 @@ def _stacked(spec, count, known):
     return spec._replace(shape=(count, *extents))
 
 
-def _evaluate(step, *values, body, rows, sums, threads):
+def _evaluate(step, *values, body, rows, likes, threads):
     if any(np.ndim(value) == 0 for value in values[:rows]):
         message = "map_fn: elems has a scalar, which has no first axis to go along"
         raise invalid("xs", message)
@@ -93,11 +78,11 @@ def _evaluate(step, *values, body, rows, sums, threads):
         message = f"map_fn: elems have {sorted(lengths)} rows; give all as many"
         raise invalid("length", message)
     if not lengths.pop():
-        return _of_no_rows(body.graph, values, rows, sums)
+        return _of_no_rows(body.graph, values, rows, likes)
     columns = [[value[i, ...] for i in range(len(value))] for value in cut]
     given = [*cut, *(np.asarray(value, order="C") for value in shared)]
-    like = [None if p is None else (np.shape(values[p]), values[p].dtype) for p in sums]
-    found = step.each(body.graph, given, dict(enumerate(columns)), like, threads)
+    sums = [(given[p].shape, given[p].dtype) if _is_sum(p, rows) else None for p in likes]
+    found = step.each(body.graph, given, dict(enumerate(columns)), sums, threads)
     for value in found:
         if isinstance(value, list):
             some = sorted({np.shape(part) for part in value})
@@ -106,34 +91,64 @@ def _evaluate(step, *values, body, rows, sums, threads):
     return tuple(found)
 
 
-def _of_no_rows(graph, values, rows, sums):
-    lengths = {}
-    for place, (tensor, value) in enumerate(zip(graph.inputs, values, strict=True)):
-        extents = np.shape(value)[1:] if place < rows else np.shape(value)
-        lengths.update(zip(tensor.spec.shape or (), extents, strict=False))
-    lengths.pop(None, None)
+def _is_sum(like, rows):
+    """Whether a result is added up."""
+    return like is not None and like >= rows
+
+
+def _of_no_rows(graph, values, rows, likes):
+    extents = [np.shape(v)[1:] if i < rows else np.shape(v) for i, v in enumerate(values)]
     return tuple(
-        _nothing(tensor.spec, lengths) if like is None else np.zeros_like(values[like])
-        for tensor, like in zip(graph.outputs, sums, strict=True)
+        no_rows("map_fn", tensor.spec, graph.inputs, extents)
+        if like is None
+        else np.zeros_like(values[like])
+        for tensor, like in zip(graph.outputs, likes, strict=True)
     )
 
 
-def _nothing(spec, lengths):
-    """No rows of results; lengths that inputs have are known."""
+def no_rows(what, spec, inputs, extents):
+    """Results of no rows, stacked.
+
+    Parameters
+    ----------
+    what : str
+        Who says so where their shape is not known.
+    spec : Spec
+        Of the result of a row.
+    inputs : list of Tensor
+        From which a row would be computed.
+    extents : list of tuple
+        Their shapes: lengths that they have are known.
+
+    Raises
+    ------
+    UnimplementedError
+        Where a length is not known.
+    """
+    lengths = {}
+    for tensor, shape in zip(inputs, extents, strict=True):
+        lengths.update(zip(tensor.spec.shape or (), shape, strict=False))
+    lengths[None] = None
     pattern = (None,) if spec.shape is None else spec.shape
-    extents = [n if type(n) is int else lengths.get(n) for n in pattern]
-    if None in extents:
-        message = f"map_fn: there are no rows, and each would give {spec}, whose shape is not known"
+    found = [n if type(n) is int else lengths.get(n) for n in pattern]
+    if None in found:
+        message = f"{what}: there are no rows, and each would give {spec}, whose shape is not known"
         raise UnimplementedError(message)
-    return np.empty((0, *extents), spec.dtype)
+    return np.empty((0, *found), spec.dtype)
+
+
+def _connections(op):
+    ways = dependence(op.attrs["body"].graph)
+    return [[op.inputs[place] for place in sorted(places)] for places in ways]
 
 
 def _gradient(context, op, *grads):
-    inner, rows, sums = (op.attrs[key] for key in ("body", "rows", "sums"))
+    inner, rows, likes = (op.attrs[key] for key in ("body", "rows", "likes"))
     inner = inner.graph
     wanted = [place for place, tensor in enumerate(op.inputs) if context.wants(tensor)]
-    stacked = [k for k, like in enumerate(sums) if like is None and grads[k] is not None]
-    added = [k for k, like in enumerate(sums) if like is not None and grads[k] is not None]
+    given = [k for k, grad in enumerate(grads) if grad is not None]
+    added = [k for k in given if _is_sum(likes[k], rows)]
+    stacked = [k for k in given if k not in added]
     with current().name_scope(op.name.rpartition("/")[2] + "_grad") as scope:
         body = SubGraph(current(), f"{scope}body")
         with body.as_default():
@@ -152,7 +167,7 @@ def _gradient(context, op, *grads):
             ]
         cut = [*op.inputs[:rows], *(grads[k] for k in stacked)]
         shift = len(stacked) + len(added)
-        likes = tuple(None if place < rows else place + shift for place in wanted)
+        likes = tuple(place if place < rows else place + shift for place in wanted)
         shared = [*(grads[k] for k in added), *op.inputs[rows:]]
         made = add_map(body, cut, shared, likes, op.attrs["threads"], scope)
     result = [None] * len(op.inputs)
@@ -173,4 +188,6 @@ class _Again(Replay):
         return invalid("parallel_iterations", message)
 
 
-MAP = define("Map", _infer, _evaluate, _gradient, effects=True, several=True)
+MAP = define(
+    "Map", _infer, _evaluate, _gradient, effects=True, several=True, connections=_connections
+)
