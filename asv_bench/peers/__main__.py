@@ -90,7 +90,7 @@ def print_rows(rows, peers):
 
 def only_works(peer, case):
     """Whether a peer has its own way to do this work: hoisting is for recurrent nets."""
-    return case.work == "recurrent" or "hoisted" not in peer.options
+    return case.work in ("recurrent", "ragged") or "hoisted" not in peer.options
 
 
 def main():

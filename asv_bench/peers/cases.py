@@ -16,6 +16,13 @@ GATES = {"tanh": 1, "gru": 3, "lstm": 4}
 #: What gradients are taken of, in the order of the results; c0 for the LSTM only.
 PARAMETERS = ("w_in", "w_rec", "b", "h0", "c0")
 TRIPS = 10_000
+#: Sequences of a ragged batch, their least and greatest length, inputs, states.
+RAGGED = (64, 20, 400, 32, 64)
+#: What a library may do with a ragged batch: take each sequence by itself; fill up all to the
+#: longest and take a step of all at once; take steps together of sequences of like length.
+WAYS = ("item by item", "padded", "sorted")
+#: Sequences that are filled up together where they are sorted by length.
+BUCKET = 8
 
 
 class Maths(NamedTuple):
@@ -51,6 +58,8 @@ def _all():
             yield Case("recurrent", title, {"cell": cell, "size": size}, 1e-4)
     for problem in PROBLEMS:
         yield Case("adaptive", f"adaptive {problem}", {"problem": problem}, 1e-6)
+    for way in WAYS:
+        yield Case("ragged", f"ragged batch, {way}", {"way": way}, 1e-3)
     yield Case("writes", f"{TRIPS} scalar writes", {"trips": TRIPS}, 1e-4)
 
 
@@ -65,6 +74,42 @@ def network(cell, size):
     scale = {"w_in": inputs**-0.5, "w_rec": states**-0.5}
     drawn = {name: rng.normal(0, scale.get(name, 0.1), shape) for name, shape in shapes.items()}
     return x, {name: value.astype(np.float32) for name, value in drawn.items()}
+
+
+def ragged():
+    """Sequences (steps, inputs), and weights of a tanh net that starts from zeros; float32.
+
+    The loss is the sum of squares of all states of all sequences; sought is its gradient with
+    respect to the weights.
+    """
+    count, least, most, inputs, states = RAGGED
+    _, params = network("tanh", (1, 1, inputs, states))
+    del params["h0"]
+    rng = np.random.default_rng(1)
+    lengths = rng.integers(least, most + 1, count)
+    return [rng.normal(size=(n, inputs)).astype(np.float32) for n in lengths], params
+
+
+def padded(sequences):
+    """Sequences side by side (steps, batch, inputs) with zeros behind, and where they are real.
+
+    The latter (steps, batch, 1) is 1.0 or 0.0. It need be used in the loss only: what comes behind
+    a sequence's end has no effect on what was before.
+    """
+    steps, count, inputs = max(map(len, sequences)), len(sequences), sequences[0].shape[1]
+    x, real = np.zeros((steps, count, inputs), np.float32), np.zeros((steps, count, 1), np.float32)
+    for k, sequence in enumerate(sequences):
+        x[: len(sequence), k] = sequence
+        real[: len(sequence), k] = 1.0
+    return x, real
+
+
+def batches(sequences, way):
+    """The padded batches that sequences are made into: one of all, or some of like lengths."""
+    if way == "padded":
+        return [padded(sequences)]
+    by_length = sorted(sequences, key=len)
+    return [padded(by_length[k : k + BUCKET]) for k in range(0, len(by_length), BUCKET)]
 
 
 def tanh_cell(maths, drive, state, w_rec):

@@ -41,6 +41,47 @@ def recurrent(cell, size, hoisted=False):
     return run
 
 
+def ragged(way, hoisted=False):
+    """A function that gives the sum of losses and its gradients.
+
+    XLA compiles for each shape, so that there is no loop over sequences of their own lengths. Item
+    by item is a gradient for each padded sequence, added up; the other ways are the gradient of a
+    sum. Compiled at once for all lengths.
+    """
+    sequences, params = cases.ragged()
+
+    def loss(params, x, real):
+        def drive(x):
+            return x @ params["w_in"] + params["b"]
+
+        def advance(state, x):
+            state = jnp.tanh((x if hoisted else drive(x)) + state @ params["w_rec"])
+            return state, state
+
+        first = jnp.zeros((*x.shape[1:-1], len(params["w_rec"])), x.dtype)
+        _, states = jax.lax.scan(advance, first, drive(x) if hoisted else x)
+        return jnp.sum(real * jnp.square(states))
+
+    def by_item(params, given):
+        each = jax.vmap(jax.value_and_grad(loss), in_axes=(None, 1, 1))(params, *given[0])
+        return jax.tree.map(lambda value: jnp.sum(value, axis=0), each)
+
+    def together(params, given):
+        return sum(loss(params, x, real) for x, real in given)
+
+    if way == "item by item":
+        both, given = jax.jit(by_item), cases.batches(sequences, "padded")
+    else:
+        both, given = jax.jit(jax.value_and_grad(together)), cases.batches(sequences, way)
+    arguments = jax.device_put((params, given))
+
+    def run():
+        value, gradients = jax.block_until_ready(both(*arguments))
+        return [value, *(gradients[name] for name in params)]
+
+    return run
+
+
 def adaptive(problem):
     """A function that gives the loss on the end state, and its gradients.
 

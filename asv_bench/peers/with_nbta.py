@@ -36,6 +36,33 @@ def recurrent(cell, size, compiled="auto"):
     return run
 
 
+def ragged(way, compiled="auto"):
+    """A function that gives the sum of losses and its gradients; threads share the items."""
+    sequences, params = cases.ragged()
+    if way == "item by item":
+        items = [(x[:, None], np.ones((1, 1, 1), x.dtype)) for x in sequences]
+    else:
+        items = cases.batches(sequences, way)
+    start = np.zeros((items[0][0].shape[1], len(params["w_rec"])), np.float32)
+
+    def loss(params, item):
+        x, real = item
+
+        def advance(state, x):
+            state = nbta.tanh(x @ params["w_in"] + params["b"] + state @ params["w_rec"])
+            return state, state
+
+        return nbta.sum(real * nbta.square(nbta.scan(advance, start, x)[1]))
+
+    both = nbta.value_and_grad(loss, batch_axis=0, compiled=compiled)
+
+    def run():
+        value, gradients = both(params, items)
+        return [value, *(gradients[name] for name in params)]
+
+    return run
+
+
 def adaptive(problem, compiled="auto"):
     """A function that gives the loss on the end state, and its gradients."""
     ode, given = _example("adaptive_ode"), cases.PROBLEMS[problem]

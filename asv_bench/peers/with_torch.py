@@ -35,6 +35,48 @@ def recurrent(cell, size):
     return _value_and_grad(loss, map(torch.from_numpy, params.values()))
 
 
+def ragged(way):
+    """A function that gives the sum of losses and its gradients; sorted ones are packed."""
+    sequences, params = cases.ragged()
+    w_in, w_rec, b = map(torch.from_numpy, params.values())
+    if way == "sorted":
+        return _packed(map(torch.from_numpy, sequences), w_in, w_rec, b)
+    if way == "padded":
+        ((x, real),) = cases.batches(sequences, way)
+        batches = [(torch.from_numpy(x), torch.from_numpy(real))]
+    else:
+        batches = [(torch.from_numpy(x)[:, None], 1.0) for x in sequences]
+
+    def states(x, w_in, w_rec, b):
+        found = [x.new_zeros(x.shape[1], len(w_rec))]
+        for drive in x @ w_in + b:
+            found.append(torch.tanh(torch.addmm(drive, found[-1], w_rec)))
+        return torch.stack(found[1:])
+
+    def loss(*sources):
+        return sum((real * states(x, *sources).square()).sum() for x, real in batches)
+
+    return _value_and_grad(loss, [w_in, w_rec, b])
+
+
+def _packed(sequences, w_in, w_rec, b):
+    """A function that does it by ``nn.RNN``, whose weights are transposed and whose biases two."""
+    x = torch.nn.utils.rnn.pack_sequence(list(sequences), enforce_sorted=False)
+    net = torch.nn.RNN(*w_in.shape)
+    net.bias_hh_l0.requires_grad_(False).zero_()
+    sources = [net.weight_ih_l0, net.weight_hh_l0, net.bias_ih_l0]
+    with torch.no_grad():
+        for source, value in zip(sources, (w_in.T, w_rec.T, b), strict=True):
+            source.copy_(value)
+
+    def run():
+        value = net(x)[0].data.square().sum()
+        of_in, of_rec, of_b = torch.autograd.grad(value, sources)
+        return [value.detach(), of_in.T, of_rec.T, of_b]
+
+    return run
+
+
 def adaptive(problem):
     """A function that gives the loss on the end state, and its gradients."""
     given = cases.PROBLEMS[problem]

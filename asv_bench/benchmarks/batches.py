@@ -1,0 +1,108 @@
+"""Gradients over a batch of independent sequences, on one thread and on two."""
+
+import time
+from statistics import median
+
+import numba
+import numpy as np
+
+import nbta
+
+COUNT, INPUTS, STATES = 64, 32, 64
+#: Least and greatest number of steps.
+LENGTHS = {"even": (200, 200), "ragged": (20, 400)}
+THREADS = (1, 2)
+#: Pairs of samples behind a ratio.
+PAIRS = 31
+
+
+def sequences(kind):
+    """Inputs (steps, 1, inputs), one sequence an item."""
+    rng = np.random.default_rng(0)
+    least, most = LENGTHS[kind]
+    lengths = rng.integers(least, most + 1, COUNT)
+    return [rng.normal(size=(n, 1, INPUTS)).astype(np.float32) for n in lengths]
+
+
+def weights():
+    """Of a tanh network."""
+    rng = np.random.default_rng(1)
+    shapes = {"w_in": (INPUTS, STATES), "w_rec": (STATES, STATES), "b": (STATES,)}
+    return {name: rng.normal(0, 0.1, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def loss(params, x):
+    """Sum of squares of all states of a sequence."""
+
+    def advance(state, x):
+        state = nbta.tanh(x @ params["w_in"] + state @ params["w_rec"] + params["b"])
+        return state, state
+
+    start = np.zeros((1, STATES), np.float32)
+    return nbta.sum(nbta.square(nbta.scan(advance, start, x)[1]))
+
+
+class Work:
+    """Value and gradient of all sequences, compiled."""
+
+    timeout = 180
+
+    def make(self, kind):
+        """Compile; as many threads as there are give the same bits as one."""
+        if max(THREADS) > numba.config.NUMBA_NUM_THREADS:
+            raise NotImplementedError("there are fewer threads than are compared")
+        self.params, self.items = weights(), sequences(kind)
+        self.both = nbta.value_and_grad(loss, batch_axis=0, compiled=True)
+        found = [self.run(threads) for threads in THREADS]
+        assert found[0][0] == found[1][0]
+        assert all((found[0][1][name] == found[1][1][name]).all() for name in self.params)
+
+    def run(self, threads):
+        """Do the work."""
+        numba.set_num_threads(threads)
+        return self.both(self.params, self.items)
+
+    def sample(self, threads):
+        """Seconds."""
+        start = time.perf_counter()
+        self.run(threads)
+        return time.perf_counter() - start
+
+
+class Gradients(Work):
+    """Seconds for all sequences."""
+
+    params = (tuple(LENGTHS), THREADS)
+    param_names = ("lengths", "threads")
+
+    def setup(self, lengths, threads):
+        self.make(lengths)
+
+    def time_value_and_grad(self, lengths, threads):
+        """64 sequences, 32 inputs, 64 states, float32."""
+        self.run(threads)
+
+
+class Speedup(Work):
+    """What a second thread brings; 1.8 for even lengths and 1.7 for ragged ones are the reach."""
+
+    params = (tuple(LENGTHS),)
+    param_names = ("lengths",)
+
+    def setup(self, lengths):
+        self.make(lengths)
+
+    def pairs(self, repeats=PAIRS):
+        """Seconds on one thread and on two, in pairs; each goes first half of the time."""
+        found = []
+        for k in range(repeats):
+            order = THREADS if k % 2 == 0 else THREADS[::-1]
+            seconds = {threads: self.sample(threads) for threads in order}
+            found.append([seconds[threads] for threads in THREADS])
+        return found
+
+    def track_ratio(self, lengths):
+        """Median of the time on one thread over that on two."""
+        return median(one / two for one, two in self.pairs())
+
+    track_ratio.unit = "ratio"
