@@ -14,6 +14,8 @@ LENGTHS = {"even": (200, 200), "ragged": (20, 400)}
 THREADS = (1, 2)
 #: Pairs of samples behind a ratio.
 PAIRS = 31
+#: Seconds between samples, in which threads of the last one stop spinning.
+PAUSE = 0.02
 
 
 def sequences(kind):
@@ -64,6 +66,7 @@ class Work:
 
     def sample(self, threads):
         """Seconds."""
+        time.sleep(PAUSE)
         start = time.perf_counter()
         self.run(threads)
         return time.perf_counter() - start

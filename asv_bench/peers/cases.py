@@ -21,8 +21,6 @@ RAGGED = (64, 20, 400, 32, 64)
 #: What a library may do with a ragged batch: take each sequence by itself; fill up all to the
 #: longest and take a step of all at once; take steps together of sequences of like length.
 WAYS = ("item by item", "padded", "sorted")
-#: Sequences that are filled up together where they are sorted by length.
-BUCKET = 8
 
 
 class Maths(NamedTuple):
@@ -104,12 +102,10 @@ def padded(sequences):
     return x, real
 
 
-def batches(sequences, way):
-    """The padded batches that sequences are made into: one of all, or some of like lengths."""
-    if way == "padded":
-        return [padded(sequences)]
+def batches(sequences, size):
+    """Padded batches of so many sequences of like lengths."""
     by_length = sorted(sequences, key=len)
-    return [padded(by_length[k : k + BUCKET]) for k in range(0, len(by_length), BUCKET)]
+    return [padded(by_length[k : k + size]) for k in range(0, len(by_length), size)]
 
 
 def tanh_cell(maths, drive, state, w_rec):

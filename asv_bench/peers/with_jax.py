@@ -46,7 +46,8 @@ def ragged(way, hoisted=False):
 
     XLA compiles for each shape, so that there is no loop over sequences of their own lengths. Item
     by item is a gradient for each padded sequence, added up; the other ways are the gradient of a
-    sum. Compiled at once for all lengths.
+    sum, compiled for all lengths at once. Sorted batches are of 32: those of 16 are slower by a
+    tenth, of 8 by a half.
     """
     sequences, params = cases.ragged()
 
@@ -69,10 +70,8 @@ def ragged(way, hoisted=False):
     def together(params, given):
         return sum(loss(params, x, real) for x, real in given)
 
-    if way == "item by item":
-        both, given = jax.jit(by_item), cases.batches(sequences, "padded")
-    else:
-        both, given = jax.jit(jax.value_and_grad(together)), cases.batches(sequences, way)
+    both = jax.jit(by_item if way == "item by item" else jax.value_and_grad(together))
+    given = cases.batches(sequences, 32 if way == "sorted" else len(sequences))
     arguments = jax.device_put((params, given))
 
     def run():

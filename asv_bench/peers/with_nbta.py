@@ -37,12 +37,15 @@ def recurrent(cell, size, compiled="auto"):
 
 
 def ragged(way, compiled="auto"):
-    """A function that gives the sum of losses and its gradients; threads share the items."""
+    """A function that gives the sum of losses and its gradients; threads share the items.
+
+    Sorted batches are of 8: 16 of them are 1.2 times slower, 4 are no faster.
+    """
     sequences, params = cases.ragged()
     if way == "item by item":
         items = [(x[:, None], np.ones((1, 1, 1), x.dtype)) for x in sequences]
     else:
-        items = cases.batches(sequences, way)
+        items = cases.batches(sequences, 8 if way == "sorted" else len(sequences))
     start = np.zeros((items[0][0].shape[1], len(params["w_rec"])), np.float32)
 
     def loss(params, item):
