@@ -43,14 +43,12 @@ def ragged(way, compiled="auto"):
     """
     sequences, params = cases.ragged()
     if way == "item by item":
-        items = [(x[:, None], np.ones((1, 1, 1), x.dtype)) for x in sequences]
+        items = [(x[:, None],) for x in sequences]
     else:
         items = cases.batches(sequences, 8 if way == "sorted" else len(sequences))
     start = np.zeros((items[0][0].shape[1], len(params["w_rec"])), np.float32)
 
-    def loss(params, item):
-        x, real = item
-
+    def loss(params, x, real=1.0):
         def advance(state, x):
             state = nbta.tanh(x @ params["w_in"] + params["b"] + state @ params["w_rec"])
             return state, state
@@ -58,9 +56,10 @@ def ragged(way, compiled="auto"):
         return nbta.sum(real * nbta.square(nbta.scan(advance, start, x)[1]))
 
     both = nbta.value_and_grad(loss, batch_axis=0, compiled=compiled)
+    columns = [list(column) for column in zip(*items, strict=True)]
 
     def run():
-        value, gradients = both(params, items)
+        value, gradients = both(params, *columns)
         return [value, *(gradients[name] for name in params)]
 
     return run
