@@ -38,8 +38,8 @@ def recurrent(cell, size):
 def ragged(way):
     """A function that gives the sum of losses and its gradients; sorted ones are packed.
 
-    ``nn.RNN`` takes as long as the loop over steps of a padded batch, and 1.5 times the loop over
-    items.
+    ``nn.RNN`` takes as long as the loop over steps of a padded batch, and longer than the loop
+    over items.
     """
     sequences, params = cases.ragged()
     w_in, w_rec, b = map(torch.from_numpy, params.values())
