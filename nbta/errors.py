@@ -225,6 +225,23 @@ REASONS = [
         "grad_with_shape made this gradient array with elements of rank {got}, and compiled code "
         "counts on rank {expected}; look it up from Python and pass it in",
     ),
+    Reason(
+        "growth_in_loop",
+        FailedPreconditionError,
+        "slot {slot} would make the array grow in a parallel loop, in the order of the schedule; "
+        "give the array its size, or make lanes ahead of the loop (parts = ta.lanes(n))",
+    ),
+    Reason(
+        "deposited_twice",
+        FailedPreconditionError,
+        "slot {slot} was added to in this parallel loop already, and a second term would make "
+        "the sum depend on the schedule; add once a slot, use lanes, or loop with range",
+    ),
+    Reason(
+        "bulk_in_loop",
+        FailedPreconditionError,
+        "a parallel loop uses the array, one slot at a time; do this before or after the loop",
+    ),
 ]
 
 
@@ -286,5 +303,5 @@ def located(error, where):
 #: Names of the kernels' operations, in the order of their numbers.
 OPERATIONS = (
     "create", "write", "read", "gather", "scatter", "concat", "split", "grad", "close",
-    "append", "stack", "accumulate", "read", "size",
+    "append", "stack", "accumulate", "read", "size", "enter", "leave", "join", "part",
 )  # fmt: skip

@@ -20,13 +20,18 @@ Request = ctypes.c_int64 * rq.WORDS
 _Fields = ctypes.c_int64 * len(HEADER)
 _BULK = {rq.GATHER, rq.STACK, rq.SCATTER, rq.CONCAT, rq.SPLIT}
 _FURTHEST = 2**62
+_RAGGED_BYTES = 64
+#: Stands for the view of all elements, and its address, until there is one.
+NOTHING_SEEN = (-1, None)
+#: Fields of an array that is about to be made.
+NO_FIELDS = _Fields()
 
 
 def _entry(operation):
+    """The kernels' entrance for an operation, by its setting."""
     if operation in _BULK:
-        return compiled.entry(settings.BULK_ENTRY)
-    field = settings.GRADIENT_ENTRY if operation == rq.GRAD else settings.STORAGE_ENTRY
-    return compiled.entry(field)
+        return settings.BULK_ENTRY
+    return settings.GRADIENT_ENTRY if operation == rq.GRAD else settings.STORAGE_ENTRY
 
 
 def as_integer(argument: str, reason: str, value) -> int:
@@ -41,7 +46,7 @@ def as_integer(argument: str, reason: str, value) -> int:
 
 
 def as_vector(argument: str, reason: str, values) -> np.ndarray:
-    """A vector of integers as contiguous int64."""
+    """A vector of integers as contiguous int64, which nobody else can change meanwhile."""
     array = np.asarray(values)
     if array.ndim != 1:
         message = f"{argument} must be a vector of integers; it has shape {array.shape}"
@@ -49,7 +54,7 @@ def as_vector(argument: str, reason: str, values) -> np.ndarray:
     if array.dtype.kind not in "iu" and array.size:
         message = f"{argument} must be a vector of integers; its dtype is {array.dtype}"
         raise errors.invalid(reason, message)
-    return np.ascontiguousarray(array, np.int64)
+    return np.array(array, np.int64, order="C")
 
 
 def put_pattern(request, pattern) -> None:
@@ -63,7 +68,7 @@ class Base:
     """A store's face in Python: its fields, and the way into its kernels."""
 
     __slots__ = (
-        "__weakref__", "_address", "_dtype", "_fields", "_name", "_store", "_view", "_view_base",
+        "__weakref__", "_address", "_dtype", "_fields", "_name", "_seen", "_store",
     )  # fmt: skip
 
     def _adopt(self, owner):
@@ -74,7 +79,7 @@ class Base:
         self._store = store
         self._address = ctypes.c_int64.from_address(id(store) + _box.box_dataptr_offset).value
         self._fields = _Fields.from_address(self._address)
-        self._view, self._view_base = None, -1
+        self._seen = NOTHING_SEEN
 
     @classmethod
     def _over(cls, store, dtype, name):
@@ -84,10 +89,17 @@ class Base:
         self._bind(store)
         return self
 
-    def _run(self, operation, request):
-        """Run a kernel; its failure is an exception."""
+    def _run(self, operation, request, nbytes=0):
+        """Run a kernel that moves so many bytes; its failure is an exception.
+
+        Where that takes long, or where others use the array without the interpreter's lock, it
+        is let go of: they may hold the array's own lock.
+        """
         pointer = ctypes.addressof(request)
-        status = _entry(operation)(operation, self._address, pointer)
+        if nbytes < settings.get(settings.LARGE) and not self._fields[FIELD.users]:
+            status = compiled.entry(_entry(operation))(operation, self._address, pointer)
+        else:
+            status = self._run_aside(operation, pointer)
         if status:
             raise errors.failure(
                 status,
@@ -97,6 +109,15 @@ class Base:
                 tuple(request[rq.OUT_RANK : rq.OUT_SHAPE + MAX_RANK]),
                 tuple(request[rq.RANK : rq.SHAPE + MAX_RANK]),
             )
+
+    def _run_aside(self, operation, pointer):
+        """Run a kernel without the interpreter's lock."""
+        run = compiled.releasing_entry(_entry(operation))
+        python_calls.native(python_calls.lend_store)(self._address)
+        try:
+            return run(operation, self._address, pointer)
+        finally:
+            python_calls.native(python_calls.take_store_back)(self._address)
 
     def _put_value(self, operation, request, value):
         if value.ndim > MAX_RANK + 1:
@@ -129,6 +150,10 @@ class Base:
             value = data.view(self._dtype).reshape(shape)
         value.flags.writeable = False
         return value
+
+    def _bytes_in(self, slots):
+        """About how many bytes a number of slots hold; ragged ones cost more than they hold."""
+        return slots * (self._fields[FIELD.element_bytes] or _RAGGED_BYTES)
 
     # Facts.
 

@@ -13,8 +13,10 @@ from nbta.errors import (
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime.compiled import out_of_line
+from nbta.runtime.locks import python_held
 from nbta.runtime.memory import kernel
 from nbta.runtime.settings import setting
+from nbta.runtime.sharing import keep_failure
 from nbta.runtime.store import FIELD, store_at
 
 _CLASSES = [
@@ -47,8 +49,14 @@ def trail_words(store):
 
 @out_of_line
 def raise_failure(status, operation, store, request):
-    """Raise what a status stands for; the message is put together when Python sees it."""
+    """Raise what a status stands for; the message is put together when Python sees it.
+
+    In an iteration of a parallel loop, which runs without the interpreter's lock, the failure is
+    also kept for the end of the loop.
+    """
     r = mem.array_at(request, rq.WORDS, np.int64)
+    if store and mem.load_int(store + 8 * FIELD.parallel) and not python_held():
+        keep_failure(status, operation, store_at(store), r)
     array = mem.load_int(store + 8 * FIELD.id) if store else np.int64(-1)
     slot, expected, got = r[rq.SLOT], r[rq.EXPECTED], r[rq.GOT]
     wanted, given = shape_words(r, rq.OUT_RANK), shape_words(r, rq.RANK)

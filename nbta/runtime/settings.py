@@ -12,6 +12,7 @@ import numpy as np
 from llvmlite import binding
 from numba.core import types
 
+from nbta.runtime.atomics import add_int
 from nbta.runtime.memory import SETTINGS_SYMBOL, kernel, load_int, setting_address, store_int
 
 NAMES = (
@@ -30,6 +31,8 @@ NAMES = (
     "storage_entry",  # addresses of the kernels' entrances (see `nbta.runtime.compiled`)
     "bulk_entry",
     "gradient_entry",
+    "epoch",  # 1, and one more for each fork on the way to this process
+    "large",  # from this many bytes on, a call from Python lets go of the interpreter's lock
 )
 (
     NEXT_ID,
@@ -47,6 +50,8 @@ NAMES = (
     STORAGE_ENTRY,
     BULK_ENTRY,
     GRADIENT_ENTRY,
+    EPOCH,
+    LARGE,
 ) = range(len(NAMES))
 
 NEVER = 2**62
@@ -73,6 +78,8 @@ def _defaults():
     put(RELEASE_THRESHOLD, 32 << 20 if linux else NEVER)
     put(FIRST_CAPACITY, 8)
     put(ALLOCATIONS_LEFT, -1)
+    put(EPOCH, 1)
+    put(LARGE, 64 << 10)
     put(OBJECT_HEAD, object.__basicsize__)
     for field, kind in (
         (INT_TYPE, int),
@@ -84,6 +91,8 @@ def _defaults():
 
 
 _defaults()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: put(EPOCH, get(EPOCH) + 1))
 
 
 @kernel
@@ -96,3 +105,9 @@ def setting(field):
 def change_setting(field, value):
     """Change a setting in compiled code."""
     store_int(setting_address() + 8 * types.int64(field), value)
+
+
+@kernel
+def add_to_setting(field, value):
+    """Add to a setting in one step; gives what it was."""
+    return add_int(setting_address() + 8 * types.int64(field), value)

@@ -1,0 +1,199 @@
+"""Who uses a store without the interpreter's lock, and what that changes.
+
+Python code and users' plain ``@njit`` functions hold the interpreter's lock, so they come one
+after another and need no other: their fast paths have no atomic steps, and their kernels take no
+lock. A store has *users* while anybody works on it without the interpreter's lock:
+
+* calls from Python that move much and let go of it meanwhile (`lend`),
+* nogil functions that were given the array (`join`), and
+* parallel loops, which run without it (`enter`).
+
+With users there are no fast paths, and kernels run under the store's lock. Users come and go with
+the interpreter's lock held, when nobody is in the middle of a fast path; so the counts need no
+atomic steps either. Gradient arrays have the users of their forward arrays, from which anybody
+can look them up.
+"""
+
+import numpy as np
+
+from nbta.runtime import memory as mem
+from nbta.runtime import request as rq
+from nbta.runtime import settings
+from nbta.runtime.buffers import no_bytes
+from nbta.runtime.layout import refresh
+from nbta.runtime.locks import lock, unlock
+from nbta.runtime.memory import kernel
+from nbta.runtime.settings import setting
+from nbta.runtime.store import DEPOSIT, FIELD, PENDING, field_address
+
+
+@kernel
+def acquire(s):
+    """Hold a store's lock where it has users; whether it is held."""
+    if s._users == 0:
+        return False
+    lock(s)
+    forget_vanished(s)
+    return True
+
+
+@kernel
+def release(s, held):
+    """Let go of a store's lock, if it is held."""
+    if held:
+        unlock(s)
+
+
+@kernel
+def forget_vanished(s):
+    """In a process that was forked: nobody uses the store whom the fork left behind.
+
+    What those had claimed and not yet written is free again.
+    """
+    epoch = setting(settings.EPOCH)
+    if s._epoch == epoch:
+        return
+    s._epoch = epoch
+    if s._users:
+        s._lent = s._threads = s._parallel = 0
+        count_users(s)
+        drop_bits(s, PENDING | DEPOSIT)
+        refresh(s)
+
+
+@kernel
+def count_users(s):
+    """Bring up to date what follows from the counts of users."""
+    s._users = s._lent + s._threads + s._parallel
+    if s._parallel == 0:
+        s._claims = 0
+
+
+@kernel
+def drop_bits(s, bits):
+    """Take state bits from all slots."""
+    states = mem.array_at(s._states, min(s._size, s._capacity), np.uint8)
+    keep = np.uint8(~bits & 0xFF)
+    for i in range(len(states)):
+        states[i] &= keep
+
+
+@kernel
+def lend(s):
+    """A call from Python is about to let go of the interpreter's lock.
+
+    This waits for no lock: whoever holds the store's lets nobody onto a fast path anyway.
+    """
+    forget_vanished(s)
+    s._lent += 1
+    s._users += 1
+    s._fast_write = s._fast_read = s._fast_add = 0
+
+
+@kernel
+def take_back(s):
+    """The call holds the interpreter's lock again."""
+    s._lent -= 1
+    s._users -= 1
+    if s._users == 0:
+        refresh(s)
+
+
+@kernel
+def join(s):
+    """JOIN: a nogil function begins. It may not claim slots that a loop's iterations claim."""
+    s._threads += 1
+    s._claims = 0
+
+
+@kernel
+def enter(s, r):
+    """ENTER: a parallel loop begins; INDEX tells whether its function is a nogil one.
+
+    Its iterations may claim slots if all other users keep to the interpreter's or the store's
+    lock. A nogil function that waits for the end of its own loop does nothing meanwhile.
+    """
+    if s._parallel == 0:
+        s._claims = s._threads <= (1 if r[rq.INDEX] else 0)
+        s._failed = 0
+    s._parallel += 1
+
+
+@kernel
+def leave(s):
+    """LEAVE: a parallel loop has ended."""
+    s._parallel -= 1
+    if s._threads:
+        s._claims = 0  # its function goes on beside the iterations of other loops
+    if s._parallel == 0 and s._gradient:
+        drop_bits(s, DEPOSIT)
+
+
+@kernel
+def change_use(operation, s, r):
+    """JOIN, PART, ENTER and LEAVE, for a store and its gradient arrays; it is locked."""
+    s._epoch = setting(settings.EPOCH)
+    if operation == rq.JOIN:
+        join(s)
+    elif operation == rq.PART:
+        s._threads -= 1
+    elif operation == rq.ENTER:
+        enter(s, r)
+    else:
+        leave(s)
+    count_users(s)
+    if s._closed:
+        free(s)
+    refresh(s)
+    owners = mem.array_at(mem.address_of(s._gradients), len(s._gradients) // 8, np.int64)
+    again = setting(settings.STORAGE_ENTRY)
+    for i in range(len(owners)):
+        mem.call_entry(again, operation, mem.owner_payload(owners[i]), mem.address_of(r))
+
+
+@kernel
+def inherit(s, g):
+    """A new gradient array has the users of its forward array that know no single array."""
+    g._threads, g._parallel, g._claims = s._threads, s._parallel, s._claims
+    g._epoch = s._epoch
+    count_users(g)
+
+
+@kernel
+def free(s):
+    """Free a closed store's memory, unless somebody may be about to look at it."""
+    if s._threads == 0 and s._parallel == 0:
+        s._data_buffer = no_bytes()
+        s._state_buffer = no_bytes()
+
+
+@kernel
+def failure_words(s):
+    """Where the request of a failure in a parallel loop is kept."""
+    return mem.array_at(field_address(s, FIELD.failure0), rq.WORDS, np.int64)
+
+
+@kernel
+def keep_failure(status, operation, s, r):
+    """Keep a failure until the loop ends: the one with the lowest slot."""
+    held = acquire(s)
+    kept = failure_words(s)
+    if s._failed == 0 or r[rq.SLOT] < kept[rq.SLOT]:
+        s._failed, s._failed_in = status, operation
+        kept[:] = r
+    release(s, held)
+
+
+@kernel
+def kept_failure(s, r):
+    """Status and operation of the failure that is kept, with its request; status 0 for none.
+
+    It is forgotten once no loop uses the array.
+    """
+    held = acquire(s)
+    status, operation = s._failed, s._failed_in
+    r[:] = failure_words(s)
+    if s._parallel == 0:
+        s._failed = 0
+    release(s, held)
+    return status, operation
