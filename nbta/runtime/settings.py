@@ -7,6 +7,7 @@ one process is baked into code that the next process loads from the disk cache.
 import ctypes
 import os
 import sys
+import time
 
 import numpy as np
 from llvmlite import binding
@@ -32,6 +33,8 @@ NAMES = (
     "bulk_entry",
     "gradient_entry",
     "epoch",  # 1, and one more for each fork on the way to this process
+    "forks",  # forks that are about to happen
+    "locks",  # locks of stores that are held or waited for
     "large",  # from this many bytes on, a call from Python lets go of the interpreter's lock
 )
 (
@@ -51,6 +54,8 @@ NAMES = (
     BULK_ENTRY,
     GRADIENT_ENTRY,
     EPOCH,
+    FORKS,
+    LOCKS,
     LARGE,
 ) = range(len(NAMES))
 
@@ -91,8 +96,30 @@ def _defaults():
 
 
 _defaults()
+
+
+def _before_fork():
+    """Wait until no thread is in the middle of changing an array."""
+    put(FORKS, get(FORKS) + 1)
+    while True:
+        time.sleep(0)  # also a barrier: the count is looked at after the fork was announced
+        if get(LOCKS) == 0:
+            return
+
+
+def _behind_fork():
+    put(FORKS, get(FORKS) - 1)
+
+
+def _in_child():
+    """No other thread is here: whom they counted is gone."""
+    put(FORKS, 0)
+    put(LOCKS, 0)
+    put(EPOCH, get(EPOCH) + 1)
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: put(EPOCH, get(EPOCH) + 1))
+    os.register_at_fork(before=_before_fork, after_in_parent=_behind_fork, after_in_child=_in_child)
 
 
 @kernel
