@@ -45,12 +45,12 @@ def raise_kept(store):
     """Raise the failure that a loop left in a store, if there is one."""
     words = new_request()
     r = mem.array_at(words, rq.WORDS, np.int64)
-    status, operation = kept_failure(store_at(store), r)
+    status, operation, failed = kept_failure(store_at(store), r)
     if status:
         python = hold_python()
         forget_python_error()  # this thread's own iterations may have left one behind
         let_python_go(python)
-        raise_failure(status, operation, store, words)
+        raise_failure(status, operation, failed, words)
 
 
 @out_of_line

@@ -24,7 +24,7 @@ from nbta.runtime.layout import refresh
 from nbta.runtime.locks import lock, unlock
 from nbta.runtime.memory import kernel
 from nbta.runtime.settings import setting
-from nbta.runtime.store import DEPOSIT, FIELD, PENDING, field_address
+from nbta.runtime.store import DEPOSIT, FIELD, PENDING, field_address, store_address, store_at
 
 
 @kernel
@@ -148,7 +148,10 @@ def change_use(operation, s, r):
     owners = mem.array_at(mem.address_of(s._gradients), len(s._gradients) // 8, np.int64)
     again = setting(settings.STORAGE_ENTRY)
     for i in range(len(owners)):
-        mem.call_entry(again, operation, mem.owner_payload(owners[i]), mem.address_of(r))
+        store = mem.owner_payload(owners[i])
+        mem.call_entry(again, operation, store, mem.address_of(r))
+        if operation == rq.LEAVE:
+            hand_up_failure(s, store_at(store))
 
 
 @kernel
@@ -177,23 +180,40 @@ def failure_words(s):
 def keep_failure(status, operation, s, r):
     """Keep a failure until the loop ends: the one with the lowest slot."""
     held = acquire(s)
-    kept = failure_words(s)
-    if s._failed == 0 or r[rq.SLOT] < kept[rq.SLOT]:
-        s._failed, s._failed_in = status, operation
-        kept[:] = r
+    if lowest_failure(s, r):
+        s._failed, s._failed_in, s._failed_at = status, operation, store_address(s)
+        failure_words(s)[:] = r
     release(s, held)
 
 
 @kernel
-def kept_failure(s, r):
-    """Status and operation of the failure that is kept, with its request; status 0 for none.
+def lowest_failure(s, r):
+    """Whether no failure at a lower slot than a request's is kept."""
+    return s._failed == 0 or r[rq.SLOT] < failure_words(s)[rq.SLOT]
 
-    It is forgotten once no loop uses the array.
+
+@kernel
+def hand_up_failure(s, g):
+    """Let a gradient array's failure be that of the array, which the loop may know alone."""
+    held = acquire(g)
+    if g._failed and lowest_failure(s, failure_words(g)):
+        s._failed, s._failed_in, s._failed_at = g._failed, g._failed_in, g._failed_at
+        failure_words(s)[:] = failure_words(g)
+    if g._parallel == 0:
+        g._failed = 0
+    release(g, held)
+
+
+@kernel
+def kept_failure(s, r):
+    """Status, operation and store of the failure that is kept; status 0 for none.
+
+    Its request goes to ``r``. It is forgotten once no loop uses the array.
     """
     held = acquire(s)
-    status, operation = s._failed, s._failed_in
+    status, operation, store = s._failed, s._failed_in, s._failed_at
     r[:] = failure_words(s)
     if s._parallel == 0:
         s._failed = 0
     release(s, held)
-    return status, operation
+    return status, operation, store

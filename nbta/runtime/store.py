@@ -57,6 +57,7 @@ HEADER = (
     "claim_add",  # ... for adding
     "failed",  # status of a failure in a parallel loop, kept until the loop ends; 0: none
     "failed_in",  # its operation
+    "failed_at",  # the array's own store, or that of a gradient array of it
     *(f"failure{word}" for word in range(WORDS)),  # its request
 )
 #: Where each of them stands; a named tuple, which compiled code can use too.
