@@ -220,6 +220,9 @@ class TensorArray(Writing, Reading):
     def close(self, name: str | None = None) -> None:
         """Free everything at once; every other operation then fails. Gradient arrays live on.
 
+        Where nogil functions or parallel loops use the array, they fail too, and the memory is
+        freed when they end.
+
         Examples
         --------
         >>> ta = nbta.TensorArray("int64", size=1)
