@@ -282,6 +282,38 @@ def test_iterations_make_arrays_of_their_own(threads):
     np.testing.assert_array_equal(out.stack(), k * (k - 1) / 2)
 
 
+@njit(parallel=True)
+def failing_own_arrays(count, bad):
+    total = 0.0
+    for i in prange(count):
+        own = nbta.TensorArray(np.float64, 3, element_shape=())
+        own.write(4 if i == bad else 0, 1.0)
+        total += own.read(0)
+    return total
+
+
+@njit(parallel=True)
+def failing_creation(out, count):
+    for i in prange(count):
+        own = nbta.TensorArray(np.float64, 1 - i, element_shape=())
+        out.write(i, float(own.size()))
+
+
+@pytest.mark.parametrize("bad", [0, 49])
+def test_failures_of_arrays_that_an_iteration_makes_are_raised(threads, bad):
+    assert failing_own_arrays(50, -1) == 50
+    with pytest.raises(nbta.InvalidArgumentError, match="write on TensorArray: there is no slot 4"):
+        failing_own_arrays(50, bad)
+    assert failing_own_arrays(50, -1) == 50
+
+
+def test_failing_to_make_an_array_in_the_loop_is_raised(threads):
+    out = array(5)
+    with pytest.raises(nbta.InvalidArgumentError, match="the size is -"):
+        failing_creation(out, 5)
+    assert idle(out)
+
+
 def test_code_behind_the_loop_goes_on_as_before(threads):
     ta = array(COUNT)
     half_of_them(ta, COUNT)

@@ -18,8 +18,8 @@ from nbta.runtime.compiled import out_of_line
 from nbta.runtime.extension import TensorArrayType, new_request, store_fields
 from nbta.runtime.failures import raise_failure
 from nbta.runtime.locks import forget_python_error, hold_python, let_python_go, python_held
-from nbta.runtime.settings import setting
-from nbta.runtime.sharing import kept_failure
+from nbta.runtime.settings import add_to_setting, change_setting, setting
+from nbta.runtime.sharing import kept_failure, stray_failure
 from nbta.runtime.store import store_at
 
 
@@ -32,20 +32,31 @@ def used_in_loops(kind) -> bool:
 
 @out_of_line
 def change_use(operation, store):
-    """Tell a store that a parallel loop begins or has ended, with the interpreter's lock held."""
+    """Tell a store, if any, that a parallel loop begins or has ended.
+
+    This happens with the interpreter's lock held.
+    """
     words = new_request()
     mem.store_int(words + 8 * rq.INDEX, 1 - python_held())
     python = hold_python()
-    mem.call_entry(setting(settings.STORAGE_ENTRY), operation, store, words)
+    begins = operation == rq.ENTER
+    if begins and setting(settings.LOOPS) == 0:
+        change_setting(settings.STRAY, 0)
+    add_to_setting(settings.LOOPS, 1 if begins else -1)
+    if store:
+        mem.call_entry(setting(settings.STORAGE_ENTRY), operation, store, words)
     let_python_go(python)
 
 
 @out_of_line
 def raise_kept(store):
-    """Raise the failure that a loop left in a store, if there is one."""
+    """Raise the failure that a loop left in a store, if any, or one of its iterations' arrays."""
     words = new_request()
     r = mem.array_at(words, rq.WORDS, np.int64)
-    status, operation, failed = kept_failure(store_at(store), r)
+    status, operation = stray_failure(r)
+    failed = np.int64(0)
+    if store and status == 0:
+        status, operation, failed = kept_failure(store_at(store), r)
     if status:
         python = hold_python()
         forget_python_error()  # this thread's own iterations may have left one behind
@@ -65,8 +76,11 @@ def read_in_loop(store, slot):
     return take_by_claim(store, slot)
 
 
-def _around_loops(name, act):
-    """A function for all types that are `used_in_loops`; tuples pass it on to their members."""
+def _around_loops(name, act, act_alone):
+    """A function for all types that are `used_in_loops`; tuples pass it on to their members.
+
+    None stands for a loop that only uses arrays of its iterations.
+    """
 
     def function(value):
         raise NotImplementedError(f"{name}: compiled code only")
@@ -77,6 +91,8 @@ def _around_loops(name, act):
     def implement(value):
         if isinstance(value, TensorArrayType):
             return act
+        if isinstance(value, types.NoneType):
+            return act_alone
         if not isinstance(value, types.BaseTuple):
             return None
         if len(value) == 0 or not used_in_loops(value):
@@ -91,6 +107,18 @@ def _around_loops(name, act):
     return function
 
 
-enter = _around_loops("enter", lambda value: change_use(rq.ENTER, store_fields(value)))
-leave = _around_loops("leave", lambda value: change_use(rq.LEAVE, store_fields(value)))
-report = _around_loops("report", lambda value: raise_kept(store_fields(value)))
+enter = _around_loops(
+    "enter",
+    lambda value: change_use(rq.ENTER, store_fields(value)),
+    lambda value: change_use(rq.ENTER, 0),
+)
+leave = _around_loops(
+    "leave",
+    lambda value: change_use(rq.LEAVE, store_fields(value)),
+    lambda value: change_use(rq.LEAVE, 0),
+)
+report = _around_loops(
+    "report",
+    lambda value: raise_kept(store_fields(value)),
+    lambda value: raise_kept(0),
+)

@@ -42,7 +42,8 @@ class _Loop(NamedTuple):
     header: int
     body: set
     exit: int
-    arrays: list
+    outer: list  # variables of arrays that are there before it
+    arrays: bool  # whether it uses any, also of its own
 
 
 class _Function:
@@ -57,7 +58,8 @@ class _Function:
     def mark_loops(self):
         """Put calls around all parallel loops that use arrays."""
         for loop in self.parallel_loops():
-            self.insert_calls(loop)
+            if loop.arrays:
+                self.insert_calls(loop, loop.outer or [self.none(loop)])
 
     def parallel_loops(self):
         """The outermost loops that Numba will run in parallel; it serialises those inside."""
@@ -73,9 +75,10 @@ class _Function:
             inside = any(loop.header in outer.body for outer in found)
             if not inside and self.makes_range(entry, calls):
                 body = set(loop.body)
-                arrays = self.arrays_used(body, live[loop.header])
-                found.append(_Loop(entry, loop.header, body, end, arrays))
-        return [loop for loop in found if loop.arrays]
+                used = self.arrays_used(body)
+                outer = [used[name] for name in sorted(live[loop.header] & set(used))]
+                found.append(_Loop(entry, loop.header, body, end, outer, bool(used)))
+        return found
 
     def makes_range(self, label, calls):
         """Whether a block calls ``prange``, in one of the ways that Numba knows."""
@@ -87,26 +90,35 @@ class _Function:
             for statement in self.blocks[label].find_insts(ir.Assign)
         )
 
-    def arrays_used(self, body, live):
-        """Variables of a loop that hold arrays which are there before it."""
-        used = {
+    def arrays_used(self, body):
+        """Variables in a loop that hold arrays, by name."""
+        return {
             variable.name: variable
             for label in sorted(body)
             for statement in self.blocks[label].body
             for variable in statement.list_vars()
+            if used_in_loops(self.typemap[variable.name])
         }
-        return [
-            used[name] for name in sorted(live & set(used)) if used_in_loops(self.typemap[name])
-        ]
 
-    def insert_calls(self, loop):
+    def none(self, loop):
+        """A variable that is None, in front of a loop."""
+        entry = self.blocks[loop.entry]
+        variable, value = (
+            self.variable(entry.scope, types.none, entry.loc),
+            ir.Const(None, entry.loc),
+        )
+        entry.body.insert(-1, ir.Assign(value, variable, entry.loc))
+        self.func_ir._definitions[variable.name].append(value)
+        return variable
+
+    def insert_calls(self, loop, arrays):
         """Enter in front of a loop; leave and report on the way out."""
         entry = self.blocks[loop.entry]
-        before = [part for array in loop.arrays for part in self.call(enter, array)]
+        before = [part for array in arrays for part in self.call(enter, array)]
         entry.body[-1:-1] = before
         end = ir.Block(entry.scope, entry.loc)
         for function in (leave, report):  # all are left before one may raise
-            end.body += [part for array in loop.arrays for part in self.call(function, array)]
+            end.body += [part for array in arrays for part in self.call(function, array)]
         end.body.append(ir.Jump(loop.exit, entry.loc))
         label = max(self.blocks) + 1
         for inside in loop.body:

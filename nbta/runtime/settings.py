@@ -15,6 +15,7 @@ from numba.core import types
 
 from nbta.runtime.atomics import add_int
 from nbta.runtime.memory import SETTINGS_SYMBOL, kernel, load_int, setting_address, store_int
+from nbta.runtime.request import WORDS
 
 NAMES = (
     "next_id",  # counter behind the k of a handle NAME_k
@@ -35,6 +36,9 @@ NAMES = (
     "epoch",  # 1, and one more for each fork on the way to this process
     "forks",  # forks that are about to happen
     "locks",  # locks of stores that are held or waited for
+    "loops",  # parallel loops with arrays that run now, one for each array of each
+    "stray",  # status of a failure in one of them, of an array that an iteration made; 0: none
+    "stray_in",  # its operation
     "large",  # from this many bytes on, a call from Python lets go of the interpreter's lock
 )
 (
@@ -56,11 +60,16 @@ NAMES = (
     EPOCH,
     FORKS,
     LOCKS,
+    LOOPS,
+    STRAY,
+    STRAY_IN,
     LARGE,
 ) = range(len(NAMES))
 
 NEVER = 2**62
-_block = (ctypes.c_int64 * len(NAMES))()
+#: Behind the settings: the request of the stray failure.
+STRAY_REQUEST = len(NAMES)
+_block = (ctypes.c_int64 * (len(NAMES) + WORDS))()
 binding.add_symbol(SETTINGS_SYMBOL, ctypes.addressof(_block))
 
 
@@ -115,6 +124,7 @@ def _in_child():
     """No other thread is here: whom they counted is gone."""
     put(FORKS, 0)
     put(LOCKS, 0)
+    put(LOOPS, 0)
     put(EPOCH, get(EPOCH) + 1)
 
 

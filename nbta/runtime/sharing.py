@@ -19,11 +19,12 @@ import numpy as np
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
+from nbta.runtime.atomics import publish_int, seen_int, swap_int
 from nbta.runtime.buffers import no_bytes
 from nbta.runtime.layout import refresh
 from nbta.runtime.locks import lock, unlock
-from nbta.runtime.memory import kernel
-from nbta.runtime.settings import setting
+from nbta.runtime.memory import kernel, setting_address
+from nbta.runtime.settings import change_setting, setting
 from nbta.runtime.store import DEPOSIT, FIELD, PENDING, field_address, store_address, store_at
 
 
@@ -217,3 +218,35 @@ def kept_failure(s, r):
         s._failed = 0
     release(s, held)
     return status, operation, store
+
+
+@kernel
+def keep_stray(status, operation, r):
+    """Keep a failure of an array that an iteration made: nobody else knows the array.
+
+    The first is kept until the last loop has ended. Where several loops run, all of them raise it.
+    """
+    place = setting_address() + 8 * settings.STRAY
+    if swap_int(place, 0, -1):
+        change_setting(settings.STRAY_IN, operation)
+        stray_request()[:] = r
+        publish_int(place, status)
+
+
+@kernel
+def stray_request():
+    """Where the request of a stray failure is kept."""
+    return mem.array_at(setting_address() + 8 * settings.STRAY_REQUEST, rq.WORDS, np.int64)
+
+
+@kernel
+def stray_failure(r):
+    """Status and operation of a stray failure, with its request; status 0 for none."""
+    status = seen_int(setting_address() + 8 * settings.STRAY)
+    if status <= 0:
+        return 0, 0
+    operation = setting(settings.STRAY_IN)
+    r[:] = stray_request()
+    if setting(settings.LOOPS) == 0:
+        change_setting(settings.STRAY, 0)
+    return status, operation
