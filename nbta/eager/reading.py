@@ -65,11 +65,11 @@ class Reading(Base):
         """
         base = _claim_object(self._address, index) if dtype is None else 0
         if base:
-            seen = self._seen  # one object, as several threads may look
-            if seen[0] != base:
-                seen = self._look()
-            if seen[0]:
-                return seen[1][index]
+            seen, view = self._seen  # one object, as several threads may look
+            if seen != base:
+                view = self._look()
+            if view is not None:
+                return view[index]
         request = Request()
         request[rq.INDEX] = as_integer(f"read on {self._name}: index", "index_rank", index)
         return self._read_many(rq.READ, request, dtype)[()]
@@ -77,18 +77,18 @@ class Reading(Base):
     def _look(self):
         """Keep a NumPy view of all elements, for reads that hand out a part of it.
 
-        Together with its address, which is 0 where another thread has closed the array.
+        None where another thread has closed the array.
         """
         view = python_calls.native(python_calls.data_bytes)(self._address)
         if len(view) == 0:
-            return 0, None
+            return None
         shape, base = self.element_shape, view.ctypes.data
         nbytes = self._fields[FIELD.element_bytes]
         slots = len(view) // nbytes
         view = view[: slots * nbytes].view(self._dtype).reshape(slots, *shape)
         view.flags.writeable = False
         self._seen = base, view
-        return self._seen
+        return view
 
     def gather(
         self, indices, name: str | None = None, element_shape=None, dtype=None
