@@ -13,6 +13,9 @@ from together import LIMIT, together, unexpected, watchdog
 
 import nbta
 from nbta.runtime import python_calls
+from nbta.runtime.extension import store_fields
+from nbta.runtime.loop_calls import read_in_loop, write_in_loop
+from nbta.runtime.memory import address_of, keep_alive
 from nbta.runtime.store import FIELD
 
 COUNT = 1000
@@ -162,6 +165,25 @@ def test_one_iteration_wins_a_slot_and_the_loop_tells_of_the_others(threads):
     for slot in range(10):
         value = ta.read(slot)
         assert value == 0 or value % 10 == slot
+
+
+@njit(parallel=True)
+def race(ta, slots, won, read):
+    for i in prange(len(won)):
+        value = np.full(1, float(i))
+        for slot in range(slots):
+            won[i] += write_in_loop(store_fields(ta), slot, address_of(value))
+            read[i] += read_in_loop(store_fields(ta), slot)
+        keep_alive(value)
+
+
+def test_each_slot_is_claimed_by_one_writer_and_cleared_by_one_reader():
+    for _ in range(10):
+        ta, slots = array(100_000, clear_after_read=True), 100_000
+        won, read = np.zeros(8, np.int64), np.zeros(8, np.int64)
+        race(ta, slots, won, read)
+        assert won.sum() == read.sum() == slots
+        assert idle(ta)
 
 
 # Functions that the loop calls, several arrays, loops in loops.

@@ -11,6 +11,7 @@ from together import LIMIT, together, unexpected, watchdog
 
 import nbta
 from nbta.runtime import python_calls, settings
+from nbta.runtime.store import FIELD
 
 THREADS = 8
 #: Elements below, and above, the size from which on a call lets go of the interpreter's lock.
@@ -33,7 +34,7 @@ def values(count, shape):
 
 def intact(ta):
     """Whether nobody wrote beside an array's buffers, and its fast paths are open again."""
-    users = ta._fields[nbta.runtime.store.FIELD.users]
+    users = ta._fields[FIELD.users]
     return users == 0 and python_calls.native(python_calls.guards_intact)(ta._address)
 
 
@@ -129,6 +130,24 @@ def test_of_two_scatters_to_one_slot_one_happens_as_a_whole(width):
         expected = np.zeros((2 * THREADS + 1, width))
         expected[[2 * winner, shared, 2 * winner + 1]] = winner + 1
         np.testing.assert_array_equal(ta.stack(), expected)
+
+
+def test_small_writes_wait_for_a_large_operation_of_another_thread():
+    slots = 400_000
+    for delay in np.arange(0, 0.003, 1e-4):
+        ta = array(slots)
+
+        def write(ta=ta, delay=delay):
+            while not ta._fields[FIELD.users] and not ta._states()[0]:
+                pass
+            begin = time.perf_counter()
+            while time.perf_counter() < begin + delay:
+                pass
+            return outcome(ta.write, slots - 1, 2.0)
+
+        unstacked, written = together(lambda ta=ta: ta.unstack(np.ones(slots)), write)
+        assert (unstacked, written) == (ta, "already_written")
+        assert (ta.stack() == 1).all()
 
 
 @shapes
