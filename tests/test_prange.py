@@ -168,20 +168,22 @@ def test_one_iteration_wins_a_slot_and_the_loop_tells_of_the_others(threads):
 
 
 @njit(parallel=True)
-def race(ta, slots, won, read):
+def race(ta, slots, width, won, read):
     for i in prange(len(won)):
-        value = np.full(1, float(i))
+        value = np.full(width, float(i))
         for slot in range(slots):
             won[i] += write_in_loop(store_fields(ta), slot, address_of(value))
             read[i] += read_in_loop(store_fields(ta), slot)
         keep_alive(value)
 
 
-def test_each_slot_is_claimed_by_one_writer_and_cleared_by_one_reader():
-    for _ in range(10):
-        ta, slots = array(100_000, clear_after_read=True), 100_000
+@pytest.mark.parametrize("width", [1, 4096])
+def test_each_slot_is_claimed_by_one_writer_and_cleared_by_one_reader(width):
+    slots = 100_000 // width
+    for _ in range(30):  # copying a wide element takes long enough for others to come in between
+        ta = array(slots, shape=(width,), clear_after_read=True)
         won, read = np.zeros(8, np.int64), np.zeros(8, np.int64)
-        race(ta, slots, won, read)
+        race(ta, slots, width, won, read)
         assert won.sum() == read.sum() == slots
         assert idle(ta)
 
