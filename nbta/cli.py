@@ -4,7 +4,7 @@ import argparse
 import contextlib
 import platform
 import sys
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 
 FAILED, INTERRUPTED = 2, 130
@@ -112,13 +112,44 @@ def _version(package):
 
 
 def _threading_layer():
-    """Its name, where it runs already; asking must not start it."""
+    """Its name, or that of the one Numba would start; asking must not start it."""
     import numba
 
     try:
         return numba.threading_layer()
     except ValueError:
-        return f"{numba.config.THREADING_LAYER}, not started"
+        return f"{_next_threading_layer()}, not started"
+
+
+#: What Numba tries for each way to ask for a layer by what it must stand.
+_SAFE_LAYERS = {
+    "safe": ["tbb"],
+    "threadsafe": ["tbb", "omp"],
+    "forksafe": ["tbb", *([] if sys.platform == "linux" else ["omp"]), "workqueue"],
+}
+_LAYER_MODULES = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}
+
+
+def _next_threading_layer():
+    """The first that is installed of those that Numba tries (`numba.np.ufunc.parallel`)."""
+    from numba import config
+
+    wanted = str(config.THREADING_LAYER).lower()
+    tried = _SAFE_LAYERS | {"default": config.THREADING_LAYER_PRIORITY}
+    installed = filter(_layer_is_installed, tried.get(wanted, [wanted]))
+    return next(installed, f"{wanted}, which is not installed")
+
+
+def _layer_is_installed(name):
+    from numba.np.ufunc import parallel
+
+    try:
+        if name == "tbb":
+            parallel._check_tbb_version_compatible()
+        import_module(f"numba.np.ufunc.{_LAYER_MODULES[name]}")
+    except (ImportError, KeyError):
+        return False
+    return True
 
 
 def _cache_folders():

@@ -270,6 +270,23 @@ REASONS = [
         "slot {slot} of lane {got} has shape {got_shape} where {expected_shape} is needed to join "
         "it; reshape it, or make the array with infer_shape=False and a wider element_shape",
     ),
+    Reason(
+        "growth_in_loop",
+        FailedPreconditionError,
+        "slot {slot} would make the array grow in a parallel loop, in the order of the schedule; "
+        "give the array its size, or make lanes ahead of the loop (parts = ta.lanes(n))",
+    ),
+    Reason(
+        "deposited_twice",
+        FailedPreconditionError,
+        "slot {slot} was added to in this parallel loop already, and a second term would make "
+        "the sum depend on the schedule; add once a slot, use lanes, or loop with range",
+    ),
+    Reason(
+        "bulk_in_loop",
+        FailedPreconditionError,
+        "a parallel loop uses the array, one slot at a time; do this before or after the loop",
+    ),
 ]
 
 
@@ -332,4 +349,5 @@ def located(error, where):
 OPERATIONS = (
     "create", "write", "read", "gather", "scatter", "concat", "split", "grad", "close",
     "append", "stack", "accumulate", "read", "size", "lanes", "take", "range", "join",
+    "enter", "leave", "arrive", "depart",
 )  # fmt: skip

@@ -4,12 +4,26 @@ import numpy as np
 
 from nbta import errors, naming
 from nbta.dtypes import as_dtype, code_of
-from nbta.eager.base import Request, as_integer, as_vector, put_pattern
+from nbta.eager.base import (
+    NO_FIELDS,
+    NOTHING_SEEN,
+    Request,
+    as_integer,
+    as_vector,
+    put_pattern,
+)
 from nbta.eager.lanes import Lanes
 from nbta.eager.reading import Reading
 from nbta.eager.writing import Writing
 from nbta.naming import Flow
-from nbta.runtime import extension, lane_methods, python_calls, read_methods, write_methods
+from nbta.runtime import (
+    extension,
+    lane_methods,
+    parallel_loops,
+    python_calls,
+    read_methods,
+    write_methods,
+)
 from nbta.runtime import request as rq
 from nbta.runtime.construct import register_constructor
 from nbta.runtime.store import FIELD
@@ -99,7 +113,7 @@ class TensorArray(Writing, Reading):
         request[rq.LIST] = bool(dynamic_size) | bool(clear_after_read) << 1 | bool(infer_shape) << 2
         put_pattern(request, as_pattern("element_shape", element_shape))
         self._store = None
-        self._address = 0
+        self._address, self._fields = 0, NO_FIELDS
         self._run(rq.CREATE, request)
         self._adopt(request[rq.OWNER])
         self._name += f"_{self._fields[FIELD.id]}"
@@ -252,6 +266,9 @@ class TensorArray(Writing, Reading):
     def close(self, name: str | None = None) -> None:
         """Free everything at once; every other operation then fails. Gradient arrays live on.
 
+        Where nogil functions or parallel loops use the array, they fail too, and the memory is
+        freed when they end.
+
         Examples
         --------
         >>> ta = nbta.TensorArray("int64", size=1)
@@ -260,7 +277,7 @@ class TensorArray(Writing, Reading):
         >>> ta
         <nbta.TensorArray ... closed>
         """
-        self._view, self._view_base = None, -1
+        self._seen = NOTHING_SEEN
         self._run(rq.CLOSE, Request())
 
     # Protocols.
@@ -312,5 +329,5 @@ def _from_compiled_code(store, dtype):
 
 extension.faces["make"] = _from_compiled_code
 register_constructor(TensorArray)
-#: Imported for the methods in compiled code that they register.
-_METHODS = (lane_methods, read_methods, write_methods)
+#: Imported for what they register: methods in compiled code, and the rewrite of parallel loops.
+_METHODS = (lane_methods, read_methods, write_methods, parallel_loops)

@@ -5,6 +5,7 @@ import importlib.util
 import runpy
 import sys
 
+import numba
 import numpy as np
 import pytest
 
@@ -143,6 +144,23 @@ def test_info(capsys):
     assert lines["nbta"] == nbta.__version__
     assert lines["numpy"] == np.__version__
     assert {"numba", "llvmlite", "scipy", "Python", "threads", "graphs", "kernels"} <= lines.keys()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "installed", "told"),
+    [
+        ("default", {"omp", "workqueue"}, "omp"),
+        ("default", {"workqueue"}, "workqueue"),
+        ("omp", {"omp"}, "omp"),
+        ("threadsafe", {"omp", "workqueue"}, "omp"),
+        ("safe", {"omp", "workqueue"}, "safe, which is not installed"),
+    ],
+)
+def test_the_threading_layer_that_would_start(wanted, installed, told, monkeypatch):
+    monkeypatch.setattr(numba.config, "THREADING_LAYER", wanted)
+    monkeypatch.setattr(numba.config, "THREADING_LAYER_PRIORITY", ["tbb", "omp", "workqueue"])
+    monkeypatch.setattr(cli, "_layer_is_installed", installed.__contains__)
+    assert cli._next_threading_layer() == told
 
 
 @pytest.fixture

@@ -27,10 +27,16 @@ _ENTRIES = {
     **dict.fromkeys(_LANES, settings.LANES_ENTRY),
 }
 _FURTHEST = 2**62
+_RAGGED_BYTES = 64
+#: Stands for the view of all elements, and its address, until there is one.
+NOTHING_SEEN = (-1, None)
+#: Fields of an array that is about to be made.
+NO_FIELDS = _Fields()
 
 
 def _entry(operation):
-    return compiled.entry(_ENTRIES.get(operation, settings.STORAGE_ENTRY))
+    """The kernels' entrance for an operation, by its setting."""
+    return _ENTRIES.get(operation, settings.STORAGE_ENTRY)
 
 
 def as_integer(argument: str, reason: str, value) -> int:
@@ -45,7 +51,7 @@ def as_integer(argument: str, reason: str, value) -> int:
 
 
 def as_vector(argument: str, reason: str, values) -> np.ndarray:
-    """A vector of integers as contiguous int64."""
+    """A vector of integers as contiguous int64, which nobody else can change meanwhile."""
     array = np.asarray(values)
     if array.ndim != 1:
         message = f"{argument} must be a vector of integers; it has shape {array.shape}"
@@ -53,7 +59,7 @@ def as_vector(argument: str, reason: str, values) -> np.ndarray:
     if array.dtype.kind not in "iu" and array.size:
         message = f"{argument} must be a vector of integers; its dtype is {array.dtype}"
         raise errors.invalid(reason, message)
-    return np.ascontiguousarray(array, np.int64)
+    return np.array(array, np.int64, order="C")
 
 
 def put_pattern(request, pattern) -> None:
@@ -85,10 +91,17 @@ class Face:
         self._bind(store)
         return self
 
-    def _run(self, operation, request):
-        """Run a kernel; its failure is an exception."""
+    def _run(self, operation, request, nbytes=0):
+        """Run a kernel that moves so many bytes; its failure is an exception.
+
+        Where that takes long, or where others use the array without the interpreter's lock, it
+        is let go of: they may hold the array's own lock.
+        """
         pointer = ctypes.addressof(request)
-        status = _entry(operation)(operation, self._address, pointer)
+        if nbytes < settings.get(settings.LARGE) and not self._fields[FIELD.users]:
+            status = compiled.entry(_entry(operation))(operation, self._address, pointer)
+        else:
+            status = self._run_aside(operation, pointer)
         if status:
             raise errors.failure(
                 status,
@@ -98,6 +111,15 @@ class Face:
                 tuple(request[rq.OUT_RANK : rq.OUT_SHAPE + MAX_RANK]),
                 tuple(request[rq.RANK : rq.SHAPE + MAX_RANK]),
             )
+
+    def _run_aside(self, operation, pointer):
+        """Run a kernel without the interpreter's lock."""
+        run = compiled.releasing_entry(_entry(operation))
+        python_calls.native(python_calls.lend_store)(self._address)
+        try:
+            return run(operation, self._address, pointer)
+        finally:
+            python_calls.native(python_calls.take_store_back)(self._address)
 
     def _owner(self):
         """Address of what keeps the store alive."""
@@ -113,11 +135,11 @@ class Face:
 class Base(Face):
     """What every operation of an array needs, and facts about it."""
 
-    __slots__ = ("_view", "_view_base")
+    __slots__ = ("_seen",)
 
     def _bind(self, store):
         super()._bind(store)
-        self._view, self._view_base = None, -1
+        self._seen = NOTHING_SEEN
 
     def _put_value(self, operation, request, value):
         if value.ndim > MAX_RANK + 1:
@@ -150,6 +172,10 @@ class Base(Face):
             value = data.view(self._dtype).reshape(shape)
         value.flags.writeable = False
         return value
+
+    def _bytes_in(self, slots):
+        """About how many bytes a number of slots hold; ragged ones cost more than they hold."""
+        return slots * (self._fields[FIELD.element_bytes] or _RAGGED_BYTES)
 
     # Facts.
 

@@ -65,22 +65,30 @@ class Reading(Base):
         """
         base = _claim_object(self._address, index) if dtype is None else 0
         if base:
-            if base != self._view_base:
-                self._look_at(base)
-            return self._view[index]
+            seen, view = self._seen  # one object, as several threads may look
+            if seen != base:
+                view = self._look()
+            if view is not None:
+                return view[index]
         request = Request()
         request[rq.INDEX] = as_integer(f"read on {self._name}: index", "index_rank", index)
         return self._read_many(rq.READ, request, dtype)[()]
 
-    def _look_at(self, base):
-        """Keep a NumPy view of all elements, for reads that hand out a part of it."""
+    def _look(self):
+        """Keep a NumPy view of all elements, for reads that hand out a part of it.
+
+        None where another thread has closed the array.
+        """
         view = python_calls.native(python_calls.data_bytes)(self._address)
-        shape = self.element_shape
+        if len(view) == 0:
+            return None
+        shape, base = self.element_shape, view.ctypes.data
         nbytes = self._fields[FIELD.element_bytes]
         slots = len(view) // nbytes
         view = view[: slots * nbytes].view(self._dtype).reshape(slots, *shape)
         view.flags.writeable = False
-        self._view, self._view_base = view, base
+        self._seen = base, view
+        return view
 
     def gather(
         self, indices, name: str | None = None, element_shape=None, dtype=None
@@ -134,7 +142,9 @@ class Reading(Base):
 
     def _read_many(self, operation, request, dtype=None):
         request[rq.DTYPE] = self._dtype_asked(dtype)
-        self._run(operation, request)
+        slots = request[rq.COUNT] if operation == rq.GATHER else self._fields[FIELD.size]
+        moved = self._bytes_in(1 if operation == rq.READ else slots)
+        self._run(operation, request, moved)
         return self._result(request)
 
     def concat(self, name: str | None = None, element_shape_except0=None, dtype=None) -> Concat:
@@ -172,8 +182,11 @@ class Reading(Base):
         (array([1, 2, 3]), array([1, 2]))
         """
         request = Request()
-        lengths = np.zeros(self._fields[FIELD.size], np.int64)
-        request[rq.LIST] = lengths.ctypes.data
         put_pattern(request, as_pattern("element_shape_except0", element_shape_except0))
-        value = self._read_many(rq.CONCAT, request, dtype)
-        return Concat(value, lengths[: request[rq.COUNT]])
+        while True:
+            room = self._fields[FIELD.size]
+            lengths = np.zeros(room, np.int64)
+            request[rq.LIST], request[rq.INDEX] = lengths.ctypes.data, room
+            value = self._read_many(rq.CONCAT, request, dtype)
+            if request[rq.COUNT] <= room:  # else another thread made it grow; nothing was done
+                return Concat(value, lengths[: request[rq.COUNT]])

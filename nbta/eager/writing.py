@@ -7,7 +7,6 @@ from nbta.eager.base import Base, Request, as_integer, as_vector
 from nbta.errors import OPERATIONS
 from nbta.runtime import python_calls
 from nbta.runtime import request as rq
-from nbta.runtime.store import FIELD
 from nbta.shapes import MAX_RANK
 
 
@@ -16,6 +15,13 @@ def _write_object(*args):
     global _write_object
     _write_object = python_calls.native(python_calls.write_object)
     return _write_object(*args)
+
+
+def _append_object(*args):
+    """Stands in for the compiled function until the first call."""
+    global _append_object
+    _append_object = python_calls.native(python_calls.append_object)
+    return _append_object(*args)
 
 
 class Writing(Base):
@@ -70,7 +76,7 @@ class Writing(Base):
         request[rq.INDEX] = as_integer(f"{name} on {self._name}: index", "index_rank", index)
         value = as_value(name, self._name, value, self._dtype)
         self._put_value(operation, request, value)
-        self._run(operation, request)
+        self._run(operation, request, value.nbytes)
         return self
 
     def append(self, value, name: str | None = None) -> Self:
@@ -82,10 +88,9 @@ class Writing(Base):
         >>> len(ta.append(3).append(4))
         2
         """
-        size = self._fields[FIELD.size]
-        if _write_object(self._address, size, value):
+        if _append_object(self._address, value):
             return self
-        return self._write(rq.APPEND, size, value)
+        return self._write(rq.APPEND, 0, value)
 
     def accumulate(self, index: int, value, name: str | None = None) -> Self:
         """Add a value into a slot of a gradient array; errors as for `write`.
@@ -151,7 +156,7 @@ class Writing(Base):
             request[rq.LIST], request[rq.COUNT] = 0, rows
         else:
             request[rq.LIST], request[rq.COUNT] = slots.ctypes.data, len(slots)
-        self._run(rq.SCATTER, request)
+        self._run(rq.SCATTER, request, value.nbytes)
         return self
 
     def split(self, value, lengths, name: str | None = None) -> Self:
@@ -184,5 +189,5 @@ class Writing(Base):
         request = Request()
         self._put_value(rq.SPLIT, request, value)
         request[rq.LIST], request[rq.COUNT] = pieces.ctypes.data, len(pieces)
-        self._run(rq.SPLIT, request)
+        self._run(rq.SPLIT, request, value.nbytes)
         return self

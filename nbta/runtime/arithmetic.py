@@ -11,11 +11,18 @@ from nbta.dtypes import BFLOAT16, CODES, FLOAT16
 from nbta.runtime import memory as mem
 from nbta.runtime.memory import kernel
 
+_FIRST_FLOATING = CODES["float16"]  # and complex dtypes come last
 _I8, _U8 = CODES["int8"], CODES["uint8"]
 _I16, _U16 = CODES["int16"], CODES["uint16"]
 _I32, _U32 = CODES["int32"], CODES["uint32"]
 _F32, _C64 = CODES["float32"], CODES["complex64"]
 _F64, _C128 = CODES["float64"], CODES["complex128"]
+
+
+@kernel
+def rounds(code):
+    """Whether a sum of a dtype depends on the order of its terms."""
+    return code >= _FIRST_FLOATING
 
 
 @kernel

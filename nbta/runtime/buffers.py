@@ -13,7 +13,7 @@ import numpy as np
 from nbta.runtime import memory as mem
 from nbta.runtime import settings
 from nbta.runtime.memory import kernel
-from nbta.runtime.settings import change_setting, count_setting, setting
+from nbta.runtime.settings import add_to_setting, change_setting, setting
 
 # A buffer's owner holds a record of int64:
 BASE, TOTAL, MAPPED, FIRST, COUNT, OLDER, HOLDS_OWNERS, RECORD_FIELDS = range(8)
@@ -98,7 +98,7 @@ def finalize_buffer(record):
             mem.release(owners[i])
     mem.release(fields[OLDER])
     unmap_or_free(fields[BASE], fields[TOTAL], fields[MAPPED])
-    count_setting(settings.LIVE_BYTES, -fields[TOTAL])
+    add_to_setting(settings.LIVE_BYTES, -fields[TOTAL])
     return 0
 
 
@@ -141,7 +141,7 @@ def _own(owner, base, total, mapped, count):
     fields[OLDER], fields[HOLDS_OWNERS] = 0, 0
     paint(base, guard)
     paint(base + guard + count, guard)
-    count_setting(settings.LIVE_BYTES, total)
+    add_to_setting(settings.LIVE_BYTES, total)
     return mem.adopt_bytes(owner, base + guard, count)
 
 

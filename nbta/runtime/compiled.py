@@ -115,8 +115,8 @@ def call_directly(dispatcher):
 def entry(field: int):
     """An entrance of the kernels as a Python callable, compiled or loaded at its first use.
 
-    It keeps the interpreter lock, so that operations from several Python threads on one array
-    come one after another.
+    It keeps the interpreter's lock, which operations that take no longer than letting go of it
+    are better off with.
     """
     from nbta.runtime import kernels, lanes
 
@@ -125,6 +125,13 @@ def entry(field: int):
     dispatcher = cached(function, _SIGNATURE, error_model="numpy")
     settings.put(field, pointer_of(dispatcher))
     return call_directly(dispatcher)
+
+
+@cache
+def releasing_entry(field: int):
+    """`entry`, letting go of the interpreter's lock for the length of the call."""
+    entry(field)
+    return _C_ENTRY(settings.get(field))
 
 
 def _stand_in(field):

@@ -5,16 +5,17 @@ The type knows the dtype and, where it can, the rank of the elements. Its method
 """
 
 import hashlib
-from functools import cache
+from functools import cache, partial
 
 from llvmlite import ir
 from numba.core import cgutils, imputils, types
+from numba.core.targetconfig import ConfigStack
 from numba.extending import NativeValue, box, intrinsic, models, register_model, unbox
 from numba.np.numpy_support import as_dtype, from_dtype
 
-from nbta.runtime import compiled, request
+from nbta.runtime import compiled, request, settings
 from nbta.runtime.arguments import item_bytes
-from nbta.runtime.memory import INT64
+from nbta.runtime.memory import INT64, setting_place
 from nbta.runtime.store import HEADER, STORE
 
 #: Changes when code compiled against another layout of the store must not be used again.
@@ -60,6 +61,9 @@ class TensorArrayType(types.Type):
         layout = "uniform" if uniform else "any layout"
         super().__init__(f"nbta.TensorArray({dtype}, {rank}, {layout}, version {LAYOUT})")
 
+    #: Parallel loops tell arrays when they begin and end; see `nbta.runtime.loop_calls`.
+    used_in_loops = True
+
     @property
     def gradient(self):
         """The type of a gradient array; half precision is kept in float32 there, and copied."""
@@ -78,6 +82,8 @@ class LanesType(types.Type):
     def __init__(self, array):
         self.array = array
         super().__init__(f"nbta.Lanes({array})")
+
+    used_in_loops = True
 
     @property
     def dtype(self):
@@ -114,7 +120,20 @@ def _unbox(kind, value, c):
     c.pyapi.decref(store)
     array = cgutils.create_struct_proxy(kind)(c.context, c.builder)
     array.store = native.value
-    return NativeValue(array._getvalue(), is_error=native.is_error)
+    value, cleanup = array._getvalue(), None
+    if ConfigStack.top_or_none().release_gil:
+        with c.builder.if_then(c.builder.not_(native.is_error), likely=True):
+            _change_use(c, kind, value, request.ARRIVE)
+        cleanup = partial(_change_use, c, kind, value, request.DEPART)
+    return NativeValue(value, is_error=native.is_error, cleanup=cleanup)
+
+
+def _change_use(c, kind, value, operation):
+    """Tell an array that a nogil function begins or has ended; the wrapper holds Python's lock."""
+    store = c.builder.ptrtoint(_store_of(c.context, c.builder, kind, value).data, INT64)
+    entry = c.builder.load(setting_place(c.builder, settings.STORAGE_ENTRY))
+    function = c.builder.inttoptr(entry, ir.FunctionType(INT64, [INT64] * 3).as_pointer())
+    c.builder.call(function, [INT64(operation), store, INT64(0)])
 
 
 #: Makes a Python array, or lanes, over a store; set by the module that defines the classes.

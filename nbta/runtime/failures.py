@@ -12,9 +12,12 @@ from nbta.errors import (
 )
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
+from nbta.runtime import settings
 from nbta.runtime.compiled import out_of_line
+from nbta.runtime.locks import python_held
 from nbta.runtime.memory import kernel
 from nbta.runtime.settings import setting
+from nbta.runtime.sharing import keep_failure, keep_stray
 from nbta.runtime.store import FIELD, store_at
 
 _CLASSES = [
@@ -45,10 +48,30 @@ def trail_words(store):
     return w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11]
 
 
+@kernel
+def keep_for_loop(status, operation, store, r):
+    """Keep a failure for the end of the parallel loop that it happened in, if it did in one.
+
+    An array without users is that of one iteration, or of a nogil function beside the loop, which
+    nothing here can tell apart: rather one loop too many fails than one too few.
+    """
+    if store and mem.load_int(store + 8 * FIELD.users):
+        if mem.load_int(store + 8 * FIELD.parallel):
+            keep_failure(status, operation, store_at(store), r)
+    elif setting(settings.LOOPS):
+        keep_stray(status, operation, r)
+
+
 @out_of_line
 def raise_failure(status, operation, store, request):
-    """Raise what a status stands for; the message is put together when Python sees it."""
+    """Raise what a status stands for; the message is put together when Python sees it.
+
+    In an iteration of a parallel loop, which runs without the interpreter's lock, the failure is
+    also kept for the end of the loop.
+    """
     r = mem.array_at(request, rq.WORDS, np.int64)
+    if not python_held():
+        keep_for_loop(status, operation, store, r)
     array = mem.load_int(store + 8 * FIELD.id) if store else np.int64(-1)
     slot, expected, got = r[rq.SLOT], r[rq.EXPECTED], r[rq.GOT]
     wanted, given = shape_words(r, rq.OUT_RANK), shape_words(r, rq.RANK)

@@ -21,6 +21,7 @@ from nbta.runtime.layout import (
 )
 from nbta.runtime.memory import kernel
 from nbta.runtime.request import COUNT, EXPECTED, GOT, INDEX, MAX_RANK, RANK, SHAPE
+from nbta.runtime.sharing import inherit
 from nbta.runtime.store import (
     BLOCK_RANK,
     BLOCK_SHAPE,
@@ -106,6 +107,7 @@ def longer_trail(trail, source):
 def shape_gradient(s, g, r):
     """Size, element shape and virtual zeros of a gradient array, after its forward array's."""
     g._id, g._dtype, g._descriptor = s._id, s._dtype, s._descriptor
+    inherit(s, g)
     g._itemsize = s._itemsize
     g._storage_itemsize = 4 if is_half(s._dtype) else s._itemsize
     g._gradient, g._infer_shape = 1, s._infer_shape

@@ -33,6 +33,7 @@ from nbta.runtime.request import (
     DTYPE,
     EXPECTED,
     GOT,
+    INDEX,
     LIST,
     MAX_RANK,
     OUT_RANK,
@@ -228,12 +229,18 @@ def check_elements(s, r):
 
 @kernel
 def concat(s, r):
-    """CONCAT: join all elements along their first axis; lengths go to the request's list."""
+    """CONCAT: join all elements along their first axis; lengths go to the request's list.
+
+    There is room for INDEX lengths. Where that is too little, nothing is done but to tell COUNT.
+    """
     status = check_array(s, r, st.READ_DTYPE)
     if status != st.OK:
         return status
     lengths, r[LIST] = r[LIST], 0
     r[COUNT] = s._marked if s._gradient and s._marked else s._size
+    if r[COUNT] > r[INDEX]:
+        r[LIST], r[OUT_RANK] = lengths, 0
+        return st.OK
     status = concat_empty(s, r) if r[COUNT] == 0 else concat_elements(s, r, lengths)
     r[LIST] = lengths
     return status

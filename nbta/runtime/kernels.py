@@ -11,16 +11,23 @@ from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
 from nbta.runtime import status as st
-from nbta.runtime.buffers import no_bytes
 from nbta.runtime.gradients import gradient
 from nbta.runtime.joining import concat, gather, stack
 from nbta.runtime.layout import decide_layout, give, refresh, reserve, shape_known
 from nbta.runtime.memory import kernel
 from nbta.runtime.reading import read, view
 from nbta.runtime.request import COUNT, DTYPE, GOT, INDEX, LIST, MAX_RANK, RANK, SHAPE
-from nbta.runtime.settings import change_setting, setting
+from nbta.runtime.settings import add_to_setting, setting
+from nbta.runtime.sharing import acquire, change_use, free, release
 from nbta.runtime.store import CLEARED, READ, WRITTEN, Store, set_extent, store_at
-from nbta.runtime.writing import scatter, split, write_forward, write_gradient
+from nbta.runtime.writing import (
+    NOT_CLAIMED,
+    add_by_claim,
+    scatter,
+    split,
+    write_forward,
+    write_gradient,
+)
 
 #: Bits of the request's LIST word for CREATE.
 DYNAMIC, CLEARS, INFERS = 1, 2, 4
@@ -29,9 +36,7 @@ DYNAMIC, CLEARS, INFERS = 1, 2, 4
 @kernel
 def new_id():
     """The next number for a handle."""
-    number = setting(settings.NEXT_ID)
-    change_setting(settings.NEXT_ID, number + 1)
-    return number
+    return add_to_setting(settings.NEXT_ID, 1)
 
 
 @kernel
@@ -69,26 +74,38 @@ def close(s):
     """CLOSE: free everything; views handed out keep what they show."""
     s._closed = 1
     s._capacity = s._size = s._layout = 0
-    s._data_buffer = no_bytes()
-    s._state_buffer = no_bytes()
+    free(s)
     refresh(s)
     return st.OK
 
 
 def storage_entry(operation, store, request):
-    """CREATE, WRITE, APPEND, READ, VIEW and CLOSE."""
+    """CREATE, WRITE, APPEND, READ, VIEW, CLOSE, and who uses an array."""
     r = mem.array_at(request, rq.WORDS, np.int64)
     if operation == rq.CREATE:
         return create(r)
     s = store_at(store)
+    if s._gradient and operation in (rq.WRITE, rq.APPEND, rq.ACCUMULATE):
+        # Before the lock is held: the first call of an entrance runs in Python.
+        return mem.call_entry(setting(settings.GRADIENT_ENTRY), operation, store, request)
+    held = acquire(s)
+    status = storage(operation, s, r)
+    release(s, held)
+    return status
+
+
+@kernel
+def storage(operation, s, r):
+    """An operation of the storage entrance on a store that is locked where it has users."""
     if operation == rq.READ:
         return read(s, r)
     if operation == rq.VIEW:
         return view(s, r)
     if operation == rq.CLOSE:
         return close(s)
-    if s._gradient:
-        return mem.call_entry(setting(settings.GRADIENT_ENTRY), operation, store, request)
+    if operation >= rq.ENTER:
+        change_use(operation, s, r)
+        return st.OK
     if operation == rq.ACCUMULATE:
         return st.CLOSED if s._closed else st.NOT_GRADIENT
     return write_forward(operation, s, r)
@@ -98,6 +115,15 @@ def bulk_entry(operation, store, request):
     """GATHER, STACK, SCATTER, CONCAT and SPLIT."""
     r = mem.array_at(request, rq.WORDS, np.int64)
     s = store_at(store)
+    held = acquire(s)
+    status = st.BULK_IN_LOOP if s._parallel else bulk(operation, s, r)
+    release(s, held)
+    return status
+
+
+@kernel
+def bulk(operation, s, r):
+    """An operation of the bulk entrance on a store that is locked where it has users."""
     if operation == rq.STACK:
         return stack(s, r)
     if operation == rq.GATHER:
@@ -111,4 +137,11 @@ def gradient_entry(operation, store, request):
     """GRAD, and writes to gradient arrays, which accumulate."""
     r = mem.array_at(request, rq.WORDS, np.int64)
     s = store_at(store)
-    return gradient(s, r) if operation == rq.GRAD else write_gradient(operation, s, r)
+    if operation != rq.GRAD:
+        status = add_by_claim(operation, s, r)
+        if status != NOT_CLAIMED:
+            return status
+    held = acquire(s)
+    status = gradient(s, r) if operation == rq.GRAD else write_gradient(operation, s, r)
+    release(s, held)
+    return status

@@ -7,13 +7,12 @@ lanes alone, so that the result is the same, to the bit, for any number of threa
 """
 
 import numpy as np
-from numba.core import types
-from numba.extending import intrinsic
 
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
 from nbta.runtime import status as st
+from nbta.runtime.atomics import swap_byte
 from nbta.runtime.buffers import hold_owners, new_buffer
 from nbta.runtime.gradients import shape_gradient
 from nbta.runtime.lane_joins import join_forward, join_gradient, lane_at, owners_of
@@ -26,9 +25,10 @@ from nbta.runtime.layout import (
     shape_known,
     state_of,
 )
-from nbta.runtime.memory import BYTE, kernel
+from nbta.runtime.memory import kernel
 from nbta.runtime.request import COUNT, EXPECTED, GOT, INDEX, OWNER, RANK, RESULT, SLOT
 from nbta.runtime.settings import setting
+from nbta.runtime.sharing import acquire, release
 from nbta.runtime.store import CLEARED, READ, Store, store_at, store_owner
 
 #: More are no help to any machine; each takes about half a kilobyte.
@@ -37,16 +37,10 @@ MOST_LANES = 1 << 16
 MOST_ITERATIONS = 1 << 62
 
 
-@intrinsic
-def raise_flag(typingctx, address):
+@kernel
+def raise_flag(address):
     """Set the byte at an address to 1: whether this call, and not another thread's, changed it."""
-
-    def codegen(context, builder, sig, args):
-        place = builder.inttoptr(args[0], BYTE.as_pointer())
-        result = builder.cmpxchg(place, BYTE(0), BYTE(1), "acq_rel", "acquire")
-        return builder.extract_value(result, 1)
-
-    return types.boolean(types.int64), codegen
+    return swap_byte(address, 0, 1)
 
 
 _TRAIL = tuple(map(ord, "[lane "))
@@ -194,9 +188,11 @@ def join(lanes, r):
     if not raise_flag(joined):
         return st.LANES_JOINED
     s = lane_at(lanes, -1)
+    held = acquire(s)
     status = check_open(s, lanes, r)
     if status == st.OK:
         status = join_gradient(s, lanes, r) if s._gradient else join_forward(s, lanes, r)
+    release(s, held)
     if status != st.OK:
         mem.store_byte(joined, 0)
         return status
@@ -208,9 +204,11 @@ def join(lanes, r):
 
 @kernel
 def check_open(s, lanes, r):
-    """Whether nobody closed the array or a lane."""
+    """Whether nobody closed the array or a lane, and no parallel loop uses the array."""
     if s._closed:
         return st.CLOSED
+    if s._parallel:
+        return st.BULK_IN_LOOP
     for k in range(lanes._size):
         if lane_at(lanes, k)._closed:
             r[GOT] = k
@@ -234,7 +232,10 @@ def lanes_entry(operation, store, request):
     r = mem.array_at(request, rq.WORDS, np.int64)
     s = store_at(store)
     if operation == rq.LANES:
-        return make_lanes(s, r)
+        held = acquire(s)
+        status = st.BULK_IN_LOOP if s._parallel else make_lanes(s, r)
+        release(s, held)
+        return status
     if operation == rq.TAKE:
         return take(s, r)
     return share(s, r) if operation == rq.RANGE else join(s, r)

@@ -7,6 +7,7 @@ from nbta.runtime import memory as mem
 from nbta.runtime import settings
 from nbta.runtime import status as st
 from nbta.runtime.arithmetic import is_half
+from nbta.runtime.atomics import publish_int
 from nbta.runtime.buffers import (
     LARGEST,
     enlarged,
@@ -26,11 +27,13 @@ from nbta.runtime.store import (
     BLOCK_ROOM,
     BLOCK_SHAPE,
     CLEARED,
+    FIELD,
     RAGGED,
     UNDECIDED,
     UNIFORM,
     WRITTEN,
     ZERO,
+    field_address,
     get_extent,
     set_extent,
     store_owner,
@@ -158,23 +161,47 @@ def slot_bytes(s):
 
 @kernel
 def refresh(s):
-    """Recompute the addresses and limits that the fast paths go by."""
-    s._data = mem.address_of(s._data_buffer)
-    s._data_owner = mem.owner_of(s._data_buffer)
+    """Recompute the addresses and limits that the fast paths go by.
+
+    Fast paths have no atomic steps. They rest on the interpreter's lock, and stay shut while
+    anybody uses the array without it; iterations of parallel loops may then claim slots.
+    """
+    s._data_owner = mem.owner_of(s._data_buffer)  # first: an owner keeps what it replaces
+    publish(s, FIELD.data, mem.address_of(s._data_buffer))
     s._states = mem.address_of(s._state_buffer)
-    s._fast_write = s._fast_read = s._fast_add = 0
+    write, read, add = 0, 0, 0
     has_data = len(s._data_buffer) >= s._capacity * s._element_bytes
-    if s._closed or s._layout != UNIFORM or not has_data:
-        return
-    limit = s._capacity if s._dynamic else s._size
-    half = is_half(s._dtype)
+    if not s._closed and s._layout == UNIFORM and has_data:
+        # Nothing grows in a parallel loop.
+        limit = s._capacity if s._dynamic and not s._parallel else s._size
+        write, read, add = limits(s, limit)
+    alone, claims = s._users == 0, s._claims != 0
+    s._fast_write = write if alone else 0
+    s._fast_read = read if alone else 0
+    s._fast_add = add if alone else 0
+    publish(s, FIELD.claim_write, write if claims else 0)
+    publish(s, FIELD.claim_read, read if claims else 0)
+    publish(s, FIELD.claim_add, add if claims else 0)
+
+
+@kernel
+def publish(s, field, value):
+    """Change a field for threads that look at it without the store's lock."""
+    publish_int(field_address(s, field), value)
+
+
+@kernel
+def limits(s, limit):
+    """Up to where a uniform array may be written, read and added to in place."""
+    half, write, read, add = is_half(s._dtype), 0, 0, 0
     if not s._gradient:
-        s._fast_write = limit
+        write = limit
     elif not half and s._dtype not in (BOOL, OTHER):
-        s._fast_add = limit
+        add = limit
     has_address = s._data != 0  # elements without data may have no buffer to point into
     if has_address and not gives_back(s) and not (s._gradient and half):
-        s._fast_read = limit
+        read = limit
+    return write, read, add
 
 
 @kernel

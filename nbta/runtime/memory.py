@@ -322,12 +322,17 @@ def setting_address(typingctx):
     """Address of the process-wide settings block (see `settings`)."""
 
     def codegen(context, builder, sig, args):
-        variable = builder.module.globals.get(SETTINGS_SYMBOL)
-        if variable is None:
-            variable = ir.GlobalVariable(builder.module, INT64, SETTINGS_SYMBOL)
-        return builder.ptrtoint(variable, INT64)
+        return builder.ptrtoint(setting_place(builder, 0), INT64)
 
     return types.int64(), codegen
+
+
+def setting_place(builder, field):
+    """Pointer to one of the process-wide settings."""
+    variable = builder.module.globals.get(SETTINGS_SYMBOL)
+    if variable is None:
+        variable = ir.GlobalVariable(builder.module, INT64, SETTINGS_SYMBOL)
+    return builder.gep(variable, [INT64(field)])
 
 
 @intrinsic
@@ -344,8 +349,7 @@ def call_entry(typingctx, entry, operation, store, request):
 libc_calloc = types.ExternalFunction("calloc", types.intp(types.intp, types.intp))
 libc_free = types.ExternalFunction("free", types.void(types.intp))
 libc_mmap = types.ExternalFunction(
-    "mmap",
-    types.intp(types.intp, types.intp, types.int32, types.int32, types.int32, types.intp),
+    "mmap", types.intp(types.intp, types.intp, *[types.int32] * 3, types.intp)
 )
 libc_munmap = types.ExternalFunction("munmap", types.int32(types.intp, types.intp))
 libc_madvise = types.ExternalFunction("madvise", types.int32(types.intp, types.intp, types.int32))

@@ -20,6 +20,7 @@ from nbta.runtime.compiled import cached, call_directly
 from nbta.runtime.layout import block_at, refresh, store_intact
 from nbta.runtime.memory import INT64, kernel
 from nbta.runtime.settings import setting
+from nbta.runtime.sharing import acquire, lend, release, take_back
 from nbta.runtime.store import (
     BLOCK_HEAD,
     BLOCK_ROOM,
@@ -132,7 +133,12 @@ def value_address(store, value):
 
 def write_object(store, index, value):
     """Write a value to a slot; 0 where that takes more than a copy."""
-    slot = slot_number(address(index))
+    return put_object(store, slot_number(address(index)), value)
+
+
+@kernel
+def put_object(store, slot, value):
+    """Write a value to a slot by its number."""
     if slot < 0 or slot >= field(store, FIELD.fast_write):
         return 0
     state = field(store, FIELD.states) + slot
@@ -140,11 +146,18 @@ def write_object(store, index, value):
     if source == 0 or mem.load_byte(state) != 0:
         return 0
     nbytes = field(store, FIELD.element_bytes)
+    if nbytes >= setting(settings.LARGE):
+        return 0
     mem.copy_bytes(field(store, FIELD.data) + slot * nbytes, source, nbytes)
     mem.store_byte(state, WRITTEN)
     if slot >= field(store, FIELD.size):
         mem.store_int(store + 8 * FIELD.size, slot + 1)
     return 1
+
+
+def append_object(store, value):
+    """Write a value behind the last slot; 0 where that takes more than a copy."""
+    return put_object(store, field(store, FIELD.size), value)
 
 
 def claim_object(store, index):
@@ -169,14 +182,34 @@ def take_bytes(owner, address, count):
     return mem.adopt_bytes(owner, address, count)
 
 
+def lend_store(store):
+    """Before a call lets go of the interpreter's lock: shut the fast paths of a store."""
+    lend(store_at(store))
+    return 0
+
+
+def take_store_back(store):
+    """When the call has the interpreter's lock again."""
+    take_back(store_at(store))
+    return 0
+
+
 def data_bytes(store):
     """All bytes of a store's data buffer."""
-    return store_at(store)._data_buffer
+    s = store_at(store)
+    held = acquire(s)
+    buffer = s._data_buffer
+    release(s, held)
+    return buffer
 
 
 def state_bytes(store):
     """The state bytes of all slots there is room for."""
-    return store_at(store)._state_buffer
+    s = store_at(store)
+    held = acquire(s)
+    buffer = s._state_buffer
+    release(s, held)
+    return buffer
 
 
 def block_bytes(owner):
@@ -188,7 +221,11 @@ def block_bytes(owner):
 
 def gradient_owners(store):
     """Owners of the gradient arrays' stores, eight bytes each."""
-    return store_at(store)._gradients
+    s = store_at(store)
+    held = acquire(s)
+    owners = s._gradients
+    release(s, held)
+    return owners
 
 
 def share_store(owner):
@@ -225,7 +262,11 @@ def name_trail(store):
 
 def guards_intact(store):
     """Whether nobody wrote beside the store's buffers."""
-    return store_intact(store_at(store))
+    s = store_at(store)
+    held = acquire(s)
+    intact = store_intact(s)
+    release(s, held)
+    return intact
 
 
 @cache
@@ -238,6 +279,9 @@ _WORD = types.int64
 _ARRAY = types.Array(types.uint8, 1, "C")
 _SIGNATURES = {
     write_object: _WORD(_WORD, PYTHON_OBJECT, PYTHON_OBJECT),
+    append_object: _WORD(_WORD, PYTHON_OBJECT),
+    lend_store: _WORD(_WORD),
+    take_store_back: _WORD(_WORD),
     claim_object: _WORD(_WORD, PYTHON_OBJECT),
     own_store: STORE(_WORD),
     take_bytes: _ARRAY(_WORD, _WORD, _WORD),

@@ -11,6 +11,7 @@ from nbta.runtime import request as rq
 from nbta.runtime import settings
 from nbta.runtime import status as st
 from nbta.runtime.arguments import check_index, code_of, require_rank
+from nbta.runtime.atomics import seen_int
 from nbta.runtime.extension import (
     TensorArrayType,
     new_array_type,
@@ -19,6 +20,7 @@ from nbta.runtime.extension import (
 )
 from nbta.runtime.failures import call_kernel, raise_failure
 from nbta.runtime.fast_paths import fast, field, method, take
+from nbta.runtime.loop_calls import read_in_loop
 from nbta.runtime.memory import kernel
 from nbta.runtime.store import FIELD
 
@@ -61,13 +63,19 @@ def _slow_read(array, operation, ndim):
     return slow
 
 
+@register_jitable
+def take_in_loop(store, slot):
+    """`take`, where a parallel loop uses the array."""
+    return field(store, FIELD.claim_read) != 0 and read_in_loop(store, slot)
+
+
 def _item_read(array):
     """Read an item of a uniform array."""
     load_item, slow = mem.item_reader(array.dtype), _slow_read(array, rq.READ, 0)
 
     @fast
     def read(store, slot):
-        if take(store, slot):
+        if take(store, slot) or take_in_loop(store, slot):
             address = field(store, FIELD.data) + slot * field(store, FIELD.element_bytes)
             return load_item(address)
         return slow(store, slot)
@@ -84,13 +92,15 @@ def _element_read(array):
 
     @fast
     def read(store, slot):
-        if not take(store, slot):
+        if not take(store, slot) and not take_in_loop(store, slot):
             words = new_request()
             mem.store_int(words + 8 * rq.INDEX, slot)
             mem.store_int(words + 8 * rq.DTYPE, code)
             call_kernel(settings.STORAGE_ENTRY, rq.VIEW, store, words)
+        # Others may let the array grow meanwhile; the later owner keeps the earlier elements.
+        elements = seen_int(store + 8 * FIELD.data)
         owner = field(store, FIELD.data_owner)
-        address = field(store, FIELD.data) + slot * field(store, FIELD.element_bytes)
+        address = elements + slot * field(store, FIELD.element_bytes)
         mem.retain(owner)
         return array_of(owner, address, store + 8 * FIELD.extent0)
 

@@ -10,6 +10,7 @@ from nbta.runtime import memory as mem
 from nbta.runtime import status as st
 from nbta.runtime.arithmetic import is_half, narrow
 from nbta.runtime.buffers import HUGE_PAGE, give_back, may_allocate
+from nbta.runtime.claims import claim_read, settled
 from nbta.runtime.layout import (
     block_at,
     block_owner,
@@ -55,7 +56,9 @@ def check_read(s, r, index):
     if index < 0 or (index >= s._size and not s._gradient):
         r[EXPECTED] = s._size
         return st.READ_OUT_OF_RANGE
-    state = state_of(s, index)
+    if index >= s._size and s._parallel:
+        return st.GROWTH_IN_LOOP
+    state = settled(s._states + index) if s._parallel else state_of(s, index)
     if state & (CLEARED | PENDING):
         return st.CLEARED
     if state & WRITTEN == 0 and not shape_known(s):
@@ -157,6 +160,8 @@ def ready_to_read(s, r):
         status = check_read(s, r, r[INDEX])
     if status == st.OK:
         status = make_readable(s, r, r[INDEX])
+    if status == st.OK and s._parallel:
+        status = claim_read(s, r, r[INDEX])
     return status
 
 

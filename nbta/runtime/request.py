@@ -29,3 +29,5 @@ CREATE, WRITE, READ, GATHER, SCATTER, CONCAT = 0, 1, 2, 3, 4, 5
 SPLIT, GRAD, CLOSE, APPEND, STACK, ACCUMULATE = 6, 7, 8, 9, 10, 11
 VIEW = 12  # a read in compiled code, of an element that is looked at in place
 LANES, TAKE, RANGE, JOIN = 14, 15, 16, 17  # see `nbta.runtime.lanes`
+# These change who uses an array, and cannot fail; see `nbta.runtime.sharing`. (13: size)
+ENTER, LEAVE, ARRIVE, DEPART = 18, 19, 20, 21

@@ -7,20 +7,15 @@ one process is baked into code that the next process loads from the disk cache.
 import ctypes
 import os
 import sys
+import time
 
 import numpy as np
 from llvmlite import binding
 from numba.core import types
-from numba.extending import intrinsic
 
-from nbta.runtime.memory import (
-    INT64,
-    SETTINGS_SYMBOL,
-    kernel,
-    load_int,
-    setting_address,
-    store_int,
-)
+from nbta.runtime.atomics import add_int
+from nbta.runtime.memory import SETTINGS_SYMBOL, kernel, load_int, setting_address, store_int
+from nbta.runtime.request import WORDS
 
 NAMES = (
     "next_id",  # counter behind the k of a handle NAME_k
@@ -39,6 +34,13 @@ NAMES = (
     "bulk_entry",
     "gradient_entry",
     "lanes_entry",
+    "epoch",  # 1, and one more for each fork on the way to this process
+    "forks",  # forks that are about to happen
+    "locks",  # locks of stores that are held or waited for
+    "loops",  # parallel loops with arrays that run now, one for each array of each
+    "stray",  # status of a failure in one of them, of an array that an iteration made; 0: none
+    "stray_in",  # its operation
+    "large",  # from this many bytes on, a call from Python lets go of the interpreter's lock
 )
 (
     NEXT_ID,
@@ -57,10 +59,19 @@ NAMES = (
     BULK_ENTRY,
     GRADIENT_ENTRY,
     LANES_ENTRY,
+    EPOCH,
+    FORKS,
+    LOCKS,
+    LOOPS,
+    STRAY,
+    STRAY_IN,
+    LARGE,
 ) = range(len(NAMES))
 
 NEVER = 2**62
-_block = (ctypes.c_int64 * len(NAMES))()
+#: Behind the settings: the request of the stray failure.
+STRAY_REQUEST = len(NAMES)
+_block = (ctypes.c_int64 * (len(NAMES) + WORDS))()
 binding.add_symbol(SETTINGS_SYMBOL, ctypes.addressof(_block))
 
 
@@ -83,6 +94,8 @@ def _defaults():
     put(RELEASE_THRESHOLD, 32 << 20 if linux else NEVER)
     put(FIRST_CAPACITY, 8)
     put(ALLOCATIONS_LEFT, -1)
+    put(EPOCH, 1)
+    put(LARGE, 64 << 10)  # adding so much takes 7 us; letting go and coming back 0.9 us
     put(OBJECT_HEAD, object.__basicsize__)
     for field, kind in (
         (INT_TYPE, int),
@@ -94,6 +107,31 @@ def _defaults():
 
 
 _defaults()
+
+
+def _before_fork():
+    """Wait until no thread is in the middle of changing an array."""
+    put(FORKS, get(FORKS) + 1)
+    while True:
+        time.sleep(0)  # also a barrier: the count is looked at after the fork was announced
+        if get(LOCKS) == 0:
+            return
+
+
+def _behind_fork():
+    put(FORKS, get(FORKS) - 1)
+
+
+def _in_child():
+    """No other thread is here: whom they counted is gone."""
+    put(FORKS, 0)
+    put(LOCKS, 0)
+    put(LOOPS, 0)
+    put(EPOCH, get(EPOCH) + 1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_behind_fork, after_in_child=_in_child)
 
 
 @kernel
@@ -108,16 +146,7 @@ def change_setting(field, value):
     store_int(setting_address() + 8 * types.int64(field), value)
 
 
-@intrinsic
-def _add_atomically(typingctx, address, value):
-    def codegen(context, builder, sig, args):
-        place = builder.inttoptr(args[0], INT64.as_pointer())
-        return builder.atomic_rmw("add", place, args[1], "monotonic")
-
-    return types.int64(types.int64, types.int64), codegen
-
-
 @kernel
-def count_setting(field, value):
-    """Add to a setting that several threads count in."""
-    _add_atomically(setting_address() + 8 * types.int64(field), value)
+def add_to_setting(field, value):
+    """Add to a setting in one step; gives what it was."""
+    return add_int(setting_address() + 8 * types.int64(field), value)

@@ -14,8 +14,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from nbta.runtime.jitclass_types import stable_jitclass
-from nbta.runtime.memory import INT64
-from nbta.runtime.request import MAX_RANK
+from nbta.runtime.memory import INT64, kernel
+from nbta.runtime.request import MAX_RANK, WORDS
 
 #: The int64 fields, in memory order, so that Python and compiled fast paths can find them.
 HEADER = (
@@ -44,6 +44,21 @@ HEADER = (
     "fast_add",  # ... added to in place when their state says written
     "read_state",  # state bits that a read sets
     "descriptor",  # address of the NumPy dtype object, where Python made the array
+    # Use without the interpreter's lock (see `nbta.runtime.sharing`).
+    "lock",  # the epoch of whoever holds the store's lock, or 0
+    "users",  # how many of the next three there are together; 0: no lock is needed
+    "lent",  # calls from Python that let go of the interpreter's lock meanwhile
+    "threads",  # calls of nogil functions that were given the array
+    "parallel",  # parallel loops that use the array
+    "epoch",  # the process's number when these were counted (a fork starts a new one)
+    "claims",  # iterations of the loops are the only such users, and may claim slots
+    "claim_write",  # slots below this may be claimed for writing when their state is 0
+    "claim_read",  # ... for reading when their state says written
+    "claim_add",  # ... for adding
+    "failed",  # status of a failure in a parallel loop, kept until the loop ends; 0: none
+    "failed_in",  # its operation
+    "failed_at",  # the array's own store, or that of a gradient array of it
+    *(f"failure{word}" for word in range(WORDS)),  # its request
 )
 #: Where each of them stands; a named tuple, which compiled code can use too.
 FIELD = namedtuple("FIELD", HEADER)(*range(len(HEADER)))
@@ -51,8 +66,9 @@ FIELD = namedtuple("FIELD", HEADER)(*range(len(HEADER)))
 #: Layouts.
 UNDECIDED, UNIFORM, RAGGED = range(3)
 
-#: State bits of a slot. ZERO: written, but its zeros take no memory yet.
-WRITTEN, READ, CLEARED, ZERO, PENDING = 1, 2, 4, 8, 16
+#: State bits of a slot. ZERO: written, but its zeros take no memory yet. PENDING: claimed by an
+#: operation that runs. DEPOSIT: added to in the parallel loop that runs.
+WRITTEN, READ, CLEARED, ZERO, PENDING, DEPOSIT = 1, 2, 4, 8, 16, 32
 
 _BYTES = types.Array(types.uint8, 1, "C")
 
@@ -154,6 +170,12 @@ def set_extent(typingctx, store, axis, value):
         return context.get_dummy_value()
 
     return types.void(STORE, types.int64, types.int64), codegen
+
+
+@kernel
+def field_address(s, field):
+    """Address of one of a store's int64 fields."""
+    return store_address(s) + 8 * field
 
 
 # A ragged block, in int64: room in bytes, rank, eight extents; the element follows.

@@ -17,15 +17,20 @@ from nbta.runtime.extension import (
 )
 from nbta.runtime.failures import call_kernel
 from nbta.runtime.fast_paths import addable, below, fast, field, fits, method, occupy
+from nbta.runtime.loop_calls import write_in_loop
 from nbta.runtime.store import FIELD
 
 
 def _slow_write(array, operation):
     """A function that writes through the kernels: shapes to infer, growth, sums, errors."""
     code = code_of(array.dtype)
+    may_claim = operation == rq.WRITE
 
     @register_jitable
     def slow(store, index, address, shape):
+        claimable = may_claim and field(store, FIELD.claim_write) and fits(store, shape)
+        if claimable and write_in_loop(store, index, address):
+            return
         words = new_request()
         mem.store_int(words + 8 * rq.INDEX, index)
         mem.store_int(words + 8 * rq.DTYPE, code)

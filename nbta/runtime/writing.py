@@ -9,7 +9,9 @@ from nbta.dtypes import BOOL
 from nbta.runtime import memory as mem
 from nbta.runtime import status as st
 from nbta.runtime.arithmetic import add_elements, add_widened, is_half, widen
+from nbta.runtime.atomics import publish_byte, seen_int
 from nbta.runtime.buffers import LARGEST
+from nbta.runtime.claims import claim, claim_deposit, written_state
 from nbta.runtime.layout import (
     count_bytes,
     fits_pattern,
@@ -42,11 +44,13 @@ from nbta.runtime.request import (
     VALUE,
 )
 from nbta.runtime.store import (
+    FIELD,
     PENDING,
     RAGGED,
     READ,
     WRITTEN,
     ZERO,
+    field_address,
 )
 
 
@@ -71,6 +75,8 @@ def check_slot(s, r, index, rank, first):
     if index < 0 or (index >= s._size and not s._dynamic):
         r[EXPECTED] = s._size
         return st.WRITE_OUT_OF_RANGE
+    if index >= s._size and s._parallel:
+        return st.GROWTH_IN_LOOP
     if index >= LARGEST:
         r[GOT], r[EXPECTED] = index, s._itemsize
         return st.TOO_LARGE
@@ -132,7 +138,7 @@ def add(s, index, source, nbytes):
 @kernel
 def occupy(s, index):
     """Mark a slot as written; the array reaches at least this far."""
-    mem.store_byte(s._states + index, WRITTEN)
+    publish_byte(s._states + index, written_state(s))
     if index >= s._size:
         s._size = index + 1
 
@@ -161,6 +167,8 @@ def _writer(put_value):
         status = prepare(s, r, needed, r[RANK], r, SHAPE)
         if status == st.OK and s._layout == RAGGED:
             status = ready_block(s, r, r[INDEX], r[RANK], r, SHAPE)
+        if status == st.OK and s._parallel:
+            status = claim(s, r, r[INDEX])
         if status == st.OK:
             put_value(s, r[INDEX], r[VALUE], nbytes)
         return status
@@ -176,6 +184,23 @@ def _writer(put_value):
 
 write_forward = _writer(fill)
 write_gradient = _writer(add)
+
+#: The answer of `add_by_claim` where it did nothing; no status is negative.
+NOT_CLAIMED = -1
+
+
+@kernel
+def add_by_claim(operation, s, r):
+    """Add to a slot of a uniform array in a parallel loop, without the store's lock."""
+    index = r[INDEX]
+    if operation == APPEND or index < 0 or index >= seen_int(field_address(s, FIELD.claim_add)):
+        return NOT_CLAIMED
+    if r[DTYPE] != s._dtype or not fits_pattern(s, r[RANK], r, SHAPE):
+        return NOT_CLAIMED
+    status = claim_deposit(s, r, index)
+    if status == st.OK:
+        add(s, index, r[VALUE], s._element_bytes)
+    return status
 
 
 @kernel

@@ -1,0 +1,152 @@
+"""Parallel loops tell the arrays that they use when they begin and when they have ended.
+
+Numba makes a parallel loop of a ``prange`` loop after the rewrites; here it is a plain loop yet.
+In front of it go calls of `enter`, on the way out of it `leave` and then `report`. An iteration
+cannot get past these: what it raises ends its part of the loop and no more.
+"""
+
+from typing import NamedTuple
+
+from numba.core import ir, types
+from numba.core.analysis import compute_cfg_from_blocks, compute_live_map, compute_use_defs
+from numba.core.ir_utils import get_call_table, mk_unique_var
+from numba.core.rewrites import Rewrite, register_rewrite
+from numba.parfors.parfor import ConvertLoopPass
+
+from nbta.runtime import direct_calls
+from nbta.runtime.loop_calls import enter, leave, report, used_in_loops
+
+#: A rewrite that is registered, and so runs, before this one: it replaces blocks.
+_EARLIER = direct_calls
+
+
+@register_rewrite("after-inference")
+class _ParallelLoops(Rewrite):
+    """Put calls around the parallel loops of a function, all at once."""
+
+    def __init__(self, state):
+        super().__init__(state)
+        options = state.flags.auto_parallel
+        parallel = options.enabled and options.prange
+        if parallel and any(used_in_loops(kind) for kind in state.typemap.values()):
+            _Function(state).mark_loops()
+
+    def match(self, func_ir, block, typemap, calltypes):
+        return False
+
+
+class _Loop(NamedTuple):
+    """A loop that Numba will run in parallel: labels of its blocks, and what it uses."""
+
+    entry: int
+    header: int
+    body: set
+    exit: int
+    outer: list  # variables of arrays that are there before it
+    arrays: bool  # whether it uses any, also of its own
+
+
+class _Function:
+    """A function whose types are inferred."""
+
+    def __init__(self, state):
+        self.func_ir, self.typemap = state.func_ir, state.typemap
+        self.calltypes, self.context = state.calltypes, state.typingctx
+        # A rewrite may replace blocks and not add any: Numba compares with those it had before.
+        self.blocks = state.func_ir.blocks = dict(state.func_ir.blocks)
+
+    def mark_loops(self):
+        """Put calls around all parallel loops that use arrays."""
+        for loop in self.parallel_loops():
+            if loop.arrays:
+                self.insert_calls(loop, loop.outer or [self.none(loop)])
+
+    def parallel_loops(self):
+        """The outermost loops that Numba will run in parallel; it serialises those inside."""
+        cfg = compute_cfg_from_blocks(self.blocks)
+        use_defs = compute_use_defs(self.blocks)
+        live = compute_live_map(cfg, self.blocks, use_defs.usemap, use_defs.defmap)
+        calls, _ = get_call_table(self.blocks)
+        found = []
+        for loop in sorted(cfg.loops().values(), key=lambda loop: -len(loop.body)):
+            if len(loop.entries) != 1 or len(loop.exits) != 1:
+                continue
+            (entry,), (end,) = loop.entries, loop.exits
+            inside = any(loop.header in outer.body for outer in found)
+            if not inside and self.makes_range(entry, calls):
+                body = set(loop.body)
+                used = self.arrays_used(body)
+                outer = [used[name] for name in sorted(live[loop.header] & set(used))]
+                found.append(_Loop(entry, loop.header, body, end, outer, bool(used)))
+        return found
+
+    def makes_range(self, label, calls):
+        """Whether a block calls ``prange``, in one of the ways that Numba knows."""
+        criterion = ConvertLoopPass(None)
+        return any(
+            isinstance(statement.value, ir.Expr)
+            and statement.value.op == "call"
+            and criterion._is_parallel_loop(statement.value.func.name, calls)
+            for statement in self.blocks[label].find_insts(ir.Assign)
+        )
+
+    def arrays_used(self, body):
+        """Variables in a loop that hold arrays, by name."""
+        return {
+            variable.name: variable
+            for label in sorted(body)
+            for statement in self.blocks[label].body
+            for variable in statement.list_vars()
+            if used_in_loops(self.typemap[variable.name])
+        }
+
+    def none(self, loop):
+        """A variable that is None, in front of a loop."""
+        entry = self.blocks[loop.entry]
+        variable, value = (
+            self.variable(entry.scope, types.none, entry.loc),
+            ir.Const(None, entry.loc),
+        )
+        entry.body.insert(-1, ir.Assign(value, variable, entry.loc))
+        self.func_ir._definitions[variable.name].append(value)
+        return variable
+
+    def insert_calls(self, loop, arrays):
+        """Enter in front of a loop; leave and report on the way out."""
+        entry = self.blocks[loop.entry]
+        before = [part for array in arrays for part in self.call(enter, array)]
+        entry.body[-1:-1] = before
+        end = ir.Block(entry.scope, entry.loc)
+        for function in (leave, report):  # all are left before one may raise
+            end.body += [part for array in arrays for part in self.call(function, array)]
+        end.body.append(ir.Jump(loop.exit, entry.loc))
+        label = max(self.blocks) + 1
+        for inside in loop.body:
+            _redirect(self.blocks[inside].terminator, loop.exit, label)
+        self.blocks[label] = end
+
+    def call(self, function, array):
+        """Statements that call a function with an array."""
+        kind = self.context.resolve_value_type(function)
+        signature = kind.get_call_type(self.context, (self.typemap[array.name],), {})
+        loc, name = array.loc, ir.Global(function.__name__, function, array.loc)
+        callee = self.variable(array.scope, kind, loc)
+        result = self.variable(array.scope, types.none, loc)
+        expression = ir.Expr.call(callee, [array], (), loc)
+        self.calltypes[expression] = signature
+        self.func_ir._definitions[callee.name].append(name)
+        self.func_ir._definitions[result.name].append(expression)
+        return [ir.Assign(name, callee, loc), ir.Assign(expression, result, loc)]
+
+    def variable(self, scope, kind, loc):
+        """A new variable of a type."""
+        name = mk_unique_var("$nbta_loop")
+        self.typemap[name] = kind
+        return scope.define(name, loc)
+
+
+def _redirect(terminator, old, new):
+    """Let a jump or branch that leads to a label lead to another."""
+    for target in ("target", "truebr", "falsebr"):
+        if getattr(terminator, target, None) == old:
+            setattr(terminator, target, new)

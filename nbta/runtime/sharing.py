@@ -1,0 +1,252 @@
+"""Who uses a store without the interpreter's lock, and what that changes.
+
+Python code and users' plain ``@njit`` functions hold the interpreter's lock, so they come one
+after another and need no other: their fast paths have no atomic steps, and their kernels take no
+lock. A store has *users* while anybody works on it without the interpreter's lock:
+
+* calls from Python that move much and let go of it meanwhile (`lend`),
+* nogil functions that were given the array (`arrive`), and
+* parallel loops, which run without it (`enter`).
+
+With users there are no fast paths, and kernels run under the store's lock. Users come and go with
+the interpreter's lock held, when nobody is in the middle of a fast path; so the counts need no
+atomic steps either. Gradient arrays have the users of their forward arrays, from which anybody
+can look them up.
+"""
+
+import numpy as np
+
+from nbta.runtime import memory as mem
+from nbta.runtime import request as rq
+from nbta.runtime import settings
+from nbta.runtime.atomics import publish_int, seen_int, swap_int
+from nbta.runtime.buffers import no_bytes
+from nbta.runtime.layout import refresh
+from nbta.runtime.locks import lock, unlock
+from nbta.runtime.memory import kernel, setting_address
+from nbta.runtime.settings import change_setting, setting
+from nbta.runtime.store import DEPOSIT, FIELD, PENDING, field_address, store_address, store_at
+
+
+@kernel
+def acquire(s):
+    """Hold a store's lock where it has users; whether it is held."""
+    if s._users == 0:
+        return False
+    lock(s)
+    forget_vanished(s)
+    return True
+
+
+@kernel
+def release(s, held):
+    """Let go of a store's lock, if it is held."""
+    if held:
+        unlock(s)
+
+
+@kernel
+def forget_vanished(s):
+    """In a process that was forked: nobody uses the store whom the fork left behind.
+
+    What those had claimed and not yet written is free again.
+    """
+    epoch = setting(settings.EPOCH)
+    if s._epoch == epoch:
+        return
+    s._epoch = epoch
+    if s._users:
+        s._lent = s._threads = s._parallel = 0
+        count_users(s)
+        drop_bits(s, PENDING | DEPOSIT)
+        refresh(s)
+
+
+@kernel
+def count_users(s):
+    """Bring up to date what follows from the counts of users."""
+    s._users = s._lent + s._threads + s._parallel
+    if s._parallel == 0:
+        s._claims = 0
+
+
+@kernel
+def drop_bits(s, bits):
+    """Take state bits from all slots."""
+    states = mem.array_at(s._states, min(s._size, s._capacity), np.uint8)
+    keep = np.uint8(~bits & 0xFF)
+    for i in range(len(states)):
+        states[i] &= keep
+
+
+@kernel
+def lend(s):
+    """A call from Python is about to let go of the interpreter's lock.
+
+    This waits for no lock: whoever holds the store's lets nobody onto a fast path anyway.
+    """
+    forget_vanished(s)
+    s._lent += 1
+    s._users += 1
+    s._fast_write = s._fast_read = s._fast_add = 0
+
+
+@kernel
+def take_back(s):
+    """The call holds the interpreter's lock again."""
+    s._lent -= 1
+    s._users -= 1
+    if s._users == 0:
+        refresh(s)
+
+
+@kernel
+def arrive(s):
+    """ARRIVE: a nogil function begins. It may not claim slots that a loop's iterations claim."""
+    s._threads += 1
+    s._claims = 0
+
+
+@kernel
+def enter(s, r):
+    """ENTER: a parallel loop begins; INDEX tells whether its function is a nogil one.
+
+    Its iterations may claim slots if all other users keep to the interpreter's or the store's
+    lock. A nogil function that waits for the end of its own loop does nothing meanwhile.
+    """
+    if s._parallel == 0:
+        s._claims = s._threads <= (1 if r[rq.INDEX] else 0)
+        s._failed = 0
+    s._parallel += 1
+
+
+@kernel
+def leave(s):
+    """LEAVE: a parallel loop has ended."""
+    s._parallel -= 1
+    if s._threads:
+        s._claims = 0  # its function goes on beside the iterations of other loops
+    if s._parallel == 0 and s._gradient:
+        drop_bits(s, DEPOSIT)
+
+
+@kernel
+def change_use(operation, s, r):
+    """ARRIVE, DEPART, ENTER and LEAVE, for a store and its gradient arrays; it is locked."""
+    s._epoch = setting(settings.EPOCH)
+    if operation == rq.ARRIVE:
+        arrive(s)
+    elif operation == rq.DEPART:
+        s._threads -= 1
+    elif operation == rq.ENTER:
+        enter(s, r)
+    else:
+        leave(s)
+    count_users(s)
+    if s._closed:
+        free(s)
+    refresh(s)
+    owners = mem.array_at(mem.address_of(s._gradients), len(s._gradients) // 8, np.int64)
+    again = setting(settings.STORAGE_ENTRY)
+    for i in range(len(owners)):
+        store = mem.owner_payload(owners[i])
+        mem.call_entry(again, operation, store, mem.address_of(r))
+        if operation == rq.LEAVE:
+            hand_up_failure(s, store_at(store))
+
+
+@kernel
+def inherit(s, g):
+    """A new gradient array has the users of its forward array that know no single array."""
+    g._threads, g._parallel, g._claims = s._threads, s._parallel, s._claims
+    g._epoch = s._epoch
+    count_users(g)
+
+
+@kernel
+def free(s):
+    """Free a closed store's memory, unless somebody may be about to look at it."""
+    if s._threads == 0 and s._parallel == 0:
+        s._data_buffer = no_bytes()
+        s._state_buffer = no_bytes()
+
+
+@kernel
+def failure_words(s):
+    """Where the request of a failure in a parallel loop is kept."""
+    return mem.array_at(field_address(s, FIELD.failure0), rq.WORDS, np.int64)
+
+
+@kernel
+def keep_failure(status, operation, s, r):
+    """Keep a failure until the loop ends: the one with the lowest slot."""
+    held = acquire(s)
+    if lowest_failure(s, r):
+        s._failed, s._failed_in, s._failed_at = status, operation, store_address(s)
+        failure_words(s)[:] = r
+    release(s, held)
+
+
+@kernel
+def lowest_failure(s, r):
+    """Whether no failure at a lower slot than a request's is kept."""
+    return s._failed == 0 or r[rq.SLOT] < failure_words(s)[rq.SLOT]
+
+
+@kernel
+def hand_up_failure(s, g):
+    """Let a gradient array's failure be that of the array, which the loop may know alone."""
+    held = acquire(g)
+    if g._failed and lowest_failure(s, failure_words(g)):
+        s._failed, s._failed_in, s._failed_at = g._failed, g._failed_in, g._failed_at
+        failure_words(s)[:] = failure_words(g)
+    if g._parallel == 0:
+        g._failed = 0
+    release(g, held)
+
+
+@kernel
+def kept_failure(s, r):
+    """Status, operation and store of the failure that is kept; status 0 for none.
+
+    Its request goes to ``r``. It is forgotten once no loop uses the array.
+    """
+    held = acquire(s)
+    status, operation, store = s._failed, s._failed_in, s._failed_at
+    r[:] = failure_words(s)
+    if s._parallel == 0:
+        s._failed = 0
+    release(s, held)
+    return status, operation, store
+
+
+@kernel
+def keep_stray(status, operation, r):
+    """Keep a failure of an array that an iteration made: nobody else knows the array.
+
+    The first is kept until the last loop has ended. Where several loops run, all of them raise it.
+    """
+    place = setting_address() + 8 * settings.STRAY
+    if swap_int(place, 0, -1):
+        change_setting(settings.STRAY_IN, operation)
+        stray_request()[:] = r
+        publish_int(place, status)
+
+
+@kernel
+def stray_request():
+    """Where the request of a stray failure is kept."""
+    return mem.array_at(setting_address() + 8 * settings.STRAY_REQUEST, rq.WORDS, np.int64)
+
+
+@kernel
+def stray_failure(r):
+    """Status and operation of a stray failure, with its request; status 0 for none."""
+    status = seen_int(setting_address() + 8 * settings.STRAY)
+    if status <= 0:
+        return 0, 0
+    operation = setting(settings.STRAY_IN)
+    r[:] = stray_request()
+    if setting(settings.LOOPS) == 0:
+        change_setting(settings.STRAY, 0)
+    return status, operation
