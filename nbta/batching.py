@@ -7,6 +7,7 @@ import numpy as np
 
 from nbta.errors import invalid
 from nbta.execution.batch import Items, Memories, run_batch
+from nbta.execution.results import rows_of
 from nbta.execution.runner import check_compiled
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
@@ -158,7 +159,7 @@ class _Batch:
         self._columns = [column for cut in cuts for column in cut.columns]
         first = [leaf for cut in cuts for leaf in leaves(cut.like)]
         self.trace, shared = self._bound(first)
-        self._shared = [np.require(value, None, ["C", "A"]) for value in shared]
+        self._shared = list(map(_plain, shared))
         self._runners = {tuple(map(kind_of, first)): self.trace.runner_of_results()}
 
     def _bound(self, values):
@@ -288,7 +289,7 @@ def _listed(path, items):
 def _cut_rows(path, value, axis):
     """An array like a row, and the rows along an axis."""
     moved = np.ascontiguousarray(items_first(path, value, axis))
-    rows = [moved[i, ...] for i in range(len(moved))]
+    rows = rows_of(moved)
     return (rows[0] if rows else np.zeros(moved.shape[1:], moved.dtype)), [rows]
 
 
@@ -314,7 +315,12 @@ def _input(path, value):
     if not isinstance(found, np.ndarray):
         message = f"batch_axis: {path} is {value!r}, which cannot be cut into items"
         raise invalid("batch_axis", message)
-    return np.require(found, None, ["C", "A"])
+    return _plain(found)
+
+
+def _plain(array):
+    """An array as compiled code takes it: in C order, and aligned."""
+    return array if array.flags.carray else np.require(array, None, ["C", "A"])
 
 
 def _is_input(value) -> bool:

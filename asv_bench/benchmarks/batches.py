@@ -12,10 +12,10 @@ COUNT, INPUTS, STATES = 64, 32, 64
 #: Least and greatest number of steps.
 LENGTHS = {"even": (200, 200), "ragged": (20, 400)}
 THREADS = (1, 2)
-#: Pairs of samples behind a ratio.
-PAIRS = 31
-#: Seconds between samples, in which threads of the last one stop spinning.
-PAUSE = 0.02
+#: Pairs of blocks behind a ratio, and calls in a block, as they follow each other in training.
+#: Threads that wait for the next call spin for a while and then sleep; to wake one takes up to 3 ms
+#: here, as long as its work.
+PAIRS, CALLS = 15, 10
 
 
 def sequences(kind):
@@ -65,11 +65,14 @@ class Work:
         return self.both(self.params, self.items)
 
     def sample(self, threads):
-        """Seconds."""
-        time.sleep(PAUSE)
-        start = time.perf_counter()
+        """Median of the seconds of calls one after another."""
         self.run(threads)
-        return time.perf_counter() - start
+        seconds = []
+        for _ in range(CALLS):
+            start = time.perf_counter()
+            self.run(threads)
+            seconds.append(time.perf_counter() - start)
+        return median(seconds)
 
 
 class Gradients(Work):
@@ -96,7 +99,7 @@ class Speedup(Work):
         self.make(lengths)
 
     def pairs(self, repeats=PAIRS):
-        """Seconds on one thread and on two, in pairs; each goes first half of the time."""
+        """Seconds of a call on one thread and on two; each goes first half of the time."""
         found = []
         for k in range(repeats):
             order = THREADS if k % 2 == 0 else THREADS[::-1]

@@ -188,17 +188,18 @@ def _functions(items, runner_of, sums, compiled, memory):
     kinds, known = items.kinds(), memory.functions
     if len(known) > REMEMBERED:
         known.clear()
-    for item, kind in enumerate(kinds):
+    found = [known.get(kind) for kind in kinds]
+    for item, kind in enumerate(kinds if None in found else ()):
         if kind not in known:
             try:
                 runner = runner_of(item)
             except Exception as error:
                 raise items.named(error, item) from error.__cause__
-            function = runner.ready(items.given(item), compiled, len(kinds))
-            if function is None:
-                return None
-            known[kind] = function
-    return [known[kind] for kind in kinds]
+            known[kind] = runner.ready(items.given(item), compiled, len(kinds))
+            if known[kind] is None:
+                return known.pop(kind)
+        found[item] = known[kind]
+    return found
 
 
 def _on_threads(items, alone, functions, sums, threads, memory):

@@ -72,7 +72,7 @@ class Column:
         if shape is not None:
             with contextlib.suppress(MemoryError, ValueError):  # others may be smaller
                 self._block = np.empty((self._items, *shape), dtype)
-                self._rows = _rows(self._block)
+                self._rows = rows_of(self._block)
 
     def places(self, starts):
         """Addresses of the arrays that results are to fill, by item; 0 for none."""
@@ -117,7 +117,7 @@ class Total:
         self._dtype = dtype
         wide = np.dtype(np.float32) if is_half(dtype) else dtype
         self._parts = np.empty((parts, *shape), wide)
-        self._rows = _rows(self._parts)
+        self._rows = rows_of(self._parts)
         self.code, self.nbytes = code_of(wide), self._rows[0].nbytes
 
     def places(self, starts):
@@ -159,7 +159,7 @@ def divided(array, divisor):
     return (wide / wide.dtype.type(divisor)).astype(array.dtype, copy=False)
 
 
-def _rows(array):
+def rows_of(array) -> list:
     """The rows of an array, of a vector those of rank 0."""
     return list(array) if array.ndim > 1 else [array[i, ...] for i in range(len(array))]
 

@@ -79,7 +79,7 @@ def _evaluate(step, *values, body, rows, likes, threads):
         raise invalid("length", message)
     if not lengths.pop():
         return _of_no_rows(body.graph, values, rows, likes)
-    columns = [[value[i, ...] for i in range(len(value))] for value in cut]
+    columns = [list(value) if value.ndim > 1 else _scalars(value) for value in cut]
     given = [*cut, *(np.asarray(value, order="C") for value in shared)]
     sums = [(given[p].shape, given[p].dtype) if _is_sum(p, rows) else None for p in likes]
     found = step.each(body.graph, given, dict(enumerate(columns)), sums, threads)
@@ -89,6 +89,11 @@ def _evaluate(step, *values, body, rows, likes, threads):
             message = f"map_fn: rows give results of the shapes {some[0]} and {some[-1]}"
             raise invalid("inconsistent_shapes", message)
     return tuple(found)
+
+
+def _scalars(vector):
+    """The elements of a vector as arrays of rank 0."""
+    return [vector[i, ...] for i in range(len(vector))]
 
 
 def _is_sum(like, rows):
