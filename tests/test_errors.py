@@ -400,6 +400,12 @@ CASES = {
         "aggregate_dtype",
         "write|slot 0|bools have no sum|numbers",
     ),
+    "sum of bools of one scatter": Case(
+        lambda: empty(1, "bool").unstack([True]).grad("gradients"),
+        lambda a: a.scatter([0, 0], [True, False]),
+        "aggregate_dtype",
+        "scatter|slot 0|bools have no sum|numbers",
+    ),
     "sum after a read": Case(
         lambda: after_sum_read(), lambda a: a.write(1, ROW), "already_read", "write|slot 1|was read"
     ),

@@ -106,7 +106,8 @@ def check_state(s, r, index, rank, first):
             same = same and r[OUT_SHAPE + axis] == r[first + axis]
         if not same:
             return st.AGGREGATE_SHAPE
-    if s._dtype == BOOL and state & ZERO == 0 and count_bytes(rank, r, first, 1):
+    holds_value = state & ZERO == 0 or state & PENDING  # of this scatter, an earlier row
+    if s._dtype == BOOL and holds_value and count_bytes(rank, r, first, 1):
         return st.AGGREGATE_DTYPE
     return st.OK
 
