@@ -12,7 +12,7 @@ from nbta.execution.runner import check_compiled
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.mapping import no_rows
-from nbta.structure import layout, leaves, pack, paths
+from nbta.structure import layout, leaves, map_batches, pack, paths
 from nbta.tracing import any_tensor, as_leaf, kind_of
 
 
@@ -252,19 +252,15 @@ class _Cut:
 
 def _in_columns(path, arg, axis):
     """The structure of an item, with the values of the first, and columns of its values."""
-    if isinstance(arg, list):
-        return _listed(path, arg)
-    if isinstance(arg, dict):
-        found = {key: _in_columns(f"{path}[{key!r}]", arg[key], axis) for key in arg}
-        names = sorted(arg, key=repr)  # as leaves of a dict are
-        columns = [column for key in names for column in found[key][1]]
-        return {key: like for key, (like, _) in found.items()}, columns
-    if isinstance(arg, tuple):
-        found = [_in_columns(f"{path}[{i}]", part, axis) for i, part in enumerate(arg)]
-        likes, columns = zip(*found, strict=True) if found else ((), ())
-        made = type(arg)(*likes) if hasattr(arg, "_fields") else likes
-        return made, [column for part in columns for column in part]
-    return (None, []) if arg is None else _cut_rows(path, arg, axis)
+    columns = []
+
+    def like(path, batch):
+        is_list = isinstance(batch, list)
+        first, found = _listed(path, batch) if is_list else _cut_rows(path, batch, axis)
+        columns.extend(found)
+        return first
+
+    return map_batches(like, path, arg), columns
 
 
 def _listed(path, items):
@@ -342,17 +338,11 @@ def _joined(arg, found, axis, count):
     """The gradient of an argument, from those that were found for its values."""
     if axis is None:
         return pack(arg, found)
-    if isinstance(arg, list):
-        values = [next(found) for _ in leaves(arg[0])]
-        return [pack(arg[0], [value[i] for value in values]) for i in range(count)]
-    if isinstance(arg, dict):
-        parts = {key: _joined(arg[key], found, axis, count) for key in sorted(arg, key=repr)}
-        return {key: parts[key] for key in arg}
-    if isinstance(arg, tuple):
-        parts = [_joined(part, found, axis, count) for part in arg]
-        return type(arg)(*parts) if hasattr(arg, "_fields") else tuple(parts)
-    return None if arg is None else _with_axis(arg, next(found), axis, count)
 
+    def gradient(_, batch):
+        if not isinstance(batch, list):
+            return np.moveaxis(next(found), 0, axis) if count else np.zeros_like(batch)
+        values = [next(found) for _ in leaves(batch[0])]
+        return [pack(batch[0], [value[i] for value in values]) for i in range(count)]
 
-def _with_axis(arg, value, axis, count):
-    return np.moveaxis(value, 0, axis) if count else np.zeros_like(arg)
+    return map_batches(gradient, "args", arg)

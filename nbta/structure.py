@@ -62,6 +62,22 @@ def map_leaves(function, *structures):
     return pack(structures[0], map(function, *(leaves(part) for part in structures)))
 
 
+def map_batches(function, path, batches):
+    """A structure of ``function(path, batch)`` for the batches in a structure, in order of leaves.
+
+    Lists are batches, whatever their items are; tuples and dicts are structures of batches.
+    """
+    if batches is None:
+        return None
+    if isinstance(batches, dict):
+        parts = {k: map_batches(function, f"{path}[{k!r}]", batches[k]) for k in _keys(batches)}
+        return {key: parts[key] for key in batches}
+    if isinstance(batches, tuple):
+        parts = [map_batches(function, f"{path}[{i}]", part) for i, part in enumerate(batches)]
+        return type(batches)(*parts) if hasattr(batches, "_fields") else tuple(parts)
+    return function(path, batches)
+
+
 def describe(structure) -> str:
     """A structure in a message: ``(*, {'a': *})`` with stars for values."""
     if isinstance(structure, dict):

@@ -123,6 +123,15 @@ def test_any_number_of_shards(client, shards):
     np.testing.assert_allclose(nbta.flatten(f(W, X, Y)), expected, rtol=1e-13)
 
 
+def test_lists_in_structures_are_batches(client):
+    def f(w, pair):
+        return w * nbta.sum(pair[0]) * nbta.sum(pair[1]["y"])
+
+    pair = ([np.ones(n) for n in (1, 2, 3)], {"y": np.arange(6.0).reshape(3, 2)})
+    found = value_and_grad(f, client, shards=2)(2.0, pair)
+    assert found == nbta.value_and_grad(f, batch_axis=0)(2.0, pair) == (2 * 38.0, 38.0)
+
+
 def test_structures_axes_and_arguments_that_items_share(client):
     def f(w, batch, scale, shift=0.0):
         return scale * loss(w, batch["x"], batch["more"][0]) + shift
@@ -370,7 +379,7 @@ BAD_BATCHES = {
     "nothing": ({}, (W, {}, None), "other numbers of items: none"),
     "text": ({}, (W, X, "names"), "args.2. is 'names', which cannot be cut into items"),
     "argnums": ({"argnums": 3}, (W, X, Y), "there is no argument 3; given by position: 3"),
-    "float": ({"argnums": 0.5}, (W, X, Y), "there is no argument 0.5"),
+    "float": ({"argnums": 0.5}, (W, X, Y), "0.5 is no int and no tuple of ints"),
 }
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from nbta.batching import common_length, items_first
-from nbta.structure import leaves, map_leaves, paths
+from nbta.structure import map_batches
 
 
 def count(args, axes) -> int:
@@ -23,25 +23,27 @@ def count(args, axes) -> int:
 
 
 def _lengths(path, arg, axis):
-    if isinstance(arg, list):
-        return [(path, len(arg))]
-    pairs = zip(paths(arg, path), leaves(arg), strict=True)
-    return [(name, len(items_first(name, value, axis))) for name, value in pairs]
+    found = []
+
+    def noted(path, part):
+        is_list = isinstance(part, list)
+        found.append((path, len(part) if is_list else len(items_first(path, part, axis))))
+
+    map_batches(noted, path, arg)
+    return found
 
 
 def cut(arg, axis, start, stop):
     """Some items of an argument; in its arrays, which are contiguous, the first axis is theirs."""
-    if isinstance(arg, list):
-        return arg[start:stop]
 
-    def rows(value):
-        return np.ascontiguousarray(items_first("args", value, axis)[start:stop])
+    def some(path, part):
+        if isinstance(part, list):
+            return part[start:stop]
+        return np.ascontiguousarray(items_first(path, part, axis)[start:stop])
 
-    return map_leaves(rows, arg)
+    return map_batches(some, "args", arg)
 
 
 def item(piece, number):
     """An item of what `cut` gives."""
-    if isinstance(piece, list):
-        return piece[number]
-    return map_leaves(lambda rows: rows[number], piece)
+    return map_batches(lambda _, part: part[number], "args", piece)
