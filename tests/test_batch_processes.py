@@ -48,7 +48,10 @@ def start(program, **environment):
 
 
 def answer(process):
-    out, err = process.communicate(timeout=120)
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert (process.returncode, err) == (0, "")
     return out.split()
 
@@ -95,7 +98,10 @@ def test_a_forked_process_computes_the_same(layer):
     assert answer(start(FORK, **settings(layer, 2))) == ["0", "True"]
 
 
+# A shell lets what runs in its background ignore the signal.
 SIGNALS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 before = digest()
 LONG = [np.tile(x, (200, 1)) for x in XS] * 20
 print("begin", flush=True)
