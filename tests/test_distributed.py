@@ -40,7 +40,7 @@ def _watchdog():
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     options = {
-        "n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None,
+        "n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0",
         "local_directory": str(tmp_path_factory.mktemp("dask")), "silence_logs": logging.CRITICAL,
     }  # fmt: skip
     with LocalCluster(**options) as cluster:

@@ -24,7 +24,7 @@ def computing(count: int):
     Its last digits are others, as sums are taken in another order, but the same for any ``count``.
     """
     options = {"n_workers": count, "threads_per_worker": 1, "processes": True}
-    quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+    quiet = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL}
     with LocalCluster(**options, **quiet) as cluster, Client(cluster) as client:
         client.run(_ignore_interrupts)
         squared_error = value_and_grad(network.squared_error, client)

@@ -80,7 +80,7 @@ def value_and_grad(
     >>> def loss(w, x, y):
     ...     return (nbta.sum(w * x) - y) ** 2
     >>> x, y = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([1.0, 2.0, 4.0])
-    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     value_and_grad(loss, client, reduction="mean")(np.array([1.0, 1.0]), x, y)
     (np.float64(0.333...), array([-0.666..., -1.333...]))
     """
