@@ -525,6 +525,15 @@ def test_nothing_stays_on_the_scheduler(client):
     poll(lambda: client.run_on_scheduler(_count_tasks) == 0)
 
 
+@pytest.fixture
+def interrupts():
+    """Interrupts raise, also where a shell has let this process ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_interrupting_cancels_what_is_left(client, tmp_path):
     def endless(w, x):
         (tmp_path / "started").touch()
