@@ -132,16 +132,19 @@ def test_maps_in_maps_and_structures():
 
 
 def test_the_number_of_threads_changes_no_bit():
-    x = RNG.normal(size=(200, 3)).astype(np.float32)
-    found, before = [], numba.get_num_threads()
-    for count in (1, 16):
-        both = nbta.value_and_grad(loss(count), compiled=True)
-        found += [both(W.astype(np.float32), x) for _ in range(2)]
-    assert numba.get_num_threads() == before
-    for other in found[1:]:
-        for mine, theirs in zip(other, found[2], strict=True):
-            if other is not found[1]:
-                np.testing.assert_array_equal(mine, theirs)
+    w, x = W.astype(np.float32), RNG.normal(size=(200, 3)).astype(np.float32)
+    before, found = numba.get_num_threads(), []
+    for iterations in (2, 16):
+        both = nbta.value_and_grad(loss(iterations), (0, 1), compiled=True)
+        for threads in (1, numba.config.NUMBA_NUM_THREADS):
+            numba.set_num_threads(threads)
+            found += [both(w, x) for _ in range(2)]
+    numba.set_num_threads(before)
+    value, slopes = found[0]
+    for other, others in found[1:]:
+        assert other == value
+        for mine, theirs in zip(others, slopes, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
 
 
 # Where rows come one after another.

@@ -14,6 +14,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from nbta.runtime.arithmetic import add_elements
+from nbta.runtime.atomics import add_int
 from nbta.runtime.compiled import cached, call_directly
 from nbta.runtime.memory import INT64, kernel
 from nbta.runtime.pointers import call, pointer
@@ -46,17 +47,6 @@ from nbta.runtime.protocol import INTERRUPTED, OK
 ) = range(24)  # fmt: skip
 #: In place of the address of an array: what comes is to be added.
 ADDED = -1
-
-
-@intrinsic
-def take_next(typingctx, place):
-    """Count a number at an address up by 1, and give what it was; no two threads get the same."""
-
-    def codegen(context, builder, sig, args):
-        target = builder.inttoptr(args[0], INT64.as_pointer())
-        return builder.atomic_rmw("add", target, ir.Constant(INT64, 1), "monotonic")
-
-    return types.int64(types.int64), codegen
 
 
 #: Cycles of the time stamp counter between looks at signals, about 20 ms: where another thread
@@ -148,7 +138,7 @@ def work(thread, table):
     """What one thread does."""
     t, looked = numbers(table), moment()
     while t[STOP] == 0:
-        turn = take_next(table + 8 * NEXT)
+        turn = add_int(table + 8 * NEXT, 1)  # no two threads get the same
         if turn >= t[PARTS]:
             return
         if thread == 0 and (moment() == 0 or moment() - looked > SOON):
