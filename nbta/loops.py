@@ -61,7 +61,8 @@ def scan(f, init, xs, length=None, reverse=False, name=None, checkpoint=None, pr
 
     Notes
     -----
-    JAX's ``jax.lax.scan``; the length may be known only when it runs, and may be 0.
+    JAX's ``jax.lax.scan``. The length may be known only when it runs, and may be 0; ``ys`` is then
+    empty, and an UnimplementedError where only a step would tell the shape of its rows.
 
     Examples
     --------
