@@ -61,8 +61,7 @@ def scan(f, init, xs, length=None, reverse=False, name=None, checkpoint=None, pr
 
     Notes
     -----
-    JAX's ``jax.lax.scan``. The length may be known only when it runs, and may be 0; ``ys`` is then
-    empty, and an UnimplementedError where only a step would tell the shape of its rows.
+    JAX's ``jax.lax.scan``; only the run need tell the length, which may be 0 if rows' shapes are known.
 
     Examples
     --------
