@@ -61,7 +61,7 @@ def scan(f, init, xs, length=None, reverse=False, name=None, checkpoint=None, pr
 
     Notes
     -----
-    JAX's ``jax.lax.scan``; only the run need tell the length, which may be 0 if rows' shapes are known.
+    JAX's ``jax.lax.scan``; only the run need tell the length, and 0 needs results of known shape.
 
     Examples
     --------
