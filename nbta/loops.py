@@ -61,7 +61,7 @@ def scan(f, init, xs, length=None, reverse=False, name=None, checkpoint=None, pr
 
     Notes
     -----
-    JAX's ``jax.lax.scan``; the length may be known only when it runs, and may be 0.
+    JAX's ``jax.lax.scan``; only the run need tell the length, and 0 needs results of known shape.
 
     Examples
     --------
