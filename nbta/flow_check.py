@@ -151,8 +151,29 @@ def _races(graph):
         for second in touches[i + 1 :]:
             if second.op is not first.op and _conflict(first, second):
                 one, other = first.op, second.op
-                if one not in reach[other] and other not in reach[one]:
+                free = one not in reach[other] and other not in reach[one]
+                if free and not _decided(first, second, touches, reach):
                     yield Race(one, other, _shared(first, second))
+
+
+def _decided(first, second, touches, reach):
+    """Whether a lookup's order beside a write does not matter: an earlier lookup came behind it.
+
+    The first lookup of a source makes the gradient array and ends growth, later ones find it. In a
+    gradient, reads of an array's older names look it up again, behind the flows they knew.
+    """
+    kinds = {first.kind: first.op, second.kind: second.op}
+    if kinds.keys() != {"write", "lookup"}:
+        return False
+    write, lookup = kinds["write"], kinds["lookup"]
+    return any(
+        touch.op.record is lookup.record
+        and touch.array == first.array == second.array is not None
+        and touch.op.attrs["source"] == lookup.attrs["source"]
+        and write in reach[touch.op]
+        for touch in touches
+        if touch.op.number < lookup.number and lookup.record in arrays.LOOKUPS
+    )
 
 
 def _conflict(first, second):

@@ -114,6 +114,21 @@ def test_two_arrays_do_not_race(graph):
     assert len(races()) == 1
 
 
+def test_gradients_of_older_names_look_up_what_an_earlier_lookup_made(graph):
+    x = nbta.placeholder("float64", (), name="x")
+    first = array().write(0, x)
+    both = first.write(1, first.read(0) * x)
+    nbta.gradients(both.read(0) + both.read(1), [x])
+    assert nbta.check_flow() == []
+
+
+def test_an_earlier_lookup_of_another_source_decides_nothing(graph):
+    ta = array()
+    ta.write(1, 1.0, name="write").grad("g")
+    ta.grad("h")
+    assert [pair[:2] for pair in races()] == [("write", "TensorArrayGradV3_1")]
+
+
 # What orders two operations.
 
 
