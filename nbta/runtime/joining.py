@@ -47,9 +47,12 @@ from nbta.runtime.request import (
 from nbta.runtime.store import (
     BLOCK_RANK,
     BLOCK_SHAPE,
+    CLEARED,
     PENDING,
     RAGGED,
     UNIFORM,
+    WRITTEN,
+    ZERO,
 )
 from nbta.runtime.writing import check_array, forget_layout, item_of, unmark
 
@@ -57,6 +60,8 @@ from nbta.runtime.writing import check_array, forget_layout, item_of, unmark
 @kernel
 def claim(s, r):
     """Check every listed slot; a clearing array lets each be named once."""
+    if all_written(s, r):
+        return st.OK
     done, status = 0, st.OK
     while status == st.OK and done < r[COUNT]:
         slot = item_of(r, done)
@@ -69,6 +74,20 @@ def claim(s, r):
             done += 1
     unmark(s, r, done)
     return status
+
+
+@kernel
+def all_written(s, r):
+    """Whether the first slots, in order, all have values that lie side by side.
+
+    So it is after a loop of appends. Going slot by slot, a stack took 50 ns for each.
+    """
+    if r[LIST] or s._layout != UNIFORM or s._gradient or r[COUNT] > s._capacity:
+        return False
+    states, missing = s._states, 0
+    for k in range(r[COUNT]):
+        missing |= (mem.load_byte(states + k) ^ WRITTEN) & (WRITTEN | CLEARED | ZERO | PENDING)
+    return missing == 0
 
 
 @kernel
@@ -103,6 +122,8 @@ def in_a_row(s, r):
     """Whether the listed slots lie one behind the other, to be handed out as they are."""
     if s._layout != UNIFORM or (is_half(s._dtype) and s._gradient):
         return False
+    if r[LIST] == 0:
+        return True
     in_order = True
     for k in range(1, r[COUNT]):
         in_order = in_order and item_of(r, k) == item_of(r, 0) + k
@@ -121,10 +142,20 @@ def hand_out(s, r, total):
         status = take_copy(s, r, 0, 0) if total == 0 else copy_listed(s, r, total)
         if status != st.OK:
             return status
-    for k in range(r[COUNT]):
-        mark_read(s, item_of(r, k))
+    mark_listed(s, r)
     refresh(s)
     return st.OK
+
+
+@kernel
+def mark_listed(s, r):
+    """Note that all listed slots were read."""
+    if r[LIST] == 0 and s._layout == UNIFORM and r[COUNT] <= s._size:
+        for k in range(r[COUNT]):  # LLVM makes a memset of it
+            mem.store_byte(s._states + k, s._read_state)
+    else:
+        for k in range(r[COUNT]):
+            mark_read(s, item_of(r, k))
 
 
 @kernel
