@@ -85,6 +85,20 @@ class Batched:
         """Source of the function of an item; see `Function.source`."""
         return self.item.source
 
+    def profile(self, *args, file=None, repeats=10, **kwargs):
+        """Where the time of a call goes; operations are those of the first item, on one thread.
+
+        See `Function.profile`.
+        """
+        from nbta.profiling import profile  # what few need
+
+        check_outside(args, kwargs)
+        axes = axes_of(self._axes, places_of(self._argnums, len(args)), len(args))
+        first = _Batch(self.item, args, axes, kwargs).first()
+        return profile(
+            repr(self), self, (args, kwargs), self.item.apart(), (first, kwargs), file, repeats
+        )
+
     def explain(self) -> str:
         """How an item runs; see `Function.explain`."""
         return self.item.explain()
@@ -167,6 +181,10 @@ class _Batch:
         values = iter(values)
         args = [pack(p.like, values) if isinstance(p, _Cut) else p for p in self._parts]
         return self._one.bound((tuple(args), self._kwargs))
+
+    def first(self) -> tuple:
+        """Arguments for the first item."""
+        return tuple(p.like if isinstance(p, _Cut) else p for p in self._parts)
 
     def _places(self):
         """Which inputs of the graph an item brings, and which all share."""

@@ -5,6 +5,7 @@ import weakref
 
 import numpy as np
 
+from nbta.compiler.phases import phase
 from nbta.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -97,6 +98,69 @@ class Function:
         """
         return self._runner().explain()
 
+    def profile(self, *args, file=None, repeats=10, **kwargs):
+        """Where the time of a call goes.
+
+        The function is traced and compiled once more, apart from what calls of it use. Then it is
+        called several times, and in a build of its own with clocks in between its parts. Where it
+        cannot be compiled, operations run one by one, as they do in calls.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As for a call. What the function itself calls ``file`` or ``repeats`` must be given by
+            position.
+        file : path or text file, optional
+            Where to write what happened when: as for ``trace`` of `Session.run`.
+        repeats : int
+            How many calls are timed.
+
+        Returns
+        -------
+        Profile
+            It prints as a table: phases, calls, and operations by their time.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For fewer repeats than one.
+        OSError
+            Where the file cannot be written; nothing was run then.
+        Exception
+            What a call raises.
+
+        Notes
+        -----
+        A function of users' own (`custom_gradient`) is called in each of these runs.
+
+        Examples
+        --------
+        >>> norm = nbta.function(lambda x: nbta.sqrt(nbta.sum(x * x)))
+        >>> found = norm.profile(np.ones(1000), repeats=3)
+        >>> len(found.calls)
+        3
+        >>> sorted(row.types for row in found.operations if "Sum" in row.types)
+        [('Mul', 'Sum')]
+        """
+        from nbta.profiling import profile  # what few need
+
+        alone = self.apart()
+        return profile(repr(self), alone, (args, kwargs), alone, (args, kwargs), file, repeats)
+
+    def apart(self) -> "Function":
+        """The same function, which nothing was traced of yet."""
+        return Function(self._f, self._compiled, self._pick)
+
+    def prepared(self, structure):
+        """The compiled function for arguments, or the reason why there is none; and the inputs."""
+        trace, arrays = self.bound(structure)
+        return trace.runner_of_results().prepared(arrays, self._compiled), arrays
+
+    def watched(self, structure, watcher):
+        """Run operations one by one, with a watcher; see `Plainly`."""
+        trace, arrays = self.bound(structure)
+        trace.runner_of_results().run(arrays, False, watcher)
+
     def _runner(self):
         if self._last is None:
             message = (
@@ -184,7 +248,7 @@ class _Trace:
 
     def __init__(self, f, structure, values):
         self._graph = Graph()
-        with self._graph.as_default():
+        with phase("tracing"), self._graph.as_default():
             names = [path for path, _ in _named(structure)]
             stand_ins = [_stand_in(p, v) for p, v in zip(names, values, strict=True)]
             args, kwargs = pack(structure, stand_ins)

@@ -35,6 +35,7 @@ ROWS = [
         "nbta.raw_ops",
         "nbta.flow_check",
     },
+    {"nbta.profiling"},
     {"nbta.batching"},
     {"nbta.transforms", "nbta.testing"},
     {"nbta.front"},
