@@ -94,10 +94,19 @@ class Batched:
 
         check_outside(args, kwargs)
         axes = axes_of(self._axes, places_of(self._argnums, len(args)), len(args))
-        first = _Batch(self.item, args, axes, kwargs).first()
+        item = self.item.apart(self._compiled)
+        batch = _Batch(item, args, axes, kwargs)
+        if not batch.count:
+            raise invalid("batch_empty", "profile: there are no items; give one at least")
+        given = self._axes, self._argnums, self._reduction, self._compiled, self._pick
+        whole, one = Batched(self.__wrapped__, item, *given), self.item.apart(self._compiled)
         return profile(
-            repr(self), self, (args, kwargs), self.item.apart(), (first, kwargs), file, repeats
+            repr(self), whole, (args, kwargs), one, (batch.first(), kwargs), file, repeats
         )
+
+    def prefer_compiled(self) -> None:
+        """Run compiled from now on, without waiting until that pays."""
+        self._compiled = True
 
     def explain(self) -> str:
         """How an item runs; see `Function.explain`."""

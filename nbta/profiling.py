@@ -13,11 +13,11 @@ from nbta.compiler.executable import FailedError
 from nbta.compiler.phases import listening
 from nbta.errors import invalid
 from nbta.execution.trace_file import TraceFile
-from nbta.execution.tracer import READINGS, Tracer, calls_users, label, show_inside, told
+from nbta.execution.tracer import READINGS, Tracer, calls_users, labels, show_inside, told
 from nbta.graph.graph import at_once
 
-#: Rows of a table, unless told otherwise.
-ROWS = 15
+#: Rows of a table unless told otherwise, and names in one.
+ROWS, FEW = 15, 3
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,8 @@ class Row:
 
     Attributes
     ----------
-    name : str
-        Names of the operations.
-    types : tuple of str
+    names, types : tuple of str
+        Of the operations.
     loops : tuple of str
         Names of the loops around, from the outside; of compiled code only.
     runs : int
@@ -37,7 +36,7 @@ class Row:
         In a call; of loops without what is in them.
     """
 
-    name: str
+    names: tuple
     types: tuple
     loops: tuple
     runs: int
@@ -125,8 +124,9 @@ class Profile:
         total = sum(row.seconds for row in self.operations) or 1.0
         for row in self.operations[:rows]:
             share = f"{100 * row.seconds / total:.1f}%"
-            inside = f" (in {' in '.join(reversed(row.loops))})" if row.loops else ""
-            what = f"{', '.join(row.types)}: {row.name}{inside}"
+            what = f"{_few(row.types)}: {_few(row.names)}"
+            if row.loops:
+                what += f" (in {' in '.join(reversed(row.loops))})"
             yield _text(row.seconds), share, str(row.runs), what
         rest = self.operations[rows:]
         if rest:
@@ -146,6 +146,11 @@ class Profile:
 def _html(rows):
     lines = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def _few(names):
+    """Some names, and how many there are."""
+    return ", ".join(names if len(names) <= FEW else [*names[:FEW], f"... {len(names)} in all"])
 
 
 def _text(seconds):
@@ -184,7 +189,7 @@ def profile(name, whole, arguments, one, of_one, file=None, repeats=10) -> Profi
             found.prepare(one, of_one)
             found.call(whole, arguments)
             with at_once(), np.errstate(all="ignore"):
-                rows, note = found.look_inside(one, of_one)
+                rows, note = found.look_inside()
         except BaseException as error:
             tracer.stopped(error)
             raise
@@ -213,11 +218,13 @@ class _Profiler:
     def prepare(self, one, arguments):
         """Trace and compile."""
         with listening(self._hear), self._tracer.span("prepare", "call"):
-            self._function, self._given = one.prepared(arguments)
+            self._runner, self._function, self._given = one.prepared(arguments)
 
     def call(self, whole, arguments):
         """Call, once to begin with and then for the times."""
         args, kwargs = arguments
+        if self.is_compiled:
+            whole.prefer_compiled()
         for number in range(self._repeats + 1):
             name = f"call {number}" if number else "first call"
             with self._tracer.span(name, "call"):
@@ -229,10 +236,10 @@ class _Profiler:
             else:
                 self.phases.append(Phase(name, "call", seconds, {}))
 
-    def look_inside(self, one, arguments):
+    def look_inside(self):
         """Rows of operations, and how they were found."""
         if not self.is_compiled:
-            return self._one_by_one(one, arguments)
+            return self._one_by_one()
         if calls_users(self._function):
             return self._nothing("users' functions are called, which clocks would call more often")
         with self._tracer.span("calls with clocks", "clocks"):
@@ -242,7 +249,7 @@ class _Profiler:
                 return self._nothing(str(reason))
         show_inside(self._file, measured)
         rows = [
-            Row(label(piece), piece.types, piece.loops, runs, nanoseconds / 1e9)
+            Row(labels(piece), piece.types, piece.loops, runs, nanoseconds / 1e9)
             for piece, nanoseconds, runs in measured.rows
         ]
         note = (
@@ -251,11 +258,11 @@ class _Profiler:
         )
         return rows, note
 
-    def _one_by_one(self, one, arguments):
+    def _one_by_one(self):
         with self._tracer.span("operations one by one", "call"):
-            one.watched(arguments, self._tracer)
+            self._runner.run(self._given, False, self._tracer)
         rows = [
-            Row(op.name, (op.type,), (), runs, nanoseconds / 1e9)
+            Row((op.name,), (op.type,), (), runs, nanoseconds / 1e9)
             for op, (nanoseconds, runs) in self._tracer.totals.items()
         ]
         return rows, f"operations one by one in Python, as it is not compiled: {self._function}"

@@ -129,15 +129,17 @@ class Tracer:
     def _leave(self, mark, name, category, args, op=None, describe=None):
         end, (begin, shown) = time.perf_counter_ns(), mark
         inner = self._inner.pop()
-        self._inner[-1] += end - begin
         if op is not None:
             total = self.totals[op]
             total[0] += end - begin - inner
             total[1] += 1
-        if not shown:
-            return
-        if describe is not None:
-            describe(args, begin, end)
+        if shown:
+            if describe is not None:
+                describe(args, begin, end)
+            self._complete(name, category, begin, end, args)
+        self._inner[-1] += time.perf_counter_ns() - begin  # what is noted is nobody's time
+
+    def _complete(self, name, category, begin, end, args):
         self._file.complete(name, category, begin, end, self._thread, args)
         if self._file.is_full:
             start = time.perf_counter_ns()
@@ -241,7 +243,7 @@ def show_inside(file, measured) -> None:
         args = {"type": ", ".join(piece.types)}
         if piece.numbers:
             args["with numbers"] = ", ".join(piece.numbers)
-        file.complete(label(piece), "part", begin, end, CLOCKED_ROW, args)
+        file.complete(", ".join(labels(piece)), "part", begin, end, CLOCKED_ROW, args)
         if piece.ends_trip:
             nest.end_trip(end)
     if measured.entries:
@@ -286,11 +288,9 @@ def calls_users(function) -> bool:
     return any(op.record.foreign for op in within(function.program.operations))
 
 
-def label(piece) -> str:
-    """What a viewer shows of a part of compiled code."""
-    if piece.ends_trip:
-        return f"{piece.names[0]}: end of trip"
-    return ", ".join(piece.names)
+def labels(piece) -> tuple:
+    """What people see of a part of compiled code."""
+    return tuple(f"{name}: end of trip" for name in piece.names) if piece.ends_trip else piece.names
 
 
 def told(name, facts):
