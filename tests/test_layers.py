@@ -30,12 +30,12 @@ ROWS = [
     {
         "nbta.loops",
         "nbta.tracing",
+        "nbta.profiling",
         "nbta.parallel_map",
         "nbta.custom",
         "nbta.raw_ops",
         "nbta.flow_check",
     },
-    {"nbta.profiling"},
     {"nbta.batching"},
     {"nbta.transforms", "nbta.testing"},
     {"nbta.front"},

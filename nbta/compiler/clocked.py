@@ -256,7 +256,7 @@ class Measured:
         Nanoseconds that a reading took; they are in no row.
     readings : int
         How many there were in a run.
-    entries : list of (Piece, float, float)
+    entries : list of (Piece, int, int)
         From when to when, in nanoseconds as of `time.perf_counter_ns`, for readings of the last
         run, in order.
     left_out : int
@@ -280,10 +280,12 @@ class Measured:
         self.left_out = self.readings - len(self.entries)
 
     def _in_order(self, clock, run):
-        zero = run.end - run.last * self._tick
-        times = zero + run.entries[:, 1] * self._tick
-        for place, begin, end in zip(run.entries[1:, 0].tolist(), times, times[1:], strict=False):
-            yield clock.places[place], float(begin), float(end)
+        places, ends = run.entries[:, 0].tolist(), run.entries[:, 1]
+        start = run.last - run.ticks.sum()
+        back = (run.last - np.concatenate([[start], ends])) * self._tick
+        times = (run.end - np.rint(back).astype(np.int64)).tolist()
+        for place, begin, end in zip(places, times, times[1:], strict=False):
+            yield clock.places[place], begin, end
 
 
 def _tick_of(runs):

@@ -126,7 +126,8 @@ class TraceFile:
             yield
         except (OSError, ValueError) as error:  # such as a full disk, or a file that was closed
             self._stream = None
-            warnings.warn(f"{self._what}: the file was given up: {error}", stacklevel=2)
+            message = f"{self._what}: the file was given up: {error}"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
 def _opened(file, what):

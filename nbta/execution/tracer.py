@@ -50,8 +50,8 @@ class Tracer:
         By operation, its nanoseconds without those of its bodies, and how often it ran.
     """
 
-    def __init__(self, file: TraceFile, limit=LIMIT):
-        self._file, self._left, self._left_out = file, limit, 0
+    def __init__(self, file: TraceFile, limit=None):
+        self._file, self._left, self._left_out = file, LIMIT if limit is None else limit, 0
         self._thread = threading.get_native_id()
         self._inner, self._held = [0], None
         self.totals = defaultdict(lambda: [0, 0])
@@ -339,7 +339,7 @@ def _array_facts(op, step, values, results):
     if op.outputs and op.outputs[0].kind == HANDLE and isinstance(results, tuple):
         handles.insert(0, results[0])
     if handles and op.type not in ("While", "Case", "Map"):
-        found["array"] = step.array(handles[0]).handle
+        found["array"] = step.array(handles[0]).handle[1]
     if op.record in _INDEXED:
         slots = np.atleast_1d(values[1])
         listed = slots[:LISTED].tolist()
