@@ -91,9 +91,13 @@ def test_arrows_go_along_flows_and_a_counter_shows_bytes():
         both = ta.stack()
     _, _, trace = traced(nbta.Session(graph), both, compiled=False)
     events = trace["traceEvents"]
-    assert sum(event["ph"] == "s" for event in events) == 3  # create, write, write, gather
+    names = {event["ts"]: event["name"] for event in events if event["ph"] == "X"}
+    ends = [names[event["ts"]] for event in events if event["ph"] == "f"]
+    assert ends == [
+        "TensorArrayWriteV3", "TensorArrayWriteV3_1", "TensorArraySizeV3", "TensorArrayGatherV3",
+    ]  # fmt: skip
     held = [event["args"]["bytes"] for event in events if event["ph"] == "C"]
-    assert held[-1] - held[0] >= 2 * 50 * 8
+    assert max(held) - held[0] >= 2 * 50 * 8
 
 
 def test_many_slots_are_listed_in_short():
@@ -181,11 +185,12 @@ def test_what_waits_in_memory_is_bounded(loop, monkeypatch):
     monkeypatch.setattr(trace_file, "WAITING", 30)
     waiting = []
     write = trace_file.TraceFile.flush
-    monkeypatch.setattr(
-        trace_file.TraceFile,
-        "flush",
-        lambda self: (waiting.append(len(self._waiting)), write(self)),
-    )
+
+    def flush(self):
+        waiting.append(len(self._waiting))
+        write(self)
+
+    monkeypatch.setattr(trace_file.TraceFile, "flush", flush)
     session, fetches, x = loop
     _, threads, _ = traced(session, fetches, {x: rows(20)}, compiled=False)
     assert len(waiting) > 10
@@ -206,8 +211,7 @@ def test_a_run_that_fails_leaves_a_whole_file(compiled):
     trace = json.loads(file.getvalue())
     run = the_run(checked(trace))
     trip = run.only("fill").only("trip 3")
-    assert "size is 3" in trip.only("fill/body/TensorArrayWriteV3").args["error"] or trip.args
-    for each in (run, run.only("fill"), trip):
+    for each in (run, run.only("fill"), trip, trip.only("fill/body/TensorArrayWriteV3")):
         assert each.args["error"].startswith("InvalidArgumentError: ")
     (stopped,) = (event for event in trace["traceEvents"] if event["ph"] == "i")
     assert "trip 3 of the loop 'fill'" in stopped["args"]["error"]
@@ -221,14 +225,15 @@ def test_users_functions_are_not_called_once_more():
     @nbta.custom_gradient
     def doubled(x):
         calls.append(1)
-        return 2 * x, lambda dy: 2 * dy
+        return 2 * x
 
     with nbta.Graph().as_default() as graph:
         x = nbta.placeholder("float64", ())
         y = doubled(x)
-    found, threads, _ = traced(nbta.Session(graph), y, {x: 3.0}, compiled=False)
-    assert found == 6.0
-    assert the_run(threads).children
+    found, threads, trace = traced(nbta.Session(graph), y, {x: 3.0}, compiled=True)
+    assert (found, calls) == (6.0, [1])
+    assert ROW not in threads
+    assert "users' functions" in trace["otherData"]["compiled function"]
 
 
 def test_files_may_be_compressed_and_paths_or_streams(tmp_path, loop):
@@ -259,8 +264,7 @@ def test_files_may_be_compressed_and_paths_or_streams(tmp_path, loop):
 def test_a_file_that_cannot_be_written_is_refused_ahead_of_the_run(trace, kind, message):
     ran = []
     with nbta.Graph().as_default() as graph:
-        y = nbta.custom_gradient(lambda x: (ran.append(1), (x, lambda dy: dy))[1])(nbta.ones(2))
-        ran.clear()
+        y = nbta.custom_gradient(lambda x: ran.append(1) or x + 1)(nbta.ones(2))
         with pytest.raises(kind, match=message):
             nbta.Session(graph).run(y, trace=trace)
     assert ran == []

@@ -1,7 +1,7 @@
 """The Trace Event Format as a JSON schema, and what a viewer takes for granted beyond it.
 
-Written from the Chromium project's document "Trace Event Format": the JSON object format, and of its
-events those that nbta writes.
+Written from the Chromium project's document "Trace Event Format": the JSON object format, and of
+its events those that nbta writes.
 """
 
 import jsonschema

@@ -56,6 +56,7 @@ class Tracer:
         self._inner, self._held = [0], None
         self.totals = defaultdict(lambda: [0, 0])
         file.name_thread(self._thread, threading.current_thread().name)
+        self._count_bytes(time.perf_counter_ns())
 
     # What a run asks for; see `Plainly`.
 
