@@ -149,6 +149,9 @@ def test_compiled_code_is_shown_by_trips(loop, count):
             trip = steps.only(f"trip {number}")
             assert len(trip.inside("steps/body/TensorArrayWriteV3")) == 1
     assert "compiled function" not in trace["otherData"]
+    own = [e for e in trace["traceEvents"] if e["tid"] == ROW and e["ph"] == "X"]
+    order = [(event["ts"], -round(1000 * event["dur"])) for event in own]
+    assert order == sorted(order), "a viewer puts what begins at once into what it saw first"
 
 
 def test_a_first_compiled_run_shows_passes_and_the_compiler(loop):

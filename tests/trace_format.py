@@ -94,8 +94,8 @@ def checked(trace) -> dict:
 def _nested(slices):
     """The outermost ones; others become children."""
     roots, around = [], []
-    # Written when they end, so that of two with the same times the outer one comes later.
-    order = sorted(enumerate(slices), key=lambda pair: (pair[1].begin, -pair[1].end, -pair[0]))
+    # Of two with the same times either may be in the other.
+    order = sorted(enumerate(slices), key=lambda pair: (pair[1].begin, -pair[1].end, pair[0]))
     for _, each in order:
         while around and around[-1].end <= each.begin and around[-1].end < each.end:
             around.pop()

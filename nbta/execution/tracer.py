@@ -238,17 +238,19 @@ def traced(runner, given, compiled, file):
 def show_inside(file, measured) -> None:
     """The readings of a call of compiled code as a row of events, in loops and trips."""
     file.name_thread(CLOCKED_ROW, "compiled code, read by clocks")
-    nest = _Nest(file)
+    nest = _Nest()
     for piece, begin, end in measured.entries:
         nest.enter(piece.loops, begin)
         args = {"type": ", ".join(piece.types)}
         if piece.numbers:
             args["with numbers"] = ", ".join(piece.numbers)
-        file.complete(", ".join(labels(piece)), "part", begin, end, CLOCKED_ROW, args)
+        nest.complete(", ".join(labels(piece)), "part", begin, end, args)
         if piece.ends_trip:
             nest.end_trip(end)
     if measured.entries:
         nest.enter((), measured.entries[-1][2])
+    for name, category, begin, end, args in nest.from_outside():
+        file.complete(name, category, begin, end, CLOCKED_ROW, args)
     if measured.left_out:
         text = f"{measured.left_out} parts came behind these, in the same call"
         file.notes["compiled function"] = text
@@ -257,8 +259,14 @@ def show_inside(file, measured) -> None:
 class _Nest:
     """Loops that are open at some time, each with a trip."""
 
-    def __init__(self, file):
-        self._file, self._open = file, []  # of name, begin, trips, begin of the trip or None
+    def __init__(self):
+        self._open = []  # of name, begin, trips, begin of the trip or None
+        self._done = []
+
+    def from_outside(self) -> list:
+        """Events, loops ahead of what is in them: viewers need that where both begin at once."""
+        order = sorted(enumerate(self._done), key=lambda e: (e[1][2], -e[1][3], -e[0]))
+        return [event for _, event in order]
 
     def enter(self, loops, at):
         """Be in some loops from now on, and in no others."""
@@ -268,8 +276,8 @@ class _Nest:
         while len(self._open) > same:
             name, begin, trips, trip = self._open.pop()
             if trip is not None:
-                self._complete("condition", trip, at, {})
-            self._complete(name, begin, at, {"trips": trips})
+                self.complete("condition", "control", trip, at, {})
+            self.complete(name, "control", begin, at, {"trips": trips})
         self._open += [[name, at, 0, None] for name in loops[same:]]
         for loop in self._open:
             loop[3] = at if loop[3] is None else loop[3]
@@ -277,11 +285,12 @@ class _Nest:
     def end_trip(self, at):
         """The trip of the innermost loop ends."""
         name, begin, trips, trip = self._open[-1]
-        self._complete(f"trip {trips}", trip, at, {"number": trips})
+        self.complete(f"trip {trips}", "control", trip, at, {"number": trips})
         self._open[-1] = [name, begin, trips + 1, None]
 
-    def _complete(self, name, begin, end, args):
-        self._file.complete(name, "control", begin, end, CLOCKED_ROW, args)
+    def complete(self, name, category, begin, end, args) -> None:
+        """An event."""
+        self._done.append((name, category, begin, end, args))
 
 
 def calls_users(function) -> bool:
