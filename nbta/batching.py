@@ -85,6 +85,29 @@ class Batched:
         """Source of the function of an item; see `Function.source`."""
         return self.item.source
 
+    def profile(self, *args, file=None, repeats=10, **kwargs):
+        """Where the time of a call goes; operations are those of the first item, on one thread.
+
+        See `Function.profile`.
+        """
+        from nbta.profiling import profile  # what few need
+
+        check_outside(args, kwargs)
+        axes = axes_of(self._axes, places_of(self._argnums, len(args)), len(args))
+        item = self.item.apart(self._compiled)
+        batch = _Batch(item, args, axes, kwargs)
+        if not batch.count:
+            raise invalid("batch_empty", "profile: there are no items; give one at least")
+        given = self._axes, self._argnums, self._reduction, self._compiled, self._pick
+        whole, one = Batched(self.__wrapped__, item, *given), self.item.apart(self._compiled)
+        return profile(
+            repr(self), whole, (args, kwargs), one, (batch.first(), kwargs), file, repeats
+        )
+
+    def prefer_compiled(self) -> None:
+        """Run compiled from now on, without waiting until that pays."""
+        self._compiled = True
+
     def explain(self) -> str:
         """How an item runs; see `Function.explain`."""
         return self.item.explain()
@@ -167,6 +190,10 @@ class _Batch:
         values = iter(values)
         args = [pack(p.like, values) if isinstance(p, _Cut) else p for p in self._parts]
         return self._one.bound((tuple(args), self._kwargs))
+
+    def first(self) -> tuple:
+        """Arguments for the first item."""
+        return tuple(p.like if isinstance(p, _Cut) else p for p in self._parts)
 
     def _places(self):
         """Which inputs of the graph an item brings, and which all share."""

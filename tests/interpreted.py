@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from nbta.compiler import build, executable
+from nbta.runtime import clock
 
 _TYPES = {
     "boolean": np.bool_, **{np.dtype(c).name: np.dtype(c).type for c in "bBhHiIlLfdFD"}
@@ -263,6 +264,7 @@ def interpreted(source, extra=None):
         "integer_power": lambda x, y: pow(int(x), int(y), 1 << 64),
         **dict.fromkeys(("order_up", "order_down", "from_order"), lambda x: x),
     }  # fmt: skip
+    names |= dict.fromkeys(clock.NAMES, lambda *words: None)
     names |= extra or {}
     missing = [name for name, value in names.items() if value is None]
     assert not missing, missing

@@ -30,6 +30,7 @@ ROWS = [
     {
         "nbta.loops",
         "nbta.tracing",
+        "nbta.profiling",
         "nbta.parallel_map",
         "nbta.custom",
         "nbta.raw_ops",

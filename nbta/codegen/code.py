@@ -22,6 +22,8 @@ class Code:
     ----------
     level : int
         How many loops are around.
+    clock : Clock or None
+        What reads the time, in code that does.
     loops, buffers : list of str
         What was decided, for people.
     """
@@ -35,6 +37,7 @@ class Code:
         self.loops: list[str] = []
         self.buffers: list[str] = []
         self.words = FIRST_WORD
+        self.clock = None
         self.exits = 0  # each has a number above the status, to find it by
         self.helpers: dict[str, int] = {}  # the word of each
         self.numbers: dict = {}
@@ -62,6 +65,11 @@ class Code:
     def add(self, *lines: str) -> None:
         """Lines of source."""
         self.lines.add(*lines)
+
+    @contextmanager
+    def part(self, what):
+        """Lines of some operations, or of what a string says: code with a clock measures them."""
+        yield
 
     @contextmanager
     def nest(self, header: str):

@@ -77,6 +77,11 @@ class Group:
         if self.flushed:
             return
         self.flushed = True
+        done = [item.op for item in self.results] + [item.tensor.op for item in self.sums]
+        with code.part(done):
+            self._write(code, [op.type for op in done])
+
+    def _write(self, code, done):
         stores = []  # while it is pending, nothing takes the buffers that it reads
         for tensor, name in self.results.items():
             if code.uses(tensor):
@@ -88,7 +93,6 @@ class Group:
         for item in self.sums:
             code.bind(item.tensor, item.value)
         if stores or self.sums:
-            done = [t.op.type for t in self.results] + [s.tensor.op.type for s in self.sums]
             code.loops.append(f"({', '.join(self.extents)}): {', '.join(done)}")
             _Nest(code, self, stores).write()
 

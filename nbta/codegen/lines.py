@@ -31,6 +31,16 @@ class Lines:
         self._items.append(block)
         return block
 
+    @property
+    def size(self) -> int:
+        """How many lines and blocks it has."""
+        return len(self._items)
+
+    def all_from(self, start, test) -> bool:
+        """Whether all from some place on are lines that pass a test, with no blocks among them."""
+        items = self._items[start:]
+        return all(isinstance(item, str) and test(item) for item in items)
+
     def __iter__(self):
         for item in self._items:
             if isinstance(item, Lines):

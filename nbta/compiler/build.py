@@ -17,7 +17,8 @@ from numba.core.typed_passes import (
 from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
 
 from nbta.compiler import cache
-from nbta.runtime import foreign, memory, number_math, pointers, slots, vector_math
+from nbta.compiler.phases import phase
+from nbta.runtime import clock, foreign, memory, number_math, pointers, slots, vector_math
 
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}
 _SIGNATURE = types.int64(types.int64)
@@ -60,6 +61,7 @@ def namespace() -> dict:
     names |= {name: getattr(pointers, name) for name in _POINTERS}
     names |= {name: getattr(math, name) for name in ("inf", "nan", "sqrt", "sin", "cos")}
     names |= {"attempt": foreign.attempt, "frozen": foreign.frozen}
+    names |= {name: getattr(clock, name) for name in clock.NAMES}
     return names | {"load_int": memory.load_int, "np": np}
 
 
@@ -80,6 +82,7 @@ def build(source: str, extra: dict | None = None):
     """
 
     def compiled():
+        facts["compiled"] = True
         names = namespace() | (extra or {})
         exec(compile(source, "<nbta>", "exec"), names)
         dispatcher = numba.njit(pipeline_class=_Pipeline, **OPTIONS)(names["run"])
@@ -87,4 +90,5 @@ def build(source: str, extra: dict | None = None):
             dispatcher.compile(_SIGNATURE)
         return dispatcher
 
-    return cache.Compiled(compiled()) if extra else cache.kept(source, OPTIONS, compiled)
+    with phase("machine code") as facts:
+        return cache.Compiled(compiled()) if extra else cache.kept(source, OPTIONS, compiled)

@@ -10,7 +10,8 @@ from nbta.codegen.code import NotCompiledError
 from nbta.compiler.build import build
 from nbta.compiler.executable import Executable, FailedError, RaggedError
 from nbta.compiler.explain import Log
-from nbta.compiler.generate import generate
+from nbta.compiler.generate import Generated, generate
+from nbta.compiler.phases import phase
 from nbta.compiler.pipeline import lowered
 from nbta.compiler.specialising import fits
 
@@ -49,15 +50,22 @@ class Compiled:
     """
 
     def __init__(self, program, shapes, new_step):
-        self._new_step = new_step
         log = Log(program)
         with _no_collection():
-            self.program = lowered(program, shapes, log)
-            self.generated = generate(self.program)
-        self.log = log.rows
+            self._begin(lowered(program, shapes, log), log.rows, new_step)
+
+    def _begin(self, program, log, new_step):
+        self.program, self.log, self._new_step = program, log, new_step
+        self.generated = self._generate()
         self._executable, self._refusal = None, None
         self._lock = threading.Lock()
         self.misses = 0
+
+    def _generate(self, ragged=False) -> Generated:
+        with phase("source") as facts:
+            generated = generate(self.program, ragged)
+            facts["lines"] = generated.source.count("\n")
+        return generated
 
     def __call__(self, given):
         """Values of the results for those of the inputs, and the step."""
@@ -72,7 +80,7 @@ class Compiled:
         with self._lock:
             if self._executable is executable:  # no other thread was here before
                 try:
-                    generated = generate(self.program, ragged=True)
+                    generated = self._generate(ragged=True)
                     self._executable, self.generated = self._built(generated), generated
                 except NotCompiledError as reason:
                     raise FailedError(str(reason)) from reason

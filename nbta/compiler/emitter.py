@@ -102,7 +102,8 @@ class Emitter(Code):
     def operation(self, op) -> None:
         """One operation, by the rule of its record."""
         if op.record is not PARAMETER:
-            self._emit(op)
+            with self.part([op]):
+                self._emit(op)
         for tensor in op.inputs:
             self._left[tensor] -= 1
         for tensor in dict.fromkeys(op.inputs):  # in order: source must not differ by process

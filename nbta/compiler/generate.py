@@ -36,6 +36,8 @@ class Generated:
     globals : dict
         Users' functions by name. Source that refers to any is not known by its text alone.
     calls : list of Call
+    clock : Clock or None
+        What reads the time, in code that does.
     loops, buffers, arrays : list of str
         What was decided, for people.
     """
@@ -50,6 +52,7 @@ class Generated:
     initial: list = field(default_factory=list)
     globals: dict = field(default_factory=dict)
     calls: list = field(default_factory=list)
+    clock: object = None
     loops: list = field(default_factory=list)
     buffers: list = field(default_factory=list)
     arrays: list = field(default_factory=list)
@@ -75,7 +78,7 @@ class Output:
     extents: list | None
 
 
-def generate(program, ragged=False) -> Generated:
+def generate(program, ragged=False, emitter=Emitter) -> Generated:
     """The source of a program.
 
     Parameters
@@ -83,6 +86,8 @@ def generate(program, ragged=False) -> Generated:
     program : Program
     ragged : bool
         Whether arrays whose elements may be of several shapes were.
+    emitter : type of Emitter
+        What writes it down.
 
     Raises
     ------
@@ -91,20 +96,22 @@ def generate(program, ragged=False) -> Generated:
     """
     head = object.__basicsize__
     plain = PlainArrays(program, ragged)
-    code = Emitter(ArrayCode(plain))
+    code = emitter(ArrayCode(plain))
     check(program.inputs)
     found = Generated()
     found.arguments = len(program.inputs)
     found.inputs = code.word(len(program.inputs) + len(program.outputs))
-    for number, tensor in enumerate(program.inputs):
-        _input(code, found.inputs + number, tensor, head)
+    with code.part("arguments"):
+        for number, tensor in enumerate(program.inputs):
+            _input(code, found.inputs + number, tensor, head)
     first = found.inputs + len(program.inputs)
     places = [_Place(code, tensor, first + k, head) for k, tensor in enumerate(program.outputs)]
     needed = [*(t.op for t in program.outputs), *program.targets]
     code.body(ordered(list(dict.fromkeys(needed))), program.outputs)
     code.flush()
-    for tensor, place in zip(program.outputs, places, strict=True):
-        found.outputs.append(_output(code, tensor, place))
+    with code.part("results"):
+        for tensor, place in zip(program.outputs, places, strict=True):
+            found.outputs.append(_output(code, tensor, place))
     code.add(*(f"if not agrees(w, {place.given}, {head}, {place.shape}): return {RESIZED}"
                for place in places if place.base), f"return {OK}")  # fmt: skip
     constants = "".join(f"{name} = {text}\n" for name, text in code.numbers.values())
@@ -112,7 +119,7 @@ def generate(program, ragged=False) -> Generated:
     found.initial = code.initial
     found.words, found.constants = code.words, code.constants
     found.helpers, found.calls = code.helpers, code.calls
-    found.globals = code.globals
+    found.globals, found.clock = code.globals, code.clock
     found.loops, found.buffers = code.loops, code.buffers
     found.arrays = plain.notes()
     return found

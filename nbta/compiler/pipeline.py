@@ -2,6 +2,7 @@
 
 from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.passes import fold_constants, hoist, prune, share
+from nbta.compiler.phases import phase
 from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import Program, extract
 from nbta.compiler.row_passes import rows_of_elementwise
@@ -33,14 +34,18 @@ def lowered(program: Program, shapes, log=None) -> Program:
 
     ``log`` is told of each pass.
     """
-    program = specialise(program, shapes, together=True)
+    with phase("specialise") as facts:
+        facts["before"] = program
+        facts["after"] = program = specialise(program, shapes, together=True)
     verify_change(program)
     return _run(LOWERING, program, log)
 
 
 def _run(passes, program, log=None):
     for step in passes:
-        program = step(program)
+        with phase(step.__name__) as facts:
+            facts["before"] = program
+            facts["after"] = program = step(program)
         verify_change(program)
         if log is not None:
             log.note(step, program)

@@ -1,5 +1,6 @@
 """The reference executor: operations one by one, in creation order as far as edges allow."""
 
+import copy
 import functools
 
 import numpy as np
@@ -64,6 +65,12 @@ class Plan:
             used = {*call[2], *call[4]} - {-1}
             call[5] = tuple(used - kept)
             kept |= used
+
+    def observed(self, observe) -> "Plan":
+        """The same, with functions as ``observe(op, function)`` gives them for operations."""
+        other = copy.copy(self)
+        other._calls = [[observe(call[-1], call[0]), *call[1:]] for call in self._calls]
+        return other
 
     def __call__(self, step, given):
         """Run for the values of what is given; the values of what is wanted."""

@@ -39,6 +39,23 @@ class CompiledStep(Step):
         return run_batch(items, lambda _: runner, sums, "auto", threads, memory)
 
 
+class Plainly:
+    """How a run goes that nobody watches; `nbta.execution.tracer.Tracer` has the same methods."""
+
+    step = Step
+
+    def plan(self, plan):
+        """What runs operations one by one."""
+        return plan
+
+    def call(self, function, given):
+        """What a compiled function gives."""
+        return function(given)
+
+
+_PLAINLY = Plainly()
+
+
 class Runner:
     """Computes some tensors of a graph from others.
 
@@ -71,32 +88,40 @@ class Runner:
         self._shapes, self.ran, self._by_shapes = None, None, {}
         self.compiled, self.refusals, self.fallbacks = [], {}, 0
 
-    def run(self, given, compiled):
+    def run(self, given, compiled, watcher=_PLAINLY):
         """Values for those that are fed, and the step of the run."""
         self._shapes = shapes = tuple([np.shape(value) for value in given])
         self.ran = None
         if compiled is False:
-            return self._one_by_one(given, None)
+            return self._one_by_one(given, None, watcher)
         if compiled == "auto" and self._taken < self._patience:
             try:
-                return self._one_by_one(given, None if self.has_foreign else self._patience)
+                limit = None if self.has_foreign else self._patience
+                return self._one_by_one(given, limit, watcher)
             except TooLongError:
                 self._taken = self._patience
         function = self._ready(shapes, LARGEST if compiled == "auto" else None)
         if isinstance(function, str):
             _check_asked(compiled, function)
-            return self._one_by_one(given, None)
+            return self._one_by_one(given, None, watcher)
         if compiled is True or function.misses < TRIALS:
             try:
-                found = function(given)
+                found = watcher.call(function, given)
             except FailedError:
                 self.fallbacks += 1
             else:
                 self.ran, function.misses = function, 0
                 return found
-        found = self._one_by_one(given, None)
+        found = self._one_by_one(given, None, watcher)
         function.misses += 1  # where the reference executor raises, it was right to give up
         return found
+
+    def prepared(self, given, compiled):
+        """The function in machine code for some values, or the reason why there is none."""
+        if compiled is False:
+            return "compiled=False says so"
+        self._shapes = tuple([np.shape(value) for value in given])
+        return self._ready(self._shapes, LARGEST if compiled == "auto" else None)
 
     def ready(self, given, compiled, count):
         """The function in machine code, for values that are like ``count`` others; None for none.
@@ -182,9 +207,9 @@ class Runner:
             return self.refusals[key]
         return self.compiled[-1]
 
-    def _one_by_one(self, given, limit):
-        step = Step(limit)
-        values = self._plan(step, given)
+    def _one_by_one(self, given, limit, watcher=_PLAINLY):
+        step = watcher.step(limit)
+        values = watcher.plan(self._plan)(step, given)
         self._taken += step.operations
         return values, step
 

@@ -1,0 +1,357 @@
+"""Traces of runs: what ran when, as events of a file.
+
+A `Tracer` stands where `Plainly` does in a run that nobody watches: it gives the run a step and a
+plan whose operations tell when they begin and end. The compiled function of a run is one event. So
+that one sees into it, the program is run once more behind it, by code with clocks
+(`nbta.compiler.clocked`), whose readings become events of a row of their own.
+"""
+
+import itertools
+import threading
+import time
+from collections import defaultdict
+from contextlib import contextmanager
+
+import numpy as np
+
+from nbta.codegen.code import NotCompiledError
+from nbta.compiler.arrays import within
+from nbta.compiler.clocked import Clocked
+from nbta.compiler.executable import FailedError
+from nbta.compiler.phases import listening
+from nbta.execution.plan import body_function
+from nbta.execution.step import Step
+from nbta.execution.trace_file import TraceFile
+from nbta.graph.spec import DATA, FLOW, HANDLE
+from nbta.ops.arrays import GATHER, READ, SCATTER, WRITE
+from nbta.runtime import settings
+
+#: Events of bodies in a file, above which a viewer gets slow; and readings of compiled code.
+LIMIT, READINGS = 200_000, 50_000
+#: Slots that an event lists.
+LISTED = 8
+_INDEXED = frozenset({READ, WRITE, GATHER, SCATTER})
+CLOCKED_ROW = 1  # no thread of Linux, macOS or Windows that runs Python has this number
+
+
+class Tracer:
+    """Writes down what a run does.
+
+    Parameters
+    ----------
+    file : TraceFile
+    limit : int
+        How many events there may be of operations in bodies of loops and branches, and of what
+        these are in. What is not in a body is always there.
+
+    Attributes
+    ----------
+    totals : dict
+        By operation, its nanoseconds without those of its bodies, and how often it ran.
+    """
+
+    def __init__(self, file: TraceFile, limit=None):
+        self._file, self._left, self._left_out = file, LIMIT if limit is None else limit, 0
+        self._thread = threading.get_native_id()
+        self._inner, self._held = [0], None
+        self.totals = defaultdict(lambda: [0, 0])
+        file.name_thread(self._thread, threading.current_thread().name)
+        self._count_bytes(time.perf_counter_ns())
+
+    # What a run asks for; see `Plainly`.
+
+    def step(self, limit=None) -> "TracedStep":
+        """The container of a run."""
+        return TracedStep(limit, self)
+
+    def plan(self, plan):
+        """A plan whose operations are events."""
+        ends = {}
+        return plan.observed(lambda op, function: self._observed(op, function, ends))
+
+    def call(self, function, given):
+        """What a compiled function gives."""
+        with self.span("compiled function", "compiled"):
+            found = function(given)
+        self._show_inside(function, given)
+        return found
+
+    # Events.
+
+    @contextmanager
+    def span(self, name, category, **args):
+        """Something that lasts; gives the dict of what is said about it."""
+        mark = self._enter()
+        try:
+            yield args
+        except BaseException as error:
+            args["error"] = _described(error)
+            raise
+        finally:
+            self._leave(mark, name, category, args)
+
+    def phase(self, name, begin, end, facts) -> None:
+        """Something that has been, as `nbta.compiler.phases` tells of it."""
+        name, category, args = told(name, facts)
+        self._file.complete(name, category, begin, end, self._thread, args)
+
+    def body(self, graph, plan):
+        """A body's plan, each of whose runs is an event; made anew for each run of a loop."""
+        name, numbers = _name_of_run(graph), itertools.count()
+
+        def run(step, values):
+            number = next(numbers)
+            with self.span(name.format(number), "body", number=number):
+                return plan(step, values)
+
+        return run
+
+    def stopped(self, error) -> None:
+        """Say where the run ended before its time."""
+        args, now = {"error": _described(error)}, time.perf_counter_ns()
+        self._file.instant("stopped", "error", now, self._thread, args)
+
+    def finish(self) -> None:
+        """Say what is missing."""
+        if self._left_out:
+            self._file.notes["left out"] = (
+                f"{self._left_out} events of bodies, behind the first {LIMIT}; give fewer trips"
+            )
+
+    def _enter(self):
+        """When it began, and whether there are not too many events already."""
+        self._inner.append(0)
+        shown = len(self._inner) <= 3 or self._left > 0  # the run, and what is in no body
+        if len(self._inner) > 3:
+            self._left -= shown
+            self._left_out += not shown
+        return time.perf_counter_ns(), shown
+
+    def _leave(self, mark, name, category, args, op=None, describe=None):
+        end, (begin, shown) = time.perf_counter_ns(), mark
+        inner = self._inner.pop()
+        if op is not None:
+            total = self.totals[op]
+            total[0] += end - begin - inner
+            total[1] += 1
+        if shown:
+            if describe is not None:
+                describe(args, begin, end)
+            self._complete(name, category, begin, end, args)
+        self._inner[-1] += time.perf_counter_ns() - begin  # what is noted is nobody's time
+
+    def _complete(self, name, category, begin, end, args):
+        self._file.complete(name, category, begin, end, self._thread, args)
+        if self._file.is_full:
+            start = time.perf_counter_ns()
+            self._file.flush()
+            self._file.complete(
+                "write this file", "trace", start, time.perf_counter_ns(), self._thread, {}
+            )
+
+    def _observed(self, op, function, ends):
+        """The function of an operation, as an event; ``ends`` says when others of its plan ran."""
+        category = "array" if any(t.kind == HANDLE for t in [*op.inputs, *op.outputs]) else "math"
+        category = "control" if op.type in ("While", "Case", "Map") else category
+
+        def observed(*values):
+            args, mark = {"type": op.type}, self._enter()
+            try:
+                results = function(*values)
+            except BaseException as error:
+                args["error"] = _described(error)
+                self._leave(mark, op.name, category, args, op)
+                raise
+            if op.record.effects:
+                step, *values = values
+
+            def describe(args, begin, end):
+                args.update(_facts(op, results))
+                if op.record.effects:
+                    args.update(_array_facts(op, step, values, results))
+                    self._count_bytes(end)
+                self._draw_arrows(op, begin, end, ends)
+
+            self._leave(mark, op.name, category, args, op, describe)
+            return results
+
+        return observed
+
+    def _count_bytes(self, at):
+        held = settings.get(settings.LIVE_BYTES)
+        if held != self._held:
+            self._held = held
+            self._file.counter("bytes in arrays", at, {"bytes": held})
+
+    def _draw_arrows(self, op, begin, end, ends):
+        """From operations of the same body whose flow it takes."""
+        for producer in dict.fromkeys(t.op for t in op.inputs if t.kind == FLOW):
+            if producer in ends:
+                self._file.arrow("flow", *ends[producer], begin, self._thread)
+        ends[op] = begin, end
+
+    # Compiled functions, from the inside.
+
+    def _show_inside(self, function, given):
+        if calls_users(function):
+            self._file.notes["compiled function"] = (
+                "it calls users' functions, which are not called once more to see what takes time"
+            )
+            return
+        with self.span("once more, with clocks", "clocks") as args:
+            try:
+                measured = Clocked(function).measure(given, entries=READINGS, compare=False)
+            except (NotCompiledError, FailedError) as reason:
+                args["left out"] = str(reason)
+                return
+        show_inside(self._file, measured)
+
+
+class TracedStep(Step):
+    """The container of a run that is traced."""
+
+    def __init__(self, limit, tracer):
+        super().__init__(limit)
+        self._tracer = tracer
+
+    def function(self, body):
+        """What runs a sub-graph, with events."""
+        if body not in self._functions:
+            self._functions[body] = self._tracer.plan(body_function(body))
+        return self._tracer.body(body, self._functions[body])
+
+
+def traced(runner, given, compiled, file):
+    """What a runner gives, with a file that says what happened; see `Session.run`."""
+    with TraceFile(file) as out:
+        tracer = Tracer(out)
+        try:
+            with listening(tracer.phase), tracer.span("run", "run"):
+                return runner.run(given, compiled, tracer)
+        except BaseException as error:
+            tracer.stopped(error)
+            raise
+        finally:
+            tracer.finish()
+
+
+def show_inside(file, measured) -> None:
+    """The readings of a call of compiled code as a row of events, in loops and trips."""
+    file.name_thread(CLOCKED_ROW, "compiled code, read by clocks")
+    nest = _Nest()
+    for piece, begin, end in measured.entries:
+        nest.enter(piece.loops, begin)
+        args = {"type": ", ".join(piece.types)}
+        if piece.numbers:
+            args["with numbers"] = ", ".join(piece.numbers)
+        nest.complete(", ".join(labels(piece)), "part", begin, end, args)
+        if piece.ends_trip:
+            nest.end_trip(end)
+    if measured.entries:
+        nest.enter((), measured.entries[-1][2])
+    for name, category, begin, end, args in nest.from_outside():
+        file.complete(name, category, begin, end, CLOCKED_ROW, args)
+    if measured.left_out:
+        text = f"{measured.left_out} parts came behind these, in the same call"
+        file.notes["compiled function"] = text
+
+
+class _Nest:
+    """Loops that are open at some time, each with a trip."""
+
+    def __init__(self):
+        self._open = []  # of name, begin, trips, begin of the trip or None
+        self._done = []
+
+    def from_outside(self) -> list:
+        """Events, loops ahead of what is in them: viewers need that where both begin at once."""
+        order = sorted(enumerate(self._done), key=lambda e: (e[1][2], -e[1][3], -e[0]))
+        return [event for _, event in order]
+
+    def enter(self, loops, at):
+        """Be in some loops from now on, and in no others."""
+        known = [loop[0] for loop in self._open]
+        same = next((k for k, (a, b) in enumerate(zip(known, loops, strict=False)) if a != b), None)
+        same = min(len(known), len(loops)) if same is None else same
+        while len(self._open) > same:
+            name, begin, trips, trip = self._open.pop()
+            if trip is not None:
+                self.complete("condition", "control", trip, at, {})
+            self.complete(name, "control", begin, at, {"trips": trips})
+        self._open += [[name, at, 0, None] for name in loops[same:]]
+        for loop in self._open:
+            loop[3] = at if loop[3] is None else loop[3]
+
+    def end_trip(self, at):
+        """The trip of the innermost loop ends."""
+        name, begin, trips, trip = self._open[-1]
+        self.complete(f"trip {trips}", "control", trip, at, {"number": trips})
+        self._open[-1] = [name, begin, trips + 1, None]
+
+    def complete(self, name, category, begin, end, args) -> None:
+        """An event."""
+        self._done.append((name, category, begin, end, args))
+
+
+def calls_users(function) -> bool:
+    """Whether a compiled function calls users' functions, which only a run of its own may do."""
+    return any(op.record.foreign for op in within(function.program.operations))
+
+
+def labels(piece) -> tuple:
+    """What people see of a part of compiled code."""
+    return tuple(f"{name}: end of trip" for name in piece.names) if piece.ends_trip else piece.names
+
+
+def told(name, facts):
+    """A phase as name, category and facts for people."""
+    if "before" in facts:
+        sizes = {key: len(within(facts[key].operations)) for key in ("before", "after")}
+        return f"pass: {name}", "pass", {f"operations {key}": n for key, n in sizes.items()}
+    if name == "machine code":
+        made = facts.get("compiled", False)
+        return ("Numba compiles" if made else "load from the disk cache"), "compile", {}
+    return name, "compile", facts
+
+
+def _name_of_run(graph):
+    """What a run of a body is called, with {} for its number."""
+    attrs = {} if graph.owner is None else graph.owner.attrs
+    if attrs.get("cond") is graph:
+        return "condition"
+    if attrs.get("body") is graph:
+        return "trip {}"
+    if graph in attrs.get("branches", ()):
+        return f"branch {attrs['branches'].index(graph)}"
+    return "row {}"
+
+
+def _described(error):
+    return f"{type(error).__name__}: {error}"
+
+
+def _facts(op, results):
+    """Shapes and dtypes of results, and their bytes."""
+    several = len(op.outputs) != 1 or op.record.several
+    values = results if several else (results,)
+    data = [np.asarray(v) for v, t in zip(values, op.outputs, strict=True) if t.kind == DATA]
+    found = {"shapes": [list(v.shape) for v in data], "dtypes": [v.dtype.name for v in data]}
+    found["bytes"] = sum(v.nbytes for v in data)
+    if op.type == "While":
+        found["trips"] = int(values[0])
+    return found
+
+
+def _array_facts(op, step, values, results):
+    """Which array an operation is on, and which slots."""
+    found = {}
+    handles = [v for v, t in zip(values, op.inputs, strict=True) if t.kind == HANDLE]
+    if op.outputs and op.outputs[0].kind == HANDLE and isinstance(results, tuple):
+        handles.insert(0, results[0])
+    if handles and op.type not in ("While", "Case", "Map"):
+        found["array"] = step.array(handles[0]).handle[1]
+    if op.record in _INDEXED:
+        slots = np.atleast_1d(values[1])
+        listed = slots[:LISTED].tolist()
+        found["slots"] = listed if len(slots) <= LISTED else [*listed, f"... {len(slots)} in all"]
+    return found

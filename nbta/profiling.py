@@ -1,0 +1,271 @@
+"""Profiles of traced functions: phases, calls, and where compiled code spends its time."""
+
+import html
+import os
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from nbta.codegen.code import NotCompiledError
+from nbta.compiler.clocked import Clocked
+from nbta.compiler.executable import FailedError
+from nbta.compiler.phases import listening
+from nbta.errors import invalid
+from nbta.execution.trace_file import TraceFile
+from nbta.execution.tracer import READINGS, Tracer, calls_users, labels, show_inside, told
+from nbta.graph.graph import at_once
+
+#: Rows of a table unless told otherwise, and names in one.
+ROWS, FEW = 15, 3
+
+
+@dataclass(frozen=True)
+class Row:
+    """Operations, and their time.
+
+    Attributes
+    ----------
+    names, types : tuple of str
+        Of the operations.
+    loops : tuple of str
+        Names of the loops around, from the outside; of compiled code only.
+    runs : int
+        How often in a call.
+    seconds : float
+        In a call; of loops without what is in them.
+    """
+
+    names: tuple
+    types: tuple
+    loops: tuple
+    runs: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What happens once, ahead of calls.
+
+    Attributes
+    ----------
+    name, category : str
+        Of the categories ``"pass"``, ``"compile"`` and ``"call"``.
+    seconds : float
+    facts : dict
+        Such as the numbers of operations before and after a pass.
+    """
+
+    name: str
+    category: str
+    seconds: float
+    facts: dict
+
+
+class Profile:
+    """Where the time of a function goes; see `nbta.tracing.Function.profile`.
+
+    Attributes
+    ----------
+    name : str
+    phases : list of Phase
+        In order.
+    calls : array
+        Seconds of each call, without the first one.
+    operations : list of Row
+        By time, most first.
+    compiled : bool
+        Whether ``operations`` are parts of compiled code, read by clocks in it. If not, they ran
+        one by one, in Python.
+    note : str
+        How times of operations were found, or why they were not.
+    """
+
+    def __init__(self, name, phases, calls, operations, compiled, note):
+        self.name, self.phases, self.calls = name, phases, np.array(calls)
+        self.operations = sorted(operations, key=lambda row: -row.seconds)
+        self.compiled, self.note = compiled, note
+
+    @property
+    def median(self) -> float:
+        """Seconds of a call, the median."""
+        return float(np.median(self.calls))
+
+    def table(self, rows=ROWS) -> str:
+        """All of it as text, with so many rows of operations."""
+        heads, lines = ("time", "share", "runs", "operations"), self._operations(rows)
+        body = [heads, *lines]
+        widths = [max(len(line[k]) for line in body) for k in range(3)]
+        table = [
+            "  " + "  ".join([*(c.rjust(w) for c, w in zip(line, widths, strict=False)), line[3]])
+            for line in body
+        ]
+        phases = [f"  {_text(seconds):>9}  {name}" for name, seconds in self._phases()]
+        return "\n".join([*self._heads(), "once:", *phases, f"{self.note}:", *table])
+
+    def _heads(self):
+        low, high = np.quantile(self.calls, [0.25, 0.75])
+        how = "compiled" if self.compiled else "operations one by one"
+        yield f"{self.name}: {_text(self.median)} a call, {how}"
+        yield f"  median of {len(self.calls)}, half of them in {_text(low)} to {_text(high)}"
+
+    def _phases(self):
+        """Name and seconds, all passes together."""
+        passes = [phase for phase in self.phases if phase.category == "pass"]
+        for phase in self.phases:
+            if phase.category != "pass":
+                yield phase.name, phase.seconds
+            elif phase is passes[0]:
+                sizes = [passes[0].facts["operations before"], passes[-1].facts["operations after"]]
+                text = f"{len(passes)} passes, {sizes[0]} operations to {sizes[1]}"
+                yield text, sum(each.seconds for each in passes)
+
+    def _operations(self, rows):
+        total = sum(row.seconds for row in self.operations) or 1.0
+        for row in self.operations[:rows]:
+            share = f"{100 * row.seconds / total:.1f}%"
+            what = f"{_few(row.types)}: {_few(row.names)}"
+            if row.loops:
+                what += f" (in {' in '.join(reversed(row.loops))})"
+            yield _text(row.seconds), share, str(row.runs), what
+        rest = self.operations[rows:]
+        if rest:
+            spent = sum(row.seconds for row in rest)
+            yield _text(spent), f"{100 * spent / total:.1f}%", "", f"{len(rest)} others"
+
+    def __repr__(self):
+        return self.table()
+
+    def _repr_html_(self):
+        rows = [("time", "share", "runs", "operations"), *self._operations(ROWS)]
+        phases = [(_text(seconds), name) for name, seconds in self._phases()]
+        heads = "<br>".join(map(html.escape, self._heads()))
+        return f"<p>{heads}</p>{_html(phases)}<p>{html.escape(self.note)}</p>{_html(rows)}"
+
+
+def _html(rows):
+    lines = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def _few(names):
+    """Some names, and how many there are."""
+    return ", ".join(names if len(names) <= FEW else [*names[:FEW], f"... {len(names)} in all"])
+
+
+def _text(seconds):
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("\N{MICRO SIGN}s", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.0f} ns"
+
+
+def profile(name, whole, arguments, one, of_one, file=None, repeats=10) -> Profile:
+    """A profile of calls.
+
+    Parameters
+    ----------
+    name : str
+    whole : callable
+        What is called, with ``arguments``, a pair of arguments and keyword arguments.
+    one : Function
+        Whose operations are looked at, for the arguments ``of_one``; it may be ``whole``.
+    file : path or text file, optional
+    repeats : int
+
+    Raises
+    ------
+    InvalidArgumentError
+        For fewer repeats than one.
+    OSError
+        Where the file cannot be written.
+    """
+    if isinstance(repeats, bool) or not hasattr(repeats, "__index__") or repeats < 1:
+        raise invalid("repeats", f"profile: repeats must be an int from 1 on, not {repeats!r}")
+    with TraceFile(os.devnull if file is None else file, "profile: file") as out:
+        tracer = Tracer(out)
+        try:
+            found = _Profiler(tracer, out, repeats)
+            found.prepare(one, of_one)
+            found.call(whole, arguments)
+            with at_once(), np.errstate(all="ignore"):
+                rows, note = found.look_inside()
+        except BaseException as error:
+            tracer.stopped(error)
+            raise
+        finally:
+            tracer.finish()
+    return Profile(name, found.phases, found.calls, rows, found.is_compiled, note)
+
+
+class _Profiler:
+    """Does what it takes, and notes how long that is."""
+
+    def __init__(self, tracer, file, repeats):
+        self._tracer, self._file, self._repeats = tracer, file, repeats
+        self.phases, self.calls = [], []
+
+    @property
+    def is_compiled(self):
+        """Whether there is a compiled function."""
+        return not isinstance(self._function, str)
+
+    def _hear(self, name, begin, end, facts):
+        self._tracer.phase(name, begin, end, facts)
+        name, category, facts = told(name, facts)
+        self.phases.append(Phase(name, category, (end - begin) / 1e9, facts))
+
+    def prepare(self, one, arguments):
+        """Trace and compile."""
+        with listening(self._hear), self._tracer.span("prepare", "call"):
+            self._runner, self._function, self._given = one.prepared(arguments)
+
+    def call(self, whole, arguments):
+        """Call, once to begin with and then for the times."""
+        args, kwargs = arguments
+        if self.is_compiled:
+            whole.prefer_compiled()
+        for number in range(self._repeats + 1):
+            name = f"call {number}" if number else "first call"
+            with self._tracer.span(name, "call"):
+                begin = time.perf_counter()
+                whole(*args, **kwargs)
+                seconds = time.perf_counter() - begin
+            if number:
+                self.calls.append(seconds)
+            else:
+                self.phases.append(Phase(name, "call", seconds, {}))
+
+    def look_inside(self):
+        """Rows of operations, and how they were found."""
+        if not self.is_compiled:
+            return self._one_by_one()
+        if calls_users(self._function):
+            return self._nothing("users' functions are called, which clocks would call more often")
+        with self._tracer.span("calls with clocks", "clocks"):
+            try:
+                measured = Clocked(self._function).measure(self._given, self._repeats, READINGS)
+            except (NotCompiledError, FailedError) as reason:
+                return self._nothing(str(reason))
+        show_inside(self._file, measured)
+        rows = [
+            Row(labels(piece), piece.types, piece.loops, runs, nanoseconds / 1e9)
+            for piece, nanoseconds, runs in measured.rows
+        ]
+        note = (
+            f"parts of the compiled code, by {measured.readings} readings of a clock a call; the "
+            f"{measured.reading:.1f} ns of each are taken off"
+        )
+        return rows, note
+
+    def _one_by_one(self):
+        with self._tracer.span("operations one by one", "call"):
+            self._runner.run(self._given, False, self._tracer)
+        rows = [
+            Row((op.name,), (op.type,), (), runs, nanoseconds / 1e9)
+            for op, (nanoseconds, runs) in self._tracer.totals.items()
+        ]
+        return rows, f"operations one by one in Python, as it is not compiled: {self._function}"
+
+    def _nothing(self, reason):
+        return [], f"no times of operations, as {reason}"

@@ -1,0 +1,246 @@
+"""Profiles: `nbta.function(f).profile(...)`, and the clocks in compiled code."""
+
+import json
+
+import numpy as np
+import pytest
+from trace_format import checked
+
+import nbta
+from nbta.compiler.clocked import Clocked
+from nbta.execution.tracer import CLOCKED_ROW
+from nbta.runtime import clock
+
+
+def recurrence(w, xs):
+    def step(h, x):
+        h = nbta.tanh(nbta.matmul(w, h) + x)
+        return h, h
+
+    last, states = nbta.scan(step, nbta.zeros(3), xs, name="steps")
+    return nbta.sum(states**2) + nbta.sum(last)
+
+
+W, XS = np.eye(3) / 2, np.linspace(-1, 1, 60).reshape(20, 3)
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory):
+    """A profile of a gradient, and its trace."""
+    path = tmp_path_factory.mktemp("profile") / "trace.json"
+    found = nbta.value_and_grad(recurrence).profile(W, XS, file=path, repeats=4)
+    return found, json.loads(path.read_text())
+
+
+def test_phases_are_told_in_order(profile):
+    found, _ = profile
+    names = [phase.name for phase in found.phases]
+    assert names[0] == "tracing"
+    assert names[-1] == "first call"
+    assert names.index("pass: prune") < names.index("source") < names.index("first call")
+    first = next(phase for phase in found.phases if phase.category == "pass")
+    assert first.facts["operations before"] > 0
+    assert {"Numba compiles", "load from the disk cache"} & set(names)
+
+
+def test_calls_are_timed(profile):
+    found, _ = profile
+    assert found.calls.shape == (4,)
+    assert found.median > 0
+
+
+def test_operations_of_compiled_code_are_counted_by_trips(profile):
+    found, _ = profile
+    assert found.compiled
+    by_loop = {}
+    for row in found.operations:
+        by_loop.setdefault(row.loops, set()).add(row.runs)
+    assert by_loop == {(): {1}, ("steps",): {20}, ("gradients/steps_grad",): {20}}
+    assert any("Tanh" in row.types for row in found.operations if row.loops == ("steps",))
+    times = [row.seconds for row in found.operations]
+    assert times == sorted(times, reverse=True)
+    assert min(times) >= 0
+
+
+def test_the_table_says_what_was_measured_and_how(profile):
+    found, _ = profile
+    text = repr(found)
+    assert "recurrence" in text.splitlines()[0]
+    assert "a call, compiled" in text
+    assert "passes, " in text
+    assert "readings of a clock a call" in text
+    assert "(in steps)" in text
+    short = found.table(rows=2)
+    assert f"{len(found.operations) - 2} others" in short
+    assert len(short.splitlines()) < len(text.splitlines())
+
+
+def test_notebooks_get_tables(profile):
+    found, _ = profile
+    shown = found._repr_html_()
+    assert shown.count("<table>") == 2
+    assert "<lambda>" not in shown
+    assert "&lt;nbta.function" in shown
+
+
+def test_the_trace_of_a_profile_is_one(profile):
+    _, trace = profile
+    threads = checked(trace)
+    (mine,) = (slices for row, slices in threads.items() if row != CLOCKED_ROW)
+    names = [s.name for s in mine]
+    calls = ["first call", "call 1", "call 2", "call 3", "call 4"]
+    assert names == ["prepare", *calls, "calls with clocks"]
+    (steps,) = (s for s in threads[CLOCKED_ROW] if s.name == "steps" and "trips" in s.args)
+    assert steps.args["trips"] == 20
+    assert [len(steps.inside(f"trip {k}")) for k in (0, 19, 20)] == [1, 1, 0]
+
+
+def test_nothing_changes_for_calls():
+    function = nbta.function(recurrence, compiled=False)
+    before = function(W, XS)
+    traces = function.traces
+    function.profile(W, XS[:5], repeats=1)
+    assert function.traces == traces
+    assert function(W, XS) == before
+
+
+def test_what_runs_one_by_one_is_labelled_so():
+    found = nbta.function(recurrence, compiled=False).profile(W, XS, repeats=2)
+    assert not found.compiled
+    assert "operations one by one" in repr(found)
+    assert "compiled=False says so" in found.note
+    runs = {row.names[0]: row.runs for row in found.operations}
+    assert runs["steps/body/Tanh"] == 20
+    assert runs["steps/cond/Less"] == 21
+
+
+def test_what_cannot_be_compiled_says_why():
+    text = nbta.function(lambda x: nbta.TensorArray("S3", 1).write(0, x).read(0))
+    found = text.profile(np.array(b"abc"), repeats=1)
+    assert not found.compiled
+    assert "not compiled: " in found.note
+    assert {row.types for row in found.operations} >= {("TensorArrayWriteV3",)}
+
+
+def test_users_functions_are_not_called_by_clocks():
+    calls = []
+
+    @nbta.custom_gradient
+    def doubled(x):
+        calls.append(1)
+        return 2 * x
+
+    found = nbta.function(lambda x: nbta.sum(doubled(x))).profile(np.ones(3), repeats=2)
+    assert len(calls) == 3
+    assert found.operations == []
+    assert "users' functions" in found.note
+
+
+def test_batches_show_calls_of_all_and_operations_of_an_item():
+    loss = nbta.value_and_grad(lambda w, x: nbta.sum(nbta.tanh(w * x)) ** 2, batch_axis=0)
+    found = loss.profile(np.ones(3), np.ones((10, 3)), repeats=2)
+    assert found.compiled
+    assert "over a batch of" in repr(found)
+    assert {row.runs for row in found.operations} == {1}
+    assert any("Tanh" in row.types for row in found.operations)
+
+
+def test_batches_need_an_item():
+    loss = nbta.value_and_grad(lambda w, x: nbta.sum(w * x), batch_axis=0)
+    with pytest.raises(nbta.InvalidArgumentError, match="no items"):
+        loss.profile(np.ones(3), np.ones((0, 3)))
+
+
+@pytest.mark.parametrize("repeats", [0, 1.5, True])
+def test_repeats_are_checked(repeats):
+    with pytest.raises(nbta.InvalidArgumentError, match="repeats must be an int from 1 on"):
+        nbta.function(recurrence).profile(W, XS, repeats=repeats)
+
+
+def test_a_file_that_cannot_be_written_is_refused_first():
+    with pytest.raises(FileNotFoundError, match="profile: file: the file cannot be written"):
+        nbta.function(recurrence).profile(W, XS, file="/nowhere/at/all.json")
+
+
+def test_what_fails_leaves_a_whole_file(tmp_path):
+    def bad(x):
+        return nbta.TensorArray("float64", 2, element_shape=()).write(5, nbta.sum(x)).read(5)
+
+    path = tmp_path / "trace.json"
+    with pytest.raises(nbta.InvalidArgumentError, match="size"):
+        nbta.function(bad).profile(np.ones(3), file=path)
+    trace = json.loads(path.read_text())
+    checked(trace)
+    assert [event["name"] for event in trace["traceEvents"] if event["ph"] == "i"] == ["stopped"]
+
+
+# The clocks.
+
+
+def compiled(f, *args):
+    """The compiled function for arguments, and these."""
+    function = nbta.function(f, compiled=True)
+    expected = function(*args)
+    return function._runner().last(), [np.asarray(arg) for arg in args], expected
+
+
+@pytest.mark.parametrize("ticks", [True, False])
+def test_clocks_change_no_result(ticks, monkeypatch):
+    if ticks and not clock.counts_ticks():
+        pytest.skip("this processor has no counter that we know of")
+    if not ticks and not clock.system_clock():
+        pytest.skip("this system has no clock_gettime")
+    monkeypatch.setattr(clock, "counts_ticks", lambda: ticks)
+    plain, given, expected = compiled(recurrence, W, XS)
+    clocked = Clocked(plain)
+    assert ("system_lap" in clocked.generated.source) != ticks
+    ((value,), _) = clocked(given)
+    assert value == expected
+    measured = clocked.measure(given, 2, 100)
+    assert measured.readings == len(measured.entries) + measured.left_out
+    ends = [end for _, _, end in measured.entries]
+    assert ends == sorted(ends)
+    assert measured.plain > 0
+
+
+def test_plain_code_has_no_clock():
+    plain, _, _ = compiled(lambda x: nbta.sum(x) * 2, XS)
+    assert "lap" not in plain.generated.source
+    assert plain.generated.clock is None
+
+
+def test_single_numbers_are_part_of_what_follows():
+    def loop(x):
+        return nbta.while_loop(
+            lambda k, y: y > 1e-3, lambda k, y: (k + 1, y * 0.5), (0, x), name="halve"
+        )[1]
+
+    plain, given, _ = compiled(loop, 1.0)
+    measured = Clocked(plain).measure(given)
+    (trip,) = (row for row in measured.rows if row[0].ends_trip)
+    assert trip[2] == 10
+    assert "Mul" in trip[0].numbers
+
+
+def test_ragged_arrays_are_measured_as_python_keeps_them():
+    def ragged(xs):
+        def body(i, ta):
+            return i + 1, ta.write(i, xs[: i + 1])
+
+        ta = nbta.TensorArray("float64", 3, infer_shape=False)
+        ta = nbta.while_loop(lambda i, ta: i < 3, body, (0, ta))[1]
+        return ta.concat()[0]
+
+    plain, given, expected = compiled(ragged, np.arange(4.0))
+    measured = Clocked(plain).measure(given)
+    assert measured.readings > 0
+    np.testing.assert_array_equal(expected, [0, 0, 1, 0, 1, 2])
+
+
+def test_no_clock_is_an_answer(monkeypatch):
+    monkeypatch.setattr(clock, "counts_ticks", lambda: False)
+    monkeypatch.setattr(clock, "system_clock", lambda: 0)
+    found = nbta.function(lambda x: nbta.sum(x * 3)).profile(XS, repeats=1)
+    assert found.compiled
+    assert found.operations == []
+    assert "no clock that compiled code could read" in found.note
