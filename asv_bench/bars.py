@@ -36,9 +36,8 @@ def line(row):
     bar = f"{row['bar']['limit']:g} {row['bar']['unit']}" if row["bar"] else ""
     reached = {True: "yes", False: "no", None: ""}[met(row)]
     between = f"{number(least)} to {number(most)}"
-    return [
-        row["title"], quantity(mine, row), quantity(other, row), number(ratio), between, bar, reached
-    ]  # fmt: skip
+    sides = quantity(mine, row), quantity(other, row)
+    return [row["title"], *sides, number(ratio), between, bar, reached]
 
 
 def table(rows):

@@ -19,6 +19,8 @@ FOLDER = ROOT / "docs" / "figures"
 PEERS, PLOT, BARS = FOLDER / "peers.json", FOLDER / "peers.svg", FOLDER / "bars.json"
 #: Sorts behind a figure for the machine's unrest.
 SORTS = 15
+#: Load a processor from which on other work must have been running: a measurement makes about one.
+BUSY = 2
 
 
 def read(path):
@@ -88,6 +90,8 @@ def described(rows):
     loads = [load for m in measured for load in m["load"] if load is not None]
     if loads:
         facts.append(f"Load of the machine meanwhile: {min(loads):.1f} to {max(loads):.1f}.")
+    if any(max(filter(None, m["load"]), default=0) > BUSY * m["processors"] for m in measured):
+        facts.append("**Other work ran on the machine meanwhile: these figures are preliminary.**")
     seconds = [second for m in measured for pair in m["control"] for second in pair]
     facts.append(
         f"Control (a NumPy sort): {min(seconds) * 1e3:.1f} to {max(seconds) * 1e3:.1f} ms."
@@ -123,8 +127,10 @@ def quantity(seconds):
 
 
 def number(value):
-    """Two digits, of large numbers all before the point."""
-    return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 0.995 else f"{value:.2f}"
+    """Two digits, and all before the point; between 0.1 and 10 a digit or two behind it."""
+    if value >= 9.95:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 0.995 else f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def table(head, lines):

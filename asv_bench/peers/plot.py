@@ -59,7 +59,7 @@ def _places(rows):
     y = 0.0
     for subject, found in subjects(rows).items():
         y += HEADING
-        yield y - 0.08, subject
+        yield y, subject
         for row in found:
             y += ROW
             yield y, row
@@ -104,15 +104,16 @@ def _case(axes, y, row):
               va="center")  # fmt: skip
     axes.axhline(y, color=GREY, alpha=0.18, linewidth=0.6)
     found = _figures(row)
+    slowest = max((middle for middle, *_ in found.values()), default=None)
     for k, (name, (middle, least, most)) in enumerate(found.items()):
         colour, mark = STYLES[name]
         at = y + ROW * SHARE * ((k + 0.5) / len(found) - 0.5)
         axes.plot([least, most], [at, at], color=colour, linewidth=1.6, alpha=0.75, zorder=2)
         axes.plot(middle, at, mark, color=colour, markersize=6 if mark != "*" else 8, zorder=3)
-    if found:
-        name, (middle, _, most) = max(found.items(), key=lambda item: item[1][0])
-        axes.annotate(f"{number(middle)}{TIMES}", (most, y), xytext=(5, 0), textcoords="offset points",
-                      va="center", fontsize=7.5)  # fmt: skip
+        if middle == slowest:
+            told = f"{number(middle)}{TIMES}"
+            axes.annotate(told, (most, at), xytext=(5, 0), textcoords="offset points", va="center",
+                          fontsize=7.5)  # fmt: skip
 
 
 def _legend(figure, rows):
