@@ -118,6 +118,8 @@ def main(words=None):
         figures.keep(options.json, [row], titles)
         print(f"{row['title']}: {table.told(row)}", file=sys.stderr, flush=True)
     rows = figures.read(options.json)
+    if not rows:
+        raise SystemExit(f"no samples in {options.json}")
     print(table.tables(rows))
     if options.json == figures.PEERS:
         plot.draw(rows, figures.PLOT)
