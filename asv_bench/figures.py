@@ -12,8 +12,6 @@ import time
 from pathlib import Path
 from statistics import median
 
-from .benchmarks import control
-
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "figures"
 PEERS, PLOT, BARS = FOLDER / "peers.json", FOLDER / "peers.svg", FOLDER / "bars.json"
@@ -37,12 +35,15 @@ def keep(path, rows, order=None):
     kept = [found[title] for title in (found if order is None else order) if title in found]
     lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in kept)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f'{{"rows": [\n{lines}\n]}}\n', encoding="utf-8")
-    return kept
+    new = path.with_suffix(".new")
+    new.write_text(f'{{"rows": [\n{lines}\n]}}\n', encoding="utf-8")
+    new.replace(path)  # in one step, as long runs may be stopped
 
 
 def noise():
     """Seconds that the control took, least and most: the machine's own unrest."""
+    from .benchmarks import control  # benchmarks import nbta, which pages and plots do not need
+
     job, seconds = control.Control(), []
     job.setup()
     for _ in range(SORTS):
@@ -107,7 +108,8 @@ def _listed(measured):
 
 
 def _range(dates):
-    return " to ".join(sorted({min(found := list(dates)), max(found)}))
+    found = sorted(set(dates))
+    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
 
 def ratios(samples, base):

@@ -97,6 +97,13 @@ def test_a_worker_that_appends_once_too_often_is_refused():
     assert other["note"] == "results differ by inf"
 
 
+def test_a_worker_that_takes_too_long_is_ended():
+    peer = crew.Peer("nbta", "with_nbta", {}, command.sys.executable)
+    with crew.Process(peer, patience=0.01) as process:
+        with pytest.raises(crew.PeerError, match="took longer than 0 s"):
+            process.make(cases.cases("writes")[0])
+
+
 def test_rounds_end_when_the_time_is_over(stubs):
     rows = crew.measure(cases.cases("writes")[0], stubs([1.0, 2.0]), 9, until=-1.0)
     assert [len(row["samples"]) for row in rows] == [crew.FEW, crew.FEW]

@@ -34,7 +34,7 @@ PEERS = (
     ("awkward", "with_awkward", {}),
 )
 #: Samples at most, and new processes; seconds for one request.
-REPEATS, STARTS, PATIENCE = 9, 3, 600.0
+REPEATS, STARTS, PATIENCE = 9, 3, 120.0
 
 
 def arguments(words=None):

@@ -67,7 +67,7 @@ class Process:
 
     def ask(self, do, **given):
         """The answer to a request; killed where it takes longer than ``patience`` seconds."""
-        timer = Timer(self.patience, self.process.kill)
+        began, timer = time.monotonic(), Timer(self.patience, self.process.kill)
         timer.start()
         try:
             self.process.stdin.write(json.dumps({"do": do, **given}) + "\n")
@@ -77,7 +77,9 @@ class Process:
             line = ""
         finally:
             timer.cancel()
-        answer = json.loads(line) if line else {"error": "the process ended"}
+        late = time.monotonic() - began >= self.patience
+        ended = f"took longer than {self.patience:.0f} s" if late else "the process ended"
+        answer = json.loads(line) if line else {"error": ended}
         if "error" in answer or "missing" in answer:
             raise PeerError(answer.get("missing") or answer["error"])
         return answer
