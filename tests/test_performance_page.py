@@ -99,9 +99,11 @@ def test_a_worker_that_appends_once_too_often_is_refused():
 
 def test_a_worker_that_takes_too_long_is_ended():
     peer = crew.Peer("nbta", "with_nbta", {}, command.sys.executable)
-    with crew.Process(peer, patience=0.01) as process:
-        with pytest.raises(crew.PeerError, match="took longer than 0 s"):
-            process.make(cases.cases("writes")[0])
+    with (
+        crew.Process(peer, patience=0.01) as process,
+        pytest.raises(crew.PeerError, match="took longer than 0 s"),
+    ):
+        process.make(cases.cases("writes")[0])
 
 
 def test_rounds_end_when_the_time_is_over(stubs):

@@ -23,6 +23,8 @@ STYLES = {
 }
 GREY, FONT = "#7A7A7A", "DejaVu Sans"
 TIMES = "\N{MULTIPLICATION SIGN}"
+#: Ratio from which on the slowest peer's is told in digits.
+TOLD = 10
 #: Inches: the figure's width; a row's height, and of it what peers of one case share; a heading's.
 WIDTH, ROW, SHARE, HEADING, MARGINS = 10.0, 0.3, 0.62, 0.42, 1.15
 
@@ -85,7 +87,7 @@ def _frame(axes, height, rows):
 def _range(rows):
     """Limits with room at both sides."""
     ends = [end for row in rows for found in _figures(row).values() for end in found[1:]]
-    return min([*ends, 0.2]) / 1.4, max([*ends, 10]) * 1.9
+    return min([*ends, 0.2]) / 1.4, max([*ends, 10]) * 2.4
 
 
 def _figures(row):
@@ -110,7 +112,7 @@ def _case(axes, y, row):
         at = y + ROW * SHARE * ((k + 0.5) / len(found) - 0.5)
         axes.plot([least, most], [at, at], color=colour, linewidth=1.6, alpha=0.75, zorder=2)
         axes.plot(middle, at, mark, color=colour, markersize=6 if mark != "*" else 8, zorder=3)
-        if middle == slowest:
+        if middle == slowest and middle >= TOLD:
             told = f"{number(middle)}{TIMES}"
             axes.annotate(told, (most, at), xytext=(5, 0), textcoords="offset points", va="center",
                           fontsize=7.5)  # fmt: skip
