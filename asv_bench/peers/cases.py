@@ -18,6 +18,20 @@ PARAMETERS = ("w_in", "w_rec", "b", "h0", "c0")
 TRIPS = 10_000
 #: Sequences of a ragged batch, their least and greatest length, inputs, states.
 RAGGED = (64, 20, 400, 32, 64)
+#: What a hidden layer takes and gives: rows, inputs, hidden, outputs.
+DENSE = (512, 1024, 1024, 512)
+#: Numbers of three vectors that an elementwise loss takes.
+ELEMENTS = 1_000_000
+#: How many elements of what width are appended; width None: elements of different lengths.
+APPENDS = (
+    (100, 1), (10_000, 1), (1_000_000, 1), (100, 3), (100_000, 3), (10_000, 64), (100_000, None),
+)  # fmt: skip
+#: Elements of different lengths: item i has i modulo this many numbers.
+LENGTHS = 8
+#: Libraries that differentiate, and ways to append in a loop that Numba compiles.
+GRAPHS = ("jax", "jax hoisted", "tensorflow", "torch", "pytensor")
+UNHOISTED = tuple(name for name in GRAPHS if name != "jax hoisted")
+BUFFERS = ("typed.List", "doubling", "awkward")
 #: What a library may do with a ragged batch: take each sequence by itself; fill up all to the
 #: longest and take a step of all at once; take steps together of sequences of like length.
 WAYS = ("item by item", "padded", "sorted")
@@ -37,28 +51,49 @@ class Maths(NamedTuple):
 class Case(NamedTuple):
     """``work`` names a function of a peer's module, ``options`` are its keyword arguments."""
 
+    #: The table that it stands in.
+    subject: str
     work: str
     title: str
     options: dict
     #: Largest difference between peers, of the largest number of each result.
     tolerance: float
+    #: Who else does it.
+    peers: tuple
+
+    def named(self, pattern):
+        """Whether subject and title hold a text."""
+        return pattern.lower() in f"{self.subject}: {self.title}".lower()
 
 
 def cases(pattern=""):
-    """All whose title holds a text, most telling first."""
-    return [case for case in _all() if pattern.lower() in case.title.lower()]
+    """All whose subject and title hold a text."""
+    return [case for case in _all() if case.named(pattern)]
 
 
 def _all():
     for cell in GATES:
         for size in SIZES:
             title = f"{cell} net {'x'.join(map(str, size))}"
-            yield Case("recurrent", title, {"cell": cell, "size": size}, 1e-4)
+            options = {"cell": cell, "size": size}
+            yield Case("Recurrent nets", "recurrent", title, options, 1e-4, GRAPHS)
+    yield Case("Second derivatives", "second", "tanh net 200x16x32x32, Hessian by vector",
+               {"cell": "tanh", "size": SIZES[1]}, 1e-3, UNHOISTED)  # fmt: skip
     for problem in PROBLEMS:
-        yield Case("adaptive", f"adaptive {problem}", {"problem": problem}, 1e-6)
+        yield Case("Adaptive solvers", "adaptive", f"adaptive {problem}", {"problem": problem},
+                   1e-6, ("jax", "tensorflow", "torch"))  # fmt: skip
     for way in WAYS:
-        yield Case("ragged", f"ragged batch, {way}", {"way": way}, 1e-3)
-    yield Case("writes", f"{TRIPS} scalar writes", {"trips": TRIPS}, 1e-4)
+        yield Case("Ragged batches", "ragged", f"ragged batch, {way}", {"way": way}, 1e-3,
+                   ("jax", "jax hoisted", "torch"))  # fmt: skip
+    yield Case("No loop", "dense", f"dense net {'x'.join(map(str, DENSE))}", {}, 1e-4, UNHOISTED)
+    yield Case("No loop", "elementwise", f"elementwise loss, {ELEMENTS:,} numbers", {}, 1e-4,
+               UNHOISTED)  # fmt: skip
+    yield Case("Loops without gradients", "writes", f"{TRIPS:,} scalar writes", {"trips": TRIPS},
+               1e-4, UNHOISTED)  # fmt: skip
+    for count, width in APPENDS:
+        kind = {1: "scalars", None: "vectors of 0 to 7"}.get(width, f"vectors of {width}")
+        yield Case("Appends in a compiled loop", "appends", f"append {count:,} {kind}",
+                   {"count": count, "width": width}, 0.0, BUFFERS)  # fmt: skip
 
 
 def network(cell, size):
@@ -106,6 +141,38 @@ def batches(sequences, size):
     """Padded batches of so many sequences of like lengths."""
     by_length = sorted(sequences, key=len)
     return [padded(by_length[k : k + size]) for k in range(0, len(by_length), size)]
+
+
+def direction(params):
+    """Numbers like the parameters, for a product with second derivatives."""
+    rng = np.random.default_rng(2)
+    return {name: rng.normal(size=p.shape).astype(np.float32) for name, p in params.items()}
+
+
+def dense():
+    """Inputs and parameters of `dense_net`, float32; the loss is the sum of squares."""
+    rows, inputs, hidden, outputs = DENSE
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(rows, inputs))
+    into = rng.normal(0, inputs**-0.5, (inputs, hidden))
+    out = rng.normal(0, hidden**-0.5, (hidden, outputs))
+    return [a.astype(np.float32) for a in (x, into, rng.normal(0, 0.1, hidden), out)]
+
+
+def dense_net(maths, x, into, bias, out):
+    """One hidden layer."""
+    return maths.tanh(x @ into + bias) @ out
+
+
+def elementwise():
+    """Three vectors for `elementwise_chain`, float32; the loss is the sum of squares."""
+    return list(np.random.default_rng(4).normal(size=(3, ELEMENTS)).astype(np.float32))
+
+
+def elementwise_chain(maths, x, scale, shift):
+    """A gate on a scaled and shifted number."""
+    moved = x * scale + shift
+    return maths.tanh(moved) * maths.sigmoid(x - moved)
 
 
 def tanh_cell(maths, drive, state, w_rec):

@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
 from threading import Timer
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ POOLS = (
     "TF_NUM_INTRAOP_THREADS",
 )
 #: Seconds that a sample lasts at least, where one run is shorter.
-SAMPLE = 0.2
+SAMPLE = 0.1
 #: Seconds of a run from which on `FEW` samples are enough.
 SLOW, FEW = 2.0, 3
 #: Seconds between two samples, in which the last peer's idle threads stop spinning.
@@ -68,7 +67,7 @@ class Process:
 
     def ask(self, do, **given):
         """The answer to a request; killed where it takes longer than ``patience`` seconds."""
-        timer = Timer(self.patience, self.process.kill)
+        began, timer = time.monotonic(), Timer(self.patience, self.process.kill)
         timer.start()
         try:
             self.process.stdin.write(json.dumps({"do": do, **given}) + "\n")
@@ -78,7 +77,9 @@ class Process:
             line = ""
         finally:
             timer.cancel()
-        answer = json.loads(line) if line else {"error": "the process ended"}
+        late = time.monotonic() - began >= self.patience
+        ended = f"took longer than {self.patience:.0f} s" if late else "the process ended"
+        answer = json.loads(line) if line else {"error": ended}
         if "error" in answer or "missing" in answer:
             raise PeerError(answer.get("missing") or answer["error"])
         return answer
@@ -111,12 +112,16 @@ def difference(found, expected):
     return max(float(np.max(np.abs(a - b)) / np.max(np.abs(b))) for a, b in pairs)
 
 
-def measure(case, peers, repeats, **settings):
-    """A row for each peer: figures, or a note why there are none. Times are in seconds."""
+def measure(case, peers, repeats, until=math.inf, **settings):
+    """A row for each peer: samples, or a note why there are none. Times are in seconds.
+
+    The first peer's results are what the others' are held against. Where the clock
+    (`time.monotonic`) is past ``until``, `FEW` samples are enough.
+    """
     rows, ready, expected = [], [], None
     try:
         for peer in peers:
-            process, row = Process(peer, **settings), {"case": case.title, "peer": peer.name}
+            process, row = Process(peer, **settings), {"peer": peer.name}
             rows.append(row)
             ready.append((process, row))
             try:
@@ -130,23 +135,22 @@ def measure(case, peers, repeats, **settings):
                 row["note"] = str(reason)
                 process.__exit__()
                 ready.pop()
-        _in_turn(ready, repeats)
+        _in_turn(ready, repeats, until)
     finally:
         for process, _ in ready:
             process.__exit__()
     return rows
 
 
-def _in_turn(ready, repeats):
+def _in_turn(ready, repeats, until):
     """Samples of every peer, round robin, each round beginning with another one."""
     for turn in range(repeats):
+        if turn >= FEW and time.monotonic() > until:
+            break
         first = turn % max(1, len(ready))
         for process, row in ready[first:] + ready[:first]:
             if "note" not in row and (turn < FEW or max(row["samples"]) < SLOW):
                 _sample(process, row)
-    for _, row in ready:
-        if "note" not in row:
-            row |= figures(row["samples"])
 
 
 def _sample(process, row):
@@ -160,8 +164,3 @@ def _sample(process, row):
         row["samples"].append(seconds / row["times"])
     except PeerError as reason:
         row["note"] = str(reason)
-
-
-def figures(samples):
-    """Median and spread, in seconds."""
-    return {"seconds": median(samples), "least": min(samples), "most": max(samples)}

@@ -1,13 +1,18 @@
 """New processes: seconds from a process's start to its first value and gradient."""
 
+import math
 import tempfile
 import time
+from statistics import median
 
 from . import cases
-from .crew import PeerError, Process, figures
+from .crew import FEW, PeerError, Process, difference
 
 SIZE = (200, 16, 32, 32)
-CASE = cases.Case("recurrent", "start, tanh net", {"cell": "tanh", "size": SIZE}, 1e-4)
+CASE = cases.Case("New processes", "recurrent", "start, tanh net", {"cell": "tanh", "size": SIZE},
+                  1e-4, cases.UNHOISTED)  # fmt: skip
+KINDS = ("no cache", "warm cache")
+TITLES = {kind: f"{CASE.title}, {kind}" for kind in KINDS}
 
 
 def caches(folder):
@@ -22,37 +27,48 @@ def caches(folder):
     }
 
 
-def measure(peers, repeats, **settings):
-    """Rows with an empty cache and with one that the process before has filled."""
-    samples = {}
-    for _ in range(repeats):
-        for peer in peers:
+def measure(peers, repeats, until=math.inf, **settings):
+    """By kind, a row for each peer: with an empty cache, and with what the start before it kept.
+
+    All first results are held against the first peer's before any figure is kept.
+    """
+    rows = {kind: [{"peer": peer.name, "starts": []} for peer in peers] for kind in KINDS}
+    expected = []
+    for turn in range(repeats):
+        if turn >= FEW and time.monotonic() > until:
+            break
+        for k, peer in enumerate(peers):
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-                for kind in ("no cache", "warm cache"):
-                    sample = _start(peer, caches(folder), settings)
-                    samples.setdefault((kind, peer.name), []).append(sample)
-    return [_row(kind, name, found) for (kind, name), found in sorted(samples.items())]
+                for kind in KINDS:
+                    start = _start(peer, caches(folder), expected, settings)
+                    rows[kind][k]["starts"].append(start)
+    return {kind: [_row(**row) for row in found] for kind, found in rows.items()}
 
 
-def _start(peer, environment, settings):
+def _start(peer, environment, expected, settings):
     """Seconds in all, of the import, and of building and the first run; or a note."""
     began = time.perf_counter()
     with Process(peer, environment=environment, **settings) as process:
         try:
             answer = process.make(CASE)
+            seconds = time.perf_counter() - began
+            results = process.results()
         except PeerError as reason:
             return {"note": str(reason)}
-        return {"seconds": time.perf_counter() - began, **answer}
+    if not expected:
+        expected.append(results)
+    off = difference(results, expected[0])
+    if not off <= CASE.tolerance:
+        return {"note": f"results differ by {off:.1e}"}
+    return {"seconds": seconds, "difference": off, **answer}
 
 
-def _row(kind, name, found):
-    row = {"case": f"{CASE.title}, {kind}", "peer": name}
-    notes = [sample["note"] for sample in found if "note" in sample]
+def _row(peer, starts):
+    notes = [start["note"] for start in starts if "note" in start]
     if notes:
-        return row | {"note": notes[0]}
-    row |= {"samples": [sample["seconds"] for sample in found]}
-    parts = {
-        name: figures([sample[name] for sample in found])["seconds"]
-        for name in ("import_seconds", "first_seconds")
-    }
-    return row | figures(row["samples"]) | parts
+        return {"peer": peer, "note": notes[0]}
+    parts = ("import_seconds", "first_seconds")
+    parts = {name: median(start[name] for start in starts) for name in parts}
+    samples = [start["seconds"] for start in starts]
+    known = {"versions": starts[0]["versions"], "difference": max(s["difference"] for s in starts)}
+    return {"peer": peer, **parts, **known, "times": 1, "samples": samples}

@@ -17,6 +17,17 @@ def recurrent(cell, size, hoisted=False):
     With ``hoisted`` the products with the inputs are one product ahead of the loop, by hand.
     """
     x, params = cases.network(cell, tuple(size))
+    both = jax.jit(jax.value_and_grad(_net_loss(cell, hoisted)))
+    arguments = jax.device_put((params, x))
+
+    def run():
+        value, gradients = jax.block_until_ready(both(*arguments))
+        return [value, *(gradients[name] for name in cases.PARAMETERS if name in gradients)]
+
+    return run
+
+
+def _net_loss(cell, hoisted=False):
     step = cases.CELLS[cell]
 
     def loss(params, x):
@@ -31,12 +42,48 @@ def recurrent(cell, size, hoisted=False):
         _, states = jax.lax.scan(advance, first, drive(x) if hoisted else x)
         return jnp.sum(jnp.square(states))
 
-    both = jax.jit(jax.value_and_grad(loss))
-    arguments = jax.device_put((params, x))
+    return loss
+
+
+def second(cell, size):
+    """A function that gives the product of second derivatives with a direction."""
+    x, params = cases.network(cell, tuple(size))
+    slope = jax.grad(_net_loss(cell))
+    product = jax.jit(lambda p, d, x: jax.jvp(lambda p: slope(p, x), (p,), (d,))[1])
+    arguments = jax.device_put((params, cases.direction(params), x))
+
+    def run():
+        found = jax.block_until_ready(product(*arguments))
+        return [found[name] for name in params]
+
+    return run
+
+
+def dense():
+    """A function that gives the loss and its gradients by weights."""
+
+    def loss(x, *params):
+        return jnp.sum(jnp.square(cases.dense_net(MATHS, x, *params)))
+
+    return _value_and_grad(loss, cases.dense(), (1, 2, 3))
+
+
+def elementwise():
+    """A function that gives the loss and its gradients by all vectors."""
+
+    def loss(*vectors):
+        return jnp.sum(jnp.square(cases.elementwise_chain(MATHS, *vectors)))
+
+    return _value_and_grad(loss, cases.elementwise(), (0, 1, 2))
+
+
+def _value_and_grad(loss, arguments, argnums):
+    both = jax.jit(jax.value_and_grad(loss, argnums=argnums))
+    arguments = jax.device_put(tuple(arguments))
 
     def run():
         value, gradients = jax.block_until_ready(both(*arguments))
-        return [value, *(gradients[name] for name in cases.PARAMETERS if name in gradients)]
+        return [value, *gradients]
 
     return run
 
@@ -109,14 +156,7 @@ def adaptive(problem):
         )  # fmt: skip
         return jnp.sum(jnp.square(solved.ys[-1]))
 
-    both = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))
-    arguments = jnp.array(given.start), jnp.array(given.rates)
-
-    def run():
-        value, gradients = jax.block_until_ready(both(*arguments))
-        return [value, *gradients]
-
-    return run
+    return _value_and_grad(loss, (np.array(given.start), np.array(given.rates)), (0, 1))
 
 
 def writes(trips):

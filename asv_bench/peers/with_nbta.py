@@ -1,9 +1,10 @@
-"""nbta."""
+"""nbta: graphs that are compiled as a whole, and arrays in loops that Numba compiles."""
 
 import importlib.util
 from pathlib import Path
 
 import numpy as np
+from numba import njit
 
 import nbta
 
@@ -14,9 +15,19 @@ MATHS = cases.Maths(
 )
 
 
-def recurrent(cell, size, compiled="auto"):
+def recurrent(cell, size):
     """A function that gives the loss and its gradients."""
     x, params = cases.network(cell, tuple(size))
+    both = nbta.value_and_grad(_net_loss(cell), compiled=True)
+
+    def run():
+        value, gradients = both(params, x)
+        return [value, *(gradients[name] for name in cases.PARAMETERS if name in gradients)]
+
+    return run
+
+
+def _net_loss(cell):
     step = cases.CELLS[cell]
 
     def loss(params, x):
@@ -27,16 +38,55 @@ def recurrent(cell, size, compiled="auto"):
         first = tuple(params[name] for name in ("h0", "c0") if name in params)
         return nbta.sum(nbta.square(nbta.scan(advance, first, x)[1]))
 
-    both = nbta.value_and_grad(loss, compiled=compiled)
+    return loss
+
+
+def second(cell, size):
+    """A function that gives the product of second derivatives with a direction."""
+    x, params = cases.network(cell, tuple(size))
+    direction, loss = cases.direction(params), _net_loss(cell)
+
+    @nbta.function(compiled=True)
+    def product(params, direction, x):
+        return nbta.hvp(lambda params: loss(params, x), params, direction)
 
     def run():
-        value, gradients = both(params, x)
-        return [value, *(gradients[name] for name in cases.PARAMETERS if name in gradients)]
+        found = product(params, direction, x)
+        return [found[name] for name in params]
 
     return run
 
 
-def ragged(way, compiled="auto"):
+def dense():
+    """A function that gives the loss and its gradients by weights."""
+    x, *params = cases.dense()
+
+    def loss(x, *params):
+        return nbta.sum(nbta.square(cases.dense_net(MATHS, x, *params)))
+
+    return _value_and_grad(loss, (x, *params), (1, 2, 3))
+
+
+def elementwise():
+    """A function that gives the loss and its gradients by all vectors."""
+
+    def loss(*vectors):
+        return nbta.sum(nbta.square(cases.elementwise_chain(MATHS, *vectors)))
+
+    return _value_and_grad(loss, cases.elementwise(), (0, 1, 2))
+
+
+def _value_and_grad(loss, arguments, argnums):
+    both = nbta.value_and_grad(loss, argnums=argnums, compiled=True)
+
+    def run():
+        value, gradients = both(*arguments)
+        return [value, *gradients]
+
+    return run
+
+
+def ragged(way):
     """A function that gives the sum of losses and its gradients; threads share the items.
 
     Sorted batches are of 8: 16 take a seventh longer, 4 are no faster.
@@ -55,7 +105,7 @@ def ragged(way, compiled="auto"):
 
         return nbta.sum(real * nbta.square(nbta.scan(advance, start, x)[1]))
 
-    both = nbta.value_and_grad(loss, batch_axis=0, compiled=compiled)
+    both = nbta.value_and_grad(loss, batch_axis=0, compiled=True)
     columns = [list(column) for column in zip(*items, strict=True)]
 
     def run():
@@ -65,7 +115,7 @@ def ragged(way, compiled="auto"):
     return run
 
 
-def adaptive(problem, compiled="auto"):
+def adaptive(problem):
     """A function that gives the loss on the end state, and its gradients."""
     ode, given = _example("adaptive_ode"), cases.PROBLEMS[problem]
     slope = {"Lotka-Volterra": ode.lotka_volterra, "Van der Pol": ode.van_der_pol}[problem]
@@ -73,20 +123,13 @@ def adaptive(problem, compiled="auto"):
     def loss(start, rates):
         return ode.end_loss(slope, start, rates, cases.END, cases.TOLERANCE)
 
-    both = nbta.value_and_grad(loss, argnums=(0, 1), compiled=compiled)
-    arguments = np.array(given.start), np.array(given.rates)
-
-    def run():
-        value, gradients = both(*arguments)
-        return [value, *gradients]
-
-    return run
+    return _value_and_grad(loss, (np.array(given.start), np.array(given.rates)), (0, 1))
 
 
-def writes(trips, compiled="auto"):
+def writes(trips):
     """A function that gives the numbers that a loop has written."""
 
-    @nbta.function(compiled=compiled)
+    @nbta.function(compiled=True)
     def fill(x):
         written = nbta.TensorArray("float32", size=trips, element_shape=())
         *_, written = nbta.while_loop(
@@ -98,6 +141,41 @@ def writes(trips, compiled="auto"):
 
     start = np.float32(1.0)
     return lambda: [fill(start)]
+
+
+def appends(count, width):
+    """A function that gives what a loop has appended, as arrays."""
+    if width == 1:
+        return lambda: [append_numbers(count)]
+    if width:
+        return lambda: [append_vectors(count, np.ones(width))]
+    source = np.arange(float(cases.LENGTHS))
+    return lambda: append_ragged(count, source).concat()
+
+
+@njit
+def append_numbers(count):
+    array = nbta.TensorArray(np.float64, dynamic_size=True, element_shape=())
+    for i in range(count):
+        array.append(float(i))
+    return array.stack()
+
+
+@njit
+def append_vectors(count, value):
+    array = nbta.TensorArray(np.float64, dynamic_size=True, element_shape=(len(value),))
+    for i in range(count):
+        value[0] = i
+        array.append(value)
+    return array.stack()
+
+
+@njit
+def append_ragged(count, source):
+    array = nbta.TensorArray(np.float64, dynamic_size=True, infer_shape=False)
+    for i in range(count):
+        array.append(source[: i % len(source)])
+    return array
 
 
 def _example(name):

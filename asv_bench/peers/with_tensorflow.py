@@ -25,6 +25,11 @@ def _value_and_grad(loss, sources):
 
 def recurrent(cell, size):
     """A function that gives the loss and its gradients."""
+    return _value_and_grad(*_net(cell, size))
+
+
+def _net(cell, size):
+    """A loss and its parameters."""
     x, params = cases.network(cell, tuple(size))
     step, steps, x = cases.CELLS[cell], size[0], tf.constant(x)
 
@@ -39,7 +44,46 @@ def recurrent(cell, size):
         *_, states = tf.while_loop(lambda t, *_: t < steps, advance, (0, first, states))
         return tf.reduce_sum(tf.square(states.stack()))
 
-    return _value_and_grad(loss, params.values())
+    return loss, params.values()
+
+
+def second(cell, size):
+    """A function that gives the product of second derivatives with a direction."""
+    loss, values = _net(cell, size)
+    params = [tf.constant(value) for value in values]
+    _, numbers = cases.network(cell, tuple(size))
+    direction = [tf.constant(value) for value in cases.direction(numbers).values()]
+
+    @tf.function(autograph=False)
+    def product(params, direction):
+        with tf.GradientTape() as outer:
+            outer.watch(params)
+            with tf.GradientTape() as inner:
+                inner.watch(params)
+                value = loss(*params)
+            slopes = inner.gradient(value, params)
+        return outer.gradient(slopes, params, output_gradients=direction)
+
+    return lambda: product(params, direction)
+
+
+def dense():
+    """A function that gives the loss and its gradients by weights."""
+    x, *params = map(tf.constant, cases.dense())
+
+    def loss(*params):
+        return tf.reduce_sum(tf.square(cases.dense_net(MATHS, x, *params)))
+
+    return _value_and_grad(loss, params)
+
+
+def elementwise():
+    """A function that gives the loss and its gradients by all vectors."""
+
+    def loss(*vectors):
+        return tf.reduce_sum(tf.square(cases.elementwise_chain(MATHS, *vectors)))
+
+    return _value_and_grad(loss, cases.elementwise())
 
 
 def adaptive(problem):

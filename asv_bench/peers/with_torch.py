@@ -22,6 +22,11 @@ def _value_and_grad(loss, sources):
 
 def recurrent(cell, size):
     """A function that gives the loss and its gradients."""
+    return _value_and_grad(*_net(cell, size))
+
+
+def _net(cell, size):
+    """A loss and its parameters."""
     x, params = cases.network(cell, tuple(size))
     step, x = cases.CELLS[cell], torch.from_numpy(x)
 
@@ -32,7 +37,33 @@ def recurrent(cell, size):
             states.append(state[0])
         return torch.stack(states).square().sum()
 
-    return _value_and_grad(loss, map(torch.from_numpy, params.values()))
+    return loss, list(map(torch.from_numpy, params.values()))
+
+
+def second(cell, size):
+    """A function that gives the product of second derivatives with a direction."""
+    loss, params = _net(cell, size)
+    params = [param.requires_grad_() for param in params]
+    _, numbers = cases.network(cell, tuple(size))
+    direction = tuple(map(torch.from_numpy, cases.direction(numbers).values()))
+
+    def run():
+        slopes = torch.autograd.grad(loss(*params), params, create_graph=True)
+        return torch.autograd.grad(slopes, params, direction)
+
+    return run
+
+
+def dense():
+    """A function that gives the loss and its gradients by weights."""
+    x, *params = map(torch.from_numpy, cases.dense())
+    return _value_and_grad(lambda *p: cases.dense_net(MATHS, x, *p).square().sum(), params)
+
+
+def elementwise():
+    """A function that gives the loss and its gradients by all vectors."""
+    vectors = map(torch.from_numpy, cases.elementwise())
+    return _value_and_grad(lambda *v: cases.elementwise_chain(MATHS, *v).square().sum(), vectors)
 
 
 def ragged(way):

@@ -10,17 +10,17 @@ It reads requests from its standard input and answers each, one JSON object a li
 ``{"error": TEXT}`` says what went wrong, ``{"missing": TEXT}`` what is not installed or not done.
 """
 
-import contextlib
 import importlib
-import importlib.metadata
 import json
 import os
+import platform
 import sys
 import time
 import traceback
 
+#: What figures depend on, where a worker has it in use.
 LIBRARIES = (
-    "numpy", "numba", "jax", "diffrax", "tensorflow", "tensorflow-cpu", "torch", "pytensor",
+    "nbta", "numpy", "numba", "jax", "diffrax", "tensorflow", "torch", "pytensor", "awkward",
 )  # fmt: skip
 
 
@@ -35,7 +35,7 @@ class Worker:
         began = time.perf_counter()
         module = importlib.import_module(f"asv_bench.peers.{self.module}")
         if not hasattr(module, work):
-            return {"missing": "not done with this peer"}
+            return {"missing": f"{self.module}.py has no {work}"}
         imported = time.perf_counter()
         self.job = getattr(module, work)(**options)
         self.results = self.job()
@@ -68,12 +68,9 @@ class Worker:
 
 
 def versions():
-    """Of the libraries that figures depend on."""
-    found = {}
-    for name in LIBRARIES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+    """Of Python and of the libraries that this process has imported."""
+    found = {name: sys.modules[name].__version__ for name in LIBRARIES if name in sys.modules}
+    return {"python": platform.python_version(), **found}
 
 
 def keep_to(processors):
