@@ -3,6 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from statistics import median
+from timeit import timeit
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,28 @@ from nbta.runtime import python_calls
 #: Elements of a sized array: a scalar, or a vector of so many float64.
 ELEMENTS = ("scalar", 1, 8, 64, 1024)
 SIDES = ("nbta", "peer")
+#: Seconds that a sample lasts at least, where a call is shorter.
+SAMPLE = 0.005
 _FEW = 4
+
+
+def median_seconds(run, samples=15, calls=None):
+    """Median of the seconds of a call, which has been made before.
+
+    ``calls`` a sample, or as many as last a few milliseconds.
+    """
+    calls = calls or max(1, int(SAMPLE / max(timeit(run, number=1), 1e-7)))
+    return median(timeit(run, number=calls) / calls for _ in range(samples))
+
+
+def buffer_bytes(function):
+    """Bytes of all buffers that a compiled `nbta.function` keeps, behind a call."""
+    executable = function._last.runner.ran.executable
+    work = executable.borrow()
+    try:
+        return sum(buffer.nbytes for buffer in work._buffers.values())
+    finally:
+        executable.give_back(work)
 
 
 class Reach(NamedTuple):

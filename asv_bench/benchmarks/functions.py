@@ -15,7 +15,7 @@ def numba_loop(name):
     if function is None:
         return None
 
-    @numba.njit
+    @numba.njit(cache=True)
     def loop(x, out):
         for i in range(x.size):
             out[i] = function(x[i])
