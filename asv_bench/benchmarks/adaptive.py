@@ -8,7 +8,6 @@ class EndState:
 
     params = (tuple(workloads.ODES),)
     param_names = ("problem",)
-    timeout = 180
 
     def setup(self, problem):
         self.work = workloads.solver(problem)
@@ -34,7 +33,6 @@ class EndState:
 class Fit:
     """The loss of `examples/fit_ode.py`: arrays grow with the steps, states lie between them."""
 
-    timeout = 180
 
     def setup(self):
         self.work = workloads.fit()

@@ -38,7 +38,7 @@ class _Gradient:
 
     param_names = ("checkpoint", "trips")
     params = (MODES, TRIPS)
-    number, repeat, rounds, warmup_time, timeout = 1, 3, 1, 0, 180
+    number, repeat, rounds, warmup_time = 1, 3, 1, 0
 
     def setup(self, mode, trips):
         self.gradient = gradient(mode, trips, self.compiled)

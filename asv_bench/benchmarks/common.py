@@ -52,7 +52,7 @@ class Pair(ABC):
     before it and with all their memory touched.
     """
 
-    number, repeat, rounds, warmup_time, timeout = 1, 15, 1, 0, 180
+    number, repeat, rounds, warmup_time = 1, 15, 1, 0
     #: Whether a run on a few items comes before each sample.
     warm_up = True
     #: Pairs of samples behind a ratio.

@@ -22,7 +22,6 @@ class Chain:
 
     params = (LENGTHS,)
     param_names = ("links",)
-    timeout = 180
 
     def setup(self, length):
         chain(10)
@@ -55,7 +54,6 @@ class Loops:
 
     params = (tuple(workloads.WORKS),)
     param_names = ("function",)
-    timeout = 180
 
     def setup(self, name):
         self.work = workloads.WORKS[name]()

@@ -108,7 +108,6 @@ class Trips:
 
     params = (tuple(LOOPS), DIRECTIONS)
     param_names = ("loop", "direction")
-    timeout = 180
 
     def setup(self, loop, direction):
         self.run = compiled(loop, direction)

@@ -140,7 +140,6 @@ class Filling:
 
     params = ((1, 2),)
     param_names = ("threads",)
-    timeout = 180
 
     def setup(self, threads):
         if threads > numba.config.NUMBA_NUM_THREADS:

@@ -13,7 +13,6 @@ class Net:
 
     params = (tuple(cases.CELLS), tuple(SIZES))
     param_names = ("cell", "steps_batch_inputs_states")
-    timeout = 180
 
     def setup(self, cell, size):
         self.work = workloads.recurrence(cell, SIZES[size])
@@ -39,7 +38,6 @@ class OneByOne:
 
     params = (tuple(cases.CELLS),)
     param_names = ("cell",)
-    timeout = 180
 
     def setup(self, cell):
         self.work = workloads.recurrence(cell, compiled=False)

@@ -39,7 +39,6 @@ class Files:
 
     params = (KINDS,)
     param_names = ("elements",)
-    timeout = 120
 
     def setup(self, kind):
         self.array = written(kind)
@@ -80,7 +79,6 @@ class Pickles:
 
     params = (KINDS, (True, False))
     param_names = ("elements", "buffers_beside")
-    timeout = 120
 
     def setup(self, kind, beside):
         self.array = written(kind)
