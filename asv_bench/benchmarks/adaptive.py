@@ -33,7 +33,6 @@ class EndState:
 class Fit:
     """The loss of `examples/fit_ode.py`: arrays grow with the steps, states lie between them."""
 
-
     def setup(self):
         self.work = workloads.fit()
         self.work.run()

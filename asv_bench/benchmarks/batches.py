@@ -47,7 +47,6 @@ def loss(params, x):
 class Work:
     """Value and gradient of all sequences, compiled."""
 
-
     def make(self, kind):
         """Compile; as many threads as there are give the same bits as one."""
         if max(THREADS) > numba.config.NUMBA_NUM_THREADS:

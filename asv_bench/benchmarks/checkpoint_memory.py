@@ -16,7 +16,6 @@ from . import common
 
 WIDTH = 10_000
 MODES = ("none", "50", "sqrt", "online")
-TRIPS = (100, 1600)
 
 
 @cache
@@ -37,7 +36,7 @@ class _Gradient:
     """One gradient of a loop of so many trips, by the kind of checkpoints."""
 
     param_names = ("checkpoint", "trips")
-    params = (MODES, TRIPS)
+    params = (MODES, (100, 1600))
     number, repeat, rounds, warmup_time = 1, 3, 1, 0
 
     def setup(self, mode, trips):
@@ -60,6 +59,7 @@ class _Gradient:
 class OneByOne(_Gradient):
     """Operation by operation."""
 
+    params = (MODES, (400,))
     compiled = False
 
     def track_kept(self, mode, trips):

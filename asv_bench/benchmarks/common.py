@@ -128,10 +128,6 @@ class Pair(ABC):
         """Nbta's side."""
         self.run("nbta")
 
-    def time_peer(self, *params):
-        """The peer's side."""
-        self.run("peer")
-
     def track_ratio(self, *params):
         """Median of nbta's time over the peer's."""
         return median(mine / peer for mine, peer in self.samples(self.pairs, *params))

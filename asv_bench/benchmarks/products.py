@@ -10,12 +10,10 @@ from nbta.runtime.pointers import call
 from nbta.runtime.protocol import LEFT, RIGHT
 
 #: Rows, inner, columns: what recurrent loops multiply in a trip.
-FORWARD = [
-    (1, 16, 16), (1, 16, 64), (1, 256, 1024), (16, 32, 96), (32, 128, 384), (64, 256, 1024),
-]  # fmt: skip
+FORWARD = [(1, 16, 64), (16, 32, 96), (64, 256, 1024)]
 #: What their gradients multiply: by transposed weights, and transposed inputs by gradients.
-BACKWARD = [(1, 64, 16), (16, 96, 32), (32, 384, 128)]
-WEIGHTS = [(32, 16, 96), (128, 32, 384), (32, 3200, 32)]
+BACKWARD = [(16, 96, 32), (32, 384, 128)]
+WEIGHTS = [(32, 16, 96), (128, 3200, 384)]
 CASES = [
     *[(*sizes, 0) for sizes in FORWARD],
     *[(*sizes, RIGHT) for sizes in BACKWARD],

@@ -8,26 +8,35 @@ from . import common, workloads
 SIZES = {"x".join(map(str, size)): size for size in cases.SIZES}
 
 
-class Net:
-    """A `scan` over the cells of the peers' comparison."""
-
-    params = (tuple(cases.CELLS), tuple(SIZES))
+class _Net:
     param_names = ("cell", "steps_batch_inputs_states")
 
     def setup(self, cell, size):
         self.work = workloads.recurrence(cell, SIZES[size])
         self.work.run()
 
+
+class Net(_Net):
+    """A `scan` over the cells of the peers' comparison."""
+
+    params = (tuple(cases.CELLS), tuple(SIZES))
+
     def time_value_and_grad(self, cell, size):
         """One call."""
         self.work.run()
+
+
+class Memory(_Net):
+    """What a call takes."""
+
+    params = (tuple(cases.CELLS), tuple(SIZES)[1::2])
 
     def peakmem_value_and_grad(self, cell, size):
         """The process at its largest, Numba and all."""
         self.work.run()
 
     def track_buffers(self, cell, size):
-        """Bytes that the compiled function keeps for its next call; tapes are most of them."""
+        """What the compiled function keeps for its next call; tapes are most of it."""
         return common.buffer_bytes(self.work.function)
 
     track_buffers.unit = "bytes"

@@ -50,20 +50,12 @@ class Files:
     def teardown(self, kind):
         self.folder.cleanup()
 
-    def time_save(self, kind):
-        """To the disk, which is waited for."""
-        nbta.save(self.path, self.array)
-
-    def time_load(self, kind):
-        """Checked, and in memory of nbta's."""
-        nbta.load(self.path)
-
     def track_save(self, kind):
-        """Of elements."""
+        """Of elements, to the disk, which is waited for."""
         return speed(lambda: nbta.save(self.path, self.array), kind)
 
     def track_load(self, kind):
-        """Of elements."""
+        """Of elements, checked, into memory of nbta's."""
         return speed(lambda: nbta.load(self.path), kind)
 
     def track_size(self, kind):
