@@ -15,7 +15,7 @@ THREADS = (1, 2)
 #: Pairs of blocks behind a ratio, and calls in a block, as they follow each other in training.
 #: Threads that wait for the next call spin for a while and then sleep; to wake one takes up to 3 ms
 #: here, as long as its work.
-PAIRS, CALLS = 15, 10
+PAIRS, CALLS = 7, 10
 
 
 def sequences(kind):
