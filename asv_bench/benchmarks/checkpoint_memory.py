@@ -3,7 +3,6 @@
 A state is a vector of 10 000 float64 (80 kB); a trip has two such values on tapes.
 """
 
-import math
 from functools import cache
 
 import numpy as np
@@ -89,8 +88,8 @@ class Compiled(_Gradient):
 def most_kept(run):
     """The most bytes that slots have together whenever an array is made or the run is over.
 
-    A backward trip's tapes are full when those of the next one are made but closed by then, so the
-    tapes are counted when they are closed.
+    All slots of float64 arrays hold states. A backward trip's tapes are full when those of the next
+    one are made but closed by then, so the tapes are counted when they are closed.
     """
     arrays, most = [], 0
     add, close = Step.add, CLOSE.evaluate
@@ -98,7 +97,7 @@ def most_kept(run):
     def look():
         nonlocal most
         arrays[:] = [array for array in arrays if not array.closed]
-        most = max(most, sum(map(slot_bytes, arrays)))
+        most = max(most, sum(int(a.size()) for a in arrays if a.dtype == np.float64))
 
     def adding(step, made):
         arrays.append(made)
@@ -116,12 +115,4 @@ def most_kept(run):
     finally:
         Step.add = add
         object.__setattr__(CLOSE, "evaluate", close)
-    return most
-
-
-def slot_bytes(array):
-    """Bytes of an array's elements, written or not; 0 where their shape is not known yet."""
-    shape = array.element_shape
-    if shape is None or None in shape:
-        return 0
-    return int(array.size()) * array.dtype.itemsize * math.prod(shape)
+    return 8 * WIDTH * most
