@@ -15,7 +15,7 @@ THREADS = (1, 2)
 #: Pairs of blocks behind a ratio, and calls in a block, as they follow each other in training.
 #: Threads that wait for the next call spin for a while and then sleep; to wake one takes up to 3 ms
 #: here, as long as its work.
-PAIRS, CALLS = 15, 10
+PAIRS, CALLS = 7, 10
 
 
 def sequences(kind):
@@ -46,8 +46,6 @@ def loss(params, x):
 
 class Work:
     """Value and gradient of all sequences, compiled."""
-
-    timeout = 180
 
     def make(self, kind):
         """Compile; as many threads as there are give the same bits as one."""

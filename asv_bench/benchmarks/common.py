@@ -3,6 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from statistics import median
+from timeit import timeit
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,28 @@ from nbta.runtime import python_calls
 #: Elements of a sized array: a scalar, or a vector of so many float64.
 ELEMENTS = ("scalar", 1, 8, 64, 1024)
 SIDES = ("nbta", "peer")
+#: Seconds that a sample lasts at least, where a call is shorter.
+SAMPLE = 0.005
 _FEW = 4
+
+
+def median_seconds(run, samples=15, calls=None):
+    """Median of the seconds of a call, which has been made before.
+
+    ``calls`` a sample, or as many as last a few milliseconds.
+    """
+    calls = calls or max(1, int(SAMPLE / max(timeit(run, number=1), 1e-7)))
+    return median(timeit(run, number=calls) / calls for _ in range(samples))
+
+
+def buffer_bytes(function):
+    """Bytes of all buffers that a compiled `nbta.function` keeps, behind a call."""
+    executable = function._last.runner.ran.executable
+    work = executable.borrow()
+    try:
+        return sum(buffer.nbytes for buffer in work._buffers.values())
+    finally:
+        executable.give_back(work)
 
 
 class Reach(NamedTuple):
@@ -30,7 +52,7 @@ class Pair(ABC):
     before it and with all their memory touched.
     """
 
-    number, repeat, rounds, warmup_time, timeout = 1, 15, 1, 0, 180
+    number, repeat, rounds, warmup_time = 1, 15, 1, 0
     #: Whether a run on a few items comes before each sample.
     warm_up = True
     #: Pairs of samples behind a ratio.
@@ -105,10 +127,6 @@ class Pair(ABC):
     def time_nbta(self, *params):
         """Nbta's side."""
         self.run("nbta")
-
-    def time_peer(self, *params):
-        """The peer's side."""
-        self.run("peer")
 
     def track_ratio(self, *params):
         """Median of nbta's time over the peer's."""

@@ -1,6 +1,9 @@
-"""Appends in compiled loops, from nothing on."""
+"""Appends from nothing on: in compiled loops and from Python, and what memory they take."""
 
+import math
+import os
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numba import njit
@@ -12,9 +15,10 @@ from . import common, storage
 
 PEERS = ("array of the final size", "doubling by hand", "typed.List", "awkward GrowableBuffer")
 _ITEMS = 1024
+_STATM = Path("/proc/self/statm")
 
 
-@njit
+@njit(cache=True)
 def append_nbta(n):
     """A new array with ``n`` numbers."""
     array = nbta.TensorArray(np.float64, size=0, dynamic_size=True, element_shape=())
@@ -23,7 +27,7 @@ def append_nbta(n):
     return array
 
 
-@njit
+@njit(cache=True)
 def append_doubling(n):
     """What people write by hand: a NumPy array that is replaced by one of twice its length."""
     values, used = np.empty(8), 0
@@ -37,7 +41,7 @@ def append_doubling(n):
     return values[:used]
 
 
-@njit
+@njit(cache=True)
 def append_list(n):
     """A new typed list with ``n`` numbers."""
     values = List.empty_list(np.float64)
@@ -46,7 +50,7 @@ def append_list(n):
     return values
 
 
-@njit
+@njit(cache=True)
 def append_awkward(buffer, n):
     """Append ``n`` numbers to a buffer."""
     for i in range(n):
@@ -92,7 +96,7 @@ class AppendScalars(common.Pair):
         return partial(append_awkward, growable_buffer(), count)
 
 
-@njit
+@njit(cache=True)
 def append_nbta_vectors(n, value):
     """A new array with ``n`` vectors."""
     array = nbta.TensorArray(np.float64, dynamic_size=True, element_shape=(len(value),))
@@ -139,3 +143,60 @@ class AppendVectors(common.Pair):
         return self.nbytes() / seconds[len(seconds) // 2] / 1e9
 
     track_bandwidth.unit = "GB/s"
+
+
+@njit(cache=True)
+def append_ragged(n, value):
+    """A new array with ``n`` vectors of 1, 2, ..., 64, 1, 2, ... numbers."""
+    array = nbta.TensorArray(np.float64, dynamic_size=True, infer_shape=False)
+    for i in range(n):
+        array.append(value[: i % len(value) + 1])
+    return array
+
+
+class AppendRagged:
+    """Append elements of several shapes, each in a block of its own."""
+
+    _COUNT = 20_000
+
+    def setup(self):
+        self.value = np.ones(64)
+        append_ragged(4, self.value)
+
+    def track_append(self):
+        """Of one."""
+        run = partial(append_ragged, self._COUNT, self.value)
+        return common.median_seconds(run, samples=9) / self._COUNT * 1e9
+
+    track_append.unit = "ns"
+
+
+class Memory:
+    """What a growing array takes: room ahead is address space, not memory."""
+
+    params = ((1_000, 1_000_000, 16_000_000),)
+    param_names = ("numbers",)
+
+    def setup(self, count):
+        append_nbta(4)
+
+    def peakmem_append(self, count):
+        """The process at its largest, Numba and all."""
+        return append_nbta(count)
+
+    def track_slot(self, count):
+        """Bytes of memory a slot, of 8 that the number takes; on Linux, from 1,000,000 on."""
+        if count < 1_000_000 or not _STATM.exists():
+            return math.nan  # nothing, to asv
+        before = resident()
+        array = append_nbta(count)
+        after = resident()
+        array.close()
+        return (after - before) / count
+
+    track_slot.unit = "bytes"
+
+
+def resident():
+    """Bytes of this process that are in memory."""
+    return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

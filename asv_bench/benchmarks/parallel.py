@@ -1,4 +1,4 @@
-"""Sums of vectors in parallel loops: into lanes, which gives the same bits each time."""
+"""Parallel loops: sums of vectors into lanes, which gives the same bits each time; slots; lanes."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ _SLOTS, _ITEMS, _LANES, _ROWS = 16, 4096, 8, 10_000
 TERMS = (1, _ROWS)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def accumulate_lanes(sums, n, terms):
     """Add ``n`` vectors, each to the slot whose turn it is."""
     lanes = sums.lanes(_LANES)
@@ -42,7 +42,7 @@ def exchange(typingctx, values, index, value):
     return types.int64(values, types.int64, types.int64), codegen
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def accumulate_locked(sums, locks, n, terms):
     """`accumulate_lanes` into shared NumPy rows, each under a lock that threads spin on."""
     for i in prange(n):
@@ -115,3 +115,59 @@ class OrderedSums(_Sums):
         """Shared rows, each under its lock, on two threads."""
         sums, locks = np.zeros((_SLOTS, _ITEMS), np.float32), np.zeros(_SLOTS, np.int64)
         return partial(on_threads, 2, accumulate_locked, sums, locks, count, self.terms)
+
+
+@njit(parallel=True, cache=True)
+def write_slots(array, n, value):
+    """Write to all slots, which threads share out."""
+    for i in prange(n):
+        array.write(i, value)
+
+
+@njit(parallel=True, cache=True)
+def append_lanes(array, n):
+    """Append numbers to lanes and join them."""
+    lanes = array.lanes(_LANES)
+    for lane in prange(_LANES):
+        part = lanes.take(lane)
+        for i in lanes.range(lane, n):
+            part.append(float(i))
+    return lanes.join()
+
+
+class Filling:
+    """An array that threads fill: nanoseconds an element, memory touched for the first time."""
+
+    params = ((1, 2),)
+    param_names = ("threads",)
+
+    def setup(self, threads):
+        if threads > numba.config.NUMBA_NUM_THREADS:
+            raise NotImplementedError("there are fewer threads")
+        self.vector = np.ones(64)
+        self.write(4, threads)
+        self.append(16, threads)
+
+    def write(self, count, threads):
+        """Vectors of 64 float64 into slots."""
+        array = nbta.TensorArray(np.float64, size=count, element_shape=(64,))
+        on_threads(threads, write_slots, array, count, self.vector)
+
+    def append(self, count, threads):
+        """Numbers into 8 lanes, which are joined."""
+        array = nbta.TensorArray(np.float64, dynamic_size=True, element_shape=())
+        on_threads(threads, append_lanes, array, count)
+
+    def track_write(self, threads):
+        """Of a vector."""
+        return self.nanoseconds(self.write, 50_000, threads)
+
+    def track_append(self, threads):
+        """Of a number."""
+        return self.nanoseconds(self.append, 1_000_000, threads)
+
+    def nanoseconds(self, fill, count, threads):
+        """An element; the median of some runs."""
+        return common.median_seconds(lambda: fill(count, threads), calls=1) / count * 1e9
+
+    track_write.unit = track_append.unit = "ns"

@@ -94,3 +94,14 @@ class ColdStart(_Process):
     def make_peer(self, count):
         """A process that imports Numba and compiles one trivial function."""
         return partial(run, "peer", new_cache())
+
+
+class Import:
+    """Importing alone, in a new process; `numba` is what nbta cannot do without."""
+
+    params = (("numba", "nbta", "nbta.front"),)
+    param_names = ("module",)
+
+    def timeraw_import(self, module):
+        """One import; `nbta.front` has the graphs, and comes with the first use of any."""
+        return f"import {module}"

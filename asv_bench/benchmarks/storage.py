@@ -12,14 +12,14 @@ from . import common
 _UNWRITTEN, _WRITTEN, _READ = 0, 1, 3
 
 
-@njit
+@njit(cache=True)
 def write_nbta(array, n, value):
     """Write one value to every slot."""
     for i in range(n):
         array.write(i, value)
 
 
-@njit
+@njit(cache=True)
 def write_scalars(values, states, value):
     """`write_nbta` on NumPy arrays; the slot that was taken, or -1."""
     for i in range(len(values)):
@@ -30,7 +30,7 @@ def write_scalars(values, states, value):
     return -1
 
 
-@njit
+@njit(cache=True)
 def write_vectors(values, states, value):
     """`write_scalars` for vectors."""
     for i in range(len(values)):
@@ -42,14 +42,14 @@ def write_vectors(values, states, value):
     return -1
 
 
-@njit
+@njit(cache=True)
 def write_nbta_numbers(array, n):
     """Write values that the loop makes."""
     for i in range(n):
         array.write(i, float(i))
 
 
-@njit
+@njit(cache=True)
 def write_numbers(values, states):
     """`write_nbta_numbers` on NumPy arrays."""
     for i in range(len(values)):
@@ -60,7 +60,7 @@ def write_numbers(values, states):
     return -1
 
 
-@njit
+@njit(cache=True)
 def write_nbta_vectors(array, n, value):
     """Write vectors whose first item the loop makes."""
     for i in range(n):
@@ -68,7 +68,7 @@ def write_nbta_vectors(array, n, value):
         array.write(i, value)
 
 
-@njit
+@njit(cache=True)
 def write_changing_vectors(values, states, value):
     """`write_nbta_vectors` on NumPy arrays."""
     for i in range(len(values)):
@@ -81,7 +81,7 @@ def write_changing_vectors(values, states, value):
     return -1
 
 
-@njit
+@njit(cache=True)
 def read_nbta_scalars(array, n):
     """Sum of all elements."""
     total = 0.0
@@ -90,7 +90,7 @@ def read_nbta_scalars(array, n):
     return total
 
 
-@njit
+@njit(cache=True)
 def read_scalars(values, states):
     """`read_nbta_scalars` on NumPy arrays; NaN for a slot that may not be read."""
     total = 0.0
@@ -102,7 +102,7 @@ def read_scalars(values, states):
     return total
 
 
-@njit
+@njit(cache=True)
 def read_nbta_vectors(array, n, total):
     """Add all elements to ``total``."""
     for i in range(n):
@@ -111,7 +111,7 @@ def read_nbta_vectors(array, n, total):
             total[k] += element[k]
 
 
-@njit
+@njit(cache=True)
 def read_vectors(values, states, total):
     """`read_nbta_vectors` on NumPy arrays; the slot that may not be read, or -1."""
     for i in range(len(values)):
@@ -123,14 +123,14 @@ def read_vectors(values, states, total):
     return -1
 
 
-@njit
+@njit(cache=True)
 def copy_nbta_scalars(array, out):
     """Copy all elements."""
     for i in range(len(out)):
         out[i] = array.read(i)
 
 
-@njit
+@njit(cache=True)
 def copy_scalars(values, states, out):
     """`copy_nbta_scalars` on NumPy arrays."""
     for i in range(len(values)):
@@ -232,14 +232,14 @@ class ReadCopying(_Sized):
 _SLOTS, _ITEMS = 8, 1024
 
 
-@njit
+@njit(cache=True)
 def accumulate_nbta(array, n, term):
     """Add a term to each slot in turn."""
     for i in range(n):
         array.accumulate(i % _SLOTS, term)
 
 
-@njit
+@njit(cache=True)
 def accumulate_numpy(sums, n, term):
     """`accumulate_nbta` as plain loops."""
     for i in range(n):

@@ -1,0 +1,118 @@
+"""Gradients of a long loop with checkpoints: peak memory of the process, bytes that are kept, time.
+
+A state is a vector of 10 000 float64 (80 kB); a trip has two such values on tapes.
+"""
+
+from functools import cache
+
+import numpy as np
+
+import nbta
+from nbta.execution.step import Step
+from nbta.ops.arrays import CLOSE
+
+from . import common
+
+WIDTH = 10_000
+MODES = ("none", "50", "sqrt", "online")
+
+
+@cache
+def gradient(mode, trips, compiled):
+    """The gradient of a recurrent loop by its weights."""
+    checkpoint = {"none": None, "50": 50}.get(mode, mode)
+
+    def loss(w, x):
+        def step(h, _):
+            return nbta.tanh(h * w) + 0.1 * h, None
+
+        return nbta.sum(nbta.scan(step, x, None, trips, checkpoint=checkpoint)[0])
+
+    return nbta.grad(loss, compiled=compiled)
+
+
+class _Gradient:
+    """One gradient of a loop of so many trips, by the kind of checkpoints."""
+
+    param_names = ("checkpoint", "trips")
+    params = (MODES, (100, 1600))
+    number, repeat, rounds, warmup_time = 1, 3, 1, 0
+
+    def setup(self, mode, trips):
+        self.gradient = gradient(mode, trips, self.compiled)
+        self.arguments = np.full(WIDTH, 0.9), np.linspace(0.1, 1.0, WIDTH)
+
+    def run(self):
+        """One gradient."""
+        return self.gradient(*self.arguments)
+
+    def peakmem_gradient(self, mode, trips):
+        """The process at its largest, Numba and all."""
+        self.run()
+
+    def time_gradient(self, mode, trips):
+        """Forward and backward, with what is computed again."""
+        self.run()
+
+
+class OneByOne(_Gradient):
+    """Operation by operation."""
+
+    params = (MODES, (400,))
+    compiled = False
+
+    def track_kept(self, mode, trips):
+        """Bytes of arrays' slots, of the tapes above all, that are kept at a time, at most."""
+        return most_kept(self.run)
+
+    track_kept.unit = "bytes"
+
+
+class Compiled(_Gradient):
+    """Compiled code keeps its buffers for the next call."""
+
+    compiled = True
+
+    def setup(self, mode, trips):
+        super().setup(mode, trips)
+        if self.gradient.traces == 0:  # once for all samples
+            self.run()
+
+    def track_kept(self, mode, trips):
+        """Bytes of buffers, of the tapes above all."""
+        return common.buffer_bytes(self.gradient)
+
+    track_kept.unit = "bytes"
+
+
+def most_kept(run):
+    """The most bytes that slots have together whenever an array is made or the run is over.
+
+    All slots of float64 arrays hold states. A backward trip's tapes are full when those of the next
+    one are made but closed by then, so the tapes are counted when they are closed.
+    """
+    arrays, most = [], 0
+    add, close = Step.add, CLOSE.evaluate
+
+    def look():
+        nonlocal most
+        arrays[:] = [array for array in arrays if not array.closed]
+        most = max(most, sum(int(a.size()) for a in arrays if a.dtype == np.float64))
+
+    def adding(step, made):
+        arrays.append(made)
+        return add(step, made)
+
+    def closing(step, handle):
+        look()
+        return close(step, handle)
+
+    Step.add = adding
+    object.__setattr__(CLOSE, "evaluate", closing)
+    try:
+        run()
+        look()
+    finally:
+        Step.add = add
+        object.__setattr__(CLOSE, "evaluate", close)
+    return 8 * WIDTH * most

@@ -1,0 +1,139 @@
+"""Loops over numbers and arrays in compiled graphs: nanoseconds a trip, forward and back."""
+
+from functools import cache
+
+import numpy as np
+
+import nbta
+
+from . import common
+
+TRIPS, RATE, START = 10_000, 0.9999, 1.0
+#: What the state is below behind so many trips, and not before.
+FLOOR = START * RATE ** (TRIPS - 0.5)
+DIRECTIONS = ("forward", "value and gradient")
+
+
+def _counted(body, *state):
+    """The last values of a loop whose trip count is known when it begins."""
+
+    def advance(i, *state):
+        return i + 1, *body(i, *state)
+
+    return nbta.while_loop(lambda i, *_: i < TRIPS, advance, (0, *state))[1:]
+
+
+def _path(shape=(), **given):
+    return nbta.TensorArray("float64", element_shape=shape, **given)
+
+
+def numbers(rate):
+    """A number a trip and no array."""
+    _, total = _counted(lambda i, x, total: (rate * x, total + x), START, 0.0)
+    return total
+
+
+def writes(rate):
+    """A number is written a trip."""
+    start = START, _path(size=TRIPS)
+    _, path = _counted(lambda i, x, path: (rate * x, path.write(i, x)), *start)
+    return nbta.sum(path.stack())
+
+
+def appends(rate):
+    """A number is appended a trip; the numbers tell when the loop ends."""
+    _, path = nbta.while_loop(
+        lambda x, _: x > FLOOR,
+        lambda x, path: (rate * x, path.append(x)),
+        (START, _path(dynamic_size=True)),
+    )
+    return nbta.sum(path.stack())
+
+
+def reads(rate):
+    """A number is read a trip."""
+    drive = _path(size=TRIPS).unstack(np.linspace(0.0, 1.0, TRIPS))
+    (x,) = _counted(lambda i, x: (rate * x + drive.read(i),), START)
+    return x
+
+
+def earlier(rate):
+    """The last two slots are read a trip and the next is written."""
+    path = _path(size=TRIPS + 2, clear_after_read=False).write(0, START).write(1, START)
+
+    def body(i, path):
+        return (path.write(i + 2, 0.5 * rate * (path.read(i) + path.read(i + 1))),)
+
+    (path,) = _counted(body, path)
+    return nbta.sum(path.stack())
+
+
+def vectors(rate):
+    """Eight numbers are written a trip."""
+    start = np.full(8, START), _path((8,), size=TRIPS)
+    _, path = _counted(lambda i, x, path: (rate * x, path.write(i, x)), *start)
+    return nbta.sum(path.stack())
+
+
+def branches(rate):
+    """One of two branches a trip."""
+
+    def body(i, x):
+        return (nbta.cond(x > 0.5, lambda: rate * x, lambda: x + 0.6),)
+
+    (x,) = _counted(body, START)
+    return x
+
+
+LOOPS = {f.__name__: f for f in (numbers, writes, appends, reads, earlier, vectors, branches)}
+
+
+@cache
+def compiled(loop, direction):
+    """A loop, compiled; its gradient agrees with a central difference."""
+    forward = nbta.function(LOOPS[loop], compiled=True)
+    if direction == "forward":
+        forward(RATE)
+        return forward
+    both, by = nbta.value_and_grad(LOOPS[loop], compiled=True), 1e-9
+    value, slope = both(RATE)
+    np.testing.assert_allclose(value, forward(RATE), rtol=1e-12)
+    expected = (forward(RATE + by) - forward(RATE - by)) / (2 * by)
+    np.testing.assert_allclose(slope, expected, rtol=1e-3)
+    return both
+
+
+class Trips:
+    """Of 10,000 trips; `control.Control.track_compiled_trip` is a plain loop of Numba's."""
+
+    params = (tuple(LOOPS), DIRECTIONS)
+    param_names = ("loop", "direction")
+
+    def setup(self, loop, direction):
+        self.run = compiled(loop, direction)
+
+    def track_trip(self, loop, direction):
+        """Median of many calls."""
+        return common.median_seconds(lambda: self.run(RATE)) / TRIPS * 1e9
+
+    track_trip.unit = "ns"
+
+
+class Call:
+    """What calling compiled code costs, where there is next to nothing to do."""
+
+    def setup(self):
+        self.number, self.x = 3.0, np.ones(8)
+        self.gradient = nbta.value_and_grad(lambda x: nbta.sum(nbta.square(x)), compiled=True)
+        self.gradient(self.number)
+        self.gradient(self.x)
+
+    def track_scalar(self):
+        """Value and gradient of a square."""
+        return common.median_seconds(lambda: self.gradient(self.number), calls=1000) * 1e9
+
+    def track_vector(self):
+        """Value and gradient of a sum of eight squares."""
+        return common.median_seconds(lambda: self.gradient(self.x), calls=1000) * 1e9
+
+    track_scalar.unit = track_vector.unit = "ns"

@@ -1,0 +1,56 @@
+"""Running graphs operation by operation, as they run before compiling pays."""
+
+import numpy as np
+
+import nbta
+
+from . import common
+from .graph_build import chain
+
+TRIPS = 500
+
+
+class Chain:
+    """10,000 operations, one behind the other, on three numbers."""
+
+    def setup(self):
+        self.graph, self.x, self.y = chain(5000)
+        self.session = nbta.Session(self.graph)
+        self.run()
+
+    def run(self):
+        """All of them."""
+        self.session.run(self.y, {self.x: np.ones(3)}, compiled=False)
+
+    def track_operation(self):
+        """Of one."""
+        return common.median_seconds(self.run, samples=7) / 10_000 * 1e9
+
+    track_operation.unit = "ns"
+
+
+class Loop:
+    """A loop that writes a number a trip, of a known number of trips."""
+
+    params = (("forward", "value and gradient"),)
+    param_names = ("direction",)
+
+    def setup(self, direction):
+        def written(rate):
+            path = nbta.TensorArray("float64", size=TRIPS, element_shape=())
+            *_, path = nbta.while_loop(
+                lambda i, *_: i < TRIPS,
+                lambda i, x, path: (i + 1, rate * x, path.write(i, x)),
+                (0, 1.0, path),
+            )
+            return nbta.sum(path.stack())
+
+        make = nbta.function if direction == "forward" else nbta.value_and_grad
+        self.function = make(written, compiled=False)
+        self.function(0.999)
+
+    def track_trip(self, direction):
+        """Of one."""
+        return common.median_seconds(lambda: self.function(0.999), samples=7) / TRIPS * 1e9
+
+    track_trip.unit = "ns"
