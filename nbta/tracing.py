@@ -76,6 +76,18 @@ class Function:
         """The program of its last call behind all passes, as it is compiled; see `source`."""
         return self._compiled_program().program
 
+    def traced(self) -> tuple[Graph, list]:
+        """The graph of its last call as it was traced, ahead of all passes, and its results.
+
+        Raises
+        ------
+        FailedPreconditionError
+            Before it was called.
+        """
+        self._runner()
+        results = leaves(self._last.result)
+        return self._last.graph, [r if isinstance(r, Tensor) else r.flow for r in results]
+
     def explain(self) -> str:
         """How its last call runs, or will once it is compiled.
 
@@ -183,8 +195,8 @@ class _Trace:
     """The graph of a function for one kind of arguments."""
 
     def __init__(self, f, structure, values):
-        self._graph = Graph()
-        with self._graph.as_default():
+        self.graph = Graph()
+        with self.graph.as_default():
             names = [path for path, _ in _named(structure)]
             stand_ins = [_stand_in(p, v) for p, v in zip(names, values, strict=True)]
             args, kwargs = pack(structure, stand_ins)
@@ -195,9 +207,9 @@ class _Trace:
                     error.add_note(_UNKNOWN_LENGTH)
                 raise
             self.result = map_leaves(_as_result, result)
-        check_writes(self._graph, leaves(self.result))
+        check_writes(self.graph, leaves(self.result))
         self.inputs = [tensor for tensor in stand_ins if isinstance(tensor, Tensor)]
-        self._session = Session(self._graph)
+        self._session = Session(self.graph)
 
     def run(self, arrays, compiled):
         """Feed the arguments and fetch the result."""
