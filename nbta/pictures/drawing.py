@@ -131,10 +131,12 @@ class _Drawing:
     def _points(self, edge):
         """Where an arrow passes."""
         start, stop = self._anchor(edge.tail, True), self._anchor(edge.head, False)
-        frame, tail, head = layout.meeting(self._homes, edge)
-        level, x, y = self._levels[frame]
-        passed = level.ways.get((tail, head), [])
-        return [start, *((x + box.middle, y + box.y) for box in passed), stop]
+        passed = []
+        for frame, tail, head in layout.steps_of(self._homes, edge):
+            level, x, y = self._levels[frame]
+            boxes = level.ways.get((tail, head), ())
+            passed += [(x + box.middle, y + box.y) for box in boxes]
+        return [start, *passed, stop]
 
     def _back(self, edge):
         """Around the right side of what a trip does."""
@@ -171,7 +173,6 @@ class _Drawing:
         """What lines and colours mean, below the picture."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
-        from matplotlib.text import Text
 
         kinds, sources = self.diagram.kinds, self.sources
         if not kinds and not sources:
@@ -184,10 +185,10 @@ class _Drawing:
         patches = [Patch(facecolor=paint.fill, edgecolor=paint.edge) for paint in paints]
         labels = [EDGES[k] for k in kinds] + [f"made by {clean(source)}" for source in sources]
         legend = self._axes.legend(
-            lines + patches, [""] * len(labels), loc="lower center", ncols=_COLUMNS,
+            lines + patches, [" "] * len(labels), loc="lower center", ncols=_COLUMNS,
             frameon=False, fontsize=NAME,
         )  # fmt: skip
-        for text, label in zip(legend.findobj(Text), labels, strict=False):
+        for text, label in zip(legend.get_texts(), labels, strict=True):
             text.set_parse_math(False)
             text.set_text(label)
 

@@ -68,12 +68,11 @@ def _node_size(node):
 def lay_out(diagram: Diagram) -> Level:
     """Places of everything, each relative to the frame that it is in."""
     homes = homes_of(diagram)
-    ordered = [edge for edge in diagram.edges if edge.kind not in _FREE]
     pairs: dict[Frame, list] = {}
-    for edge in ordered:
-        frame, tail, head = meeting(homes, edge)
-        if tail is not head:
-            pairs.setdefault(frame, []).append((tail, head))
+    for edge in diagram.edges:
+        if edge.kind not in _FREE:
+            for frame, tail, head in steps_of(homes, edge):
+                pairs.setdefault(frame, []).append((tail, head))
     return _level(diagram.root, pairs)
 
 
@@ -90,13 +89,19 @@ def _homes(frame, path):
             yield item, (*path, item)
 
 
-def meeting(homes: dict, edge: Edge):
-    """The innermost frame around both ends of an arrow, and what holds each end in it."""
+def steps_of(homes: dict, edge: Edge) -> list[tuple]:
+    """The frames that an arrow passes, with what it leads from and to in each.
+
+    None stands for the lower side of a frame that it leaves, or the upper side of one that it
+    enters.
+    """
     tail, head = homes[edge.tail.node], homes[edge.head.node]
     depth = 0
     while depth < min(len(tail), len(head)) - 1 and tail[depth] is head[depth]:
         depth += 1
-    return tail[depth - 1], tail[depth], head[depth]
+    leaving = [(tail[i], tail[i + 1], None) for i in range(len(tail) - 2, depth - 1, -1)]
+    entering = [(head[i], None, head[i + 1]) for i in range(depth, len(head) - 1)]
+    return [*leaving, (tail[depth - 1], tail[depth], head[depth]), *entering]
 
 
 def _level(frame, pairs):
@@ -122,6 +127,7 @@ def _level(frame, pairs):
 def _layers(items, edges):
     """The layer of each item: below all that it needs, and just above what needs it first."""
     needs = {item: set() for item in items}
+    edges = [pair for pair in edges if None not in pair]
     for tail, head in edges:
         needs[head].add(tail)
     order = list(TopologicalSorter(needs).static_order())
@@ -145,8 +151,10 @@ def _rows(boxes, edges):
         rows[layer[item]].append(box)
     ways = {}
     for tail, head in edges:
-        ways[tail, head] = [Box(None, 6.0, 0.0) for _ in range(layer[tail] + 1, layer[head])]
-        for number, box in enumerate(ways[tail, head], layer[tail] + 1):
+        first = -1 if tail is None else layer[tail]
+        last = len(rows) if head is None else layer[head]
+        ways[tail, head] = [Box(None, 4.0, 0.0) for _ in range(first + 1, last)]
+        for number, box in enumerate(ways[tail, head], first + 1):
             rows[number].append(box)
     return rows, ways
 
@@ -156,7 +164,8 @@ def _neighbours(rows, edges, boxes, ways):
     above = {box: [] for row in rows for box in row}
     below = {box: [] for row in rows for box in row}
     for tail, head in edges:
-        chain = [boxes[tail], *ways[tail, head], boxes[head]]
+        chain = [boxes.get(tail), *ways[tail, head], boxes.get(head)]
+        chain = [box for box in chain if box is not None]
         for one, other in zip(chain, chain[1:], strict=False):
             below[one].append(other)
             above[other].append(one)
@@ -201,7 +210,8 @@ def _place(rows, above, below, level):
 def _spread(row, wishes):
     """Put the middles of boxes as near to what each wishes as their order and widths allow."""
     widths = np.array([box.width for box in row])
-    steps = (widths[1:] + widths[:-1]) / 2 + GAP
+    near = np.array([GAP if box.item is not None else GAP / 3 for box in row])
+    steps = (widths[1:] + widths[:-1]) / 2 + np.maximum(near[1:], near[:-1])
     offsets = np.concatenate([[0.0], np.cumsum(steps)])
     middles = isotonic_regression(np.asarray(wishes) - offsets).x + offsets
     for box, middle in zip(row, middles, strict=True):
