@@ -5,9 +5,8 @@ from nbta.graph.operation import Operation, Tensor
 from nbta.graph.spec import DATA
 from nbta.ops.extents import outside
 from nbta.pictures.diagram import Cell
-from nbta.pictures.labels import inlined, tensor_name
+from nbta.pictures.labels import inlined, kind_of, tensor_name
 from nbta.pictures.sources import source_of
-from nbta.pictures.text import kind_of
 
 
 def is_loop(op: Operation) -> bool:

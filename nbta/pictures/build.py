@@ -5,9 +5,9 @@ from nbta.graph.graph import Graph, SubGraph, all_bodies
 from nbta.graph.operation import Operation, Tensor
 from nbta.pictures import bars
 from nbta.pictures.diagram import Cell, Diagram, Edge, End, Frame, Node
-from nbta.pictures.labels import inlined, node_of, short_name, type_beside
+from nbta.pictures.labels import inlined, kind_of, node_of, short_name, type_beside
 from nbta.pictures.sources import scope_source, source_of
-from nbta.pictures.text import kind_of, shortened
+from nbta.pictures.text import shortened
 
 UNUSED = "nobody uses its flow: it may never run"
 
@@ -33,6 +33,8 @@ def diagram_of(graph: Graph | Operation, results=(), depth: int | None = None) -
     builder.operations(graph, builder.diagram.root, 0)
     builder.results(results)
     builder.findings(graph, set(results))
+    if builder.diagram.large:
+        builder.diagram.thin_out()
     return builder.diagram
 
 

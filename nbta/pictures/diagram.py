@@ -14,6 +14,9 @@ EDGES = {
 }
 
 
+_LARGE = 120
+
+
 @dataclass(frozen=True)
 class Cell:
     """A part of a bar: a variable of a loop, a captured tensor, a result."""
@@ -86,6 +89,16 @@ class Diagram:
 
     root: Frame
     edges: list[Edge] = field(default_factory=list)
+
+    @property
+    def large(self) -> bool:
+        """Whether it has so many nodes that quick ways and fewer arrows are called for."""
+        return sum(1 for _ in self.root.nodes()) > _LARGE
+
+    def thin_out(self) -> None:
+        """Leave out handles of operations that a flow of the same array leads to."""
+        led = {edge.head.node for edge in self.edges if edge.kind == "flow"}
+        self.edges = [e for e in self.edges if e.kind != "handle" or e.head.node not in led]
 
     @property
     def sources(self) -> list[str]:

@@ -6,8 +6,11 @@ from nbta.pictures.text import escaped
 
 _FONT = "Helvetica,Arial,sans-serif"
 _SHAPES = {"array": "cylinder", "input": "box", "folded": "box3d", "bar": "plain"}
-#: Beyond so many nodes dot stops improving early: seconds in place of minutes.
-_LARGE = 250
+#: Settings with which dot stops improving early, for large graphs: 280 operations take 0.2 s of
+#: processor time in place of 3 s, 800 take 9 s in place of minutes.
+_QUICK = {
+    "nslimit": "0.5", "nslimit1": "0.5", "mclimit": "0.02", "searchsize": "5", "splines": "line",
+}  # fmt: skip
 
 
 def digraph(diagram: Diagram):
@@ -26,11 +29,9 @@ def digraph(diagram: Diagram):
 
 
 def _layout(diagram):
-    large = sum(1 for _ in diagram.root.nodes()) > _LARGE
-    early = {"nslimit": "2", "nslimit1": "2", "mclimit": "0.3", "splines": "polyline"}
     return {
         "fontname": _FONT, "fontsize": "11", "bgcolor": "white", "rankdir": "TB",
-        "nodesep": "0.25", "ranksep": "0.35", "class": "nbta", **(early if large else {}),
+        "nodesep": "0.25", "ranksep": "0.35", "class": "nbta", **(_QUICK if diagram.large else {}),
     }  # fmt: skip
 
 
@@ -126,7 +127,7 @@ def _line(edge):
     return settings
 
 
-_STROKES = {"solid": "———", "dashed": "– – –", "dotted": "· · · ·"}
+_STROKES = {"solid": "———", "dashed": "— —", "dotted": "· · · ·"}
 
 
 _COLUMNS = 4  # of the legend

@@ -1,5 +1,7 @@
 """Pictures of graphs by matplotlib, where graphviz is not there."""
 
+from itertools import pairwise
+
 from nbta.pictures import layout
 from nbta.pictures.diagram import EDGES, Diagram, End
 from nbta.pictures.layout import NAME, PAD, SMALL, TITLE
@@ -203,7 +205,7 @@ def _smooth(points):
     from matplotlib.path import Path
 
     vertices, codes = [points[0]], [Path.MOVETO]
-    for (x, y), (to_x, to_y) in zip(points, points[1:], strict=False):
+    for (x, y), (to_x, to_y) in pairwise(points):
         half = (to_y - y) / 2
         vertices += [(x, y + half), (to_x, to_y - half), (to_x, to_y)]
         codes += [Path.CURVE4] * 3

@@ -1,6 +1,5 @@
 """nbta.plot: a graph as a picture."""
 
-import importlib
 import shutil
 
 from nbta.errors import FailedPreconditionError, invalid
@@ -12,7 +11,9 @@ from nbta.pictures.picture import (
     by_graphviz,
     by_matplotlib,
     format_of,
+    is_there,
     missing_packages,
+    need_matplotlib,
 )
 from nbta.tracing import Function
 
@@ -115,7 +116,7 @@ def _drawn(diagram, engine):
 
 def _lacks_graphviz():
     """The error that says what graphviz lacks; None where it is there."""
-    if not _is_there("graphviz"):
+    if not is_there("graphviz"):
         return missing_packages('plot(engine="graphviz") needs the package graphviz')
     if shutil.which("dot") is None:
         message = (
@@ -129,17 +130,7 @@ def _lacks_graphviz():
 
 
 def _lacks_matplotlib():
-    if _is_there("matplotlib"):
-        return None
-    return missing_packages('plot(engine="matplotlib") needs matplotlib')
-
-
-def _is_there(package):
-    try:
-        importlib.import_module(package)
-    except ImportError:
-        return False
-    return True
+    return need_matplotlib('plot(engine="matplotlib")')
 
 
 _LACKS = {"graphviz": _lacks_graphviz, "matplotlib": _lacks_matplotlib}

@@ -12,13 +12,18 @@ from nbta.ops import arrays
 from nbta.ops.extents import outside
 from nbta.pictures.diagram import Node
 from nbta.pictures.sources import source_of
-from nbta.pictures.text import kind_of, shortened
+from nbta.pictures.text import shortened
 
 _SLOTS = {arrays.WRITE, arrays.READ}
 _LISTS = {arrays.SCATTER, arrays.GATHER}
 #: Attributes that differ from these are worth a line in the box of an array.
 _DEFAULTS = {"dynamic_size": (True, "grows"), "clear_after_read": (False, "keeps what is read")}
 _LINES = 4  # attributes of one operation that are shown
+
+
+def kind_of(tensor: Tensor) -> str:
+    """Dtype and shape of a tensor, or what else it is."""
+    return str(tensor.spec) if tensor.kind == DATA else tensor.kind
 
 
 def short_name(graph: Graph, name: str) -> str:
@@ -71,7 +76,7 @@ def type_beside(op: Operation) -> str:
 def node_of(graph: Graph, op: Operation, key: str) -> Node:
     """The box of an operation."""
     lines = [shortened(short_name(graph, op.name)), *filter(None, [type_beside(op)])]
-    lines += [shortened(line, 44) for line in _details(op)]
+    lines += [shortened(line, 44) for line in details_of(op)]
     lines += [kind_of(t) for t in op.outputs if t.kind == DATA]
     return Node(key, _kind(op), lines, line_of(graph, op), source_of(op))
 
@@ -84,7 +89,8 @@ def _kind(op):
     return {"Placeholder": "input", "Parameter": "input", "Constant": "constant"}.get(op.type, "op")
 
 
-def _details(op):
+def details_of(op: Operation) -> list[str]:
+    """What an operation is given when the graph is built, a line each."""
     if all_bodies(op):
         return [f"{len(body.operations)} operations inside" for body in all_bodies(op)]
     if op.type in ("Placeholder", "Parameter"):

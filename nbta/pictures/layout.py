@@ -7,6 +7,7 @@ places as near to that mean as the order allows. Lengths are in points.
 
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
+from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -110,9 +111,7 @@ def _level(frame, pairs):
         if isinstance(item, Frame):
             inner = _level(item, pairs)
             width = max(inner.width, text_width(item.title, NAME) * 1.1)
-            boxes[item] = Box(
-                item, width + 2 * PAD, inner.height + 2 * PAD + TITLE, inner=inner
-            )
+            boxes[item] = Box(item, width + 2 * PAD, inner.height + 2 * PAD + TITLE, inner=inner)
         else:
             boxes[item] = Box(item, *_node_size(item))
     edges = list(dict.fromkeys(pairs.get(frame, ())))
@@ -166,7 +165,7 @@ def _neighbours(rows, edges, boxes, ways):
     for tail, head in edges:
         chain = [boxes.get(tail), *ways[tail, head], boxes.get(head)]
         chain = [box for box in chain if box is not None]
-        for one, other in zip(chain, chain[1:], strict=False):
+        for one, other in pairwise(chain):
             below[one].append(other)
             above[other].append(one)
     return above, below

@@ -1,5 +1,6 @@
 """A picture that shows itself in notebooks and can be saved."""
 
+import importlib
 import io
 import os
 from pathlib import Path
@@ -30,6 +31,20 @@ def missing_packages(what: str) -> FailedPreconditionError:
     error = FailedPreconditionError(f'{what}: pip install "nbta[plot]"')
     error.reason = "missing_extra"
     return error
+
+
+def need_matplotlib(who: str) -> FailedPreconditionError | None:
+    """The error that says who needs matplotlib; None where it is there."""
+    return None if is_there("matplotlib") else missing_packages(f"{who} needs matplotlib")
+
+
+def is_there(package: str) -> bool:
+    """Whether a package that need not be installed is."""
+    try:
+        importlib.import_module(package)
+    except ImportError:
+        return False
+    return True
 
 
 class Picture:

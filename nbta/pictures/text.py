@@ -2,8 +2,6 @@
 
 import html
 
-from nbta.graph.spec import DATA
-
 #: Longest name in a node; the tooltip has all of it.
 _NAME = 34
 
@@ -36,8 +34,3 @@ def shortened(text: str, limit: int = _NAME) -> str:
         return text
     head = (limit - 1) // 2
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
-
-
-def kind_of(tensor) -> str:
-    """Dtype and shape of a tensor, or what else it is."""
-    return str(tensor.spec) if tensor.kind == DATA else tensor.kind
