@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbta import contents
+from nbta import contents, shapes
 from nbta.pictures.text import clean, shortened
 from nbta.runtime import python_calls
 from nbta.runtime.store import (
@@ -87,11 +87,9 @@ def _below(array, gradient):
 
 def _facts(array):
     shape = array.element_shape
-    size = "closed" if array.closed else len(array)
-    known = "elements of any shape" if shape is None else f"elements {_text_of_shape(shape)}"
-    facts = [str(array.dtype), known]
+    facts = [str(array.dtype), elements_text(shape)]
     if not array.closed:
-        facts.append("1 slot" if size == 1 else f"{size:,} slots")
+        facts.append("1 slot" if len(array) == 1 else f"{len(array):,} slots")
     if array.dynamic_size:
         facts.append("grows")
     if array.is_gradient:
@@ -100,9 +98,11 @@ def _facts(array):
     return facts
 
 
-def _text_of_shape(shape):
-    inner = ", ".join("?" if extent is None else str(extent) for extent in shape)
-    return f"({inner},)" if len(shape) == 1 else f"({inner})"
+def elements_text(shape) -> str:
+    """What is known of an array's elements."""
+    if shape is None:
+        return "elements of any shape"
+    return f"elements {shapes.text(shape)}" if shape else "scalars"
 
 
 def _counts(array, states):
@@ -161,7 +161,7 @@ def _lines(value):
     texts = tuple(" ".join(shortened(_plain(_scalar(x)), 8) for x in row) for row in rows)
     if texts and len(texts) <= 3 and all(0 < len(text) <= 22 for text in texts):
         return texts
-    return (_text_of_shape(value.shape),)
+    return (shapes.text(value.shape),)
 
 
 def _scalar(value):

@@ -10,6 +10,7 @@ from nbta.graph.printer import attributes, is_scalar, line_of
 from nbta.graph.spec import DATA
 from nbta.ops import arrays
 from nbta.ops.extents import outside
+from nbta.pictures.cells import elements_text
 from nbta.pictures.diagram import Node
 from nbta.pictures.sources import source_of
 from nbta.pictures.text import shortened
@@ -114,7 +115,7 @@ def _of_new_array(op):
     known = attrs["element_shape"]
     lines = [
         f"{attrs['tensor_array_name']!r}",
-        f"{attrs['dtype'].name} {'elements of any shape' if known is None else known}",
+        f"{attrs['dtype'].name} {elements_text(known)}",
         *([] if size is None else [f"size {size}"]),
     ]
     return lines + [text for key, (value, text) in _DEFAULTS.items() if attrs[key] is value]

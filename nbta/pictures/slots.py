@@ -6,7 +6,10 @@ from nbta.pictures.picture import need_matplotlib
 from nbta.pictures.text import clean
 
 _COLUMNS = 16  # cells in a row
-_HEIGHT = 1.0
+_UNIT = 0.66  # inches of a cell
+_LEGEND = 0.9  # height of the legend, and least width of a picture, in cells
+_LEAST = 10.0
+_LETTER = 0.125  # width of a letter of a title
 #: Fill, edge, line and hatch of a cell in each state.
 _LOOKS = {
     "unwritten": ("#ffffff", "#999999", "--", ""),
@@ -26,14 +29,19 @@ def draw(array, axes=None):
     from matplotlib.figure import Figure
 
     views = list(_flat(view_of(array), 0))
+    width, height = _width(views), sum(_height(view) for view, _ in views) + _LEGEND
     if axes is None:
-        rows = sum(_rows(view) + 1.4 for view, _ in views)
-        columns = max(6, min(_COLUMNS, max(len(view.slots) for view, _ in views)))
-        size = (0.72 * columns + 1.2, 0.62 * rows + 0.9)
-        axes = Figure(figsize=size, facecolor="white", layout="constrained").add_subplot()
+        figure = Figure(figsize=(width * _UNIT, height * _UNIT), facecolor="white")
+        axes = figure.add_axes((0, 0, 1, 1))
     elif not hasattr(axes, "add_patch"):
         raise invalid("axes", f"plot: axes must be matplotlib axes, not {axes!r}")
-    _draw(axes, views)
+    axes.set(xlim=(-0.2, width - 0.2), ylim=(height - 0.2, -0.2))
+    axes.set_axis_off()
+    y = 0.0
+    for view, depth in views:
+        _array(axes, view, 0.4 * depth, y)
+        y += _height(view)
+    _legend(axes, views[0][0].states)
     return axes
 
 
@@ -47,23 +55,23 @@ def _rows(view):
     return -(-(len(view.slots) + bool(view.left_out)) // _COLUMNS)
 
 
-def _draw(axes, views):
-    y = 0.0
-    for view, depth in views:
-        y = _array(axes, view, 0.4 * depth, y)
-    axes.set(xlim=(-0.2, _width(views)), ylim=(y, -0.3))
-    axes.set_axis_off()
-    _legend(axes, views[0][0].states)
+def _height(view):
+    return _rows(view) + 1.0
+
+
+def _title(view):
+    return f"{view.title}   {' · '.join(view.facts)}"
 
 
 def _width(views):
-    return max(6.0, *(0.4 * d + min(len(v.slots) + bool(v.left_out), _COLUMNS) for v, d in views))
+    cells = (0.4 * d + min(len(v.slots) + bool(v.left_out), _COLUMNS) for v, d in views)
+    titles = (0.4 * d + _LETTER * len(_title(v)) for v, d in views)
+    return max(_LEAST, *cells, *titles) + 0.4
 
 
 def _array(axes, view, x, y):
-    """One array from a height on; the height below it."""
-    head = f"{view.title}   {' · '.join(view.facts)}"
-    _text(axes, x, y + 0.15, head, 9, ha="left", fontweight="bold")
+    """One array from a height on."""
+    _text(axes, x, y + 0.15, _title(view), 9, ha="left", fontweight="bold")
     y += 0.5
     place, before = 0, None
     for slot in view.slots:
@@ -73,12 +81,11 @@ def _array(axes, view, x, y):
             place += 1
         _slot(axes, slot, place, x, y)
         place, before = place + 1, slot.number
-    return y + _rows(view) * _HEIGHT + 0.5
 
 
 def _middle(place, x, y):
     row, column = divmod(place, _COLUMNS)
-    return x + column + 0.47, y + row * _HEIGHT + 0.45
+    return x + column + 0.47, y + row + 0.45
 
 
 def _slot(axes, slot, place, x, y):
@@ -94,7 +101,7 @@ def _slot(axes, slot, place, x, y):
     axes.add_patch(patch)
     _text(axes, across, down - 0.32, str(slot.number), 6, color="#555555")
     longest = max(map(len, slot.lines), default=1)
-    size = max(3.5, min(8.0, 58 / max(longest, 1)))
+    size = max(3.5, min(9.0, 66 / longest))
     _text(axes, across, down + 0.05, "\n".join(slot.lines), size, fontfamily="monospace")
 
 
@@ -115,6 +122,5 @@ def _legend(axes, states):
         if state in states
     ]
     axes.legend(
-        handles=patches, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, frameon=False,
-        fontsize=8,
+        handles=patches, loc="lower left", ncols=3, frameon=False, fontsize=8
     )  # fmt: skip

@@ -2,16 +2,16 @@
 
 from nbta.graph.spec import FLOW
 from nbta.ops.extents import outside
+from nbta.pictures.cells import elements_text
 from nbta.pictures.html import html_in_graph
 from nbta.pictures.labels import details_of
-from nbta.shapes import text
 
 _STEPS = 12
 
 
 def html_of(array) -> str:
     """A symbolic array as HTML."""
-    facts = [str(array.dtype), f"elements {text(array.element_shape)}"]
+    facts = [str(array.dtype), elements_text(array.element_shape)]
     facts += ["grows"] * array.dynamic_size + ["writes add"] * array.is_gradient
     facts.append("in a graph: it has slots when that runs; its flow comes behind")
     steps = _behind(array.flow)
