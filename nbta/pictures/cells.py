@@ -31,7 +31,12 @@ STATES = {
     "read": "read, and kept",
     "cleared": "cleared: read, and given up",
 }
-_SHOWN, _LAST = 48, 8  # cells at most, and how many of them are of the last slots
+#: What a cell says besides its colour.
+MARKS = {
+    "unwritten": "·", "written": "written", "zeros": "zeros", "sum": "sum", "read": "✓ read",
+    "cleared": "cleared",
+}  # fmt: skip
+_SHOWN, _LAST = 47, 7  # cells at most, and how many of them are of the last slots
 _COUNTED = 1 << 16  # slots up to which those in each state are counted
 _ITEMS = 6  # an element of more is shown by its shape
 

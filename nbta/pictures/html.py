@@ -1,6 +1,6 @@
 """Arrays as HTML, for notebooks: no script, and colours that suit a light and a dark page."""
 
-from nbta.pictures.cells import STATES, View, view_of
+from nbta.pictures.cells import MARKS, View, view_of
 from nbta.pictures.text import escaped
 
 #: Colours are tints of what is behind, and text has the page's own colour.
@@ -24,11 +24,6 @@ background:none;color:inherit;padding:0;border:0}
 .nbta-array .nbta-cleared{background:repeating-linear-gradient(45deg,#80808044 0 4px,#0000 4px 9px)}
 .nbta-array .nbta-gap{align-self:center;opacity:.75;padding:0 .6em}
 """
-#: What a cell says besides its colour.
-_MARKS = {
-    "unwritten": "·", "written": "written", "zeros": "zeros", "sum": "sum", "read": "✓ read",
-    "cleared": "cleared",
-}  # fmt: skip
 
 
 def html_of(array) -> str:
@@ -70,7 +65,7 @@ def _slot(slot):
     tooltip = "&#10;".join(map(escaped, slot.tooltip.split("\n")))
     return (
         f'<div class="nbta-slot nbta-{slot.state}" title="{tooltip}"><i>{slot.number}</i>'
-        f"{lines}<small>{_MARKS[slot.state]}</small></div>"
+        f"{lines}<small>{MARKS[slot.state]}</small></div>"
     )
 
 
@@ -86,6 +81,3 @@ def html_in_graph(title: str, facts: list[str], steps: list[tuple[str, str]]) ->
         f'<style>{_STYLE}</style><div class="nbta-array">{_header(View(title, facts, []))}'
         f'<div class="nbta-slots">{arrow.join(cells)}</div></div>'
     )
-
-
-assert _MARKS.keys() == STATES.keys()

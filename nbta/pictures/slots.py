@@ -1,7 +1,7 @@
 """Arrays as figures of matplotlib, with the cells of the HTML."""
 
 from nbta.errors import invalid
-from nbta.pictures.cells import STATES, view_of
+from nbta.pictures.cells import MARKS, STATES, view_of
 from nbta.pictures.picture import need_matplotlib
 from nbta.pictures.text import clean
 
@@ -16,8 +16,8 @@ _LOOKS = {
     "written": ("#cce3f0", "#0072b2", "-", ""),
     "zeros": ("#ffffff", "#d55e00", ":", ""),
     "sum": ("#f7dfcc", "#d55e00", "-", ""),
-    "read": ("#ccece3", "#009e73", "-", ".."),
-    "cleared": ("#eeeeee", "#999999", "-", "////"),
+    "read": ("#ccece3", "#009e73", "-", ""),
+    "cleared": ("#ffffff", "#bbbbbb", "-", "////"),
 }
 
 
@@ -95,14 +95,15 @@ def _slot(axes, slot, place, x, y):
     fill, edge, line, hatch = _LOOKS[slot.state]
     corner = (across - 0.45, down - 0.43)
     patch = Rectangle(
-        corner, 0.9, 0.86, facecolor=fill, edgecolor=edge, linestyle=line, linewidth=1.4,
+        corner, 0.9, 0.86, facecolor=fill, edgecolor=edge, linestyle=line, linewidth=2.6 if slot.state == "read" else 1.4,
         hatch=hatch, gid=f"{slot.state}-{slot.number}",
     )  # fmt: skip
     axes.add_patch(patch)
     _text(axes, across, down - 0.32, str(slot.number), 6, color="#555555")
+    _text(axes, across, down + 0.33, MARKS[slot.state], 6, color="#333333")
     longest = max(map(len, slot.lines), default=1)
     size = max(3.5, min(9.0, 66 / longest))
-    _text(axes, across, down + 0.05, "\n".join(slot.lines), size, fontfamily="monospace")
+    _text(axes, across, down, "\n".join(slot.lines), size, fontfamily="monospace")
 
 
 def _text(axes, x, y, text, size, ha="center", **style):
