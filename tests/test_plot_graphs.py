@@ -330,7 +330,7 @@ def test_a_large_graph_leaves_out_handles_that_flows_show():
         ({"graph": 3}, "plot: 3 is no graph; give a Graph"),
         ({"depth": -1}, "plot: depth must be None or an int from 0 on, not -1"),
         ({"depth": True}, "plot: depth must be None or an int from 0 on, not True"),
-        ({"engine": "neato"}, "plot: engine must be \"graphviz\", \"matplotlib\" or None, not 'neato'"),
+        ({"engine": "neato"}, 'plot: engine must be "graphviz", "matplotlib" or None, not \'neato'),
         ({"file": "graph.gif"}, "file: 'graph.gif' must end in .svg, .png or .pdf"),
     ],
 )  # fmt: skip

@@ -78,9 +78,8 @@ def view_of(array, title: str | None = None) -> View:
         return View(title, [*facts, "closed"], [], below=below)
     size = len(array)
     states = python_calls.native(python_calls.state_bytes)(array._address)[:size]
-    numbers = list(range(size))
-    if size > _SHOWN:
-        numbers = [*range(_SHOWN - _LAST), *range(size - _LAST, size)]
+    shown = range(size)
+    numbers = [*shown[: _SHOWN - _LAST], *shown[max(_SHOWN, size) - _LAST :]]
     slots = [_slot(array, number, int(states[number])) for number in numbers]
     return View(title, facts, slots, size - len(numbers), _counts(array, states), below)
 

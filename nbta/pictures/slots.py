@@ -93,9 +93,9 @@ def _slot(axes, slot, place, x, y):
 
     across, down = _middle(place, x, y)
     fill, edge, line, hatch = _LOOKS[slot.state]
-    corner = (across - 0.45, down - 0.43)
+    corner, thick = (across - 0.45, down - 0.43), 2.6 if slot.state == "read" else 1.4
     patch = Rectangle(
-        corner, 0.9, 0.86, facecolor=fill, edgecolor=edge, linestyle=line, linewidth=2.6 if slot.state == "read" else 1.4,
+        corner, 0.9, 0.86, facecolor=fill, edgecolor=edge, linestyle=line, linewidth=thick,
         hatch=hatch, gid=f"{slot.state}-{slot.number}",
     )  # fmt: skip
     axes.add_patch(patch)
