@@ -5,6 +5,7 @@ import operator
 
 import numpy as np
 
+from nbta.call_arguments import any_tensor, as_leaf, kind_of
 from nbta.errors import invalid
 from nbta.execution.batch import Items, Memories, run_batch
 from nbta.execution.results import rows_of
@@ -13,7 +14,6 @@ from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.mapping import no_rows
 from nbta.structure import layout, leaves, map_batches, pack, paths
-from nbta.tracing import any_tensor, as_leaf, kind_of
 
 
 class Batched:

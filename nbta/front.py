@@ -11,6 +11,7 @@ from nbta.graph.spec import Spec
 from nbta.loops import foldl, foldr, map_fn, scan
 from nbta.ops.functions import *  # noqa: F403
 from nbta.ops.functions import __all__ as _functions
+from nbta.pictures.graphs import plot
 from nbta.reverse_mode import gradients
 from nbta.structure import flatten, unflatten
 from nbta.tracing import function
@@ -36,6 +37,7 @@ __all__ = [
     "jvp",
     "map_fn",
     "name_scope",
+    "plot",
     "raw_ops",
     "scan",
     "switch_case",

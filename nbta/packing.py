@@ -11,11 +11,17 @@ import json
 import numpy as np
 
 from nbta import errors
+from nbta.contents import (
+    block_of,
+    dtype_in_memory,
+    gradients_of,
+    has_value,
+    source_of,
+    uniform_bytes,
+)
 from nbta.runtime import python_calls
 from nbta.runtime.store import (
-    BLOCK_HEAD,
     BLOCK_RANK,
-    BLOCK_ROOM,
     BLOCK_SHAPE,
     CLEARED,
     FIELD,
@@ -28,7 +34,6 @@ from nbta.shapes import MAX_RANK, as_pattern
 
 FORMAT = 1
 _FLAGS = ("dynamic", "clear_after_read", "infer_shape", "gradient")
-_HALVES = ("float16", "bfloat16")
 _KEPT_STATES = WRITTEN | READ | CLEARED | ZERO
 
 
@@ -48,7 +53,7 @@ def pack(array) -> dict[str, np.ndarray]:
     if array.closed:
         raise errors.invalid("closed", f"save on {array.handle.name}: the array is closed")
     members, facts = {}, []
-    _pack_tree(array, _source_of(array), -1, members, facts)
+    _pack_tree(array, source_of(array), -1, members, facts)
     path = array.handle.name.split("@", 1)
     meta = {
         "format": FORMAT,
@@ -57,19 +62,6 @@ def pack(array) -> dict[str, np.ndarray]:
         "arrays": facts,
     }
     return {"meta": np.array(json.dumps(meta)), **members}
-
-
-def _source_of(array):
-    points = python_calls.native(python_calls.source_points)(array._address)
-    return "".join(map(chr, points))
-
-
-def _gradients_of(array):
-    """The gradient arrays that an array holds, in the order in which they were made."""
-    owners = python_calls.native(python_calls.gradient_owners)(array._address).view(np.int64)
-    for owner in owners.tolist():
-        store = python_calls.native(python_calls.share_store)(owner)
-        yield type(array)._over(store, array.dtype, "")
 
 
 def _pack_tree(array, source, parent, members, facts):
@@ -91,8 +83,8 @@ def _pack_tree(array, source, parent, members, facts):
     )
     for name, value in _pack_contents(array).items():
         members[f"{name}_{number}"] = value
-    for gradient in _gradients_of(array):
-        _pack_tree(gradient, _source_of(gradient), number, members, facts)
+    for gradient in gradients_of(array):
+        _pack_tree(gradient, source_of(gradient), number, members, facts)
 
 
 def _pack_contents(array):
@@ -116,20 +108,15 @@ def _file_dtype(dtype):
 
 
 def _stored_dtype(dtype, gradient):
-    """The dtype of elements in memory; gradients of half precision are kept as float32 sums."""
-    return np.dtype(np.float32) if gradient and dtype.name in _HALVES else _file_dtype(dtype)
-
-
-def _filled(states):
-    """Which slots hold a value that takes memory."""
-    return states & (WRITTEN | CLEARED | ZERO) == WRITTEN
+    """The dtype of elements in a file."""
+    return _file_dtype(dtype_in_memory(dtype, gradient))
 
 
 def _pack_uniform(array, states):
-    dtype, filled = _stored_dtype(array.dtype, array.is_gradient), _filled(states)
+    dtype, filled = _stored_dtype(array.dtype, array.is_gradient), has_value(states)
     if not filled.any():
         return np.empty(0, dtype)
-    elements = _rows(_uniform_bytes(array), filled).reshape(-1).view(dtype)
+    elements = _rows(uniform_bytes(array), filled).reshape(-1).view(dtype)
     return elements.reshape(int(filled.sum()), *array.element_shape)
 
 
@@ -143,34 +130,18 @@ def _rows(elements, filled):
     return rows
 
 
-def _uniform_bytes(array):
-    """The elements in memory, a row of bytes a slot."""
-    size, width = array._fields[FIELD.size], array._fields[FIELD.element_bytes]
-    data = python_calls.native(python_calls.data_bytes)(array._address)
-    return data[: size * width].reshape(size, width)
-
-
 def _pack_ragged(array, states):
     shapes = np.full((len(states), 1 + MAX_RANK), -1, np.int64)
     parts = []
     for slot in np.flatnonzero(states & WRITTEN):
-        head, element = _block(array, slot)
+        head, element = block_of(array, slot)
         rank = head[BLOCK_RANK]
         shapes[slot, 0] = rank
         shapes[slot, 1 : 1 + rank] = head[BLOCK_SHAPE : BLOCK_SHAPE + rank]
-        if _filled(states[slot]):
+        if has_value(states[slot]):
             parts.append(element)
     joined = np.concatenate(parts) if parts else np.empty(0, np.uint8)
     return {"shapes": shapes, "elements": joined}
-
-
-def _block(array, slot):
-    """Head and element of a ragged slot's block."""
-    data = python_calls.native(python_calls.data_bytes)(array._address)
-    owner = int(data[8 * slot : 8 * slot + 8].view(np.int64)[0])
-    block = python_calls.native(python_calls.block_bytes)(owner)
-    head = block[:BLOCK_HEAD].view(np.int64)
-    return head, block[len(block) - int(head[BLOCK_ROOM]) :]
 
 
 # And back.
@@ -320,12 +291,12 @@ def _put_ragged(array, contents):
     states, elements, first = contents["states"], contents["elements"], 0
     for slot in np.flatnonzero(states & WRITTEN):
         shape = _slot_shape(contents, slot)
-        if not _filled(states[slot]):
+        if not has_value(states[slot]):
             if not array.is_gradient:
                 array.write(slot, np.zeros(shape, array.dtype)).read(slot)
             continue
         array.write(slot, np.zeros(shape, array.dtype))
-        _, element = _block(array, slot)
+        _, element = block_of(array, slot)
         _require(first + len(element) <= len(elements), "elements end too early")
         element[:] = elements[first : first + len(element)]
         first += len(element)
@@ -346,7 +317,7 @@ def _put_uniform(array, contents, facts):
     elements, states = contents["elements"], contents["states"]
     dtype = _stored_dtype(array.dtype, array.is_gradient)
     _require(isinstance(elements, np.ndarray) and elements.dtype == dtype, "dtype of elements")
-    slots = np.flatnonzero(_filled(states))
+    slots = np.flatnonzero(has_value(states))
     if not len(slots):
         _require(elements.size == 0, "more elements than slots")
         return
@@ -358,7 +329,7 @@ def _put_uniform(array, contents, facts):
         return
     array.scatter(slots, np.zeros(elements.shape, array.dtype))
     rows = np.ascontiguousarray(elements).view(np.uint8)
-    _uniform_bytes(array)[slots] = rows.reshape(len(slots), -1)
+    uniform_bytes(array)[slots] = rows.reshape(len(slots), -1)
 
 
 def _attach(parent, gradient, source):

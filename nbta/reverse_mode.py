@@ -206,6 +206,7 @@ def gradients(
     _check_arguments(ys, grad_ys, unconnected)
     graph = current() or ys[0].graph
     with graph.as_default(), graph.name_scope(name) as scope:
+        graph.root.gradient_scopes.add(scope)
         ys = [_differentiable("ys", i, graph, y) for i, y in enumerate(ys)]
         points = [_free("xs", i, graph, x) for i, x in enumerate(xs)]
         seeds = [_seed(i, y, g) for i, (y, g) in enumerate(zip(ys, grad_ys, strict=True))]

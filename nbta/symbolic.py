@@ -168,6 +168,16 @@ class SymbolicTensorArray(TensorArray):
             f"element_shape={self.element_shape}>"
         )
 
+    def _repr_html_(self):
+        from nbta.pictures.symbols import html_of
+
+        return html_of(self)
+
+    def plot(self, axes=None):
+        """Arrays of graphs have no slots to draw."""
+        message = f"{self._facts.name} has slots only when the graph runs; use nbta.plot(graph)"
+        raise invalid("symbolic", message)
+
     # Writing.
 
     def _value(self, operation, value):

@@ -304,6 +304,45 @@ class TensorArray(Writing, Reading):
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # the CPU
 
+    def _repr_html_(self):
+        from nbta.pictures.html import html_of
+
+        return html_of(self)
+
+    def plot(self, axes=None):
+        """Draw the slots as cells, and those of the gradient arrays below, with matplotlib.
+
+        Cells show which slots are unwritten, written, read or cleared, and the values of small
+        elements. In a gradient array they tell slots that were added to from those that were not.
+        Of many slots the first and the last are shown. Looking changes nothing: no slot counts as
+        read.
+
+        Parameters
+        ----------
+        axes : matplotlib axes, optional
+            Where to draw; by default those of a new figure, ``axes.figure``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        InvalidArgumentError
+            For an array of a graph, and for what are no axes.
+        FailedPreconditionError
+            Where matplotlib is not installed; the extra ``plot`` has it.
+
+        Examples
+        --------
+        >>> ta = nbta.TensorArray("float64", size=3).write(0, 1.5)
+        >>> axes = ta.plot()
+        >>> axes.figure.savefig("array.png")  # doctest: +SKIP
+        """
+        from nbta.pictures.slots import draw
+
+        return draw(self, axes)
+
     def __reduce__(self):
         from nbta.saving import pack, unpack
 

@@ -5,25 +5,17 @@ import weakref
 
 import numpy as np
 
+from nbta.call_arguments import any_tensor, as_leaf, kind_of, named, order_of, stand_in
 from nbta.compiler.phases import phase
-from nbta.errors import (
-    FailedPreconditionError,
-    InvalidArgumentError,
-    UnimplementedError,
-    invalid,
-)
+from nbta.errors import FailedPreconditionError, UnimplementedError, invalid
 from nbta.execution.launcher import Launcher
 from nbta.execution.session import Session
 from nbta.flow_check import lost_write
 from nbta.graph.graph import Graph, current
 from nbta.graph.operation import Tensor
-from nbta.graph.spec import Spec
-from nbta.ops.dispatch import as_array, as_tensor
-from nbta.ops.placeholder import PLACEHOLDER
-from nbta.shapes import Dim
-from nbta.structure import layout, leaves, map_leaves, pack, paths
+from nbta.ops.dispatch import as_tensor
+from nbta.structure import layout, leaves, map_leaves, pack
 from nbta.symbolic import SymbolicTensorArray
-from nbta.tensor_array import TensorArray
 
 
 class Function:
@@ -52,8 +44,8 @@ class Function:
 
     def bound(self, structure):
         """The graph for a pair of arguments and keyword arguments, and the arrays among these."""
-        values = [as_leaf(path, v) for path, v in _named(structure)]
-        key = (layout(structure), _order(structure), tuple(map(kind_of, values)))
+        values = [as_leaf(path, v) for path, v in named(structure)]
+        key = (layout(structure), order_of(structure), tuple(map(kind_of, values)))
         if key not in self._traces:
             self._traces[key] = _Trace(self._f, structure, values)
         self._last = self._traces[key]
@@ -76,6 +68,18 @@ class Function:
     def graph(self):
         """The program of its last call behind all passes, as it is compiled; see `source`."""
         return self._compiled_program().program
+
+    def traced(self) -> tuple[Graph, list]:
+        """The graph of its last call as it was traced, ahead of all passes, and its results.
+
+        Raises
+        ------
+        FailedPreconditionError
+            Before it was called.
+        """
+        self._runner()
+        results = leaves(self._last.result)
+        return self._last.graph, [r if isinstance(r, Tensor) else r.flow for r in results]
 
     def explain(self) -> str:
         """How its last call runs, or will once it is compiled.
@@ -240,10 +244,10 @@ class _Trace:
     """The graph of a function for one kind of arguments."""
 
     def __init__(self, f, structure, values):
-        self._graph = Graph()
-        with phase("tracing"), self._graph.as_default():
-            names = [path for path, _ in _named(structure)]
-            stand_ins = [_stand_in(p, v) for p, v in zip(names, values, strict=True)]
+        self.graph = Graph()
+        with phase("tracing"), self.graph.as_default():
+            names = [path for path, _ in named(structure)]
+            stand_ins = list(map(stand_in, names, values))
             args, kwargs = pack(structure, stand_ins)
             try:
                 result = f(*args, **kwargs)
@@ -252,9 +256,9 @@ class _Trace:
                     error.add_note(_UNKNOWN_LENGTH)
                 raise
             self.result = map_leaves(_as_result, result)
-        check_writes(self._graph, leaves(self.result))
+        check_writes(self.graph, leaves(self.result))
         self.inputs = [tensor for tensor in stand_ins if isinstance(tensor, Tensor)]
-        self._session = Session(self._graph)
+        self._session = Session(self.graph)
 
     def run(self, arrays, compiled):
         """Feed the arguments and fetch the result."""
@@ -313,62 +317,6 @@ def _all(result):
 
 def _as_result(value):
     return value if isinstance(value, SymbolicTensorArray) else as_tensor(value)
-
-
-def any_tensor(args, kwargs):
-    """Whether a tensor of a graph is among arguments."""
-    return any(isinstance(value, Tensor) for value in leaves((args, kwargs)))
-
-
-def _named(structure):
-    args, kwargs = structure
-    named = [(f"args[{i}]{p}", v) for i, arg in enumerate(args) for p, v in _below(arg)]
-    return named + [(f"{k}{p}", v) for k in sorted(kwargs, key=repr) for p, v in _below(kwargs[k])]
-
-
-def _below(value):
-    return zip(paths(value, ""), leaves(value), strict=True)
-
-
-def as_leaf(path, value):
-    """Arrays and numbers as arrays; truth values and strings as they are."""
-    if isinstance(value, bool | str):
-        return value
-    if isinstance(value, TensorArray):
-        message = f"{path}: a TensorArray is no argument of a traced function; give its stack()"
-        raise invalid("tensor_array", message)
-    if callable(value) or value is Ellipsis:
-        return value
-    try:
-        return as_array(value)
-    except InvalidArgumentError as error:
-        message = (
-            f"{path}: {value!r} is no argument of a traced function; give arrays, numbers, and "
-            f"lists, tuples and dicts of these"
-        )
-        raise invalid("argument", message) from error
-
-
-def _order(structure):
-    """In which order dicts were filled, as a function may go by that."""
-    if isinstance(structure, dict):
-        return (tuple(structure), tuple(map(_order, structure.values())))
-    return tuple(map(_order, structure)) if isinstance(structure, list | tuple) else None
-
-
-def kind_of(value):
-    """What decides whether a graph fits a value."""
-    if isinstance(value, np.ndarray):
-        return value.dtype, tuple(n if n == 1 else None for n in value.shape)
-    return value
-
-
-def _stand_in(path, value):
-    if not isinstance(value, np.ndarray):
-        return value
-    spec = Spec(value.dtype, tuple(1 if n == 1 else Dim() for n in value.shape))
-    attrs = {"spec": spec, "label": path}
-    return current().create(PLACEHOLDER, [], attrs, "argument").outputs[0]
 
 
 _made = weakref.WeakKeyDictionary()

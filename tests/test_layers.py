@@ -21,7 +21,7 @@ ROWS = [
     {"nbta.runtime"},
     {"nbta.eager"},
     {"nbta.tensor_array"},
-    {"nbta.packing", "nbta.saving"},
+    {"nbta.contents", "nbta.packing", "nbta.saving"},
     {"nbta.graph", "nbta.codegen"},
     {"nbta.ops"},
     {"nbta.reverse_mode", "nbta.structure", "nbta.symbolic"},
@@ -29,6 +29,7 @@ ROWS = [
     {"nbta.execution", "nbta.loop_variables", "nbta.control_flow"},
     {
         "nbta.loops",
+        "nbta.call_arguments",
         "nbta.tracing",
         "nbta.profiling",
         "nbta.parallel_map",
@@ -38,6 +39,7 @@ ROWS = [
     },
     {"nbta.batching"},
     {"nbta.transforms", "nbta.testing"},
+    {"nbta.pictures"},
     {"nbta.front"},
     {"nbta"},
     {"nbta.distributed"},
@@ -48,6 +50,9 @@ ROWS = [
 #: Imports inside functions, which run later: these may go against the order.
 DEFERRED = {
     ("nbta.tensor_array", "nbta.saving"),  # pickling
+    ("nbta.tensor_array", "nbta.pictures.html"),  # showing itself
+    ("nbta.tensor_array", "nbta.pictures.slots"),
+    ("nbta.symbolic", "nbta.pictures.symbols"),
     ("nbta.graph.graph", "nbta.graph.printer"),
     ("nbta.ops.extents", "nbta.ops.joining"),  # a shape may be made of tensors,
     ("nbta.ops.extents", "nbta.ops.shaping"),  # and making tensors needs shapes
@@ -56,7 +61,10 @@ DEFERRED = {
 THIRD_PARTY = {"llvmlite", "numba", "numpy", "scipy"}
 OPTIONAL = ("ml_dtypes", True)  # only inside functions
 #: What users import themselves, and what it may need beside.
-EXTRAS = {"nbta.distributed": {"cloudpickle", "dask", "distributed"}}
+EXTRAS = {
+    "nbta.distributed": {"cloudpickle", "dask", "distributed"},
+    "nbta.pictures": {"graphviz", "matplotlib"},
+}
 
 
 def row_of(module):

@@ -153,6 +153,8 @@ def _rebuilt(copy, value):
 def extract(given, wanted, targets=()) -> Program:
     """What it takes to compute some tensors of a graph from others."""
     program = Program()
+    for item in [*wanted, *targets][:1]:
+        program.outer.gradient_scopes = item.graph.root.gradient_scopes
     Copy(program, Part("", list(given), list(wanted), list(targets)), copied)
     return program
 
@@ -160,6 +162,7 @@ def extract(given, wanted, targets=()) -> Program:
 def rebuild(program: Program, rule: Rule) -> Program:
     """The program again, operation by operation, without what nothing needs."""
     new = Program()
+    new.outer.gradient_scopes = program.outer.gradient_scopes
     Copy(new, Part("", program.inputs, program.outputs, program.targets), rule)
     new.assumed = program.assumed
     return new

@@ -104,6 +104,7 @@ class Graph:
         self.operations: list[Operation] = []
         self.version = 0  # counts changes, for what is derived from the graph
         self.cache = {}  # one tensor for many uses, such as constants
+        self.gradient_scopes: set[str] = set()  # of a root: those that `gradients` opened in it
         self._names = Names()
         self._scope = ""
         self._after: list[Operation] = []

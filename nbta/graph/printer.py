@@ -17,9 +17,9 @@ def as_text(graph: Graph) -> str:
 def _lines(graph, indent):
     lines = []
     for op in graph.operations:
-        if op.type == "Parameter" or _is_scalar(op):
+        if op.type == "Parameter" or is_scalar(op):
             continue
-        lines.append(indent + _line(graph, op))
+        lines.append(indent + line_of(graph, op))
         for body in all_bodies(op):
             lines.append(f"{indent}  {_short_scope(graph, body)}({_given(graph, op, body)}):")
             lines += _lines(body, indent + "    ")
@@ -27,17 +27,19 @@ def _lines(graph, indent):
     return lines
 
 
-def _line(graph, op):
+def line_of(graph: Graph, op) -> str:
+    """An operation as one line, without its bodies."""
     outputs = ", ".join(f"{_name(graph, t)}: {_kind(t)}" for t in op.outputs)
     bodies = bool(all_bodies(op))
     inputs = [] if bodies else [_names(graph, op.inputs)] if op.inputs else []
-    attrs = [f"{key}={_short(value)}" for key, value in op.attrs.items() if _says(key, value)]
+    attrs = attributes(op)
     after = [f"after={_plain(graph, other.name)}" for other in op.control_inputs]
     call = f"{op.type}({', '.join([*inputs, *attrs * (not bodies), *after])})"
     return f"{outputs} = {call}" if outputs else f"{_plain(graph, op.name)} = {call}"
 
 
-def _is_scalar(op):
+def is_scalar(op) -> bool:
+    """Whether an operation is a scalar constant, which is shown where it is used."""
     return op.type == "Constant" and np.ndim(op.attrs["value"]) == 0
 
 
@@ -48,7 +50,7 @@ def _names(graph, tensors):
 def _name(graph, tensor):
     """A scalar constant's value; else the operation, with a number where it has several results."""
     op = tensor.op
-    if _is_scalar(op):
+    if is_scalar(op):
         return "none" if tensor.kind != DATA else str(op.attrs["value"])
     return _plain(graph, op.name if len(op.outputs) == 1 else tensor.name)
 
@@ -74,6 +76,11 @@ def _given(graph, op, body):
 
 def _kind(tensor):
     return str(tensor.spec) if tensor.kind == DATA else tensor.kind
+
+
+def attributes(op) -> list[str]:
+    """``key=value`` for the attributes that say more than the specs of the results do."""
+    return [f"{key}={_short(value)}" for key, value in op.attrs.items() if _says(key, value)]
 
 
 _IN_SPEC = {"known", "label", "pattern", "spec"}  # what the specs of the results show

@@ -1,0 +1,71 @@
+"""Arguments of traced functions: how they are named, told apart, and stood in for."""
+
+import numpy as np
+
+from nbta.errors import InvalidArgumentError, invalid
+from nbta.graph.graph import current
+from nbta.graph.operation import Tensor
+from nbta.graph.spec import Spec
+from nbta.ops.dispatch import as_array
+from nbta.ops.placeholder import PLACEHOLDER
+from nbta.shapes import Dim
+from nbta.structure import leaves, paths
+from nbta.tensor_array import TensorArray
+
+
+def any_tensor(args, kwargs):
+    """Whether a tensor of a graph is among arguments."""
+    return any(isinstance(value, Tensor) for value in leaves((args, kwargs)))
+
+
+def named(structure):
+    """Leaves of arguments, each with how a message names it."""
+    args, kwargs = structure
+    found = [(f"args[{i}]{p}", v) for i, arg in enumerate(args) for p, v in _below(arg)]
+    return found + [(f"{k}{p}", v) for k in sorted(kwargs, key=repr) for p, v in _below(kwargs[k])]
+
+
+def _below(value):
+    return zip(paths(value, ""), leaves(value), strict=True)
+
+
+def as_leaf(path, value):
+    """Arrays and numbers as arrays; truth values and strings as they are."""
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, TensorArray):
+        message = f"{path}: a TensorArray is no argument of a traced function; give its stack()"
+        raise invalid("tensor_array", message)
+    if callable(value) or value is Ellipsis:
+        return value
+    try:
+        return as_array(value)
+    except InvalidArgumentError as error:
+        message = (
+            f"{path}: {value!r} is no argument of a traced function; give arrays, numbers, and "
+            f"lists, tuples and dicts of these"
+        )
+        raise invalid("argument", message) from error
+
+
+def order_of(structure):
+    """In which order dicts were filled, as a function may go by that."""
+    if isinstance(structure, dict):
+        return (tuple(structure), tuple(map(order_of, structure.values())))
+    return tuple(map(order_of, structure)) if isinstance(structure, list | tuple) else None
+
+
+def kind_of(value):
+    """What decides whether a graph fits a value."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, tuple(n if n == 1 else None for n in value.shape)
+    return value
+
+
+def stand_in(path, value):
+    """A placeholder for an array in the graph that is being built; other values as they are."""
+    if not isinstance(value, np.ndarray):
+        return value
+    spec = Spec(value.dtype, tuple(1 if n == 1 else Dim() for n in value.shape))
+    attrs = {"spec": spec, "label": path}
+    return current().create(PLACEHOLDER, [], attrs, "argument").outputs[0]
