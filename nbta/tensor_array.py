@@ -215,9 +215,9 @@ class TensorArray(Writing, Reading):
     def lanes(self, count: int) -> Lanes:
         """Private arrays for threads to fill side by side, joined in a fixed order afterwards.
 
-        Lanes of a dynamic array are empty arrays like it; `Lanes.join` appends their slots behind
+        Lanes of a dynamic array are empty arrays like it; `nbta.Lanes.join` appends their slots behind
         the last slot. Lanes of a gradient array are gradient arrays like it, with virtual zeros
-        in place of its sums; `Lanes.join` adds theirs.
+        in place of its sums; `nbta.Lanes.join` adds theirs.
 
         Parameters
         ----------
