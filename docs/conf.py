@@ -34,6 +34,7 @@ myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
+nb_execution_show_tb = True
 nb_merge_streams = True
 nb_execution_in_temp = True  # what a page writes does not land beside it
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")  # the same number on all machines
