@@ -86,7 +86,7 @@ class Batched:
         return self.item.source
 
     def explain(self) -> str:
-        """How an item runs; see `Function.explain`."""
+        """How an item runs; see `nbta.tracing.Function.explain`."""
         return self.item.explain()
 
     def __repr__(self):
