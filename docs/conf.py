@@ -43,6 +43,7 @@ os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # no warnings of the debugge
 
 # Reference.
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc's sections have them
 add_function_parentheses = False
 numpydoc_show_class_members = False
