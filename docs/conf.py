@@ -37,6 +37,8 @@ nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
+nb_code_prompt_show = "How the picture is drawn"
+nb_code_prompt_hide = "How the picture is drawn"
 nb_execution_in_temp = True  # what a page writes does not land beside it
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")  # the same number on all machines
 os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # no warnings of the debugger in kernels
@@ -68,6 +70,7 @@ html_title = "nbta"
 html_static_path = ["_static"]
 html_css_files = ["nbta.css"]
 html_show_sourcelink = False
+html_sidebars = {"index": [], "tutorial": [], "changelog": []}
 html_theme_options = {
     "navbar_align": "left",
     "show_prev_next": True,
