@@ -89,7 +89,7 @@ def _adapt(app, page, source):
     if file.suffix == ".md":
         app.env.note_dependency(str(file))
         text = file.read_text(encoding="utf-8")
-        text = re.sub(r"\[([^]]+)\]\((?!\w+:|#)([^)#]+)(#[^)]*)?\)", _link(file.parent), text)
+        text = re.sub(r"\[([^]]+)\]\((?!\w+:|#)([^)#\s]+)(#[^)]*)?\)", _link(file.parent), text)
         existing = functools.partial(_existing, file.parent)
         source[0] = re.sub(r"^```{toctree}$.*?^```$", existing, text, flags=re.M | re.S)
 
@@ -108,11 +108,15 @@ def _link(folder):
     def replacement(match):
         text, target, _ = match.groups()
         place = (folder / target).resolve()
+        pages = (
+            HERE / f"{page}.md" for page, file in FROM_TOP.items() if place == HERE.parent / file
+        )
+        place = next(pages, place)
         if place.is_dir():
             return text
         if place.is_relative_to(HERE):
             inside = os.path.relpath(place, folder if folder.is_relative_to(HERE) else HERE)
-            return match[0].replace(f"({target}", f"({inside}")
+            return match[0].replace(f"]({target}", f"]({inside}")
         return f"[{text}](path:/{os.path.relpath(place, HERE)})"
 
     return replacement
