@@ -109,7 +109,7 @@ class Batched:
         self._compiled = True
 
     def explain(self) -> str:
-        """How an item runs; see `Function.explain`."""
+        """How an item runs; see `nbta.tracing.Function.explain`."""
         return self.item.explain()
 
     def __repr__(self):

@@ -41,7 +41,7 @@ def save(file, array) -> None:
 
     See Also
     --------
-    load
+    load : reads it back.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def load(file):
 
     See Also
     --------
-    save
+    save : writes it.
     """
     path = os.fspath(file)
     with open(path, "rb") as stream:

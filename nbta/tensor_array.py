@@ -1,5 +1,7 @@
 """The array that users make."""
 
+import inspect
+
 import numpy as np
 
 from nbta import errors, naming
@@ -215,9 +217,9 @@ class TensorArray(Writing, Reading):
     def lanes(self, count: int) -> Lanes:
         """Private arrays for threads to fill side by side, joined in a fixed order afterwards.
 
-        Lanes of a dynamic array are empty arrays like it; `Lanes.join` appends their slots behind
-        the last slot. Lanes of a gradient array are gradient arrays like it, with virtual zeros
-        in place of its sums; `Lanes.join` adds theirs.
+        Lanes of a dynamic array are empty arrays like it; `nbta.Lanes.join` appends their slots
+        behind the last slot. Lanes of a gradient array are gradient arrays like it, with virtual
+        zeros in place of its sums; there it adds theirs.
 
         Parameters
         ----------
@@ -353,6 +355,11 @@ class TensorArray(Writing, Reading):
         """What compiled code sees: dtype and, where it is known, rank of the elements."""
         rank = self._fields[FIELD.rank]
         return extension.type_of(self._dtype, None if rank < 0 else rank, self._is_uniform())
+
+
+_, *_arguments = inspect.signature(TensorArray.__init__).parameters.values()
+#: For help(), which would show the ``*args`` of ``__new__``.
+TensorArray.__signature__ = inspect.Signature(_arguments)
 
 
 def _from_compiled_code(store, dtype):

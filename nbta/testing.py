@@ -26,8 +26,9 @@ def check_grads(f, args, order=2, modes=("reverse", "forward"), rtol=1e-6, atol=
     order : int
         With 2 the gradient itself is checked in the same way, and so on.
     modes : tuple of {"reverse", "forward"}
-        `gradients`, and `jvp` along a direction. A `custom_gradient` whose backward function is
-        not made with it has no second derivatives: check it with ``order=1, modes=("reverse",)``.
+        `nbta.gradients`, and `nbta.jvp` along a direction. A `nbta.custom_gradient` whose
+        backward function is not made with it has no second derivatives: check it with
+        ``order=1, modes=("reverse",)``.
     rtol, atol : float
         Allowed difference, relative to the largest derivative and absolute.
     step : float

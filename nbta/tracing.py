@@ -111,12 +111,14 @@ class Function:
 
         Parameters
         ----------
-        *args, **kwargs
-            As for a call; what the function itself calls ``file`` or ``repeats``, by position.
+        *args
+            As for a call; what the function itself calls ``file`` or ``repeats``, too.
         file : path or text file, optional
-            Where to write what happened when: as for ``trace`` of `Session.run`.
+            Where to write what happened when: as for ``trace`` of `nbta.Session.run`.
         repeats : int
             How many calls are timed.
+        **kwargs
+            As for a call.
 
         Returns
         -------

@@ -37,9 +37,10 @@ def value_and_grad(
         ``argnums``, which all items share; a tuple says it for each argument, with None for what is
         shared. A list is a batch as it is: its elements are the items, which may have other
         lengths each. Tuples and dicts are structures of these. Keyword arguments are shared. Items
-        run one by one where Python has a part in them (see `Function.explain`), and where a batch
-        of another thread has Numba's threads. (Numba's workqueue layer ends the process where a
-        user's own parallel loop meets one: its threads serve one caller at a time.)
+        run one by one where Python has a part in them (see
+        `nbta.tracing.Function.explain`), and where a batch of another thread has Numba's threads.
+        (Numba's workqueue layer ends the process where a user's own parallel loop meets one: its
+        threads serve one caller at a time.)
     reduction : {"sum", "mean"}
         How the values of all items become one.
 
@@ -217,8 +218,10 @@ def jvp(f, primals, tangents):
 
     Returns
     -------
-    value, derivative : structure
-        Of the structure of what ``f`` gives.
+    value : structure
+        What ``f`` gives.
+    derivative : structure
+        Of the same structure.
 
     Raises
     ------

@@ -113,7 +113,8 @@ class Tensor:
 
     def __iter__(self):
         if not self.shape or self.shape[0] is None:
-            raise self._no_value("an iterable", "Use nbta.scan, nbta.map_fn or nbta.while_loop")
+            remedy = "Use nbta.scan, nbta.map_fn or nbta.while_loop; take single elements by index"
+            raise self._no_value("an iterable", remedy)
         return (self[i] for i in range(self.shape[0]))
 
     def __setitem__(self, key, value):

@@ -36,6 +36,11 @@ class Spec(NamedTuple):
         return f"{self.dtype.name} {shapes.text(self.shape)}"
 
 
+Spec.dtype.__doc__ = "Of the elements."
+Spec.shape.__doc__ = "Extents; None in it for one that is not known, None for an unknown rank."
+Spec.kind.__doc__ = '``"data"``, ``"handle"`` or ``"flow"``.'
+
+
 def is_inexact(dtype) -> bool:
     """Whether a dtype has fractions: floats, bfloat16, complex."""
     return dtype.kind in "fc" or dtype.name == "bfloat16"

@@ -1,0 +1,117 @@
+"""How Sphinx builds the documentation. Warnings are errors: see CONTRIBUTING.md."""
+
+import os
+import re
+from datetime import date
+from pathlib import Path
+
+import nbta
+
+HERE = Path(__file__).parent
+
+project = "nbta"
+author = "The nbta developers"
+copyright = f"{date.today().year}, {author}"
+release = nbta.__version__
+version = release.partition(".dev")[0]
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "numpydoc",
+    "myst_nb",
+    "sphinx_design",
+]
+exclude_patterns = ["_build", "_templates", "inventories"]
+templates_path = ["_templates"]
+default_role = "py:obj"
+nitpicky = True
+
+# Pages. Those that begin with a notebook's header are run, in a fresh process each.
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
+myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_merge_streams = True
+nb_code_prompt_show = "How the picture is drawn"
+nb_code_prompt_hide = "How the picture is drawn"
+nb_execution_in_temp = True  # what a page writes does not land beside it
+os.environ.setdefault("NUMBA_NUM_THREADS", "2")  # the same number on all machines
+os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # no warnings of the debugger in kernels
+
+# Reference.
+autosummary_generate = True
+toc_object_entries_show_parents = "hide"
+autodoc_typehints = "none"  # numpydoc's sections have them
+add_function_parentheses = False
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+numpydoc_validation_checks = {
+    "GL05", "GL06", "GL07", "GL08", "GL10",  # sections by their names, in order; no docstring
+    "SS01", "SS03", "SS04",  # a summary that is a sentence
+    "PR02", "PR03", "PR05", "PR06", "PR10",  # parameters are the function's, in its order
+    "RT02", "SA02", "SA04",
+}  # fmt: skip
+
+# Other projects. A machine without a network takes the names from the files kept here.
+intersphinx_mapping = {
+    "numpy": ("https://numpy.org/doc/stable", (None, "inventories/numpy.inv")),
+    "numba": ("https://numba.readthedocs.io/en/stable", (None, "inventories/numba.inv")),
+}
+intersphinx_timeout = 3
+
+# The site.
+html_theme = "pydata_sphinx_theme"
+html_title = "nbta"
+html_static_path = ["_static"]
+html_css_files = ["nbta.css"]
+html_show_sourcelink = False
+html_sidebars = {"index": [], "tutorial": [], "changelog": []}
+html_theme_options = {
+    "navbar_align": "left",
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+#: Pages whose text is a file of the top folder, which people read there too.
+FROM_TOP = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
+
+
+def _adapt(app, page, source):
+    """Take a page's text, and let its links to files outside of this folder be downloads."""
+    file = HERE.parent / FROM_TOP[page] if page in FROM_TOP else Path(app.env.doc2path(page))
+    if file.suffix == ".md":
+        app.env.note_dependency(str(file))
+        text = file.read_text(encoding="utf-8")
+        links = r"\[([^]]+)\]\((?!\w+:|#)([^)#\s]+)(#[^)]*)?\)"
+        source[0] = re.sub(links, _link(file.parent), text)
+
+
+def _link(folder):
+    """What a relative link in a file of a folder becomes on the site."""
+
+    def replacement(match):
+        text, target, _ = match.groups()
+        place = (folder / target).resolve()
+        pages = (
+            HERE / f"{page}.md" for page, file in FROM_TOP.items() if place == HERE.parent / file
+        )
+        place = next(pages, place)
+        if place.is_dir():
+            return text
+        if place.is_relative_to(HERE):
+            inside = os.path.relpath(place, folder if folder.is_relative_to(HERE) else HERE)
+            return match[0].replace(f"]({target}", f"]({inside}")
+        return f"[{text}](path:/{os.path.relpath(place, HERE)})"
+
+    return replacement
+
+
+def setup(app):
+    """Called by Sphinx."""
+    app.connect("source-read", _adapt)
