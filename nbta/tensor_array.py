@@ -31,6 +31,9 @@ from nbta.runtime.construct import register_constructor
 from nbta.runtime.store import FIELD
 from nbta.shapes import MAX_RANK, as_pattern
 
+#: Whether NumPy's arrays know of versions of DLPack, and so hand out read-only data.
+_DLPACK_1 = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
 
 def _class_here():
     """The class of a new array; where graphs are known, that is another one while one is built."""
@@ -296,8 +299,8 @@ class TensorArray(Writing, Reading):
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         """The stack, by `stack`'s rules; a copy where the consumer cannot take read-only data."""
         value = self.stack()
-        if max_version is None or max_version < (1, 0):
-            value, copy = value.copy(), None
+        if max_version is None or max_version < (1, 0) or not _DLPACK_1:
+            return value.copy().__dlpack__(stream=stream)
         options = {} if copy is None else {"copy": copy}
         return value.__dlpack__(
             stream=stream, max_version=max_version, dl_device=dl_device, **options

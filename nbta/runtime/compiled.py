@@ -15,12 +15,10 @@ from numba import njit
 from numba.core import types
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import _FunctionCompiler
 
 import nbta.dtypes
 import nbta.errors
 from nbta.runtime import settings
-from nbta.runtime.memory import replaced_compiler
 from nbta.runtime.status import NOT_LOADED
 
 _SIGNATURE = types.int64(types.int64, types.int64, types.int64)
@@ -65,21 +63,12 @@ def cacheable(function, **options):
     return dispatcher
 
 
-class _ColdCompiler(_FunctionCompiler):
-    """Compiles a function that is never inlined, to keep hot code small."""
-
-    def _compile_core(self, args, return_type):
-        result = super()._compile_core(args, return_type)
-        name = result.fndesc.llvm_func_name
-        result.library._final_module.get_function(name).add_function_attribute("noinline")
-        return result
-
-
 def out_of_line(function):
-    """`cacheable`, for a function that callers must not inline."""
-    dispatcher = cacheable(function)
-    dispatcher._compiler = replaced_compiler(dispatcher, _ColdCompiler)
-    return dispatcher
+    """`cacheable`, for a function that begins with `memory.stay_out_of_line`.
+
+    What a function of Numba's calls first takes over its ``forceinline``, unless told otherwise.
+    """
+    return cacheable(function, forceinline=False)
 
 
 def cache_folder(sources: Path = Path(__file__).parent) -> Path | None:

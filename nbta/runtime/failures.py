@@ -69,6 +69,7 @@ def raise_failure(status, operation, store, request):
     In an iteration of a parallel loop, which runs without the interpreter's lock, the failure is
     also kept for the end of the loop.
     """
+    mem.stay_out_of_line()
     r = mem.array_at(request, rq.WORDS, np.int64)
     if not python_held():
         keep_for_loop(status, operation, store, r)

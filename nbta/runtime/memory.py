@@ -346,6 +346,17 @@ def call_entry(typingctx, entry, operation, store, request):
     return types.int64(types.int64, types.int64, types.int64, types.int64), codegen
 
 
+@intrinsic
+def stay_out_of_line(typingctx):
+    """Keep the function that calls this from being inlined, so that hot code stays small."""
+
+    def codegen(context, builder, sig, args):
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.none(), codegen
+
+
 libc_calloc = types.ExternalFunction("calloc", types.intp(types.intp, types.intp))
 libc_free = types.ExternalFunction("free", types.void(types.intp))
 libc_mmap = types.ExternalFunction(
