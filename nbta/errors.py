@@ -68,6 +68,19 @@ class FailedPreconditionError(NbtaError, RuntimeError):
     code = "FAILED_PRECONDITION"
 
 
+class NoNumbaType:
+    """In place of a Numba type where there is none: whatever Numba asks of it raises why.
+
+    What ``_numba_type_`` itself raises would be lost, and from Python 3.13 on printed besides.
+    """
+
+    def __init__(self, error):
+        self._error = error
+
+    def __getattr__(self, name):
+        raise self._error
+
+
 class Reason(NamedTuple):
     """A way to fail: its word, its class and its message.
 

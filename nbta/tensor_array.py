@@ -357,7 +357,10 @@ class TensorArray(Writing, Reading):
     def _numba_type_(self):
         """What compiled code sees: dtype and, where it is known, rank of the elements."""
         rank = self._fields[FIELD.rank]
-        return extension.type_of(self._dtype, None if rank < 0 else rank, self._is_uniform())
+        try:
+            return extension.type_of(self._dtype, None if rank < 0 else rank, self._is_uniform())
+        except TypeError as error:  # a dtype that Numba cannot compute with
+            return errors.NoNumbaType(error)
 
 
 _, *_arguments = inspect.signature(TensorArray.__init__).parameters.values()

@@ -80,7 +80,9 @@ def test_layers_and_numbers_of_threads_change_no_bit(layer, threads, alone):
 
 FORK = """
 import os
+import warnings
 before = digest()
+warnings.simplefilter("ignore", DeprecationWarning)  # from Python 3.12 on, of threads at a fork
 child = os.fork()
 if child == 0:
     code = 1

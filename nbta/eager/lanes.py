@@ -170,7 +170,8 @@ class Lanes(Face):
     @property
     def _numba_type_(self):
         """What compiled code sees: the type of the array that the lanes belong to."""
-        return extension.LanesType(self._array._numba_type_)
+        kind = self._array._numba_type_
+        return kind if isinstance(kind, errors.NoNumbaType) else extension.LanesType(kind)
 
 
 def _from_compiled_code(store, dtype):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from nbta import shapes
-from nbta.errors import invalid
+from nbta.errors import NoNumbaType, invalid
 from nbta.graph.spec import DATA, Spec
 
 NUMBER_REMEDY = (
@@ -102,9 +102,8 @@ class Tensor:
     @property
     def _numba_type_(self):
         """What Numba asks for, when a compiled function is called with a tensor."""
-        raise self._no_value(
-            "an argument of compiled code", "Make the @njit function one with nbta.custom_gradient"
-        )
+        remedy = "Make the @njit function one with nbta.custom_gradient"
+        return NoNumbaType(self._no_value("an argument of compiled code", remedy))
 
     def __len__(self):
         if self.shape and self.shape[0] is not None:
