@@ -281,7 +281,7 @@ class SymbolicTensorArray(TensorArray):
         length = prefix.shape[0] if prefix.shape else None
         if pattern is not None:
             pattern = None if length is None else ((None,) * length + tuple(pattern))
-        attrs = {"source": _as_source(source)}
+        attrs = {"source": _as_source(source), "clear_after_read": clear_after_read}
         return self._looked_up(arrays.LOOKUP_WITH_SHAPE, [prefix], flow, attrs, pattern)
 
     def _looked_up(self, record, prefix, flow, attrs, pattern):
