@@ -3,7 +3,6 @@
 import random
 
 import numpy as np
-
 from model import ModelError
 
 from . import plain

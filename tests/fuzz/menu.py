@@ -24,7 +24,8 @@ REDUCE = [
     "nbta.sum({x}, {axis}, keepdims={keep})", "nbta.mean({x}, {axis}, keepdims={keep})",
     "nbta.prod({x} * 0.5, {axis}, keepdims={keep})", "nbta.max({x}, {axis}, keepdims={keep})",
     "nbta.min({x}, {axis}, keepdims={keep})", "nbta.logsumexp({x}, {axis}, keepdims={keep})",
-    "nbta.sum({x} * {x}, {axis}, keepdims={keep})", "nbta.sum(nbta.sin({x}), {axis}, keepdims={keep})",
+    "nbta.sum({x} * {x}, {axis}, keepdims={keep})",
+    "nbta.sum(nbta.sin({x}), {axis}, keepdims={keep})",
 ]  # fmt: skip
 ALONG = [
     "nbta.cumsum({x}, {axis})", "nbta.softmax({x}, {axis})", "nbta.log_softmax({x}, {axis})",
@@ -56,7 +57,8 @@ SHAPE = [
 ]  # fmt: skip
 PRODUCTS = [
     "{x} @ {y}", "nbta.matmul({x}, nbta.transpose({y}))", "nbta.outer({x}, {y})",
-    "nbta.dot({x}, {y})", "nbta.einsum('ij,jk->ik', {x}, {y})", "nbta.einsum('ij,kj->ki', {x}, {y})",
+    "nbta.dot({x}, {y})", "nbta.einsum('ij,jk->ik', {x}, {y})",
+    "nbta.einsum('ij,kj->ki', {x}, {y})",
     "nbta.einsum('i,i->', {x}, {y})", "nbta.einsum('i,j->ij', {x}, {y})",
     "nbta.einsum('aij,jk->aik', {x}, {y})", "nbta.einsum('ij,ij->j', {x}, {y})",
     "nbta.einsum('ij->ji', {x})", "nbta.matmul(nbta.swapaxes({x}, -1, -2), {y})",
@@ -64,14 +66,16 @@ PRODUCTS = [
 INTEGERS = [
     "nbta.argmax({x})", "nbta.cast({x} > 0.137, 'int64')", "{i} + 1", "{i} * 2 - 1", "{i} // 2",
     "{i} % 3", "nbta.shape({x})[-1]", "nbta.sum({k})", "{k} + {i}", "{k}[::-1]",
-    "nbta.cumsum({k})", "nbta.max({k})", "nbta.size({x})", "nbta.cast(nbta.floor({x} * 1.3), 'int32')",
+    "nbta.cumsum({k})", "nbta.max({k})", "nbta.size({x})",
+    "nbta.cast(nbta.floor({x} * 1.3), 'int32')",
     "nbta.argmax({x}, -1)", "nbta.where({k} > 0, {k}, {i})", "nbta.cast({k}, 'float64')",
     "nbta.one_hot({k}, 3)", "nbta.cast(nbta.arange({i} % 4), '{dtype}') * 0.3",
     "nbta.take({x}, {k})", "{x}[{i} % nbta.shape({x})[0]]", "{x}[{k}]",
 ]  # fmt: skip
 COMPLEX = [
     "nbta.conj({x})", "nbta.real({x}) * {y}", "nbta.imag({x}) + {y}", "{x} * {y}", "{x} + {y}",
-    "nbta.exp(0.3 * {x})", "nbta.tanh(0.3 * {x})", "nbta.sin(0.4 * {x})", "{x} / (nbta.abs({y}) + 1.0)",
+    "nbta.exp(0.3 * {x})", "nbta.tanh(0.3 * {x})", "nbta.sin(0.4 * {x})",
+    "{x} / (nbta.abs({y}) + 1.0)",
     "nbta.square({x})", "{x} / (3.0 + {y})", "nbta.abs({x}) + {y}", "1j * {x}",
 ]  # fmt: skip
 #: Of complex numbers, which have no order.
@@ -86,8 +90,9 @@ def _of(templates, rank=None, least=0):
         value = np.asarray(scope.values[x])
         axis = g.random.randrange(-value.ndim, value.ndim) if value.ndim else 0
         fields = {
-            "x": x, "y": g.partner(scope, x), "axis": axis, "i": g.integer(scope), "k": g.integer(scope, 1),
-            "dtype": g.dtype, "rank": value.ndim, "keep": g.among(True, False),
+            "x": x, "y": g.partner(scope, x), "axis": axis, "i": g.integer(scope),
+            "k": g.integer(scope, 1), "dtype": g.dtype, "rank": value.ndim,
+            "keep": g.among(True, False),
         }  # fmt: skip
         if templates is REDUCE and (not value.ndim or g.chance(0.3)):
             fields["axis"] = None
@@ -96,7 +101,11 @@ def _of(templates, rank=None, least=0):
         elif templates is PRODUCTS:
             fields["y"] = g.number(scope, least=1)
         template = g.among(*templates)
-        if any(f"{{{name}}}" in template and found is None for name, found in fields.items() if name != "axis"):
+        if any(
+            f"{{{name}}}" in template and found is None
+            for name, found in fields.items()
+            if name != "axis"
+        ):
             return 0
         return int(g.expression(scope, template.format(**fields)))
 
@@ -111,7 +120,9 @@ def solve(g, scope):
         return 0
     lower, transposed = g.among(True, False), g.among(True, False)
     square = f"{x} @ nbta.transpose({x})"
-    eye = f"nbta.cast(nbta.one_hot(nbta.arange(nbta.shape({x})[0]), nbta.shape({x})[0]), {g.dtype!r})"
+    eye = (
+        f"nbta.cast(nbta.one_hot(nbta.arange(nbta.shape({x})[0]), nbta.shape({x})[0]), {g.dtype!r})"
+    )
     matrix = f"nbta.cholesky({square} + 2.0 * {eye})"
     if g.chance(0.4):
         return int(g.expression(scope, matrix))

@@ -8,11 +8,64 @@ import functools
 import numpy as np
 from model import ModelArray
 from numpy import (  # noqa: F401
-    abs, arange, argmax, broadcast_to, clip, concatenate, conj, cos, cumsum, dot, equal, exp,
-    expand_dims, expm1, flip, floor, floor_divide, greater, imag, isfinite, less, log, log1p,
-    logical_and, logical_not, logical_or, matmul, max, maximum, mean, min, minimum, mod, multiply,
-    negative, not_equal, outer, pad, power, prod, real, reshape, sign, sin, size, split, sqrt,
-    square, squeeze, stack, sum, swapaxes, take, tanh, transpose, where, zeros_like, ones_like,
+    abs,
+    arange,
+    argmax,
+    broadcast_to,
+    clip,
+    concatenate,
+    conj,
+    cos,
+    cumsum,
+    dot,
+    equal,
+    exp,
+    expand_dims,
+    expm1,
+    flip,
+    floor,
+    floor_divide,
+    greater,
+    imag,
+    isfinite,
+    less,
+    log,
+    log1p,
+    logical_and,
+    logical_not,
+    logical_or,
+    matmul,
+    max,
+    maximum,
+    mean,
+    min,
+    minimum,
+    mod,
+    multiply,
+    negative,
+    not_equal,
+    ones_like,
+    outer,
+    pad,
+    power,
+    prod,
+    real,
+    reshape,
+    sign,
+    sin,
+    size,
+    split,
+    sqrt,
+    square,
+    squeeze,
+    stack,
+    sum,
+    swapaxes,
+    take,
+    tanh,
+    transpose,
+    where,
+    zeros_like,
 )  # fmt: skip
 from scipy import linalg, special
 
@@ -133,8 +186,8 @@ def cholesky(a):
     return np.linalg.cholesky(a)
 
 
-def triangular_solve(a, b, lower=True, transpose=False):
-    return linalg.solve_triangular(a, b, trans=int(transpose), lower=lower, check_finite=False)
+def triangular_solve(a, b, lower=True, transposed=False):
+    return linalg.solve_triangular(a, b, trans=int(transposed), lower=lower, check_finite=False)
 
 
 def identity(x):
@@ -145,6 +198,10 @@ stop_gradient = identity
 
 
 # Loops and branches.
+
+
+class NoRowsError(ValueError):
+    """What a loop without trips gives cannot be found out in this way."""
 
 
 def cond(pred, true_fn, false_fn):
@@ -172,7 +229,10 @@ def scan(f, init, xs, reverse=False, checkpoint=None):
         results.append(y)
     results = results[::-1] if reverse else results
     if not results:  # the shapes of results that are not there: those of a step on zeros
-        _, y = f(init, map_leaves(lambda x: np.zeros(x.shape[1:], x.dtype)[()], xs))
+        try:
+            _, y = f(init, map_leaves(lambda x: np.zeros(x.shape[1:], x.dtype)[()], xs))
+        except Exception as error:
+            raise NoRowsError("a step on zeros fails") from error
         return carry, map_leaves(lambda v: np.zeros((0, *np.shape(v)), np.asarray(v).dtype), y)
     rows = zip(*map(leaves, results), strict=True)
     return carry, pack(results[0], [np.stack(column) for column in rows])
