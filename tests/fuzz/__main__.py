@@ -26,7 +26,12 @@ def main(arguments=None):
     return int(bool(found))
 
 
-def run(family, seconds, seed=0, programs=None, machine_code=8, report=print):
+def said(line):
+    """Print at once, for who watches a long run."""
+    print(line, flush=True)
+
+
+def run(family, seconds, seed=0, programs=None, machine_code=8, report=said):
     """Check programs of a family one after another; those that failed, cut down."""
     end, findings, counts = time.monotonic() + seconds, [], {"programs": 0, "operations": 0}
     chosen = families.FAMILIES[family]
@@ -40,6 +45,7 @@ def run(family, seconds, seed=0, programs=None, machine_code=8, report=print):
         if error is not None:
             small = families.cut_down(chosen, program, compile_it, error)
             findings.append(small)
+            error = families.failure(chosen, small, compile_it) or error
             report(_described(family, seed, compile_it, error, small))
         seed += 1
     report(f"{family}, seeds {first} to {seed - 1}: " + _line(counts))

@@ -66,14 +66,15 @@ def hold(stage, call, found, expected, rtol):
         raise DisagreementError(f"{stage}: values", call, error) from error
 
 
-def differs_in_steps(f, values, eager):
-    """Whether a jump of some function is near, where last digits decide."""
+def is_near_a_jump(model, values, expected):
+    """Whether last digits decide something, as at a jump of some function."""
     moved = [v * (1 + 1e-9) if np.asarray(v).dtype.kind in "fc" else v for v in values]
-    again = outcome(f, moved)
-    if isinstance(again, Exception) or isinstance(eager, Exception):
-        return isinstance(again, Exception) != isinstance(eager, Exception)
+    again = outcome(model, moved)
+    failed = isinstance(expected, Exception)
+    if failed or isinstance(again, Exception):
+        return failed != isinstance(again, Exception)
     try:
-        compare(again, eager, 1e-5)
+        compare(again, expected, 1e-5)
     except AssertionError:
         return True
     return False
@@ -87,15 +88,14 @@ def check(program, machine_code=False, counts=None):
     reference = nbta.function(own, compiled=False)
     compiled = nbta.function(own, compiled=True)
     for call, values in enumerate(program.given()):
-        eager = outcome(own, values)
-        traced = outcome(reference, values)
-        if differs_in_steps(own, values, eager):
+        plainly = outcome(model, values)
+        if is_near_a_jump(model, values, plainly):
             count(counts, "near a jump")
             continue
+        eager, traced = outcome(own, values), outcome(reference, values)
         if getattr(eager, "reason", None) == "empty_gather":
             count(counts, "shapes of no rows unknown outside of graphs")
             continue
-        plainly = outcome(model, values)
         if isinstance(plainly, plain.NoRowsError):
             count(counts, "shapes of no rows unknown to the model")
         else:
