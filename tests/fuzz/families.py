@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from . import derivatives, grow, loops, menu, program, raw, ways
+from . import derivatives, grow, loops, menu, program, raw, raw_maker, ways
 
 
 class Family(NamedTuple):
@@ -39,7 +39,7 @@ FAMILIES = {
     "graph": Family(graph, ways.check),
     "loop": Family(loop, ways.check),
     "gradient": Family(gradient, derivatives.check),
-    "raw": Family(raw.program, raw.check, raw.shrunk),
+    "raw": Family(raw_maker.program, raw.check, raw.shrunk),
 }
 
 

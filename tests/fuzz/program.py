@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+_HEAD = "import nbta\nimport numpy as np"
+_WAYS = "ways = f, nbta.function(f, compiled=False), nbta.function(f, compiled=True)"
 NAME = re.compile(r"\b[a-z]+\d+\b")
 
 
@@ -74,8 +76,13 @@ class Program:
         return sum(map(_size, self.statements))
 
     def __repr__(self):
-        calls = [f"given = {_argument_list(values)}" for values in self.given()]
-        return "\n".join([self.source(), "", *calls])
+        """Source that runs by itself and prints what each way gives."""
+        calls = [
+            line
+            for values in self.given()
+            for line in (f"given = {_argument_list(values)}", "print(*(g(*given) for g in ways))")
+        ]
+        return "\n".join([_HEAD, "", "", self.source(), "", "", _WAYS, *calls])
 
 
 def _size(statement):
