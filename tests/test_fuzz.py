@@ -1,13 +1,16 @@
 """A short run of `python -m fuzz`, planted faults that it must find, and what it once found."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+from compiled_pairs import Pair
 from fuzz import derivatives, families, loops, menu, program, raw, raw_maker, ways
 from fuzz.__main__ import main, run
 
 import nbta
+from nbta.compiler.executable import Workspace
 from nbta.execution.runner import Runner
 from nbta.graph.record import TABLE
 from nbta.ops.functions import __all__ as functions
@@ -198,3 +201,35 @@ def test_a_shaped_gradient_that_an_earlier_lookup_made():
         value = plain.read(0)
     sums, _, _ = nbta.Session(graph).run([value, first, second])
     np.testing.assert_array_equal(sums, np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("way", ["in machine code", "in Python"])
+def test_a_result_behind_a_call_that_failed(way):
+    """A failed call left the room it had grown for a result, and a later call gave that out.
+
+    The later call wrote the result into the array it was given, as that was large enough, but
+    another result was not, so that the room of the failed call was taken for this one.
+    """
+
+    def f(x, k):
+        return nbta.one_hot(k, 3), x - nbta.max(x)
+
+    calls = [([2.0, 1.0], [0, 1]), ([], [2, 2, 2, 2]), ([4.0, 6.0, 5.0], [1, 0])]
+    with ways.in_python() if way == "in Python" else nullcontext():
+        pair = Pair(f, may_fall_back=True)
+        for x, k in calls:
+            run_it = pair if x else pair.fails
+            run_it(np.array(x), np.array(k))
+
+
+def test_a_second_item_behind_one_that_a_function_gave_up(monkeypatch):
+    """The same room, in a batch, where a thread goes on after an item that has no result."""
+    calls = []
+    for name in ("forget_results", "clean"):
+        own = getattr(Workspace, name)
+        recorded = lambda work, name=name, own=own: (calls.append(name), own(work))[1]  # noqa: E731
+        monkeypatch.setattr(Workspace, name, recorded)
+    f = nbta.grad(lambda w, x: nbta.sum(w * nbta.max(x)), batch_axis=(None, 0), compiled=True)
+    with pytest.raises(nbta.InvalidArgumentError, match="nothing in it is the greatest"):
+        f(1.0, [np.ones(2), np.ones(0), np.ones(3)])
+    assert calls.count("forget_results") > calls.count("clean")  # which calls it too

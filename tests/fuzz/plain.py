@@ -97,6 +97,7 @@ def add_n(values):
 
 def logsumexp(x, axis=None, keepdims=False):
     most = np.max(x, axis, keepdims=True, initial=-1e300)
+    most = np.where(np.isinf(most), 0, most).astype(np.asarray(x).dtype)
     found = most + np.log(np.sum(np.exp(x - most), axis, keepdims=True))
     return found if keepdims else np.squeeze(found, axis)[()]
 
@@ -187,6 +188,8 @@ def cholesky(a):
 
 
 def triangular_solve(a, b, lower=True, transposed=False):
+    if not np.size(b):
+        return np.broadcast_to(b, (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]))
     return linalg.solve_triangular(a, b, trans=int(transposed), lower=lower, check_finite=False)
 
 
