@@ -233,3 +233,24 @@ def test_a_second_item_behind_one_that_a_function_gave_up(monkeypatch):
     with pytest.raises(nbta.InvalidArgumentError, match="nothing in it is the greatest"):
         f(1.0, [np.ones(2), np.ones(0), np.ones(3)])
     assert calls.count("forget_results") > calls.count("clean")  # which calls it too
+
+
+@pytest.mark.parametrize("indices", [[2, 4, 2], [2, 3, 2], [2, 2], [4, 2, 4], [0, 9, 0]])
+def test_a_gather_past_the_end_reads_a_clearing_slot_once(indices):
+    """Room was made slot by slot, and what was noted of slots past the end was lost with it."""
+    gradients = nbta.TensorArray("float64", 2, element_shape=(3,)).grad("gradients")
+    with pytest.raises(nbta.InvalidArgumentError, match="gave its value up"):
+        gradients.gather(indices)
+    assert (gradients.size(), gradients._states().tolist()) == (2, [0, 0])
+
+
+@pytest.mark.parametrize("indices", [[2, 4], [2, 3, 9, 40], [7]])
+def test_a_gather_past_the_end_of_ragged_gradients(indices):
+    """The zeros made there were lost where the room grew on, and reading them was no access."""
+    ta = nbta.TensorArray("float64", 2, infer_shape=False, element_shape=(None,))
+    gradients = ta.write(0, np.ones(1)).write(1, np.ones(2)).grad("gradients")
+    gradients = gradients.write(0, np.ones(1)).write(1, np.ones(2))
+    found = gradients.gather(indices, element_shape=(3,))
+    np.testing.assert_array_equal(found, np.zeros((len(indices), 3)))
+    assert gradients.size() == max(indices) + 1
+    np.testing.assert_array_equal(gradients.read(1), np.ones(2))
