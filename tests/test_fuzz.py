@@ -158,7 +158,7 @@ def test_the_command(capsys, monkeypatch, plant):
 
 #: Functions that programs have under another name or as an operator, or that give no new value.
 NOT_OFFERED = {
-    "add", "as_matrix", "constant", "divide", "equal", "fill", "getitem", "greater",
+    "add", "as_matrix", "constant", "divide", "equal", "fill", "greater",
     "greater_equal", "less", "less_equal", "logical_not", "logical_or", "mod", "multiply",
     "negative", "not_equal", "ones", "placeholder", "slice", "subtract", "sum_to", "zeros",
     "isfinite",

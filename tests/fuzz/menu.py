@@ -34,7 +34,8 @@ ALONG = [
     "nbta.linear_recurrence(nbta.tanh({x}), nbta.sin({x}), {axis})",
     "nbta.linear_recurrence(nbta.tanh({x}), nbta.sin({x}), {axis}, True)",
     "nbta.concatenate([{x}, {x} * 0.5], {axis})", "nbta.stack([{x}, nbta.tanh({x})], {axis})",
-    "nbta.expand_dims({x}, {axis})", "nbta.take({x}, nbta.argmax({x}, {axis}), {axis})",
+    "nbta.expand_dims({x}, {axis})", "nbta.argmax({x}, {axis})",
+    "nbta.take({x}, nbta.argmax({x}, {axis}), {axis})",
     "nbta.split(nbta.concatenate([{x}, {x} * 2.0], {axis}), 2, {axis})[1]",
     "nbta.gather({x}, np.array([0, 1, 0]), {axis})", "nbta.take({x}, [1, 0, -1], {axis})",
     "nbta.scatter_add({x}, np.array([1, 0, 1]), nbta.take({x}, [0, 1, 1], {axis}), {axis})",
@@ -68,9 +69,9 @@ INTEGERS = [
     "{i} % 3", "nbta.shape({x})[-1]", "nbta.sum({k})", "{k} + {i}", "{k}[::-1]",
     "nbta.cumsum({k})", "nbta.max({k})", "nbta.size({x})",
     "nbta.cast(nbta.floor({x} * 1.3), 'int32')",
-    "nbta.argmax({x}, -1)", "nbta.where({k} > 0, {k}, {i})", "nbta.cast({k}, 'float64')",
+    "nbta.where({k} > 0, {k}, {i})", "nbta.cast({k}, 'float64')",
     "nbta.one_hot({k}, 3)", "nbta.cast(nbta.arange({i} % 4), '{dtype}') * 0.3",
-    "nbta.take({x}, {k})", "{x}[{i} % nbta.shape({x})[0]]", "{x}[{k}]",
+    "nbta.take({x}, {k})", "nbta.getitem({x}, {i} % nbta.shape({x})[0])", "{x}[{k}]",
 ]  # fmt: skip
 COMPLEX = [
     "nbta.conj({x})", "nbta.real({x}) * {y}", "nbta.imag({x}) + {y}", "{x} * {y}", "{x} + {y}",

@@ -110,6 +110,10 @@ def softmax(x, axis=-1):
     return np.exp(log_softmax(x, axis))
 
 
+def getitem(x, key):
+    return x[key]
+
+
 def gather(x, indices, axis=0):
     return np.take(x, indices, axis)
 
@@ -188,6 +192,9 @@ def cholesky(a):
 
 
 def triangular_solve(a, b, lower=True, transposed=False):
+    rows = np.shape(b)[-1 if np.ndim(b) == 1 else -2]
+    if rows != len(a):
+        raise ValueError("the matrix and the right side have other lengths")
     if not np.size(b):
         return np.broadcast_to(b, (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]))
     return linalg.solve_triangular(a, b, trans=int(transposed), lower=lower, check_finite=False)

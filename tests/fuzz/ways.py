@@ -93,7 +93,7 @@ def check(program, machine_code=False, counts=None):
             count(counts, "near a jump")
             continue
         eager, traced = outcome(own, values), outcome(reference, values)
-        if getattr(eager, "reason", None) == "empty_gather":
+        if getattr(eager, "reason", None) == "empty_gather" or "'abstract/" in str(eager):
             count(counts, "shapes of no rows unknown outside of graphs")
             continue
         if isinstance(plainly, plain.NoRowsError):
