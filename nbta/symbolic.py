@@ -1,7 +1,7 @@
 """Tensor arrays inside a graph: a handle, and the flow that orders what is done with it."""
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,6 +30,7 @@ class Facts:
     name: str
     dynamic_size: bool
     clear_after_read: bool
+    prefixes: dict = field(default_factory=dict)  # of gradient arrays: how long, by source
 
     def admit(self, operation, argument, spec):
         """Hold an element against what is known, and learn from it."""
@@ -50,6 +51,13 @@ class Facts:
             raise invalid("incompatible_element_shape", message) from None
         if self.infer_shape:
             self.element_shape = merged
+
+    def of_gradient(self, source, length):
+        """Elements of a gradient array; unknown where another lookup may have made it."""
+        first = self.prefixes.setdefault(source, length)
+        if self.element_shape is None or length is None or first != length:
+            return None
+        return (None,) * length + tuple(self.element_shape)
 
 
 def _in_its_graph(method):
@@ -279,7 +287,7 @@ class SymbolicTensorArray(TensorArray):
     def grad(self, source, flow=None, name=None, clear_after_read=None):
         """`TensorArray.grad`; ``flow`` may be a tensor."""
         attrs = {"source": _as_source(source), "clear_after_read": clear_after_read}
-        return self._looked_up(arrays.LOOKUP, [], flow, attrs, self._facts.element_shape)
+        return self._looked_up(arrays.LOOKUP, [], flow, attrs, 0)
 
     @_in_its_graph
     def grad_with_shape(
@@ -287,18 +295,16 @@ class SymbolicTensorArray(TensorArray):
     ):
         """`TensorArray.grad_with_shape`; ``flow`` may be a tensor."""
         prefix = _as_index("shape_to_prepend", shape_to_prepend, rank=1)
-        pattern = self._facts.element_shape
         length = prefix.shape[0] if prefix.shape else None
-        if pattern is not None:
-            pattern = None if length is None else ((None,) * length + tuple(pattern))
-        attrs = {"source": _as_source(source)}
-        return self._looked_up(arrays.LOOKUP_WITH_SHAPE, [prefix], flow, attrs, pattern)
+        attrs = {"source": _as_source(source), "clear_after_read": clear_after_read}
+        return self._looked_up(arrays.LOOKUP_WITH_SHAPE, [prefix], flow, attrs, length)
 
-    def _looked_up(self, record, prefix, flow, attrs, pattern):
+    def _looked_up(self, record, prefix, flow, attrs, length):
         flow = self._flow if flow is None else flow
         handle, flow = build(record, [self._handle, flow, *prefix], attrs)
         name = f"{self._facts.name}@{attrs['source']}"
         clear = attrs.get("clear_after_read") is not False
+        pattern = self._facts.of_gradient(attrs["source"], length)
         facts = Facts(self.dtype, pattern, False, name, False, clear)
         return SymbolicTensorArray.over(handle, flow, facts)
 

@@ -191,10 +191,16 @@ class Workspace:
             buffer = np.empty(0, output.dtype) if array is None else array.reshape(-1)
         return buffer.view(output.dtype)[: math.prod(shape)].reshape(shape)
 
+    def forget_results(self):
+        """Drop what a failed call grew for its results, which `results` would give next time."""
+        for output in self._plan.outputs:
+            self._buffers.pop(output.word, None)
+
     def clean(self):
         """Forget what belongs to the last call."""
         self.step = self.interrupt = None
         self.kept.clear()
+        self.forget_results()
         while self.bars:
             self.bars.pop()[0].__exit__(None, None, None)
         if sum(buffer.nbytes for buffer in self._buffers.values()) > KEPT:

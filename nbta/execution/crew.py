@@ -105,6 +105,7 @@ class Crew:
             if self._status[item] == status.RESIZED:
                 values = self._resized(thread, part, item)
             else:
+                self._work[thread][self._program[item]].forget_results()
                 values = self._alone(item)  # the reference executor says what is wrong
             self.results.keep(part, item, values)
         except BaseException as error:

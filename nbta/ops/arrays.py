@@ -59,8 +59,10 @@ def _lookup(step, handle, flow, *trip, source, clear_after_read=None):
     return step.gradient(handle, source, clear_after_read), FLOW_VALUE
 
 
-def _lookup_with_shape(step, handle, flow, prefix, *, source):
-    return step.add(step.array(handle).grad_with_shape(source, prefix)), FLOW_VALUE
+def _lookup_with_shape(step, handle, flow, prefix, *, source, clear_after_read=None):
+    clears = clear_after_read is not False
+    made = step.array(handle).grad_with_shape(source, prefix, clear_after_read=clears)
+    return step.add(made), FLOW_VALUE
 
 
 def _lookup_gradient(context, op, _, dflow):

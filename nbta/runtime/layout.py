@@ -228,12 +228,12 @@ def try_capacity(s, capacity, unit, charged):
     if capacity > LARGEST or (unit > 0 and capacity > LARGEST // unit):
         return False
     states, data = s._state_buffer, s._data_buffer
-    if capacity > s._capacity:
-        states = enlarged(states, s._size, capacity, False, not charged)
+    if capacity > s._capacity:  # a gather has notes past the end, and zeros in ragged slots there
+        states = enlarged(states, s._capacity, capacity, False, not charged)
         if len(states) < capacity:
             return False
     if len(data) < capacity * unit:
-        used = min(s._size * unit, len(data))
+        used = len(data) if s._layout == RAGGED else min(s._size * unit, len(data))
         data = enlarged(data, used, capacity * unit, True, not charged)
         if len(data) < capacity * unit:
             return False

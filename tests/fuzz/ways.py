@@ -1,0 +1,146 @@
+"""The ways in which a program runs, and what must be the same in all of them."""
+
+from contextlib import contextmanager
+
+import numpy as np
+from compiled_pairs import compare
+from interpreted import interpreted, watched
+from model import ModelError
+
+import nbta
+from nbta.compiler import compiled as compiling
+from nbta.execution.plan import Plan
+from nbta.execution.step import Step
+
+from . import plain
+
+
+class DisagreementError(AssertionError):
+    """Two ways that differ; ``stage`` says which ones, in a word that shrinking keeps."""
+
+    def __init__(self, stage, call, what):
+        super().__init__(f"{stage}, given[{call}]: {what}")
+        self.stage = stage
+
+
+@contextmanager
+def in_python():
+    """Generated source is run by Python, with bounds checked, in place of machine code."""
+    build = compiling.build
+    compiling.build = interpreted
+    try:
+        with watched():
+            yield
+    finally:
+        compiling.build = build
+
+
+def outcome(f, values):
+    """What a call gives, or the error that it raises."""
+    with np.errstate(all="ignore"):
+        try:
+            return f(*values)
+        except (nbta.NbtaError, ModelError, IndexError, ValueError, ZeroDivisionError) as error:
+            return error
+
+
+def tolerance(program):
+    """Relative to the largest element of a result: sums are taken in any order."""
+    kinds = {np.asarray(value).dtype.name for value in program.inputs.values()}
+    single = kinds & {"float32", "complex64"} or "'float32'" in program.source()
+    return 2e-3 if single else 1e-8
+
+
+def hold(stage, call, found, expected, rtol):
+    """Two outcomes are the same: equal values, or errors for the same reason."""
+    failed = [isinstance(value, Exception) for value in (found, expected)]
+    if any(failed):
+        if not all(failed):
+            raise DisagreementError(f"{stage}: one fails", call, f"{found!r} and {expected!r}")
+        if stage.startswith("compiled") and found.reason != expected.reason:
+            raise DisagreementError(f"{stage}: reasons", call, f"{found!r} and {expected!r}")
+        return
+    try:
+        compare(found, expected, rtol)
+    except AssertionError as error:
+        raise DisagreementError(f"{stage}: values", call, error) from error
+
+
+def is_near_a_jump(model, values, expected):
+    """Whether last digits decide something, as at a jump of some function."""
+    moved = [v * (1 + 1e-9) if np.asarray(v).dtype.kind in "fc" else v for v in values]
+    again = outcome(model, moved)
+    failed = isinstance(expected, Exception)
+    if failed or isinstance(again, Exception):
+        return failed != isinstance(again, Exception)
+    try:
+        compare(again, expected, 1e-5)
+    except AssertionError:
+        return True
+    return False
+
+
+def check(program, machine_code=False, counts=None):
+    """Run a program in all ways; `DisagreementError` where two of them differ."""
+    counts = {} if counts is None else counts
+    rtol = tolerance(program)
+    model, own = program.function(plain), program.function(nbta)
+    reference = nbta.function(own, compiled=False)
+    compiled = nbta.function(own, compiled=True)
+    for call, values in enumerate(program.given()):
+        plainly = outcome(model, values)
+        if is_near_a_jump(model, values, plainly):
+            count(counts, "near a jump")
+            continue
+        eager, traced = outcome(own, values), outcome(reference, values)
+        if getattr(eager, "reason", None) == "empty_gather" or "'abstract/" in str(eager):
+            count(counts, "shapes of no rows unknown outside of graphs")
+            continue
+        if isinstance(plainly, plain.NoRowsError):
+            count(counts, "shapes of no rows unknown to the model")
+        else:
+            hold("eager and model", call, eager, plainly, rtol)
+        if getattr(traced, "reason", None) == "empty_gather":
+            count(counts, "shapes of no rows unknown in graphs")
+            traced = eager  # machine code finds out more
+        else:
+            hold("reference and eager", call, traced, eager, rtol)
+        run_compiled(compiled, call, values, traced, rtol, machine_code, counts)
+    return counts
+
+
+def run_compiled(compiled, call, values, expected, rtol, machine_code, counts):
+    """The compiled function, twice: results of the first call must stay as they are."""
+    before = sum(trace.runner.fallbacks for trace in compiled._traces.values() if trace.runner)
+    for _ in range(2):
+        if machine_code:
+            found = outcome(compiled, values)
+        else:
+            with in_python():
+                found = outcome(compiled, values)
+        if isinstance(found, nbta.UnimplementedError) and "cannot be compiled" in str(found):
+            count(counts, "not compiled")
+            return
+        if getattr(found, "reason", None) == "empty_gather":
+            count(counts, "shapes of no rows unknown in machine code")
+            return
+        if isinstance(expected, Exception) and not isinstance(found, Exception):
+            expected = without_the_unused(compiled, values)
+            count(counts, "an error in what nobody uses")
+        hold("compiled and reference", call, found, expected, rtol)
+    after = sum(trace.runner.fallbacks for trace in compiled._traces.values() if trace.runner)
+    failed = isinstance(expected, Exception)
+    count(counts, "failed" if failed else "gave up" if after > before else "agreed")
+
+
+def without_the_unused(compiled, values):
+    """What the graph gives behind all passes, which leave out what no result depends on."""
+    program = compiled.graph
+    arrays = [np.asarray(value) for value in values]
+    return outcome(
+        lambda: list(Plan(program.inputs, program.outputs, program.targets)(Step(), arrays)), []
+    )
+
+
+def count(counts, what, number=1):
+    counts[what] = counts.get(what, 0) + number

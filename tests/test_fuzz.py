@@ -1,0 +1,256 @@
+"""A short run of `python -m fuzz`, planted faults that it must find, and what it once found."""
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiled_pairs import Pair
+from fuzz import derivatives, families, loops, menu, program, raw, raw_maker, ways
+from fuzz.__main__ import main, run
+
+import nbta
+from nbta.compiler.executable import Workspace
+from nbta.execution.runner import Runner
+from nbta.graph.record import TABLE
+from nbta.ops.functions import __all__ as functions
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NaN and empty means are meant
+
+
+@pytest.mark.parametrize(
+    ("family", "seed", "programs"),
+    [("graph", 3, 6), ("loop", 1, 3), ("gradient", 2, 1), ("raw", 41, 3)],
+)
+def test_random_programs(family, seed, programs):
+    lines = []
+    found = run(family, 1e9, seed, programs, machine_code=0, report=lines.append)
+    assert not found, "\n".join(lines)
+
+
+def test_some_in_machine_code():
+    counts = {}
+    ways.check(families.graph(21), True, counts)
+    assert counts["agreed"] > 0
+    raw.check(raw_maker.program(9, 30), True, counts)
+    assert counts["compiled methods"] == counts["eager"] == 30
+
+
+def test_a_program_is_the_same_for_its_seed():
+    assert repr(families.loop(5)) == repr(families.loop(5)) != repr(families.loop(6))
+    assert repr(raw_maker.program(5)) == repr(raw_maker.program(5))
+
+
+# Planted faults.
+
+
+@pytest.fixture
+def plant():
+    """Give an operation's record another field, until the test ends."""
+    kept = []
+
+    def put(name, field, value):
+        kept.append((TABLE[name], field, getattr(TABLE[name], field)))
+        object.__setattr__(TABLE[name], field, value)
+
+    yield put
+    for record, field, value in kept:
+        object.__setattr__(record, field, value)
+
+
+def small(text, check=ways.check, **inputs):
+    """A program of one expression among others that have nothing to do with it."""
+    made = [
+        program.Statement((f"v{k}",), (line,), (np.float64(0.5),))
+        for k, line in enumerate(["v0 = nbta.sin(x1)", f"v1 = {text}", "v2 = nbta.tanh(v1)"])
+    ]
+    given = inputs or {"x1": np.array([0.3, -0.7, 1.1])}
+    return families.Family(None, check), program.Program(given, made, ("v0", "v1", "v2"))
+
+
+def stage_of(family, made):
+    error = families.failure(family, made)
+    return None if error is None else families.word(error)
+
+
+def test_a_wrong_evaluation_is_found_and_cut_down(plant, capsys):
+    family, made = small("nbta.cumsum(x1) + 0.0 * v0")
+    assert stage_of(family, made) is None
+    plant("CumSum", "evaluate", lambda x, **attrs: np.cumsum(x)[::-1].copy())
+    error = families.failure(family, made)
+    assert error.stage == "eager and model: values"
+    cut = families.cut_down(family, made, False, error)
+    assert capsys.readouterr().out == ""
+    exec(repr(cut), {})  # prints what the ways give
+    assert len(capsys.readouterr().out.splitlines()) == len(cut.given())
+    assert "cumsum" in cut.source()
+    assert len(cut.source().splitlines()) == 4  # with a constant in place of the sine
+    assert cut.outputs == ("v1",)
+
+
+def test_a_wrong_gradient_is_found(plant):
+    family, made = small("nbta.erf(x1)", derivatives.check)
+    assert stage_of(family, made) is None
+    plant("Erf", "gradient", lambda op, dy: [dy * 1.1])
+    assert stage_of(family, made) == "gradient and differences"
+
+
+def test_wrong_generated_code_is_found(monkeypatch):
+    family, made = small("nbta.sum(x1)")
+    assert stage_of(family, made) is None
+    whole = Runner.run
+
+    def off_by_one(self, given, compiled):
+        values, step = whole(self, given, compiled)
+        return ([v + 1.0 for v in values] if compiled is True else values), step
+
+    monkeypatch.setattr(Runner, "run", off_by_one)
+    assert stage_of(family, made) == "compiled and reference: values"
+
+
+def test_a_lost_write_is_found_and_cut_down(monkeypatch):
+    whole = nbta.TensorArray.append
+    lossy = lambda ta, value: ta if len(ta) == 3 else whole(ta, value)  # noqa: E731
+    monkeypatch.setattr(nbta.TensorArray, "append", lossy)
+    family = families.FAMILIES["raw"]
+    tried = map(raw_maker.program, range(20))
+    made, error = next((m, e) for m in tried if (e := families.failure(family, m)) is not None)
+    cut = families.cut_down(family, made, False, error, 20)
+    assert 2 <= len(cut.ops) <= 6
+    assert "append" in {op.method for op in cut.ops}
+    with pytest.raises(type(error)):
+        exec(repr(cut), {})
+
+
+def test_an_error_that_code_forgets_is_found(monkeypatch):
+    """Compiled code may leave out what no result depends on, and nothing else."""
+    family, made = small("x1[k1]", x1=np.array([0.3, 0.7]), k1=np.array([5]))
+    made = program.Program(made.inputs, made.statements, ("v1",))
+    assert stage_of(family, made) is None
+    whole = Runner.run
+
+    def silent(self, given, compiled):
+        try:
+            return whole(self, given, compiled)
+        except nbta.NbtaError:
+            if compiled is not True:
+                raise
+            return [np.zeros(1)], None
+
+    monkeypatch.setattr(Runner, "run", silent)
+    assert stage_of(family, made) == "compiled and reference: one fails"
+
+
+def test_the_command(capsys, monkeypatch, plant):
+    arguments = ["--family", "graph", "--seed", "3", "--programs", "1", "--machine-code", "0"]
+    assert main(arguments) == 0
+    assert "graph, seeds 3 to 3: programs: 1" in capsys.readouterr().out
+    plant("Tanh", "evaluate", lambda x: np.tanh(x) + 1)
+    monkeypatch.setitem(
+        families.FAMILIES, "graph",
+        families.Family(lambda seed: small("nbta.tanh(x1)")[1], ways.check),
+    )  # fmt: skip
+    assert main(arguments) == 1
+    printed = capsys.readouterr().out
+    assert "# python -m fuzz --family graph --seed 3 --programs 1" in printed
+    assert "nbta.tanh(" in printed
+
+
+#: Functions that programs have under another name or as an operator, or that give no new value.
+NOT_OFFERED = {
+    "add", "as_matrix", "constant", "divide", "equal", "fill", "greater",
+    "greater_equal", "less", "less_equal", "logical_not", "logical_or", "mod", "multiply",
+    "negative", "not_equal", "ones", "placeholder", "slice", "subtract", "sum_to", "zeros",
+    "isfinite",
+}  # fmt: skip
+
+
+def test_programs_use_every_other_function():
+    source = "".join(Path(module.__file__).read_text() for module in (menu, loops))
+    missing = {name for name in functions if f"nbta.{name}(" not in source}
+    assert missing == NOT_OFFERED
+
+
+# What it found.
+
+
+@pytest.mark.parametrize("clear", [True, False])
+def test_clear_after_read_of_a_shaped_gradient_in_a_graph(clear):
+    """`grad_with_shape` took the argument and did not hand it on, so that slots were cleared."""
+    with nbta.Graph().as_default() as graph:
+        ta = nbta.TensorArray("float64", 1, element_shape=())
+        made = ta.grad_with_shape("gradients", [2], clear_after_read=clear)
+        made = made.write(0, np.ones(2))
+        reads = [made.read(0), made.read(0)]
+    session = nbta.Session(graph)
+    if clear:
+        with pytest.raises(nbta.InvalidArgumentError, match="gave its value up"):
+            session.run(reads)
+    else:
+        np.testing.assert_array_equal(session.run(reads), np.ones((2, 2)))
+
+
+def test_a_shaped_gradient_that_an_earlier_lookup_made():
+    """The first lookup decides on the prefix; the second one's was held against values."""
+    with nbta.Graph().as_default() as graph:
+        ta = nbta.TensorArray("float64", 1, element_shape=(2,))
+        first = ta.grad_with_shape("gradients", [3])
+        second = ta.grad_with_shape("gradients", [1, 1])
+        plain = ta.grad("gradients")
+        second = second.write(0, np.ones((3, 2)))
+        value = plain.read(0)
+    sums, _, _ = nbta.Session(graph).run([value, first, second])
+    np.testing.assert_array_equal(sums, np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("way", ["in machine code", "in Python"])
+def test_a_result_behind_a_call_that_failed(way):
+    """A failed call left the room it had grown for a result, and a later call gave that out.
+
+    The later call wrote the result into the array it was given, as that was large enough, but
+    another result was not, so that the room of the failed call was taken for this one.
+    """
+
+    def f(x, k):
+        return nbta.one_hot(k, 3), x - nbta.max(x)
+
+    calls = [([2.0, 1.0], [0, 1]), ([], [2, 2, 2, 2]), ([4.0, 6.0, 5.0], [1, 0])]
+    with ways.in_python() if way == "in Python" else nullcontext():
+        pair = Pair(f, may_fall_back=True)
+        for x, k in calls:
+            run_it = pair if x else pair.fails
+            run_it(np.array(x), np.array(k))
+
+
+def test_a_second_item_behind_one_that_a_function_gave_up(monkeypatch):
+    """The same room, in a batch, where a thread goes on after an item that has no result."""
+    calls = []
+    for name in ("forget_results", "clean"):
+        own = getattr(Workspace, name)
+        recorded = lambda work, name=name, own=own: (calls.append(name), own(work))[1]  # noqa: E731
+        monkeypatch.setattr(Workspace, name, recorded)
+    f = nbta.grad(lambda w, x: nbta.sum(w * nbta.max(x)), batch_axis=(None, 0), compiled=True)
+    with pytest.raises(nbta.InvalidArgumentError, match="nothing in it is the greatest"):
+        f(1.0, [np.ones(2), np.ones(0), np.ones(3)])
+    assert calls.count("forget_results") > calls.count("clean")  # which calls it too
+
+
+@pytest.mark.parametrize("indices", [[2, 4, 2], [2, 3, 2], [2, 2], [4, 2, 4], [0, 9, 0]])
+def test_a_gather_past_the_end_reads_a_clearing_slot_once(indices):
+    """Room was made slot by slot, and what was noted of slots past the end was lost with it."""
+    gradients = nbta.TensorArray("float64", 2, element_shape=(3,)).grad("gradients")
+    with pytest.raises(nbta.InvalidArgumentError, match="gave its value up"):
+        gradients.gather(indices)
+    assert (gradients.size(), gradients._states().tolist()) == (2, [0, 0])
+
+
+@pytest.mark.parametrize("indices", [[2, 4], [2, 3, 9, 40], [7]])
+def test_a_gather_past_the_end_of_ragged_gradients(indices):
+    """The zeros made there were lost where the room grew on, and reading them was no access."""
+    ta = nbta.TensorArray("float64", 2, infer_shape=False, element_shape=(None,))
+    gradients = ta.write(0, np.ones(1)).write(1, np.ones(2)).grad("gradients")
+    gradients = gradients.write(0, np.ones(1)).write(1, np.ones(2))
+    found = gradients.gather(indices, element_shape=(3,))
+    np.testing.assert_array_equal(found, np.zeros((len(indices), 3)))
+    assert gradients.size() == max(indices) + 1
+    np.testing.assert_array_equal(gradients.read(1), np.ones(2))
