@@ -19,6 +19,7 @@ from nbta.runtime.memory import kernel
 from nbta.runtime.settings import setting
 from nbta.runtime.sharing import keep_failure, keep_stray
 from nbta.runtime.store import FIELD, store_at
+from nbta.runtime.vector_code import room
 
 _CLASSES = [
     InvalidArgumentError, ResourceExhaustedError, UnimplementedError, FailedPreconditionError,
@@ -38,7 +39,8 @@ def shape_words(r, first):
 @kernel
 def trail_words(store):
     """What a gradient array's name adds to its forward array's, two code points a word."""
-    w = np.zeros(12, np.int64)
+    w = mem.array_at(room(96), 12, np.int64)
+    w[:] = 0
     if store:
         trail = store_at(store)._trail
         for k in range(min(len(trail), 24)):

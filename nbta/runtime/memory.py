@@ -207,15 +207,15 @@ def array_reader(item, ndim):
 
 
 @intrinsic
-def adopt_bytes(typingctx, owner, address, count):
-    """A byte array at ``address``; takes over one reference to ``owner``."""
-    array_type = types.Array(types.uint8, 1, "C")
+def adopt_array(typingctx, owner, address, count, dtype):
+    """An array of ``count`` items; takes over one reference to ``owner``."""
+    array_type = types.Array(dtype.dtype, 1, "C")
 
     def codegen(context, builder, sig, args):
         meminfo = builder.inttoptr(args[0], cgutils.voidptr_t)
         return build_array(context, builder, sig.return_type, args[1], [args[2]], meminfo)
 
-    return array_type(types.int64, types.int64, types.int64), codegen
+    return array_type(types.int64, types.int64, types.int64, dtype), codegen
 
 
 @intrinsic
