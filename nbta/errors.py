@@ -338,6 +338,13 @@ def invalid(reason, message):
     return error
 
 
+def exhausted(message):
+    """A ResourceExhaustedError where there was no memory for something besides elements."""
+    error = ResourceExhaustedError(message)
+    error.reason = "too_large"
+    return error
+
+
 def located(error, where):
     """An error of the same kind that begins with where it happened."""
     made = type(error)(f"{where}: {error}")
