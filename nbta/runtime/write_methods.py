@@ -1,8 +1,8 @@
 """write, append and accumulate in compiled code."""
 
 import numpy as np
-from numba.core import types
-from numba.extending import register_jitable
+from numba.core import cgutils, types
+from numba.extending import intrinsic, register_jitable
 
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
@@ -168,6 +168,19 @@ def _put_strided(array, operation):
     return put_copy
 
 
+@intrinsic
+def _borrowed(typingctx, value):
+    """The same array without its owner: nothing is counted, so that nothing is lost by a raise."""
+
+    def codegen(context, builder, sig, args):
+        array = context.make_array(value)(context, builder, args[0])
+        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        array.parent = cgutils.get_null_value(array.parent.type)
+        return array._getvalue()
+
+    return value(value), codegen
+
+
 def _is_strided(value):
     return isinstance(value, types.Array) and value.layout != "C"
 
@@ -180,7 +193,7 @@ def _put_method(array, operation, value, put):
 
         def strided(ta, index, value):
             owner, store = store_owner(ta), store_fields(ta)
-            put_copy(store, np.int64(index), value)
+            put_copy(store, np.int64(index), _borrowed(value))
             return again(owner)
 
         return strided
@@ -203,7 +216,7 @@ def _append_method(array, operation, value, put):
 
         def strided(ta, value):
             owner, store = store_owner(ta), store_fields(ta)
-            put_copy(store, field(store, FIELD.size), value)
+            put_copy(store, field(store, FIELD.size), _borrowed(value))
             return again(owner)
 
         return strided
