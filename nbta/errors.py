@@ -4,6 +4,7 @@ Each class is also a subclass of the built-in that a Python user would catch. Th
 error is one word, the same for eager operations, graphs and compiled code.
 """
 
+from contextlib import contextmanager
 from typing import NamedTuple
 
 
@@ -338,11 +339,18 @@ def invalid(reason, message):
     return error
 
 
-def exhausted(message):
-    """A ResourceExhaustedError where there was no memory for something besides elements."""
-    error = ResourceExhaustedError(message)
-    error.reason = "too_large"
-    return error
+@contextmanager
+def memory_for(what):
+    """Make a MemoryError nbta's own, which says what there was no memory for."""
+    try:
+        yield
+    except NbtaError:
+        raise
+    except MemoryError as found:
+        said = str(found) or "not enough memory"
+        error = ResourceExhaustedError(f"{what}: {said}; give less at once, or free some memory")
+        error.reason = "too_large"
+        raise error from None
 
 
 def located(error, where):

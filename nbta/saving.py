@@ -152,17 +152,15 @@ def load(file):
     save
     """
     path = os.fspath(file)
-    with open(path, "rb") as stream:
+    with errors.memory_for(f"load: {path}"), open(path, "rb") as stream:
         try:
             _check_digest(stream)
             stream.seek(0)
             return unpack(_members(stream))
-        except (OSError, errors.ResourceExhaustedError):
+        except (OSError, MemoryError):
             raise
         except errors.NbtaError as error:
             raise errors.invalid("file", f"load: {path}: {error}") from None
-        except MemoryError as error:
-            raise errors.exhausted(f"load: {path}: {error}; free some memory") from None
         except Exception as error:  # whatever a made-up archive sets off on the way
             message = f"load: {path}: its contents are not what nbta.save writes ({error})"
             raise errors.invalid("file", message) from None

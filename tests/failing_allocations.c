@@ -12,7 +12,7 @@ extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
 static void *(*real_mmap)(void *, size_t, int, int, int, off_t);
 
-static volatile long armed, left, seen[3];
+static volatile long armed, left, most, seen[3];
 static __thread int inside;
 
 /* 0: code without a file, 1: Numba's runtime, 2: NumPy; -1: others, whose failures are Python's. */
@@ -34,7 +34,8 @@ static int refused(void *caller)
     kind = kind_of(caller);
     if (kind >= 0 && (armed >> kind & 1)) {
         __sync_fetch_and_add(&seen[kind], 1);
-        no = __sync_sub_and_fetch(&left, 1) == -1;
+        long now = __sync_sub_and_fetch(&left, 1);
+        no = now < 0 && now >= -most;
     }
     inside = 0;
     if (no) errno = ENOMEM;
@@ -52,9 +53,9 @@ void *mmap(void *a, size_t n, int p, int f, int d, off_t o)
     return refused(__builtin_return_address(0)) ? MAP_FAILED : real_mmap(a, n, p, f, d, o);
 }
 
-/* From now on the allocation behind `allowed` others fails, and none after it. */
-void allocations_arm(long kinds, long allowed)
-{ left = allowed; seen[0] = seen[1] = seen[2] = 0; __sync_synchronize(); armed = kinds; }
+/* From now on `failing` allocations fail behind `allowed` others, and none after these. */
+void allocations_arm(long kinds, long allowed, long failing)
+{ left = allowed; most = failing; seen[0] = seen[1] = seen[2] = 0; __sync_synchronize(); armed = kinds; }
 
 /* Which were counted; whether one failed is in the fourth. */
 void allocations_disarm(long *counts)

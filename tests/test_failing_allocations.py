@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nbta
@@ -44,9 +45,10 @@ def test_each_failure_is_a_clear_error_and_leaks_nothing(rows):
     assert {job: row["wrong"] for job, row in rows.items() if row["wrong"]} == {}
 
 
-def test_each_kind_of_allocation_is_reached(rows):
+def test_allocations_of_each_kind_are_reached(rows):
     for job, row in rows.items():
-        if not job.startswith(("compiled", "reference", "batch")):  # NumPy's are theirs
-            assert row["failures"] > 0, job
-    assert sum(row["reached"][0] for row in rows.values()) > 100
-    assert sum(row["reached"][1] for row in rows.values()) > 100
+        if "from then on" in job or job in ("lookup", "made inside", "pickle", "in lanes"):
+            assert row["failures"] > 0, job  # others may do with less
+        assert job == "save" or sum(row["reached"]) > 0, job  # which copies nothing
+    compiled, runtime, numpy = np.sum([row["reached"] for row in rows.values()], axis=0)
+    assert min(compiled, runtime, numpy) > 20

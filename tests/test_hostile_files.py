@@ -42,10 +42,8 @@ def ragged(tmp_path):
 
 # Killed.
 
-TOUCHING = {
-    "open", "write", "flush", "fsync", "seek", "tell", "read", "close", "replace", "chmod", "stat",
-    "unlink", "scandir", "__exit__", "truncate",
-}  # fmt: skip
+#: Functions that change what is on the disk.
+TOUCHING = {"open", "write", "flush", "fsync", "close", "replace", "chmod", "__exit__"}
 
 
 def killed_at(number, path, array):
@@ -84,16 +82,16 @@ def test_killed_before_and_behind_every_call(tmp_path):
         if not was_killed:
             break
         path.write_bytes(whole)
-    assert number > 60
+    assert number > 40
     assert seen == {(True, 0), (True, 1), (False, 1)}
 
 
 def test_what_a_killed_process_left_goes_an_hour_later(tmp_path):
     path = tmp_path / "array.npz"
     array = nbta.TensorArray("int8", size=1)
-    number = next(n for n in count(20) if killed_at(n, path, array) and len(os.listdir(tmp_path)))
+    number = next(n for n in count(8) if killed_at(n, path, array) and len(os.listdir(tmp_path)))
     (left,) = os.listdir(tmp_path)
-    assert number >= 20
+    assert number >= 8
     assert left.startswith("array.npz.")
     others = ["array.npz.tmp", "array.npz.0123456789ab.tmp.npz", "other.npz.0123456789ab.tmp"]
     for name in others:
@@ -110,16 +108,16 @@ def test_what_a_killed_process_left_goes_an_hour_later(tmp_path):
 # Damaged.
 
 
-def test_every_length_and_every_bit(tmp_path):
+def test_every_length_and_a_bit_of_every_byte(tmp_path):
     path = tmp_path / "array.npz"
     saving.save(path, nbta.TensorArray("int8", size=1).write(0, 1))
     whole = path.read_bytes()
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
         assert_refused(path, "empty|no file from|cut short")
-    for bit in range(8 * len(whole)):
+    for place in range(len(whole)):
         damaged = bytearray(whole)
-        damaged[bit // 8] ^= 1 << bit % 8
+        damaged[place] ^= 1 << place % 8
         path.write_bytes(damaged)
         assert_refused(path, "no file from|damaged")
 
