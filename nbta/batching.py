@@ -6,7 +6,7 @@ import operator
 import numpy as np
 
 from nbta.call_arguments import any_tensor, as_leaf, kind_of
-from nbta.errors import invalid
+from nbta.errors import invalid, memory_for
 from nbta.execution.batch import Items, Memories, run_batch
 from nbta.execution.results import rows_of
 from nbta.execution.runner import check_compiled
@@ -311,7 +311,8 @@ def _listed(path, items):
 
 def _cut_rows(path, value, axis):
     """An array like a row, and the rows along an axis."""
-    moved = np.ascontiguousarray(items_first(path, value, axis))
+    with memory_for(f"a copy of {path}"):
+        moved = np.ascontiguousarray(items_first(path, value, axis))
     rows = rows_of(moved)
     return (rows[0] if rows else np.zeros(moved.shape[1:], moved.dtype)), [rows]
 

@@ -4,6 +4,7 @@ Each class is also a subclass of the built-in that a Python user would catch. Th
 error is one word, the same for eager operations, graphs and compiled code.
 """
 
+from contextlib import contextmanager
 from typing import NamedTuple
 
 
@@ -349,6 +350,20 @@ def invalid(reason, message):
     error = InvalidArgumentError(message)
     error.reason = reason
     return error
+
+
+@contextmanager
+def memory_for(what):
+    """Make a MemoryError nbta's own, which says what there was no memory for."""
+    try:
+        yield
+    except NbtaError:
+        raise
+    except MemoryError as found:
+        said = str(found) or "not enough memory"
+        error = ResourceExhaustedError(f"{what}: {said}; give less at once, or free some memory")
+        error.reason = "too_large"
+        raise error from None
 
 
 def located(error, where):

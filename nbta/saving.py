@@ -8,22 +8,30 @@ import contextlib
 import hashlib
 import io
 import os
+import re
 import secrets
 import shutil
+import time
 import zipfile
 
 import numpy as np
 
 from nbta import errors
-from nbta.packing import pack, unpack
+from nbta.packing import pack
+from nbta.unpacking import unpack
 
 __all__ = ["load", "pack", "save", "unpack"]
+
+#: Seconds after which a file that nobody wrote to is one that a killed process left behind.
+LEFT_OVER = 3600
 
 
 def save(file, array) -> None:
     """Write an array, with its gradient arrays, to a file.
 
-    The file is replaced in one step: after a crash it is the old one or the new one, whole.
+    The file is replaced in one step: after a crash it is the old one or the new one, whole. What a
+    killed process was writing stays beside it, as ``FILE.DIGITS.tmp``, until a save to the same
+    file an hour later or more.
 
     Parameters
     ----------
@@ -69,6 +77,17 @@ def save(file, array) -> None:
             os.unlink(temporary)
         raise
     _sync_folder(os.path.dirname(path))
+    _sweep(path)
+
+
+def _sweep(path):
+    """Remove what processes left behind that were killed while they saved to the same file."""
+    ours = re.compile(re.escape(os.path.basename(path)) + r"\.[0-9a-f]{12}\.tmp")
+    old = time.time() - LEFT_OVER
+    with contextlib.suppress(OSError), os.scandir(os.path.dirname(path)) as entries:
+        for entry in entries:
+            if ours.fullmatch(entry.name) and entry.stat().st_mtime < old:
+                os.unlink(entry.path)
 
 
 def _sync_folder(folder):
@@ -123,6 +142,8 @@ def load(file):
     ------
     InvalidArgumentError
         For a file that is damaged, cut short, or not from `save`.
+    ResourceExhaustedError
+        When there is no memory for what the file holds.
     OSError
         For a file that cannot be read, such as FileNotFoundError.
 
@@ -131,20 +152,39 @@ def load(file):
     save : writes it.
     """
     path = os.fspath(file)
-    with open(path, "rb") as stream:
+    with errors.memory_for(f"load: {path}"), open(path, "rb") as stream:
         try:
             _check_digest(stream)
             stream.seek(0)
-            with np.load(stream, allow_pickle=False) as archive:
-                members = {name: archive[name] for name in archive.files}
-            return unpack(members)
+            return unpack(_members(stream))
+        except (OSError, MemoryError):
+            raise
         except errors.NbtaError as error:
             raise errors.invalid("file", f"load: {path}: {error}") from None
-        except OSError:
-            raise
         except Exception as error:  # whatever a made-up archive sets off on the way
             message = f"load: {path}: its contents are not what nbta.save writes ({error})"
             raise errors.invalid("file", message) from None
+
+
+def _members(stream):
+    """The arrays of an archive, none larger than what the file has for it.
+
+    An archive may be made up so that little expands to much: compressed, or with members that lie
+    over one another.
+    """
+    with zipfile.ZipFile(stream) as archive:
+        entries = archive.infolist()
+        plain = all(e.compress_type == zipfile.ZIP_STORED and not e.flag_bits & 1 for e in entries)
+        whole = sum(e.file_size for e in entries) <= stream.seek(0, io.SEEK_END)
+        names = {entry.filename for entry in entries}
+        if not plain or not whole or len(names) < len(entries):
+            raise errors.invalid("file", "is damaged: its members are not what nbta.save writes")
+        members = {}
+        for entry in entries:
+            with archive.open(entry) as member:
+                value = np.lib.format.read_array(member, allow_pickle=False)
+            members[entry.filename.removesuffix(".npy")] = value
+        return members
 
 
 def _check_digest(stream):

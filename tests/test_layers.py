@@ -21,7 +21,7 @@ ROWS = [
     {"nbta.runtime"},
     {"nbta.eager"},
     {"nbta.tensor_array"},
-    {"nbta.contents", "nbta.packing", "nbta.saving"},
+    {"nbta.contents", "nbta.packing", "nbta.unpacking", "nbta.saving"},
     {"nbta.graph", "nbta.codegen"},
     {"nbta.ops"},
     {"nbta.reverse_mode", "nbta.structure", "nbta.symbolic"},

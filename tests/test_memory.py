@@ -396,3 +396,50 @@ def test_sizes_that_no_memory_holds_are_refused():
         array.write(2**50, 1.0)
     assert snapshot(array) == before
     assert array.read(0) == 1.0
+
+
+# Resident memory does not creep either.
+
+
+def one_cycle(k):
+    array = nbta.TensorArray("float64", size=2).write(0, ROWS[0]).write(1, ROWS[1])
+    array.read(0)
+    array.read(1)
+    if k % 10 == 0:
+        with pytest.raises(nbta.InvalidArgumentError):
+            array.read(0)
+    array.close()
+
+
+def compiled_call():
+    """A compiled function that refuses some of its arguments, with its gradient."""
+
+    def loss(w, xs):
+        ta = nbta.TensorArray("float64", 4, element_shape=(2,)).unstack(xs)
+        return nbta.sum(nbta.scan(lambda h, x: (nbta.tanh(x + h @ w),) * 2, w[0], ta.stack())[1])
+
+    both = nbta.value_and_grad(loss, compiled=True)
+    w, rows = np.eye(2), [np.ones((count, 2)) for count in (4, 3, 5)]
+
+    def call(k):
+        if k % 10 == 0:  # more rows than slots
+            with pytest.raises(nbta.InvalidArgumentError):
+                both(w, rows[2])
+        else:
+            both(w, rows[k % 2])
+
+    return call
+
+
+@pytest.mark.skipif(not STATM.exists(), reason="resident memory is read from /proc")
+@pytest.mark.parametrize(("make", "count"), [(lambda: one_cycle, 20_000), (compiled_call, 500)])
+def test_resident_memory_stays_flat(make, count):
+    step = make()
+    for k in range(count // 4):
+        step(k)
+    gc.collect()
+    before = resident()
+    for k in range(count):
+        step(k)
+    gc.collect()
+    assert resident() - before < 1 << 20

@@ -24,6 +24,7 @@ from numba.core.registry import cpu_target
 
 from nbta.compiler.machine_code import Code, Loaded, taken_from
 from nbta.runtime.compiled import call_directly, pointer_of, runtime_stamp
+from nbta.runtime.turns import turn
 
 #: How the bytes of a file are laid out; other layouts have other names.
 HEAD = b"nbta graph 1\n"
@@ -69,12 +70,27 @@ def kept(text: str, options: dict, compiled):
         found = _loaded(lambda: read(name))
         if found is not None:
             return found
-        dispatcher = compiled()
-        code = taken_from(dispatcher)
-        if code is None:
-            return Compiled(dispatcher)
-        write(name, code)
-        return _loaded(lambda: code) or Compiled(dispatcher)
+        with _turn():
+            return _loaded(lambda: read(name)) or _made(name, compiled)
+
+
+def _turn():
+    """The turn of this process at compiling; none where there is no folder."""
+    place = folder()
+    if place is None:
+        return contextlib.nullcontext()
+    with contextlib.suppress(OSError):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return turn(place)
+
+
+def _made(name, compiled):
+    dispatcher = compiled()
+    code = taken_from(dispatcher)
+    if code is None:
+        return Compiled(dispatcher)
+    write(name, code)
+    return _loaded(lambda: code) or Compiled(dispatcher)
 
 
 def _loaded(code):

@@ -7,6 +7,7 @@ import threading
 import numba
 import numpy as np
 
+from nbta.errors import memory_for
 from nbta.execution.crew import Crew
 from nbta.execution.results import Results, is_half
 from nbta.graph.graph import at_once
@@ -149,21 +150,25 @@ def run_batch(
 
     Raises
     ------
+    ResourceExhaustedError
+        When there is no memory for the results of all.
     Exception
         What the first item that fails raises, with its number.
     """
+    memory, divisors = memory or Memory(), divisors or [1] * len(sums)
+    with memory_for(f"a batch of {len(items)} items"), at_once(), np.errstate(all="ignore"):
+        return _run(items, runner_of, sums, compiled, threads, memory, divisors)
 
+
+def _run(items, runner_of, sums, compiled, threads, memory, divisors):
     def alone(item):
         how = compiled if functions is None else True
         return runner_of(item).run(items.given(item), how)[0]
 
-    memory = Memory() if memory is None else memory
-    divisors = divisors or [1] * len(sums)
-    with at_once(), np.errstate(all="ignore"):
-        functions = _functions(items, runner_of, sums, compiled, memory)
-        if functions is None:
-            return one_by_one(items, alone, sums, divisors)
-        crew = _on_threads(items, alone, functions, sums, threads, memory)
+    functions = _functions(items, runner_of, sums, compiled, memory)
+    if functions is None:
+        return one_by_one(items, alone, sums, divisors)
+    crew = _on_threads(items, alone, functions, sums, threads, memory)
     values = crew.results.values(divisors)
     memory.put_back(crew)
     return values

@@ -107,7 +107,7 @@ class Runner:
         if compiled is True or function.misses < TRIALS:
             try:
                 found = watcher.call(function, given)
-            except FailedError:
+            except (FailedError, MemoryError):  # the reference executor says what is too large
                 self.fallbacks += 1
             else:
                 self.ran, function.misses = function, 0

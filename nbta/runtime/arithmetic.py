@@ -10,6 +10,7 @@ import numpy as np
 from nbta.dtypes import BFLOAT16, CODES, FLOAT16
 from nbta.runtime import memory as mem
 from nbta.runtime.memory import kernel
+from nbta.runtime.vector_code import room
 
 _FIRST_FLOATING = CODES["float16"]  # and complex dtypes come last
 _I8, _U8 = CODES["int8"], CODES["uint8"]
@@ -139,7 +140,7 @@ def add_widened(code, target, source, count):
     """Add ``count`` half-precision items to float32 sums."""
     sums = mem.array_at(target, count, np.float32)
     half = mem.array_at(source, count, np.uint16)
-    item = np.empty(1, np.uint32)
+    item = mem.array_at(room(4), 1, np.uint32)
     for i in range(count):
         if code == FLOAT16:
             item[0] = float16_bits_to_float32(np.uint32(half[i]))

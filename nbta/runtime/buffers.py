@@ -142,7 +142,16 @@ def _own(owner, base, total, mapped, count):
     paint(base, guard)
     paint(base + guard + count, guard)
     add_to_setting(settings.LIVE_BYTES, total)
-    return mem.adopt_bytes(owner, base + guard, count)
+    return mem.adopt_array(owner, base + guard, count, np.uint8)
+
+
+@kernel
+def new_points(count):
+    """Room for code points; no items when there is no memory."""
+    owner = mem.allocate_owner(4 * count) if may_allocate() else 0
+    if owner == 0:
+        return mem.array_at(0, 0, np.int32)
+    return mem.adopt_array(owner, mem.owner_payload(owner), count, np.int32)
 
 
 @kernel

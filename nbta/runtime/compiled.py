@@ -15,11 +15,13 @@ from numba import njit
 from numba.core import types
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
+from numba.extending import intrinsic
 
 import nbta.dtypes
 import nbta.errors
 from nbta.runtime import settings
 from nbta.runtime.status import NOT_LOADED
+from nbta.runtime.turns import turn
 
 _SIGNATURE = types.int64(types.int64, types.int64, types.int64)
 
@@ -54,17 +56,50 @@ class _RuntimeCache(FunctionCache):
         with contextlib.suppress(OSError):  # a full or read-only disk: compile again next time
             super().save_overload(sig, data)
 
+    def has(self, sig, target_context) -> bool:
+        """Whether there is an entry for a signature."""
+        try:
+            return self._index_key(sig, target_context.codegen()) in self._cache_file._load_index()
+        except Exception:  # a damaged file, as above
+            return False
+
 
 def cacheable(function, **options):
     """``njit(cache=True)`` by the rules above; without a cache where no folder can be written."""
     dispatcher = njit(**options)(function)
     with contextlib.suppress(RuntimeError):
         dispatcher._cache = _RuntimeCache(function)
+        dispatcher.compile = _in_turn(dispatcher)
     return dispatcher
 
 
+def _in_turn(dispatcher):
+    """A dispatcher's ``compile`` for one process at a time; the others load what that one made."""
+    compile_or_load, kept = dispatcher.compile, dispatcher._cache
+
+    def compile_in_turn(sig):
+        with global_compiler_lock:
+            if kept.has(sig, dispatcher.targetctx):
+                return compile_or_load(sig)
+            with turn(kept.cache_path):
+                return compile_or_load(sig)
+
+    return compile_in_turn
+
+
+@intrinsic
+def stay_out_of_line(typingctx):
+    """Keep the function that calls this from being inlined, so that hot code stays small."""
+
+    def codegen(context, builder, sig, args):
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.none(), codegen
+
+
 def out_of_line(function):
-    """`cacheable`, for a function that begins with `memory.stay_out_of_line`.
+    """`cacheable`, for a function that begins with `stay_out_of_line`.
 
     What a function of Numba's calls first takes over its ``forceinline``, unless told otherwise.
     """

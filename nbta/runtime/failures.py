@@ -13,12 +13,13 @@ from nbta.errors import (
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
-from nbta.runtime.compiled import out_of_line
+from nbta.runtime.compiled import out_of_line, stay_out_of_line
 from nbta.runtime.locks import python_held
 from nbta.runtime.memory import kernel
 from nbta.runtime.settings import setting
 from nbta.runtime.sharing import keep_failure, keep_stray
 from nbta.runtime.store import FIELD, store_at
+from nbta.runtime.vector_code import room
 
 _CLASSES = [
     InvalidArgumentError, ResourceExhaustedError, UnimplementedError, FailedPreconditionError,
@@ -38,7 +39,8 @@ def shape_words(r, first):
 @kernel
 def trail_words(store):
     """What a gradient array's name adds to its forward array's, two code points a word."""
-    w = np.zeros(12, np.int64)
+    w = mem.array_at(room(96), 12, np.int64)
+    w[:] = 0
     if store:
         trail = store_at(store)._trail
         for k in range(min(len(trail), 24)):
@@ -69,7 +71,7 @@ def raise_failure(status, operation, store, request):
     In an iteration of a parallel loop, which runs without the interpreter's lock, the failure is
     also kept for the end of the loop.
     """
-    mem.stay_out_of_line()
+    stay_out_of_line()
     r = mem.array_at(request, rq.WORDS, np.int64)
     if not python_held():
         keep_for_loop(status, operation, store, r)

@@ -7,7 +7,7 @@ from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import status as st
 from nbta.runtime.arithmetic import is_half
-from nbta.runtime.buffers import enlarged, hold_owners
+from nbta.runtime.buffers import enlarged, hold_owners, new_points
 from nbta.runtime.layout import (
     block_at,
     block_owner,
@@ -30,9 +30,10 @@ from nbta.runtime.store import (
     READ,
     WRITTEN,
     ZERO,
-    Store,
     get_extent,
+    new_store,
     set_extent,
+    store_address,
     store_at,
     store_owner,
 )
@@ -76,9 +77,9 @@ def new_gradient(s, r):
         return st.RANK
     count = len(s._gradients)
     owners = enlarged(s._gradients, count, count + 8, False, False)
-    g = Store()
+    g = new_store()
     status = st.TOO_LARGE
-    if len(owners):
+    if len(owners) and store_address(g):
         status = shape_gradient(s, g, r)
     if status == st.TOO_LARGE:
         r[GOT], r[EXPECTED] = s._size, max(s._element_bytes, 1)
@@ -95,8 +96,10 @@ def new_gradient(s, r):
 
 @kernel
 def longer_trail(trail, source):
-    """``trail`` + "@" + ``source``, as code points."""
-    longer = np.empty(len(trail) + 1 + len(source), np.int32)
+    """``trail`` + "@" + ``source``, as code points; no points when there is no memory."""
+    longer = new_points(len(trail) + 1 + len(source))
+    if len(longer) == 0:
+        return longer
     longer[: len(trail)] = trail
     longer[len(trail)] = ord("@")
     longer[len(trail) + 1 :] = source
@@ -113,8 +116,11 @@ def shape_gradient(s, g, r):
     g._gradient, g._infer_shape = 1, s._infer_shape
     g._clear_after_read, g._marked = r[INDEX], s._marked
     g._read_state = WRITTEN | READ | (CLEARED if r[INDEX] else 0)
-    g._source = mem.array_at(r[rq.VALUE], r[COUNT], np.int32).copy()
+    g._source = new_points(r[COUNT])
+    mem.copy_bytes(mem.address_of(g._source), r[rq.VALUE], 4 * len(g._source))
     g._trail = longer_trail(s._trail, g._source)
+    if len(g._source) < r[COUNT] or len(g._trail) == 0:
+        return st.TOO_LARGE
     if s._rank >= 0:
         g._rank = s._rank + r[RANK]
         for axis in range(r[RANK]):

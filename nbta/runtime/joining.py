@@ -7,6 +7,7 @@ from nbta.runtime import status as st
 from nbta.runtime.arithmetic import is_half
 from nbta.runtime.buffers import may_allocate
 from nbta.runtime.layout import (
+    PATTERN,
     block_at,
     block_owner,
     count_bytes,
@@ -54,6 +55,7 @@ from nbta.runtime.store import (
     WRITTEN,
     ZERO,
 )
+from nbta.runtime.vector_code import room
 from nbta.runtime.writing import check_array, forget_layout, item_of, unmark
 
 
@@ -97,7 +99,7 @@ def same_shapes(s, r, from_axis):
     if s._layout != RAGGED:
         return st.OK
     first_rank = r[OUT_RANK]
-    first = np.empty(MAX_RANK, np.int64)
+    first = mem.array_at(room(PATTERN), MAX_RANK, np.int64)
     for axis in range(first_rank):
         first[axis] = r[OUT_SHAPE + axis]
     status = st.OK
@@ -203,7 +205,7 @@ def gather(s, r):
         status = st.OK if r[DTYPE] == s._dtype else st.READ_DTYPE
     if status != st.OK:
         return status
-    before, undecided = pattern_of(s), s._layout == 0
+    before, undecided = pattern_of(s, room(PATTERN)), s._layout == 0
     status = merge_pattern(s, r)
     if status == st.OK:
         status = gather_merged(s, r)

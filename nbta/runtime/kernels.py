@@ -16,10 +16,18 @@ from nbta.runtime.joining import concat, gather, stack
 from nbta.runtime.layout import decide_layout, give, refresh, reserve, shape_known
 from nbta.runtime.memory import kernel
 from nbta.runtime.reading import read, view
-from nbta.runtime.request import COUNT, DTYPE, GOT, INDEX, LIST, MAX_RANK, RANK, SHAPE
+from nbta.runtime.request import COUNT, DTYPE, EXPECTED, GOT, INDEX, LIST, MAX_RANK, RANK, SHAPE
 from nbta.runtime.settings import add_to_setting, setting
 from nbta.runtime.sharing import acquire, change_use, free, release
-from nbta.runtime.store import CLEARED, READ, WRITTEN, Store, set_extent, store_at
+from nbta.runtime.store import (
+    CLEARED,
+    READ,
+    WRITTEN,
+    new_store,
+    set_extent,
+    store_address,
+    store_at,
+)
 from nbta.runtime.writing import (
     NOT_CLAIMED,
     add_by_claim,
@@ -49,7 +57,10 @@ def create(r):
     if r[RANK] > MAX_RANK:
         r[GOT] = r[RANK]
         return st.RANK
-    s = Store()
+    s = new_store()
+    if store_address(s) == 0:
+        r[GOT], r[EXPECTED] = size, r[COUNT]
+        return st.TOO_LARGE
     s._id, s._dtype, s._descriptor = new_id(), r[DTYPE], r[rq.VALUE]
     s._itemsize = s._storage_itemsize = r[COUNT]
     s._dynamic = flags & DYNAMIC

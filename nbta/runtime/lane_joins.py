@@ -13,6 +13,7 @@ from nbta.runtime.arithmetic import add_stored
 from nbta.runtime.buffers import keep_older
 from nbta.runtime.joining import slot_items
 from nbta.runtime.layout import (
+    PATTERN,
     block_owner,
     fits_pattern,
     pattern_of,
@@ -27,6 +28,7 @@ from nbta.runtime.layout import (
 from nbta.runtime.memory import kernel
 from nbta.runtime.request import EXPECTED, GOT, MAX_RANK, OUT_RANK, OUT_SHAPE, RANK, SHAPE, SLOT
 from nbta.runtime.store import CLEARED, RAGGED, READ, UNDECIDED, UNIFORM, WRITTEN, ZERO, store_at
+from nbta.runtime.vector_code import room
 from nbta.runtime.writing import check_slot, forget_layout, occupy
 
 
@@ -157,7 +159,7 @@ def check_lane_shapes(s, lane, r, k):
 @kernel
 def append_lanes(s, lanes, r, first, total):
     """Find the memory for so many slots, then move the lanes' elements there."""
-    before, undecided = pattern_of(s), s._layout == UNDECIDED
+    before, undecided = pattern_of(s, room(PATTERN)), s._layout == UNDECIDED
     tell_value_shape(lane_at(lanes, first), r, 0)
     status = prepare(s, r, s._size + total, r[RANK], r, SHAPE)
     if status != st.OK:
@@ -215,7 +217,7 @@ def join_gradient(s, lanes, r):
     status = check_sums(s, lanes, r, slots)
     if status != st.OK:
         return status
-    before, undecided = pattern_of(s), s._layout == UNDECIDED
+    before, undecided = pattern_of(s, room(PATTERN)), s._layout == UNDECIDED
     status = ready_sums(s, lanes, r, slots)
     if status != st.OK:
         if undecided and s._layout != UNDECIDED:

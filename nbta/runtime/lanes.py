@@ -13,10 +13,11 @@ from nbta.runtime import request as rq
 from nbta.runtime import settings
 from nbta.runtime import status as st
 from nbta.runtime.atomics import swap_byte
-from nbta.runtime.buffers import hold_owners, new_buffer
+from nbta.runtime.buffers import hold_owners, new_buffer, new_points
 from nbta.runtime.gradients import shape_gradient
 from nbta.runtime.lane_joins import join_forward, join_gradient, lane_at, owners_of
 from nbta.runtime.layout import (
+    PATTERN,
     decide_layout,
     give,
     pattern_of,
@@ -29,7 +30,8 @@ from nbta.runtime.memory import kernel
 from nbta.runtime.request import COUNT, EXPECTED, GOT, INDEX, OWNER, RANK, RESULT, SLOT
 from nbta.runtime.settings import setting
 from nbta.runtime.sharing import acquire, release
-from nbta.runtime.store import CLEARED, READ, Store, store_at, store_owner
+from nbta.runtime.store import CLEARED, READ, new_store, store_address, store_at, store_owner
+from nbta.runtime.vector_code import room
 
 #: More are no help to any machine; each takes about half a kilobyte.
 MOST_LANES = 1 << 16
@@ -48,12 +50,14 @@ _TRAIL = tuple(map(ord, "[lane "))
 
 @kernel
 def lane_trail(trail, number):
-    """``trail`` + "[lane NUMBER]", as code points."""
+    """``trail`` + "[lane NUMBER]", as code points; no points when there is no memory."""
     digits, rest = 1, number // 10
     while rest:
         digits, rest = digits + 1, rest // 10
     start = len(trail)
-    longer = np.empty(start + len(_TRAIL) + digits + 1, np.int32)
+    longer = new_points(start + len(_TRAIL) + digits + 1)
+    if len(longer) == 0:
+        return longer
     longer[:start] = trail
     for i in range(len(_TRAIL)):
         longer[start + i] = _TRAIL[i]
@@ -78,7 +82,7 @@ def shape_forward_lane(s, lane, r):
     """A lane of a growing array: empty, and growing."""
     copy_facts(s, lane)
     lane._dynamic = 1
-    set_pattern(lane, pattern_of(s))
+    set_pattern(lane, pattern_of(s, room(PATTERN)))
     status = decide_layout(lane, r) if shape_known(lane) else st.OK
     refresh(lane)
     return status
@@ -110,14 +114,8 @@ def make_lanes(s, r):
     if not 1 <= count <= MOST_LANES:
         r[GOT], r[EXPECTED] = count, MOST_LANES
         return st.LANES_COUNT
-    lanes = Store()
-    copy_facts(s, lanes)
-    lanes._gradients = new_buffer(8 * (1 + count), False)
-    lanes._state_buffer = new_buffer(count + 1, False)
-    status = st.TOO_LARGE
-    if len(lanes._gradients) and len(lanes._state_buffer):
-        lanes._size = count
-        refresh(lanes)
+    lanes, status = new_store(), st.TOO_LARGE
+    if store_address(lanes):
         status = fill_lanes(s, array, lanes, r)
     if status == st.TOO_LARGE:
         r[GOT], r[EXPECTED] = count, 8
@@ -127,12 +125,22 @@ def make_lanes(s, r):
 @kernel
 def fill_lanes(s, array, lanes, r):
     """Make the lanes' arrays, and hold them and the array they belong to."""
+    count = r[INDEX]
+    copy_facts(s, lanes)
+    lanes._gradients = new_buffer(8 * (1 + count), False)
+    lanes._state_buffer = new_buffer(count + 1, False)
+    if len(lanes._gradients) == 0 or len(lanes._state_buffer) == 0:
+        return st.TOO_LARGE
+    lanes._size = count
+    refresh(lanes)
     hold_owners(lanes._gradients)
     owners = owners_of(lanes)
     owners[0] = array
     mem.retain(array)
     for k in range(lanes._size):
-        lane = Store()
+        lane = new_store()
+        if store_address(lane) == 0:
+            return st.TOO_LARGE
         if s._gradient:
             status = shape_gradient_lane(s, lane, r)
         else:
@@ -140,6 +148,8 @@ def fill_lanes(s, array, lanes, r):
         if status != st.OK:
             return status
         lane._trail = lane_trail(s._trail, k)
+        if len(lane._trail) == 0:
+            return st.TOO_LARGE
         owners[1 + k] = store_owner(lane)
         mem.retain(owners[1 + k])
     return st.OK

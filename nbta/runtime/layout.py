@@ -38,6 +38,7 @@ from nbta.runtime.store import (
     set_extent,
     store_owner,
 )
+from nbta.runtime.vector_code import room
 
 
 @kernel
@@ -57,10 +58,14 @@ def give(s, r):
     return st.OK
 
 
+#: Bytes of an element shape pattern.
+PATTERN = 8 * (1 + MAX_RANK)
+
+
 @kernel
-def pattern_of(s):
-    """The element shape pattern as ``[rank, extents...]``."""
-    pattern = np.empty(1 + MAX_RANK, np.int64)
+def pattern_of(s, place):
+    """The element shape pattern as ``[rank, extents...]``, at an address with room for it."""
+    pattern = mem.array_at(place, 1 + MAX_RANK, np.int64)
     pattern[0] = s._rank
     for axis in range(MAX_RANK):
         pattern[1 + axis] = get_extent(s, axis)
@@ -142,7 +147,7 @@ def decide_layout(s, r):
     if not shape_known(s):
         s._layout = RAGGED
         return st.OK
-    pattern = pattern_of(s)
+    pattern = pattern_of(s, room(PATTERN))
     nbytes = count_bytes(s._rank, pattern, 1, s._storage_itemsize)
     if nbytes < 0:
         r[GOT], r[EXPECTED] = 1, LARGEST
@@ -272,7 +277,7 @@ def prepare(s, r, needed, rank, shape, first):
     """Room for ``needed`` slots whose next element has this shape; undone when that fails."""
     if s._layout != UNDECIDED:
         return reserve(s, r, needed)
-    before = pattern_of(s)
+    before = pattern_of(s, room(PATTERN))
     if s._infer_shape and not shape_known(s):
         s._rank = rank
         for axis in range(rank):

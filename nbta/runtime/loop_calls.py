@@ -14,7 +14,7 @@ from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
 from nbta.runtime.claims import put_by_claim, take_by_claim
-from nbta.runtime.compiled import out_of_line
+from nbta.runtime.compiled import out_of_line, stay_out_of_line
 from nbta.runtime.extension import LanesType, TensorArrayType, new_request, store_fields
 from nbta.runtime.failures import raise_failure
 from nbta.runtime.locks import forget_python_error, hold_python, let_python_go, python_held
@@ -36,7 +36,7 @@ def change_use(operation, store):
 
     This happens with the interpreter's lock held.
     """
-    mem.stay_out_of_line()
+    stay_out_of_line()
     words = new_request()
     mem.store_int(words + 8 * rq.INDEX, 1 - python_held())
     python = hold_python()
@@ -52,7 +52,7 @@ def change_use(operation, store):
 @out_of_line
 def raise_kept(store):
     """Raise the failure that a loop left in a store, if any, or one of its iterations' arrays."""
-    mem.stay_out_of_line()
+    stay_out_of_line()
     words = new_request()
     r = mem.array_at(words, rq.WORDS, np.int64)
     status, operation = stray_failure(r)
@@ -69,14 +69,14 @@ def raise_kept(store):
 @out_of_line
 def write_in_loop(store, slot, source):
     """Write an element in a parallel loop; False where the kernels must see to it."""
-    mem.stay_out_of_line()
+    stay_out_of_line()
     return put_by_claim(store, slot, source)
 
 
 @out_of_line
 def read_in_loop(store, slot):
     """Mark a slot as read in a parallel loop; False where the kernels must see to it."""
-    mem.stay_out_of_line()
+    stay_out_of_line()
     return take_by_claim(store, slot)
 
 

@@ -207,15 +207,15 @@ def array_reader(item, ndim):
 
 
 @intrinsic
-def adopt_bytes(typingctx, owner, address, count):
-    """A byte array at ``address``; takes over one reference to ``owner``."""
-    array_type = types.Array(types.uint8, 1, "C")
+def adopt_array(typingctx, owner, address, count, dtype):
+    """An array of ``count`` items; takes over one reference to ``owner``."""
+    array_type = types.Array(dtype.dtype, 1, "C")
 
     def codegen(context, builder, sig, args):
         meminfo = builder.inttoptr(args[0], cgutils.voidptr_t)
         return build_array(context, builder, sig.return_type, args[1], [args[2]], meminfo)
 
-    return array_type(types.int64, types.int64, types.int64), codegen
+    return array_type(types.int64, types.int64, types.int64, dtype), codegen
 
 
 @intrinsic
@@ -344,17 +344,6 @@ def call_entry(typingctx, entry, operation, store, request):
         return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), args[1:])
 
     return types.int64(types.int64, types.int64, types.int64, types.int64), codegen
-
-
-@intrinsic
-def stay_out_of_line(typingctx):
-    """Keep the function that calls this from being inlined, so that hot code stays small."""
-
-    def codegen(context, builder, sig, args):
-        builder.function.attributes.add("noinline")
-        return context.get_dummy_value()
-
-    return types.none(), codegen
 
 
 libc_calloc = types.ExternalFunction("calloc", types.intp(types.intp, types.intp))

@@ -8,6 +8,7 @@ through the kernels' entrance.
 
 from functools import cache
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import NativeValue, intrinsic, models, register_model, unbox
@@ -179,7 +180,7 @@ def own_store(owner):
 
 def take_bytes(owner, address, count):
     """Bytes at an address as an array that keeps their owner; takes over one reference."""
-    return mem.adopt_bytes(owner, address, count)
+    return mem.adopt_array(owner, address, count, np.uint8)
 
 
 def lend_store(store):
@@ -216,7 +217,7 @@ def block_bytes(owner):
     """All bytes of a ragged block: its head and, at the end, its element."""
     count = BLOCK_HEAD + setting(settings.GUARD) + block_at(owner)[BLOCK_ROOM]
     mem.retain(owner)
-    return mem.adopt_bytes(owner, mem.owner_payload(owner), count)
+    return mem.adopt_array(owner, mem.owner_payload(owner), count, np.uint8)
 
 
 def gradient_owners(store):
@@ -257,7 +258,7 @@ def hold_gradient(store, gradient):
 
 def name_trail(store):
     """What a gradient array's name adds to its forward array's, as code points."""
-    return store_at(store)._trail.copy()
+    return store_at(store)._trail
 
 
 def guards_intact(store):

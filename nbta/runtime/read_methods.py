@@ -21,7 +21,7 @@ from nbta.runtime.extension import (
 from nbta.runtime.failures import call_kernel, raise_failure
 from nbta.runtime.fast_paths import fast, field, method, take
 from nbta.runtime.loop_calls import read_in_loop
-from nbta.runtime.memory import kernel
+from nbta.runtime.settings import setting
 from nbta.runtime.store import FIELD
 
 
@@ -154,12 +154,28 @@ def _len(ta):
     return None
 
 
-@kernel
-def source_words(words, code_points, clear):
-    """Describe a gradient lookup in a request."""
-    mem.store_int(words + 8 * rq.VALUE, mem.address_of(code_points))
-    mem.store_int(words + 8 * rq.COUNT, len(code_points))
-    mem.store_int(words + 8 * rq.INDEX, clear)
+@register_jitable
+def look_up(store, source, clear, words):
+    """Look a gradient array up; its owner is in the request.
+
+    The source's code points are given back before anything is raised: what compiled code holds
+    then is lost.
+    """
+    count = len(source)
+    points, status = mem.allocate_owner(4 * count), st.TOO_LARGE
+    mem.store_int(words + 8 * rq.GOT, 1)
+    mem.store_int(words + 8 * rq.EXPECTED, 4 * count)
+    if points:
+        code_points = mem.array_at(mem.owner_payload(points), count, np.int32)
+        for k in range(count):
+            code_points[k] = ord(source[k])
+        mem.store_int(words + 8 * rq.VALUE, mem.owner_payload(points))
+        mem.store_int(words + 8 * rq.COUNT, count)
+        mem.store_int(words + 8 * rq.INDEX, clear)
+        status = mem.call_entry(setting(settings.GRADIENT_ENTRY), rq.GRAD, store, words)
+        mem.release(points)
+    if status != st.OK:
+        raise_failure(status, rq.GRAD, store, words)
 
 
 @register_jitable
@@ -180,17 +196,10 @@ def _grad(ta, source, flow=None, name=None, clear_after_read=True):
     array_over, rank = new_array_type(ta.gradient), -1 if ta.ndim is None else ta.ndim
 
     def implementation(ta, source, flow=None, name=None, clear_after_read=True):
-        code_points = np.empty(len(source), np.int32)
-        for k in range(len(source)):
-            code_points[k] = ord(source[k])
-        words = new_request()
-        source_words(words, code_points, np.int64(clear_after_read))
-        store = store_fields(ta)
-        call_kernel(settings.GRADIENT_ENTRY, rq.GRAD, store, words)
+        words, store = new_request(), store_fields(ta)
+        look_up(store, source, np.int64(clear_after_read), words)
         owner = mem.load_int(words + 8 * rq.OWNER)
         check_gradient_rank(store, owner, rank, words)
-        array = array_over(owner)
-        mem.keep_alive(code_points)
-        return array
+        return array_over(owner)
 
     return implementation

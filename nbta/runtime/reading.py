@@ -12,6 +12,7 @@ from nbta.runtime.arithmetic import is_half, narrow
 from nbta.runtime.buffers import HUGE_PAGE, give_back, may_allocate
 from nbta.runtime.claims import claim_read, settled
 from nbta.runtime.layout import (
+    PATTERN,
     block_at,
     block_owner,
     count_bytes,
@@ -46,6 +47,7 @@ from nbta.runtime.store import (
     WRITTEN,
     ZERO,
 )
+from nbta.runtime.vector_code import room
 from nbta.runtime.writing import check_array
 
 
@@ -70,7 +72,7 @@ def check_read(s, r, index):
 @kernel
 def make_readable(s, r, index):
     """Room for a slot that may lie past a gradient array's end, and zeros where it has none."""
-    pattern = pattern_of(s)
+    pattern = pattern_of(s, room(PATTERN))
     status = prepare(s, r, max(index + 1, s._size), pattern[0], pattern, 1)
     if status == st.OK and s._layout == RAGGED:
         status = fill_block(s, r, index)

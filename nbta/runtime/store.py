@@ -11,8 +11,10 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.experimental.jitclass import base
 from numba.extending import intrinsic
 
+from nbta.runtime.buffers import may_allocate
 from nbta.runtime.jitclass_types import stable_jitclass
 from nbta.runtime.memory import INT64, kernel
 from nbta.runtime.request import MAX_RANK, WORDS
@@ -87,10 +89,43 @@ class Store:
     """Storage of one tensor array; `nbta.runtime.kernels` holds its rules."""
 
     def __init__(self):
-        self._rank = -1
+        """Kernels call `new_store`, which raises nothing."""
 
 
 STORE = Store.class_type.instance_type
+
+
+@intrinsic
+def _blank_store(typingctx):
+    """A store of zeros, at address 0 when there is no memory, where ``Store()`` would raise."""
+
+    def codegen(context, builder, sig, args):
+        fields = context.get_data_type(STORE.get_data_type())
+        nbytes = context.get_constant(types.uintp, context.get_abi_sizeof(fields))
+        destructor = base.imp_dtor(context, builder.module, STORE)
+        instance = context.make_helper(builder, STORE)
+        instance.meminfo = context.nrt.meminfo_alloc_dtor_unchecked(builder, nbytes, destructor)
+        place = cgutils.alloca_once_value(builder, cgutils.get_null_value(instance.data.type))
+        with builder.if_then(cgutils.is_not_null(builder, instance.meminfo)):
+            data = context.nrt.meminfo_data(builder, instance.meminfo)
+            data = builder.bitcast(data, instance.data.type)
+            builder.store(cgutils.get_null_value(fields), data)
+            builder.store(data, place)
+        instance.data = builder.load(place)
+        return instance._getvalue()
+
+    return STORE(), codegen
+
+
+@kernel
+def new_store():
+    """An empty store of unknown rank, or one at address 0 when there is no memory."""
+    if not may_allocate():
+        return store_at(0)
+    s = _blank_store()
+    if store_address(s):
+        s._rank = -1
+    return s
 
 
 @intrinsic

@@ -1,12 +1,13 @@
 """write, append and accumulate in compiled code."""
 
 import numpy as np
-from numba.core import types
-from numba.extending import register_jitable
+from numba.core import cgutils, types
+from numba.extending import intrinsic, register_jitable
 
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
+from nbta.runtime import status as st
 from nbta.runtime.arguments import check_index, check_value, code_of, item_bytes, item_words
 from nbta.runtime.extension import (
     new_request,
@@ -15,29 +16,46 @@ from nbta.runtime.extension import (
     store_fields,
     store_owner,
 )
-from nbta.runtime.failures import call_kernel
+from nbta.runtime.failures import raise_failure
 from nbta.runtime.fast_paths import addable, below, fast, field, fits, method, occupy
 from nbta.runtime.loop_calls import write_in_loop
+from nbta.runtime.settings import setting
 from nbta.runtime.store import FIELD
 
 
-def _slow_write(array, operation):
-    """A function that writes through the kernels: shapes to infer, growth, sums, errors."""
+def _kernel_write(array, operation):
+    """A function that writes through the kernels and gives a status, with the facts in a request.
+
+    For shapes to infer, growth, sums, errors.
+    """
     code = code_of(array.dtype)
     may_claim = operation == rq.WRITE
 
     @register_jitable
-    def slow(store, index, address, shape):
+    def kernel_write(store, index, address, shape, words):
         claimable = may_claim and field(store, FIELD.claim_write) and fits(store, shape)
         if claimable and write_in_loop(store, index, address):
-            return
-        words = new_request()
+            return st.OK
         mem.store_int(words + 8 * rq.INDEX, index)
         mem.store_int(words + 8 * rq.DTYPE, code)
         mem.store_int(words + 8 * rq.VALUE, address)
         mem.store_int(words + 8 * rq.RANK, len(shape))
         mem.store_extents(words + 8 * rq.SHAPE, shape)
-        call_kernel(settings.STORAGE_ENTRY, operation, store, words)
+        return mem.call_entry(setting(settings.STORAGE_ENTRY), operation, store, words)
+
+    return kernel_write
+
+
+def _slow_write(array, operation):
+    """`_kernel_write`, whose failure is an exception."""
+    kernel_write = _kernel_write(array, operation)
+
+    @register_jitable
+    def slow(store, index, address, shape):
+        words = new_request()
+        status = kernel_write(store, index, address, shape, words)
+        if status != st.OK:
+            raise_failure(status, operation, store, words)
 
     return slow
 
@@ -121,30 +139,62 @@ def _value_parts(value):
     return fast(lambda value: (value, ()))
 
 
-def _put_strided(put):
-    """A function that puts a contiguous copy of a value into a slot."""
+def _put_strided(array, operation):
+    """A function that puts a contiguous copy of a value into a slot.
+
+    The copy is given back before anything is raised: what compiled code holds then is lost.
+    """
+    kernel_write, item, itemsize = (
+        _kernel_write(array, operation),
+        array.dtype,
+        item_bytes(array.dtype),
+    )
 
     @register_jitable
     def put_copy(store, index, value):
-        copy = value.copy()
-        put(store, index, mem.address_of(copy), copy.shape)
-        mem.keep_alive(copy)
+        words, nbytes = new_request(), value.size * itemsize
+        owner = mem.allocate_owner(nbytes)
+        if owner == 0:
+            mem.store_int(words + 8 * rq.GOT, 1)
+            mem.store_int(words + 8 * rq.EXPECTED, nbytes)
+            raise_failure(st.TOO_LARGE, operation, store, words)
+        address = mem.owner_payload(owner)
+        mem.array_at(address, value.size, item).reshape(value.shape)[...] = value
+        status = kernel_write(store, index, address, value.shape, words)
+        mem.release(owner)
+        if status != st.OK:
+            raise_failure(status, operation, store, words)
 
     return put_copy
+
+
+@intrinsic
+def _borrowed(typingctx, value):
+    """The same array without its owner: nothing is counted, so that nothing is lost by a raise."""
+
+    def codegen(context, builder, sig, args):
+        array = context.make_array(value)(context, builder, args[0])
+        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        array.parent = cgutils.get_null_value(array.parent.type)
+        return array._getvalue()
+
+    return value(value), codegen
 
 
 def _is_strided(value):
     return isinstance(value, types.Array) and value.layout != "C"
 
 
-def _put_method(value, put, again):
+def _put_method(array, operation, value, put):
     """The implementation of a method that puts a value into a slot."""
+    again = same_array_type(array)
     if _is_strided(value):
-        put_copy = _put_strided(put)
+        put_copy = _put_strided(array, operation)
 
         def strided(ta, index, value):
-            put_copy(store_fields(ta), np.int64(index), value)
-            return again(store_owner(ta))
+            owner, store = store_owner(ta), store_fields(ta)
+            put_copy(store, np.int64(index), _borrowed(value))
+            return again(owner)
 
         return strided
     parts = _value_parts(value)
@@ -158,15 +208,16 @@ def _put_method(value, put, again):
     return implementation
 
 
-def _append_method(value, put, again):
+def _append_method(array, operation, value, put):
     """The implementation of `append`."""
+    again = same_array_type(array)
     if _is_strided(value):
-        put_copy = _put_strided(put)
+        put_copy = _put_strided(array, operation)
 
         def strided(ta, value):
-            store = store_fields(ta)
-            put_copy(store, field(store, FIELD.size), value)
-            return again(store_owner(ta))
+            owner, store = store_owner(ta), store_fields(ta)
+            put_copy(store, field(store, FIELD.size), _borrowed(value))
+            return again(owner)
 
         return strided
     parts = _value_parts(value)
@@ -185,14 +236,14 @@ def _write(ta, index, value):
     check_index("write", index)
     check_value("write", ta, value)
     make = _element_write if isinstance(value, types.Array) else _scalar_write
-    return _put_method(value, make(ta, rq.WRITE), same_array_type(ta))
+    return _put_method(ta, rq.WRITE, value, make(ta, rq.WRITE))
 
 
 @method("append")
 def _append(ta, value):
     check_value("append", ta, value)
     make = _element_write if isinstance(value, types.Array) else _scalar_write
-    return _append_method(value, make(ta, rq.APPEND), same_array_type(ta))
+    return _append_method(ta, rq.APPEND, value, make(ta, rq.APPEND))
 
 
 def _scalar_add(array):
@@ -240,4 +291,4 @@ def _accumulate(ta, index, value):
         add = _element_add(ta) if is_number else _slow_write(ta, rq.ACCUMULATE)
     else:
         add = _scalar_add(ta) if is_number else _slow_item_write(ta, rq.ACCUMULATE)
-    return _put_method(value, add, same_array_type(ta))
+    return _put_method(ta, rq.ACCUMULATE, value, add)

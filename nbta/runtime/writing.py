@@ -13,6 +13,7 @@ from nbta.runtime.atomics import publish_byte, seen_int
 from nbta.runtime.buffers import LARGEST
 from nbta.runtime.claims import claim, claim_deposit, written_state
 from nbta.runtime.layout import (
+    PATTERN,
     count_bytes,
     fits_pattern,
     pattern_of,
@@ -52,6 +53,7 @@ from nbta.runtime.store import (
     ZERO,
     field_address,
 )
+from nbta.runtime.vector_code import room
 
 
 @kernel
@@ -266,7 +268,7 @@ def scatter(s, r):
 @kernel
 def scatter_rows(s, r):
     """Claim all slots, find memory for all, then write all."""
-    before, undecided = pattern_of(s), s._layout == 0
+    before, undecided = pattern_of(s, room(PATTERN)), s._layout == 0
     status = prepare(s, r, highest(s, r), r[RANK], r, SHAPE)
     if status != st.OK:
         return status
@@ -309,7 +311,7 @@ def split(s, r):
     if status != st.OK or r[COUNT] == 0:
         return status
     lengths, r[LIST] = r[LIST], 0
-    before, undecided = pattern_of(s), s._layout == 0
+    before, undecided = pattern_of(s, room(PATTERN)), s._layout == 0
     status = split_check(s, r, lengths)
     if status == st.OK:
         r[SHAPE] = mem.load_int(lengths)
