@@ -32,14 +32,16 @@ class Facts:
     clear_after_read: bool
     prefixes: dict = field(default_factory=dict)  # of gradient arrays: how long, by source
 
-    def admit(self, operation, argument, spec):
-        """Hold an element against what is known, and learn from it."""
+    def admit(self, operation, argument, spec, rows=None):
+        """Hold an element, or one of several rows, against what is known, and learn from it."""
         if spec.dtype != self.dtype:
             message = (
                 f"{operation} on {self.name}: the array holds {self.dtype}, and {argument} is "
                 f"{spec.dtype}; cast it with nbta.cast"
             )
             raise invalid("write_dtype", message)
+        if rows == 0:  # nothing is written, which decides nothing
+            return
         try:
             merged = shapes.merge(self.element_shape, spec.shape)
         except ValueError:
@@ -223,7 +225,7 @@ class SymbolicTensorArray(TensorArray):
     def scatter(self, indices, value, name=None):
         """See `TensorArray.scatter`."""
         value = self._value("scatter", value)
-        self._facts.admit("scatter", "a row of value", _element(value.spec))
+        self._facts.admit("scatter", "a row of value", _element(value.spec), _rows(value.spec))
         indices = _as_index("indices", indices, rank=1)
         return self._behind(self._build(arrays.SCATTER, [indices, value], name=name))
 
@@ -345,6 +347,11 @@ class SymbolicTensorArray(TensorArray):
     def __reduce__(self):
         message = f"{self._facts.name} belongs to a graph; fetch it and save the result"
         raise invalid("symbolic", message)
+
+
+def _rows(spec):
+    """How many rows a value has, where that is known."""
+    return spec.shape[0] if spec.shape else None
 
 
 def _element(spec):

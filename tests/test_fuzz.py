@@ -254,3 +254,23 @@ def test_a_gather_past_the_end_of_ragged_gradients(indices):
     np.testing.assert_array_equal(found, np.zeros((len(indices), 3)))
     assert gradients.size() == max(indices) + 1
     np.testing.assert_array_equal(gradients.read(1), np.ones(2))
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_what_is_left_over_of_nothing(rows):
+    """Compiled code knew the extent -1 stands for, and did not refuse where NumPy cannot say."""
+    pair = Pair(lambda v: nbta.sum(nbta.reshape(v, (nbta.shape(v)[0], -1))), may_fall_back=True)
+    assert pair(np.ones(5)) == 5.0
+    if rows:
+        assert pair(np.ones(rows)) == rows
+    else:
+        assert "cannot reshape" in pair.fails(np.ones(0))
+
+
+def test_a_scatter_of_no_rows_decides_no_shape():
+    """A graph took the shape of rows that were not there for that of all elements."""
+    with nbta.Graph().as_default() as graph:
+        ta = nbta.TensorArray("float64", 3)
+        ta = ta.scatter(np.zeros(0, np.int32), np.zeros((0, 1))).write(1, np.ones(3))
+        value = ta.read(1)
+    np.testing.assert_array_equal(nbta.Session(graph).run(value), np.ones(3))

@@ -64,6 +64,9 @@ def reshape(code, op) -> None:
     free = next((axis for axis in unsure if extents[axis] == "-1"), unsure[-1] if unsure else None)
     if free is not None:
         extents[free] = _left_over(code, extents, free, have)
+    for axis, text in enumerate(texts):
+        if axis != free and number_in(text) == -1:  # known, but NumPy asks the others for it
+            _refuse_none(code, product(extents[:axis] + extents[axis + 1 :]))
     if have != product(extents):
         code.fail_if(f"{have} != {product(extents)}")
     if isinstance(x, Block):
@@ -88,9 +91,14 @@ def _left_over(code, extents, free, have):
     if text != "-1":
         code.fail_if(f"{text} < 0 and ({others}) == 0")
         return code.variable(f"({rest}) if {text} < 0 else {text}")
+    _refuse_none(code, others)
+    return rest if rest.isidentifier() or rest.isdigit() else code.derived(rest)
+
+
+def _refuse_none(code, others):
+    """Fail where the other extents hold nothing, as then any extent is left over."""
     if not others.isdigit() or others == "0":
         code.fail_if(f"({others}) == 0")
-    return rest if rest.isidentifier() or rest.isdigit() else code.derived(rest)
 
 
 def broadcast_to(code, op) -> None:
