@@ -13,7 +13,7 @@ import numpy as np
 
 import nbta
 from asv_bench.peers import cases
-from asv_bench.peers.with_nbta import MATHS
+from asv_bench.peers.with_nbta import net_loss
 
 #: Steps, batch, inputs, states of the nets where one size is enough.
 SIZE = cases.SIZES[1]
@@ -35,17 +35,7 @@ class Work(NamedTuple):
 def recurrence(cell, size=SIZE, compiled=True):
     """Value and gradient of a recurrent net's sum of squares, by all parameters."""
     x, params = cases.network(cell, size)
-    step = cases.CELLS[cell]
-
-    def loss(params, x):
-        def advance(state, x):
-            state = step(MATHS, x @ params["w_in"] + params["b"], state, params["w_rec"])
-            return state, state[0]
-
-        first = tuple(params[name] for name in ("h0", "c0") if name in params)
-        return nbta.sum(nbta.square(nbta.scan(advance, first, x)[1]))
-
-    return Work(nbta.value_and_grad(loss, compiled=compiled), (params, x))
+    return Work(nbta.value_and_grad(net_loss(cell), compiled=compiled), (params, x))
 
 
 @cache

@@ -18,7 +18,7 @@ MATHS = cases.Maths(
 def recurrent(cell, size):
     """A function that gives the loss and its gradients."""
     x, params = cases.network(cell, tuple(size))
-    both = nbta.value_and_grad(_net_loss(cell), compiled=True)
+    both = nbta.value_and_grad(net_loss(cell), compiled=True)
 
     def run():
         value, gradients = both(params, x)
@@ -27,7 +27,8 @@ def recurrent(cell, size):
     return run
 
 
-def _net_loss(cell):
+def net_loss(cell):
+    """Sum of squares of all states, a function of the parameters and the inputs."""
     step = cases.CELLS[cell]
 
     def loss(params, x):
@@ -44,7 +45,7 @@ def _net_loss(cell):
 def second(cell, size):
     """A function that gives the product of second derivatives with a direction."""
     x, params = cases.network(cell, tuple(size))
-    direction, loss = cases.direction(params), _net_loss(cell)
+    direction, loss = cases.direction(params), net_loss(cell)
 
     @nbta.function(compiled=True)
     def product(params, direction, x):
