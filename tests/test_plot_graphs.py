@@ -272,6 +272,21 @@ def test_files(engine, ending, start, tmp_path):
     assert shown._repr_svg_().startswith("<svg")
 
 
+def test_dot_has_nothing_to_complain_about(capfd):
+    def loss(w, xs):
+        def step(h, x):
+            return nbta.tanh(w @ h + x), h
+
+        return nbta.sum(nbta.scan(step, np.zeros(2), xs)[1] ** 2)
+
+    curvature = nbta.grad(lambda w, xs: nbta.sum(nbta.grad(loss)(w, xs) ** 2))
+    curvature(np.eye(2), np.ones((3, 2)))
+    svg = nbta.plot(curvature, engine="graphviz").svg
+    assert capfd.readouterr().err == ""
+    assert len(groups(svg, "source-0")) > 5
+    assert len(groups(svg, "source-1")) > 5
+
+
 def test_an_empty_graph_has_a_picture():
     for engine in ENGINES:
         assert nbta.plot(nbta.Graph(), engine=engine).svg.startswith("<svg")

@@ -1,5 +1,6 @@
 """New processes: from the interpreter's start to the end of a first, small job."""
 
+import atexit
 import os
 import subprocess
 import sys
@@ -32,6 +33,7 @@ assert same(1.5) == 1.5
 def folder():
     """A folder for this process, with both programs in it; gone when the process ends."""
     made = tempfile.TemporaryDirectory(prefix="nbta-startup-")
+    atexit.register(made.cleanup)
     for side, text in zip(common.SIDES, (NBTA_PROGRAM, PEER_PROGRAM), strict=True):
         Path(made.name, f"start_{side}.py").write_text(text)
     return made

@@ -91,9 +91,14 @@ class Diagram:
     edges: list[Edge] = field(default_factory=list)
 
     @property
+    def count(self) -> int:
+        """How many nodes it has."""
+        return sum(1 for _ in self.root.nodes())
+
+    @property
     def large(self) -> bool:
         """Whether it has so many nodes that quick ways and fewer arrows are called for."""
-        return sum(1 for _ in self.root.nodes()) > _LARGE
+        return self.count > _LARGE
 
     def thin_out(self) -> None:
         """Leave out handles of operations that a flow of the same array leads to."""
