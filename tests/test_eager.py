@@ -175,9 +175,10 @@ def test_dlpack_hands_out_the_stack():
     assert array.__dlpack_device__() == (1, 0)
     value = np.from_dlpack(array)
     np.testing.assert_array_equal(value, array.stack())
-    copied = np.from_dlpack(array, copy=True)
-    assert not np.shares_memory(copied, array.stack())
-    np.testing.assert_array_equal(copied, array.stack())
+    if np.lib.NumpyVersion(np.__version__) >= "2.1.0":  # which asks for copies
+        value = np.from_dlpack(array, copy=True)
+        np.testing.assert_array_equal(value, array.stack())
+        assert not np.shares_memory(value, array.stack())
     assert array.__dlpack__() is not None  # for consumers that know no read-only data
 
 

@@ -9,6 +9,7 @@ import nbta
 
 X = np.array([[0.5, -1.25, 2.0], [3.0, 0.75, -0.5]])
 Y = np.array([2.0, -1.5, 0.25])
+NUMPY = np.lib.NumpyVersion(np.__version__)
 TRUTH = np.array([True, False, True])
 
 
@@ -56,7 +57,8 @@ def test_python_numbers_are_weak(graph, name):
     x = np.array([3, 5], np.int8)
     check(lambda t: getattr(operator, name)(t, 2), x)
     check(lambda t: getattr(operator, name)(7, t), x)
-    check(lambda t: getattr(operator, name)(t, np.float32(2)), x)
+    if name != "pow" or NUMPY >= "2.1.0":  # in NumPy 2.0 ``**`` gives another dtype than ``power``
+        check(lambda t: getattr(operator, name)(t, np.float32(2)), x)
 
 
 @pytest.mark.parametrize("function", [operator.neg, operator.pos, abs])
