@@ -162,17 +162,19 @@ def _decided(first, second, touches, reach):
     The first lookup of a source makes the gradient array and ends growth, later ones find it. In a
     gradient, reads of an array's older names look it up again, behind the flows they knew.
     """
-    kinds = {first.kind: first.op, second.kind: second.op}
-    if kinds.keys() != {"write", "lookup"}:
+    by_kind = {first.kind: first, second.kind: second}
+    if by_kind.keys() != {"write", "lookup"} or None in (first.array, second.array):
         return False
-    write, lookup = kinds["write"], kinds["lookup"]
+    write, lookup = by_kind["write"].op, by_kind["lookup"].op
+    if lookup.record not in arrays.LOOKUPS:  # a loop or a branch that has one
+        return False
     return any(
         touch.op.record is lookup.record
-        and touch.array == first.array == second.array is not None
+        and touch.op.number < lookup.number
+        and touch.array == first.array
         and touch.op.attrs["source"] == lookup.attrs["source"]
         and write in reach[touch.op]
         for touch in touches
-        if touch.op.number < lookup.number and lookup.record in arrays.LOOKUPS
     )
 
 

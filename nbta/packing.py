@@ -7,7 +7,6 @@ slot; the elements are then joined bytes).
 """
 
 import json
-import warnings
 
 import numpy as np
 
@@ -92,9 +91,7 @@ def file_dtype(dtype):
     """The dtype that stands for an array's dtype in a file, which knows NumPy's own only."""
     if dtype.name == "bfloat16":
         return np.dtype(np.uint16)
-    with warnings.catch_warnings():  # NumPy 2.0 warns of the empty metadata of unpickled dates
-        warnings.simplefilter("ignore", UserWarning)
-        description = np.lib.format.dtype_to_descr(dtype)
+    description = np.lib.format.dtype_to_descr(dtype)
     if np.lib.format.descr_to_dtype(description) != dtype:
         message = f"save: no file can name the dtype {dtype}; keep its items as integers or bytes"
         raise errors.invalid("dtype", message)

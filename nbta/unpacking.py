@@ -155,7 +155,8 @@ def _restore(facts, contents, name):
 
 def _restored_dtype(facts, contents):
     if facts["dtype"] is None:
-        return contents["dtype"].dtype
+        # Before NumPy 2.3 unpickled dates have metadata, of which saving them would warn.
+        return np.lib.format.drop_metadata(contents["dtype"].dtype)
     import ml_dtypes
 
     return np.dtype(ml_dtypes.bfloat16)

@@ -4,6 +4,7 @@ import os
 
 os.environ["NBTA_DEBUG"] = "1"  # read when nbta is first imported
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -14,3 +15,15 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("nbta")
+
+
+@pytest.fixture
+def file(tmp_path):
+    """An array with a gradient array, saved."""
+    import nbta
+
+    path = tmp_path / "array.npz"
+    array = nbta.TensorArray("float64", size=3).write(0, [1.0, 2.0]).write(1, [3.0, 4.0])
+    array.grad("gradients").write(0, [5.0, 6.0])
+    nbta.save(path, array)
+    return path

@@ -23,15 +23,6 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are f
 
 
 @pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "array.npz"
-    array = nbta.TensorArray("float64", size=3).write(0, [1.0, 2.0]).write(1, [3.0, 4.0])
-    array.grad("gradients").write(0, [5.0, 6.0])
-    saving.save(path, array)
-    return path
-
-
-@pytest.fixture
 def ragged(tmp_path):
     path = tmp_path / "ragged.npz"
     array = nbta.TensorArray("int16", size=3, infer_shape=False)

@@ -292,15 +292,6 @@ def test_dtypes_that_no_file_can_name(tmp_path):
 # Files.
 
 
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "array.npz"
-    array = nbta.TensorArray("float64", size=3).write(0, [1.0, 2.0]).write(1, [3.0, 4.0])
-    array.grad("gradients").write(0, [5.0, 6.0])
-    saving.save(path, array)
-    return path
-
-
 def test_numpy_opens_the_file(file):
     with np.load(file, allow_pickle=False) as archive:
         np.testing.assert_array_equal(archive["elements_0"], [[1.0, 2.0], [3.0, 4.0]])

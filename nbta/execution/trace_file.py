@@ -6,7 +6,6 @@ a begin and a duration, i an instant, C a counter's value, s and f the ends of a
 Times are microseconds.
 """
 
-import contextlib
 import gzip
 import io
 import json
@@ -111,23 +110,20 @@ class TraceFile:
         self._write(f'\n], "otherData": {json.dumps(self.notes)}}}\n')
         stream, self._stream = self._stream, None
         if stream is not None:
-            with self._warned():
-                stream.close() if self._ours else stream.flush()
+            self._try(stream.close if self._ours else stream.flush)
 
     def _write(self, text):
-        with self._warned():
-            if self._stream is not None:
-                self._stream.write(text)
+        if self._stream is not None:
+            self._try(self._stream.write, text)
 
-    @contextlib.contextmanager
-    def _warned(self):
-        """A file that cannot be written any more is given up."""
+    def _try(self, act, *text):
+        """Do something to the file, which is given up where that fails."""
         try:
-            yield
+            act(*text)
         except (OSError, ValueError) as error:  # such as a full disk, or a file that was closed
             self._stream = None
             message = f"{self._what}: the file was given up: {error}"
-            warnings.warn(message, RuntimeWarning, stacklevel=2)
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 
 def _opened(file, what):
