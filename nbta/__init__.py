@@ -9,6 +9,7 @@ from nbta.errors import (
     InvalidArgumentError,
     NbtaError,
     NotFoundError,
+    OutOfRangeError,
     ResourceExhaustedError,
     UnimplementedError,
 )
@@ -26,6 +27,7 @@ _ARRAYS = [
     "Lanes",
     "NbtaError",
     "NotFoundError",
+    "OutOfRangeError",
     "ResourceExhaustedError",
     "TensorArray",
     "UnimplementedError",

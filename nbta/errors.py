@@ -45,6 +45,12 @@ class InvalidArgumentError(NbtaError, ValueError):
     code = "INVALID_ARGUMENT"
 
 
+class OutOfRangeError(InvalidArgumentError, IndexError):
+    """``ta[i]`` asks for what is not there; a loop over an array ends with it."""
+
+    code = "OUT_OF_RANGE"
+
+
 class NotFoundError(NbtaError, KeyError):
     """Something asked for by name does not exist."""
 
@@ -301,6 +307,18 @@ REASONS = [
         FailedPreconditionError,
         "a parallel loop uses the array, one slot at a time; do this before or after the loop",
     ),
+    Reason(
+        "no_slot",
+        OutOfRangeError,
+        "there is no slot {slot}: the array has {expected} slots, numbered from 0, or from -1 "
+        "backwards",
+    ),
+    Reason(
+        "look_in_loop",
+        FailedPreconditionError,
+        "what slot {slot} holds may change while a parallel loop uses the array; look at it before "
+        "or after the loop, or read it",
+    ),
 ]
 
 
@@ -377,5 +395,5 @@ def located(error, where):
 OPERATIONS = (
     "create", "write", "read", "gather", "scatter", "concat", "split", "grad", "close",
     "append", "stack", "accumulate", "read", "size", "lanes", "take", "range", "join",
-    "enter", "leave", "arrive", "depart",
+    "enter", "leave", "arrive", "depart", "getitem", "asarray",
 )  # fmt: skip

@@ -18,7 +18,7 @@ from nbta.shapes import MAX_RANK
 
 Request = ctypes.c_int64 * rq.WORDS
 _Fields = ctypes.c_int64 * len(HEADER)
-_BULK = {rq.GATHER, rq.STACK, rq.SCATTER, rq.CONCAT, rq.SPLIT}
+_BULK = {rq.GATHER, rq.STACK, rq.LOOK_AT_ALL, rq.SCATTER, rq.CONCAT, rq.SPLIT}
 _LANES = {rq.LANES, rq.TAKE, rq.RANGE, rq.JOIN}
 #: Entrances of operations, where they are not the one of storage.
 _ENTRIES = {

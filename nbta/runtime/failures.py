@@ -7,6 +7,7 @@ from nbta.errors import (
     REASONS,
     FailedPreconditionError,
     InvalidArgumentError,
+    OutOfRangeError,
     ResourceExhaustedError,
     UnimplementedError,
 )
@@ -23,6 +24,7 @@ from nbta.runtime.vector_code import room
 
 _CLASSES = [
     InvalidArgumentError, ResourceExhaustedError, UnimplementedError, FailedPreconditionError,
+    OutOfRangeError,
 ]  # fmt: skip
 _CLASS_OF = tuple(_CLASSES.index(row.error) for row in REASONS)
 
@@ -92,6 +94,8 @@ def raise_failure(status, operation, store, request):
         raise FailedPreconditionError(
             status, operation, array, slot, expected, got, wanted, given, trail
         )
+    if kind == 4:
+        raise OutOfRangeError(status, operation, array, slot, expected, got, wanted, given, trail)
     raise InvalidArgumentError(status, operation, array, slot, expected, got, wanted, given, trail)
 
 

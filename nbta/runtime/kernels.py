@@ -11,9 +11,11 @@ from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
 from nbta.runtime import status as st
+from nbta.runtime.buffers import keep_older, new_buffer
 from nbta.runtime.gradients import gradient
 from nbta.runtime.joining import concat, gather, stack
 from nbta.runtime.layout import decide_layout, give, refresh, reserve, shape_known
+from nbta.runtime.looking import look, look_at_all
 from nbta.runtime.memory import kernel
 from nbta.runtime.reading import read, view
 from nbta.runtime.request import COUNT, DTYPE, EXPECTED, GOT, INDEX, LIST, MAX_RANK, RANK, SHAPE
@@ -22,6 +24,7 @@ from nbta.runtime.sharing import acquire, change_use, free, release
 from nbta.runtime.store import (
     CLEARED,
     READ,
+    UNIFORM,
     WRITTEN,
     new_store,
     set_extent,
@@ -81,8 +84,30 @@ def create(r):
 
 
 @kernel
-def close(s):
-    """CLOSE: free everything; views handed out keep what they show."""
+def views_uncounted(s):
+    """Whether compiled code may look at the buffer by views whose references nobody counts."""
+    if s._layout != UNIFORM or s._rank == 0 or len(s._data_buffer) == 0:
+        return False
+    states, seen = mem.array_at(s._states, s._size, np.uint8), 0
+    for i in range(len(states)):
+        seen |= states[i] & READ
+    return seen != 0
+
+
+@kernel
+def close(s, r):
+    """CLOSE: free everything; views handed out keep what they show.
+
+    INDEX tells whether compiled code asks. Then a buffer that it has views of goes with the array,
+    kept by that of the gradient arrays.
+    """
+    if r[INDEX] and not s._closed and views_uncounted(s):
+        if mem.owner_of(s._gradients) == 0:
+            s._gradients = new_buffer(0, False)
+        if mem.owner_of(s._gradients) == 0:
+            r[GOT], r[EXPECTED] = 1, 16
+            return st.TOO_LARGE
+        keep_older(s._gradients, s._data_buffer)
     s._closed = 1
     s._capacity = s._size = s._layout = 0
     free(s)
@@ -91,7 +116,7 @@ def close(s):
 
 
 def storage_entry(operation, store, request):
-    """CREATE, WRITE, APPEND, READ, VIEW, CLOSE, and who uses an array."""
+    """CREATE, WRITE, APPEND, READ, VIEW, LOOK, CLOSE, and who uses an array."""
     r = mem.array_at(request, rq.WORDS, np.int64)
     if operation == rq.CREATE:
         return create(r)
@@ -112,8 +137,10 @@ def storage(operation, s, r):
         return read(s, r)
     if operation == rq.VIEW:
         return view(s, r)
+    if operation == rq.LOOK:
+        return look(s, r)
     if operation == rq.CLOSE:
-        return close(s)
+        return close(s, r)
     if operation >= rq.ENTER:
         change_use(operation, s, r)
         return st.OK
@@ -123,7 +150,7 @@ def storage(operation, s, r):
 
 
 def bulk_entry(operation, store, request):
-    """GATHER, STACK, SCATTER, CONCAT and SPLIT."""
+    """GATHER, STACK, LOOK_AT_ALL, SCATTER, CONCAT and SPLIT."""
     r = mem.array_at(request, rq.WORDS, np.int64)
     s = store_at(store)
     held = acquire(s)
@@ -139,6 +166,8 @@ def bulk(operation, s, r):
         return stack(s, r)
     if operation == rq.GATHER:
         return gather(s, r)
+    if operation == rq.LOOK_AT_ALL:
+        return look_at_all(s, r)
     if operation == rq.CONCAT:
         return concat(s, r)
     return scatter(s, r) if operation == rq.SCATTER else split(s, r)
