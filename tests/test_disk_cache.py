@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from compilations import COUNTING
 from numba.core.caching import _CacheLocator
 
 import nbta
@@ -38,28 +39,6 @@ def made(count):
     return ta.read(count - 1)
 """
 
-COUNTING = """
-import json
-import sys
-
-from numba.core import event
-
-
-class Counting(event.Listener):
-    def __init__(self):
-        self.compiled = []
-
-    def on_start(self, happened):
-        self.compiled.append(str(happened.data["dispatcher"].py_func))
-
-    def on_end(self, happened):
-        pass
-
-
-counting = Counting()
-event.register("numba:compile", counting)
-"""
-
 EAGER = """
 import numpy as np
 
@@ -83,6 +62,7 @@ total += first.sum() + sums.sum() + count + size + everything.sum() + made(5)
 """
 
 REPORT = """
+import json
 print(json.dumps({"total": float(total), "compiled": counting.compiled}))
 """
 
@@ -172,7 +152,7 @@ def test_damaged_files_are_made_again(damage, folder, copied):
         path.write_bytes({"junk": b"junk" * 99, "truncated": half, "empty": b""}[damage])
     result = run(COUNTING + SMALL + REPORT, folder, copied)
     assert result["total"] == 1.5
-    assert {"write_object", "claim_object"} <= {name.split()[1] for name in result["compiled"]}
+    assert {"write_object", "claim_object"} <= set(result["compiled"])
     again = run(COUNTING + SMALL + REPORT, folder, copied)
     assert again == {"total": 1.5, "compiled": []}
 
@@ -234,9 +214,9 @@ def test_files_of_another_version_are_made_again(folder, copied):
     """Also a user's function that only makes an array, whose signature says nothing of nbta."""
     other = run(COUNTING + OTHER_VERSION + USERS + REPORT, folder, copied)
     assert other["total"] == 4.0
-    assert any("function made" in name for name in other["compiled"])
+    assert "made" in other["compiled"]
     result = run(COUNTING + USERS + REPORT, folder, copied)
     assert result["total"] == 4.0
-    assert any("function made" in name for name in result["compiled"])
+    assert "made" in result["compiled"]
     again = run(COUNTING + USERS + REPORT, folder, copied)
     assert again == {"total": 4.0, "compiled": []}

@@ -11,6 +11,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from compilations import COUNTING
 from numba.core import event
 
 import nbta
@@ -19,22 +20,15 @@ from nbta.runtime import blocks
 
 SOURCE = "def run(w):\n    W = pointer(int64, w, 0)\n    return W[0] * W[1] + {}\n"
 
-PROGRAM = """
+PROGRAM = (
+    COUNTING
+    + """
 import json
 import sys
 import numpy as np
-from numba.core import event
 from numba.core.registry import cpu_target
 import nbta
 
-class Counting(event.Listener):
-    compiled = []
-    def on_start(self, happened):
-        self.compiled.append(happened.data["dispatcher"].py_func.__name__)
-    def on_end(self, happened):
-        pass
-
-event.register("numba:compile", Counting())
 
 def loss(w, x):
     def step(h, row):
@@ -45,8 +39,9 @@ def loss(w, x):
 rng = np.random.default_rng(0)
 value, slope = nbta.value_and_grad(loss, compiled=True)(rng.random((3, 2)), rng.random((4, 3)))
 table = cpu_target.typing_context._functions
-print(json.dumps([float(value), slope.tolist(), Counting.compiled, len(table)]))
+print(json.dumps([float(value), slope.tolist(), counting.compiled, len(table)]))
 """
+)
 
 
 def environment(folder, **others):

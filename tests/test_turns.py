@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from compilations import COUNTING
 
 import nbta
 from nbta.compiler import cache
@@ -27,21 +28,14 @@ def load():
     return cached(tripled, types.int64(types.int64))
 """
 
-PROGRAM = """
+PROGRAM = (
+    COUNTING
+    + """
 import json
 import numpy as np
-from numba.core import event
 import nbta
 from users_kernel import load
 
-class Counting(event.Listener):
-    compiled = []
-    def on_start(self, happened):
-        self.compiled.append(happened.data["dispatcher"].py_func.__name__)
-    def on_end(self, happened):
-        pass
-
-event.register("numba:compile", Counting())
 array = nbta.TensorArray("float64", size=2).unstack(np.arange(6.0).reshape(2, 3))
 total = load()(7) + array.read(1).sum()
 
@@ -49,8 +43,9 @@ def loss(w, x):
     return nbta.sum(nbta.scan(lambda h, row: (nbta.tanh(row @ w + h),) * 2, np.zeros(2), x)[1])
 
 value, slope = nbta.value_and_grad(loss, compiled=True)(np.ones((3, 2)), np.ones((4, 3)))
-print(json.dumps([total, float(value), slope.tolist(), Counting.compiled]))
+print(json.dumps([total, float(value), slope.tolist(), counting.compiled]))
 """
+)
 
 
 def test_processes_that_start_together_compile_once(tmp_path):
