@@ -68,4 +68,4 @@ def stand_in(path, value):
         return value
     spec = Spec(value.dtype, tuple(1 if n == 1 else Dim() for n in value.shape))
     attrs = {"spec": spec, "label": path}
-    return current().create(PLACEHOLDER, [], attrs, "argument").outputs[0]
+    return current().create(PLACEHOLDER, [], attrs, name="argument").outputs[0]

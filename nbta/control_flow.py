@@ -31,6 +31,7 @@ def while_loop(
     maximum_iterations=None,
     parallel_iterations=None,
     shape_invariants=None,
+    *,
     name=None,
     checkpoint=None,
     progress=False,
@@ -218,7 +219,7 @@ def _condition(cond, variables, maximum):
     return condition
 
 
-def cond(pred, true_fn, false_fn, name=None):
+def cond(pred, true_fn, false_fn, *, name=None):
     """The result of one function or of another one; in a graph only that one runs.
 
     Parameters
@@ -259,7 +260,7 @@ def cond(pred, true_fn, false_fn, name=None):
     return _case("cond", pred, [true_fn, false_fn], ["true_fn", "false_fn"], name or "cond")
 
 
-def switch_case(branch_index, branch_fns, default=None, name=None):
+def switch_case(branch_index, branch_fns, default=None, *, name=None):
     """The result of one of several functions; in a graph only that one runs.
 
     Parameters

@@ -21,7 +21,7 @@ from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray
 
 
-def scan(f, init, xs, length=None, reverse=False, name=None, checkpoint=None, progress=False):
+def scan(f, init, xs, length=None, reverse=False, *, name=None, checkpoint=None, progress=False):
     """Run a function along the first axis, carrying a state and stacking results.
 
     Parameters
@@ -285,7 +285,7 @@ def _array_for(spec, count):
     return TensorArray(spec.dtype, size=count, element_shape=shapes.public(spec.shape))
 
 
-def map_fn(fn, elems, parallel_iterations=None, name=None, checkpoint=None, progress=False):
+def map_fn(fn, elems, parallel_iterations=None, *, name=None, checkpoint=None, progress=False):
     """Apply a function to each row and stack the results.
 
     Parameters
@@ -337,7 +337,7 @@ def map_fn(fn, elems, parallel_iterations=None, name=None, checkpoint=None, prog
     return _loop(lambda _, x: ((), fn(x)), (), elems, None, False, name, words, options)[1]
 
 
-def foldl(fn, elems, initializer=None, name=None, checkpoint=None, progress=False):
+def foldl(fn, elems, initializer=None, *, name=None, checkpoint=None, progress=False):
     """Combine rows from the first to the last.
 
     Parameters
@@ -383,7 +383,7 @@ def _row_tensor(value, words):
     return value
 
 
-def foldr(fn, elems, initializer=None, name=None, checkpoint=None, progress=False):
+def foldr(fn, elems, initializer=None, *, name=None, checkpoint=None, progress=False):
     """Combine rows from the last to the first; see `foldl`.
 
     Notes

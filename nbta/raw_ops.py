@@ -73,6 +73,7 @@ def TensorArrayV3(  # noqa: N802
     clear_after_read=True,
     identical_element_shapes=False,
     tensor_array_name="",
+    *,
     name=None,
 ):
     """Make an array.
@@ -116,7 +117,7 @@ def TensorArrayV3(  # noqa: N802
     return ArrayHandle(array), array.flow
 
 
-def TensorArrayGradV3(handle, flow_in, source, name=None):  # noqa: N802
+def TensorArrayGradV3(handle, flow_in, source, *, name=None):  # noqa: N802
     """The gradient array of an array for a source, looked up or made.
 
     Returns
@@ -141,7 +142,7 @@ def TensorArrayGradV3(handle, flow_in, source, name=None):  # noqa: N802
     return ArrayHandle(array), array.flow
 
 
-def TensorArrayGradWithShape(handle, flow_in, shape_to_prepend, source, name=None):  # noqa: N802
+def TensorArrayGradWithShape(handle, flow_in, shape_to_prepend, source, *, name=None):  # noqa: N802
     """`TensorArrayGradV3` with elements of shape ``shape_to_prepend + element_shape``.
 
     Returns
@@ -167,7 +168,7 @@ def TensorArrayGradWithShape(handle, flow_in, shape_to_prepend, source, name=Non
     return ArrayHandle(array), array.flow
 
 
-def TensorArrayWriteV3(handle, index, value, flow_in, name=None):  # noqa: N802
+def TensorArrayWriteV3(handle, index, value, flow_in, *, name=None):  # noqa: N802
     """Store a value in a slot; in a gradient array, add it.
 
     Returns
@@ -200,7 +201,7 @@ def _value(operation, handle, value):
     return as_tensor(array, current() or handle.graph)
 
 
-def TensorArrayReadV3(handle, index, flow_in, dtype, name=None):  # noqa: N802
+def TensorArrayReadV3(handle, index, flow_in, dtype, *, name=None):  # noqa: N802
     """The value of a slot.
 
     Notes
@@ -227,7 +228,7 @@ def _known(handle):
 
 
 def TensorArrayGatherV3(  # noqa: N802
-    handle, indices, flow_in, dtype, element_shape=None, name=None
+    handle, indices, flow_in, dtype, element_shape=None, *, name=None
 ):
     """The listed slots, stacked along a new first axis.
 
@@ -253,7 +254,7 @@ def TensorArrayGatherV3(  # noqa: N802
     return _array(handle).gather(indices, element_shape=element_shape, dtype=dtype)
 
 
-def TensorArrayScatterV3(handle, indices, value, flow_in, name=None):  # noqa: N802
+def TensorArrayScatterV3(handle, indices, value, flow_in, *, name=None):  # noqa: N802
     """Write row ``k`` of a value to slot ``indices[k]``.
 
     Returns
@@ -279,7 +280,7 @@ def TensorArrayScatterV3(handle, indices, value, flow_in, name=None):  # noqa: N
 
 
 def TensorArrayConcatV3(  # noqa: N802
-    handle, flow_in, dtype, element_shape_except0=None, name=None
+    handle, flow_in, dtype, element_shape_except0=None, *, name=None
 ):
     """All elements joined along their first axis, and their lengths.
 
@@ -310,7 +311,7 @@ def TensorArrayConcatV3(  # noqa: N802
     return tuple(_array(handle).concat(element_shape_except0=element_shape_except0, dtype=dtype))
 
 
-def TensorArraySplitV3(handle, value, lengths, flow_in, name=None):  # noqa: N802
+def TensorArraySplitV3(handle, value, lengths, flow_in, *, name=None):  # noqa: N802
     """Cut a value along its first axis and write piece ``k`` to slot ``k``.
 
     Returns
@@ -335,7 +336,7 @@ def TensorArraySplitV3(handle, value, lengths, flow_in, name=None):  # noqa: N80
     return _array(handle).split(value, lengths).flow
 
 
-def TensorArraySizeV3(handle, flow_in, name=None):  # noqa: N802
+def TensorArraySizeV3(handle, flow_in, *, name=None):  # noqa: N802
     """How many slots there are, an int32 scalar.
 
     Notes
@@ -353,7 +354,7 @@ def TensorArraySizeV3(handle, flow_in, name=None):  # noqa: N802
     return _array(handle).size()
 
 
-def TensorArrayCloseV3(handle, name=None):  # noqa: N802
+def TensorArrayCloseV3(handle, *, name=None):  # noqa: N802
     """Free an array; in a graph, the operation that does.
 
     Notes

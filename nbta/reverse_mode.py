@@ -141,7 +141,7 @@ def _checked(op, tensor, grad):
 
 
 def gradients(
-    ys, xs, grad_ys=None, name="gradients", stop_gradients=None, unconnected="none"
+    ys, xs, grad_ys=None, *, name="gradients", stop_gradients=None, unconnected="none"
 ) -> list:
     """Sums over ``ys`` of derivatives with respect to each of ``xs``, as tensors of the graph.
 

@@ -89,6 +89,7 @@ class SymbolicTensorArray(TensorArray):
         tensor_array_name=None,
         element_shape=None,
         infer_shape=True,
+        *,
         name=None,
     ):
         pattern = shapes.as_pattern("element_shape", element_shape)
@@ -164,7 +165,7 @@ class SymbolicTensorArray(TensorArray):
         return self._flow
 
     @_in_its_graph
-    def size(self, name=None):
+    def size(self, *, name=None):
         """See `TensorArray.size`."""
         return self._build(arrays.SIZE, [], name=name)
 
@@ -197,7 +198,7 @@ class SymbolicTensorArray(TensorArray):
         return as_tensor(value, building(value) or self._handle.graph)
 
     @_in_its_graph
-    def write(self, index, value, name=None):
+    def write(self, index, value, *, name=None):
         """See `TensorArray.write`."""
         value = self._value("write", value)
         self._facts.admit("write", "value", value.spec)
@@ -206,12 +207,12 @@ class SymbolicTensorArray(TensorArray):
         )
 
     @_in_its_graph
-    def append(self, value, name=None):
+    def append(self, value, *, name=None):
         """See `TensorArray.append`."""
-        return self.write(self.size(), value, name)
+        return self.write(self.size(), value, name=name)
 
     @_in_its_graph
-    def accumulate(self, index, value, name=None):
+    def accumulate(self, index, value, *, name=None):
         """See `TensorArray.accumulate`."""
         if not self.is_gradient:
             message = (
@@ -219,10 +220,10 @@ class SymbolicTensorArray(TensorArray):
                 f"accumulate into a gradient array, which grad(source) gives"
             )
             raise invalid("already_written", message)
-        return self.write(index, value, name)
+        return self.write(index, value, name=name)
 
     @_in_its_graph
-    def scatter(self, indices, value, name=None):
+    def scatter(self, indices, value, *, name=None):
         """See `TensorArray.scatter`."""
         value = self._value("scatter", value)
         self._facts.admit("scatter", "a row of value", _element(value.spec), _rows(value.spec))
@@ -230,13 +231,13 @@ class SymbolicTensorArray(TensorArray):
         return self._behind(self._build(arrays.SCATTER, [indices, value], name=name))
 
     @_in_its_graph
-    def unstack(self, value, name=None):
+    def unstack(self, value, *, name=None):
         """See `TensorArray.unstack`."""
         value = self._value("unstack", value)
-        return self.scatter(arange(cast(shape(value)[0], np.int32)), value, name)
+        return self.scatter(arange(cast(shape(value)[0], np.int32)), value, name=name)
 
     @_in_its_graph
-    def split(self, value, lengths, name=None):
+    def split(self, value, lengths, *, name=None):
         """See `TensorArray.split`."""
         value = self._value("split", value)
         lengths = _as_index("lengths", lengths, rank=1)
@@ -254,13 +255,13 @@ class SymbolicTensorArray(TensorArray):
         return {"dtype": self.dtype, "known": self._facts.element_shape}
 
     @_in_its_graph
-    def read(self, index, name=None, dtype=None):
+    def read(self, index, *, name=None, dtype=None):
         """See `TensorArray.read`."""
         attrs = self._asked("read", dtype)
         return self._build(arrays.READ, [_as_index("index", index)], attrs, name)
 
     @_in_its_graph
-    def gather(self, indices, name=None, element_shape=None, dtype=None):
+    def gather(self, indices, *, name=None, element_shape=None, dtype=None):
         """See `TensorArray.gather`."""
         attrs = self._asked("gather", dtype)
         pattern = shapes.as_pattern("element_shape", element_shape)
@@ -270,12 +271,12 @@ class SymbolicTensorArray(TensorArray):
         return self._build(arrays.GATHER, [_as_index("indices", indices, rank=1)], attrs, name)
 
     @_in_its_graph
-    def stack(self, name=None):
+    def stack(self, *, name=None):
         """See `TensorArray.stack`."""
-        return self.gather(arange(self.size()), name)
+        return self.gather(arange(self.size()), name=name)
 
     @_in_its_graph
-    def concat(self, name=None, element_shape_except0=None, dtype=None):
+    def concat(self, *, name=None, element_shape_except0=None, dtype=None):
         """See `TensorArray.concat`."""
         attrs = self._asked("concat", dtype)
         attrs["element_shape_except0"] = shapes.as_pattern(
@@ -286,14 +287,14 @@ class SymbolicTensorArray(TensorArray):
     # Gradient arrays, and the end.
 
     @_in_its_graph
-    def grad(self, source, flow=None, name=None, clear_after_read=None):
+    def grad(self, source, flow=None, *, name=None, clear_after_read=None):
         """`TensorArray.grad`; ``flow`` may be a tensor."""
         attrs = {"source": _as_source(source), "clear_after_read": clear_after_read}
         return self._looked_up(arrays.LOOKUP, [], flow, attrs, 0)
 
     @_in_its_graph
     def grad_with_shape(
-        self, source, shape_to_prepend, flow=None, name=None, clear_after_read=None
+        self, source, shape_to_prepend, flow=None, *, name=None, clear_after_read=None
     ):
         """`TensorArray.grad_with_shape`; ``flow`` may be a tensor."""
         prefix = _as_index("shape_to_prepend", shape_to_prepend, rank=1)
@@ -319,12 +320,12 @@ class SymbolicTensorArray(TensorArray):
         return SymbolicTensorArray.over(*access, facts)
 
     @_in_its_graph
-    def identity(self, name=None):
+    def identity(self, *, name=None):
         """See `TensorArray.identity`."""
-        return self._behind(identity(self._flow, name))
+        return self._behind(identity(self._flow, name=name))
 
     @_in_its_graph
-    def close(self, name=None):
+    def close(self, *, name=None):
         """Add the operation that frees the array when it runs, and give it."""
         graph = current()
         with graph.control_dependencies([graph.resolve(self._flow)]):

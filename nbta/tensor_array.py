@@ -106,6 +106,7 @@ class TensorArray(Writing, Reading):
         tensor_array_name: str | None = None,
         element_shape=None,
         infer_shape: bool = True,
+        *,
         name: str | None = None,
     ):
         self._dtype = as_dtype(dtype)
@@ -130,6 +131,7 @@ class TensorArray(Writing, Reading):
         self,
         source: str,
         flow: Flow | None = None,
+        *,
         name: str | None = None,
         clear_after_read: bool = True,
     ) -> "TensorArray":
@@ -176,6 +178,7 @@ class TensorArray(Writing, Reading):
         source: str,
         shape_to_prepend,
         flow: Flow | None = None,
+        *,
         name: str | None = None,
         clear_after_read: bool = True,
     ) -> "TensorArray":
@@ -255,7 +258,7 @@ class TensorArray(Writing, Reading):
         """
         return Lanes(self, count)
 
-    def identity(self, name: str | None = None) -> "TensorArray":
+    def identity(self, *, name: str | None = None) -> "TensorArray":
         """The same array under a new flow; both names share the storage.
 
         Examples
@@ -268,7 +271,7 @@ class TensorArray(Writing, Reading):
         """
         return TensorArray._over(self._store, self._dtype, self._name)
 
-    def close(self, name: str | None = None) -> None:
+    def close(self, *, name: str | None = None) -> None:
         """Free everything at once; every other operation then fails. Gradient arrays live on.
 
         Where nogil functions or parallel loops use the array, they fail too, and the memory is

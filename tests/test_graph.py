@@ -195,9 +195,19 @@ def test_what_cannot_be_waited_for(graph):
     assert other.operations == [foreign.op]
 
 
-def test_control_dependencies_need_a_graph():
-    with pytest.raises(nbta.InvalidArgumentError, match="control_dependencies: no graph is being"):
-        nbta.control_dependencies([])
+def test_control_dependencies_outside_of_graphs_do_nothing():
+    ta = nbta.TensorArray("float64", 1)
+    for given in ([], None, [ta.flow], [nbta.constant(1.0)]):
+        with nbta.control_dependencies(given):
+            assert nbta.add(1.0, 2.0) == 3.0
+
+
+def test_control_dependencies_hold_where_a_graph_is_found_by_its_tensors():
+    with nbta.Graph().as_default():
+        first, x = nbta.constant(1.0), nbta.constant(2.0)
+    with nbta.control_dependencies([first.op]):
+        assert nbta.tanh(x).op.control_inputs == [first.op]
+    assert nbta.tanh(x).op.control_inputs == []
 
 
 # Operations and tensors.

@@ -55,7 +55,7 @@ def hide(shape, what):
 
 def placeholders(arrays, what):
     return [
-        nbta.placeholder(array.dtype, hide(array.shape, what), f"x{i}")
+        nbta.placeholder(array.dtype, hide(array.shape, what), name=f"x{i}")
         for i, array in enumerate(arrays)
     ]
 

@@ -191,7 +191,7 @@ def _hoisted(copy: Copy, op: Operation, inputs):
             )
         elif _is_movable(inner, around):
             outer = copy.graph.create(
-                inner.record, [around[t] for t in inner.inputs], inner.attrs, inner.type
+                inner.record, [around[t] for t in inner.inputs], inner.attrs, name=inner.type
             )
             keep_shapes(inner.outputs, outer.outputs)
             moved.update(zip(inner.outputs, outer.outputs, strict=True))

@@ -103,7 +103,7 @@ class Copy:
 
     def create(self, op, inputs, attrs, variables=0) -> list[Tensor]:
         """An operation like another one; its bodies capture all inputs behind their variables."""
-        made = self.graph.create(op.record, inputs, attrs, self._name(op.name) + "/")
+        made = self.graph.create(op.record, inputs, attrs, name=self._name(op.name) + "/")
         made.control_inputs = list(self.after(op))
         self.stands_for(op, made)
         for body in subgraphs(made):

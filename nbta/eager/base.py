@@ -222,7 +222,7 @@ class Base(Face):
         """What an operation takes to run after all that this array has seen."""
         return Flow(self.handle)
 
-    def size(self, name: str | None = None) -> np.int32:
+    def size(self, *, name: str | None = None) -> np.int32:
         """How many slots there are, as an int32 scalar.
 
         Raises

@@ -30,7 +30,7 @@ class Reading(Base):
 
     __slots__ = ()
 
-    def read(self, index: int, name: str | None = None, dtype=None) -> Any:
+    def read(self, index: int, *, name: str | None = None, dtype=None) -> Any:
         """The value of a slot; the slot is read from then on, and cleared if the array clears.
 
         Parameters
@@ -91,7 +91,7 @@ class Reading(Base):
         return view
 
     def gather(
-        self, indices, name: str | None = None, element_shape=None, dtype=None
+        self, indices, *, name: str | None = None, element_shape=None, dtype=None
     ) -> np.ndarray:
         """The listed slots, stacked along a new first axis; read rules as for `read`.
 
@@ -130,7 +130,7 @@ class Reading(Base):
         put_pattern(request, as_pattern("element_shape", element_shape))
         return self._read_many(rq.GATHER, request, dtype)
 
-    def stack(self, name: str | None = None) -> np.ndarray:
+    def stack(self, *, name: str | None = None) -> np.ndarray:
         """All slots, stacked along a new first axis; `gather` of every slot.
 
         Examples
@@ -147,7 +147,7 @@ class Reading(Base):
         self._run(operation, request, moved)
         return self._result(request)
 
-    def concat(self, name: str | None = None, element_shape_except0=None, dtype=None) -> Concat:
+    def concat(self, *, name: str | None = None, element_shape_except0=None, dtype=None) -> Concat:
         """All elements joined along their first axis, and how many rows each has.
 
         Parameters

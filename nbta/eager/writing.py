@@ -29,7 +29,7 @@ class Writing(Base):
 
     __slots__ = ()
 
-    def write(self, index: int, value, name: str | None = None) -> Self:
+    def write(self, index: int, value, *, name: str | None = None) -> Self:
         """Store a value in a slot; in a gradient array, add it to what is there.
 
         Parameters
@@ -79,7 +79,7 @@ class Writing(Base):
         self._run(operation, request, value.nbytes)
         return self
 
-    def append(self, value, name: str | None = None) -> Self:
+    def append(self, value, *, name: str | None = None) -> Self:
         """Write behind the last slot of a dynamic array; errors as for `write`.
 
         Examples
@@ -92,7 +92,7 @@ class Writing(Base):
             return self
         return self._write(rq.APPEND, 0, value)
 
-    def accumulate(self, index: int, value, name: str | None = None) -> Self:
+    def accumulate(self, index: int, value, *, name: str | None = None) -> Self:
         """Add a value into a slot of a gradient array; errors as for `write`.
 
         Raises
@@ -109,7 +109,7 @@ class Writing(Base):
         """
         return self._write(rq.ACCUMULATE, index, value)
 
-    def scatter(self, indices, value, name: str | None = None) -> Self:
+    def scatter(self, indices, value, *, name: str | None = None) -> Self:
         """Write row ``k`` of a value to slot ``indices[k]``, all rows or, after an error, none.
 
         Parameters
@@ -135,7 +135,7 @@ class Writing(Base):
         slots = as_vector(f"scatter on {self._name}: indices", "indices_rank", indices)
         return self._scatter(slots, value)
 
-    def unstack(self, value, name: str | None = None) -> Self:
+    def unstack(self, value, *, name: str | None = None) -> Self:
         """Write row ``k`` of a value to slot ``k``; errors as for `scatter`.
 
         Examples
@@ -159,7 +159,7 @@ class Writing(Base):
         self._run(rq.SCATTER, request, value.nbytes)
         return self
 
-    def split(self, value, lengths, name: str | None = None) -> Self:
+    def split(self, value, lengths, *, name: str | None = None) -> Self:
         """Cut a value along its first axis and write piece ``k`` to slot ``k``.
 
         Parameters

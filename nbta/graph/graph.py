@@ -1,7 +1,7 @@
 """Graphs: operations in creation order, names, scopes, and the graph that is being built."""
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from nbta.errors import NbtaError, invalid, located
 from nbta.graph.names import Names, check
@@ -65,10 +65,12 @@ def _nowhere(name):
 def control_dependencies(operations):
     """A context in which new operations run after the given operations or tensors.
 
+    Arrays wait for nothing: outside of graphs operations run in the order of their calls.
+
     Raises
     ------
     InvalidArgumentError
-        Outside of a graph, or for something of another graph.
+        For something of another graph.
 
     Examples
     --------
@@ -79,13 +81,10 @@ def control_dependencies(operations):
     ...     second.op.control_inputs == [first.op]
     True
     """
-    graph = current()
-    if graph is None:
-        message = (
-            "control_dependencies: no graph is being built; open one with Graph().as_default()"
-        )
-        raise invalid("graph", message)
-    return graph.control_dependencies(operations)
+    operations = None if operations is None else list(operations)
+    graphs = (item.graph for item in operations or () if isinstance(item, Operation | Tensor))
+    graph = current() or next(graphs, None)
+    return nullcontext() if graph is None else graph.control_dependencies(operations)
 
 
 class Graph:
@@ -155,7 +154,7 @@ class Graph:
         """The graph that is no part of another one."""
         return self
 
-    def create(self, record: Record, inputs, attrs=None, name: str | None = None) -> Operation:
+    def create(self, record: Record, inputs, attrs=None, *, name: str | None = None) -> Operation:
         """Add an operation.
 
         Raises
@@ -263,7 +262,7 @@ class SubGraph(Graph):
     def parameter(self, spec: Spec, name: str = "argument") -> Tensor:
         """A new parameter, behind the others."""
         with self.control_dependencies(None):
-            tensor = self.create(PARAMETER, [], {"spec": spec}, name).outputs[0]
+            tensor = self.create(PARAMETER, [], {"spec": spec}, name=name).outputs[0]
         self.inputs.append(tensor)
         return tensor
 

@@ -23,7 +23,7 @@ from nbta.ops.shaping import cast, unbroadcast
 
 
 @binary("Add", np.add, lambda x, y, z, dz: (dz, dz), emit=rules.add)
-def add(x, y, name=None):
+def add(x, y, *, name=None):
     """Sum of two tensors, elementwise with broadcasting.
 
     Examples
@@ -41,7 +41,7 @@ def _numbers(*specs):
 
 
 @binary("Sub", np.subtract, lambda x, y, z, dz: (dz, -dz), infer=_numbers, emit="{} - {}")
-def subtract(x, y, name=None):
+def subtract(x, y, *, name=None):
     """Difference of two tensors, elementwise with broadcasting.
 
     Examples
@@ -57,7 +57,7 @@ def subtract(x, y, name=None):
     lambda x, y, z, dz: (dz * conjugate(y), dz * conjugate(x)),
     emit=rules.multiply,
 )
-def multiply(x, y, name=None):
+def multiply(x, y, *, name=None):
     """Product of two tensors, elementwise with broadcasting.
 
     Examples
@@ -73,7 +73,7 @@ def _divide_gradient(x, y, z, dz):
 
 
 @binary("Div", np.true_divide, _divide_gradient, floats=True, emit=rules.divide)
-def divide(x, y, name=None):
+def divide(x, y, *, name=None):
     """Quotient of two tensors, elementwise with broadcasting; integers are divided as floats.
 
     Examples
@@ -96,7 +96,7 @@ def counted(*specs):
     infer=counted,
     emit=rules.floor_divide,
 )
-def floor_divide(x, y, name=None):
+def floor_divide(x, y, *, name=None):
     """Quotient rounded down, elementwise with broadcasting.
 
     Examples
@@ -113,7 +113,7 @@ def floor_divide(x, y, name=None):
     infer=counted,
     emit=rules.modulo,
 )
-def mod(x, y, name=None):
+def mod(x, y, *, name=None):
     """Remainder of floor division, with the sign of ``y``, elementwise with broadcasting.
 
     Examples
@@ -134,7 +134,7 @@ def _pick_gradient(chosen):
 
 
 @binary("Minimum", np.minimum, _pick_gradient(lambda x, y: less(x, y)), emit=rules.minimum)
-def minimum(x, y, name=None):
+def minimum(x, y, *, name=None):
     """The lesser of two, elementwise with broadcasting; equal ones share the gradient.
 
     Examples
@@ -145,7 +145,7 @@ def minimum(x, y, name=None):
 
 
 @binary("Maximum", np.maximum, _pick_gradient(lambda x, y: greater(x, y)), emit=rules.maximum)
-def maximum(x, y, name=None):
+def maximum(x, y, *, name=None):
     """The greater of two, elementwise with broadcasting; equal ones share the gradient.
 
     Examples
@@ -158,7 +158,7 @@ def maximum(x, y, name=None):
 NEGATIVE = define("Neg", _numbers, np.negative, lambda op, dy: [-dy], emit=Elementwise("-{}"))
 
 
-def negative(x, name=None):
+def negative(x, *, name=None):
     """The values with the other sign.
 
     Examples
@@ -170,7 +170,7 @@ def negative(x, name=None):
 
 
 @unary("Square", np.square, lambda x, y: 2 * x, floats=False, emit=rules.square)
-def square(x, name=None):
+def square(x, *, name=None):
     """The square of each element.
 
     Examples
@@ -202,7 +202,7 @@ WHERE = define(
 )
 
 
-def where(condition, x, y, name=None):
+def where(condition, x, y, *, name=None):
     """``x`` where the condition holds, else ``y``, with broadcasting.
 
     Parameters
@@ -223,7 +223,7 @@ def where(condition, x, y, name=None):
     return apply(WHERE, [condition, *meet(x, y)], name=name)
 
 
-def clip(x, low, high, name=None):
+def clip(x, low, high, *, name=None):
     """The values limited to ``[low, high]``; None sets no limit.
 
     Examples
@@ -234,8 +234,8 @@ def clip(x, low, high, name=None):
     if low is None and high is None:
         return meet(x)[0]
     if low is None:
-        return minimum(x, high, name)
-    return maximum(x, low, name) if high is None else minimum(maximum(x, low), high, name)
+        return minimum(x, high, name=name)
+    return maximum(x, low, name=name) if high is None else minimum(maximum(x, low), high, name=name)
 
 
 def _infer_add_n(*specs):
@@ -273,7 +273,7 @@ ADD_N = define(
 )
 
 
-def add_n(values, name=None):
+def add_n(values, *, name=None):
     """Sum of tensors of one shape; of flows, the flow that comes after all of them.
 
     Raises
@@ -292,7 +292,7 @@ def add_n(values, name=None):
     return values[0] if len(values) == 1 else apply(ADD_N, meet(*values), name=name)
 
 
-def real(x, name=None):
+def real(x, *, name=None):
     """The real part.
 
     Examples
@@ -303,7 +303,7 @@ def real(x, name=None):
     return apply(REAL, meet(x), name=name)
 
 
-def imag(x, name=None):
+def imag(x, *, name=None):
     """The imaginary part.
 
     Examples
@@ -314,7 +314,7 @@ def imag(x, name=None):
     return apply(IMAG, meet(x), name=name)
 
 
-def conj(x, name=None):
+def conj(x, *, name=None):
     """The complex conjugate.
 
     Examples

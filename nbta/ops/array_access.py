@@ -13,7 +13,7 @@ from nbta.ops.dispatch import as_tensor
 def build(record, inputs, attrs=None, name=None):
     """The results of an operation in the graph that is being built."""
     graph = current()
-    return graph.create(record, [as_tensor(t, graph) for t in inputs], attrs, name).outputs
+    return graph.create(record, [as_tensor(t, graph) for t in inputs], attrs, name=name).outputs
 
 
 class Access(NamedTuple):

@@ -53,10 +53,10 @@ class GradientGraph(SubGraph):
         if tensor in self.forward.sources:
             return self.resolve(self.forward.sources[tensor])
         if op.record is CONSTANT:
-            return self.create(CONSTANT, [], op.attrs, "Const").outputs[0]
+            return self.create(CONSTANT, [], op.attrs, name="Const").outputs[0]
         if self._is_fixed(op):
-            return self.create(op.record, op.inputs, op.attrs, op.type).outputs[tensor.index]
-        stand_in = self.create(PARAMETER, [], {"spec": tensor.spec}, "value").outputs[0]
+            return self.create(op.record, op.inputs, op.attrs, name=op.type).outputs[tensor.index]
+        stand_in = self.create(PARAMETER, [], {"spec": tensor.spec}, name="value").outputs[0]
         self._pending[tensor] = stand_in
         return stand_in
 

@@ -53,7 +53,7 @@ def _connections(op):
 def add_case(index, branches, name=None):
     """The operation that runs one of several branches."""
     captured = unify(branches, 0)
-    op = current().create(CASE, [index, *captured], {"branches": tuple(branches)}, name)
+    op = current().create(CASE, [index, *captured], {"branches": tuple(branches)}, name=name)
     for branch in branches:
         branch.owner = op
     return op

@@ -14,7 +14,7 @@ def _compare(name, evaluate, sign, kinds="biuf"):
 
 
 @_compare("Less", np.less, "<")
-def less(x, y, name=None):
+def less(x, y, *, name=None):
     """Whether ``x < y``, elementwise with broadcasting.
 
     Examples
@@ -25,7 +25,7 @@ def less(x, y, name=None):
 
 
 @_compare("LessEqual", np.less_equal, "<=")
-def less_equal(x, y, name=None):
+def less_equal(x, y, *, name=None):
     """Whether ``x <= y``, elementwise with broadcasting.
 
     Examples
@@ -36,7 +36,7 @@ def less_equal(x, y, name=None):
 
 
 @_compare("Greater", np.greater, ">")
-def greater(x, y, name=None):
+def greater(x, y, *, name=None):
     """Whether ``x > y``, elementwise with broadcasting.
 
     Examples
@@ -47,7 +47,7 @@ def greater(x, y, name=None):
 
 
 @_compare("GreaterEqual", np.greater_equal, ">=")
-def greater_equal(x, y, name=None):
+def greater_equal(x, y, *, name=None):
     """Whether ``x >= y``, elementwise with broadcasting.
 
     Examples
@@ -58,7 +58,7 @@ def greater_equal(x, y, name=None):
 
 
 @_compare("Equal", np.equal, "==", "biufc")
-def equal(x, y, name=None):
+def equal(x, y, *, name=None):
     """Whether ``x == y``, elementwise with broadcasting.
 
     Examples
@@ -69,7 +69,7 @@ def equal(x, y, name=None):
 
 
 @_compare("NotEqual", np.not_equal, "!=", "biufc")
-def not_equal(x, y, name=None):
+def not_equal(x, y, *, name=None):
     """Whether ``x != y``, elementwise with broadcasting.
 
     Examples
@@ -80,7 +80,7 @@ def not_equal(x, y, name=None):
 
 
 @_compare("LogicalAnd", np.logical_and, "&", "b")
-def logical_and(x, y, name=None):
+def logical_and(x, y, *, name=None):
     """Whether both are true, elementwise with broadcasting.
 
     Examples
@@ -91,7 +91,7 @@ def logical_and(x, y, name=None):
 
 
 @_compare("LogicalOr", np.logical_or, "|", "b")
-def logical_or(x, y, name=None):
+def logical_or(x, y, *, name=None):
     """Whether any is true, elementwise with broadcasting.
 
     Examples
@@ -104,7 +104,7 @@ def logical_or(x, y, name=None):
 LOGICAL_NOT = define("LogicalNot", truth, np.logical_not, INTEGER, emit=Elementwise("not {}", "b"))
 
 
-def logical_not(x, name=None):
+def logical_not(x, *, name=None):
     """Whether it is false.
 
     Examples

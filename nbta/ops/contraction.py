@@ -15,7 +15,7 @@ from nbta.ops.half import narrow, wide, widened
 from nbta.ops.shaping import broadcast_to, shape_of
 
 
-def einsum(spec, a, b=None, name=None):
+def einsum(spec, a, b=None, *, name=None):
     """Sum of products by Einstein's convention, with one letter an axis.
 
     Parameters

@@ -53,7 +53,7 @@ def apply(record: Record, inputs, attrs=None, name=None):
     if graph is None:
         return run_now(record, [np.asarray(value) for value in inputs], attrs or {})
     tensors = [as_tensor(value, graph) for value in inputs]
-    outputs = graph.create(record, tensors, attrs, name).outputs
+    outputs = graph.create(record, tensors, attrs, name=name).outputs
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
@@ -108,7 +108,7 @@ def constant_in(graph, array) -> Tensor:
     found = graph.cache.get(key) if key else None
     if found is None:
         with graph.control_dependencies(None):
-            found = graph.create(CONSTANT, [], {"value": array}, "Const").outputs[0]
+            found = graph.create(CONSTANT, [], {"value": array}, name="Const").outputs[0]
         if key:
             graph.cache[key] = found
     return found
@@ -120,7 +120,7 @@ def special(kind) -> Tensor:
     if kind not in graph.cache:
         value = np.float32(0) if kind == FLOW else np.int64(-1)
         with graph.control_dependencies(None):
-            op = graph.create(CONSTANT, [], {"value": value, "kind": kind}, f"No{kind}")
+            op = graph.create(CONSTANT, [], {"value": value, "kind": kind}, name=f"No{kind}")
         graph.cache[kind] = op.outputs[0]
     return graph.cache[kind]
 

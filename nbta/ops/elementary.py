@@ -20,7 +20,7 @@ STEPS = NotDifferentiable("it is constant but for its steps")
 
 
 @unary("Exp", np.exp, lambda x, y: y, emit=rules.elementary("exp", "complex_exp"))
-def exp(x, name=None):
+def exp(x, *, name=None):
     """e to the power of each element.
 
     Examples
@@ -31,7 +31,7 @@ def exp(x, name=None):
 
 
 @unary("Expm1", np.expm1, lambda x, y: y + 1, emit=rules.elementary("expm1"))
-def expm1(x, name=None):
+def expm1(x, *, name=None):
     """``exp(x) - 1``, exact near 0.
 
     Examples
@@ -42,7 +42,7 @@ def expm1(x, name=None):
 
 
 @unary("Log", np.log, lambda x, y: 1 / x, emit=rules.elementary("log"))
-def log(x, name=None):
+def log(x, *, name=None):
     """Natural logarithm.
 
     Examples
@@ -75,7 +75,7 @@ def _exponent_gradient(x, z, dz):
 
 
 @binary("Pow", np.power, _power_gradient, infer=counted, emit=rules.power)
-def power(x, y, name=None):
+def power(x, y, *, name=None):
     """``x`` to the power ``y``, elementwise with broadcasting.
 
     The gradient with respect to the exponent is 0 where the base is 0 or negative.
@@ -88,7 +88,7 @@ def power(x, y, name=None):
 
 
 @unary("Log1p", np.log1p, lambda x, y: 1 / (1 + x), emit=rules.elementary("log1p", "np.log1p"))
-def log1p(x, name=None):
+def log1p(x, *, name=None):
     """``log(1 + x)``, exact near 0.
 
     Examples
@@ -99,7 +99,7 @@ def log1p(x, name=None):
 
 
 @unary("Sqrt", np.sqrt, lambda x, y: 0.5 / y, emit=rules.elementary("sqrt", "np.sqrt"))
-def sqrt(x, name=None):
+def sqrt(x, *, name=None):
     """Square root.
 
     Examples
@@ -114,7 +114,7 @@ def _rsqrt(x):
 
 
 @unary("Rsqrt", _rsqrt, lambda x, y: -0.5 * y / x, emit=rules.rsqrt)
-def rsqrt(x, name=None):
+def rsqrt(x, *, name=None):
     """One over the square root.
 
     Examples
@@ -125,7 +125,7 @@ def rsqrt(x, name=None):
 
 
 @unary("Tanh", np.tanh, lambda x, y: 1 - square(y), emit=rules.elementary("tanh"))
-def tanh(x, name=None):
+def tanh(x, *, name=None):
     """Hyperbolic tangent.
 
     Examples
@@ -155,7 +155,7 @@ def _real(spec):
 
 
 @unary("Sigmoid", _sigmoid, lambda x, y: y * (1 - y), infer=_real, emit=rules.elementary("sigmoid"))
-def sigmoid(x, name=None):
+def sigmoid(x, *, name=None):
     """``1 / (1 + exp(-x))``.
 
     Examples
@@ -172,7 +172,7 @@ def _softplus(x):
 @unary(
     "Softplus", _softplus, lambda x, y: sigmoid(x), infer=_real, emit=rules.elementary("softplus")
 )
-def softplus(x, name=None):
+def softplus(x, *, name=None):
     """``log(1 + exp(x))``, without overflow.
 
     Examples
@@ -190,7 +190,7 @@ def softplus(x, name=None):
     infer=_real,
     emit=rules.relu,
 )
-def relu(x, name=None):
+def relu(x, *, name=None):
     """The positive part; at 0 its derivative is 0.
 
     Examples
@@ -211,7 +211,7 @@ def _erf(x):
     infer=_real,
     emit=rules.elementary("erf"),
 )
-def erf(x, name=None):
+def erf(x, *, name=None):
     """Error function.
 
     Examples
@@ -222,7 +222,7 @@ def erf(x, name=None):
 
 
 @unary("Sin", np.sin, lambda x, y: cos(x), emit=rules.elementary("sin"))
-def sin(x, name=None):
+def sin(x, *, name=None):
     """Sine, of radians.
 
     Examples
@@ -233,7 +233,7 @@ def sin(x, name=None):
 
 
 @unary("Cos", np.cos, lambda x, y: -sin(x), emit=rules.elementary("cos"))
-def cos(x, name=None):
+def cos(x, *, name=None):
     """Cosine, of radians.
 
     Examples
@@ -259,7 +259,7 @@ def _abs_gradient(op, dy):
 ABS = define("Abs", _infer_abs, np.abs, _abs_gradient, emit=as_rule(rules.absolute))
 
 
-def abs(x, name=None):
+def abs(x, *, name=None):
     """Absolute value; at 0 its derivative is 0.
 
     Examples
@@ -271,7 +271,7 @@ def abs(x, name=None):
 
 
 @unary("Sign", np.sign, STEPS, floats=False, emit=rules.sign)
-def sign(x, name=None):
+def sign(x, *, name=None):
     """-1, 0 or 1.
 
     Examples
@@ -282,7 +282,7 @@ def sign(x, name=None):
 
 
 @unary("Floor", np.floor, STEPS, infer=_real, emit=rules.floor)
-def floor(x, name=None):
+def floor(x, *, name=None):
     """The greatest integer that is not greater, as a float.
 
     Examples
@@ -293,7 +293,7 @@ def floor(x, name=None):
 
 
 @unary("IsFinite", np.isfinite, INTEGER, infer=truth, emit=rules.is_finite)
-def isfinite(x, name=None):
+def isfinite(x, *, name=None):
     """Whether an element is neither infinite nor NaN.
 
     Examples

@@ -124,7 +124,7 @@ def unary(name, evaluate, derivative, floats=True, infer=same, emit=None):
 
     def decorate(function):
         @functools.wraps(function)
-        def operation(x, name=None):
+        def operation(x, *, name=None):
             return apply(record, meet(x, floats=floats), name=name)
 
         operation.record = record
@@ -151,7 +151,7 @@ def binary(name, evaluate, gradient, infer=broadcasting, floats=False, emit=None
 
     def decorate(function):
         @functools.wraps(function)
-        def operation(x, y, name=None):
+        def operation(x, y, *, name=None):
             return apply(record, meet(x, y, floats=floats), name=name)
 
         operation.record = record

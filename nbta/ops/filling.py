@@ -24,7 +24,7 @@ FILL = define(
 )
 
 
-def fill(shape, value, name=None):
+def fill(shape, value, *, name=None):
     """A tensor of one value.
 
     Parameters
@@ -41,7 +41,7 @@ def fill(shape, value, name=None):
     return apply(FILL, [wanted, value], {"pattern": pattern_of(wanted)}, name)
 
 
-def zeros(shape, dtype=np.float64, name=None):
+def zeros(shape, dtype=np.float64, *, name=None):
     """A tensor of zeros.
 
     Examples
@@ -49,10 +49,10 @@ def zeros(shape, dtype=np.float64, name=None):
     >>> nbta.zeros(2)
     array([0., 0.])
     """
-    return fill(shape, np.zeros((), as_dtype(dtype)), name)
+    return fill(shape, np.zeros((), as_dtype(dtype)), name=name)
 
 
-def ones(shape, dtype=np.float64, name=None):
+def ones(shape, dtype=np.float64, *, name=None):
     """A tensor of ones.
 
     Examples
@@ -60,7 +60,7 @@ def ones(shape, dtype=np.float64, name=None):
     >>> nbta.ones(2, "int64")
     array([1, 1])
     """
-    return fill(shape, np.ones((), as_dtype(dtype)), name)
+    return fill(shape, np.ones((), as_dtype(dtype)), name=name)
 
 
 def _full_like(x, value, dtype, name):
@@ -71,10 +71,10 @@ def _full_like(x, value, dtype, name):
     else:
         wanted = shape_of(x)
     dtype = x.dtype if dtype is None else as_dtype(dtype)
-    return fill(wanted, np.full((), value, dtype), name)
+    return fill(wanted, np.full((), value, dtype), name=name)
 
 
-def zeros_like(x, dtype=None, name=None):
+def zeros_like(x, dtype=None, *, name=None):
     """Zeros of the shape and dtype of another tensor.
 
     Examples
@@ -85,7 +85,7 @@ def zeros_like(x, dtype=None, name=None):
     return _full_like(x, 0, dtype, name)
 
 
-def ones_like(x, dtype=None, name=None):
+def ones_like(x, dtype=None, *, name=None):
     """Ones of the shape and dtype of another tensor.
 
     Examples

@@ -102,7 +102,7 @@ def _take_gradient(op, dy):
 TAKE = define("Take", _infer_take, _evaluate_take, _take_gradient, emit=gather_rules.take)
 
 
-def take(x, indices, axis=None, name=None):
+def take(x, indices, axis=None, *, name=None):
     """The elements, or rows along an axis, that indices name.
 
     Parameters
@@ -136,7 +136,7 @@ def take(x, indices, axis=None, name=None):
     return apply(TAKE, [x, as_indices(indices)], {"axis": as_axis(axis)}, name)
 
 
-def gather(x, indices, axis=0, name=None):
+def gather(x, indices, axis=0, *, name=None):
     """The rows along an axis that indices name; TensorFlow's name of `take`.
 
     Raises
@@ -150,7 +150,7 @@ def gather(x, indices, axis=0, name=None):
     array([[3, 4],
            [3, 4]])
     """
-    return take(x, indices, axis, name)
+    return take(x, indices, axis, name=name)
 
 
 def _infer_scatter_add(x, indices, updates, *, axis):
@@ -199,7 +199,7 @@ SCATTER_ADD = define(
 )
 
 
-def scatter_add(x, indices, updates, axis=0, name=None):
+def scatter_add(x, indices, updates, axis=0, *, name=None):
     """``x`` with updates added to the rows that indices name; ``x`` itself stays as it is.
 
     Parameters
@@ -249,7 +249,7 @@ ONE_HOT = define(
 )
 
 
-def one_hot(indices, depth, dtype=np.float64, name=None):
+def one_hot(indices, depth, dtype=np.float64, *, name=None):
     """Rows with a one at an index and zeros elsewhere.
 
     Parameters

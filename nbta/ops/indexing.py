@@ -210,7 +210,7 @@ GETITEM = define(
 )
 
 
-def getitem(x, key, name=None):
+def getitem(x, key, *, name=None):
     """What ``x[key]`` is: elements by integers, slices, ``...`` and None.
 
     Parameters
@@ -238,7 +238,7 @@ def getitem(x, key, name=None):
     """
     items = key if isinstance(key, tuple) else (key,)
     if len(items) == 1 and _is_array(items[0]):
-        return take(x, items[0], 0, name)
+        return take(x, items[0], 0, name=name)
     scalars = []
     parts = _as_parts(items, scalars)
     return apply(GETITEM, [x, *scalars], {"key": parts}, name)

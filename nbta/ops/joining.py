@@ -91,7 +91,7 @@ CONCATENATE = define(
 )
 
 
-def concatenate(values, axis=0, name=None):
+def concatenate(values, axis=0, *, name=None):
     """Tensors one behind the other along an axis.
 
     Parameters
@@ -149,7 +149,7 @@ STACK = define(
 )
 
 
-def stack(values, axis=0, name=None):
+def stack(values, axis=0, *, name=None):
     """Tensors of one shape, joined along a new axis.
 
     Parameters
@@ -227,7 +227,7 @@ def _split_gradient(op, *grads):
 SPLIT = define("Split", _infer_split, _evaluate_split, _split_gradient, emit=join_rules.split)
 
 
-def split(x, indices_or_sections, axis=0, name=None):
+def split(x, indices_or_sections, axis=0, *, name=None):
     """The parts of a tensor between split points along an axis.
 
     Parameters
@@ -258,10 +258,10 @@ def split(x, indices_or_sections, axis=0, name=None):
     if data_spec(x).shape is not None:
         check_axis(axis, data_spec(x).shape)
     if sections in (1, ()):
-        return [identity(x, name)]
+        return [identity(x, name=name)]
     if type(sections) is int or _ascending(sections):
         return list(apply(SPLIT, [x], {"sections": sections, "axis": axis}, name))
-    return [getitem(x, along(axis, piece), name) for piece in _pieces(sections)]
+    return [getitem(x, along(axis, piece), name=name) for piece in _pieces(sections)]
 
 
 def _as_sections(given):

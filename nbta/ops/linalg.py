@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-def dot(a, b, name=None):
+def dot(a, b, *, name=None):
     """Sum of products over the last axis of ``a`` and the last but one of ``b``, or its only one.
 
     As ``numpy.dot``: for matrices and vectors it is `nbta.matmul`, with a scalar the product, and
@@ -49,14 +49,14 @@ def dot(a, b, name=None):
     """
     a, b = meet(a, b)
     if 0 in (a.ndim, b.ndim):
-        return multiply(a, b, name)
+        return multiply(a, b, name=name)
     if None in (a.ndim, b.ndim):
         raise invalid("rank", "dot: the ranks must be known; reshape the operands, or use matmul")
     if a.ndim == 1 or b.ndim <= 2:
-        return matmul(a, b, name)
+        return matmul(a, b, name=name)
     first, second = string.ascii_lowercase[: a.ndim], string.ascii_uppercase[: b.ndim - 2]
     result = f"{first[:-1]}{second}Z"
-    return einsum(f"{first},{second}{first[-1]}Z->{result}", a, b, name)
+    return einsum(f"{first},{second}{first[-1]}Z->{result}", a, b, name=name)
 
 
 def _infer_tril(spec, *, k):
@@ -75,7 +75,7 @@ TRIL = define(
 )
 
 
-def tril(x, k=0, name=None):
+def tril(x, k=0, *, name=None):
     """Matrices with zeros above diagonal ``k``, of the shape of ``x``.
 
     Raises
@@ -125,7 +125,7 @@ CHOLESKY = define(
 )
 
 
-def cholesky(a, name=None):
+def cholesky(a, *, name=None):
     """The lower triangular factor of positive definite matrices: its square is ``a``.
 
     Parameters
@@ -215,7 +215,7 @@ def _solve(a, b, lower=True, transpose=False, name=None):
     return apply(SOLVE, [a, b], {"lower": bool(lower), "transpose": bool(transpose)}, name)
 
 
-def triangular_solve(a, b, lower=True, transpose=False, name=None):
+def triangular_solve(a, b, lower=True, transpose=False, *, name=None):
     """``x`` with ``a @ x = b``, where only one triangle of ``a`` is read.
 
     Parameters

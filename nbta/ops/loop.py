@@ -88,7 +88,7 @@ def add_while(cond, body, first, name=None, checkpoint=None, progress=None):
     attrs = {"cond": cond, "body": body, "count": len(first)}
     options = {"checkpoint": checkpoint, "progress": progress}
     attrs |= {key: value for key, value in options.items() if value is not None}
-    op = graph.create(WHILE, [*first, *captured], attrs, name)
+    op = graph.create(WHILE, [*first, *captured], attrs, name=name)
     cond.owner = body.owner = op
     return op
 
@@ -312,7 +312,9 @@ def _segment_again(op, carried, length):
             replay.check_variables(places)
             found = replay.build([inner.outputs[place] for place in places])
             body.outputs = [add(parameters[0], ONE), *found]
-        first = [graph.create(PARAMETER, [], {"spec": spec}, "value").outputs[0] for spec in specs]
+        first = [
+            graph.create(PARAMETER, [], {"spec": spec}, name="value").outputs[0] for spec in specs
+        ]
         again = add_while(cond, body, [as_tensor(np.int64(0), graph), *first], scope)
     return again, replay, places
 

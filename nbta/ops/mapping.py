@@ -36,7 +36,7 @@ def add_map(graph, xs, shared, likes, threads, name=None):
         How many may take part.
     """
     attrs = {"body": Closed(graph), "rows": len(xs), "likes": likes, "threads": threads}
-    return current().create(MAP, [*xs, *shared, *graph.captures], attrs, name)
+    return current().create(MAP, [*xs, *shared, *graph.captures], attrs, name=name)
 
 
 def is_closed(graph) -> bool:

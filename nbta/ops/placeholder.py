@@ -25,7 +25,7 @@ def _no_gradient(op, dy):
 PLACEHOLDER = define("Placeholder", lambda *, spec, label: spec, _unfed, _no_gradient)
 
 
-def placeholder(dtype, shape=None, name=None):
+def placeholder(dtype, shape=None, *, name=None):
     """A tensor whose value each run is given.
 
     Parameters
@@ -61,7 +61,7 @@ def placeholder(dtype, shape=None, name=None):
     spec = Spec(as_dtype(dtype), shapes.as_pattern("shape", shape))
     attrs = {"spec": spec, "label": name or "Placeholder"}
     with graph.control_dependencies(None):
-        return graph.create(PLACEHOLDER, [], attrs, name).outputs[0]
+        return graph.create(PLACEHOLDER, [], attrs, name=name).outputs[0]
 
 
 def _converted(value, dtype):
@@ -78,7 +78,7 @@ def _converted(value, dtype):
     return array
 
 
-def constant(value, dtype=None, name=None):
+def constant(value, dtype=None, *, name=None):
     """A tensor of a value that is known now; outside of graphs an array.
 
     Raises
@@ -97,4 +97,4 @@ def constant(value, dtype=None, name=None):
         return array
     array.flags.writeable = False
     with graph.control_dependencies(None):
-        return graph.create(CONSTANT, [], {"value": array}, name or "Const").outputs[0]
+        return graph.create(CONSTANT, [], {"value": array}, name=name or "Const").outputs[0]

@@ -113,7 +113,7 @@ def _matrix_shape(shape, side):
     return (1, *shape) if side == "row" else (*shape, 1)
 
 
-def as_matrix(x, side, name=None):
+def as_matrix(x, side, *, name=None):
     """A vector as a matrix of one row or column; anything else as it is.
 
     Parameters
@@ -134,7 +134,7 @@ MATMUL = define(
 )
 
 
-def matmul(a, b, name=None):
+def matmul(a, b, *, name=None):
     """Product of matrices, by the rules of ``numpy.matmul``.
 
     Parameters
@@ -168,7 +168,7 @@ OUTER = define(
 )
 
 
-def outer(a, b, name=None):
+def outer(a, b, *, name=None):
     """Products of each element of ``a`` with each of ``b``: a matrix; both are flattened.
 
     Examples
@@ -208,7 +208,7 @@ TRANSPOSE = define(
 )
 
 
-def transpose(x, axes=None, name=None):
+def transpose(x, axes=None, *, name=None):
     """Axes in another order, by default the opposite one.
 
     Parameters
@@ -253,7 +253,7 @@ SWAPAXES = define(
 )
 
 
-def swapaxes(x, a, b, name=None):
+def swapaxes(x, a, b, *, name=None):
     """Axis ``a`` in the place of axis ``b``, and the other way round.
 
     Raises

@@ -69,7 +69,7 @@ def _pad_gradient(op, dy):
 PAD = define("Pad", _infer_pad, _evaluate_pad, _pad_gradient, emit=join_rules.pad)
 
 
-def pad(x, pad_width, constant_values=0, name=None):
+def pad(x, pad_width, constant_values=0, *, name=None):
     """A tensor with a border of one value.
 
     Parameters
@@ -124,7 +124,7 @@ def _are_integers(given):
     return widths.dtype.kind in "iu" and widths.ndim <= 2 and short
 
 
-def flip(x, axis=None, name=None):
+def flip(x, axis=None, *, name=None):
     """The elements in the opposite order along axes.
 
     Parameters
@@ -150,9 +150,9 @@ def flip(x, axis=None, name=None):
         raise invalid("rank", message)
     axes = range(len(shape)) if axis is None else within(_as_axes(axis), shape)
     if not axes:
-        return identity(x, name)
+        return identity(x, name=name)
     steps = [-1 if place in axes else None for place in range(len(shape))]
-    return getitem(x, tuple(builtins.slice(None, None, step) for step in steps), name)
+    return getitem(x, tuple(builtins.slice(None, None, step) for step in steps), name=name)
 
 
 def _as_axes(axis):
@@ -190,7 +190,7 @@ SQUEEZE = define(
 )
 
 
-def squeeze(x, axis=None, name=None):
+def squeeze(x, axis=None, *, name=None):
     """A tensor without axes of length 1.
 
     Parameters
@@ -245,7 +245,7 @@ EXPAND_DIMS = define(
 )
 
 
-def expand_dims(x, axis, name=None):
+def expand_dims(x, axis, *, name=None):
     """A tensor with new axes of length 1.
 
     Parameters
@@ -305,7 +305,7 @@ RANGE = define(
 )
 
 
-def arange(start, stop=None, step=1, dtype=None, name=None):
+def arange(start, stop=None, step=1, dtype=None, *, name=None):
     """Numbers in even steps, from ``start`` to before ``stop``.
 
     Parameters

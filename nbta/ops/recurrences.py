@@ -33,7 +33,7 @@ EXCLUSIVE_CUMPROD = define(
 )
 
 
-def exclusive_cumprod(x, axis=-1, reverse=False, name=None):
+def exclusive_cumprod(x, axis=-1, reverse=False, *, name=None):
     """Along an axis, the product of the elements before each one; in reverse, behind it.
 
     Examples
@@ -80,7 +80,7 @@ RECURRENCE = define(
 )
 
 
-def linear_recurrence(a, b, axis=-1, reverse=False, name=None):
+def linear_recurrence(a, b, axis=-1, reverse=False, *, name=None):
     """Along an axis, ``u`` with ``u[0] = 0`` and ``u[k + 1] = a[k] * u[k] + b[k]``.
 
     In reverse it begins with 0 at the last one. Both tensors have one shape.

@@ -94,7 +94,7 @@ SUM = define(
 )
 
 
-def sum(x, axis=None, keepdims=False, name=None):
+def sum(x, axis=None, keepdims=False, *, name=None):
     """The sum along axes; integers and truth values are added as int64 or uint64.
 
     Parameters
@@ -146,7 +146,7 @@ MEAN = define(
 )
 
 
-def mean(x, axis=None, keepdims=False, name=None):
+def mean(x, axis=None, keepdims=False, *, name=None):
     """The arithmetic mean along axes, see `nbta.sum`; that of integers is float64, of nothing NaN.
 
     Examples
@@ -180,7 +180,7 @@ MAX = _extreme("Max", np.max, reduction_rules.extreme(1))
 MIN = _extreme("Min", np.min, reduction_rules.extreme(-1))
 
 
-def max(x, axis=None, keepdims=False, name=None):
+def max(x, axis=None, keepdims=False, *, name=None):
     """The greatest element along axes, see `nbta.sum`; equal ones share the gradient.
 
     Raises
@@ -196,7 +196,7 @@ def max(x, axis=None, keepdims=False, name=None):
     return reduce_by(MAX, operand(x), axis, keepdims, name)
 
 
-def min(x, axis=None, keepdims=False, name=None):
+def min(x, axis=None, keepdims=False, *, name=None):
     """The least element along axes, see `nbta.sum`; equal ones share the gradient.
 
     Raises
@@ -239,7 +239,7 @@ PROD = define(
 )
 
 
-def prod(x, axis=None, keepdims=False, name=None):
+def prod(x, axis=None, keepdims=False, *, name=None):
     """The product along axes, see `nbta.sum`; its gradient is exact where elements are 0.
 
     Examples
@@ -265,7 +265,7 @@ ARGMAX = define(
 )
 
 
-def argmax(x, axis=None, name=None):
+def argmax(x, axis=None, *, name=None):
     """The index of the greatest element along an axis, the first of equal ones, as int64.
 
     Without an axis it is the index into the flattened tensor. There is no gradient.
@@ -302,7 +302,7 @@ def _cumsum_gradient(op, dy):
 CUMSUM = define("CumSum", _infer_cumsum, _evaluate_cumsum, _cumsum_gradient, emit=scan_rules.cumsum)
 
 
-def cumsum(x, axis=None, name=None):
+def cumsum(x, axis=None, *, name=None):
     """Sums of the first elements along an axis; without an axis, of the flattened tensor.
 
     Integers and truth values are added as int64 or uint64.

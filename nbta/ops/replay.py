@@ -67,7 +67,7 @@ class Replay:
         attrs.pop("progress", None)  # the loop that computes it again shows its own
         scope = getattr(op.graph, "scope", "")
         name = graph.unique_name(op.name.removeprefix(scope)) + "/"
-        made = graph.create(op.record, inputs, attrs, name)
+        made = graph.create(op.record, inputs, attrs, name=name)
         self._tensors.update(zip(op.outputs, made.outputs, strict=True))
         for old, new in zip(subgraphs(op), subgraphs(made), strict=True):
             self._adopt(made, old, new)

@@ -43,7 +43,7 @@ CAST = define(
 )
 
 
-def cast(x, dtype, name=None):
+def cast(x, dtype, *, name=None):
     """The values in another dtype, by ``astype``; complex numbers lose their imaginary part.
 
     Parameters
@@ -69,7 +69,7 @@ IDENTITY = define(
 )
 
 
-def identity(x, name=None):
+def identity(x, *, name=None):
     """The same values under another name.
 
     Examples
@@ -89,7 +89,7 @@ STOP_GRADIENT = define(
 )
 
 
-def stop_gradient(x, name=None):
+def stop_gradient(x, *, name=None):
     """The same values; for gradients they are constants.
 
     Examples
@@ -113,7 +113,7 @@ SHAPE = define(
 )
 
 
-def shape(x, name=None):
+def shape(x, *, name=None):
     """The extents, as a vector of int64; in a graph, those of the run.
 
     Examples
@@ -149,7 +149,7 @@ SIZE = define(
 )
 
 
-def size(x, name=None):
+def size(x, *, name=None):
     """How many elements there are, as an int64 scalar.
 
     Examples
@@ -185,7 +185,7 @@ RESHAPE = define(
 )
 
 
-def reshape(x, shape, name=None):
+def reshape(x, shape, *, name=None):
     """The same elements, in row-major order, in another shape.
 
     Parameters
@@ -252,7 +252,7 @@ BROADCAST_TO = define(
 )
 
 
-def broadcast_to(x, shape, name=None):
+def broadcast_to(x, shape, *, name=None):
     """The values repeated along axes of length 1 and new first axes.
 
     Raises
@@ -301,7 +301,7 @@ SUM_TO = define(
 )
 
 
-def sum_to(x, shape, name=None):
+def sum_to(x, shape, *, name=None):
     """The sum over those axes that broadcasting to the shape of ``x`` would repeat.
 
     Raises

@@ -123,7 +123,7 @@ def _static_lengths(x, begin, size, clamp):
     return tuple(_length(i, n, b, s, clamp) for i, (n, b, s) in enumerate(facts))
 
 
-def dynamic_slice(x, starts, sizes, name=None):
+def dynamic_slice(x, starts, sizes, *, name=None):
     """A block of fixed size, moved inwards where it would reach over the edge.
 
     Parameters
@@ -205,7 +205,7 @@ UPDATE = define(
 )
 
 
-def dynamic_update_slice(x, update, starts, name=None):
+def dynamic_update_slice(x, update, starts, *, name=None):
     """``x`` with a block replaced; ``x`` itself stays as it is.
 
     Parameters
@@ -236,7 +236,7 @@ def dynamic_update_slice(x, update, starts, name=None):
     return apply(UPDATE, [*meet(x, update), begin], name=name)
 
 
-def slice(x, begin, size, name=None):
+def slice(x, begin, size, *, name=None):
     """A block of a tensor by its first element and its shape.
 
     Parameters

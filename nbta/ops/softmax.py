@@ -44,7 +44,7 @@ LOGSUMEXP = define(
 )
 
 
-def logsumexp(x, axis=None, keepdims=False, name=None):
+def logsumexp(x, axis=None, keepdims=False, *, name=None):
     """``log(sum(exp(x)))`` along axes, see `nbta.sum`, without overflow; of nothing it is -inf.
 
     Raises
@@ -73,7 +73,7 @@ def _softmax_gradient(op, dy):
 SOFTMAX = define("Softmax", keeping(), _evaluate_softmax, _softmax_gradient, emit=rules.softmax)
 
 
-def softmax(x, axis=-1, name=None):
+def softmax(x, axis=-1, *, name=None):
     """``exp(x) / sum(exp(x))`` along axes, without overflow; of the shape of ``x``.
 
     Examples
@@ -104,7 +104,7 @@ LOG_SOFTMAX = define(
 )
 
 
-def log_softmax(x, axis=-1, name=None):
+def log_softmax(x, axis=-1, *, name=None):
     """The logarithm of `nbta.softmax`, exact where that is nearly 0; of the shape of ``x``.
 
     Examples
