@@ -217,7 +217,8 @@ def test_lengths_that_must_be_equal():
 
 SPECS = [
     "ij,jk->ik", "ij,kj->ki", "ji,jk->ik", "ij,ij->i", "ij,ij->", "ij,k->jk", "ij,jk->k",
-    "bij,bjk->bik", "bij,bkj->kbi", "ijb,jkb->bik", "ij,j->i", "i,i->", "i,j->ji", "bi,bi->b",
+    "ij,jk,k->i", "bij,bjk->bik", "bij,bkj->kbi", "ijb,jkb->bik", "ij,j->i", "i,i->", "i,j->ji",
+    "bi,bi->b",
 ]  # fmt: skip
 ALONE = ["ij,kj->ki", "ij,ij->", "ij->ji", "ij->", "ij->i", "ij->j", "bij->jb", "bij->ibj"]
 
@@ -463,10 +464,11 @@ def test_random_rows(shape, data):
 @given(st.lists(st.integers(0, 3), min_size=4, max_size=4), st.data())
 def test_random_contractions(lengths, data):
     letters = st.lists(st.sampled_from("abcd"), max_size=3, unique=True)
-    one, other = data.draw(letters), data.draw(letters)
-    both = sorted({*one, *other})
-    result = data.draw(st.permutations(both))[: data.draw(st.integers(0, len(both)))]
-    spec = f"{''.join(one)},{''.join(other)}->{''.join(result)}"
+    terms = data.draw(st.lists(letters, min_size=2, max_size=4))
+    used = sorted({letter for term in terms for letter in term})
+    result = data.draw(st.permutations(used))[: data.draw(st.integers(0, len(used)))]
+    spec = f"{','.join(map(''.join, terms))}->{''.join(result)}"
     sizes = dict(zip("abcd", lengths, strict=True))
-    arrays = [sample(*(sizes[letter] for letter in term)) for term in (one, other)]
-    interpreted_run(lambda x, y: [nbta.einsum(spec, x, y)], *map(np.asarray, arrays))
+    arrays = [np.asarray(sample(*(sizes[letter] for letter in term))) for term in terms]
+    interpreted_run(lambda *operands: [nbta.einsum(spec, *operands)], *arrays)
+    np.testing.assert_allclose(nbta.einsum(spec, *arrays), np.einsum(spec, *arrays), atol=1e-12)

@@ -467,6 +467,11 @@ EINSUMS = [
     ("ij,jk -> i", (2, 3), (3, 4)), ("ij,j->i", (2, 0), (0,)), ("i,i", (3,), (3,)),
     ("Ba,aC->BC", (2, 3), (3, 4)), ("ij->ji", (2, 3)), ("ij->", (2, 3)), ("ij->j", (2, 3)),
     ("ba", (2, 3)), ("->", ()), ("ijk->ki", (2, 3, 4)), ("ij->i", (2, 0)),
+    ("i,i,i->", (3,), (3,), (3,)), ("i,ij,j", (2,), (2, 3), (3,)),
+    ("ij,jk,kl->il", (2, 3), (3, 4), (4, 2)), ("ij,jk,kl,l->i", (2, 3), (3, 4), (4, 2), (2,)),
+    ("i,j,k->kij", (2,), (3,), (2,)), ("bi,bij,bj->b", (4, 2), (4, 2, 3), (4, 3)),
+    ("ij,k,l->jl", (2, 3), (4,), (2,)), (",i,->i", (), (3,), ()), ("i,i,ij->i", (2,), (2,), (2, 0)),
+    ("a,ab,bc,cd,de->e", (2,), (2, 3), (3, 2), (2, 3), (3, 2)),
 ]  # fmt: skip
 
 
@@ -493,8 +498,26 @@ def test_wrong_einsums():
     ]:
         with pytest.raises(nbta.InvalidArgumentError, match=match):
             linalg.einsum(spec, a, a)
+    for arrays, match in [((), "there are 0"), ((a, a), "there are 2"), ((a,) * 4, "there are 4")]:
+        with pytest.raises(nbta.InvalidArgumentError, match=f"is for 3 operands, and {match}"):
+            linalg.einsum("ij,ij,ij->", *arrays)
+    with pytest.raises(nbta.InvalidArgumentError, match=r"Einsum: .*'j' has the lengths 3 and 2"):
+        linalg.einsum("ij,ij,j->", a, a, np.ones(2))
     with pytest.raises(nbta.InvalidArgumentError, match="'j' has the lengths"):
         in_graph(lambda a, b: linalg.einsum("ij,jk", a, b), [a, np.ones((1, 3))], "rank")
+
+
+def test_three_operands_and_more_are_multiplied_in_the_cheapest_order():
+    with nbta.Graph().as_default() as g:
+        a, b, v = (nbta.placeholder("float64", shape) for shape in [(9, 9), (9, 9), (9,)])
+        linalg.einsum("ij,jk,k->i", a, b, v)
+    assert [op.outputs[0].shape for op in g.operations if op.type == "Einsum"] == [(9,), (9,)]
+
+
+def test_half_precision_is_rounded_once_in_an_einsum_of_three():
+    x = np.float16([0.1, 0.3, 0.7])
+    found = linalg.einsum("i,i,i->", x, x, x)
+    assert (found.dtype, found) == (np.float16, np.float16(np.sum(np.float32(x) ** 3)))
 
 
 def test_axes_in_another_order():
@@ -670,6 +693,7 @@ def test_operators():
     same_everywhere(lambda b: a @ b, b)
     same_everywhere(lambda a: a.T, a)
     same_everywhere(lambda a: np.einsum("ij->j", a), a)
+    same_everywhere(lambda a, b: np.einsum("ij,jk,ij->k", a, b, a), a, b)
     same_everywhere(lambda a: np.transpose(a, (1, 0)), a)
     same_everywhere(lambda a, b: np.dot(a, b), a, b, hidden=HIDDEN[:2])
     same_everywhere(lambda a, b: np.outer(a, b), a, b)

@@ -1,5 +1,6 @@
 """Sums of products over named axes."""
 
+import itertools
 import math
 import string
 
@@ -7,15 +8,18 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen import einsum_rules
-from nbta.errors import invalid
+from nbta.errors import NbtaError, invalid, located
 from nbta.graph.spec import Spec
-from nbta.ops.dispatch import apply, define
+from nbta.ops.dispatch import apply, data_spec, define
 from nbta.ops.elementwise import conjugate, meet
 from nbta.ops.half import narrow, wide, widened
-from nbta.ops.shaping import broadcast_to, shape_of
+from nbta.ops.shaping import broadcast_to, cast, shape_of
+
+#: What a length counts as that only the run tells, where operands are put in order.
+_USUAL = 64
 
 
-def einsum(spec, a, b=None, *, name=None):
+def einsum(spec, *operands, name=None):
     """Sum of products by Einstein's convention, with one letter an axis.
 
     Parameters
@@ -23,8 +27,9 @@ def einsum(spec, a, b=None, *, name=None):
     spec : str
         Such as ``"ij,jk->ik"``: the axes of each operand, and those of the result. Without
         ``->`` the result has the letters that occur once, in alphabetical order.
-    a : array-like or Tensor
-    b : array-like or Tensor, optional
+    *operands : array-like or Tensor
+        Any number. Of three and more the two that cost least are multiplied first; lengths that
+        only the run tells count as equal then.
 
     Returns
     -------
@@ -41,10 +46,61 @@ def einsum(spec, a, b=None, *, name=None):
     --------
     >>> nbta.einsum("ij,j->i", [[1, 2], [3, 4]], [10, 1])
     array([12, 34])
+    >>> nbta.einsum("i,ij,j->", [1, 1], [[1, 2], [3, 4]], [10, 1])
+    np.int64(46)
     """
-    inputs = meet(a) if b is None else meet(a, b)
-    operands, result = _parse(spec, len(inputs))
-    return apply(EINSUM, inputs, {"operands": operands, "result": result}, name)
+    letters, result = _parse(spec, len(operands))
+    inputs = meet(*operands)
+    if len(inputs) < 3:
+        return apply(EINSUM, inputs, {"operands": letters, "result": result}, name)
+    return _in_pairs(inputs, list(letters), result, name)
+
+
+def _in_pairs(inputs, letters, result, name):
+    """Of three and more operands, in pairs; half precision is rounded at the end."""
+    extents, dtype = _checked_extents(inputs, letters), inputs[0].dtype
+    inputs = [cast(x, wide(dtype)) for x in inputs] if wide(dtype) != dtype else inputs
+    lengths = {key: n if type(n) is int else _USUAL for key, n in extents.items()}
+    while len(inputs) > 2:
+        pair, kept = _cheapest(letters, result, lengths)
+        attrs = {"operands": tuple(letters[i] for i in pair), "result": kept}
+        made = apply(EINSUM, [inputs[i] for i in pair], attrs)
+        inputs, letters = (
+            [*(part for i, part in enumerate(parts) if i not in pair), new]
+            for parts, new in ((inputs, made), (letters, kept))
+        )
+    attrs = {"operands": tuple(letters), "result": result}
+    if wide(dtype) == dtype:
+        return apply(EINSUM, inputs, attrs, name)
+    return cast(apply(EINSUM, inputs, attrs), dtype, name=name)
+
+
+def _checked_extents(inputs, letters):
+    try:
+        return _extents([data_spec(x).shape for x in inputs], letters)
+    except NbtaError as error:
+        raise located(error, "Einsum") from None
+
+
+def _cheapest(letters, result, lengths):
+    """The pair that is quickest to multiply, and gives least, with what is left of its letters."""
+
+    def cost(pair):
+        both = letters[pair[0]] + letters[pair[1]]
+        return (
+            math.prod(lengths[letter] for letter in set(both)),
+            math.prod(lengths[letter] for letter in _left(letters, pair, result)),
+        )
+
+    pair = min(itertools.combinations(range(len(letters)), 2), key=cost)
+    return pair, _left(letters, pair, result)
+
+
+def _left(letters, pair, result):
+    """Letters of a pair that others name too, or the result."""
+    needed = result + "".join(part for i, part in enumerate(letters) if i not in pair)
+    both = dict.fromkeys(letters[pair[0]] + letters[pair[1]])
+    return "".join(letter for letter in both if letter in needed)
 
 
 def _parse(spec, count):

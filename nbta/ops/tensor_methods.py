@@ -1,6 +1,7 @@
 """Operators and NumPy's functions on symbolic tensors."""
 
 import functools
+import math
 
 import numpy as np
 
@@ -89,8 +90,8 @@ def _array_function(self, function, types, args, kwargs):
 
 #: How many arguments stand in NumPy's order, where it is not two.
 _POSITIONAL = {
-    "clip": 3, "einsum": 3, "real": 1, "imag": 1, "shape": 1, "size": 1, "split": 3, "take": 3,
-    "where": 3,
+    "clip": 3, "einsum": math.inf, "real": 1, "imag": 1, "shape": 1, "size": 1, "split": 3,
+    "take": 3, "where": 3,
 }  # fmt: skip
 
 

@@ -62,7 +62,8 @@ PRODUCTS = [
     "nbta.einsum('ij,kj->ki', {x}, {y})",
     "nbta.einsum('i,i->', {x}, {y})", "nbta.einsum('i,j->ij', {x}, {y})",
     "nbta.einsum('aij,jk->aik', {x}, {y})", "nbta.einsum('ij,ij->j', {x}, {y})",
-    "nbta.einsum('ij->ji', {x})", "nbta.matmul(nbta.swapaxes({x}, -1, -2), {y})",
+    "nbta.einsum('ij->ji', {x})", "nbta.einsum('ij,jk,ij->k', {x}, {y}, {x})",
+    "nbta.matmul(nbta.swapaxes({x}, -1, -2), {y})",
 ]  # fmt: skip
 INTEGERS = [
     "nbta.argmax({x})", "nbta.cast({x} > 0.137, 'int64')", "{i} + 1", "{i} * 2 - 1", "{i} // 2",
