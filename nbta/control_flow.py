@@ -8,20 +8,21 @@ import numpy as np
 
 from nbta import shapes
 from nbta.errors import invalid
-from nbta.graph.graph import SubGraph
+from nbta.graph.graph import SubGraph, current
 from nbta.loop_variables import Variables, as_values, hoist, leaf_spec, order_by_trips
 from nbta.ops.arithmetic import where
 from nbta.ops.bodies import trace
 from nbta.ops.branch import add_case
 from nbta.ops.branch import choose as chosen
 from nbta.ops.comparison import equal, less, logical_and
-from nbta.ops.dispatch import as_tensor, building
+from nbta.ops.dispatch import as_array, as_tensor, building
 from nbta.ops.elementwise import common_dtype
 from nbta.ops.loop import COUNTER, add_while, counting
 from nbta.ops.schedule import as_checkpoint, limits
 from nbta.progress import as_label, bar
-from nbta.structure import describe, layout, leaves, pack
+from nbta.structure import describe, layout, leaves, map_leaves, pack
 from nbta.symbolic import SymbolicTensorArray
+from nbta.tensor_array import TensorArray
 
 
 def while_loop(
@@ -219,15 +220,17 @@ def _condition(cond, variables, maximum):
     return condition
 
 
-def cond(pred, true_fn, false_fn, *, name=None):
+def cond(pred, true_fn, false_fn, *operands, name=None):
     """The result of one function or of another one; in a graph only that one runs.
 
     Parameters
     ----------
     pred : bool, or Tensor of bool and rank 0
     true_fn, false_fn : callable
-        Without arguments; both give the same structure and dtypes. Tensors and arrays from outside
+        Of the operands; both give the same structure and dtypes. Tensors and arrays from outside
         may be used, and TensorArrays given back.
+    *operands : structure of array-like, Tensor or TensorArray
+        What the functions are given. Arrays are copied for them.
 
     Returns
     -------
@@ -242,7 +245,7 @@ def cond(pred, true_fn, false_fn, *, name=None):
 
     Notes
     -----
-    TensorFlow's ``tf.cond``.
+    TensorFlow's ``tf.cond``, with the operands of JAX's ``jax.lax.cond``.
 
     Examples
     --------
@@ -250,23 +253,47 @@ def cond(pred, true_fn, false_fn, *, name=None):
     1.5
     >>> nbta.grad(lambda x: nbta.cond(x > 0, lambda: x * x, lambda: -x))(3.0)
     np.float64(6.0)
+    >>> nbta.cond(2 > 1, nbta.add, nbta.subtract, 5.0, 3.0)
+    np.float64(8.0)
     """
     spec = leaf_spec(pred)
     if spec.dtype.kind != "b" or spec.shape not in ((), None):
         raise invalid("pred", f"cond: pred must be one truth value, not {spec}; compare it first")
     _check_callable("cond", true_fn=true_fn, false_fn=false_fn)
+    functions = _given("cond", [true_fn, false_fn], operands, building(pred))
     if building(pred) is None:
-        return true_fn() if pred else false_fn()
-    return _case("cond", pred, [true_fn, false_fn], ["true_fn", "false_fn"], name or "cond")
+        return functions[0]() if pred else functions[1]()
+    return _case("cond", pred, functions, ["true_fn", "false_fn"], name or "cond")
 
 
-def switch_case(branch_index, branch_fns, default=None, *, name=None):
+def _given(what, functions, operands, graph):
+    """Functions of no arguments, which give the operands to those of a branch."""
+    for place, value in enumerate(operands, 1):
+        if callable(value) or isinstance(value, str):
+            names = "name= and default=" if what == "switch_case" else "name="
+            message = f"{what}: operand {place} is {value!r}; give {names} by name"
+            raise invalid("operand", message)
+    with graph.as_default() if graph is not None else nullcontext():
+        taken = [map_leaves(_operand, operand) for operand in operands]
+    return [functools.partial(function, *taken) for function in functions]
+
+
+def _operand(value):
+    if isinstance(value, TensorArray):
+        return value
+    return as_tensor(value) if current() is not None else as_array(value).copy()[()]
+
+
+def switch_case(branch_index, branch_fns, *operands, default=None, name=None):
     """The result of one of several functions; in a graph only that one runs.
 
     Parameters
     ----------
     branch_index : int, or Tensor of int and rank 0
     branch_fns : list of callable, or dict of callable by int
+        Of the operands, as for `cond`.
+    *operands : structure of array-like, Tensor or TensorArray
+        What the functions are given. Arrays are copied for them.
     default : callable, optional
         For an index that no function has; by default the last function.
 
@@ -277,12 +304,14 @@ def switch_case(branch_index, branch_fns, default=None, *, name=None):
 
     Notes
     -----
-    TensorFlow's ``tf.switch_case``.
+    TensorFlow's ``tf.switch_case``, with the operands of JAX's ``jax.lax.switch``.
 
     Examples
     --------
     >>> nbta.switch_case(1, [lambda: 10, lambda: 20])
     20
+    >>> nbta.switch_case(1, [nbta.sin, nbta.square], 3.0)
+    np.float64(9.0)
     """
     spec = leaf_spec(branch_index)
     if spec.dtype.kind not in "iu" or spec.shape not in ((), None):
@@ -296,6 +325,7 @@ def switch_case(branch_index, branch_fns, default=None, *, name=None):
     labels = [f"branch_fns[{key}]" for key in keys] + ["default"] * (default is not None)
     _check_callable("switch_case", **dict(zip(labels, functions, strict=True)))
     graph = building(branch_index)
+    functions = _given("switch_case", functions, operands, graph)
     if graph is None:
         place = keys.index(branch_index) if branch_index in keys else len(functions) - 1
         return chosen(np.int64(place), functions)()

@@ -284,8 +284,16 @@ LOOPS = {
         "switch_case: branch_fns[5] must be a function, and is 2|lambda:",
     ),
     "a default that is no function": Case(
-        lambda: nbta.switch_case(p(dtype="int32"), [lambda: 1], 2),
+        lambda: nbta.switch_case(p(dtype="int32"), [lambda: 1], default=2),
         "switch_case: default must be a function, and is 2|lambda:",
+    ),
+    "a name in the place of an operand": Case(
+        lambda: nbta.cond(True, lambda: 1, lambda: 2, "choice"),
+        "cond: operand 1 is 'choice'; give name= by name",
+    ),
+    "a default in the place of an operand": Case(
+        lambda: nbta.switch_case(p(dtype="int32"), [np.sin], 1.0, np.cos),
+        "switch_case: operand 2 is <ufunc 'cos'>; give name= and default= by name",
     ),
     "a condition that is no function": Case(
         loop(lambda i, x: (i, x), cond=True), "while_loop: cond must be a function, and is True"

@@ -176,6 +176,14 @@ def switch_in_body(x):
     return times(5, body, x[2] * 0.1)
 
 
+def operands_of_branches(x):
+    def body(i, a):
+        a = nbta.cond(a > 0.3, lambda y, z: y * z["w"], lambda y, z: y - z["w"], a, {"w": x[0]})
+        return nbta.switch_case(i, [nbta.multiply, nbta.subtract], a, x[1], default=nbta.add)
+
+    return times(5, body, x[2])
+
+
 def loop_in_branch(x):
     return nbta.cond(
         x[0] > 0.0,
@@ -418,3 +426,17 @@ def test_integer_variables_pass_no_gradient():
         return nbta.gradients([a], [x])[0]
 
     assert run(program, 1.5, np.int64(2)) == 2 * 3 * 4
+
+
+def test_operands_are_copied_for_branches():
+    def double(y):
+        y *= 2.0
+        return y
+
+    def doubled(x):
+        return nbta.cond(x[0] > 0.0, double, double, x)
+
+    x = np.ones(2)
+    for function in (doubled, nbta.function(doubled)):
+        np.testing.assert_array_equal(function(x), [2.0, 2.0])
+        np.testing.assert_array_equal(x, [1.0, 1.0])

@@ -120,17 +120,20 @@ def fold(g, scope):
 
 
 def cond(g, scope):
-    """One of two or three functions of nothing, which give values of one kind."""
+    """One of two or three functions of nothing, or of operands, which give values of one kind."""
     like, by = g.number(scope), g.number(scope, 0)
     if g.depth >= DEEPEST or like is None:
         return 0
-    some = [g.body(scope, {}, _short(g), lambda s: g.like(s, like)) for _ in range(3)]
+    given = [g.number(scope) for _ in range(g.among(0, 0, 1, 2))]
+    params = {g.name("o"): scope.values[value] for value in given}
+    some = [g.body(scope, params, _short(g), lambda s: g.like(s, like)) for _ in range(3)]
+    operands = "".join(f", {value}" for value in given)
     i = g.integer(scope)
     if by is not None and g.chance(0.6):
         some = some[:2]
-        call = f"nbta.cond({by} > 0.137, {some[0].name}, {some[1].name})"
+        call = f"nbta.cond({by} > 0.137, {some[0].name}, {some[1].name}{operands})"
     else:
-        call = f"nbta.switch_case({i} % 4, [{', '.join(body.name for body in some)}])"
+        call = f"nbta.switch_case({i} % 4, [{', '.join(body.name for body in some)}]{operands})"
     name = g.name()
     return int(g.add(scope, Statement((name,), (f"{name} = {call}",), (), some)))
 

@@ -214,13 +214,13 @@ class NoRowsError(ValueError):
     """What a loop without trips gives cannot be found out in this way."""
 
 
-def cond(pred, true_fn, false_fn):
-    return true_fn() if pred else false_fn()
+def cond(pred, true_fn, false_fn, *operands):
+    return true_fn(*operands) if pred else false_fn(*operands)
 
 
-def switch_case(branch_index, branch_fns):
+def switch_case(branch_index, branch_fns, *operands):
     inside = 0 <= branch_index < len(branch_fns)
-    return branch_fns[int(branch_index) if inside else -1]()
+    return branch_fns[int(branch_index) if inside else -1](*operands)
 
 
 def while_loop(cond, body, loop_vars, maximum_iterations=None, checkpoint=None):
