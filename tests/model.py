@@ -235,7 +235,8 @@ class ModelArray:
         for index, length in enumerate(lengths):
             self._put(index, value[start : start + length])
             start += length
-        self.split_count = len(lengths)
+        if not self.is_gradient:
+            self.split_count = len(lengths)
         return self
 
     # Operations that read.

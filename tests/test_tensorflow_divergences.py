@@ -56,6 +56,17 @@ def test_concat_of_a_gradient_array():
     np.testing.assert_array_equal(gradient.concat().value, [0, 5, 6])
 
 
+def test_the_gradient_of_a_concat_before_growth():
+    def f(x):
+        options = {"clear_after_read": False, "infer_shape": False}
+        ta = nbta.TensorArray("float64", dynamic_size=True, **options).split(x, [1, 2])
+        early = nbta.sum(ta.concat().value ** 3)
+        ta = ta.append(x[:1] * early)
+        return early * nbta.sum(nbta.sin(ta.concat().value))
+
+    check_grads(f, (np.array([0.4, 0.9, -0.6]),))
+
+
 def test_a_gradient_array_that_keeps_what_is_read():
     gradient = array_of(1.0).grad("gradients", clear_after_read=False).write(0, 2.0)
     assert (gradient.read(0), gradient.read(0)) == (2, 2)

@@ -181,10 +181,15 @@ class Reading(Base):
         >>> value, lengths
         (array([1, 2, 3]), array([1, 2]))
         """
+        return self._concat(element_shape_except0, dtype)
+
+    def _concat(self, element_shape_except0=None, dtype=None, count=0):
+        """`concat`, of the first ``count`` slots where that is not 0."""
         request = Request()
         put_pattern(request, as_pattern("element_shape_except0", element_shape_except0))
+        request[rq.VALUE] = count
         while True:
-            room = self._fields[FIELD.size]
+            room = max(self._fields[FIELD.size], count)
             lengths = np.zeros(room, np.int64)
             request[rq.LIST], request[rq.INDEX] = lengths.ctypes.data, room
             value = self._read_many(rq.CONCAT, request, dtype)

@@ -184,10 +184,15 @@ class Writing(Base):
         >>> ta.split([1, 2, 3], lengths=[1, 2]).read(1)
         array([2, 3])
         """
+        return self._split(value, lengths)
+
+    def _split(self, value, lengths, partly=False):
+        """`split`; ``partly`` says that there may be fewer pieces than slots."""
         pieces = as_vector(f"split on {self._name}: lengths", "split_lengths_rank", lengths)
         value = as_value("split", self._name, value, self._dtype)
         request = Request()
         self._put_value(rq.SPLIT, request, value)
         request[rq.LIST], request[rq.COUNT] = pieces.ctypes.data, len(pieces)
+        request[rq.INDEX] = partly
         self._run(rq.SPLIT, request, value.nbytes)
         return self

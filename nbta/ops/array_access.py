@@ -8,6 +8,7 @@ from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops import arrays
 from nbta.ops.dispatch import as_tensor
+from nbta.ops.shaping import shape_of
 
 
 def build(record, inputs, attrs=None, name=None):
@@ -41,8 +42,9 @@ class Access(NamedTuple):
         return build(arrays.SCATTER, [self.handle, indices, value, self.flow])[0]
 
     def split(self, value, lengths) -> Tensor:
-        """The flow after a split."""
-        return build(arrays.SPLIT, [self.handle, value, lengths, self.flow])[0]
+        """The flow after a split into the first slots, of which there may be more."""
+        inputs = [self.handle, value, lengths, self.flow]
+        return build(arrays.SPLIT, inputs, {"partly": True})[0]
 
     def read(self, index, spec) -> Tensor:
         """An element like ``spec``."""
@@ -55,10 +57,11 @@ class Access(NamedTuple):
         attrs = {"dtype": spec.dtype, "known": known}
         return build(arrays.GATHER, [self.handle, indices, self.flow], attrs)[0]
 
-    def concat(self, spec) -> Tensor:
-        """All elements joined, like ``spec``."""
-        attrs = {"dtype": spec.dtype, "known": spec.shape}
-        return build(arrays.CONCAT, [self.handle, self.flow], attrs)[0]
+    def joined(self, value, lengths) -> Tensor:
+        """The pieces into which ``value`` was split, joined again."""
+        attrs = {"dtype": value.dtype, "known": value.spec.shape}
+        inputs = [self.handle, self.flow, lengths, shape_of(value)]
+        return build(arrays.CONCAT, inputs, attrs)[0]
 
 
 def tape(spec, name="tape") -> Access:

@@ -105,7 +105,7 @@ CLOSE = define("TensorArrayCloseV3", _infer_close, _close, _STORAGE, effects=Tru
 # Writing.
 
 
-def _infer_store(handle, *others):
+def _infer_store(handle, *others, **attrs):
     _need_handle(handle)
     return FLOW_SPEC
 
@@ -165,14 +165,15 @@ SCATTER = define(
 )
 
 
-def _split(step, handle, value, lengths, flow):
-    step.array(handle).split(value, lengths)
+def _split(step, handle, value, lengths, flow, *, partly=False):
+    """``partly``: into the first slots of an array that may have more; for gradients of concat."""
+    step.array(handle)._split(value, lengths, partly)
     return FLOW_VALUE
 
 
 def _split_gradient(context, op, dflow):
-    value = op.inputs[1]
-    joined = context.stored(op, value, dflow, lambda gradient: gradient.concat(value.spec))
+    _, value, lengths, _ = op.inputs
+    joined = context.stored(op, value, dflow, lambda g: g.joined(value, lengths))
     return [None, joined, None, dflow]
 
 
@@ -233,20 +234,30 @@ def _gather_gradient(context, op, dvalue):
 GATHER = define("TensorArrayGatherV3", _infer_gather, _gather, _gather_gradient, effects=True)
 
 
-def _infer_concat(handle, flow, *, dtype, element_shape_except0=None, known=None):
+def _infer_concat(handle, flow, *split, dtype, element_shape_except0=None, known=None):
     _need_handle(handle)
+    if split:
+        return Spec(dtype, known), Spec(np.dtype(np.int64), split[0].shape)
     value = Spec(dtype, None if known is None else (None, *known[1:]))
     return value, Spec(np.dtype(np.int64), (None,))
 
 
-def _concat(step, handle, flow, *, dtype, element_shape_except0=None, known=None):
-    return step.array(handle).concat(element_shape_except0=element_shape_except0, dtype=dtype)
+def _concat(step, handle, flow, *split, dtype, element_shape_except0=None, known=None):
+    """All elements; with the lengths of a split and the shape of its value, those that it wrote."""
+    array = step.array(handle)
+    if not split:
+        return array.concat(element_shape_except0=element_shape_except0, dtype=dtype)
+    lengths, shape = split
+    if len(lengths) == 0:
+        return np.zeros(shape, dtype), np.zeros(0, np.int64)
+    return array._concat(dtype=dtype, count=len(lengths))
 
 
 def _concat_gradient(context, op, dvalue, _):
-    handle, flow = op.inputs
+    handle, flow, *split = op.inputs
     lengths = op.outputs[1]
-    return [None, context.accumulate(handle, flow, lambda g: g.split(dvalue, lengths))]
+    added = context.accumulate(handle, flow, lambda g: g.split(dvalue, lengths))
+    return [None, added, *[None] * len(split)]
 
 
 CONCAT = define("TensorArrayConcatV3", _infer_concat, _concat, _concat_gradient, effects=True)

@@ -44,6 +44,7 @@ from nbta.runtime.request import (
     RESULT,
     SHAPE,
     SLOT,
+    VALUE,
 )
 from nbta.runtime.store import (
     BLOCK_RANK,
@@ -265,12 +266,15 @@ def concat(s, r):
     """CONCAT: join all elements along their first axis; lengths go to the request's list.
 
     There is room for INDEX lengths. Where that is too little, nothing is done but to tell COUNT.
+    VALUE elements are joined; all where it is 0, of a gradient array those that a split marked.
     """
     status = check_array(s, r, st.READ_DTYPE)
     if status != st.OK:
         return status
     lengths, r[LIST] = r[LIST], 0
     r[COUNT] = s._marked if s._gradient and s._marked else s._size
+    if r[VALUE]:
+        r[COUNT] = r[VALUE]
     if r[COUNT] > r[INDEX]:
         r[LIST], r[OUT_RANK] = lengths, 0
         return st.OK

@@ -304,7 +304,10 @@ def forget_layout(s, before):
 
 @kernel
 def split(s, r):
-    """SPLIT: cut the value along its first axis and write piece k to slot k."""
+    """SPLIT: cut the value along its first axis and write piece k to slot k.
+
+    INDEX says whether there may be fewer pieces than slots.
+    """
     status = check_array(s, r, st.WRITE_DTYPE)
     if status == st.OK:
         status = check_lengths(s, r)
@@ -340,7 +343,8 @@ def check_lengths(s, r):
     if negative:
         r[GOT] = negative
         return st.SPLIT_NEGATIVE
-    if r[COUNT] < s._size or (r[COUNT] > s._size and not s._dynamic):
+    too_few = r[COUNT] < s._size and not r[INDEX]
+    if too_few or (r[COUNT] > s._size and not s._dynamic):
         r[GOT], r[EXPECTED] = r[COUNT], s._size
         return st.SPLIT_COUNT
     return st.OK
@@ -380,6 +384,7 @@ def split_pieces(s, r, lengths):
         nbytes = count_bytes(r[RANK], r, SHAPE, s._itemsize)
         put(s, k, source, nbytes)
         source += nbytes
-    s._marked = r[COUNT]
+    if not s._gradient:  # whose mark is the forward array's
+        s._marked = r[COUNT]
     refresh(s)
     return st.OK
