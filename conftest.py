@@ -1,6 +1,7 @@
 """What all tests and doctests share."""
 
 import os
+import warnings
 
 os.environ.setdefault("NBTA_DEBUG", "1")  # guard bytes around every buffer
 
@@ -8,6 +9,15 @@ import numpy as np
 import pytest
 
 import nbta
+
+
+@pytest.fixture(autouse=True)
+def _slow_loops_are_known():
+    """Hundreds of tests are about results of nested loops, whose gradients call Python today.
+
+    `tests/test_slow_loops.py` is about the warning; ``pytest.warns`` sees it in spite of this.
+    """
+    warnings.simplefilter("ignore", nbta.PerformanceWarning)
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from nbta.errors import (
     NbtaError,
     NotFoundError,
     OutOfRangeError,
+    PerformanceWarning,
     ResourceExhaustedError,
     UnimplementedError,
 )
@@ -28,6 +29,7 @@ _ARRAYS = [
     "NbtaError",
     "NotFoundError",
     "OutOfRangeError",
+    "PerformanceWarning",
     "ResourceExhaustedError",
     "TensorArray",
     "UnimplementedError",

@@ -9,6 +9,7 @@ import numpy as np
 from nbta import shapes
 from nbta.errors import invalid
 from nbta.graph.graph import SubGraph, current
+from nbta.locations import Origin, of_caller
 from nbta.loop_variables import Variables, as_values, hoist, leaf_spec, order_by_trips
 from nbta.ops.arithmetic import where
 from nbta.ops.bodies import trace
@@ -179,7 +180,10 @@ def _in_graph(cond, body, structure, maximum, invariants, name, options):
             order_by_trips(body_graph, first)
             kept = hoist(cond_graph, body_graph, first)
             _check_root(options["checkpoint"], cond_graph, body_graph, len(kept))
-            op = add_while(cond_graph, body_graph, [first[i] for i in kept], scope, **options)
+            origin = Origin(scope.removesuffix("/"), of_caller())
+            op = add_while(
+                cond_graph, body_graph, [first[i] for i in kept], scope, **options, origin=origin
+            )
     last = list(first)
     for place, tensor in zip(kept, op.outputs, strict=True):
         last[place] = tensor

@@ -75,6 +75,30 @@ class FailedPreconditionError(NbtaError, RuntimeError):
     code = "FAILED_PRECONDITION"
 
 
+class PerformanceWarning(UserWarning):
+    """A compiled function is far slower than it could be; the message says where, and the cure.
+
+    It is given once for each nest of loops of a function that was compiled, where their trips call
+    Python. What is computed is the same.
+
+    Examples
+    --------
+    The gradient of a loop within a loop does so today:
+
+    >>> import warnings
+    >>> def powers(x):
+    ...     outer = lambda y, _: (nbta.scan(lambda z, _: (z * x, None), y, None, 3)[0], None)
+    ...     return nbta.scan(outer, 1.0, None, 2)[0]
+    >>> slope = nbta.grad(powers, compiled=True)
+    >>> with warnings.catch_warnings(record=True, action="always") as found:
+    ...     slope(2.0)  # x**6
+    np.float64(192.0)
+    >>> print(found[0].category.__name__, found[0].message)
+    PerformanceWarning the loop 'scan' (...:3), with 'scan/body/scan' (...:2) in it, is compiled,
+    but it or its gradient calls Python in each trip, ...
+    """
+
+
 class NoNumbaType:
     """In place of a Numba type where there is none: whatever Numba asks of it raises why.
 

@@ -18,7 +18,7 @@ FILES = {
 }
 #: From the bottom up; a module imports rows below its own, and its own row.
 ROWS = [
-    {"nbta.errors", "nbta.dtypes", "nbta.shapes", "nbta.naming", "nbta.progress"},
+    {"nbta.errors", "nbta.dtypes", "nbta.shapes", "nbta.naming", "nbta.progress", "nbta.locations"},
     {"nbta.runtime"},
     {"nbta.eager"},
     {"nbta.tensor_array"},

@@ -163,6 +163,9 @@ class Clocked(Compiled):
         with phase("source with clocks"):
             return generate(self.program, ragged, ClockedEmitter)
 
+    def _tell(self):
+        """The code without clocks has warned."""
+
     def measure(self, given, repeats=1, entries=0, compare=True) -> "Measured":
         """Run, and give what the clocks said.
 

@@ -13,6 +13,7 @@ from nbta.compiler.explain import Log
 from nbta.compiler.generate import Generated, generate
 from nbta.compiler.phases import phase
 from nbta.compiler.pipeline import lowered
+from nbta.compiler.slow_loops import warn_of
 from nbta.compiler.specialising import fits
 
 
@@ -58,7 +59,8 @@ class Compiled:
         self.program, self.log, self._new_step = program, log, new_step
         self.generated = self._generate()
         self._executable, self._refusal = None, None
-        self._lock = threading.Lock()
+        self._lock, self._telling = threading.Lock(), threading.Lock()
+        self._told = None
         self.misses = 0
 
     def _generate(self, ragged=False) -> Generated:
@@ -70,10 +72,19 @@ class Compiled:
     def __call__(self, given):
         """Values of the results for those of the inputs, and the step."""
         executable = self.build()
+        if self._told is not self.generated:
+            self._tell()
         try:
             return executable(given)
         except RaggedError:
             return self._without_plain(executable)(given)
+
+    def _tell(self):
+        """Warn of slow loops, once, in whichever thread is first; a warning may be an error."""
+        with self._telling:
+            if self._told is not self.generated:
+                warn_of(self.generated)
+                self._told = self.generated
 
     def _without_plain(self, executable):
         """What Python keeps the arrays of whose elements turned out to be of several shapes."""

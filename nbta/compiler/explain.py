@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from nbta.compiler.python_calls import Call
 from nbta.graph.graph import subgraphs
 
 
@@ -13,7 +14,7 @@ def explained(compiled, runs_note="") -> str:
     lines += _section("loops over items, each with the operations that it does", found.loops)
     lines += _section("buffers made ahead, or at their place", found.buffers)
     lines += _section("arrays", found.arrays)
-    left = Counter(call.op.type for call in found.calls if call.op is not None)
+    left = Counter(call.op.type for call in found.calls if isinstance(call, Call))
     lines += _section("operations that run in Python", [f"{n} x {c}" for n, c in left.items()])
     return "\n".join(lines)
 

@@ -9,6 +9,7 @@ from nbta.codegen.values import Block
 from nbta.compiler.array_code import ArrayCode
 from nbta.compiler.emitter import Emitter, check
 from nbta.compiler.plain_arrays import PlainArrays
+from nbta.compiler.python_calls import Call
 from nbta.graph.order import ordered
 from nbta.runtime.protocol import OK, RESIZED
 
@@ -40,6 +41,10 @@ class Generated:
         What reads the time, in code that does.
     loops, buffers, arrays : list of str
         What was decided, for people.
+    kept : dict
+        By the operation that makes an array which Python keeps, why.
+    makers : dict
+        By operation that Python runs on such an array, the operation that makes that.
     """
 
     source: str = ""
@@ -56,6 +61,8 @@ class Generated:
     loops: list = field(default_factory=list)
     buffers: list = field(default_factory=list)
     arrays: list = field(default_factory=list)
+    kept: dict = field(default_factory=dict)
+    makers: dict = field(default_factory=dict)
 
 
 @dataclass
@@ -121,7 +128,10 @@ def generate(program, ragged=False, emitter=Emitter) -> Generated:
     found.helpers, found.calls = code.helpers, code.calls
     found.globals, found.clock = code.globals, code.clock
     found.loops, found.buffers = code.loops, code.buffers
-    found.arrays = plain.notes()
+    found.arrays, found.kept = plain.notes(), plain.reasons
+    operations = (call.op for call in code.calls if isinstance(call, Call) and call.op.inputs)
+    makers = {op: plain.maker(op.inputs[0]) for op in operations}
+    found.makers = {op: maker for op, maker in makers.items() if maker in plain.reasons}
     return found
 
 

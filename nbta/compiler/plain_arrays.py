@@ -34,6 +34,10 @@ class PlainArrays:
         key = self._array.get(handle)
         return None if key is None or key[0] in self.reasons else key
 
+    def maker(self, handle):
+        """The operation that makes the array of a handle; None where that is not known."""
+        return self._array.get(handle, (None,))[0]
+
     def notes(self) -> list[str]:
         """For each array, whether it is a plain buffer, and why not."""
         return [

@@ -99,8 +99,6 @@ class ShowBar:
 class HideBar:
     """The end of a loop with a progress bar."""
 
-    op = None
-
     def run(self, work) -> None:
         """Let the bar show that the loop is done."""
         work.bars.pop()[0].__exit__(None, None, None)

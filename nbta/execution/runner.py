@@ -182,14 +182,17 @@ class Runner:
         """The compiled function for values of some shapes, or the reason why there is none."""
         found = self._by_shapes.get(shapes)
         if found is None:
-            found = next((one for one in self.compiled if one.fits(shapes)), None)
+            found = self._fitting(shapes)
             if found is None:
-                with self._lock:
-                    return self._compile(shapes, largest)
+                with self._lock:  # another thread may have been here before
+                    return self._fitting(shapes) or self._compile(shapes, largest)
             if len(self._by_shapes) >= REMEMBERED:
                 self._by_shapes.clear()
             self._by_shapes[shapes] = found
         return found
+
+    def _fitting(self, shapes):
+        return next((one for one in self.compiled if one.fits(shapes)), None)
 
     def _compile(self, shapes, largest):
         if self._program is None:

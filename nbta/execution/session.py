@@ -1,5 +1,7 @@
 """Session: runs a graph."""
 
+import threading
+
 import numpy as np
 
 from nbta import shapes
@@ -51,7 +53,7 @@ class Session:
             raise invalid("graph", message)
         self.graph = graph
         self._runners: dict = {}
-        self._version = -1
+        self._version, self._lock = -1, threading.Lock()
         self.last: Runner | None = None
 
     def __enter__(self):
@@ -140,16 +142,17 @@ class Session:
 
     def runner(self, asked, given):
         """What computes fetches from the values of tensors; the last one from now on."""
-        if self._version != self.graph.version:
-            verify(self.graph)
-            self._runners, self._version = {}, self.graph.version
         wanted = [tensor for fetch in asked for tensor in _tensors(fetch)]
         targets = [fetch for fetch in asked if isinstance(fetch, Operation)]
         key = tuple(tuple(map(id, items)) for items in (wanted, targets, given))
-        if key not in self._runners:
-            self._runners[key] = Runner(given, wanted, targets)
-        self.last = self._runners[key]
-        return self.last
+        with self._lock:
+            if self._version != self.graph.version:
+                verify(self.graph)
+                self._runners, self._version = {}, self.graph.version
+            if key not in self._runners:
+                self._runners[key] = Runner(given, wanted, targets)
+            self.last = found = self._runners[key]
+        return found  # ``last`` may be that of another thread by now
 
     def _feeds(self, feed_dict):
         """Value by tensor."""

@@ -83,13 +83,13 @@ def attributes(op) -> list[str]:
     return [f"{key}={_short(value)}" for key, value in op.attrs.items() if _says(key, value)]
 
 
-_IN_SPEC = {"known", "label", "pattern", "spec"}  # what the specs of the results show
+_HIDDEN = {"known", "label", "pattern", "spec", "origin"}  # what specs or names show
 
 
 def _says(key, value):
     """Whether an attribute tells more than the line does without it."""
     return (
-        key not in _IN_SPEC and value is not None and not (isinstance(value, str) and value == DATA)
+        key not in _HIDDEN and value is not None and not (isinstance(value, str) and value == DATA)
     )
 
 

@@ -38,11 +38,11 @@ COUNTER = Spec(np.dtype(np.int64), ())
 ONE = np.int64(1)
 
 
-def _infer(*specs, cond, body, count, checkpoint=None, progress=None):
+def _infer(*specs, cond, body, count, checkpoint=None, progress=None, origin=None):
     return tuple(tensor.spec for tensor in body.inputs[:count])
 
 
-def _evaluate(step, *values, cond, body, count, checkpoint=None, progress=None):
+def _evaluate(step, *values, cond, body, count, checkpoint=None, progress=None, origin=None):
     if progress is not None:
         total = trips_on_entry(cond, body, count, values)
         with bar(progress, total) as counter:
@@ -81,12 +81,16 @@ def counting(function):
     return advance
 
 
-def add_while(cond, body, first, name=None, checkpoint=None, progress=None):
-    """The operation of a loop; ``first`` are the first values of its variables."""
+def add_while(cond, body, first, name=None, checkpoint=None, progress=None, origin=None):
+    """The operation of a loop.
+
+    ``first`` are the first values of its variables, ``origin`` is the `Origin` of the loop that the
+    user wrote: this may be one of its gradient.
+    """
     graph = current()
     captured = unify([cond, body], len(first))
     attrs = {"cond": cond, "body": body, "count": len(first)}
-    options = {"checkpoint": checkpoint, "progress": progress}
+    options = {"checkpoint": checkpoint, "progress": progress, "origin": origin}
     attrs |= {key: value for key, value in options.items() if value is not None}
     op = graph.create(WHILE, [*first, *captured], attrs, name=name)
     cond.owner = body.owner = op
@@ -178,7 +182,7 @@ def _backward(context, op, carried, kept, first, sums):
         if context.transient:
             close_behind(backward, handles)
         start = [as_tensor(np.int64(0), graph), *first, *sums]
-        return add_while(cond, backward, start, scope, progress=_label(op))
+        return add_while(cond, backward, start, scope, None, _label(op), op.attrs.get("origin"))
 
 
 def _label(op):
@@ -245,7 +249,7 @@ def _backward_by_segments(context, op, carried, kept, first, sums):
             body.outputs = [body.resolve(tensor) for tensor in made]
         drop_unused(body, ordered({tensor.op for tensor in body.outputs}))
         start = [as_tensor(np.int64(0), graph), *first, *sums]
-        return add_while(cond, body, start, scope, AGAIN, _label(op))
+        return add_while(cond, body, start, scope, AGAIN, _label(op), op.attrs.get("origin"))
 
 
 def _one_segment_back(context, op, schedule, segment, places, parameters):
@@ -315,7 +319,8 @@ def _segment_again(op, carried, length):
         first = [
             graph.create(PARAMETER, [], {"spec": spec}, name="value").outputs[0] for spec in specs
         ]
-        again = add_while(cond, body, [as_tensor(np.int64(0), graph), *first], scope)
+        first = [as_tensor(np.int64(0), graph), *first]
+        again = add_while(cond, body, first, scope, origin=op.attrs.get("origin"))
     return again, replay, places
 
 

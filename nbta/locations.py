@@ -1,0 +1,59 @@
+"""Lines of users' code, for what is said about it later."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+_OWN = str(Path(__file__).parent) + os.sep
+
+
+class Location(NamedTuple):
+    """A line.
+
+    Attributes
+    ----------
+    filename : str
+    line : int
+    module : str
+        Name of the module it is in.
+    """
+
+    filename: str
+    line: int
+    module: str
+
+    def __str__(self):
+        return f"{self.filename}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the user wrote that something in a graph comes from.
+
+    Attributes
+    ----------
+    name : str
+        In the graph.
+    location : Location or None
+    """
+
+    name: str
+    location: Location | None = None
+
+    def __str__(self):
+        if self.location is None:
+            return repr(self.name)
+        return f"{self.name!r} ({os.path.basename(self.location.filename)}:{self.location.line})"
+
+
+def of_caller() -> Location | None:
+    """The innermost line outside of nbta that led here; None where there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if not filename.startswith(_OWN):
+            return Location(filename, frame.f_lineno, frame.f_globals.get("__name__", ""))
+        frame = frame.f_back
+    return None
