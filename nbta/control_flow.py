@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from nbta import shapes
+from nbta.captured import guarded
 from nbta.errors import invalid
 from nbta.graph.graph import SubGraph, current
+from nbta.immutable import bodies, frozen, given_back
 from nbta.locations import Origin, of_caller
 from nbta.loop_variables import Variables, as_values, hoist, leaf_spec, order_by_trips
 from nbta.ops.arithmetic import where
@@ -21,7 +23,7 @@ from nbta.ops.elementwise import common_dtype
 from nbta.ops.loop import COUNTER, add_while, counting
 from nbta.ops.schedule import as_checkpoint, limits
 from nbta.progress import as_label, bar
-from nbta.structure import describe, layout, leaves, map_leaves, pack
+from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray
 
@@ -89,6 +91,11 @@ def while_loop(
     more than once where shapes change; outside of graphs they are called for each trip. Tensors and
     arrays from outside may be used inside. Gradients are exact for every number of trips.
 
+    Outside of graphs functions get arrays that behave as tensors do: ``y += x`` makes a new one,
+    and ``y[0] = 1``, ``out=``, ``y.sort()`` and their like are refused, also for arrays that a
+    function takes from around it; ``y.copy()`` is an ordinary array. So both ways give the same,
+    and neither changes what the caller has. This holds for all functions of loops and branches.
+
     With ``checkpoint`` each trip runs once more for a gradient, and functions of
     `custom_gradient` are called as often. Writes to arrays from outside are not done again.
     "online" keeps the variables at trips 0, 1, 3, 6, 10, ... (segments of 1, 2, 3, ... trips): the
@@ -122,6 +129,7 @@ def while_loop(
     structure = tuple(loop_vars) if several else (loop_vars,)
     if not leaves(structure):
         raise invalid("loop_vars", "while_loop: loop_vars is empty; give one variable at least")
+    cond, body = guarded(cond, "cond"), guarded(body, "body")
     run = _in_graph if building(*leaves(structure)) is not None else _at_once
     result = run(cond, body, structure, maximum_iterations, shape_invariants, name, options)
     if not several:
@@ -149,14 +157,17 @@ def _check_callable(what, **functions):
 
 def _at_once(cond, body, structure, maximum, invariants, name, options):
     """The loop outside of graphs."""
-    values = as_values(structure)
-    variables = Variables(structure, leaves(values), invariants)
+    values = leaves(as_values(structure))
+    variables = Variables(structure, values, invariants)
     label = options["progress"]
-    with bar(label) if label is not None else nullcontext(np.zeros(1, np.int64)) as done:
-        while (maximum is None or done[0] < maximum) and _truth(cond(*values)):
-            values = pack(structure, variables.checked(body(*values)))
+    shown = bar(label) if label is not None else nullcontext(np.zeros(1, np.int64))
+    with shown as done, bodies("while_loop"):
+        while maximum is None or done[0] < maximum:
+            if not _truth(cond(*variables.handed(values))):
+                break
+            values = variables.checked(body(*variables.handed(values)))
             done[0] += 1
-    return values
+    return pack(structure, map(given_back, values))
 
 
 def _truth(value):
@@ -264,10 +275,12 @@ def cond(pred, true_fn, false_fn, *operands, name=None):
     if spec.dtype.kind != "b" or spec.shape not in ((), None):
         raise invalid("pred", f"cond: pred must be one truth value, not {spec}; compare it first")
     _check_callable("cond", true_fn=true_fn, false_fn=false_fn)
-    functions = _given("cond", [true_fn, false_fn], operands, building(pred))
+    labels = ["true_fn", "false_fn"]
+    functions = list(map(guarded, (true_fn, false_fn), labels))
+    functions = _given("cond", functions, operands, building(pred))
     if building(pred) is None:
-        return functions[0]() if pred else functions[1]()
-    return _case("cond", pred, functions, ["true_fn", "false_fn"], name or "cond")
+        return _called("cond", functions[0 if pred else 1])
+    return _case("cond", pred, functions, labels, name or "cond")
 
 
 def _given(what, functions, operands, graph):
@@ -278,14 +291,17 @@ def _given(what, functions, operands, graph):
             message = f"{what}: operand {place} is {value!r}; give {names} by name"
             raise invalid("operand", message)
     with graph.as_default() if graph is not None else nullcontext():
-        taken = [map_leaves(_operand, operand) for operand in operands]
+        taken = [
+            pack(operand, map(_operand, leaves(operand), paths(operand, f"operands[{i}]")))
+            for i, operand in enumerate(operands)
+        ]
     return [functools.partial(function, *taken) for function in functions]
 
 
-def _operand(value):
+def _operand(value, name):
     if isinstance(value, TensorArray):
         return value
-    return as_tensor(value) if current() is not None else as_array(value).copy()[()]
+    return as_tensor(value) if current() is not None else frozen(as_array(value)[()], name)
 
 
 def switch_case(branch_index, branch_fns, *operands, default=None, name=None):
@@ -328,14 +344,22 @@ def switch_case(branch_index, branch_fns, *operands, default=None, name=None):
     functions = [named[key] for key in keys] + ([default] if default is not None else [])
     labels = [f"branch_fns[{key}]" for key in keys] + ["default"] * (default is not None)
     _check_callable("switch_case", **dict(zip(labels, functions, strict=True)))
+    functions = list(map(guarded, functions, labels))
     graph = building(branch_index)
     functions = _given("switch_case", functions, operands, graph)
     if graph is None:
         place = keys.index(branch_index) if branch_index in keys else len(functions) - 1
-        return chosen(np.int64(place), functions)()
+        return _called("switch_case", chosen(np.int64(place), functions))
     with graph.as_default():
         place = _place(branch_index, keys)
     return _case("switch_case", place, functions, labels, name or "switch_case")
+
+
+def _called(what, function):
+    """What a branch gives outside of graphs."""
+    with bodies(what):
+        result = function()
+    return map_leaves(given_back, result)
 
 
 def _place(index, keys):

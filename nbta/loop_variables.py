@@ -8,6 +8,7 @@ from nbta.errors import NbtaError, invalid
 from nbta.graph.graph import current, substitute
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import FLOW, HANDLE, Spec
+from nbta.immutable import frozen
 from nbta.ops.arithmetic import add_n
 from nbta.ops.arrays import array_behind
 from nbta.ops.dispatch import as_array, as_tensor
@@ -86,6 +87,10 @@ class Variables:
         """The structure with tensors in place of its values."""
         tensors = iter(tensors)
         return pack(self._structure, [_rebuilt(value, tensors) for value in self._values])
+
+    def handed(self, values):
+        """The structure with values that functions may not change, outside of graphs."""
+        return pack(self._structure, map(frozen, values, self._paths))
 
     def known(self):
         """What is known of the arrays among the variables."""

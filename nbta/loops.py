@@ -6,10 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from nbta import shapes
+from nbta.captured import guarded
 from nbta.control_flow import options_of, while_loop
 from nbta.errors import invalid
 from nbta.graph.graph import Graph, SubGraph, current
 from nbta.graph.operation import Tensor
+from nbta.immutable import computed, frozen
 from nbta.loop_variables import leaf_spec, taken
 from nbta.ops.dispatch import as_array, as_tensor, building
 from nbta.ops.extents import outside
@@ -77,7 +79,7 @@ def scan(f, init, xs, length=None, reverse=False, *, name=None, checkpoint=None,
     np.float64(0.197...)
     """
     options = options_of("scan", checkpoint, progress)
-    return _loop(f, init, xs, length, reverse, name, _Words(), options)
+    return _loop(guarded(f, "f"), init, xs, length, reverse, name, _Words(), options)
 
 
 class _Words(NamedTuple):
@@ -105,19 +107,21 @@ def _scan(f, init, xs, length, reverse, name, words, options):
     result = _abstract(f, init, xs, words)
     results = [_array_for(spec, count) for spec in result.specs]
     carried = leaves(init)
+    names, row_names = paths(init, words.first), [f"a row of {p}" for p in paths(xs, words.rows)]
 
     def body(t, *values):
         state, stacks = values[: len(carried)], values[len(carried) :]
         place = count - 1 - t if reverse else t
-        x = pack(xs, [row.read(place) for row in rows])
-        carry, y = f(pack(init, state), x)
+        x = pack(xs, [frozen(row.read(place), n) for row, n in zip(rows, row_names, strict=True)])
+        carry, y = f(pack(init, map(frozen, state, names)), x)
         written = [s.write(place, v) for s, v in zip(stacks, leaves(y), strict=True)]
         return (t + 1, *leaves(carry), *written)
 
     first = (np.int32(0), *carried, *results)
     last = _run(body, first, count, name or words.what, options)
     state, stacks = last[1 : 1 + len(carried)], last[1 + len(carried) :]
-    return pack(init, state), pack(result.structure, [stack.stack() for stack in stacks])
+    results = [computed(stack.stack()) for stack in stacks]
+    return pack(init, state), pack(result.structure, results)
 
 
 def _run(body, first, count, name, options):
@@ -330,6 +334,7 @@ def map_fn(fn, elems, parallel_iterations=None, *, name=None, checkpoint=None, p
     words = _Words("map_fn", rows="elems")
     options = options_of("map_fn", checkpoint, progress)
     threads = as_threads("map_fn", parallel_iterations)
+    fn = guarded(fn, "fn")
     if threads > 1 and not any(options.values()):
         found = map_in_parallel(fn, elems, threads, name)
         if found is not None:
@@ -365,6 +370,7 @@ def foldl(fn, elems, initializer=None, *, name=None, checkpoint=None, progress=F
 
 def _fold(what, fn, elems, initializer, name, options):
     words = _Words(what, "initializer", "elems", "what fn gives")
+    fn = guarded(fn, "fn")
     reverse = what == "foldr"
     if initializer is None:
         rows = map_leaves(lambda value: _row_tensor(value, words), elems)

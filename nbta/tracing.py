@@ -6,6 +6,7 @@ import weakref
 import numpy as np
 
 from nbta.call_arguments import any_tensor, as_leaf, kind_of, named, order_of, stand_in
+from nbta.captured import guarded
 from nbta.compiler.phases import phase
 from nbta.errors import FailedPreconditionError, UnimplementedError, invalid
 from nbta.execution.launcher import Launcher
@@ -13,6 +14,7 @@ from nbta.execution.session import Session
 from nbta.flow_check import lost_write
 from nbta.graph.graph import Graph, current
 from nbta.graph.operation import Tensor
+from nbta.immutable import computed, in_body
 from nbta.ops.dispatch import as_tensor
 from nbta.structure import layout, leaves, map_leaves, pack
 from nbta.symbolic import SymbolicTensorArray
@@ -34,13 +36,13 @@ class Function:
             for launcher in self._launchers:
                 result = launcher(structure)
                 if result is not None:
-                    return self._pick(result)
+                    return self._pick(map_leaves(computed, result) if in_body() else result)
         if current() is not None or any_tensor(args, kwargs):
-            return self._pick(self._f(*args, **kwargs))
+            return self._pick(guarded(self._f, "the function")(*args, **kwargs))
         trace, arrays = self.bound(structure)
         result = trace.run(arrays, self._compiled)
         self._launchers = trace.launcher(structure, self._launchers)
-        return self._pick(result)
+        return self._pick(map_leaves(computed, result) if in_body() else result)
 
     def bound(self, structure):
         """The graph for a pair of arguments and keyword arguments, and the arrays among these."""
@@ -252,7 +254,7 @@ class _Trace:
             stand_ins = list(map(stand_in, names, values))
             args, kwargs = pack(structure, stand_ins)
             try:
-                result = f(*args, **kwargs)
+                result = guarded(f, "the function")(*args, **kwargs)
             except TypeError as error:
                 if "NoneType" in str(error):
                     error.add_note(_UNKNOWN_LENGTH)

@@ -4,6 +4,7 @@ import functools
 
 from nbta import shapes
 from nbta.batching import Batched, places_of
+from nbta.captured import guarded
 from nbta.errors import invalid
 from nbta.graph.spec import FLOW
 from nbta.loop_variables import leaf_spec, taken
@@ -128,7 +129,7 @@ def _value_and_grad(f, argnums, has_aux, args, kwargs):
     args, places = list(args), places_of(argnums, len(args))
     for place in places:
         args[place] = _free(f"args[{place}]", args[place])
-    result = f(*args, **kwargs)
+    result = guarded(f, "the function")(*args, **kwargs)
     value, aux = _parted(result) if has_aux else (result, None)
     value = _scalar(value)
     chosen = tuple(args[place] for place in places)
@@ -245,7 +246,7 @@ def jvp(f, primals, tangents):
 
 def _jvp(f, primals, tangents):
     primals = tuple(_free(f"primals[{i}]", p) for i, p in enumerate(primals))
-    value = map_leaves(as_tensor, f(*primals))
+    value = map_leaves(as_tensor, guarded(f, "the function")(*primals))
     xs, directions = leaves(primals), [as_tensor(t) for t in leaves(tangents)]
     ys = [y for y in leaves(value) if y.spec.differentiable]
     seeds = [identity(zeros_like(y)) for y in ys]
@@ -293,7 +294,7 @@ def hvp(f, primals, tangents):
 def _hvp(f, primals, tangents):
     primals = tuple(_free(f"primals[{i}]", p) for i, p in enumerate(primals))
     xs = leaves(primals)
-    value = _scalar(f(*primals))
+    value = _scalar(guarded(f, "the function")(*primals))
     first = gradients([value], xs, unconnected="zero")
     slope = add_n([sum_(multiply(g, t)) for g, t in zip(first, leaves(tangents), strict=True)])
     return value, first, pack(primals, gradients([slope], xs, unconnected="zero"))

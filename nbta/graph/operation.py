@@ -5,6 +5,7 @@ import numpy as np
 from nbta import shapes
 from nbta.errors import NoNumbaType, invalid
 from nbta.graph.spec import DATA, Spec
+from nbta.immutable import refused
 
 NUMBER_REMEDY = (
     "Use nbta's functions in place of those of math; give back what you want to see, or fetch it "
@@ -117,12 +118,7 @@ class Tensor:
         return (self[i] for i in range(self.shape[0]))
 
     def __setitem__(self, key, value):
-        message = (
-            f"{self.name} is a symbolic tensor, and tensors do not change; nbta.where, "
-            f"nbta.dynamic_update_slice and nbta.scatter_add give a new one, and a TensorArray is "
-            f"what a loop fills"
-        )
-        raise invalid("symbolic", message)
+        raise refused("an item assignment", f"{self.name}, a symbolic tensor,")
 
     def __format__(self, spec):
         if spec:

@@ -9,6 +9,7 @@ from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.graph.record import Record, register
 from nbta.graph.spec import DATA, FLOW, Spec
+from nbta.immutable import computed
 
 
 def define(name, infer, evaluate, gradient, **options) -> Record:
@@ -51,7 +52,7 @@ def apply(record: Record, inputs, attrs=None, name=None):
     """The result of an operation: tensors in a graph, else arrays."""
     graph = building(*inputs)
     if graph is None:
-        return run_now(record, [np.asarray(value) for value in inputs], attrs or {})
+        return computed(run_now(record, [np.asarray(value) for value in inputs], attrs or {}))
     tensors = [as_tensor(value, graph) for value in inputs]
     outputs = graph.create(record, tensors, attrs, name=name).outputs
     return outputs[0] if len(outputs) == 1 else tuple(outputs)

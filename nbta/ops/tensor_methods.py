@@ -7,6 +7,7 @@ import numpy as np
 
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
+from nbta.immutable import FUNCTIONS, METHODS, refused
 from nbta.ops import (
     arithmetic,
     comparison,
@@ -44,6 +45,10 @@ def named(name):
     return next((getattr(module, name) for module in _MODULES if hasattr(module, name)), None)
 
 
+def _among(tensor):
+    return f"an array (the symbolic tensor {tensor.name} is among the arguments)"
+
+
 def _array_ufunc(self, ufunc, method, *inputs, out=None, **options):
     """NumPy's universal functions, as far as there is an operation for them."""
     function = named(_RENAMED.get(ufunc.__name__, ufunc.__name__))
@@ -51,11 +56,14 @@ def _array_ufunc(self, ufunc, method, *inputs, out=None, **options):
     if method == "reduce" and ufunc in _REDUCTIONS:
         function, method = _REDUCTIONS[ufunc], "__call__"
         inputs = (*inputs, options.pop("axis", 0), options.pop("keepdims", False))
-    if method != "__call__" or out is not None or options or function is None:
+    if out is not None or method == "at":
+        kind = ".at" if method == "at" else " with out="
+        raise refused(f"np.{ufunc.__name__}{kind}", _among(self))
+    if method != "__call__" or options or function is None:
         what = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
         message = (
             f"{what} with {self.name!r}: nbta has no operation for this call on symbolic tensors; "
-            f"use nbta's own functions, without out= or where="
+            f"use nbta's own functions, without where="
         )
         raise invalid("symbolic", message)
     return function(*inputs)
@@ -70,6 +78,9 @@ _REDUCTIONS = {
 def _array_function(self, function, types, args, kwargs):
     """NumPy's other functions, as far as there is an operation for them."""
     name = function.__name__
+    if name in FUNCTIONS or kwargs.get("out") is not None:
+        out = "" if name in FUNCTIONS else " with out="
+        raise refused(f"np.{name}{out}", _among(self))
     name = {"amax": "max", "amin": "min"}.get(name, name)
     ours = named(name) if name in _FUNCTIONS else None
     if ours is None:
@@ -155,6 +166,30 @@ def _install():
         setattr(Tensor, name, getattr(reductions, name))
     for name in ("reshape", "squeeze", "transpose", "astype"):
         setattr(Tensor, name, _METHODS[name])
+    for name in ("shape", "dtype"):
+        setattr(Tensor, name, getattr(Tensor, name).setter(_assigned(name)))
+    Tensor.flat = property(_flat)
+    for name in METHODS:
+        setattr(Tensor, name, _changing(name))
+
+
+def _changing(name):
+    def method(self, *args, **options):
+        raise refused(f".{name}()", f"{self.name}, a symbolic tensor,")
+
+    return method
+
+
+def _assigned(name):
+    def method(self, value=None):
+        raise refused(f"an assignment to .{name}", f"{self.name}, a symbolic tensor,")
+
+    return method
+
+
+def _flat(self):
+    """For `hasattr`, which takes no other error."""
+    raise AttributeError(str(refused("the iterator .flat", f"{self.name}, a symbolic tensor,")))
 
 
 def _reshape(self, *extents):
