@@ -183,7 +183,8 @@ class _Batch:
         first = [leaf for cut in cuts for leaf in leaves(cut.like)]
         self.trace, shared = self._bound(first)
         self._shared = list(map(_plain, shared))
-        self._runners = {tuple(map(kind_of, first)): self.trace.runner_of_results()}
+        self._kind = kind_of if not self.trace.lengths.known else _exact_kind
+        self._runners = {tuple(map(self._kind, first)): self.trace.runner_of_results()}
 
     def _bound(self, values):
         """The graph for an item, and all its inputs."""
@@ -222,7 +223,7 @@ class _Batch:
 
     def _runner_of(self, item):
         values = [column[item] for column in self._columns]
-        kinds = tuple(map(kind_of, values))
+        kinds = tuple(map(self._kind, values))
         if kinds not in self._runners:
             self._runners[kinds] = self._runner(values)
         return self._runners[kinds]
@@ -327,6 +328,11 @@ def items_first(path, value, axis) -> np.ndarray:
         )
         raise invalid("batch_axis", message)
     return np.moveaxis(array, axis, 0)
+
+
+def _exact_kind(value):
+    """What decides whether a graph fits that is for some lengths only."""
+    return kind_of(value), np.shape(value)
 
 
 def _is_plain(item):

@@ -62,10 +62,28 @@ def kind_of(value):
     return value
 
 
-def stand_in(path, value):
-    """A placeholder for an array in the graph that is being built; other values as they are."""
+def general_spec(value):
+    """What a graph may count on for all values of the same kind."""
+    return Spec(value.dtype, tuple(1 if n == 1 else Dim() for n in value.shape))
+
+
+def stand_ins(structure, values, specs):
+    """Placeholders for arrays in the graph that is being built; other values as they are.
+
+    ``specs`` are those of an ``input_signature``, or None.
+    """
+    specs = specs or [None] * len(values)
+    named_values = zip(named(structure), values, specs, strict=True)
+    return [_stand_in(i, path, v, s) for i, ((path, _), v, s) in enumerate(named_values)]
+
+
+def _stand_in(leaf, path, value, spec):
     if not isinstance(value, np.ndarray):
         return value
-    spec = Spec(value.dtype, tuple(1 if n == 1 else Dim() for n in value.shape))
-    attrs = {"spec": spec, "label": path}
-    return current().create(PLACEHOLDER, [], attrs, name="argument").outputs[0]
+    spec, lengths = spec or general_spec(value), current().lengths
+    extents = zip(value.shape, spec.shape, strict=True)
+    shape = tuple(lengths.extent(leaf, axis, n, m) for axis, (n, m) in enumerate(extents))
+    attrs = {"spec": spec._replace(shape=shape), "label": path}
+    tensor = current().create(PLACEHOLDER, [], attrs, name="argument").outputs[0]
+    lengths.stands_for(tensor, leaf)
+    return tensor

@@ -18,7 +18,7 @@ from nbta.ops.bodies import trace
 from nbta.ops.branch import add_case
 from nbta.ops.branch import choose as chosen
 from nbta.ops.comparison import equal, less, logical_and
-from nbta.ops.dispatch import as_array, as_tensor, building
+from nbta.ops.dispatch import as_array, as_tensor, building, is_weak
 from nbta.ops.elementwise import common_dtype
 from nbta.ops.loop import COUNTER, add_while, counting
 from nbta.ops.schedule import as_checkpoint, limits
@@ -409,7 +409,7 @@ def _column(what, branches, labels, column):
     dtype = common_dtype(*column)
     for branch, label, value in zip(branches, labels, column, strict=True):
         with branch.as_default():
-            weak = not hasattr(value, "dtype")
+            weak = not hasattr(value, "dtype") or is_weak(value)
             tensor = as_tensor(value, branch, dtype=dtype if weak else None)
         if tensor.dtype != dtype:
             message = f"{what}: {label} gives {tensor.spec} where another gives {dtype}; cast it"

@@ -191,6 +191,8 @@ def _spec_outside(value):
 
 def taken(value, dtype):
     """A Python value in the dtype of its variable, where nothing is lost; else in its own."""
+    if isinstance(value, Tensor) and value.weak is not None:
+        return value.in_dtype(dtype)
     if hasattr(value, "dtype"):
         return value
     array = as_array(value)

@@ -13,7 +13,7 @@ from nbta.graph.graph import Graph, SubGraph, current
 from nbta.graph.operation import Tensor
 from nbta.immutable import computed, frozen
 from nbta.loop_variables import leaf_spec, taken
-from nbta.ops.dispatch import as_array, as_tensor, building
+from nbta.ops.dispatch import as_array, as_tensor, building, data_spec
 from nbta.ops.extents import outside
 from nbta.ops.shaping import cast, reshape, shape
 from nbta.parallel_map import as_threads, map_in_parallel
@@ -161,7 +161,8 @@ def _length(found, length, words):
         if value.ndim == 0:
             message = f"{what}: {rows} has a scalar, which has no first axis to go along"
             raise invalid("xs", message)
-    known = {value.shape[0] for value in found if value.shape is not None} - {None}
+    extents = [data_spec(value).shape[:1] for value in found if data_spec(value).shape is not None]
+    known = {n for (n,) in extents if type(n) is int}
     if length is not None and not isinstance(length, Tensor):
         known.add(_as_length(length))
     if len(known) > 1:
@@ -189,18 +190,19 @@ def _as_length(length):
 
 
 def _unstacked(value, count, words, clear):
-    extents = None if value.shape is None else value.shape[1:]
+    extents = shapes.public(data_spec(value).shape)
     if extents is not None and not _has_length(value, count):
-        rows = [count, *(shape(value)[i] if n is None else n for i, n in enumerate(extents, 1))]
+        rows = [count, *value.shape[1:]]
         value = reshape(value, rows, name=f"{words.rows}_of_one_length")
-    options = {"element_shape": extents, "clear_after_read": clear}
+    options = {"element_shape": extents and extents[1:], "clear_after_read": clear}
     return TensorArray(value.dtype, size=count, **options).unstack(value)
 
 
 def _has_length(value, count):
     """Whether a value is sure to have as many rows as there are steps."""
     if not isinstance(value, Tensor) or not isinstance(count, Tensor):
-        return value.shape[0] == count
+        extent = data_spec(value).shape[0]
+        return type(extent) is int and not isinstance(count, Tensor) and extent == count
     first = outside(count)
     while first.op.type == "Cast" and first.op.inputs[0].dtype.kind in "iu":
         first = outside(first.op.inputs[0])
@@ -383,7 +385,7 @@ def _fold(what, fn, elems, initializer, name, options):
 
 def _row_tensor(value, words):
     value = _tensor(value, words)
-    if value.shape is not None and value.shape[:1] in ((), (0,)):
+    if data_spec(value).shape is not None and data_spec(value).shape[:1] in ((), (0,)):
         message = f"{words.what}: elems has no rows; give initializer, or one row at least"
         raise invalid("xs", message)
     return value

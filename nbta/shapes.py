@@ -31,6 +31,7 @@ def as_pattern(argument: str, shape) -> tuple[int | None, ...] | None:
     if shape is None:
         return None
     extents = shape if isinstance(shape, tuple | list) else (shape,)
+    extents = [getattr(extent, "pattern", extent) for extent in extents]  # of tensors' shapes
     pattern = tuple(None if extent is None else _extent(argument, extent) for extent in extents)
     if len(pattern) > MAX_RANK:
         raise invalid(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from nbta.errors import invalid
-from nbta.graph.operation import Tensor
+from nbta.graph.operation import Shape, Tensor
 from nbta.ops.joining import concatenate
 from nbta.ops.shaping import reshape, shape_of
 
@@ -34,8 +34,13 @@ def layout(structure):
         keys = _keys(structure)
         return (dict, tuple(keys), tuple(layout(structure[key]) for key in keys))
     if isinstance(structure, list | tuple):
-        return (type(structure), tuple(layout(part) for part in structure))
+        return (_kind(structure), tuple(layout(part) for part in structure))
     return LEAF
+
+
+def _kind(sequence):
+    """Its type; a tensor's shape is a tuple like any other."""
+    return tuple if isinstance(sequence, Shape) else type(sequence)
 
 
 def pack(like, values):
@@ -53,7 +58,7 @@ def _pack(like, values):
     if isinstance(like, tuple) and hasattr(like, "_fields"):
         return type(like)(*(_pack(part, values) for part in like))
     if isinstance(like, list | tuple):
-        return type(like)(_pack(part, values) for part in like)
+        return _kind(like)(_pack(part, values) for part in like)
     return next(values)
 
 

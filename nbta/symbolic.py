@@ -12,7 +12,7 @@ from nbta.errors import UnimplementedError, invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
-from nbta.ops import arrays, tensor_methods
+from nbta.ops import arrays, numbers, tensor_methods
 from nbta.ops.array_access import Access, build
 from nbta.ops.dispatch import as_array, as_tensor, building
 from nbta.ops.joining import arange
@@ -192,6 +192,8 @@ class SymbolicTensorArray(TensorArray):
     # Writing.
 
     def _value(self, operation, value):
+        if isinstance(value, Tensor) and value.weak is not None:
+            value = value.in_dtype(self.dtype)
         if not hasattr(value, "dtype"):
             as_array(value)  # refuses what is no tensor
             value = as_value(operation, self._facts.name, value, self.dtype)
@@ -298,7 +300,7 @@ class SymbolicTensorArray(TensorArray):
     ):
         """`TensorArray.grad_with_shape`; ``flow`` may be a tensor."""
         prefix = _as_index("shape_to_prepend", shape_to_prepend, rank=1)
-        length = prefix.shape[0] if prefix.shape else None
+        length = shapes.public(prefix.spec.shape)[0] if prefix.spec.shape else None
         attrs = {"source": _as_source(source), "clear_after_read": clear_after_read}
         return self._looked_up(arrays.LOOKUP_WITH_SHAPE, [prefix], flow, attrs, length)
 
@@ -394,5 +396,5 @@ def _class_here():
 
 
 tensor_array._class_here = _class_here
-#: Imported for the methods of tensors that it installs, whichever module comes first.
-_METHODS = tensor_methods
+#: Imported for the methods of tensors that they install, whichever module comes first.
+_METHODS = tensor_methods, numbers

@@ -1,11 +1,12 @@
 """Functions of arrays, traced once per kind of arguments and run as graphs."""
 
 import functools
+import warnings
 import weakref
 
 import numpy as np
 
-from nbta.call_arguments import any_tensor, as_leaf, kind_of, named, order_of, stand_in
+from nbta.call_arguments import any_tensor, as_leaf, kind_of, named, order_of, stand_ins
 from nbta.captured import guarded
 from nbta.compiler.phases import phase
 from nbta.errors import FailedPreconditionError, UnimplementedError, invalid
@@ -13,6 +14,7 @@ from nbta.execution.launcher import Launcher
 from nbta.execution.session import Session
 from nbta.flow_check import lost_write
 from nbta.graph.graph import Graph, current
+from nbta.graph.lengths import Asked, Lengths
 from nbta.graph.operation import Tensor
 from nbta.immutable import computed, in_body
 from nbta.ops.dispatch import as_tensor
@@ -48,10 +50,39 @@ class Function:
         """The graph for a pair of arguments and keyword arguments, and the arrays among these."""
         values = [as_leaf(path, v) for path, v in named(structure)]
         key = (layout(structure), order_of(structure), tuple(map(kind_of, values)))
-        if key not in self._traces:
-            self._traces[key] = _Trace(self._f, structure, values)
-        self._last = self._traces[key]
+        node = self._traces.get(key)
+        while isinstance(node, _Branch):
+            node = node.found.get(node.seen(values))
+        self._last = node or self._traced(key, structure, values)
         return self._last, [value for value in values if isinstance(value, np.ndarray)]
+
+    def _traced(self, key, structure, values):
+        """A new graph, for the lengths that Python asks for while it is made."""
+        known, branch, place = {}, None, self._traces
+        while True:
+            node = place.get(key)
+            if node is None:
+                node = place[key] = self._attempt(structure, values, Lengths(known))
+                if branch is not None:
+                    branch.warn_of_many()
+            if isinstance(node, _Trace):
+                return node
+            branch, key, place = node, node.seen(values), node.found
+            known = {**known, **dict(zip(node.looks, key, strict=True))}
+
+    def _attempt(self, structure, values, lengths):
+        """A graph, or what Python had to know for one."""
+        try:
+            trace = _Trace(self._f, structure, values, lengths)
+        except BaseException as error:
+            # Whatever a user's code made of it: what it did is not what NumPy would do.
+            if not lengths.asked or isinstance(error, KeyboardInterrupt | SystemExit):
+                raise
+            if isinstance(error, Asked) and error.lengths is not lengths:
+                raise
+        if lengths.asked:
+            return _Branch(repr(self), structure, lengths.asked)
+        return trace
 
     @property
     def source(self) -> str:
@@ -179,7 +210,11 @@ class Function:
     @property
     def traces(self) -> int:
         """How many graphs were made so far."""
-        return len(self._traces)
+        return len(self.every_trace())
+
+    def every_trace(self) -> list:
+        """What holds the graphs that were made so far."""
+        return [trace for node in self._traces.values() for trace in _below(node)]
 
     def __get__(self, instance, owner=None):
         if instance is None:
@@ -213,9 +248,9 @@ def function(f=None, *, compiled="auto"):
         Of arrays, numbers, and nested lists, tuples and dicts of these; gives such a structure.
         It is called with symbolic tensors, once for each combination of dtypes, ranks and axes of
         length 1, not for each length. Truth values, strings and None are part of the combination.
-        Arrays that it uses from outside are constants, as they were at that call. Lengths are not
-        known while it is called: None in a tensor's ``shape``. ``nbta.shape(x)[0]`` is a tensor.
-        A write to a TensorArray gives the array to go on with.
+        Arrays that it uses from outside are constants, as they were at that call. Lengths
+        (``x.shape[0]``, ``x.size``) are numbers to compute with; see Notes. A write to a
+        TensorArray gives the array to go on with.
     compiled : {"auto", True, False}
         As for `Session.run`.
 
@@ -231,6 +266,17 @@ def function(f=None, *, compiled="auto"):
         When it is called: for arguments that are no arrays, and for a write to a TensorArray whose
         result is not used, where a later operation may look for what it wrote.
 
+    Notes
+    -----
+    Arithmetic with lengths, comparisons given to `cond` or `where`, slices, ``size=n``, trip counts
+    and ``nbta.zeros((n, 2))`` keep one graph for all lengths. Where Python itself must know a
+    length (``if``, ``and``, ``in``, ``len(x)``, ``range``, ``int``, ``np.zeros(x.shape)``, a key of
+    a dict), the function is called again with that length as an int, and the graph is for that
+    length alone: other lengths have graphs of their own. Whether a length is 0 (``if n``,
+    ``1 / n``) makes two. So results are those of Python. A function with graphs for 16 lengths
+    gives a RuntimeWarning that names the line. A length that arguments do not decide, such as that
+    of a growing variable of a loop, is an error there.
+
     Examples
     --------
     >>> @nbta.function
@@ -238,6 +284,12 @@ def function(f=None, *, compiled="auto"):
     ...     return nbta.sqrt(nbta.sum(x * x))
     >>> norm(np.array([3.0, 4.0]))
     np.float64(5.0)
+
+    >>> @nbta.function
+    ... def mean(x):
+    ...     return nbta.sum(x) / x.shape[0] if x.shape[0] else 0.0
+    >>> mean(np.array([1.0, 2.0, 3.0])), mean(np.zeros(0)), mean.traces
+    (np.float64(2.0), np.float64(0.0), 2)
     """
     if f is None:
         return functools.partial(function, compiled=compiled)
@@ -247,21 +299,21 @@ def function(f=None, *, compiled="auto"):
 class _Trace:
     """The graph of a function for one kind of arguments."""
 
-    def __init__(self, f, structure, values):
-        self.graph = Graph()
+    def __init__(self, f, structure, values, lengths):
+        self.graph, self.lengths = Graph(), lengths
+        self.graph.lengths = lengths
         with phase("tracing"), self.graph.as_default():
-            names = [path for path, _ in named(structure)]
-            stand_ins = list(map(stand_in, names, values))
-            args, kwargs = pack(structure, stand_ins)
+            given = stand_ins(structure, values, None)
+            args, kwargs = pack(structure, given)
             try:
                 result = guarded(f, "the function")(*args, **kwargs)
             except TypeError as error:
                 if "NoneType" in str(error):
-                    error.add_note(_UNKNOWN_LENGTH)
+                    error.add_note(_UNKNOWN_RANK)
                 raise
             self.result = map_leaves(_as_result, result)
         check_writes(self.graph, leaves(self.result))
-        self.inputs = [tensor for tensor in stand_ins if isinstance(tensor, Tensor)]
+        self.inputs = [tensor for tensor in given if isinstance(tensor, Tensor)]
         self._session = Session(self.graph)
 
     def run(self, arrays, compiled):
@@ -288,17 +340,60 @@ class _Trace:
         if any(other.inputs(structure) is not None for other in same):
             return others  # it knows them, but refused where they are in memory, or their result
         dtypes = [tensor.dtype for tensor in self.inputs]
-        made = Launcher(compiled.executable, structure, dtypes, self.result)
+        looks = self.lengths.known
+        made = Launcher(compiled.executable, structure, dtypes, self.result, looks)
         return [made, *others[: _LAUNCHERS - 1]]
 
 
 #: Kinds of arguments that a function is called with in a short way.
 _LAUNCHERS = 4
 
-_UNKNOWN_LENGTH = (
-    "Lengths are not known while nbta traces a function: x.shape has None for them. Use "
-    "nbta.shape(x)[0], with nbta.while_loop, nbta.scan or nbta.arange in place of range()."
+_UNKNOWN_RANK = (
+    "x.shape is None for a tensor whose number of axes is not known while nbta traces a function; "
+    "nbta.reshape gives it one."
 )
+
+
+class _Branch:
+    """Stands where a graph would, if Python had not asked for lengths: there is one for each.
+
+    Attributes
+    ----------
+    looks : tuple of Look
+    found : dict
+        By what they see a graph, or a further branch.
+    """
+
+    def __init__(self, function, structure, asked):
+        self.looks, self.found = tuple(sorted(asked)), {}
+        self._function, self._asked = function, asked
+        self._names = [path for path, _ in named(structure)]
+
+    def seen(self, values):
+        """What decides which graph fits."""
+        return tuple([look(values) for look in self.looks])
+
+    def warn_of_many(self):
+        """Say so, once, where there is a graph for each of many lengths."""
+        if len(self.found) != MANY_LENGTHS:
+            return
+        look = self.looks[0]
+        message = (
+            f"{self._function} is traced for each length of axis {look.axis} of "
+            f"{self._names[look.leaf]}, {MANY_LENGTHS} so far, as {self._asked[look]} needs it in "
+            f"Python; nbta.cond, nbta.where, nbta.scan, nbta.zeros and their kin take all lengths"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=5)
+
+
+def _below(node):
+    if not isinstance(node, _Branch):
+        return [node]
+    return [trace for other in node.found.values() for trace in _below(other)]
+
+
+#: Graphs of one function for as many lengths are worth a warning.
+MANY_LENGTHS = 16
 
 
 def check_writes(graph, results):

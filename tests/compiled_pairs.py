@@ -47,7 +47,7 @@ class Pair:
 
     def runners(self):
         """What ran."""
-        return [trace.runner for trace in self.fast._traces.values()]
+        return [trace.runner for trace in self.fast.every_trace()]
 
     def check_fallbacks(self):
         """The compiled function never gave up."""

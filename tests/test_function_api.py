@@ -458,10 +458,21 @@ def test_rosenbrock_is_minimised():
     close(newton.x, np.ones(4), rtol=1e-8)
 
 
-def test_python_loops_over_unknown_lengths_say_what_to_use():
+def test_python_loops_go_over_each_length_in_a_graph_of_its_own():
+    doubled = nbta.function(lambda x: [2 * x[i] for i in range(x.shape[0])])
+    assert doubled(np.ones(3)) == [2.0, 2.0, 2.0]
+    assert doubled(np.ones(2)) == [2.0, 2.0]
+    assert doubled.traces == 2
+
+
+def test_an_unknown_rank_says_what_to_do():
+    def first(x):
+        ta = nbta.TensorArray("float64", size=1, infer_shape=False).write(0, x)
+        return ta.read(0).shape[0]
+
     with pytest.raises(TypeError) as caught:
-        nbta.function(lambda x: [x[i] for i in range(x.shape[0])])(np.ones(3))
-    assert "nbta.scan" in caught.value.__notes__[0]
+        nbta.function(first)(np.ones(3))
+    assert "nbta.reshape" in caught.value.__notes__[0]
 
 
 def test_hvp_refuses_lengths_that_do_not_fit():

@@ -259,7 +259,7 @@ PYTHON_USES = {
     "Python number ": (complex, "Session.run"),
     "Python integer ": (operator.index, "nbta.scan or nbta.arange"),
     "Python integer  ": (range, "nbta.scan or nbta.arange"),
-    "Python length": (len, "nbta.shape(x)[0]"),
+    "Python length": (len, "x.shape[0]"),
     "an iterable": (iter, "nbta.scan, nbta.map_fn or nbta.while_loop"),
     "an iterable ": (lambda x: [*x], "nbta.scan"),
     "a NumPy array": (np.asarray, "nbta's functions"),

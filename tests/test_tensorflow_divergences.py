@@ -265,3 +265,13 @@ def test_names_of_operations():
         x = nbta.placeholder("float64", (2, 2))
         names = [(x + x).op.name, (x @ x).op.name, x[0].op.name]
     assert names == ["Add", "MatMul", "GetItem"]
+
+
+def test_unknown_extents():
+    with nbta.Graph().as_default():
+        x = nbta.placeholder("float64", (None, 3))
+        assert x.shape == (None, 3)
+        assert None in x.shape
+        assert None not in nbta.zeros((2, 3)).shape
+        assert repr(x.shape) == "(?, 3)"
+        assert f"{x.shape}" == "(?, 3)"

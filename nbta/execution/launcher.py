@@ -24,13 +24,16 @@ class Launcher:
         Of the inputs.
     result : structure
         With any leaves, as many as the function has results.
+    looks : dict
+        What the function counts on: by `nbta.graph.lengths.Look`, what that sees.
     """
 
-    def __init__(self, executable, arguments, dtypes, result):
+    def __init__(self, executable, arguments, dtypes, result, looks):
         self.executable, self._run = executable, executable.run
         self._dtypes = dtypes
         source = _Source()
         source.take(arguments, "arguments")
+        source.check(looks)
         picked = "".join(f"{leaf}, " for leaf in source.leaves)
         names = source.names | {"ndarray": np.ndarray}
         self._leaves = _made(f"def f(arguments):\n{source.text()}    return ({picked})\n", names)
@@ -69,7 +72,7 @@ class _Source:
     """Lines that take a structure apart, and return None where it is another one."""
 
     def __init__(self):
-        self.names, self.leaves, self._lines = {}, [], []
+        self.names, self.leaves, self._lines, self._values = {}, [], [], []
 
     def text(self):
         """The lines."""
@@ -82,6 +85,14 @@ class _Source:
 
     def _unless(self, condition):
         self._lines.append(f"if not ({condition}): return None")
+
+    def check(self, looks):
+        """Refuse arrays of lengths that the function is not for."""
+        for look, seen in looks.items():
+            extent = f"{self._values[look.leaf]}.shape[{look.axis}:{look.axis + 1}]"
+            self._unless(
+                f"{extent} == ({seen},)" if look.exact else f"({extent} == (0,)) is {seen}"
+            )
 
     def take(self, part, text):
         """Take a part, which ``text`` gives."""
@@ -98,11 +109,15 @@ class _Source:
                 self.take(item, f"v{len(self._lines) - 1}")
         elif isinstance(part, _NUMBERS) and not isinstance(part, bool):
             self._take_leaf(part, text)
+        elif part is None:
+            self._unless(f"{text} is None")
         else:
+            self._values.append(text)
             same = "==" if isinstance(part, str) else "is"
             self._unless(f"{text} {same} {self._name(part)}")
 
     def _take_leaf(self, part, text):
+        self._values.append(text)
         if isinstance(part, np.ndarray):
             self._unless(f"type({text}) is ndarray")
             self.leaves.append(text)

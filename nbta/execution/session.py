@@ -206,7 +206,7 @@ class Session:
                 else "belongs to another graph; give what this session's graph has"
             )
             raise invalid("graph", message)
-        return item
+        return item.itself if getattr(item, "weak", None) is not None else item
 
 
 _KEYS = {

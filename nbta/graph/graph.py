@@ -103,6 +103,7 @@ class Graph:
         self.operations: list[Operation] = []
         self.version = 0  # counts changes, for what is derived from the graph
         self.cache = {}  # one tensor for many uses, such as constants
+        self.lengths = None  # of a root that a function is traced into: a `Lengths`
         self.gradient_scopes: set[str] = set()  # of a root: those that `gradients` opened in it
         self._names = Names()
         self._scope = ""
@@ -196,7 +197,7 @@ class Graph:
     def resolve(self, tensor: Tensor) -> Tensor:
         """What stands for a tensor in this graph."""
         if tensor.graph is self:
-            return tensor
+            return tensor if type(tensor) is Tensor else tensor.itself
         if tensor.graph.root is self.root:
             message = (
                 f"{tensor.name!r} belongs to the body of a loop or branch, outside of which it has "
@@ -268,6 +269,7 @@ class SubGraph(Graph):
 
     def resolve(self, tensor: Tensor) -> Tensor:
         """What stands for a tensor here: a parameter, where it belongs to a graph around."""
+        tensor = tensor if type(tensor) is Tensor else tensor.itself
         if tensor.graph is self:
             return tensor
         if self.forward is not None and tensor.graph is self.forward:

@@ -27,6 +27,8 @@ class Tensor:
     """
 
     __slots__ = ("__weakref__", "index", "op", "spec")
+    #: The type of Python's numbers that it behaves like in arithmetic, if it does.
+    weak = None
 
     def __init__(self, op: "Operation", index: int, spec: Spec):
         self.op, self.index, self.spec = op, index, spec
@@ -45,11 +47,6 @@ class Tensor:
     def dtype(self) -> np.dtype:
         """Of the elements."""
         return self.spec.dtype
-
-    @property
-    def shape(self) -> tuple[int | None, ...] | None:
-        """None for an unknown rank; None in it for a length that only the run tells."""
-        return shapes.public(self.spec.shape)
 
     @property
     def ndim(self) -> int | None:
@@ -106,16 +103,11 @@ class Tensor:
         remedy = "Make the @njit function one with nbta.custom_gradient"
         return NoNumbaType(self._no_value("an argument of compiled code", remedy))
 
-    def __len__(self):
-        if self.shape and self.shape[0] is not None:
-            return self.shape[0]
-        raise self._no_value("something with a Python length", "Use nbta.shape(x)[0]")
-
     def __iter__(self):
-        if not self.shape or self.shape[0] is None:
+        if not self.spec.shape or type(self.spec.shape[0]) is not int:
             remedy = "Use nbta.scan, nbta.map_fn or nbta.while_loop; take single elements by index"
             raise self._no_value("an iterable", remedy)
-        return (self[i] for i in range(self.shape[0]))
+        return (self[i] for i in range(self.spec.shape[0]))
 
     def __setitem__(self, key, value):
         raise refused("an item assignment", f"{self.name}, a symbolic tensor,")
@@ -131,6 +123,19 @@ class Tensor:
     def __repr__(self):
         what = str(self.spec) if self.kind == DATA else self.kind
         return f"<nbta.Tensor {self.name!r} {what}>"
+
+
+class Shape(tuple):
+    """Extents, some of which are numbers that only the run tells; its text has those of a trace."""
+
+    __slots__ = ()
+
+    def __str__(self):
+        inner = ", ".join(map(str, self))
+        return f"({inner},)" if len(self) == 1 else f"({inner})"
+
+    def __format__(self, spec):
+        return format(str(self), spec)
 
 
 class Operation:

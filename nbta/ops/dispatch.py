@@ -74,6 +74,8 @@ def as_tensor(value, graph=None, dtype=None) -> Tensor:
     """The tensor of a graph that stands for a value: itself, or a constant."""
     graph = graph or current()
     if isinstance(value, Tensor):
+        if dtype is not None and value.weak is not None:
+            value = value.in_dtype(np.dtype(dtype))
         return graph.resolve(value)
     return constant_in(graph, _frozen(as_array(value, dtype)))
 
@@ -130,7 +132,14 @@ def dtype_of(value):
     """Dtype of a tensor or array; Python numbers have their type, which NumPy treats as weak."""
     if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
         return type(value)
-    return value.dtype if isinstance(value, Tensor | np.ndarray | np.generic) else None
+    if isinstance(value, Tensor):
+        return value.weak or value.dtype
+    return value.dtype if isinstance(value, np.ndarray | np.generic) else None
+
+
+def is_weak(value) -> bool:
+    """Whether a value takes the dtype of what it meets: a number of Python, or of a length."""
+    return isinstance(dtype_of(value), type)
 
 
 def data_spec(tensor) -> Spec:

@@ -12,7 +12,7 @@ from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import Spec, is_inexact
-from nbta.ops.dispatch import apply, as_array, as_tensor, building, define, dtype_of
+from nbta.ops.dispatch import apply, as_array, as_tensor, building, define, dtype_of, is_weak
 from nbta.ops.shaping import cast, unbroadcast
 
 INTEGER = NotDifferentiable("its result is an integer or a truth value")
@@ -22,7 +22,11 @@ def common_dtype(*values) -> np.dtype:
     """The dtype of an elementwise result, by NumPy's rules; Python numbers are weak."""
     arrays = [v if dtype_of(v) is not None else np.asarray(v) for v in values]
     kinds = [dtype_of(v) for v in arrays]
-    weak = [v for v, kind in zip(arrays, kinds, strict=True) if isinstance(kind, type)]
+    weak = [
+        kind(0) if isinstance(v, Tensor) else v
+        for v, kind in zip(arrays, kinds, strict=True)
+        if isinstance(kind, type)
+    ]
     strong = [kind for kind in kinds if not isinstance(kind, type)]
     try:
         dtype = _result_type(strong, weak)
@@ -48,7 +52,7 @@ def _names(dtypes):
 
 def meet(*values, floats=False):
     """The values as tensors or arrays of one dtype; integers become floats where asked."""
-    values = [v if isinstance(v, Tensor) or _is_weak(v) else as_array(v) for v in values]
+    values = [v if isinstance(v, Tensor) or is_weak(v) else as_array(v) for v in values]
     dtype = common_dtype(*values)
     if floats and not is_inexact(dtype):
         dtype = np.dtype(np.float64)
@@ -56,15 +60,13 @@ def meet(*values, floats=False):
     return [_of_dtype(value, dtype, graph) for value in values]
 
 
-def _is_weak(value):
-    return isinstance(dtype_of(value), type)
-
-
 def _of_dtype(value, dtype, graph):
     if isinstance(value, Tensor):
+        if value.weak is not None:
+            value = value.in_dtype(dtype)
         return value if value.dtype == dtype else cast(value, dtype)
     try:
-        array = as_array(value, dtype if _is_weak(value) else None)
+        array = as_array(value, dtype if is_weak(value) else None)
     except OverflowError:
         raise invalid("dtype", f"{value!r} does not fit {dtype}") from None
     array = array if array.dtype == dtype else array.astype(dtype)

@@ -43,6 +43,7 @@ def pattern_of(shape):
 
 def outside(tensor):
     """The tensor that a captured parameter stands for; any other tensor itself."""
+    tensor = tensor if type(tensor) is Tensor else tensor.itself
     while isinstance(tensor.graph, SubGraph) and tensor in tensor.graph.sources:
         tensor = tensor.graph.sources[tensor]
     return tensor

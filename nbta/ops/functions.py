@@ -1,6 +1,6 @@
 """All functions on tensors that users call."""
 
-from nbta.ops import tensor_methods
+from nbta.ops import numbers, tensor_methods
 from nbta.ops.arithmetic import (
     add,
     add_n,
@@ -88,4 +88,4 @@ __all__ = [
     "stop_gradient", "subtract", "sum", "sum_to", "swapaxes", "take", "tanh", "transpose",
     "triangular_solve", "tril", "where", "zeros", "zeros_like",
 ]  # fmt: skip
-_INSTALLED = tensor_methods
+_INSTALLED = tensor_methods, numbers

@@ -166,8 +166,7 @@ def _install():
         setattr(Tensor, name, getattr(reductions, name))
     for name in ("reshape", "squeeze", "transpose", "astype"):
         setattr(Tensor, name, _METHODS[name])
-    for name in ("shape", "dtype"):
-        setattr(Tensor, name, getattr(Tensor, name).setter(_assigned(name)))
+    Tensor.dtype = Tensor.dtype.setter(assigned("dtype"))
     Tensor.flat = property(_flat)
     for name in METHODS:
         setattr(Tensor, name, _changing(name))
@@ -180,7 +179,9 @@ def _changing(name):
     return method
 
 
-def _assigned(name):
+def assigned(name):
+    """What refuses to set an attribute of a tensor."""
+
     def method(self, value=None):
         raise refused(f"an assignment to .{name}", f"{self.name}, a symbolic tensor,")
 

@@ -111,7 +111,7 @@ def check(program, machine_code=False, counts=None):
 
 def run_compiled(compiled, call, values, expected, rtol, machine_code, counts):
     """The compiled function, twice: results of the first call must stay as they are."""
-    before = sum(trace.runner.fallbacks for trace in compiled._traces.values() if trace.runner)
+    before = sum(trace.runner.fallbacks for trace in compiled.every_trace() if trace.runner)
     for _ in range(2):
         if machine_code:
             found = outcome(compiled, values)
@@ -128,7 +128,7 @@ def run_compiled(compiled, call, values, expected, rtol, machine_code, counts):
             expected = without_the_unused(compiled, values)
             count(counts, "an error in what nobody uses")
         hold("compiled and reference", call, found, expected, rtol)
-    after = sum(trace.runner.fallbacks for trace in compiled._traces.values() if trace.runner)
+    after = sum(trace.runner.fallbacks for trace in compiled.every_trace() if trace.runner)
     failed = isinstance(expected, Exception)
     count(counts, "failed" if failed else "gave up" if after > before else "agreed")
 
