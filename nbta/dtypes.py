@@ -43,7 +43,20 @@ def as_dtype(dtype) -> np.dtype:
         )
     if dtype.itemsize == 0 or dtype.subdtype:
         raise invalid("dtype", f"dtype: {dtype} has no items of a fixed size; give its width")
-    return dtype if dtype.isnative else dtype.newbyteorder("=")
+    return usual(dtype if dtype.isnative else dtype.newbyteorder("="))
+
+
+def usual(dtype: np.dtype) -> np.dtype:
+    """The dtype object that arrays of numbers have, for one that stands for the same.
+
+    Unpickling and turning bytes round make others. Fast paths know a dtype by its object.
+    """
+    return np.dtype(dtype.type) if dtype.kind in "biufc" and not dtype.metadata else dtype
+
+
+def own(dtype: np.dtype) -> np.dtype:
+    """A dtype object for one array out of many: names of fields can be changed in place."""
+    return usual(dtype) if dtype.names is None else dtype.newbyteorder("=")
 
 
 @functools.cache  # NumPy puts a dtype's name together each time: 4 us

@@ -115,7 +115,6 @@ class TensorArray(Writing, Reading):
         request[rq.INDEX] = as_integer("size", "size_rank", size)
         request[rq.DTYPE] = code_of(self._dtype)
         request[rq.COUNT] = self._dtype.itemsize
-        request[rq.VALUE] = id(self._dtype)
         request[rq.LIST] = bool(dynamic_size) | bool(clear_after_read) << 1 | bool(infer_shape) << 2
         put_pattern(request, as_pattern("element_shape", element_shape))
         self._store = None

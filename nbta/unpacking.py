@@ -242,6 +242,5 @@ def _put_uniform(array, contents, facts):
 def _attach(parent, gradient, source):
     """Let an array hold a restored gradient array, under the array's own name and number."""
     python_calls.native(python_calls.hold_gradient)(parent._address, gradient._store)
-    for field in (FIELD.id, FIELD.descriptor):
-        gradient._fields[field] = parent._fields[field]
+    gradient._fields[FIELD.id] = parent._fields[FIELD.id]
     return type(parent)._over(gradient._store, parent.dtype, f"{parent._name}@{source}")

@@ -65,7 +65,7 @@ class Writing(Base):
         >>> ta.write(1, 0.5).read(1)
         np.float64(0.5)
         """
-        if _write_object(self._address, index, value):
+        if _write_object(self._address, self._dtype, index, value):
             return self
         return self._write(rq.WRITE, index, value)
 
@@ -88,7 +88,7 @@ class Writing(Base):
         >>> len(ta.append(3).append(4))
         2
         """
-        if _append_object(self._address, value):
+        if _append_object(self._address, self._dtype, value):
             return self
         return self._write(rq.APPEND, 0, value)
 

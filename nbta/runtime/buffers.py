@@ -6,6 +6,8 @@ therefore mapped with room to grow (address space, which costs nothing until it 
 huge pages are asked for. A buffer that must move is copied and *kept* by its successor: a view
 handed out earlier stays valid, even in compiled code whose reference counts were optimised away.
 With room for a gigabyte, and then for 32 times what is there, what is kept this way is little.
+Whatever grows in steps must therefore grow by a factor, gradient arrays that are read past their
+end too: a buffer for each slot, all of them kept, is quadratic memory.
 """
 
 import numpy as np

@@ -13,6 +13,7 @@ from numba.core.targetconfig import ConfigStack
 from numba.extending import NativeValue, box, intrinsic, models, register_model, unbox
 from numba.np.numpy_support import as_dtype, from_dtype
 
+from nbta.dtypes import own
 from nbta.runtime import compiled, request, settings
 from nbta.runtime.arguments import item_bytes
 from nbta.runtime.memory import INT64, setting_place
@@ -142,12 +143,12 @@ faces = {}
 
 def _face(store, dtype):
     """The Python array over a store that compiled code hands out."""
-    return faces["make"](store, dtype)
+    return faces["make"](store, own(dtype))
 
 
 def _lanes_face(store, dtype):
     """The same for lanes."""
-    return faces["lanes"](store, dtype)
+    return faces["lanes"](store, own(dtype))
 
 
 @box(LanesType)

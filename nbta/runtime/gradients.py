@@ -109,7 +109,7 @@ def longer_trail(trail, source):
 @kernel
 def shape_gradient(s, g, r):
     """Size, element shape and virtual zeros of a gradient array, after its forward array's."""
-    g._id, g._dtype, g._descriptor = s._id, s._dtype, s._descriptor
+    g._id, g._dtype = s._id, s._dtype
     inherit(s, g)
     g._itemsize = s._itemsize
     g._storage_itemsize = 4 if is_half(s._dtype) else s._itemsize

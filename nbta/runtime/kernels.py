@@ -52,7 +52,7 @@ def new_id():
 
 @kernel
 def create(r):
-    """CREATE: INDEX is the size, COUNT the item size, LIST the flags, VALUE the descriptor."""
+    """CREATE: INDEX is the size, COUNT the item size, LIST the flags."""
     size, flags = r[INDEX], r[LIST]
     if size < 0:
         r[GOT] = size
@@ -64,7 +64,7 @@ def create(r):
     if store_address(s) == 0:
         r[GOT], r[EXPECTED] = size, r[COUNT]
         return st.TOO_LARGE
-    s._id, s._dtype, s._descriptor = new_id(), r[DTYPE], r[rq.VALUE]
+    s._id, s._dtype = new_id(), r[DTYPE]
     s._itemsize = s._storage_itemsize = r[COUNT]
     s._dynamic = flags & DYNAMIC
     s._clear_after_read = (flags & CLEARS) // CLEARS

@@ -71,7 +71,7 @@ def lane_trail(trail, number):
 @kernel
 def copy_facts(s, other):
     """What lanes, and a lane, of an array have in common with it."""
-    other._id, other._dtype, other._descriptor = s._id, s._dtype, s._descriptor
+    other._id, other._dtype = s._id, s._dtype
     other._itemsize, other._storage_itemsize = s._itemsize, s._storage_itemsize
     other._infer_shape, other._clear_after_read = s._infer_shape, s._clear_after_read
     other._read_state, other._trail = s._read_state, s._trail

@@ -255,9 +255,10 @@ def reserve(s, r, needed):
     unit = slot_bytes(s)
     if needed <= s._capacity and len(s._data_buffer) >= s._capacity * unit:
         return st.OK
-    # Room to grow into is for steps: a jump, or a first size, is memory that somebody wants.
+    # Room to grow into is for steps: a jump, or a first size, is memory that somebody wants. What
+    # grows keeps the buffers that it outgrew, so no step may be of just one slot.
     step = s._capacity < needed <= 2 * s._capacity + 8
-    grows = s._dynamic and s._layout != UNDECIDED and step
+    grows = (s._dynamic or s._gradient) and s._layout != UNDECIDED and step
     if (grows and grow(s, needed, unit)) or try_capacity(s, max(needed, s._capacity), unit, True):
         refresh(s)
         return st.OK

@@ -104,14 +104,18 @@ _CONTIGUOUS_ALIGNED = 0x101
 
 
 @kernel
-def array_address(store, value):
-    """Address of an array's items where it is just what a slot takes; else 0."""
+def array_address(store, dtype, value):
+    """Address of an array's items where it is just what a slot takes; else 0.
+
+    Its dtype object must be that of whoever calls, who holds it. Another one may stand for the same
+    dtype: Python compares what they say.
+    """
     fields = value + setting(settings.OBJECT_HEAD)
     flags = mem.load_int(fields + _FLAGS) & _CONTIGUOUS_ALIGNED
     rank = mem.load_int(fields + _RANK) & 0xFFFFFFFF
     if flags != _CONTIGUOUS_ALIGNED or rank != field(store, FIELD.rank):
         return 0
-    if mem.load_int(fields + _DESCRIPTOR) != field(store, FIELD.descriptor):
+    if mem.load_int(fields + _DESCRIPTOR) != dtype:
         return 0
     extents = mem.load_int(fields + _EXTENTS)
     for axis in range(rank):
@@ -121,29 +125,29 @@ def array_address(store, value):
 
 
 @kernel
-def value_address(store, value):
+def value_address(store, dtype, value):
     """Address of the bytes of a value that needs no conversion; else 0."""
     kind = type_address(value)
     if kind == setting(settings.ARRAY_TYPE):
-        return array_address(store, value)
+        return array_address(store, dtype, value)
     is_float = kind == setting(settings.FLOAT_TYPE) or kind == setting(settings.FLOAT64_TYPE)
     if is_float and field(store, FIELD.dtype) == FLOAT64 and field(store, FIELD.rank) == 0:
         return value + setting(settings.OBJECT_HEAD)
     return 0
 
 
-def write_object(store, index, value):
+def write_object(store, dtype, index, value):
     """Write a value to a slot; 0 where that takes more than a copy."""
-    return put_object(store, slot_number(address(index)), value)
+    return put_object(store, dtype, slot_number(address(index)), value)
 
 
 @kernel
-def put_object(store, slot, value):
+def put_object(store, dtype, slot, value):
     """Write a value to a slot by its number."""
     if slot < 0 or slot >= field(store, FIELD.fast_write):
         return 0
     state = field(store, FIELD.states) + slot
-    source = value_address(store, address(value))
+    source = value_address(store, address(dtype), address(value))
     if source == 0 or mem.load_byte(state) != 0:
         return 0
     nbytes = field(store, FIELD.element_bytes)
@@ -156,9 +160,9 @@ def put_object(store, slot, value):
     return 1
 
 
-def append_object(store, value):
+def append_object(store, dtype, value):
     """Write a value behind the last slot; 0 where that takes more than a copy."""
-    return put_object(store, field(store, FIELD.size), value)
+    return put_object(store, dtype, field(store, FIELD.size), value)
 
 
 def claim_object(store, index):
@@ -279,8 +283,8 @@ def native(function):
 _WORD = types.int64
 _ARRAY = types.Array(types.uint8, 1, "C")
 _SIGNATURES = {
-    write_object: _WORD(_WORD, PYTHON_OBJECT, PYTHON_OBJECT),
-    append_object: _WORD(_WORD, PYTHON_OBJECT),
+    write_object: _WORD(_WORD, PYTHON_OBJECT, PYTHON_OBJECT, PYTHON_OBJECT),
+    append_object: _WORD(_WORD, PYTHON_OBJECT, PYTHON_OBJECT),
     lend_store: _WORD(_WORD),
     take_store_back: _WORD(_WORD),
     claim_object: _WORD(_WORD, PYTHON_OBJECT),

@@ -45,7 +45,6 @@ HEADER = (
     "fast_read",  # ... handed out in place when their state says written
     "fast_add",  # ... added to in place when their state says written
     "read_state",  # state bits that a read sets
-    "descriptor",  # address of the NumPy dtype object, where Python made the array
     # Use without the interpreter's lock (see `nbta.runtime.sharing`).
     "lock",  # the epoch of whoever holds the store's lock, or 0
     "users",  # how many of the next three there are together; 0: no lock is needed
