@@ -4,15 +4,20 @@ In a parallel loop a slot belongs to whoever changes its state byte first, in on
 makes it PENDING, copies, and then publishes WRITTEN; a reader makes it read. What is not that
 simple (memory that is not there yet, ragged elements, errors) is left to the kernels, which hold
 the array's lock and claim slots in the same way, as others may do so meanwhile.
+
+A child of a fork has no iterations of its parent's loops, and would wait for ever for a slot that
+one of them had claimed. There the limits of another epoch count as 0, until a kernel resets them.
 """
 
 from nbta.runtime import memory as mem
+from nbta.runtime import settings
 from nbta.runtime import status as st
 from nbta.runtime.arithmetic import rounds
 from nbta.runtime.atomics import publish_byte, seen_byte, seen_int, swap_byte
 from nbta.runtime.locks import relax
 from nbta.runtime.memory import kernel
 from nbta.runtime.request import SLOT
+from nbta.runtime.settings import setting
 from nbta.runtime.store import CLEARED, DEPOSIT, FIELD, PENDING, READ, WRITTEN, ZERO
 
 
@@ -23,9 +28,16 @@ def _word(store, field):
 
 
 @kernel
+def claim_limit(store, field):
+    """Slots below this may be claimed: one of the limits of loops that run in this process."""
+    limit = _word(store, field)
+    return limit if _word(store, FIELD.epoch) == setting(settings.EPOCH) else 0
+
+
+@kernel
 def put_by_claim(store, slot, source):
     """Write to a free slot of a uniform array; False where the kernels must see to it."""
-    if slot < 0 or slot >= _word(store, FIELD.claim_write):
+    if slot < 0 or slot >= claim_limit(store, FIELD.claim_write):
         return False
     state = _word(store, FIELD.states) + slot
     if not swap_byte(state, 0, PENDING):
@@ -39,7 +51,7 @@ def put_by_claim(store, slot, source):
 @kernel
 def take_by_claim(store, slot):
     """Mark a written slot of a uniform array as read; False where the kernels must see to it."""
-    if slot < 0 or slot >= _word(store, FIELD.claim_read):
+    if slot < 0 or slot >= claim_limit(store, FIELD.claim_read):
         return False
     state, after = _word(store, FIELD.states) + slot, _word(store, FIELD.read_state)
     while True:

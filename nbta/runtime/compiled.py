@@ -7,10 +7,12 @@ of the runtime, and a full disk must not stop anybody from computing.
 import contextlib
 import ctypes
 import hashlib
+import os
 from functools import cache
 from pathlib import Path
 from types import FunctionType
 
+from llvmlite.binding import ffi
 from numba import njit
 from numba.core import types
 from numba.core.caching import FunctionCache
@@ -183,3 +185,29 @@ ENTRIES = (
     settings.LANES_ENTRY,
 )
 _stand_ins = [_stand_in(field) for field in ENTRIES]
+
+
+# Forks. A child has none of its parent's other threads: what one of them had locked stays locked,
+# and the first operation that the child must compile or load would wait for ever.
+
+#: In the order in which Numba takes them.
+_COMPILER_LOCKS = [global_compiler_lock, *filter(None, [getattr(ffi.lib, "_lock", None)])]
+_held = []
+
+
+def _hold_compiler():
+    """Wait until no other thread compiles or loads anything."""
+    for lock in _COMPILER_LOCKS:
+        lock.__enter__()
+        _held.append(lock)
+
+
+def _let_compiler_go():
+    while _held:
+        _held.pop().__exit__(None, None, None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_hold_compiler, after_in_parent=_let_compiler_go, after_in_child=_let_compiler_go
+    )

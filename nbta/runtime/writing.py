@@ -9,9 +9,9 @@ from nbta.dtypes import BOOL
 from nbta.runtime import memory as mem
 from nbta.runtime import status as st
 from nbta.runtime.arithmetic import add_elements, add_widened, is_half, widen
-from nbta.runtime.atomics import publish_byte, seen_int
+from nbta.runtime.atomics import publish_byte
 from nbta.runtime.buffers import LARGEST
-from nbta.runtime.claims import claim, claim_deposit, written_state
+from nbta.runtime.claims import claim, claim_deposit, claim_limit, written_state
 from nbta.runtime.layout import (
     PATTERN,
     count_bytes,
@@ -51,7 +51,7 @@ from nbta.runtime.store import (
     READ,
     WRITTEN,
     ZERO,
-    field_address,
+    store_address,
 )
 from nbta.runtime.vector_code import room
 
@@ -196,7 +196,7 @@ NOT_CLAIMED = -1
 def add_by_claim(operation, s, r):
     """Add to a slot of a uniform array in a parallel loop, without the store's lock."""
     index = r[INDEX]
-    if operation == APPEND or index < 0 or index >= seen_int(field_address(s, FIELD.claim_add)):
+    if operation == APPEND or index < 0 or index >= claim_limit(store_address(s), FIELD.claim_add):
         return NOT_CLAIMED
     if r[DTYPE] != s._dtype or not fits_pattern(s, r[RANK], r, SHAPE):
         return NOT_CLAIMED
