@@ -14,6 +14,7 @@ from nbta.compiler.executable import Workspace
 from nbta.execution.runner import Runner
 from nbta.graph.record import TABLE
 from nbta.ops.functions import __all__ as functions
+from nbta.runtime import python_calls
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NaN and empty means are meant
 
@@ -120,6 +121,40 @@ def test_a_lost_write_is_found_and_cut_down(monkeypatch):
     assert "append" in {op.method for op in cut.ops}
     with pytest.raises(type(error)):
         exec(repr(cut), {})
+
+
+def test_a_dtype_object_that_was_freed_is_found(monkeypatch):
+    """The store noted the address of a dtype object, by which writes then knew the dtype."""
+    noted, made = {}, nbta.TensorArray.__init__
+    write = python_calls.native(python_calls.write_object)
+
+    def note(ta, *args, **options):
+        made(ta, *args, **options)
+        noted[ta._address] = id(ta._dtype)
+
+    def by_address(store, dtype, index, value):
+        if isinstance(value, np.ndarray) and id(value.dtype) == noted.get(store):
+            dtype = value.dtype
+        return write(store, dtype, index, value)
+
+    def found(seed):
+        ops = [
+            raw.Op("create", None, (name, 40), (("element_shape", ()), ("infer_shape", True)))
+            for name in ("<U3", "datetime64[s]")
+        ]
+        ops += [
+            raw.Op("write", array, (slot, raw.Value(name, (), seed + slot)))
+            for slot in range(40)
+            for array, name in enumerate(("<U3", "datetime64[s]"))
+        ]
+        ops += [raw.Op("stack", array, ()) for array in range(2)]
+        error = families.failure(families.FAMILIES["raw"], raw.Program(ops, False))
+        return None if error is None else families.word(error)
+
+    assert {found(seed) for seed in range(3)} == {None}
+    monkeypatch.setattr(nbta.TensorArray, "__init__", note)
+    monkeypatch.setattr("nbta.eager.writing._write_object", by_address)
+    assert "passed on: values" in {found(seed) for seed in range(3)}
 
 
 def test_an_error_that_code_forgets_is_found(monkeypatch):

@@ -86,6 +86,10 @@ def put(field: int, value: int) -> int:
     return old
 
 
+#: Types that compiled code knows by their addresses; held here for as long as the block.
+TYPES = {INT_TYPE: int, FLOAT_TYPE: float, FLOAT64_TYPE: np.float64, ARRAY_TYPE: np.ndarray}
+
+
 def _defaults():
     """Mapped, growable-in-place buffers need Linux's mmap flags; elsewhere malloc serves."""
     linux = sys.platform == "linux"
@@ -97,12 +101,7 @@ def _defaults():
     put(EPOCH, 1)
     put(LARGE, 64 << 10)  # adding so much takes 7 us; letting go and coming back 0.9 us
     put(OBJECT_HEAD, object.__basicsize__)
-    for field, kind in (
-        (INT_TYPE, int),
-        (FLOAT_TYPE, float),
-        (FLOAT64_TYPE, np.float64),
-        (ARRAY_TYPE, np.ndarray),
-    ):
+    for field, kind in TYPES.items():
         put(field, id(kind))
 
 

@@ -46,7 +46,7 @@ HEADER = (
     "fast_add",  # ... added to in place when their state says written
     "read_state",  # state bits that a read sets
     # Use without the interpreter's lock (see `nbta.runtime.sharing`).
-    "lock",  # the epoch of whoever holds the store's lock, or 0
+    "lock",  # 1 while somebody holds the store's lock, else 0
     "users",  # how many of the next three there are together; 0: no lock is needed
     "lent",  # calls from Python that let go of the interpreter's lock meanwhile
     "threads",  # calls of nogil functions that were given the array

@@ -2,20 +2,18 @@
 
 import time
 from contextlib import nullcontext
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from model import ModelArray, ModelError
-from random_values import DTYPES, RECORD, assert_same, make_value
+from random_values import DTYPES, assert_same, make_value
 
 import nbta
 from nbta.runtime import python_calls, settings
 
-from .raw_callers import Caller
+from .raw_callers import Caller, Passed, swapped
 from .ways import DisagreementError, count, in_python
-
-#: What `make_value` has as a dtype and a literal can name.
-NAMED = [dtype for dtype in DTYPES if dtype != RECORD]
 
 
 class Value(NamedTuple):
@@ -30,7 +28,7 @@ class Value(NamedTuple):
 
 
 def as_dtype(name):
-    return next(dtype for dtype in NAMED if str(dtype) == name)
+    return next(dtype for dtype in DTYPES if str(dtype) == name)
 
 
 class Op(NamedTuple):
@@ -84,6 +82,11 @@ def as_value(arg):
     return arg.array() if isinstance(arg, Value) else arg
 
 
+def as_swapped(arg):
+    """A value with a dtype object of its own, most with their bytes the other way round."""
+    return swapped(arg.array(), arg.seed) if isinstance(arg, Value) else arg
+
+
 def attempt(op, arrays, make, convert):
     """The result of an operation and the reason why it failed, one of them None."""
     try:
@@ -113,6 +116,7 @@ def check(program, machine_code=False, counts=None):
     try:
         models, done = by_model(program.ops)
         eagerly("eager", done, models, nbta.TensorArray, counts)
+        eagerly("passed on", done, models, partial(Passed, machine_code), counts, as_swapped)
         if machine_code:
             eagerly("compiled methods", done, models, Caller, counts)
         in_graphs(done, models, machine_code, counts)
@@ -122,11 +126,11 @@ def check(program, machine_code=False, counts=None):
     return counts
 
 
-def eagerly(way, done, models, make, counts):
+def eagerly(way, done, models, make, counts, convert=as_value):
     """Operation by operation, with states that are compared at the end and values at once."""
     arrays, kept = [], []
     for place, (op, want, reason) in enumerate(done):
-        got, found = attempt(op, arrays, make, as_value)
+        got, found = attempt(op, arrays, make, convert)
         if found != reason:
             raise DisagreementError(f"{way}: reasons", place, f"{op}: {found}, not {reason}")
         hold(way, place, got, want)

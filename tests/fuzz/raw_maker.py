@@ -3,8 +3,9 @@
 import random
 
 from model import MAX_RANK, ModelArray
+from random_values import DTYPES
 
-from .raw import NAMED, WRITES, Op, Program, Value, as_value, attempt
+from .raw import WRITES, Op, Program, Value, as_value, attempt
 
 SOURCES = ("gradients", "gradients_1", "deep/gradients")
 EXTENTS = (0, 1, 1, 2, 3)
@@ -17,7 +18,7 @@ class Maker:
     def __init__(self, seed):
         self.random = random.Random(seed)
         self.arrays, self.ops = [], []
-        self.names = [str(d) for d in self.random.sample(NAMED, 3)] + ["float64"]
+        self.names = [str(d) for d in self.random.sample(DTYPES, 3)] + ["float64"]
 
     def shape(self):
         return tuple(
