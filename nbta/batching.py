@@ -5,7 +5,7 @@ import operator
 
 import numpy as np
 
-from nbta.call_arguments import any_tensor, as_leaf, kind_of
+from nbta.call_arguments import any_empty, any_tensor, as_leaf, kinds_of
 from nbta.errors import invalid, memory_for
 from nbta.execution.batch import Items, Memories, run_batch
 from nbta.execution.results import rows_of
@@ -183,8 +183,9 @@ class _Batch:
         first = [leaf for cut in cuts for leaf in leaves(cut.like)]
         self.trace, shared = self._bound(first)
         self._shared = list(map(_plain, shared))
-        self._kind = kind_of if not self.trace.lengths.known else _exact_kind
-        self._runners = {tuple(map(self._kind, first)): self.trace.runner_of_results()}
+        own = set(self._places())
+        self._exact = any_empty(v for place, v in enumerate(shared) if place not in own)
+        self._runners = {self._kinds(first): self.trace.runner_of_results()}
 
     def _bound(self, values):
         """The graph for an item, and all its inputs."""
@@ -221,9 +222,13 @@ class _Batch:
                 raise invalid("batch_dtype", message)
         return trace.runner_of_results()
 
+    def _kinds(self, values):
+        """What decides which graph computes an item."""
+        return kinds_of(values, self._exact or bool(self.trace.lengths.known))
+
     def _runner_of(self, item):
         values = [column[item] for column in self._columns]
-        kinds = tuple(map(self._kind, values))
+        kinds = self._kinds(values)
         if kinds not in self._runners:
             self._runners[kinds] = self._runner(values)
         return self._runners[kinds]
@@ -328,11 +333,6 @@ def items_first(path, value, axis) -> np.ndarray:
         )
         raise invalid("batch_axis", message)
     return np.moveaxis(array, axis, 0)
-
-
-def _exact_kind(value):
-    """What decides whether a graph fits that is for some lengths only."""
-    return kind_of(value), np.shape(value)
 
 
 def _is_plain(item):

@@ -55,16 +55,34 @@ def order_of(structure):
     return tuple(map(order_of, structure)) if isinstance(structure, list | tuple) else None
 
 
-def kind_of(value):
-    """What decides whether a graph fits a value."""
+def any_empty(values):
+    """Whether any value is an array without elements."""
+    return any(isinstance(value, np.ndarray) and not value.size for value in values)
+
+
+def kinds_of(values, exact=False):
+    """What decides whether a graph fits values.
+
+    Lengths other than 1 do not, but where an array has no elements: loops that make no trip give
+    results of shapes that no trip tells, and so all lengths count. ``exact`` says that there is
+    such an array besides.
+    """
+    exact = exact or any_empty(values)
+    return tuple(_kind_of(value, exact) for value in values)
+
+
+def _kind_of(value, exact):
     if isinstance(value, np.ndarray):
-        return value.dtype, tuple(n if n == 1 else None for n in value.shape)
+        shape = value.shape if exact else tuple(n if n == 1 else None for n in value.shape)
+        return value.dtype, shape, exact
     return value
 
 
-def general_spec(value):
-    """What a graph may count on for all values of the same kind."""
-    return Spec(value.dtype, tuple(1 if n == 1 else Dim() for n in value.shape))
+def _general_spec(value, exact):
+    """What a graph may count on for all values of the same kind; None for what is no array."""
+    if not isinstance(value, np.ndarray):
+        return None
+    return Spec(value.dtype, tuple(n if exact or n == 1 else Dim() for n in value.shape))
 
 
 def stand_ins(structure, values, specs):
@@ -72,7 +90,8 @@ def stand_ins(structure, values, specs):
 
     ``specs`` are those of an ``input_signature``, or None.
     """
-    specs = specs or [None] * len(values)
+    exact = any_empty(values)
+    specs = specs or [_general_spec(value, exact) for value in values]
     named_values = zip(named(structure), values, specs, strict=True)
     return [_stand_in(i, path, v, s) for i, ((path, _), v, s) in enumerate(named_values)]
 
@@ -80,7 +99,7 @@ def stand_ins(structure, values, specs):
 def _stand_in(leaf, path, value, spec):
     if not isinstance(value, np.ndarray):
         return value
-    spec, lengths = spec or general_spec(value), current().lengths
+    lengths = current().lengths
     extents = zip(value.shape, spec.shape, strict=True)
     shape = tuple(lengths.extent(leaf, axis, n, m) for axis, (n, m) in enumerate(extents))
     attrs = {"spec": spec._replace(shape=shape), "label": path}

@@ -15,6 +15,7 @@ from nbta.immutable import computed, frozen
 from nbta.loop_variables import leaf_spec, taken
 from nbta.ops.dispatch import as_array, as_tensor, building, data_spec
 from nbta.ops.extents import outside
+from nbta.ops.joining import arange
 from nbta.ops.shaping import cast, reshape, shape
 from nbta.parallel_map import as_threads, map_in_parallel
 from nbta.progress import bar
@@ -63,7 +64,8 @@ def scan(f, init, xs, length=None, reverse=False, *, name=None, checkpoint=None,
 
     Notes
     -----
-    JAX's ``jax.lax.scan``; only the run need tell the length, and 0 needs results of known shape.
+    JAX's ``jax.lax.scan``; only the run need tell the length. No steps give
+    empty results, of the shape that ``f`` would give.
 
     Examples
     --------
@@ -120,8 +122,13 @@ def _scan(f, init, xs, length, reverse, name, words, options):
     first = (np.int32(0), *carried, *results)
     last = _run(body, first, count, name or words.what, options)
     state, stacks = last[1 : 1 + len(carried)], last[1 + len(carried) :]
-    results = [computed(stack.stack()) for stack in stacks]
+    results = [computed(_stacked(stack, count)) for stack in stacks]
     return pack(init, state), pack(result.structure, results)
+
+
+def _stacked(array, count):
+    """All slots; of an array of a graph so many, as that number may be known."""
+    return array.stack() if current() is None else array.gather(arange(count))
 
 
 def _run(body, first, count, name, options):

@@ -236,6 +236,7 @@ class SymbolicTensorArray(TensorArray):
     def unstack(self, value, *, name=None):
         """See `TensorArray.unstack`."""
         value = self._value("unstack", value)
+        self._facts.admit("unstack", "a row of value", _element(value.spec))  # no row, too
         return self.scatter(arange(cast(shape(value)[0], np.int32)), value, name=name)
 
     @_in_its_graph

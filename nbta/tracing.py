@@ -6,7 +6,15 @@ import weakref
 
 import numpy as np
 
-from nbta.call_arguments import any_tensor, as_leaf, kind_of, named, order_of, stand_ins
+from nbta.call_arguments import (
+    any_empty,
+    any_tensor,
+    as_leaf,
+    kinds_of,
+    named,
+    order_of,
+    stand_ins,
+)
 from nbta.captured import guarded
 from nbta.compiler.phases import phase
 from nbta.errors import FailedPreconditionError, UnimplementedError, invalid
@@ -49,7 +57,7 @@ class Function:
     def bound(self, structure):
         """The graph for a pair of arguments and keyword arguments, and the arrays among these."""
         values = [as_leaf(path, v) for path, v in named(structure)]
-        key = (layout(structure), order_of(structure), tuple(map(kind_of, values)))
+        key = (layout(structure), order_of(structure), kinds_of(values))
         node = self._traces.get(key)
         while isinstance(node, _Branch):
             node = node.found.get(node.seen(values))
@@ -247,10 +255,10 @@ def function(f=None, *, compiled="auto"):
     f : callable
         Of arrays, numbers, and nested lists, tuples and dicts of these; gives such a structure.
         It is called with symbolic tensors, once for each combination of dtypes, ranks and axes of
-        length 1, not for each length. Truth values, strings and None are part of the combination.
-        Arrays that it uses from outside are constants, as they were at that call. Lengths
-        (``x.shape[0]``, ``x.size``) are numbers to compute with; see Notes. A write to a
-        TensorArray gives the array to go on with.
+        length 1, not for each length; but for each shape where an array has no elements. Truth
+        values, strings and None are part of the combination. Arrays that it uses from outside are
+        constants, as they were at that call. Lengths (``x.shape[0]``, ``x.size``) are numbers to
+        compute with; see Notes. A write to a TensorArray gives the array to go on with.
     compiled : {"auto", True, False}
         As for `Session.run`.
 
@@ -303,6 +311,7 @@ class _Trace:
         self.graph, self.lengths = Graph(), lengths
         self.graph.lengths = lengths
         with phase("tracing"), self.graph.as_default():
+            self._exact = any_empty(values)
             given = stand_ins(structure, values, None)
             args, kwargs = pack(structure, given)
             try:
@@ -334,7 +343,11 @@ class _Trace:
         """Short ways to call compiled functions: one for such arguments first, and some others."""
         compiled = self.runner.ran
         outputs = leaves(self.result)
-        if compiled is None or not all(isinstance(result, Tensor) for result in outputs):
+        if (
+            compiled is None
+            or self._exact
+            or not all(isinstance(result, Tensor) for result in outputs)
+        ):
             return others
         same = (other for other in others if other.executable is compiled.executable)
         if any(other.inputs(structure) is not None for other in same):

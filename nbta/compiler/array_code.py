@@ -274,9 +274,22 @@ def _first(tensor):
     return int(start) if step == 1 and start >= 0 else None
 
 
+def _settle(code, array, count, shape):
+    """Where there are no elements, let what the graph knows be their shape."""
+    extents = [str(n) if type(n) is int else code.known_extent(n) for n in shape]
+    if None in extents or (count not in ("0", 0) and str(count).isdigit()):
+        return
+    with code.branch(f"if {count} == 0 and {array.word(rt.KNOWN)} == 0:"):
+        for axis, extent in enumerate(extents):
+            code.add(f"{array.word(rt.EXTENTS + axis)} = {extent}")
+        code.add(f"{array.word(rt.COUNT)} = {product(extents)}")
+        code.add(f"{array.word(rt.KNOWN)} = 1")
+
+
 def _gather(code, op, array):
     (count,) = code.extents(op.inputs[1])
     first, shape = _first(op.inputs[1]), op.attrs.get("element_shape")
+    _settle(code, array, count, op.outputs[0].spec.shape[1:])
     for axis, known in enumerate(shape or ()):
         if type(known) is int:
             code.fail_if(f"{array.word(rt.EXTENTS + axis)} != {known}")

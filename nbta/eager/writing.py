@@ -2,6 +2,8 @@
 
 from typing import Self
 
+import numpy as np
+
 from nbta.dtypes import as_value
 from nbta.eager.base import Base, Request, as_integer, as_vector
 from nbta.errors import OPERATIONS
@@ -138,12 +140,18 @@ class Writing(Base):
     def unstack(self, value, *, name: str | None = None) -> Self:
         """Write row ``k`` of a value to slot ``k``; errors as for `scatter`.
 
+        A value of no rows tells the shape of elements too, where a first write would.
+
         Examples
         --------
         >>> nbta.TensorArray("int64", size=2).unstack([[1, 2], [3, 4]]).read(1)
         array([3, 4])
         """
-        return self._scatter(None, value)
+        self._scatter(None, value)
+        shape = np.shape(value)
+        if shape[:1] == (0,) and self.infer_shape and not self.is_gradient:
+            self.gather([], element_shape=shape[1:])
+        return self
 
     def _scatter(self, slots, value):
         value = as_value("scatter", self._name, value, self._dtype)

@@ -119,7 +119,8 @@ class _Source:
     def _take_leaf(self, part, text):
         self._values.append(text)
         if isinstance(part, np.ndarray):
-            self._unless(f"type({text}) is ndarray")
+            # Arrays without elements have graphs of their own.
+            self._unless(f"type({text}) is ndarray and {text}.size")
             self.leaves.append(text)
             return
         self._unless(f"type({text}) is {self._name(type(part))}")

@@ -11,6 +11,7 @@ from nbta.graph.order import ordered
 from nbta.graph.spec import Spec
 from nbta.ops.bodies import note
 from nbta.ops.dispatch import CONSTANT
+from nbta.shapes import Dim
 
 
 class Plan:
@@ -42,6 +43,16 @@ class Plan:
         self._calls = [self._call(op, fed) for op in self.operations if op.record is not CONSTANT]
         self._wanted = [self._place_of(tensor) for tensor in wanted]
         self._forget()
+
+    def _lengths(self, given):
+        """The lengths of what is given, by what stands for them in the graph."""
+        pairs = zip(list(self._place)[: self._given], given, strict=True)
+        return {
+            extent: length
+            for tensor, value in pairs
+            for extent, length in zip(tensor.spec.shape or (), np.shape(value), strict=False)
+            if isinstance(extent, Dim)
+        }
 
     def _place_of(self, tensor):
         if tensor not in self._place:
@@ -81,6 +92,8 @@ class Plan:
             )
             raise invalid("changed", message)
         step.count(len(self._calls))
+        if step.lengths is None:  # the outermost plan
+            step.lengths = self._lengths(given)
         values = [*given, *self._start[self._given :]]
         op, arguments = None, []
         try:

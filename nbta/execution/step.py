@@ -27,6 +27,8 @@ class Step:
     ----------
     operations : int
         How many it took.
+    lengths : dict or None
+        By `Dim`, those of what the run was given, once it began.
     """
 
     def __init__(self, limit=None):
@@ -34,6 +36,7 @@ class Step:
         self._arrays: list[TensorArray] = []
         self._gradients: dict[tuple[int, str], int] = {}
         self._functions = {}
+        self.lengths = None
         self._numbers = itertools.count()
 
     def count(self, operations: int) -> None:

@@ -216,6 +216,14 @@ def _read_gradient(context, op, dvalue):
 READ = define("TensorArrayReadV3", _infer_read, _read, _read_gradient, effects=True)
 
 
+def _settled(step, pattern):
+    """A shape with the lengths of this run; None where one of them is not known."""
+    if pattern is None:
+        return None
+    found = tuple(n if type(n) is int else step.lengths.get(n) for n in pattern)
+    return None if None in found else found
+
+
 def _infer_gather(handle, indices, flow, *, dtype, element_shape=None, known=None):
     _need_handle(handle)
     rows = indices.shape[0] if indices.shape else None
@@ -223,6 +231,8 @@ def _infer_gather(handle, indices, flow, *, dtype, element_shape=None, known=Non
 
 
 def _gather(step, handle, indices, flow, *, dtype, element_shape=None, known=None):
+    if np.shape(indices) == (0,):  # no element tells its shape
+        element_shape = _settled(step, known) or element_shape
     return step.array(handle).gather(indices, element_shape=element_shape, dtype=dtype)
 
 
