@@ -155,7 +155,8 @@ REASONS = [
         "already_written",
         _I,
         "slot {slot} holds a value, and slots of a forward array are written once; write to "
-        "another slot, or accumulate into a gradient array",
+        "another slot or to a new array, accumulate into a gradient array, or keep values that "
+        "change in a NumPy array",
     ),
     Reason(
         "already_read",

@@ -85,7 +85,7 @@ class SymbolicTensorArray(TensorArray):
         dtype,
         size=0,
         dynamic_size=False,
-        clear_after_read=True,
+        clear_after_read=None,
         tensor_array_name=None,
         element_shape=None,
         infer_shape=True,
@@ -94,7 +94,8 @@ class SymbolicTensorArray(TensorArray):
     ):
         pattern = shapes.as_pattern("element_shape", element_shape)
         label = str(tensor_array_name or name or "TensorArray")
-        dynamic_size, clear_after_read = bool(dynamic_size), bool(clear_after_read)
+        clear_after_read = clear_after_read is None or bool(clear_after_read)
+        dynamic_size = bool(dynamic_size)
         attrs = {
             "dtype": as_dtype(dtype),
             "dynamic_size": dynamic_size,
@@ -344,6 +345,17 @@ class SymbolicTensorArray(TensorArray):
 
     def __array__(self, dtype=None, copy=None):
         message = f"{self._facts.name} has elements only when the graph runs; use stack()"
+        raise invalid("symbolic", message)
+
+    def __getitem__(self, index):
+        message = f"{self._facts.name} has elements only when the graph runs; use read(i)"
+        raise invalid("symbolic", message)
+
+    def __iter__(self):
+        message = (
+            f"{self._facts.name} has elements only when the graph runs; loop over its stack() with "
+            f"nbta.scan or nbta.map_fn"
+        )
         raise invalid("symbolic", message)
 
     __dlpack__ = __array__

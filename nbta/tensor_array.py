@@ -54,8 +54,9 @@ class TensorArray(Writing, Reading):
         How many slots there are.
     dynamic_size : bool, default False
         Whether a write past the end makes the array grow.
-    clear_after_read : bool, default True
-        Whether a read gives the slot's memory up; the slot can then be read only once.
+    clear_after_read : bool, optional
+        Whether a read gives the slot's memory up; the slot can then be read only once. By default
+        arrays of graphs clear, as TensorFlow's do, and others keep what is read.
     tensor_array_name : str, optional
         First part of the array's handle.
     element_shape : tuple of int or None, optional
@@ -78,6 +79,10 @@ class TensorArray(Writing, Reading):
     Follows TensorFlow's ``TensorArrayV3``. Slots of a forward array are written once. Values
     that reads hand out are read-only; they stay valid whatever happens to the array.
 
+    Outside of graphs an array is a Python sequence besides: ``ta[i]``, ``len(ta)``, iteration and
+    ``np.asarray(ta)`` look without reading. A look marks nothing and clears nothing; an unwritten
+    slot shows the zeros that it would read as, and may still be written.
+
     Examples
     --------
     >>> import numpy as np
@@ -89,6 +94,8 @@ class TensorArray(Writing, Reading):
     array([[0., 0.],
            [1., 1.],
            [2., 4.]])
+    >>> len(ta), ta[-1]
+    (3, array([2., 4.]))
     """
 
     __slots__ = ()
@@ -102,7 +109,7 @@ class TensorArray(Writing, Reading):
         dtype,
         size: int = 0,
         dynamic_size: bool = False,
-        clear_after_read: bool = True,
+        clear_after_read: bool | None = None,
         tensor_array_name: str | None = None,
         element_shape=None,
         infer_shape: bool = True,
@@ -289,9 +296,29 @@ class TensorArray(Writing, Reading):
 
     # Protocols.
 
+    def __getitem__(self, index: int):
+        """What a slot holds, from behind for a negative index; it does not count as read.
+
+        Raises
+        ------
+        OutOfRangeError
+            For a slot that does not exist; it is an `IndexError`.
+        InvalidArgumentError
+            For a slot that was cleared, an unwritten one while the element shape is not fully
+            known, and for what is no integer.
+        """
+        return self._look_at(index)
+
+    def __iter__(self):
+        """What the slots hold, as ``ta[0]``, ``ta[1]``, ...; slots that come meanwhile too."""
+        slot = 0
+        while slot < len(self):
+            yield self[slot]
+            slot += 1
+
     def __array__(self, dtype=None, copy=None):
-        """The stack, by `stack`'s rules."""
-        value = self.stack()
+        """What all slots hold, stacked; none counts as read."""
+        value = self._look_at_all()
         if dtype is not None and np.dtype(dtype) != value.dtype:
             if copy is False:
                 raise ValueError(f"{self._name}: {value.dtype} as {dtype} needs a copy")
@@ -299,8 +326,8 @@ class TensorArray(Writing, Reading):
         return value.copy() if copy else value
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """The stack, by `stack`'s rules; a copy where the consumer cannot take read-only data."""
-        value = self.stack()
+        """As `np.asarray`; a copy where the consumer cannot take read-only data."""
+        value = self._look_at_all()
         if max_version is None or max_version < (1, 0) or not _DLPACK_1:
             return value.copy().__dlpack__(stream=stream)
         options = {} if copy is None else {"copy": copy}

@@ -106,7 +106,8 @@ def test_size_is_an_int32():
 
 
 def test_repr_counts_slots():
-    array = nbta.TensorArray("float32", 4, tensor_array_name="counted").write(0, [1, 2])
+    array = nbta.TensorArray("float32", 4, clear_after_read=True, tensor_array_name="counted")
+    array.write(0, [1, 2])
     array.write(2, [3, 4]).read(2)
     assert repr(array) == (
         f"<nbta.TensorArray {array.handle.name!r} dtype=float32 size=4 element_shape=(2,) "

@@ -31,7 +31,7 @@ def ragged():
 
 
 def after_read(index=1, **options):
-    array = filled(**options)
+    array = filled(**{"clear_after_read": True, **options})
     array.read(index)
     return array
 
@@ -229,7 +229,10 @@ CASES = {
         after_read, lambda a: a.read(1), "cleared", "read|slot 1|clear_after_read=False"
     ),
     "gather twice": Case(
-        filled, lambda a: a.gather([0, 1, 0]), "cleared", "gather|slot 0|clear_after_read=False"
+        lambda: filled(clear_after_read=True),
+        lambda a: a.gather([0, 1, 0]),
+        "cleared",
+        "gather|slot 0|clear_after_read=False",
     ),
     "stack after a read": Case(after_read, lambda a: a.stack(), "cleared", "stack|slot 1"),
     "concat after a read": Case(after_read, lambda a: a.concat(), "cleared", "concat|slot 1"),

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are f
 @pytest.fixture
 def ragged(tmp_path):
     path = tmp_path / "ragged.npz"
-    array = nbta.TensorArray("int16", size=3, infer_shape=False)
+    array = nbta.TensorArray("int16", size=3, infer_shape=False, clear_after_read=True)
     array.write(0, [1, 2]).write(1, 3).write(2, [[4]]).read(2)
     saving.save(path, array)
     return path

@@ -41,7 +41,9 @@ def in_use():
 def no_leak():
     """Memory in use is after the test what it was before."""
     _nrt_python.memsys_enable_stats()
-    nbta.TensorArray("float64", 1).write(0, 1.0).grad("warm").write(0, 1.0).stack()
+    nbta.TensorArray("float64", 1, clear_after_read=True).write(0, 1.0).grad("warm").write(
+        0, 1.0
+    ).stack()
     before = in_use()
     yield
     assert in_use() == before
@@ -60,7 +62,9 @@ def address(value):
 
 
 def uniform(k):
-    array = nbta.TensorArray("float64", 4).unstack(np.full((4, 3), k, np.float64))
+    array = nbta.TensorArray("float64", 4, clear_after_read=True).unstack(
+        np.full((4, 3), k, np.float64)
+    )
     return [array.read(0), array.gather([2, 1]), array.read(3)]
 
 
@@ -87,7 +91,7 @@ def growing_ragged(k):
 
 
 def gradients(k):
-    array = nbta.TensorArray("float16", 3, infer_shape=k % 2 == 0)
+    array = nbta.TensorArray("float16", 3, infer_shape=k % 2 == 0, clear_after_read=True)
     array.unstack(np.full((3, 2), k % 9, np.float16))
     gradient = array.grad("gradients")
     array.grad("other").accumulate(1, np.ones(2, np.float16))
@@ -97,7 +101,7 @@ def gradients(k):
 
 
 def failing(k):
-    array = nbta.TensorArray("float64", 2, infer_shape=False)
+    array = nbta.TensorArray("float64", 2, infer_shape=False, clear_after_read=True)
     array.write(0, np.full(3, k, np.float64))
     broken = [
         lambda: array.write(0, np.ones(3)),
@@ -113,7 +117,9 @@ def failing(k):
 
 
 def closing(k):
-    array = nbta.TensorArray("complex64", 2).unstack(np.full((2, 4), k, np.complex64))
+    array = nbta.TensorArray("complex64", 2, clear_after_read=True).unstack(
+        np.full((2, 4), k, np.complex64)
+    )
     value = array.read(1)
     array.close()
     array.close()
@@ -134,7 +140,7 @@ def test_cycles_leave_nothing_behind(workload):
 
 def test_live_bytes_count_what_an_array_holds():
     before = settings.get(settings.LIVE_BYTES)
-    array = nbta.TensorArray("float64", 100, element_shape=(10,))
+    array = nbta.TensorArray("float64", 100, element_shape=(10,), clear_after_read=True)
     held = settings.get(settings.LIVE_BYTES) - before
     guards = 4 * settings.get(settings.GUARD)
     assert 100 * 81 <= held - guards <= 100 * 81 + 32
@@ -151,13 +157,15 @@ def filled(infer_shape=True, size=3, **options):
 
 
 def ragged_gradient():
-    array = nbta.TensorArray("float64", 3, infer_shape=False)
+    array = nbta.TensorArray("float64", 3, infer_shape=False, clear_after_read=True)
     array.write(0, np.ones(2)).write(1, np.ones((1, 2)))
     return array.grad("gradients")
 
 
 def half_gradient():
-    array = nbta.TensorArray("float16", 2).unstack(np.ones((2, 3), np.float16))
+    array = nbta.TensorArray("float16", 2, clear_after_read=True).unstack(
+        np.ones((2, 3), np.float16)
+    )
     return array.grad("gradients").write(0, np.ones(3, np.float16))
 
 
@@ -168,29 +176,38 @@ def tight_gradient():
 
 ROWS = np.arange(6.0).reshape(3, 2)
 SITES = {
-    "create": (lambda: None, lambda _: nbta.TensorArray("float64", 9, element_shape=(4,)).size()),
-    "first write": (lambda: nbta.TensorArray("float64", 3), lambda a: a.write(1, ROWS)),
+    "create": (
+        lambda: None,
+        lambda _: nbta.TensorArray("float64", 9, element_shape=(4,), clear_after_read=True).size(),
+    ),
+    "first write": (
+        lambda: nbta.TensorArray("float64", 3, clear_after_read=True),
+        lambda a: a.write(1, ROWS),
+    ),
     "first ragged write": (
-        lambda: nbta.TensorArray("float64", 3, infer_shape=False),
+        lambda: nbta.TensorArray("float64", 3, infer_shape=False, clear_after_read=True),
         lambda a: a.write(1, ROWS),
     ),
     "growth": (lambda: filled(dynamic_size=True), lambda a: a.write(9, ROWS[0])),
     "first growth": (
-        lambda: nbta.TensorArray("float64", dynamic_size=True),
+        lambda: nbta.TensorArray("float64", dynamic_size=True, clear_after_read=True),
         lambda a: a.append(ROWS),
     ),
     "ragged growth": (lambda: filled(False, dynamic_size=True), lambda a: a.write(9, ROWS)),
-    "scatter": (lambda: nbta.TensorArray("float64", 3), lambda a: a.scatter([0, 2, 1], ROWS)),
+    "scatter": (
+        lambda: nbta.TensorArray("float64", 3, clear_after_read=True),
+        lambda a: a.scatter([0, 2, 1], ROWS),
+    ),
     "ragged scatter": (
-        lambda: nbta.TensorArray("float64", 1, True, infer_shape=False),
+        lambda: nbta.TensorArray("float64", 1, True, infer_shape=False, clear_after_read=True),
         lambda a: a.scatter([0, 4, 2], ROWS),
     ),
     "split": (
-        lambda: nbta.TensorArray("float64", 0, True),
+        lambda: nbta.TensorArray("float64", 0, True, clear_after_read=True),
         lambda a: a.split(np.arange(4.0), [2, 2]),
     ),
     "ragged split": (
-        lambda: nbta.TensorArray("float64", 2, infer_shape=False),
+        lambda: nbta.TensorArray("float64", 2, infer_shape=False, clear_after_read=True),
         lambda a: a.split(ROWS, [1, 2]),
     ),
     "ragged read": (lambda: filled(False), lambda a: a.read(1)),
@@ -198,7 +215,7 @@ SITES = {
     "ragged concat": (lambda: filled(False), lambda a: a.concat().value),
     "gather": (filled, lambda a: a.gather([2, 0])),
     "asked shape": (
-        lambda: nbta.TensorArray("float64", 2),
+        lambda: nbta.TensorArray("float64", 2, clear_after_read=True),
         lambda a: a.gather([1, 0], element_shape=(2,)),
     ),
     "lookup": (lambda: filled(dynamic_size=True), lambda a: a.grad("gradients").size()),
@@ -285,7 +302,7 @@ def test_a_mapped_buffer_grows_in_place_while_views_are_out():
 
 
 def test_views_outlive_growth_close_and_the_array():
-    array = nbta.TensorArray("float64", dynamic_size=True)
+    array = nbta.TensorArray("float64", dynamic_size=True, clear_after_read=True)
     early = array.append(np.arange(3.0)).read(0)
     for _ in range(100):
         array.append(np.ones(3))
@@ -301,7 +318,9 @@ def test_views_outlive_growth_close_and_the_array():
 def test_ragged_views_outlive_the_slots_that_were_cleared(mapped):
     threshold = 1 if mapped else settings.get(settings.MAP_THRESHOLD)
     with changed(settings.MAP_THRESHOLD, threshold):
-        array = nbta.TensorArray("int16", dynamic_size=True, infer_shape=False)
+        array = nbta.TensorArray(
+            "int16", dynamic_size=True, infer_shape=False, clear_after_read=True
+        )
         for k in range(300):
             array.append(np.full((k % 7, 2), k, np.int16))
         views = [array.read(k) for k in range(0, 300, 3)]
@@ -323,7 +342,7 @@ def resident():
 def test_clearing_reads_give_pages_back(backward):
     slots, width = 4096, 1024
     with changed(settings.RELEASE_THRESHOLD, 8 << 20):
-        array = nbta.TensorArray("float64", slots, element_shape=(width,))
+        array = nbta.TensorArray("float64", slots, element_shape=(width,), clear_after_read=True)
         for k in range(slots):
             array.write(k, np.full(width, float(k)))
         full = resident()
@@ -344,7 +363,7 @@ def test_clearing_reads_give_pages_back(backward):
 def test_pages_under_a_view_stay():
     slots, width = 2048, 1024
     with changed(settings.RELEASE_THRESHOLD, 8 << 20):
-        array = nbta.TensorArray("float64", slots, element_shape=(width,))
+        array = nbta.TensorArray("float64", slots, element_shape=(width,), clear_after_read=True)
         for k in range(slots):
             array.write(k, np.full(width, float(k)))
         view = array.gather(range(1000))
@@ -369,7 +388,7 @@ def test_a_stack_is_a_read_only_view():
 @pytest.mark.parametrize("shape", [(), (1,), (3, 5)])
 def test_a_slot_costs_one_byte_beside_its_element(shape):
     slots = 1000
-    array = nbta.TensorArray("float64", slots, element_shape=shape)
+    array = nbta.TensorArray("float64", slots, element_shape=shape, clear_after_read=True)
     nbytes = 8 * int(np.prod(shape))
     assert array._fields[FIELD.element_bytes] == nbytes
     assert len(python_calls.native(python_calls.data_bytes)(array._address)) == slots * nbytes
@@ -377,7 +396,7 @@ def test_a_slot_costs_one_byte_beside_its_element(shape):
 
 
 def test_a_gradient_array_takes_no_memory_for_elements_before_its_first_use():
-    array = nbta.TensorArray("float64", 100).unstack(np.ones((100, 50)))
+    array = nbta.TensorArray("float64", 100, clear_after_read=True).unstack(np.ones((100, 50)))
     before = settings.get(settings.LIVE_BYTES)
     gradient = array.grad("gradients")
     assert settings.get(settings.LIVE_BYTES) - before < 100 * 50
@@ -388,9 +407,9 @@ def test_a_gradient_array_takes_no_memory_for_elements_before_its_first_use():
 
 def test_sizes_that_no_memory_holds_are_refused():
     with pytest.raises(nbta.ResourceExhaustedError) as caught:
-        nbta.TensorArray("float64", 2**45, element_shape=(2**20,))
+        nbta.TensorArray("float64", 2**45, element_shape=(2**20,), clear_after_read=True)
     assert caught.value.reason == "too_large"
-    array = nbta.TensorArray("float64", 1, dynamic_size=True).write(0, 1.0)
+    array = nbta.TensorArray("float64", 1, dynamic_size=True, clear_after_read=True).write(0, 1.0)
     before = snapshot(array)
     with pytest.raises(nbta.ResourceExhaustedError):
         array.write(2**50, 1.0)
@@ -402,7 +421,11 @@ def test_sizes_that_no_memory_holds_are_refused():
 
 
 def one_cycle(k):
-    array = nbta.TensorArray("float64", size=2).write(0, ROWS[0]).write(1, ROWS[1])
+    array = (
+        nbta.TensorArray("float64", size=2, clear_after_read=True)
+        .write(0, ROWS[0])
+        .write(1, ROWS[1])
+    )
     array.read(0)
     array.read(1)
     if k % 10 == 0:
@@ -415,7 +438,7 @@ def compiled_call():
     """A compiled function that refuses some of its arguments, with its gradient."""
 
     def loss(w, xs):
-        ta = nbta.TensorArray("float64", 4, element_shape=(2,)).unstack(xs)
+        ta = nbta.TensorArray("float64", 4, element_shape=(2,), clear_after_read=True).unstack(xs)
         return nbta.sum(nbta.scan(lambda h, x: (nbta.tanh(x + h @ w),) * 2, w[0], ta.stack())[1])
 
     both = nbta.value_and_grad(loss, compiled=True)

@@ -91,7 +91,7 @@ def assert_same_outcome(new, old, operation):
 @pytest.mark.parametrize("dtype", [*NUMBERS, *OTHERS], ids=str)
 def test_uniform_values_of_every_dtype(dtype, roundtrip):
     value = sample(dtype, (3, 2))
-    old = nbta.TensorArray(dtype, size=3, tensor_array_name="kept").unstack(value)
+    old = nbta.TensorArray(dtype, 3, clear_after_read=True, tensor_array_name="kept").unstack(value)
     new = roundtrip(old)
     assert_alike(new, old)
     assert new.dtype == np.dtype(dtype)

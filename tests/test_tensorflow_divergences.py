@@ -67,6 +67,34 @@ def test_the_gradient_of_a_concat_before_growth():
     check_grads(f, (np.array([0.4, 0.9, -0.6]),))
 
 
+def test_eager_arrays_keep_what_is_read():
+    ta = array_of(1.0, 2.0)
+    assert not ta.clear_after_read
+    for _ in range(2):
+        assert (ta.read(0), ta.gather([1, 1]).tolist(), ta.stack().tolist()) == (1, [2, 2], [1, 2])
+    with nbta.Graph().as_default():
+        assert nbta.TensorArray("float64", size=1).clear_after_read
+    ta = array_of(1.0, 2.0, clear_after_read=True)
+    ta.stack()
+    with pytest.raises(nbta.InvalidArgumentError, match="slot 0 gave its value up"):
+        ta.stack()
+
+
+def test_eager_slots_are_written_once():
+    ta = array_of(1.0, 2.0)
+    for write in (lambda: ta.write(0, 3.0), lambda: ta.unstack([1.0, 2.0])):
+        with pytest.raises(
+            nbta.InvalidArgumentError, match=r"once; .* a new array, .* NumPy array"
+        ):
+            write()
+    assert ta.stack().tolist() == [1, 2]
+
+
+def test_looking_at_an_eager_array():
+    ta = array_of(1.0, 2.0)
+    assert (ta[-1], len(ta), list(ta), np.asarray(ta).tolist()) == (2, 2, [1, 2], [1, 2])
+
+
 def test_a_gradient_array_that_keeps_what_is_read():
     gradient = array_of(1.0).grad("gradients", clear_after_read=False).write(0, 2.0)
     assert (gradient.read(0), gradient.read(0)) == (2, 2)

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nbta import errors
 from nbta.eager.base import Base, Request, as_integer, as_vector, put_pattern
 from nbta.runtime import python_calls
 from nbta.runtime import request as rq
@@ -90,6 +91,22 @@ class Reading(Base):
         self._seen = base, view
         return view
 
+    def _look_at(self, index):
+        """What a slot holds, without a read."""
+        if isinstance(index, slice | tuple):
+            message = (
+                f"getitem on {self._name}: index must be one integer, and is {index!r}; index "
+                f"np.asarray(ta), or gather slots"
+            )
+            raise errors.invalid("index_rank", message)
+        request = Request()
+        request[rq.INDEX] = as_integer(f"getitem on {self._name}: index", "index_rank", index)
+        return self._read_many(rq.LOOK, request)[()]
+
+    def _look_at_all(self):
+        """What all slots hold, stacked, without a read."""
+        return self._read_many(rq.LOOK_AT_ALL, Request())
+
     def gather(
         self, indices, *, name: str | None = None, element_shape=None, dtype=None
     ) -> np.ndarray:
@@ -143,7 +160,7 @@ class Reading(Base):
     def _read_many(self, operation, request, dtype=None):
         request[rq.DTYPE] = self._dtype_asked(dtype)
         slots = request[rq.COUNT] if operation == rq.GATHER else self._fields[FIELD.size]
-        moved = self._bytes_in(1 if operation == rq.READ else slots)
+        moved = self._bytes_in(1 if operation in (rq.READ, rq.LOOK) else slots)
         self._run(operation, request, moved)
         return self._result(request)
 
