@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from nbta.dtypes import check_plain
 from nbta.errors import InvalidArgumentError, invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
@@ -38,6 +39,7 @@ def as_leaf(path, value):
         raise invalid("tensor_array", message)
     if callable(value) or value is Ellipsis:
         return value
+    check_plain(path, value)
     try:
         return as_array(value)
     except InvalidArgumentError as error:

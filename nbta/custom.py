@@ -6,6 +6,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen import custom_rules
+from nbta.dtypes import as_plain
 from nbta.errors import UnimplementedError, invalid
 from nbta.graph.spec import Spec
 from nbta.immutable import own_numpy, refusals
@@ -44,7 +45,7 @@ def _read_only(array):
 
 
 def _fitting(function, i, value, spec):
-    array = np.asarray(value)
+    array = as_plain(f"result {i}", value)
     if array.dtype != spec.dtype or not shapes.compatible(array.shape, spec.shape):
         got = "None" if value is None else str(Spec(array.dtype, array.shape))
         raise invalid("custom", function.misfit(i, got, spec))

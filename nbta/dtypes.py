@@ -65,6 +65,56 @@ def code_of(dtype: np.dtype) -> int:
     return CODES.get(dtype.name, OTHER) if dtype.names is None else OTHER
 
 
+#: Subclasses of arrays, of this package, whose items are all they mean.
+PLAIN = {np.ndarray}
+
+
+@functools.cache
+def _loses(kind):
+    """What an array of a class means besides its items, and how to leave that; None for nothing.
+
+    A class that has its own way with NumPy's functions, such as one of units, is among these.
+    """
+    names = ((base.__module__[:8], base.__name__) for base in kind.__mro__)
+    if ("numpy.ma", "MaskedArray") in names:  # importing it takes 10 ms
+        return "a mask, which would be lost", "use .filled(...) or .compressed()"
+    if issubclass(kind, np.matrix):
+        return "another product, which would be lost", "use np.asarray(value)"
+    own = ("__array_ufunc__", "__array_function__")
+    if any(getattr(kind, name) is not getattr(np.ndarray, name) for name in own):
+        return "a meaning of its own, which would be lost", "use np.asarray(value) where none is"
+    return None
+
+
+def check_plain(argument: str, value) -> None:
+    """Refuse arrays of which more than the items counts, and lists that have some.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For masked arrays, `numpy.matrix`, and subclasses of arrays that override what NumPy does.
+    """
+    if isinstance(value, np.ndarray):
+        kind = type(value)
+        if kind not in PLAIN and _loses(kind) is not None:
+            has, remedy = _loses(kind)
+            message = f"{argument}: a {kind.__module__}.{kind.__name__} has {has}; {remedy}"
+            raise invalid("subclass", message)
+    elif isinstance(value, list | tuple) and any(map(_has_parts, set(map(type, value)))):
+        for i, part in enumerate(value):
+            check_plain(f"{argument}[{i}]", part)
+
+
+def _has_parts(kind):
+    return issubclass(kind, np.ndarray | list | tuple)
+
+
+def as_plain(argument: str, value) -> np.ndarray:
+    """`numpy.asarray` of what is no more than its items."""
+    check_plain(argument, value)
+    return np.asarray(value)
+
+
 def without_loss(value, dtype):
     """A Python scalar or nested list as an array of ``dtype``, or None where that loses."""
     given = np.asarray(value)
@@ -111,6 +161,7 @@ def as_value(operation: str, array: str, value, dtype: np.dtype) -> np.ndarray:
     Python numbers and nested lists take the array's dtype where nothing is lost; NumPy arrays
     and scalars must have it.
     """
+    check_plain(f"{operation} on {array}: value", value)
     if isinstance(value, str | bytes):  # NumPy's string scalars too: they are as wide as they are
         given, cast = np.asarray(value), without_loss(value, dtype)
     elif isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array_interface__"):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from nbta.dtypes import PLAIN
 from nbta.errors import NbtaError, invalid
 
 #: Methods of NumPy's arrays that change them.
@@ -88,6 +89,9 @@ class ImmutableArray(np.ndarray):
 
     def __repr__(self):
         return repr(np.asarray(self))
+
+
+PLAIN.add(ImmutableArray)
 
 
 def _immutable(values):

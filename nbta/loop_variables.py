@@ -1,9 +1,7 @@
 """The variables of a loop: their structure, and what must hold in every trip."""
 
-import numpy as np
-
 from nbta import shapes
-from nbta.dtypes import as_value
+from nbta.dtypes import as_plain, as_value
 from nbta.errors import NbtaError, invalid
 from nbta.graph.graph import current, substitute
 from nbta.graph.operation import Tensor
@@ -31,7 +29,7 @@ def as_values(structure):
 
 
 def _as_value(value):
-    return value if isinstance(value, TensorArray) else np.asarray(value)[()]
+    return value if isinstance(value, TensorArray) else as_plain("loop_vars", value)[()]
 
 
 class Variables:

@@ -8,7 +8,7 @@ In a graph, what the arguments must be is checked when it runs, as TensorFlow's 
 import numpy as np
 
 from nbta import shapes, tensor_array
-from nbta.dtypes import as_dtype, as_value
+from nbta.dtypes import as_dtype, as_plain, as_value
 from nbta.errors import invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
@@ -56,7 +56,7 @@ def _integers(value):
     """Python's integers as int32, as in TensorFlow."""
     if isinstance(value, Tensor) or hasattr(value, "dtype"):
         return as_tensor(value)
-    array = np.asarray(value)
+    array = as_plain("value", value)
     small = array.dtype.kind in "iu" or not array.size
     return as_tensor(array.astype(np.int32) if small else array)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from nbta.dtypes import as_plain
 from nbta.errors import invalid
 from nbta.graph.operation import Shape, Tensor
 from nbta.ops.joining import concatenate
@@ -155,7 +156,7 @@ def unflatten(vector, like):
     >>> nbta.unflatten([1.0, 2.0, 3.0], {"bias": 0.0, "weights": np.zeros((1, 2))})
     {'bias': np.float64(1.0), 'weights': array([[2., 3.]])}
     """
-    vector = vector if isinstance(vector, Tensor) else np.asarray(vector)
+    vector = vector if isinstance(vector, Tensor) else as_plain("vector", vector)
     extents = [_shape(part) for part in leaves(like)]
     counts = [int(np.prod(shape)) for shape in extents]
     length = vector.shape[0] if vector.shape else None

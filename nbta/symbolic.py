@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nbta import shapes, tensor_array
-from nbta.dtypes import as_dtype, as_value
+from nbta.dtypes import as_dtype, as_plain, as_value
 from nbta.eager.reading import Concat
 from nbta.errors import UnimplementedError, invalid
 from nbta.graph.graph import current
@@ -381,7 +381,7 @@ def _as_index(argument, value, rank=0):
     if isinstance(value, Tensor):
         tensor = as_tensor(value, graph)
     else:
-        array = np.asarray(value)
+        array = as_plain(argument, value)
         if array.dtype.kind == "O":
             raise invalid("index_rank", f"{argument}: {value!r} is no integer of 64 bits")
         small = array.dtype.kind in "iu" and not hasattr(value, "dtype") and _fits(array)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from nbta.dtypes import as_plain
 from nbta.ops.arithmetic import add_n, conj, multiply, real
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.reductions import sum as sum_
@@ -49,7 +50,7 @@ def check_grads(f, args, order=2, modes=("reverse", "forward"), rtol=1e-6, atol=
 
 
 def _precise(value):
-    array = np.asarray(value)
+    array = as_plain("args", value)
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
     return array.astype(np.float64) if array.dtype.kind == "f" else array

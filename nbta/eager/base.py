@@ -8,7 +8,7 @@ import numpy as np
 from numba.experimental.jitclass import _box
 
 from nbta import errors, naming
-from nbta.dtypes import code_of
+from nbta.dtypes import as_plain, check_plain, code_of
 from nbta.errors import OPERATIONS
 from nbta.naming import Flow, Handle
 from nbta.runtime import compiled, python_calls, settings
@@ -41,6 +41,7 @@ def _entry(operation):
 
 def as_integer(argument: str, reason: str, value) -> int:
     """A scalar integer argument; too large ones become numbers that no array reaches."""
+    check_plain(argument, value)
     try:
         number = operator.index(value)
     except TypeError:
@@ -52,7 +53,7 @@ def as_integer(argument: str, reason: str, value) -> int:
 
 def as_vector(argument: str, reason: str, values) -> np.ndarray:
     """A vector of integers as contiguous int64, which nobody else can change meanwhile."""
-    array = np.asarray(values)
+    array = as_plain(argument, values)
     if array.ndim != 1:
         message = f"{argument} must be a vector of integers; it has shape {array.shape}"
         raise errors.invalid(reason, message)

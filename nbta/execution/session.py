@@ -5,7 +5,7 @@ import threading
 import numpy as np
 
 from nbta import shapes
-from nbta.dtypes import as_dtype, as_value
+from nbta.dtypes import as_dtype, as_value, check_plain
 from nbta.errors import NbtaError, invalid, located
 from nbta.execution.plan import as_result
 from nbta.execution.runner import Runner, check_compiled
@@ -249,6 +249,7 @@ def _fed(tensor, value):
     if tensor.kind == HANDLE:
         message = f"run: feed_dict: {tensor.name!r} is a handle, which only a run can make"
         raise invalid("feed", message)
+    check_plain(f"run: feed_dict: {tensor.name!r}", value)
     try:
         array = _as_fed_array(tensor, value)
     except NbtaError as error:

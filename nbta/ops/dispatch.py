@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nbta.dtypes import as_dtype
+from nbta.dtypes import as_dtype, as_plain, check_plain
 from nbta.errors import InvalidArgumentError, NbtaError, invalid, located
 from nbta.graph import graph as graphs
 from nbta.graph.graph import current
@@ -52,7 +52,8 @@ def apply(record: Record, inputs, attrs=None, name=None):
     """The result of an operation: tensors in a graph, else arrays."""
     graph = building(*inputs)
     if graph is None:
-        return computed(run_now(record, [np.asarray(value) for value in inputs], attrs or {}))
+        arrays = [as_plain("value", value) for value in inputs]
+        return computed(run_now(record, arrays, attrs or {}))
     tensors = [as_tensor(value, graph) for value in inputs]
     outputs = graph.create(record, tensors, attrs, name=name).outputs
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -85,6 +86,7 @@ def as_array(value, dtype=None) -> np.ndarray:
     if hasattr(value, "handle") and hasattr(value, "stack"):
         message = f"{value!r} is a TensorArray where a tensor is needed; use its stack() or read(i)"
         raise invalid("tensor_array", message)
+    check_plain("value", value)
     try:
         array = np.asarray(value) if dtype is None else np.asarray(value, dtype)
     except (ValueError, TypeError) as error:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from nbta.dtypes import as_plain, check_plain
 from nbta.errors import invalid
 from nbta.graph.graph import SubGraph
 from nbta.graph.operation import Tensor
@@ -14,13 +15,14 @@ def as_shape(shape, *others):
             message = f"shape: {shape!r} is no shape; give a vector of integers"
             raise invalid("shape", message)
         return shape
+    check_plain("shape", shape)
     extents = list(shape) if isinstance(shape, list | tuple) or np.ndim(shape) else [shape]
     if any(isinstance(extent, Tensor) for extent in extents):
         from nbta.ops.joining import stack
         from nbta.ops.shaping import cast
 
         return stack([cast(extent, np.int64) for extent in extents])
-    array = np.asarray(extents)
+    array = as_plain("shape", extents)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise invalid("shape", f"shape: {shape!r} is no shape; give integers, one an axis")
     if (array < -1).any():

@@ -7,7 +7,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen import join_rules, range_rules
-from nbta.dtypes import as_dtype
+from nbta.dtypes import as_dtype, as_plain
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.record import NotDifferentiable
@@ -108,7 +108,7 @@ def _as_widths(given):
     if isinstance(given, Tensor) or not _are_integers(given):
         message = f"pad_width: {given!r} is none; give an integer, a pair, or a pair for each axis"
         raise invalid("pad_width", message)
-    widths = np.asarray(given)
+    widths = as_plain("pad_width", given)
     if (widths < 0).any():
         raise invalid("pad_width", f"pad_width: {given!r} has a negative width")
     rows = np.broadcast_to(widths, (1, 2)) if widths.ndim < 2 else widths

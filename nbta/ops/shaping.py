@@ -5,7 +5,7 @@ import numpy as np
 from nbta import shapes
 from nbta.codegen import shape_rules as rules
 from nbta.codegen.elementwise import Elementwise
-from nbta.dtypes import as_dtype
+from nbta.dtypes import as_dtype, as_plain
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.record import NotDifferentiable
@@ -219,7 +219,7 @@ def _fill_in(pattern, x):
         return pattern
     place = pattern.index(-1)
     rest = [extent for i, extent in enumerate(pattern) if i != place]
-    have = x.spec.shape if isinstance(x, Tensor) else np.shape(x)
+    have = x.spec.shape if isinstance(x, Tensor) else as_plain("value", x).shape
     extent = None
     if shapes.is_known(have) and shapes.is_known(tuple(rest)) and -1 not in rest:
         count, step = int(np.prod(have, dtype=object)), int(np.prod(rest, dtype=object))

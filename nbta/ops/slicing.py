@@ -6,6 +6,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen import slice_rules
+from nbta.dtypes import check_plain
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
@@ -20,6 +21,7 @@ def _as_vector(argument, value):
     """Integers, one an axis, as a vector of int64, symbolic where any of them is."""
     if isinstance(value, Tensor):
         return _symbolic_vector(argument, value)
+    check_plain(argument, value)
     items = list(value) if isinstance(value, list | tuple) else list(np.atleast_1d(value))
     if any(isinstance(item, Tensor) for item in items):
         from nbta.ops.joining import stack
