@@ -449,6 +449,7 @@ def _common_facts(what, all_facts):
     return replace(
         first,
         element_shape=functools.reduce(shapes.common, (f.element_shape for f in all_facts)),
+        declared=functools.reduce(shapes.common, (f.declared for f in all_facts)),
         infer_shape=all(facts.infer_shape for facts in all_facts),
         dynamic_size=all(facts.dynamic_size for facts in all_facts),
     )

@@ -16,6 +16,7 @@ from nbta.naming import Handle
 from nbta.ops import arrays
 from nbta.ops.array_access import build
 from nbta.ops.dispatch import as_tensor
+from nbta.ops.extents import outside
 from nbta.symbolic import SymbolicTensorArray
 
 
@@ -222,9 +223,34 @@ def TensorArrayReadV3(handle, index, flow_in, dtype, *, name=None):  # noqa: N80
 
 
 def _known(handle):
-    """The element shape that an array was made with, where that is known and fixed."""
-    op = handle.op if isinstance(handle, Tensor) else None
-    return op.attrs["element_shape"] if op is not None and op.record is arrays.CREATE else None
+    """The element shape that an array was made with, or its forward array, where it is known."""
+    op = outside(handle).op if isinstance(handle, Tensor) else None
+    if op is None or op.record not in arrays.LOOKUPS | {arrays.CREATE}:
+        return None
+    if op.record is arrays.CREATE:
+        return op.attrs["element_shape"]
+    known, lengths = _known(op.inputs[0]), {_prefix(other) for other in _lookups_like(op)}
+    length = lengths.pop()
+    return None if known is None or length is None or lengths else (None,) * length + known
+
+
+def _lookups_like(op):
+    """Lookups that find the same gradient array: elements are as the first of a run makes them."""
+    return [
+        other
+        for other in op.graph.operations
+        if other.record in arrays.LOOKUPS
+        and other.inputs[0] is op.inputs[0]
+        and other.attrs["source"] == op.attrs["source"]
+    ]
+
+
+def _prefix(op):
+    """How many axes a lookup puts in front of elements; None where that is not known."""
+    if op.record is arrays.LOOKUP:
+        return 0
+    shape = op.inputs[2].spec.shape
+    return shape[0] if shape and type(shape[0]) is int else None
 
 
 def TensorArrayGatherV3(  # noqa: N802

@@ -15,6 +15,7 @@ from nbta.graph.spec import Spec
 from nbta.ops import arrays, numbers, tensor_methods
 from nbta.ops.array_access import Access, build
 from nbta.ops.dispatch import as_array, as_tensor, building
+from nbta.ops.extents import pattern_of
 from nbta.ops.joining import arange
 from nbta.ops.shaping import cast, identity, shape
 from nbta.tensor_array import TensorArray
@@ -31,6 +32,7 @@ class Facts:
     dynamic_size: bool
     clear_after_read: bool
     prefixes: dict = field(default_factory=dict)  # of gradient arrays: how long, by source
+    declared: tuple | None = None  # what the array itself was made with
 
     def admit(self, operation, argument, spec, rows=None):
         """Hold an element, or one of several rows, against what is known, and learn from it."""
@@ -53,6 +55,20 @@ class Facts:
             raise invalid("incompatible_element_shape", message) from None
         if self.infer_shape:
             self.element_shape = merged
+
+    def told(self):
+        """The element shape, where all of it is known and the array was not made with it.
+
+        Who reads several slots hands it on, for there may be no slot that tells it.
+        """
+        learnt = shapes.is_known(self.element_shape) and not shapes.is_known(self.declared)
+        return self.element_shape if learnt else None
+
+    def told_rows(self):
+        """Whether the shape behind the first axis is known, and the array was not made with it."""
+        shape, declared = self.element_shape, self.declared
+        made_so = bool(declared) and shapes.is_known(declared[1:])
+        return bool(shape) and shapes.is_known(shape[1:]) and not made_so
 
     def of_gradient(self, source, length):
         """Elements of a gradient array; unknown where another lookup may have made it."""
@@ -106,7 +122,13 @@ class SymbolicTensorArray(TensorArray):
         }
         self._handle, self._flow = build(arrays.CREATE, [_as_index("size", size)], attrs, name)
         self._facts = Facts(
-            attrs["dtype"], pattern, bool(infer_shape), label, dynamic_size, clear_after_read
+            attrs["dtype"],
+            pattern,
+            bool(infer_shape),
+            label,
+            dynamic_size,
+            clear_after_read,
+            declared=pattern,
         )
 
     @classmethod
@@ -246,7 +268,7 @@ class SymbolicTensorArray(TensorArray):
         value = self._value("split", value)
         lengths = _as_index("lengths", lengths, rank=1)
         piece = _element(value.spec)
-        pattern = None if piece.shape is None else (None, *piece.shape)
+        pattern = None if piece.shape is None else (_one_length(lengths), *piece.shape)
         self._facts.admit("split", "a piece of value", Spec(value.dtype, pattern))
         return self._behind(self._build(arrays.SPLIT, [value, lengths], name=name))
 
@@ -269,8 +291,8 @@ class SymbolicTensorArray(TensorArray):
         """See `TensorArray.gather`."""
         attrs = self._asked("gather", dtype)
         pattern = shapes.as_pattern("element_shape", element_shape)
-        attrs["element_shape"] = pattern
         self._facts.admit("gather", "element_shape", Spec(self.dtype, pattern))
+        attrs["element_shape"] = self._facts.told() if pattern is None else pattern
         attrs["known"] = pattern if attrs["known"] is None else attrs["known"]
         return self._build(arrays.GATHER, [_as_index("indices", indices, rank=1)], attrs, name)
 
@@ -283,9 +305,10 @@ class SymbolicTensorArray(TensorArray):
     def concat(self, *, name=None, element_shape_except0=None, dtype=None):
         """See `TensorArray.concat`."""
         attrs = self._asked("concat", dtype)
-        attrs["element_shape_except0"] = shapes.as_pattern(
-            "element_shape_except0", element_shape_except0
-        )
+        pattern = shapes.as_pattern("element_shape_except0", element_shape_except0)
+        if pattern is None and self._facts.told_rows():
+            pattern = self._facts.element_shape[1:]
+        attrs["element_shape_except0"] = pattern
         return Concat(*self._build(arrays.CONCAT, [], attrs, name))
 
     # Gradient arrays, and the end.
@@ -312,7 +335,7 @@ class SymbolicTensorArray(TensorArray):
         name = f"{self._facts.name}@{attrs['source']}"
         clear = attrs.get("clear_after_read") is not False
         pattern = self._facts.of_gradient(attrs["source"], length)
-        facts = Facts(self.dtype, pattern, False, name, False, clear)
+        facts = Facts(self.dtype, pattern, False, name, False, clear, declared=pattern)
         return SymbolicTensorArray.over(handle, flow, facts)
 
     def gradient_behind(self, source, flow, trip):
@@ -320,7 +343,8 @@ class SymbolicTensorArray(TensorArray):
         graph = current()
         access = Access(graph.resolve(self._handle), flow).gradient(source, False, trip)
         name = f"{self._facts.name}@{source}"
-        facts = Facts(self.dtype, self._facts.element_shape, False, name, False, False)
+        shape = self._facts.element_shape
+        facts = Facts(self.dtype, shape, False, name, False, False, declared=shape)
         return SymbolicTensorArray.over(*access, facts)
 
     @_in_its_graph
@@ -368,6 +392,12 @@ class SymbolicTensorArray(TensorArray):
 def _rows(spec):
     """How many rows a value has, where that is known."""
     return spec.shape[0] if spec.shape else None
+
+
+def _one_length(lengths):
+    """The length that all pieces of a split have; None where that is not known."""
+    known = set(pattern_of(lengths) or ())
+    return known.pop() if len(known) == 1 else None
 
 
 def _element(spec):

@@ -214,7 +214,10 @@ def _as_stack(tapes, write, tape):
     gathers = [op for op in others if op.record is GATHER]
     if not all(_is_whole(tapes, op, loop.outputs[place], count) for op in gathers):
         return None
-    shaped = [shapes.is_known(made.attrs["element_shape"]) for made in (create, tape.handle.op)]
+    if not all(_says(op.attrs["element_shape"], write.inputs[2].spec.shape) for op in gathers):
+        return None
+    told = [made.attrs["element_shape"] for made in (create, *gathers, tape.handle.op)]
+    shaped = any(map(shapes.is_known, told[:-1])), shapes.is_known(told[-1])
     same_when_empty = shaped[0] == shaped[1] or (count - Linear(1)).is_natural()
     return _Stack(create, others, way) if same_when_empty else None
 
@@ -233,9 +236,14 @@ def _holds(create, spec):
     wanted, shape = create.attrs["element_shape"], spec.shape
     if create.attrs["dtype"] != spec.dtype or shape is None or None in shape:
         return False
-    return wanted is None or (
-        len(wanted) == len(shape)
-        and all(n in (None, m) for n, m in zip(wanted, shape, strict=True))
+    return _says(wanted, shape)
+
+
+def _says(pattern, shape):
+    """Whether a shape is sure to be what a pattern says."""
+    return pattern is None or (
+        len(pattern) == len(shape)
+        and all(n in (None, m) for n, m in zip(pattern, shape, strict=True))
     )
 
 
@@ -245,7 +253,7 @@ def _is_whole(tapes, gather, flow, count):
     made = indices.op
     if gather.graph is not flow.graph or origin(gather.inputs[2]) is not flow:
         return False
-    if made.record is not RANGE or indices.graph is not flow.graph or gather.attrs["element_shape"]:
+    if made.record is not RANGE or indices.graph is not flow.graph:
         return False
     bounds = constant_of(made.inputs[0]), constant_of(made.inputs[2])
     same = made.inputs[1].dtype == made.attrs["dtype"]

@@ -78,7 +78,15 @@ def _extent(tensor):
         return _extent(op.inputs[0])
     if op.type == "GetItem" and len(op.inputs) == 1:
         return _picked(op, int)
+    if op.type == "TensorArraySizeV3":
+        return _size(outside(op.inputs[0]).op)
     return None
+
+
+def _size(op):
+    """How many slots an array has that an operation makes, where that stays."""
+    fixed = op.type == "TensorArrayV3" and not op.attrs["dynamic_size"]
+    return _extent(op.inputs[0]) if fixed else None
 
 
 def _picked(op, kind):
