@@ -3,7 +3,7 @@
 from nbta import shapes
 from nbta.errors import InvalidArgumentError, invalid, located
 from nbta.graph.dependence import connections, outside_ways
-from nbta.graph.graph import SubGraph, current, subgraphs
+from nbta.graph.graph import SubGraph, all_bodies, current
 from nbta.graph.operation import Tensor
 from nbta.graph.order import ordered
 from nbta.graph.spec import DATA
@@ -229,7 +229,7 @@ def gradients(
 def _computes_again(operations):
     """Whether a loop is among operations whose gradient may be computed more than once."""
     return any(
-        "checkpoint" in op.attrs or any(_computes_again(b.operations) for b in subgraphs(op))
+        "checkpoint" in op.attrs or any(_computes_again(b.operations) for b in all_bodies(op))
         for op in operations
     )
 

@@ -28,6 +28,7 @@ class PlainArrays:
         self._walk(program, ())
         self._check_held()
         self._check_ranks()
+        self._check_keepers()
 
     def key(self, handle):
         """The array of a handle: what made it, and the sources of gradients; None otherwise."""
@@ -107,6 +108,8 @@ class PlainArrays:
 
     def _note_rank(self, op):
         key = self._array.get(op.inputs[0])
+        if key is None and op.record is WRITE:
+            self._refuse(op.inputs[2], f"{op.name} hands its handle to Python")
         if key is None or op.record is SIZE:
             return
         if op.record in (WRITE, READ):
@@ -151,6 +154,15 @@ class PlainArrays:
                 if len(held) > 1 or place[: len(inner)] != inner:
                     reason = f"{keeper[0].name} keeps its handle"
                     self.reasons.setdefault(key[0], reason)
+
+    def _check_keepers(self):
+        """Where Python keeps an array of handles, it gets to see those; it may hold keepers too."""
+        found = {op for op in self._places if op in self.reasons}
+        while found:
+            held = {key[0] for keeper in self._held if keeper[0] in found
+                    for key in self._held[keeper]}  # fmt: skip
+            found = {op for op in held if op not in self.reasons}
+            self.reasons |= dict.fromkeys(found, "Python keeps an array with its handle")
 
     def _check_ranks(self):
         for op, ranks in self._ranks.items():

@@ -1,0 +1,131 @@
+"""Random nests of loops, maps and branches, with checkpoints and threads, around one expression.
+
+A nest is a function of a value with an axis for each loop and of a number, and gives a number.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+import nbta
+
+
+def leaf(x, c):
+    return 0.4 * nbta.sin(0.8 * x + c) * nbta.tanh(c - 0.3 * x)
+
+
+class Level(NamedTuple):
+    """One loop or branch: its kind, its options, and what is in its body."""
+
+    kind: str
+    options: dict
+    inner: object
+
+    def __call__(self, x, c):
+        return _KINDS[self.kind](self.inner or leaf, x, c, self.options)
+
+    def depth(self):
+        """Axes of the value that the nest goes along."""
+        below = self.inner.depth() if self.inner else 0
+        return below + (self.kind != "cond")
+
+    def plain(self):
+        """The same without options."""
+        return Level(self.kind, {}, self.inner and self.inner.plain())
+
+    def __repr__(self):
+        given = "".join(f", {key}={value!r}" for key, value in self.options.items())
+        return f"{self.kind}({self.inner or 'leaf'}{given})"
+
+
+def _map(f, x, c, options):
+    ys = nbta.map_fn(lambda row: f(row, c), x, **options)
+    return nbta.tanh(nbta.sum(ys * ys) + 0.5 * nbta.sum(ys))
+
+
+def _scan(f, x, c, options):
+    def step(h, row):
+        y = f(row, h)
+        return nbta.tanh(h + y), y * h
+
+    h, ys = nbta.scan(step, c, x, **options)
+    return h + nbta.sum(ys)
+
+
+def _fold(fold):
+    def run(f, x, c, options):
+        return fold(lambda a, row: 0.5 * a + f(row, a), x, c, **options)
+
+    return run
+
+
+def _while(f, x, c, options):
+    """Until the number is small, or the rows are at an end."""
+    rows = nbta.shape(x)[0]
+
+    def goes_on(i, h):
+        return nbta.logical_and(i < rows, nbta.abs(h) > 0.0137)
+
+    def step(i, h):
+        return i + 1, h + f(x[i], h)
+
+    return nbta.while_loop(goes_on, step, (np.int64(0), c), **options)[1]
+
+
+def _array(f, x, c, options):
+    """What a trip appends, a later one reads."""
+    rows = nbta.shape(x)[0]
+
+    def step(i, ta):
+        return i + 1, ta.write(i + 1, f(x[i], ta.read(i)))
+
+    ta = nbta.TensorArray(
+        "float64", dynamic_size=True, clear_after_read=False, element_shape=()
+    ).write(0, c)
+    _, ta = nbta.while_loop(lambda i, ta: i < rows, step, (np.int64(0), ta), **options)
+    return nbta.sum(nbta.square(ta.stack()))
+
+
+def _cond(f, x, c, options):
+    return nbta.cond(c > 0.11, lambda: f(x, c) * 1.1, lambda: c - f(x, 0.5 * c))
+
+
+_KINDS = {
+    "map": _map, "scan": _scan, "foldl": _fold(nbta.foldl), "foldr": _fold(nbta.foldr),
+    "while": _while, "array": _array, "cond": _cond,
+}  # fmt: skip
+_NONE, _TWO, _SQRT = {}, {"checkpoint": 2}, {"checkpoint": "sqrt"}
+_ONLINE, _PARALLEL = {"checkpoint": "online"}, {"parallel_iterations": 2}
+#: What each kind takes.
+OPTIONS = {
+    "map": [_NONE, _TWO, _SQRT, _ONLINE, _PARALLEL],
+    "scan": [_NONE, _TWO, _SQRT, _ONLINE],
+    "foldl": [_NONE, _TWO, _ONLINE],
+    "foldr": [_NONE, _SQRT],
+    "while": [_NONE, _TWO, _SQRT, _ONLINE],
+    "array": [_NONE, _TWO, _ONLINE],
+    "cond": [_NONE],
+}
+LEVELS = [(kind, options) for kind, several in OPTIONS.items() for options in several]
+
+
+def nests(deepest=3):
+    """A strategy for nests so deep, and not less than two."""
+    level = st.sampled_from(LEVELS)
+    return st.lists(level, min_size=2, max_size=deepest).map(nest)
+
+
+def nest(levels):
+    """The nest of levels from the outermost one on."""
+    made = None
+    for kind, options in reversed(levels):
+        made = Level(kind, options, made)
+    return made
+
+
+def arguments(program):
+    """A value with an axis for each loop, and a number."""
+    shape = (3, *[2] * 3)[: program.depth()]
+    x = np.cos(1.7 * np.arange(np.prod(shape, dtype=int)) + 0.4).reshape(shape)
+    return x, np.float64(0.34)
