@@ -230,7 +230,7 @@ REASONS = [
         "empty_gather",
         _U,
         "there is nothing to stack, and the element shape is not fully known ({expected_shape}); "
-        "make the array with element_shape=",
+        "make the array with element_shape=, or ask for a full one",
     ),
     Reason(
         "empty_concat",

@@ -260,7 +260,9 @@ def TensorArrayGatherV3(  # noqa: N802
 
     Notes
     -----
-    TensorFlow's ``TensorArrayGatherV3``; see `nbta.TensorArray.gather`.
+    TensorFlow's ``TensorArrayGatherV3``; see `nbta.TensorArray.gather`. No slots have the shape
+    ``element_shape``, whatever the array's own is; where it is not fully known, that is an
+    UnimplementedError.
 
     Examples
     --------
@@ -275,9 +277,10 @@ def TensorArrayGatherV3(  # noqa: N802
             "dtype": as_dtype(dtype),
             "element_shape": _pattern("element_shape", element_shape),
             "known": _known(handle),
+            "strict": True,
         }
         return _build(arrays.GATHER, [handle, indices, flow_in], attrs, name)
-    return _array(handle).gather(indices, element_shape=element_shape, dtype=dtype)
+    return _array(handle)._gather(indices, element_shape, dtype, strict=True)
 
 
 def TensorArrayScatterV3(handle, indices, value, flow_in, *, name=None):  # noqa: N802

@@ -14,7 +14,8 @@ DATA = Path(__file__).parent / "data"
 
 def programs(family):
     """All programs of a family."""
-    with gzip.open(DATA / f"{family}-seed1.jsonl.gz", "rt") as lines:
+    (path,) = DATA.glob(f"{family}*.jsonl.gz")
+    with gzip.open(path, "rt") as lines:
         return [json.loads(line) for line in lines]
 
 

@@ -248,20 +248,20 @@ class ModelArray:
         return self._take(index)
 
     @operation
-    def gather(self, indices, element_shape=None, dtype=None):
+    def gather(self, indices, element_shape=None, dtype=None, strict=False):
         indices = vector(indices, "indices_rank")
         require(not self.closed or not indices, "closed")  # no indices: TensorFlow looks at nothing
         require(dtype is None or np.dtype(dtype) == self.dtype, "read_dtype")
         require(fits(element_shape, self.element_shape), "gather_element_shape")
         self.element_shape = merged(self.element_shape, element_shape)
         if not indices:
-            require(known(self.element_shape), "empty_gather")
+            require(known(element_shape if strict else self.element_shape), "empty_gather")
             return np.zeros((0, *self.element_shape), self.dtype)
         elements = [self._take(index) for index in indices]
         shape = elements[0].shape
+        require(fits(shape, element_shape), "gather_element_shape")
         if elements[0].size == 0:
             return np.zeros((len(elements), *shape), self.dtype)
-        require(fits(shape, element_shape), "gather_element_shape")
         require(all(element.shape == shape for element in elements), "inconsistent_shapes")
         return np.stack(elements)
 
@@ -279,9 +279,8 @@ class ModelArray:
         elements = [self._take(index) for index in range(count)]
         for element in elements:
             require(element.ndim > 0, "concat_scalar")
-            require(fits(element.shape[1:], element_shape_except0), "concat_except0")
-        behind = elements[0].shape[1:]
-        require(all(e.shape[1:] == behind for e in elements), "inconsistent_shapes")
+            require(fits(elements[0].shape[1:], element_shape_except0), "concat_except0")
+            require(element.shape[1:] == elements[0].shape[1:], "inconsistent_shapes")
         return np.concatenate(elements), np.array([len(e) for e in elements], np.int64)
 
     def size(self):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from golden import programs, tensor
 from golden_graph import Expressions, RawGraph
-from test_golden_raw import check_result
+from test_golden_raw import CORNERS, check_result, each
 
 import nbta
 from nbta.structure import leaves
@@ -40,6 +40,11 @@ def test_raw(program):
         for fetch, result, want in zip(fetches, results, expected, strict=True):
             if isinstance(fetch, dict):
                 check_result(result, want)
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_corners(corner):
+    each(CORNERS[corner], test_raw)
 
 
 def check_failure(run, expected, built):

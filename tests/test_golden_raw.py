@@ -24,6 +24,35 @@ def test_replay(program, way):
             check_result(replay.step(step), expected)
 
 
+#: What TensorFlow says where there are no slots, rows or elements, in all combinations of a few
+#: shapes: programs by what they try, and by the element shape of the array.
+CORNERS = {}
+for _program in programs("corners"):
+    _kind = _program["id"].split("-")[1]
+    _shape = str(_program["steps"][0]["element_shape"])
+    CORNERS.setdefault(f"{_kind} {_shape}", []).append(_program)
+
+
+def test_there_are_as_many_corners_as_were_recorded():
+    assert len(CORNERS) == 4 * 7
+    assert sum(map(len, CORNERS.values())) == 2331
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_corners(corner):
+    each(CORNERS[corner], lambda program: test_replay(program, RawReplay))
+
+
+def each(programs, check):
+    """Check programs one after another, and say which one fails."""
+    for program in programs:
+        try:
+            check(program)
+        except BaseException as error:
+            error.add_note(f"in {program['id']}: {program['steps']}")
+            raise
+
+
 def check_failure(replay, step, expected):
     """The same code and the same rule; only gradients of gradients go further than TensorFlow."""
     if expected["reason"] == "gradient_of_gradient":

@@ -180,3 +180,59 @@ def test_python_numbers_lose_nothing():
                 nbta.InvalidArgumentError, match="on 'whole': the array holds int64"
             ):
                 operation()
+
+
+@pytest.mark.parametrize(("shape", "compiled"), [((0,), False), ((0,), True), ((2,), False)])
+def test_a_raw_gather_of_no_slots_has_the_shape_that_it_asks_for(shape, compiled):
+    none = np.zeros(0, np.int32)
+    handle, flow = raw_ops.TensorArrayV3(2, "float32", element_shape=shape)
+    with pytest.raises(nbta.UnimplementedError, match=r"nothing to stack.*\(unknown rank\)"):
+        raw_ops.TensorArrayGatherV3(handle, none, flow, "float32")
+    assert raw_ops.TensorArrayGatherV3(handle, none, flow, "float32", shape).shape == (0, *shape)
+    assert handle.array.gather([]).shape == (0, *shape)  # the array tells what it knows
+    with nbta.Graph().as_default() as g:
+        indices = nbta.placeholder("int32", (None,))
+        handle, flow = raw_ops.TensorArrayV3(2, "float32", element_shape=shape)
+        bare = raw_ops.TensorArrayGatherV3(handle, indices, flow, "float32")
+        asked = raw_ops.TensorArrayGatherV3(handle, indices, flow, "float32", shape)
+    session = nbta.Session(g)
+    assert session.run(asked, {indices: none}, compiled).shape == (0, *shape)
+    assert session.run(bare, {indices: [1]}, compiled).shape == (1, *shape)
+    with pytest.raises(nbta.UnimplementedError) as caught:
+        session.run(bare, {indices: none}, compiled)
+    assert caught.value.reason == "empty_gather"
+
+
+def test_a_raw_gather_of_rows_that_are_known_to_pass_by_the_array():
+    """`unstack` and a raw `gather` of all of it is the value itself, but not of no rows."""
+    with nbta.Graph().as_default() as g:
+        x = nbta.placeholder("float64", (None, 2))
+        rows = nbta.arange(nbta.cast(nbta.shape(x)[0], np.int32))
+        size = nbta.cast(nbta.shape(x)[0], np.int32)
+        handle, flow = raw_ops.TensorArrayV3(size, "float64", element_shape=(2,))
+        flow = raw_ops.TensorArrayScatterV3(handle, rows, x, flow)
+        found = raw_ops.TensorArrayGatherV3(handle, rows, flow, "float64")
+    session = nbta.Session(g)
+    for compiled in (False, True):
+        assert session.run(found, {x: np.ones((3, 2))}, compiled).shape == (3, 2)
+        with pytest.raises(nbta.UnimplementedError):
+            session.run(found, {x: np.ones((0, 2))}, compiled)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_gather_of_elements_without_data_is_held_to_the_shape_asked_for(compiled):
+    empty = np.zeros((0, 3), np.float32)
+    ta = nbta.TensorArray("float32", size=1, infer_shape=False).write(0, empty)
+    for wrong in [(0,), (1, 3), (0, 2), (None, 2), (None, None, None)]:
+        with pytest.raises(nbta.InvalidArgumentError) as caught:
+            ta.gather([0], element_shape=wrong)
+        assert caught.value.reason == "gather_element_shape"
+    for wrong in [(0,), (1, 3)]:
+        with nbta.Graph().as_default() as g:
+            value = nbta.placeholder("float32", None)
+            array = nbta.TensorArray("float32", size=1, infer_shape=False).write(0, value)
+            found = array.gather([0], element_shape=wrong)
+        with pytest.raises(nbta.InvalidArgumentError) as caught:
+            nbta.Session(g).run(found, {value: empty}, compiled)
+        assert caught.value.reason == "gather_element_shape"
+    assert ta.gather([0], element_shape=(None, 3)).shape == (1, 0, 3)

@@ -1,5 +1,6 @@
 """Source of operations on arrays that are plain buffers; see `nbta.runtime.plain`."""
 
+from nbta import shapes
 from nbta.codegen.names import cast
 from nbta.codegen.values import Block, Scalar, product, times, total
 from nbta.graph.graph import subgraphs
@@ -289,6 +290,8 @@ def _settle(code, array, count, shape):
 def _gather(code, op, array):
     (count,) = code.extents(op.inputs[1])
     first, shape = _first(op.inputs[1]), op.attrs.get("element_shape")
+    if op.attrs.get("strict") and not shapes.is_known(shape):
+        code.fail_if(f"{count} == 0")
     _settle(code, array, count, op.outputs[0].spec.shape[1:])
     for axis, known in enumerate(shape or ()):
         if type(known) is int:

@@ -196,7 +196,8 @@ class _Whole:
         known = op.attrs.get("element_shape")
         size = self._counts.length(self._value)
         some = (size - Linear(1)).is_natural()
-        sure = any(shapes.is_known(s) for s in (known, self._made.attrs.get("element_shape")))
+        own = None if op.attrs.get("strict") else self._made.attrs.get("element_shape")
+        sure = any(shapes.is_known(s) for s in (known, own))
         return self._covers(op, size) and _says(self._row(), known) and (some or sure)
 
     def replace(self):

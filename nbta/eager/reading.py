@@ -141,9 +141,14 @@ class Reading(Base):
         >>> nbta.TensorArray("int64", size=3).unstack([5, 6, 7]).gather([2, 0])
         array([7, 5])
         """
+        return self._gather(indices, element_shape, dtype)
+
+    def _gather(self, indices, element_shape, dtype, strict=False):
+        """`gather`; if strict, no slots have the shape asked for, whatever the array's is."""
         slots = as_vector(f"gather on {self._name}: indices", "indices_rank", indices)
         request = Request()
         request[rq.LIST], request[rq.COUNT] = slots.ctypes.data, len(slots)
+        request[rq.INDEX] = strict
         put_pattern(request, as_pattern("element_shape", element_shape))
         return self._read_many(rq.GATHER, request, dtype)
 

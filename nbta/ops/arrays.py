@@ -224,16 +224,16 @@ def _settled(step, pattern):
     return None if None in found else found
 
 
-def _infer_gather(handle, indices, flow, *, dtype, element_shape=None, known=None):
+def _infer_gather(handle, indices, flow, *, dtype, element_shape=None, known=None, strict=False):
     _need_handle(handle)
     rows = indices.shape[0] if indices.shape else None
     return Spec(dtype, None if known is None else (rows, *known))
 
 
-def _gather(step, handle, indices, flow, *, dtype, element_shape=None, known=None):
-    if np.shape(indices) == (0,):  # no element tells its shape
+def _gather(step, handle, indices, flow, *, dtype, element_shape=None, known=None, strict=False):
+    if np.shape(indices) == (0,) and not strict:  # no element tells its shape
         element_shape = _settled(step, known) or element_shape
-    return step.array(handle).gather(indices, element_shape=element_shape, dtype=dtype)
+    return step.array(handle)._gather(indices, element_shape, dtype, strict)
 
 
 def _gather_gradient(context, op, dvalue):

@@ -230,11 +230,7 @@ def stack(s, r):
 def gather_merged(s, r):
     """Gather, the element shape asked for being the array's by now."""
     if r[COUNT] == 0:
-        tell_pattern(s, r)
-        if not shape_known(s):
-            return st.EMPTY_GATHER
-        push_axis(r, 0)
-        return st.OK
+        return nothing_listed(s, r)
     status = claim(s, r)
     if status != st.OK:
         return status
@@ -242,9 +238,11 @@ def gather_merged(s, r):
     if r[OUT_RANK] >= 2 * MAX_RANK:
         r[GOT] = r[OUT_RANK] + 1
         return st.RANK
+    if not first_fits(r):
+        return st.GATHER_ELEMENT_SHAPE
     items = count_bytes(r[OUT_RANK], r, OUT_SHAPE, 1)
-    if items > 0:
-        status = check_elements(s, r)
+    if items > 0:  # else TensorFlow looks at the first one only
+        status = same_shapes(s, r, 0)
     if status == st.OK:
         status = hand_out(s, r, items * r[COUNT])
     if status == st.OK:
@@ -253,12 +251,31 @@ def gather_merged(s, r):
 
 
 @kernel
-def check_elements(s, r):
-    """Elements to stack have one shape, which fits the shape asked for."""
+def nothing_listed(s, r):
+    """No slots have the array's element shape, or, where INDEX is set, the one asked for.
+
+    The latter is TensorFlow's raw operation, which its methods tell what they know.
+    """
+    tell_pattern(s, r)
+    known = shape_known(s)
+    if r[INDEX]:
+        r[OUT_RANK], known = r[RANK], r[RANK] >= 0
+        for axis in range(r[RANK]):
+            r[OUT_SHAPE + axis] = r[SHAPE + axis]
+            known = known and r[SHAPE + axis] >= 0
+    if not known:
+        return st.EMPTY_GATHER
+    push_axis(r, 0)
+    return st.OK
+
+
+@kernel
+def first_fits(r):
+    """Whether the first of the elements has the shape asked for."""
     fits = r[RANK] < 0 or r[RANK] == r[OUT_RANK]
     for axis in range(r[RANK] if fits else 0):
         fits = fits and r[SHAPE + axis] in (-1, r[OUT_SHAPE + axis])
-    return same_shapes(s, r, 0) if fits else st.GATHER_ELEMENT_SHAPE
+    return fits
 
 
 @kernel
@@ -298,21 +315,16 @@ def concat_empty(s, r):
 
 
 @kernel
-def check_except0(s, r):
-    """Elements to join have a first axis, and behind it the shape that was asked for."""
-    for k in range(r[COUNT]):
-        r[SLOT] = k
-        tell_slot_shape(s, r, k)
-        if r[OUT_RANK] == 0:
-            return st.CONCAT_SCALAR
-        if r[RANK] < 0:
-            continue
-        fits = r[OUT_RANK] == r[RANK] + 1
-        for axis in range(r[RANK] if fits else 0):
-            fits = fits and r[SHAPE + axis] in (-1, r[OUT_SHAPE + axis + 1])
-        if not fits:
-            return st.CONCAT_EXCEPT0
-    return st.OK
+def check_first(s, r):
+    """The first element to join has a first axis, and behind it the shape that was asked for."""
+    r[SLOT] = 0
+    tell_slot_shape(s, r, 0)
+    if r[OUT_RANK] == 0:
+        return st.CONCAT_SCALAR
+    fits = r[RANK] < 0 or r[OUT_RANK] == r[RANK] + 1
+    for axis in range(r[RANK] if fits else 0):
+        fits = fits and r[SHAPE + axis] in (-1, r[OUT_SHAPE + axis + 1])
+    return st.OK if fits else st.CONCAT_EXCEPT0
 
 
 @kernel
@@ -320,9 +332,11 @@ def concat_elements(s, r, lengths):
     """Join elements, of which there is at least one."""
     status = claim(s, r)
     if status == st.OK:
-        status = check_except0(s, r)
+        status = check_first(s, r)
     if status == st.OK:
         status = same_shapes(s, r, 1)
+        if status != st.OK and r[RANK] == 0:  # the shape that came is there
+            status = st.CONCAT_SCALAR
     if status != st.OK:
         return status
     rows = 0

@@ -8,7 +8,8 @@ MAX_RANK = 8
 
 # In: what is asked.
 INDEX = 0  # slot; for GRAD: whether the new array clears after reads; for CONCAT: how many lengths
-# there is room for; for SPLIT: whether fewer pieces than slots will do
+# there is room for; for SPLIT: whether fewer pieces than slots will do; for GATHER: see
+# `joining.nothing_listed`
 VALUE = 1  # address of a C-contiguous value; for GRAD: of the source's int32 code points;
 # for CONCAT: how many slots from the first one, 0: as many as the array says
 DTYPE = 2  # dtype code of the value, or the one asked for
