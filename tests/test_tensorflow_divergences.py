@@ -147,6 +147,36 @@ def test_a_forgotten_assignment():
         nbta.function(f)(2.0)
 
 
+def test_a_write_behind_a_read_of_zeros():
+    ta = nbta.TensorArray("float64", size=3, element_shape=()).write(0, 1.0)
+    np.testing.assert_array_equal(np.asarray(ta), [1, 0, 0])
+    assert ta[1] == 0
+    np.testing.assert_array_equal(ta.write(1, 2.0).stack(), [1, 2, 0])
+    with pytest.raises(nbta.InvalidArgumentError, match="slot 2 was read") as caught:
+        ta.write(2, 3.0)
+    assert caught.value.reason == "already_read"
+    with nbta.Graph().as_default() as g:
+        ta = nbta.TensorArray("float64", size=1, element_shape=())
+        with nbta.control_dependencies([ta.stack()]):
+            written = ta.write(0, 1.0)
+    with pytest.raises(nbta.InvalidArgumentError, match="slot 0 was read"):
+        nbta.Session(g).run(written.flow)
+
+
+def test_pieces_of_several_lengths():
+    with nbta.Graph().as_default():
+        ta = nbta.TensorArray("float64", size=2).split(np.ones((3, 2)), [1, 2])
+        assert ta.read(0).shape == ta.element_shape == (None, 2)
+
+
+def test_a_handle_of_strings():
+    with nbta.Graph().as_default(), pytest.raises(nbta.InvalidArgumentError) as caught:
+        raw_ops.TensorArrayConcatV2(["a", "b"], 0.1, "int32", (1,))
+    assert caught.value.reason == "handle"
+    with pytest.raises(nbta.InvalidArgumentError, match="give what TensorArrayV3 returned"):
+        raw_ops.TensorArrayConcatV2(["a", "b"], 0.1, "int32", (1,))
+
+
 def test_fetching_handles_and_arrays():
     with nbta.Graph().as_default() as g:
         ta = array_of(1.0, 2.0)
@@ -176,6 +206,21 @@ def test_any_name_for_gradients():
     lookups = [op for op in g.operations if op.type == "TensorArrayGradV3"]
     assert {op.attrs["source"] for op in lookups} == {"backprop"}
     assert nbta.Session(g).run(grad, {x: 3.0}) == 6
+
+
+def test_an_array_from_outside_of_a_function():
+    outside = nbta.TensorArray("float64", size=2)
+
+    def f(x, ta):
+        return nbta.sum(ta.unstack(x).gather([1]))
+
+    x = np.array([3.0, 4.0])
+    with pytest.raises(nbta.InvalidArgumentError, match="make a TensorArray") as caught:
+        nbta.grad(lambda x: f(x, outside))(x)
+    assert caught.value.reason == "symbolic"
+    inside = nbta.grad(lambda x: f(x, nbta.TensorArray("float64", size=2)))
+    np.testing.assert_array_equal(inside(x), [0, 1])
+    assert f(x, outside) == 4
 
 
 def test_gradients_of_an_array():
