@@ -70,7 +70,7 @@ def _tried(cls, name, mode):
 
 def _attempt(cls, name, mode):
     case = cls(name)
-    EXECUTOR["compiled"] = mode == "compiled"
+    EXECUTOR.update(compiled=mode == "compiled", refused=[])
     graph = nullcontext() if mode == "eager" else nbta.Graph().as_default()
     try:
         with graph:
@@ -86,7 +86,8 @@ def _attempt(cls, name, mode):
         return None, str(skipped), ""
     except Exception as error:
         return FAILED, _said(error), traceback.format_exc()
-    return PASSED, "", ""
+    refused = EXECUTOR["refused"]
+    return PASSED, f"{len(refused)} runs not compiled: {refused[0]}" if refused else "", ""
 
 
 def _said(error):

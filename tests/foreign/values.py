@@ -218,8 +218,8 @@ def _wrapped(leaf):
     return Value(leaf) if isinstance(leaf, (np.ndarray, np.generic, nbta.Tensor, Flow)) else leaf
 
 
-#: How sessions run graphs: `nbta.Session.run`'s ``compiled``.
-EXECUTOR = {"compiled": False}
+#: How sessions run graphs: `nbta.Session.run`'s ``compiled``; why graphs were not compiled.
+EXECUTOR = {"compiled": False, "refused": []}
 
 
 def run(fetches, feed_dict=None):
@@ -230,9 +230,20 @@ def run(fetches, feed_dict=None):
     feeds = unwrap(feed_dict or {})
     if asked:
         graph = graph or asked[0].graph
-        got = iter(nbta.Session(graph).run(asked, feeds, compiled=EXECUTOR["compiled"]))
+        got = iter(_results(nbta.Session(graph), asked, feeds))
     values = iter([next(got) if isinstance(v, (nbta.Tensor, nbta.Operation)) else v for v in found])
     return walk(lambda leaf: next(values), fetches)
+
+
+def _results(session, asked, feeds):
+    """By the executor that is asked for; one by one what cannot be compiled, such as strings."""
+    try:
+        return session.run(asked, feeds, EXECUTOR["compiled"])
+    except nbta.UnimplementedError as error:
+        if "cannot be compiled: " not in str(error):
+            raise
+        EXECUTOR["refused"].append(str(error).partition("cannot be compiled: ")[2])
+        return session.run(asked, feeds, False)
 
 
 def constant(value, dtype=None, shape=None, name=None):
