@@ -204,7 +204,7 @@ def _as_name(name):
     return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name).lstrip("_-") or "custom"
 
 
-def custom_gradient(forward=None, *, backward=None, result=None):
+def custom_gradient(forward=None, backward=None, *, result=None):
     """Make a function of arrays an operation, with a backward function of its own.
 
     Parameters
@@ -235,6 +235,12 @@ def custom_gradient(forward=None, *, backward=None, result=None):
     >>> @clipped.backward
     ... def straight_through(dy, x, y):
     ...     return dy
+    >>> nbta.grad(lambda x: 3.0 * clipped(x))(5.0)
+    np.float64(3.0)
+
+    The same in one call:
+
+    >>> clipped = nbta.custom_gradient(lambda x: np.clip(x, -1.0, 1.0), lambda dy, x, y: dy)
     >>> nbta.grad(lambda x: 3.0 * clipped(x))(5.0)
     np.float64(3.0)
     """

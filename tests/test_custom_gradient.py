@@ -134,6 +134,15 @@ def test_names_in_the_graph():
         assert f(nbta.constant(1.0), name="cut").op.name == "cut"
 
 
+def test_the_backward_function_by_place_or_by_name():
+    backward = lambda dy, x, y: dy * np.cos(x)  # noqa: E731
+    for f in (
+        nbta.custom_gradient(np.sin, backward),
+        nbta.custom_gradient(backward=backward)(np.sin),
+    ):
+        close(nbta.grad(lambda x, f=f: nbta.sum(f(x)))(X), np.cos(X))
+
+
 def test_second_derivatives_through_a_custom_backward():
     slope = nbta.custom_gradient(lambda dy, x, y: dy * np.cos(x), result=lambda dy, x, y: x)
     f = nbta.custom_gradient(np.sin, backward=slope)
