@@ -202,7 +202,7 @@ def test_growth_across_boundaries(count, step):
 
 @njit
 def grow_ragged(count):
-    ta = nbta.TensorArray(np.float64, dynamic_size=True, infer_shape=False, element_shape=(None,))
+    ta = nbta.TensorArray(np.float64, 0, True, True, None, (None,), False)
     for k in range(count):
         ta.append(np.full(k % 5, float(k)))
     total = 0.0

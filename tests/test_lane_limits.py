@@ -119,7 +119,9 @@ FAILING = {
         ), finish, lambda a: a.join(), (), "lane_unwritten", "join|slot 0 of lane 1|never written",
     ),
     "cleared": (
-        lambda: with_parts(growing(element_shape=()), lambda a: a.append(1.0).read(0)), finish,
+        lambda: with_parts(
+            growing(element_shape=(), clear_after_read=True), lambda a: a.append(1.0).read(0)
+        ), finish,
         lambda a: a.join(), (), "lane_cleared", "join|slot 0 of lane 0|read|clear_after_read=False",
     ),
     "sum cleared": (

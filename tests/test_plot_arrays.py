@@ -52,7 +52,7 @@ def bits_of(array):
 
 
 def all_states():
-    ta = nbta.TensorArray("float64", size=5, element_shape=(2,))
+    ta = nbta.TensorArray("float64", size=5, clear_after_read=True, element_shape=(2,))
     for i in range(3):
         ta.write(i, [i, i / 3])
     ta.read(0)
@@ -149,7 +149,7 @@ def test_sums_of_half_precision_are_shown_as_they_are_kept():
 def test_the_header_says_what_the_array_is():
     ta = nbta.TensorArray("int32", dynamic_size=True, tensor_array_name="counts")
     text = page_of(ta.write(0, np.int32(1)).write(2, np.int32(5))).text
-    facts = "int32 · scalars · 3 slots · grows · clears after a read"
+    facts = "int32 · scalars · 3 slots · grows · keeps what is read"
     assert re.match(rf"counts_\d+ {facts}1 unwritten, 2 written", text)
 
 
