@@ -92,8 +92,9 @@ class Tensor:
 
     def __array__(self, dtype=None, copy=None):
         remedy = (
-            "Use nbta's functions, such as nbta.stack for a list of tensors; make a TensorArray "
-            "that takes it while the graph is being built"
+            "Use nbta's functions, such as nbta.stack for a list of tensors and nbta.take(a, i, "
+            "axis=0) for a[i] of a NumPy array; make a TensorArray that takes it while the graph "
+            "is being built"
         )
         raise self._no_value("a NumPy array", remedy)
 
