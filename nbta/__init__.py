@@ -11,6 +11,7 @@ from nbta.errors import (
     NotFoundError,
     OutOfRangeError,
     PerformanceWarning,
+    PrecisionWarning,
     ResourceExhaustedError,
     UnimplementedError,
 )
@@ -30,6 +31,7 @@ _ARRAYS = [
     "NotFoundError",
     "OutOfRangeError",
     "PerformanceWarning",
+    "PrecisionWarning",
     "ResourceExhaustedError",
     "TensorArray",
     "UnimplementedError",

@@ -12,7 +12,14 @@ from nbta.errors import invalid
 from nbta.graph.graph import SubGraph, current
 from nbta.immutable import bodies, frozen, given_back
 from nbta.locations import Origin, of_caller
-from nbta.loop_variables import Variables, as_values, hoist, leaf_spec, order_by_trips
+from nbta.loop_variables import (
+    Variables,
+    as_values,
+    hoist,
+    in_the_precision,
+    leaf_spec,
+    order_by_trips,
+)
 from nbta.ops.arithmetic import where
 from nbta.ops.bodies import trace
 from nbta.ops.branch import add_case
@@ -50,7 +57,8 @@ def while_loop(
         ``body(*loop_vars)``, the next values, in the same structure.
     loop_vars : list or tuple
         First values: tensors, arrays, numbers, TensorArrays, and nested lists, tuples and dicts of
-        these. What is not in a list or tuple counts as one variable.
+        these. What is not in a list or tuple counts as one variable. A float of Python has the
+        precision of the other floats, as in arithmetic, or float64 where the body needs that.
     maximum_iterations : int or Tensor, optional
         Stop after so many trips.
     parallel_iterations : int, optional
@@ -134,7 +142,8 @@ def while_loop(
         raise invalid("loop_vars", "while_loop: loop_vars is empty; give one variable at least")
     cond, body = guarded(cond, "cond"), guarded(body, "body")
     run = _in_graph if building(*leaves(structure)) is not None else _at_once
-    result = run(cond, body, structure, maximum_iterations, shape_invariants, name, options)
+    rest = (maximum_iterations, shape_invariants, name, options)
+    result = in_the_precision(lambda first: run(cond, body, first, *rest), structure)
     if not several:
         return result[0]
     return list(result) if isinstance(loop_vars, list) else result

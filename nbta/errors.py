@@ -99,6 +99,22 @@ class PerformanceWarning(UserWarning):
     """
 
 
+class PrecisionWarning(UserWarning):
+    """A first value of a loop is float64 beside rows of float32, and makes results float64.
+
+    The message names it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> rows = np.ones((3, 2), np.float32)
+    >>> with warnings.catch_warnings(record=True, action="always") as found:
+    ...     total = nbta.foldl(lambda total, row: total + row, rows, np.zeros(2))
+    >>> print(total.dtype, found[0].category.__name__, found[0].message)
+    float64 PrecisionWarning foldl: initializer is float64 and elems float32, ...
+    """
+
+
 class NoNumbaType:
     """In place of a Numba type where there is none: whatever Numba asks of it raises why.
 

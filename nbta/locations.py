@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -57,3 +58,14 @@ def of_caller() -> Location | None:
             return Location(filename, frame.f_lineno, frame.f_globals.get("__name__", ""))
         frame = frame.f_back
     return None
+
+
+def warn_caller(message, category) -> None:
+    """Warn at the innermost line outside of nbta, once for each such line."""
+    location = of_caller()
+    if location is None:
+        warnings.warn(message, category, stacklevel=2)
+    else:
+        registry = sys.modules[location.module].__dict__ if location.module in sys.modules else {}
+        registry = registry.setdefault("__warningregistry__", {})
+        warnings.warn_explicit(message, category, *location, registry=registry)

@@ -1,15 +1,18 @@
 """The variables of a loop: their structure, and what must hold in every trip."""
 
+import numpy as np
+
 from nbta import shapes
 from nbta.dtypes import as_plain, as_value
-from nbta.errors import NbtaError, invalid
+from nbta.errors import InvalidArgumentError, NbtaError, invalid
 from nbta.graph.graph import current, substitute
 from nbta.graph.operation import Tensor
-from nbta.graph.spec import FLOW, HANDLE, Spec
+from nbta.graph.spec import FLOW, HANDLE, Spec, is_inexact
 from nbta.immutable import frozen
 from nbta.ops.arithmetic import add_n
 from nbta.ops.arrays import array_behind
 from nbta.ops.dispatch import as_array, as_tensor
+from nbta.ops.elementwise import common_dtype
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray
@@ -21,6 +24,51 @@ def leaf_spec(value) -> Spec:
         return value.spec
     array = as_array(value)
     return Spec(array.dtype, array.shape)
+
+
+def with_weak_floats(structure, *others):
+    """First values with Python's floats in the precision of the other ones.
+
+    A number of Python has no precision of its own, as in arithmetic: beside float32 it is float32.
+
+    Parameters
+    ----------
+    structure : structure
+        First values of a loop's variables.
+    *others : structure
+        What the loop goes along.
+
+    Returns
+    -------
+    structure
+        The same object where there is nothing to do.
+    """
+    values = [value for part in (structure, *others) for value in leaves(part)]
+    weak = any(type(value) is float for value in leaves(structure))
+    dtypes = [value.dtype for value in values if hasattr(value, "dtype")]
+    dtypes = [dtype for dtype in dtypes if is_inexact(np.dtype(dtype))]
+    if not weak or not dtypes:
+        return structure
+    dtype = common_dtype(*(np.empty(0, dtype) for dtype in dtypes))
+    dtype = np.empty(0, dtype).real.dtype if dtype.kind == "c" else dtype
+    if dtype == np.float64:
+        return structure
+    return map_leaves(lambda v: np.asarray(v, dtype)[()] if type(v) is float else v, structure)
+
+
+def in_the_precision(run, structure, *others):
+    """``run(first values)`` in the precision of the others, or where that is too little, float64.
+
+    The body may bring in what nobody sees in front of the loop.
+    """
+    chosen = with_weak_floats(structure, *others)
+    try:
+        return run(chosen)
+    except InvalidArgumentError as error:
+        written = current() is None and any(isinstance(v, TensorArray) for v in leaves(structure))
+        if chosen is structure or error.reason != "loop_dtype" or written:
+            raise
+    return run(structure)
 
 
 def as_values(structure):

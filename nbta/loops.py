@@ -1,6 +1,7 @@
 """Loops over the first axis: scan, map_fn, foldl, foldr."""
 
 import operator
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -8,11 +9,13 @@ import numpy as np
 from nbta import shapes
 from nbta.captured import guarded
 from nbta.control_flow import options_of, while_loop
-from nbta.errors import invalid
+from nbta.errors import PrecisionWarning, invalid
 from nbta.graph.graph import Graph, SubGraph, current
 from nbta.graph.operation import Tensor
+from nbta.graph.spec import is_inexact
 from nbta.immutable import computed, frozen
-from nbta.loop_variables import leaf_spec, taken
+from nbta.locations import warn_caller
+from nbta.loop_variables import in_the_precision, leaf_spec, taken
 from nbta.ops.dispatch import as_array, as_tensor, building, data_spec
 from nbta.ops.extents import outside
 from nbta.ops.joining import arange
@@ -33,7 +36,9 @@ def scan(f, init, xs, length=None, reverse=False, *, name=None, checkpoint=None,
         ``f(carry, x)`` gives ``(carry, y)``: the next state, in the same structure and dtypes, and
         a result, which may be None or any structure.
     init : structure
-        The first state.
+        The first state. A float of Python has the precision of the other floats, as in arithmetic,
+        or float64 where ``f`` needs that. An array of float64, such as ``np.zeros(2)``, makes what
+        is computed from it float64: beside ``xs`` of float32 that is a PrecisionWarning.
     xs : structure of array-like or Tensor, or None
         All with the same length in their first axis.
     length : int or Tensor, optional
@@ -95,10 +100,29 @@ class _Words(NamedTuple):
 
 def _loop(f, init, xs, length, reverse, name, words, options):
     graph = building(*leaves(init), *leaves(xs), length)
-    if graph is None or graph is current():
-        return _scan(f, init, xs, length, reverse, name, words, options)
-    with graph.as_default():
-        return _scan(f, init, xs, length, reverse, name, words, options)
+    rest = (xs, length, reverse, name, words, options)
+    with graph.as_default() if graph is not None else nullcontext():
+        warn_of_precision(init, xs, words)
+        return in_the_precision(lambda first: _scan(f, first, *rest), init, xs)
+
+
+def warn_of_precision(init, xs, words):
+    """Say which first values make a loop over float32 one of float64."""
+    found = [v.dtype for v in leaves(xs) if is_inexact(leaf_spec(v).dtype) and hasattr(v, "dtype")]
+    if not found or any(np.finfo(dtype).bits > 32 for dtype in found if dtype.kind == "f"):
+        return
+    if any(dtype.kind == "c" for dtype in found):
+        return
+    for path, value in zip(paths(init, words.first), leaves(init), strict=True):
+        if isinstance(value, TensorArray) or getattr(value, "dtype", None) != np.float64:
+            continue
+        name = found[0].name
+        message = (
+            f"{words.what}: {path} is float64 and {words.rows} {name}, so that what is computed "
+            f"from both is float64; begin with {name}, as in np.zeros(2, {name!r}), or "
+            f"warnings.simplefilter('ignore', nbta.PrecisionWarning) where that is meant"
+        )
+        warn_caller(message, PrecisionWarning)
 
 
 def _scan(f, init, xs, length, reverse, name, words, options):
