@@ -1,5 +1,6 @@
 """A short run of `python -m fuzz`, planted faults that it must find, and what it once found."""
 
+import re
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -10,18 +11,29 @@ from fuzz import derivatives, families, loops, menu, program, raw, raw_maker, wa
 from fuzz.__main__ import main, run
 
 import nbta
+from nbta import call_arguments, tracing
 from nbta.compiler.executable import Workspace
 from nbta.execution.runner import Runner
 from nbta.graph.record import TABLE
+from nbta.loop_variables import Variables
 from nbta.ops.functions import __all__ as functions
 from nbta.runtime import python_calls
+from nbta.structure import pack
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NaN and empty means are meant
 
 
 @pytest.mark.parametrize(
     ("family", "seed", "programs"),
-    [("graph", 3, 6), ("loop", 1, 3), ("gradient", 2, 1), ("raw", 41, 3)],
+    [
+        ("graph", 3, 6),
+        ("loop", 1, 3),
+        ("gradient", 2, 1),
+        ("raw", 41, 3),
+        ("mutation", 1, 1),
+        ("empty", 2, 2),
+        ("empty gradient", 1, 1),
+    ],
 )
 def test_random_programs(family, seed, programs):
     lines = []
@@ -155,6 +167,55 @@ def test_a_dtype_object_that_was_freed_is_found(monkeypatch):
     monkeypatch.setattr(nbta.TensorArray, "__init__", note)
     monkeypatch.setattr("nbta.eager.writing._write_object", by_address)
     assert "passed on: values" in {found(seed) for seed in range(3)}
+
+
+def mutating():
+    """A loop whose body changes what it got, and looks at it by its old name."""
+    lines = ("v2 = h1", "v3 = v2", "v2 += 0.25")
+    inner = program.Statement(("v2", "v3"), lines, (None, None))
+    body = program.Body("f1", ("i1", "h1"), [inner], "i1 + 1, v2 * 0.5 + v3")
+    call = "v8, v9 = nbta.while_loop(lambda i1, h1: i1 < 3, f1, (np.int64(0), x1))"
+    loop = program.Statement(("v9",), (call,), (None,), [body])
+    return program.Program({"x1": np.array([0.3, -0.7])}, [loop], ("v9",))
+
+
+def test_arrays_that_bodies_change_are_found(monkeypatch):
+    family = families.FAMILIES["mutation"]
+    assert stage_of(family, mutating()) is None
+    bare = lambda self, values: pack(self._structure, values)  # noqa: E731
+    monkeypatch.setattr(Variables, "handed", bare)
+    assert stage_of(family, mutating()) in ("eager and model: values", "arguments changed")
+
+
+def test_programs_change_arrays_in_place():
+    sources = [families.FAMILIES["mutation"].make(seed).source() for seed in range(4)]
+    changes = re.compile(r"^ +\w+ [-+*/]= ", re.M)
+    assert sum(len(changes.findall(source)) for source in sources) > 4
+    assert not any(changes.findall(program.rebound(source)) for source in sources)
+
+
+@pytest.mark.parametrize("family", ["empty", "empty gradient"])
+def test_an_error_for_no_rows_is_found(family, plant, monkeypatch):
+    family = families.FAMILIES[family]
+    inner = "nbta.map_fn(lambda r1: nbta.map_fn(lambda r2: r2 * nbta.sin(r2), r1), x1)"
+    _, made = small(inner, x1=np.zeros((0, 3)))
+    made = program.Program(made.inputs, made.statements, ("v1",))
+    assert stage_of(family, made) is None
+
+    def forgetful(step, handle, indices, flow, *, dtype, **attrs):
+        return step.array(handle).gather(indices, dtype=dtype)
+
+    plant("TensorArrayGatherV3", "evaluate", forgetful)
+    for module in (call_arguments, tracing):  # else it is told when the graph is made
+        monkeypatch.setattr(module, "any_empty", lambda values: False)
+    assert stage_of(family, made) is not None
+
+
+def test_programs_nest_loops_over_no_rows():
+    made = [families.FAMILIES["empty"].make(seed) for seed in range(4)]
+    loops_in_loops = [body for m in made for s in m.statements for body in s.bodies]
+    assert any(inner.bodies for body in loops_in_loops for inner in body.statements)
+    assert all(any(not v.size for row in m.given()[1:] for v in row) for m in made)
 
 
 def test_an_error_that_code_forgets_is_found(monkeypatch):

@@ -35,10 +35,32 @@ def gradient(seed):
     return grow.program(seed, several, 10, outputs=3, refused=derivatives.ROUGH)
 
 
+def mutation(seed):
+    """Loops and branches whose functions change their values by operators in place."""
+    return grow.program(seed, loops.MUTATING, 10, outputs=6, others=1)
+
+
+def empty(seed):
+    """Scans and folds in each other, run with rows and columns of which there are none or few."""
+    choice = (0, 0, 1, 2)
+    return grow.program(seed, loops.NESTED, 8, outputs=5, others=3, choice=choice)
+
+
+def empty_gradient(seed):
+    """Gradients of the same."""
+    choice = (0, 0, 1, 2)
+    return grow.program(
+        seed, loops.NESTED, 5, outputs=3, others=2, refused=derivatives.ROUGH, choice=choice
+    )
+
+
 FAMILIES = {
     "graph": Family(graph, ways.check),
     "loop": Family(loop, ways.check),
     "gradient": Family(gradient, derivatives.check),
+    "mutation": Family(mutation, ways.check),
+    "empty": Family(empty, ways.check),
+    "empty gradient": Family(empty_gradient, derivatives.check),
     "raw": Family(raw_maker.program, raw.check, raw.shrunk),
 }
 

@@ -6,7 +6,7 @@ import numpy as np
 from model import ModelError
 
 from . import plain
-from .program import Body, Program, Statement
+from .program import Body, Program, Statement, rebound
 
 #: Lengths that axes of inputs have, by name, and other ones that the same program is run with.
 LENGTHS = {"a": 2, "b": 3, "c": 4, "d": 1, "e": 3}
@@ -88,7 +88,7 @@ class Grower:
         env = self.env(scope)
         try:
             with np.errstate(all="ignore"):
-                exec("\n".join(statement.source()), env)
+                exec(rebound("\n".join(statement.source())), env)
         except (ModelError, IndexError, ValueError, TypeError, np.linalg.LinAlgError):
             return False
         samples = tuple(np.copy(env[name])[()] for name in statement.names)
@@ -174,15 +174,18 @@ def numbers(grower, shape):
     return value[()]
 
 
-def other_lengths(grower):
+def other_lengths(grower, choice=(0, 2, 3, 5, 6)):
     """Lengths for a further call: longer ones, and those of no elements."""
-    return {name: n if n == 1 else grower.among(0, 2, 3, 5, 6) for name, n in LENGTHS.items()}
+    return {name: n if n == 1 else grower.among(*choice) for name, n in LENGTHS.items()}
 
 
-def program(seed, menu, length, dtype="float64", hard=False, outputs=5, others=1, refused=()):
-    """A program of about so many statements."""
+def program(
+    seed, menu, length, dtype="float64", hard=False, outputs=5, others=1, refused=(), choice=None
+):
+    """A program of about so many statements; ``choice`` are lengths for further calls."""
     grower = Grower(seed, menu, dtype, hard, refused)
     given = inputs(grower, LENGTHS)
     scope = grower.grow(Scope(given, {}), length)
-    further = [inputs(grower, other_lengths(grower)) for _ in range(others)]
+    lengths = [other_lengths(grower, *([choice] if choice else [])) for _ in range(others)]
+    further = [inputs(grower, some) for some in lengths]
     return Program(given, scope.statements, grower.picked(scope, outputs), further)

@@ -199,5 +199,29 @@ def array_outside(g, scope):
     return int(g.add(scope, Statement((last,), lines, (), [body])))
 
 
+def in_place(g, scope):
+    """A value under another name, changed by an operator in place."""
+    name, v = g.number(scope), g.name()
+    other = name and g.partner(scope, name)
+    if not g.depth or other is None:
+        return 0
+    change = g.among(
+        f"+= {other}", f"-= 0.4 * {other}", f"*= {other}", "/= 2.0", "*= nbta.sin({v})"
+    )
+    start = g.among(name, f"{name}[...]", f"nbta.tanh({name})", f"{name} * 0.7")
+    after = g.name()
+    lines = (f"{v} = {start}", f"{after} = {v}", f"{v} {change.format(v=v)}")
+    return int(g.add(scope, Statement((v, after), lines, ())))
+
+
+def nest(g, scope):
+    """A scan or fold, mostly in another one."""
+    return g.among(scan, scan, map_fn, fold)(g, scope)
+
+
 LOOPS = [while_loop, while_loop, scan, scan, map_fn, fold, cond, array_loop, array_outside]
 LOOP = [*GRAPH, *LOOPS, *LOOPS]
+#: Functions that change what they got, in place.
+MUTATING = [*GRAPH[:: max(1, len(GRAPH) // 12)], *[in_place] * 12, *LOOPS, cond]
+#: Loops in loops, of which most make no trip.
+NESTED = [*GRAPH[:: max(1, len(GRAPH) // 12)], *[nest] * 12]

@@ -62,10 +62,13 @@ class Program:
         result = f"    return [{', '.join(self.outputs)}]"
         return "\n".join([f"def f({', '.join(self.inputs)}):", *lines, result])
 
-    def function(self, nbta):
-        """The function, of a module with nbta's functions."""
+    def function(self, nbta, rebinding=False):
+        """The function, of a module with nbta's functions.
+
+        With ``rebinding`` an operator in place is written as what it stands for with tensors.
+        """
         names = {"nbta": nbta, "np": np}
-        exec(self.source(), names)
+        exec(rebound(self.source()) if rebinding else self.source(), names)
         return names["f"]
 
     def given(self):
@@ -83,6 +86,11 @@ class Program:
             for line in (f"given = {_argument_list(values)}", "print(*(g(*given) for g in ways))")
         ]
         return "\n".join([_HEAD, "", "", self.source(), "", "", _WAYS, *calls])
+
+
+def rebound(source):
+    """Source with ``a = a + (b)`` for ``a += b``, and so on."""
+    return re.sub(r"^( *)(\w+) ([-+*/%@]{1,2})= (.*)$", r"\1\2 = \2 \3 (\4)", source, flags=re.M)
 
 
 def _size(statement):
