@@ -685,6 +685,30 @@ def test_gradients_of_triangular_solve(left, right, lower, transpose):
     differentiable(lambda a, b: linalg.triangular_solve(a, b, lower, transpose), a, values(*right))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("rows", [1, 4, 31, 32, 128, 129])
+@pytest.mark.parametrize("columns", [1, 33, 300])
+def test_small_systems_are_solved_on_one_thread(monkeypatch, dtype, rows, columns):
+    """OpenBLAS has a thread for itself where there are less than 1024 results."""
+    sizes, solver = [], linalg._solver
+
+    def counting(dtype):
+        return lambda one, a, b, **flags: (sizes.append(b.size), solver(dtype)(one, a, b, **flags))[
+            1
+        ]
+
+    monkeypatch.setattr(linalg, "_solver", counting)
+    random = np.random.default_rng(0)
+    a = np.tril(random.normal(size=(rows, rows)) + 2 * rows * np.eye(rows)).astype(dtype)
+    b = random.normal(size=(rows, columns)).astype(dtype)
+    for lower, transpose in [(True, False), (True, True), (False, False), (False, True)]:
+        matrix = a if lower else a.T
+        x = linalg.triangular_solve(matrix, b, lower, transpose)
+        np.testing.assert_allclose((matrix.T if transpose else matrix) @ x, b, atol=1e-4)
+    assert max(sizes) < 1024 or rows > 128
+    assert sum(sizes) == 4 * rows * columns
+
+
 def test_operators():
     a, b = values(2, 3), values(3, 2)
     assert tensor_methods.named("einsum") is linalg.einsum
