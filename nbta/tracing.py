@@ -6,7 +6,9 @@ import weakref
 
 import numpy as np
 
+from nbta import shapes
 from nbta.call_arguments import (
+    Signature,
     any_empty,
     any_tensor,
     as_leaf,
@@ -25,6 +27,7 @@ from nbta.graph.graph import Graph, current
 from nbta.graph.lengths import Asked, Lengths
 from nbta.graph.operation import Tensor
 from nbta.immutable import computed, in_body
+from nbta.loop_variables import leaf_spec
 from nbta.ops.dispatch import as_tensor
 from nbta.structure import layout, leaves, map_leaves, pack
 from nbta.symbolic import SymbolicTensorArray
@@ -33,9 +36,11 @@ from nbta.symbolic import SymbolicTensorArray
 class Function:
     """A Python function of arrays that is traced into a graph; see `nbta.function`."""
 
-    def __init__(self, f, compiled="auto", pick=None):
+    def __init__(self, f, compiled="auto", pick=None, signature=None):
         functools.update_wrapper(self, f)
         self._f, self._compiled, self._pick = f, compiled, pick or _all
+        self._given_signature = signature
+        self._signature = None if signature is None else Signature(signature)
         self._traces: dict = {}
         self._last, self._launchers = None, []
 
@@ -48,6 +53,7 @@ class Function:
                 if result is not None:
                     return self._pick(map_leaves(computed, result) if in_body() else result)
         if current() is not None or any_tensor(args, kwargs):
+            self._check_tensors(structure)
             return self._pick(guarded(self._f, "the function")(*args, **kwargs))
         trace, arrays = self.bound(structure)
         result = trace.run(arrays, self._compiled)
@@ -56,13 +62,26 @@ class Function:
 
     def bound(self, structure):
         """The graph for a pair of arguments and keyword arguments, and the arrays among these."""
-        values = [as_leaf(path, v) for path, v in named(structure)]
-        key = (layout(structure), order_of(structure), kinds_of(values))
+        if self._signature is not None:
+            values = self._signature.values(structure)
+            kinds = kinds_of(values) if any_empty(values) else None
+        else:
+            values = [as_leaf(path, v) for path, v in named(structure)]
+            kinds = kinds_of(values)
+        key = (layout(structure), order_of(structure), kinds)
         node = self._traces.get(key)
         while isinstance(node, _Branch):
             node = node.found.get(node.seen(values))
         self._last = node or self._traced(key, structure, values)
         return self._last, [value for value in values if isinstance(value, np.ndarray)]
+
+    def _check_tensors(self, structure):
+        """Hold tensors against the signature, if there is one."""
+        for path, value, spec in self._signature.check(structure) if self._signature else ():
+            have = leaf_spec(value)
+            if have.dtype != spec.dtype or not shapes.compatible(have.shape, spec.shape):
+                message = f"{path} is {have}, and input_signature says {spec}; cast or reshape it"
+                raise invalid("input_signature", message)
 
     def _traced(self, key, structure, values):
         """A new graph, for the lengths that Python asks for while it is made."""
@@ -81,7 +100,8 @@ class Function:
     def _attempt(self, structure, values, lengths):
         """A graph, or what Python had to know for one."""
         try:
-            trace = _Trace(self._f, structure, values, lengths)
+            specs = None if self._signature is None else self._signature.specs
+            trace = _Trace(self._f, structure, values, lengths, specs)
         except BaseException as error:
             # Whatever a user's code made of it: what it did is not what NumPy would do.
             if not lengths.asked or isinstance(error, KeyboardInterrupt | SystemExit):
@@ -189,7 +209,12 @@ class Function:
 
     def apart(self, compiled=None) -> "Function":
         """The same function, which nothing was traced of yet."""
-        return Function(self._f, self._compiled if compiled is None else compiled, self._pick)
+        return Function(
+            self._f,
+            self._compiled if compiled is None else compiled,
+            self._pick,
+            self._given_signature,
+        )
 
     def prepared(self, structure):
         """What runs it for arguments; its function or the reason for having none; and inputs."""
@@ -230,7 +255,9 @@ class Function:
         traced = once(
             instance,
             self,
-            lambda: Function(weakly(self._f, instance), self._compiled, self._pick),
+            lambda: Function(
+                weakly(self._f, instance), self._compiled, self._pick, self._given_signature
+            ),
         )
 
         @functools.wraps(self._f)
@@ -240,14 +267,14 @@ class Function:
         method.__self__ = instance  # which is kept alive by this alone
         return method
 
-    def __reduce__(self):
-        return Function, (self._f, self._compiled, self._pick)  # traced again where it arrives
+    def __reduce__(self):  # traced again where it arrives
+        return Function, (self._f, self._compiled, self._pick, self._given_signature)
 
     def __repr__(self):
         return f"<nbta.function {getattr(self._f, '__qualname__', self._f)!r}>"
 
 
-def function(f=None, *, compiled="auto"):
+def function(f=None, *, compiled="auto", input_signature=None):
     """Make a Python function of arrays run as a graph.
 
     Parameters
@@ -261,6 +288,11 @@ def function(f=None, *, compiled="auto"):
         compute with; see Notes. A write to a TensorArray gives the array to go on with.
     compiled : {"auto", True, False}
         As for `Session.run`.
+    input_signature : list, optional
+        What the arguments are, which are then given by position: for each a `Spec`, or nested
+        lists, tuples and dicts of these. There is one graph for all of them, and length 1 is like
+        any other: ``nbta.Spec("float64", (None, 3))``. Arrays are cast within their kind, as
+        `Session.run` does with what is fed.
 
     Returns
     -------
@@ -271,8 +303,9 @@ def function(f=None, *, compiled="auto"):
     Raises
     ------
     InvalidArgumentError
-        When it is called: for arguments that are no arrays, and for a write to a TensorArray whose
-        result is not used, where a later operation may look for what it wrote.
+        When it is called: for arguments that are no arrays or do not fit ``input_signature``, and
+        for a write to a TensorArray whose result is not used, where a later operation may look for
+        what it wrote.
 
     Notes
     -----
@@ -280,10 +313,10 @@ def function(f=None, *, compiled="auto"):
     and ``nbta.zeros((n, 2))`` keep one graph for all lengths. Where Python itself must know a
     length (``if``, ``and``, ``in``, ``len(x)``, ``range``, ``int``, ``np.zeros(x.shape)``, a key of
     a dict), the function is called again with that length as an int, and the graph is for that
-    length alone: other lengths have graphs of their own. Whether a length is 0 (``if n``,
-    ``1 / n``) makes two. So results are those of Python. A function with graphs for 16 lengths
-    gives a RuntimeWarning that names the line. A length that arguments do not decide, such as that
-    of a growing variable of a loop, is an error there.
+    length alone: other lengths have graphs of their own. So do arguments without elements: ``if n``
+    and ``1 / n`` ask for nothing more. So results are those of Python. A function with graphs for
+    16 lengths gives a RuntimeWarning that names the line. A length that arguments do not decide,
+    such as that of a growing variable of a loop, is an error there.
 
     Examples
     --------
@@ -300,19 +333,19 @@ def function(f=None, *, compiled="auto"):
     (np.float64(2.0), np.float64(0.0), 2)
     """
     if f is None:
-        return functools.partial(function, compiled=compiled)
-    return Function(f, compiled)
+        return functools.partial(function, compiled=compiled, input_signature=input_signature)
+    return Function(f, compiled, signature=input_signature)
 
 
 class _Trace:
     """The graph of a function for one kind of arguments."""
 
-    def __init__(self, f, structure, values, lengths):
-        self.graph, self.lengths = Graph(), lengths
+    def __init__(self, f, structure, values, lengths, specs):
+        self.graph, self.lengths, self._signed = Graph(), lengths, specs is not None
         self.graph.lengths = lengths
         with phase("tracing"), self.graph.as_default():
             self._exact = any_empty(values)
-            given = stand_ins(structure, values, None)
+            given = stand_ins(structure, values, specs)
             args, kwargs = pack(structure, given)
             try:
                 result = guarded(f, "the function")(*args, **kwargs)
@@ -343,9 +376,11 @@ class _Trace:
         """Short ways to call compiled functions: one for such arguments first, and some others."""
         compiled = self.runner.ran
         outputs = leaves(self.result)
+        truths = any(isinstance(value, bool) for value in leaves(structure))
         if (
             compiled is None
             or self._exact
+            or (self._signed and truths)  # which are arrays by the signature
             or not all(isinstance(result, Tensor) for result in outputs)
         ):
             return others

@@ -102,7 +102,7 @@ DECIDING = {
     "np.random": lambda n: np.random.default_rng(n).normal(),
     "np.int64": lambda n: float(np.int64(n)),
 }
-#: Those that are arithmetic: one graph does them for all lengths, other than 0 where it divides.
+#: Those that are arithmetic: one graph does them for all lengths.
 COMPUTING = {
     "itself": lambda n: n,
     "+": lambda n: n + 1,
@@ -126,7 +126,7 @@ COMPUTING = {
     "is None": lambda n: 1.0 if n is None else -1.0,
     "with itself": lambda n: 1.0 if n == n and n <= n else -1.0,
 }
-#: One graph where the length is not 0; what Python says where it is.
+#: One graph too, as arrays without elements have their own, in which Python says what 0 gives.
 DIVIDING = {
     "1 /": lambda n: 1 / n,
     "1.5 /": lambda n: 1.5 / n,

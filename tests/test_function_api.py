@@ -505,3 +505,117 @@ def test_arrays_from_pickles_go_the_short_way(monkeypatch):
     np.testing.assert_array_equal(twice(unpickled), expected)
     with pytest.raises(TypeError, match="not callable"):
         twice(unpickled.astype(">f8"))
+
+
+# Signatures.
+
+ROWS = [nbta.Spec("float64", (None, 2))]
+
+
+def test_one_graph_for_all_lengths_of_a_signature():
+    f = nbta.function(lambda x: nbta.sum(x, 0) + x, input_signature=ROWS, compiled=True)
+    for n in (1, 3, 1, 2, 5):
+        x = np.arange(2.0 * n).reshape(n, 2)
+        np.testing.assert_array_equal(f(x), x.sum(0) + x)
+    assert f.traces == 1
+    assert f(np.zeros((0, 2))).shape == (0, 2)
+
+
+def test_gradients_in_a_signature_are_summed_where_length_1_was_repeated():
+    def slope(x, y):
+        return nbta.gradients([nbta.sum((x + y) ** 2)], [x, y])
+
+    spec = nbta.Spec("float64", (None,))
+    f = nbta.function(slope, input_signature=(spec, spec))
+    for n, k in ((1, 3), (3, 1), (3, 3), (1, 1)):
+        x, y = np.arange(1.0, n + 1), np.arange(2.0, k + 2)
+        whole = 2 * (x + y)
+        found = f(x, y)
+        np.testing.assert_array_equal(found[0], whole if n == whole.size else whole.sum(keepdims=1))
+        np.testing.assert_array_equal(found[1], whole if k == whole.size else whole.sum(keepdims=1))
+    assert f.traces == 1
+
+
+def test_lengths_of_a_signature_are_decided_on_in_python():
+    def f(x):
+        return nbta.sum(x) if x.shape[0] == 1 else -nbta.sum(x) / x.shape[0]
+
+    traced = nbta.function(f, input_signature=[nbta.Spec("float64", (None,))])
+    for n in (1, 2, 3, 1, 2):
+        assert traced(np.ones(n)) == (1 if n == 1 else -1)
+    assert traced.traces == 3
+    mean = nbta.function(
+        lambda x: nbta.sum(x) / x.shape[0], input_signature=[nbta.Spec("float64", (None,))]
+    )
+    assert [mean(np.full(n, 2.0)) for n in (1, 2, 3)] == [2.0] * 3
+    assert mean.traces == 1
+
+
+def test_structures_numbers_and_casts_in_a_signature():
+    scalar, vector = nbta.Spec("float64", ()), nbta.Spec("float32", (None,))
+    truth = nbta.Spec("bool", ())
+    f = nbta.function(
+        lambda p, flag: nbta.where(flag, p["w"] * p["x"], p["x"]),
+        input_signature=[{"w": scalar, "x": vector}, truth],
+        compiled=True,
+    )
+    for flag in (True, False, np.True_, True):
+        for x in (np.ones(3), np.ones(1, np.float32), [1.0, 2.0]):
+            if isinstance(x, list):
+                with pytest.raises(nbta.InvalidArgumentError, match="structure"):
+                    f({"w": 2, "x": x}, flag)
+                continue
+            expected = np.float32(1) * np.float64(2) * x if flag else x.astype(np.float64)
+            np.testing.assert_array_equal(f({"w": 2, "x": x}, flag), expected)
+    assert f.traces == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        ((np.ones((2, 3)),), {}),
+        ((np.ones(2),), {}),
+        ((np.ones((2, 2), complex),), {}),
+        ((np.ones((2, 2)), 1.0), {}),
+        ((), {"x": np.ones((2, 2))}),
+        (("text",), {}),
+        ((1.0,), {}),
+    ],
+)
+@pytest.mark.parametrize("before", [False, True])
+def test_what_does_not_fit_a_signature(args, kwargs, before):
+    f = nbta.function(lambda x: x * 2, input_signature=ROWS, compiled=True)
+    if before:
+        f(np.ones((2, 2)))
+    with pytest.raises(nbta.InvalidArgumentError) as caught:
+        f(*args, **kwargs)
+    assert caught.value.reason == "input_signature"
+
+
+def test_tensors_are_held_against_a_signature():
+    f = nbta.function(lambda x: x * 2, input_signature=ROWS)
+    outer = nbta.function(lambda x: f(x) + 1)
+    np.testing.assert_array_equal(outer(np.ones((3, 2))), np.full((3, 2), 3.0))
+    for x in (np.ones(3), np.ones((3, 1)), np.ones((3, 2), np.float32)):
+        with pytest.raises(nbta.InvalidArgumentError, match="input_signature says"):
+            outer(x)
+
+
+@pytest.mark.parametrize("given", [ROWS[0], [(None, 2)], ["float64"], [nbta.Spec("float64", None)]])
+def test_what_is_no_signature(given):
+    with pytest.raises(nbta.InvalidArgumentError, match="input_signature"):
+        nbta.function(lambda x: x, input_signature=given)
+
+
+def test_signatures_of_methods_and_pickles():
+    class Model:
+        @nbta.function(input_signature=ROWS)
+        def rows(self, x):
+            return x * x.shape[0]
+
+    model = Model()
+    assert model.rows(np.ones((1, 2))).tolist() == [[1.0, 1.0]]
+    assert model.rows(np.ones((2, 2))).tolist() == [[2.0, 2.0]] * 2
+    f = pickle.loads(pickle.dumps(nbta.function(_twice, input_signature=ROWS)))
+    with pytest.raises(nbta.InvalidArgumentError, match="input_signature"):
+        f(np.ones(2))

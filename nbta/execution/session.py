@@ -11,7 +11,7 @@ from nbta.execution.plan import as_result
 from nbta.execution.runner import Runner, check_compiled
 from nbta.graph.graph import Graph, at_once, current
 from nbta.graph.operation import Operation, Tensor
-from nbta.graph.spec import FLOW, HANDLE
+from nbta.graph.spec import FLOW, HANDLE, is_inexact
 from nbta.graph.verifier import verify
 from nbta.structure import leaves, pack
 from nbta.symbolic import SymbolicTensorArray
@@ -70,7 +70,9 @@ class Session:
         fetches : Tensor, TensorArray, Operation, name, or nested lists, tuples and dicts of these
             A name is ``operation:index`` of a tensor or that of an operation.
         feed_dict : dict, optional
-            Value by tensor, or by the tensor's name; any tensor may be given a value.
+            Value by tensor, or by the tensor's name; any tensor may be given a value. Arrays are
+            cast within their kind (float64 to float32) where no integer changes and no float
+            overflows.
         compiled : {"auto", True, False}
             Whether the graph is to run as one compiled function. With False, operations run one by
             one. With "auto" they do until runs of the same fetches have taken 30,000 of them in
@@ -254,7 +256,7 @@ def _fed(tensor, value):
         array = _as_fed_array(tensor, value)
     except NbtaError as error:
         raise _unfit(tensor, value, error) from None
-    if not _fits(tensor.spec.shape, array.shape):
+    if not fits(tensor.spec.shape, array.shape):
         message = (
             f"run: feed_dict: {tensor.name!r} takes shape {shapes.text(tensor.spec.shape)}, and "
             f"the value has shape {array.shape}; reshape it"
@@ -264,10 +266,26 @@ def _fed(tensor, value):
 
 
 def _as_fed_array(tensor, value):
-    given = getattr(value, "dtype", None)
-    if given is not None and given != tensor.dtype and np.can_cast(as_dtype(given), tensor.dtype):
-        value = np.asarray(value).astype(tensor.dtype)
-    return as_value("feed", repr(tensor.name), value, tensor.dtype)
+    return as_value("feed", repr(tensor.name), within_kind(value, tensor.dtype), tensor.dtype)
+
+
+def within_kind(value, dtype):
+    """An array in another dtype of its kind, where no integer changes and no float overflows.
+
+    All other values as they are.
+    """
+    if isinstance(value, Tensor) or getattr(value, "dtype", dtype) == dtype:
+        return value
+    array = np.asarray(value)
+    exact = not is_inexact(as_dtype(array.dtype))
+    same_kind = np.can_cast(array.dtype, dtype, "same_kind")
+    complex_to_real = array.dtype.kind == "c" != dtype.kind
+    if complex_to_real or not (same_kind or (not exact and is_inexact(dtype))):
+        return array
+    with np.errstate(all="ignore"):
+        cast = array.astype(dtype)
+    kept = cast.astype(array.dtype) == array if exact else np.isfinite(cast) == np.isfinite(array)
+    return cast if kept.all() else array
 
 
 def _unfit(tensor, value, error):
@@ -283,7 +301,8 @@ def _unfit(tensor, value, error):
     return invalid("feed_dtype", f"run: feed_dict: {tensor.name!r}: {text}")
 
 
-def _fits(pattern, shape):
+def fits(pattern, shape):
+    """Whether a value of a shape may be fed."""
     if pattern is None:
         return True
     return len(pattern) == len(shape) and all(

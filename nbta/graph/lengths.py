@@ -14,25 +14,21 @@ _PACKAGES = tuple(
 
 
 class Look(NamedTuple):
-    """What a trace goes by: the length of an axis of an argument, or whether that is 0.
+    """The length of an axis of an argument, which a trace goes by.
 
     Attributes
     ----------
     leaf : int
         Which of the arguments' values.
     axis : int
-    exact : bool
-        Whether the length itself was asked for.
     """
 
     leaf: int
     axis: int
-    exact: bool
 
     def __call__(self, values):
         """What it sees of arguments."""
-        extent = values[self.leaf].shape[self.axis]
-        return extent if self.exact else extent == 0
+        return values[self.leaf].shape[self.axis]
 
 
 class Asked(BaseException):
@@ -63,18 +59,16 @@ class Lengths:
 
     def __init__(self, known):
         self.known, self.asked = known, {}
-        self._places, self._open, self._tokens = {}, [], {}
-        self._positive = {look[:2] for look, seen in known.items() if not look.exact and not seen}
+        self._places, self._open, self._tokens = {}, set(), {}
 
     def extent(self, leaf, axis, length, general):
         """The extent of an axis in this trace; ``general`` is that of any length."""
-        if type(general) is int:
-            return general
-        if Look(leaf, axis, True) in self.known or self.known.get(Look(leaf, axis, False)):
+        look = Look(leaf, axis)
+        if type(general) is int or look in self.known:
             return length
-        self._open.append((leaf, axis))
+        self._open.add(look)
         if general is not None:
-            self._places[general] = leaf, axis
+            self._places[general] = look
         return general
 
     def stands_for(self, tensor, leaf) -> None:
@@ -82,7 +76,7 @@ class Lengths:
         for axis, extent in enumerate(tensor.spec.shape):
             if extent is None:
                 token = self._tokens[tensor, axis] = shapes.Dim()
-                self._places[token] = leaf, axis
+                self._places[token] = Look(leaf, axis)
 
     def source(self, tensor, axis):
         """What tells the length of an axis: its extent, or what stands for that."""
@@ -90,32 +84,27 @@ class Lengths:
         return self._tokens.get((tensor, axis)) if extent is None else extent
 
     def least(self, source) -> int:
-        """The smallest length that an axis can have."""
-        if self._places.get(source) not in self._positive:
+        """The smallest length that an axis can have.
+
+        Arguments without elements have traces of their own, in which all lengths are integers.
+        """
+        if source not in self._places:
             return 0
         return 1 if source in self._tokens.values() else 2
 
-    def ask(self, sources, exact) -> None:
-        """Begin again with what an answer needs; nothing happens where no argument decides it.
+    def ask(self, sources) -> None:
+        """Begin again with the lengths that decide something; return where none does.
 
         Parameters
         ----------
         sources : iterable
-            Which the answer depends on; None for a length that is none of an argument's.
-        exact : bool
-            Whether a length is asked for; otherwise first whether it is 0.
+            What it depends on; None for a length that is none of an argument's.
         """
         looks = set()
         for source in sources:
-            place = self._places.get(source)
-            if place is None:
-                looks |= {Look(*each, True) for each in self._open}
-            else:
-                looks.add(Look(*place, exact or place in self._positive))
+            looks |= {self._places[source]} if source in self._places else self._open
         if not looks:
             return
-        if not all(look.exact for look in looks):
-            looks = {look for look in looks if not look.exact}
         self.asked.update(dict.fromkeys(looks, users_line()))
         raise Asked(self)
 

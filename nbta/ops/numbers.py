@@ -71,15 +71,15 @@ class Number(Tensor):
         """What a pattern of a shape has in its place."""
         return self.place[0].spec.shape[self.place[1]] if self.place else None
 
-    def ask(self, what, exact=True):
+    def ask(self, what):
         """Begin the trace again with the value known, or refuse; it never comes back."""
-        raise self._refusal(what, exact)
+        raise self._refusal(what)
 
-    def _refusal(self, what, exact=True):
+    def _refusal(self, what):
         """The error where a new trace would not tell the value either."""
         lengths = self._home.root.lengths
         if lengths is not None:
-            lengths.ask(self.sources, exact)
+            lengths.ask(self.sources)
         origin = "lengths of symbolic tensors"
         if self.place:
             origin = f"axis {self.place[1]} of {self.place[0].name!r}, a symbolic tensor"
@@ -120,13 +120,13 @@ class Number(Tensor):
     def __bool__(self):
         if self.least is not None and self.least > 0:
             return True
-        return self.ask("a truth value", exact=False)
+        return self.ask("a truth value")
 
     def __str__(self):
         """The value where a trace can be for it; else what stands for any."""
         lengths = self._home.root.lengths
         if lengths is not None:
-            lengths.ask(self.sources, True)
+            lengths.ask(self.sources)
         return repr(self)
 
     def __format__(self, spec):
@@ -148,7 +148,7 @@ class Truth(Number):
     __slots__ = ()
 
     def __bool__(self):
-        return self.ask("a truth value", exact=False)
+        return self.ask("a truth value")
 
 
 _DTYPES = {
@@ -303,7 +303,7 @@ def _checked_divisor(b):
         if b == 0:
             raise ZeroDivisionError("division by zero")
     elif b.least is None or b.least <= 0:
-        b.ask("to know that it does not divide by zero", exact=False)
+        b.ask("to know that it does not divide by zero")
 
 
 def _quotient(operation, function, bits):
@@ -338,7 +338,7 @@ def _power(a, b):
         low = None if a.least is None or a.least < 0 else a.least**b
         return _computed(elementary.power, (a, int(b)), low, max(1, a.bits * b))
     if a.least is None or a.least < 0 or (b < 0 and a.least == 0):
-        a.ask("to know that it has such a power", exact=False)
+        a.ask("to know that it has such a power")
     low = a.least**b if b >= 0 else 0
     return _computed(elementary.power, (_as_float(a), float(b)), low, 0)
 
@@ -363,7 +363,7 @@ def _absolute(self):
 def _numeric(value):
     """Truth values count as 0 and 1 in Python; this asks for them."""
     if isinstance(value, Number) and value.weak is bool:
-        value.ask("a truth value as a number", exact=False)
+        value.ask("a truth value as a number")
     return value
 
 

@@ -49,7 +49,7 @@ def placeholder(dtype, shape=None, *, name=None):
     >>> with nbta.Graph().as_default() as g:
     ...     x = nbta.placeholder("float64", (None, 2), name="x")
     >>> x.shape
-    (None, 2)
+    (?, 2)
     """
     graph = current()
     if graph is None:

@@ -19,7 +19,7 @@ from nbta.ops.extents import pattern_of
 from nbta.ops.filling import zeros_like
 from nbta.ops.gathering import as_axis
 from nbta.ops.indexing import getitem
-from nbta.ops.shaping import cast, identity, shape_of, sum_to
+from nbta.ops.shaping import cast, identity, reshape, shape_of, sum_to
 from nbta.ops.slicing import slice
 
 
@@ -162,9 +162,9 @@ def _as_axes(axis):
 
 
 def _infer_squeeze(spec, *, axes):
-    if spec.shape is None:
+    if spec.shape is None or (axes is None and None in spec.shape):
         return Spec(spec.dtype, None)
-    places = within(axes, spec.shape)
+    places = _ones(spec.shape) if axes is None else within(axes, spec.shape)
     for place in places:
         extent = spec.shape[place]
         if extent is not None and extent != 1:
@@ -178,14 +178,19 @@ def _infer_squeeze(spec, *, axes):
 
 def _evaluate_squeeze(x, *, axes):
     _infer_squeeze(Spec(x.dtype, np.shape(x)), axes=axes)
-    return np.squeeze(x, axes)
+    return np.squeeze(x, axes)  # None for all axes of length 1
+
+
+def _squeeze_gradient(op, dy):
+    x, axes = op.inputs[0], op.attrs["axes"]
+    return [reshape(dy, shape_of(x)) if axes is None else expand_dims(dy, axes)]
 
 
 SQUEEZE = define(
     "Squeeze",
     _infer_squeeze,
     _evaluate_squeeze,
-    lambda op, dy: [expand_dims(dy, op.attrs["axes"])],
+    _squeeze_gradient,
     emit=join_rules.squeeze,
 )
 
@@ -197,12 +202,13 @@ def squeeze(x, axis=None, *, name=None):
     ----------
     x : array-like or Tensor
     axis : int or tuple of int, optional
-        By default all axes of length 1; symbolic tensors must tell which ones these are.
+        By default all axes of length 1. Where the run tells which ones these are, a traced function
+        is traced for the lengths that decide it; otherwise the result has an unknown rank.
 
     Raises
     ------
     InvalidArgumentError
-        For an axis of another length, and without ``axis`` for a tensor with unknown extents.
+        For an axis of another length.
 
     Examples
     --------
@@ -211,19 +217,26 @@ def squeeze(x, axis=None, *, name=None):
     """
     x = x if isinstance(x, Tensor) else as_array(x)
     shape = data_spec(x).shape
-    axes = _ones(shape) if axis is None else _as_axes(axis)
-    axes = within(axes, shape)
+    if axis is not None:
+        axes = within(_as_axes(axis), shape)
+    elif shape is None or None in shape:
+        axes = None
+        _ask(x)
+    else:
+        axes = _ones(shape)
     return apply(SQUEEZE, [x], {"axes": axes}, name)
+
+
+def _ask(tensor):
+    """Begin the trace again where lengths of its arguments tell which axes have length 1."""
+    lengths = tensor.graph.root.lengths
+    for extent in tensor.shape or () if lengths is not None else ():
+        if getattr(extent, "pattern", 1) is None:
+            lengths.ask(extent.sources)
 
 
 def _ones(shape):
     """The axes of length 1."""
-    if shape is None or None in shape:
-        message = (
-            f"shape {shapes.text(shape)} does not tell which axes have length 1; name them with "
-            f"axis="
-        )
-        raise invalid("squeeze", message)
     return tuple(i for i, extent in enumerate(shape) if extent == 1)
 
 
