@@ -16,9 +16,11 @@ import zipfile
 
 import numpy as np
 
-from nbta import errors
+from nbta import errors, nesting
+from nbta.nesting import pack_structure, unpack_structure
 from nbta.packing import pack
-from nbta.unpacking import unpack
+from nbta.tensor_array import TensorArray
+from nbta.unpacking import meta_of, unpack
 
 __all__ = ["load", "pack", "save", "unpack"]
 
@@ -27,7 +29,7 @@ LEFT_OVER = 3600
 
 
 def save(file, array) -> None:
-    """Write an array, with its gradient arrays, to a file.
+    """Write an array with its gradient arrays, or a structure of arrays, to a file.
 
     The file is replaced in one step: after a crash it is the old one or the new one, whole. What a
     killed process was writing stays beside it, as ``FILE.DIGITS.tmp``, until a save to the same
@@ -37,13 +39,16 @@ def save(file, array) -> None:
     ----------
     file : path-like
         Used as given; no suffix is added.
-    array : TensorArray
-        Which stays as it is: saving reads no slot in the sense of `TensorArray.read`.
+    array : TensorArray or structure
+        Dicts, lists and tuples, nested, of TensorArrays, NumPy arrays, numbers, strings and None.
+        TensorArrays stay as they are: saving reads no slot in the sense of `TensorArray.read`. One
+        that is there twice, or as a gradient array of another, is so after `load` too.
 
     Raises
     ------
     InvalidArgumentError
-        For a closed array, and for a dtype that no file can name.
+        For a closed array, for a dtype that no file can name, and for anything else in a structure,
+        such as named tuples and masked arrays.
     OSError
         When the file cannot be written; the old file is then untouched.
 
@@ -60,9 +65,13 @@ def save(file, array) -> None:
     ...     nbta.save(os.path.join(folder, "states.npz"), ta)
     ...     nbta.load(os.path.join(folder, "states.npz")).read(1)
     np.float64(0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nbta.save(os.path.join(folder, "all.npz"), {"rate": 0.1, "w": np.ones(2), "path": [ta]})
+    ...     nbta.load(os.path.join(folder, "all.npz"))
+    {'rate': 0.1, 'w': array([1., 1.]), 'path': [<nbta.TensorArray ...>]}
     """
     path = os.path.realpath(os.fspath(file))  # of a link, the file that it leads to
-    members = pack(array)
+    members = pack(array) if isinstance(array, TensorArray) else pack_structure(array)
     temporary = f"{path}.{secrets.token_hex(6)}.tmp"
     try:
         with open(temporary, "x+b") as stream:
@@ -126,7 +135,7 @@ def _comment(stream, end):
 
 
 def load(file):
-    """Read an array that `save` wrote; nothing in the file is ever run.
+    """Read an array, or a structure, that `save` wrote; nothing in the file is ever run.
 
     Parameters
     ----------
@@ -134,9 +143,9 @@ def load(file):
 
     Returns
     -------
-    TensorArray
-        With the values, the states of its slots and the gradient arrays it had. Its name is the
-        one it had, with a new number.
+    TensorArray or structure
+        Arrays have the values, the states of their slots and the gradient arrays that they had, and
+        the names that they had, with new numbers.
 
     Raises
     ------
@@ -156,7 +165,11 @@ def load(file):
         try:
             _check_digest(stream)
             stream.seek(0)
-            return unpack(_members(stream))
+            members = _members(stream)
+            meta = meta_of(members)
+            if meta.get("format") == nesting.FORMAT:
+                return unpack_structure(members, meta)
+            return unpack(members)
         except (OSError, MemoryError):
             raise
         except errors.NbtaError as error:

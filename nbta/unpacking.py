@@ -32,7 +32,12 @@ def unpack(members):
     InvalidArgumentError
         For anything but the result of `pack`.
     """
-    meta = _meta_of(members)
+    return unpack_all(members)[0]
+
+
+def unpack_all(members):
+    """The array that `pack` took apart, and behind it all gradient arrays below it."""
+    meta = _checked(meta_of(members))
     arrays = []
     _check_names(meta["arrays"])
     for number, facts in enumerate(meta["arrays"]):
@@ -47,7 +52,7 @@ def unpack(members):
     for array, facts in zip(arrays, meta["arrays"], strict=True):
         if facts["closed"]:
             array.close()
-    return arrays[0]
+    return arrays
 
 
 _MEMBERS = ("dtype", "states", "elements", "shapes")
@@ -56,62 +61,68 @@ _FACTS = {
 } | dict.fromkeys(FLAGS, bool)  # fmt: skip
 
 
-def _require(condition, what):
+def require(condition, what):
+    """Refuse a file of which something does not hold."""
     if not condition:
         raise errors.invalid("file", f"is damaged: {what}")
 
 
-def _meta_of(members):
+def meta_of(members):
+    """What a file says of itself, of which nothing is checked yet."""
     text = members.get("meta")
     is_text = isinstance(text, np.ndarray) and text.dtype.kind == "U" and text.shape == ()
-    _require(is_text, "no meta")
+    require(is_text, "no meta")
     try:
         meta = json.loads(str(text))
     except ValueError:
         meta = None
-    _require(isinstance(meta, dict), "meta is no JSON text")
+    require(isinstance(meta, dict), "meta is no JSON text")
+    return meta
+
+
+def _checked(meta):
     if meta.get("format") != FORMAT:
-        message = f"has format {meta.get('format')}, and this version of nbta reads {FORMAT}"
+        message = f"has format {meta.get('format')}, and this version of nbta reads 1 and 2"
         raise errors.invalid("file", message)
     arrays = meta.get("arrays")
-    _require(isinstance(arrays, list) and arrays, "no arrays")
-    _require(all(isinstance(meta.get(key), str) for key in ("name", "sources")), "no name")
+    require(isinstance(arrays, list) and arrays, "no arrays")
+    require(all(isinstance(meta.get(key), str) for key in ("name", "sources")), "no name")
     return meta
 
 
 def _check(facts, contents, number):
     """Whether an array's parts fit together, before anything is made of them."""
     for key, kind in _FACTS.items():
-        _require(type(facts.get(key)) is kind, f"array {number}: {key}")
+        require(type(facts.get(key)) is kind, f"array {number}: {key}")
     states, size = contents["states"], facts["size"]
-    _require(_is_array(states, np.uint8, 1) and len(states) == size, f"array {number}: states")
-    _require(np.isin(states, _STATES).all(), f"array {number}: state bits")
+    require(_is_array(states, np.uint8, 1) and len(states) == size, f"array {number}: states")
+    require(np.isin(states, _STATES).all(), f"array {number}: state bits")
     zeros = facts["gradient"] or not (states & ZERO).any()
-    _require(zeros, f"array {number}: state bits of a gradient array")
-    _require(0 <= facts["marked"] <= size, f"array {number}: marked")
-    _require(number == 0 or facts["gradient"], f"array {number}: parent")
-    _require(isinstance(contents["dtype"], np.ndarray), f"array {number}: dtype")
-    _require(facts.get("dtype") in (None, "bfloat16"), f"array {number}: dtype")
+    require(zeros, f"array {number}: state bits of a gradient array")
+    require(0 <= facts["marked"] <= size, f"array {number}: marked")
+    require(number == 0 or facts["gradient"], f"array {number}: parent")
+    require(isinstance(contents["dtype"], np.ndarray), f"array {number}: dtype")
+    require(facts.get("dtype") in (None, "bfloat16"), f"array {number}: dtype")
     shape = facts.get("element_shape", 0)
-    _require(shape is None or isinstance(shape, list), f"array {number}: element shape")
+    require(shape is None or isinstance(shape, list), f"array {number}: element shape")
     if facts["ragged"]:
         _check_ragged(facts, contents, number)
     else:
         known = shape is not None and None not in shape
-        _require(known or not (states & WRITTEN).any(), f"array {number}: no element shape")
+        require(known or not (states & WRITTEN).any(), f"array {number}: no element shape")
 
 
 def _check_names(arrays):
     """Whether the names of all arrays, each with its source behind its parent's, stay in bounds."""
     lengths = []
     for number, facts in enumerate(arrays):
-        _require(isinstance(facts, dict), f"array {number} is no record")
+        require(isinstance(facts, dict), f"array {number} is no record")
         parent, source = facts.get("parent"), facts.get("source")
         above = type(parent) is int and 0 <= parent < number
-        _require(above or (number == 0 and parent == -1), f"array {number}: parent")
-        _require(type(source) is str, f"array {number}: source")
+        require(above or (number == 0 and parent == -1), f"array {number}: parent")
+        require(type(source) is str, f"array {number}: source")
         lengths.append(len(source) + 1 + (lengths[parent] if above else 0))
-    _require(sum(lengths) <= _LONGEST, "its names are too long")
+    require(sum(lengths) <= _LONGEST, "its names are too long")
 
 
 def _is_array(value, dtype, rank):
@@ -121,19 +132,19 @@ def _is_array(value, dtype, rank):
 def _check_ragged(facts, contents, number):
     shapes, states = contents["shapes"], contents["states"]
     whole = _is_array(shapes, np.int64, 2) and shapes.shape == (len(states), 1 + MAX_RANK)
-    _require(whole, f"array {number}: shapes")
-    _require(_is_array(contents["elements"], np.uint8, 1), f"array {number}: elements")
+    require(whole, f"array {number}: shapes")
+    require(_is_array(contents["elements"], np.uint8, 1), f"array {number}: elements")
     written = shapes[states & WRITTEN != 0]
-    _require(np.all((written[:, :1] >= 0) & (written[:, :1] <= MAX_RANK)), f"array {number}: ranks")
+    require(np.all((written[:, :1] >= 0) & (written[:, :1] <= MAX_RANK)), f"array {number}: ranks")
     inside = np.arange(MAX_RANK) < written[:, :1]
-    _require(np.all(written[:, 1:][inside] >= 0), f"array {number}: extents")
+    require(np.all(written[:, 1:][inside] >= 0), f"array {number}: extents")
     dtype = stored_dtype(_restored_dtype(facts, contents), facts["gradient"])
     items = sum(
         math.prod(_slot_shape(contents, slot)) for slot in np.flatnonzero(has_value(states))
     )
     surplus = len(contents["elements"]) - items * dtype.itemsize
-    _require(surplus >= 0, f"array {number}: elements end too early")
-    _require(surplus <= 0, f"array {number}: more elements than slots")
+    require(surplus >= 0, f"array {number}: elements end too early")
+    require(surplus <= 0, f"array {number}: more elements than slots")
 
 
 def _restore(facts, contents, name):
@@ -223,14 +234,14 @@ def _put_pattern(array, facts):
 def _put_uniform(array, contents, facts):
     elements, states = contents["elements"], contents["states"]
     dtype = stored_dtype(array.dtype, array.is_gradient)
-    _require(isinstance(elements, np.ndarray) and elements.dtype == dtype, "dtype of elements")
+    require(isinstance(elements, np.ndarray) and elements.dtype == dtype, "dtype of elements")
     slots = np.flatnonzero(has_value(states))
     if not len(slots):
-        _require(elements.size == 0, "more elements than slots")
+        require(elements.size == 0, "more elements than slots")
         return
-    _require(elements.shape == (len(slots), *(array.element_shape or ())), "shape of elements")
-    _require(array.element_shape is not None, "no element shape")
-    _require(None not in array.element_shape, "the element shape is not known")
+    require(elements.shape == (len(slots), *(array.element_shape or ())), "shape of elements")
+    require(array.element_shape is not None, "no element shape")
+    require(None not in array.element_shape, "the element shape is not known")
     if dtype == file_dtype(array.dtype):
         array.scatter(slots, elements.view(array.dtype))
         return
