@@ -8,7 +8,7 @@ import numpy as np
 
 from nbta.errors import invalid
 from nbta.graph.graph import current
-from nbta.immutable import frozen, refusals
+from nbta.immutable import frozen, in_body, refusals
 
 _REBINDING = ("STORE_DEREF", "DELETE_DEREF", "STORE_GLOBAL", "DELETE_GLOBAL")
 
@@ -75,10 +75,15 @@ def guarded(function, what):
 
 
 def _partial(function, what):
-    part = functools.partial(frozen, name=f"an argument of {what}", is_tensor=current() is None)
+    part = functools.partial(frozen, name=f"an argument of {what}", is_tensor=_stand_for_tensors())
     args = map(part, function.args)
     options = {name: part(value) for name, value in function.keywords.items()}
     return functools.partial(guarded(function.func, what), *args, **options)
+
+
+def _stand_for_tensors() -> bool:
+    """Whether this is a plain call, or a trace that only finds out what one will give."""
+    return current() is None or in_body()
 
 
 def _rebound(what, name):
@@ -103,10 +108,10 @@ def _clone(function, arrays, free, what):
     What an enclosing function brings may be a tensor when this is traced; what a module has may
     not, and so is a constant in both ways.
     """
-    in_graph = current() is not None
+    tensors = _stand_for_tensors()
 
     def view(name, value):
-        is_tensor = name in free and not in_graph
+        is_tensor = name in free and tensors
         return frozen(value, f"{name!r}, from outside of {what},", is_tensor)
 
     code, cells = function.__code__, function.__closure__ or ()
@@ -116,7 +121,7 @@ def _clone(function, arrays, free, what):
     )
     names = {name: view(name, value) for name, value in arrays.items() if name not in free}
     around = _Globals(names, function.__globals__) if names else function.__globals__
-    default = functools.partial(frozen, name=f"a default of {what}", is_tensor=not in_graph)
+    default = functools.partial(frozen, name=f"a default of {what}", is_tensor=tensors)
     defaults, named = function.__defaults__, function.__kwdefaults__
     made = types.FunctionType(
         code, around, function.__name__, defaults and tuple(map(default, defaults)), cells

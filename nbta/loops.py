@@ -13,7 +13,7 @@ from nbta.errors import PrecisionWarning, invalid
 from nbta.graph.graph import Graph, SubGraph, current
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import is_inexact
-from nbta.immutable import computed, frozen
+from nbta.immutable import bodies, computed, frozen
 from nbta.locations import warn_caller
 from nbta.loop_variables import in_the_precision, leaf_spec, taken
 from nbta.ops.dispatch import as_array, as_tensor, building, data_spec
@@ -130,7 +130,8 @@ def _scan(f, init, xs, length, reverse, name, words, options):
     count = _length(leaves(xs), length, words)
     again = options["checkpoint"] is not None  # rows are read more than once
     rows = [_unstacked(value, count, words, not again) for value in leaves(xs)]
-    result = _abstract(f, init, xs, words)
+    with bodies(words.what) if current() is None else nullcontext():
+        result = _abstract(f, init, xs, words)
     results = [_array_for(spec, count) for spec in result.specs]
     carried = leaves(init)
     names, row_names = paths(init, words.first), [f"a row of {p}" for p in paths(xs, words.rows)]

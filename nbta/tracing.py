@@ -26,7 +26,7 @@ from nbta.flow_check import lost_write
 from nbta.graph.graph import Graph, current
 from nbta.graph.lengths import Asked, Lengths
 from nbta.graph.operation import Tensor
-from nbta.immutable import computed, in_body
+from nbta.immutable import computed, in_body, own_numpy
 from nbta.loop_variables import leaf_spec
 from nbta.ops.dispatch import as_tensor
 from nbta.structure import layout, leaves, map_leaves, pack
@@ -343,7 +343,7 @@ class _Trace:
     def __init__(self, f, structure, values, lengths, specs):
         self.graph, self.lengths, self._signed = Graph(), lengths, specs is not None
         self.graph.lengths = lengths
-        with phase("tracing"), self.graph.as_default():
+        with phase("tracing"), self.graph.as_default(), own_numpy():
             self._exact = any_empty(values)
             given = stand_ins(structure, values, specs)
             args, kwargs = pack(structure, given)

@@ -481,6 +481,22 @@ def test_constants_are_numpys(traced):
     np.testing.assert_array_equal(OUTSIDE, X)
 
 
+def test_a_plain_scan_looks_ahead_with_the_same_arrays():
+    """What is computed from an array of an enclosing function is no constant there either."""
+    x, y = X[:, None].copy(), np.stack([X, -X], 1)
+
+    def step(c, row):
+        z = w = x * 0.7
+        z += y
+        return z + c, w + row
+
+    found = nbta.scan(step, y, y)
+    traced = nbta.function(
+        lambda x, y: nbta.scan(lambda c, r: (x * 0.7 + y + c, x * 0.7 + r), y, y)
+    )
+    hold(found, traced(x, y))
+
+
 calls = 0
 
 
