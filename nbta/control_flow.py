@@ -27,7 +27,8 @@ from nbta.ops.branch import choose as chosen
 from nbta.ops.comparison import equal, less, logical_and
 from nbta.ops.dispatch import as_array, as_tensor, building, is_weak
 from nbta.ops.elementwise import common_dtype
-from nbta.ops.loop import COUNTER, add_while, counting
+from nbta.ops.lengths import carry_lengths
+from nbta.ops.loop import COUNTER, add_variable, add_while, counting
 from nbta.ops.schedule import as_checkpoint, limits
 from nbta.progress import as_label, bar
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
@@ -88,8 +89,8 @@ def while_loop(
         dtype, a rank, or a declared shape. For another ``checkpoint`` or ``progress``, and for
         "sqrt" where the trip count is not known on entry. From gradients, with ``checkpoint``, for
         a body whose trips may not come out the same when they are run again: one that reads an
-        array which clears what is read, asks for the length of an array that grows, or goes on
-        with another array in each trip.
+        array which clears what is read, goes on with another array in each trip, or asks for the
+        length of an array by another name than the one that was written to last.
     FailedPreconditionError
         With ``progress``, where tqdm is not installed.
 
@@ -210,6 +211,7 @@ def _in_graph(cond, body, structure, maximum, invariants, name, options):
     last = list(first)
     for place, tensor in zip(kept, op.outputs, strict=True):
         last[place] = tensor
+    carry_lengths(op, add_variable)
     return variables.rebuilt(last[1:])
 
 

@@ -78,7 +78,7 @@ def _array(f, x, c, options):
     rows = nbta.shape(x)[0]
 
     def step(i, ta):
-        return i + 1, ta.write(i + 1, f(x[i], ta.read(i)))
+        return i + 1, ta.append(f(x[i], ta.read(ta.size() - 1)))
 
     ta = nbta.TensorArray(
         "float64", dynamic_size=True, clear_after_read=False, element_shape=()

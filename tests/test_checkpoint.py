@@ -18,7 +18,6 @@ X = np.array([0.7, -1.3, 2.1])
 MODES = [1, 2, 3, 7, "sqrt", "online"]
 #: Loops whose trips may not come out the same again, and what the message says of them.
 REFUSED = {
-    "grown_by_append": "asks for the length of an array that grows; count in a variable",
     "cleared_by_the_loop": "reads an array that may not hold this later; make it with clear_after",
     "made_in_one_trip_and_read_in_the_next": "stands for another array in each trip",
     "two_arrays_swapped": "stands for another array in each trip",

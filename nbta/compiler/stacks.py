@@ -10,7 +10,7 @@ from nbta.graph.operation import Tensor
 from nbta.ops.array_access import Access, build
 from nbta.ops.arrays import CREATE, GATHER, READ
 from nbta.ops.indexing import GETITEM, SYMBOLIC
-from nbta.ops.loop import _add_variable
+from nbta.ops.loop import add_variable
 from nbta.ops.rearranging import arange
 from nbta.ops.shaping import cast
 
@@ -104,7 +104,7 @@ class Stacks:
         def following(flow):
             return Access(self.body.capture(start.handle), flow).write(self._slot, tensor)
 
-        return Access(start.handle, _add_variable(self.loop, start.flow, following))
+        return Access(start.handle, add_variable(self.loop, start.flow, following))
 
     def never_fails(self, tensor) -> bool:
         """Whether the values can be stacked where there was no trip."""

@@ -8,6 +8,7 @@ from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops import arrays
 from nbta.ops.dispatch import as_tensor
+from nbta.ops.indexing import getitem
 from nbta.ops.shaping import shape_of
 
 
@@ -60,7 +61,7 @@ class Access(NamedTuple):
     def joined(self, value, lengths) -> Tensor:
         """The pieces into which ``value`` was split, joined again."""
         attrs = {"dtype": value.dtype, "known": value.spec.shape}
-        inputs = [self.handle, self.flow, lengths, shape_of(value)]
+        inputs = [self.handle, self.flow, getitem(shape_of(lengths), 0), shape_of(value)]
         return build(arrays.CONCAT, inputs, attrs)[0]
 
 

@@ -244,30 +244,28 @@ def _gather_gradient(context, op, dvalue):
 GATHER = define("TensorArrayGatherV3", _infer_gather, _gather, _gather_gradient, effects=True)
 
 
-def _infer_concat(handle, flow, *split, dtype, element_shape_except0=None, known=None):
+def _infer_concat(handle, flow, *given, dtype, element_shape_except0=None, known=None):
     _need_handle(handle)
-    if split:
-        return Spec(dtype, known), Spec(np.dtype(np.int64), split[0].shape)
+    if len(given) == 2:
+        return Spec(dtype, known), Spec(np.dtype(np.int64), (None,))
     value = Spec(dtype, None if known is None else (None, *known[1:]))
     return value, Spec(np.dtype(np.int64), (None,))
 
 
-def _concat(step, handle, flow, *split, dtype, element_shape_except0=None, known=None):
-    """All elements; with the lengths of a split and the shape of its value, those that it wrote."""
+def _concat(step, handle, flow, count=None, *shape, dtype, element_shape_except0=None, known=None):
+    """All elements, or so many from the first one on; those of a split have its value's shape."""
     array = step.array(handle)
-    if not split:
-        return array.concat(element_shape_except0=element_shape_except0, dtype=dtype)
-    lengths, shape = split
-    if len(lengths) == 0:
-        return np.zeros(shape, dtype), np.zeros(0, np.int64)
-    return array._concat(dtype=dtype, count=len(lengths))
+    if count is not None and count == 0 and (shape or array.size()):
+        extents = shape[0] if shape else (0, *(element_shape_except0 or ()))
+        return np.zeros(extents, dtype), np.zeros(0, np.int64)
+    return array._concat(element_shape_except0, dtype, int(count or 0))
 
 
 def _concat_gradient(context, op, dvalue, _):
-    handle, flow, *split = op.inputs
+    handle, flow, *given = op.inputs
     lengths = op.outputs[1]
     added = context.accumulate(handle, flow, lambda g: g.split(dvalue, lengths))
-    return [None, added, *[None] * len(split)]
+    return [None, added, *[None] * len(given)]
 
 
 CONCAT = define("TensorArrayConcatV3", _infer_concat, _concat, _concat_gradient, effects=True)

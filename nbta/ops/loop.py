@@ -97,7 +97,7 @@ def add_while(cond, body, first, name=None, checkpoint=None, progress=None, orig
     return op
 
 
-def _add_variable(op, first, following):
+def add_variable(op, first, following):
     """Give a loop another variable; ``following(parameter)`` builds its next value in the body."""
     place = op.attrs["count"]
     cond, body = op.attrs["cond"], op.attrs["body"]
@@ -123,7 +123,7 @@ def _on_tape(op, tensor) -> Access:
         def following(flow):
             return Access(body.capture(start.handle), flow).write(body.inputs[0], tensor)
 
-        op.tapes[tensor] = Access(start.handle, _add_variable(op, start.flow, following))
+        op.tapes[tensor] = Access(start.handle, add_variable(op, start.flow, following))
     return op.tapes[tensor]
 
 
@@ -355,7 +355,7 @@ def _on_state_tape(op, place, schedule) -> Access:
                     branches[1].outputs = [branches[1].resolve(flow)]
                 return add_case(begins(schedule, counter), branches, scope).outputs[0]
 
-        op.tapes[parameter] = Access(start.handle, _add_variable(op, start.flow, following))
+        op.tapes[parameter] = Access(start.handle, add_variable(op, start.flow, following))
     return op.tapes[parameter]
 
 

@@ -140,9 +140,9 @@ class Replay:
         if kind == "reads" and not all(map(self._stays, makers(op.inputs[0]))):
             remedy = "make it with clear_after_read=False, or read it outside of the loop"
             raise self._refused(op, "reads an array that may not hold this later", remedy)
-        whole = op.record in (arrays.CONCAT, arrays.SIZE)
+        whole = op.record is arrays.SIZE or (op.record is arrays.CONCAT and len(op.inputs) == 2)
         if whole and any(map(_grows, makers(op.inputs[0]))):
-            remedy = "count in a variable of the loop, or make the array with size="
+            remedy = "let one name of the array see all writes before, or make it with size="
             raise self._refused(op, "asks for the length of an array that grows", remedy)
 
     def _stays(self, maker):
