@@ -26,6 +26,14 @@ SLOTS, FORKS = 2000, 60
 LARGE = settings.get(settings.LARGE) // 8
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled_before():
+    """What children call where others use their array; on a busy machine it compiles for long."""
+    ta = growing(LARGE).append(np.ones(LARGE))
+    ta.grad("s").accumulate(0, np.ones(LARGE)).read(0)
+    assert intact(ta)
+
+
 def child_of(act, *args):
     """A forked process that does something and goes; its number."""
     child = os.fork()
