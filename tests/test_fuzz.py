@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiled_pairs import Pair
-from fuzz import derivatives, families, loops, menu, program, raw, raw_maker, ways
+from fuzz import derivatives, families, lengths, loops, menu, program, raw, raw_maker, ways
 from fuzz.__main__ import main, run
 
 import nbta
 from nbta import call_arguments, tracing
 from nbta.compiler.executable import Workspace
 from nbta.execution.runner import Runner
+from nbta.graph.lengths import Look
 from nbta.graph.record import TABLE
 from nbta.loop_variables import Variables
 from nbta.ops.functions import __all__ as functions
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NaN and emp
         ("mutation", 1, 1),
         ("empty", 2, 2),
         ("empty gradient", 1, 1),
+        ("lengths", 10, 4),
     ],
 )
 def test_random_programs(family, seed, programs):
@@ -55,6 +57,14 @@ def test_a_program_is_the_same_for_its_seed():
 
 
 # Planted faults.
+
+
+def test_a_graph_for_another_length_is_found(monkeypatch):
+    family = families.FAMILIES["lengths"]
+    programs = [lengths.program(seed) for seed in range(10, 16)]
+    monkeypatch.setattr(Look, "__call__", lambda look, values: 2)
+    errors = [families.failure(family, given) for given in programs]
+    assert any(isinstance(error, ways.DisagreementError) for error in errors)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from . import derivatives, grow, loops, menu, program, raw, raw_maker, ways
+from . import derivatives, grow, lengths, loops, menu, program, raw, raw_maker, ways
 
 
 class Family(NamedTuple):
@@ -61,6 +61,7 @@ FAMILIES = {
     "mutation": Family(mutation, ways.check),
     "empty": Family(empty, ways.check),
     "empty gradient": Family(empty_gradient, derivatives.check),
+    "lengths": Family(lengths.program, lengths.check),
     "raw": Family(raw_maker.program, raw.check, raw.shrunk),
 }
 
