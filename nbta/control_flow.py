@@ -65,8 +65,8 @@ def while_loop(
     parallel_iterations : int, optional
         Accepted as TensorFlow does; it changes no result.
     shape_invariants : list or tuple, optional
-        For each variable a shape that holds in every trip, None for as it is. By default extents
-        that a trip changes are found out.
+        For each variable a shape that holds in every trip, with None for extents that differ. For a
+        variable with None alone, as by default, it is found out what a trip changes.
     name : str, optional
     checkpoint : int or {"sqrt", "online"}, optional
         How gradients get at the values of each trip. By default they are kept from the forward

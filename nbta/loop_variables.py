@@ -94,7 +94,6 @@ class Variables:
     def __init__(self, structure, values, invariants=None):
         self._structure, self._values = structure, values
         self._paths = paths(structure, "loop_vars")
-        self._declared = invariants is not None
         patterns = self._patterns(invariants)
         if current() is None:
             parts = [[_spec_outside(value)] for value in values]
@@ -102,6 +101,7 @@ class Variables:
             self.tensors = [part for value in values for part in _parts(value)]
             parts = [[part.spec for part in _parts(value)] for value in values]
         self._owner = [i for i, specs in enumerate(parts) for _ in specs]
+        self._declared = [pattern is not None for pattern in patterns]
         self.specs = [
             self._widened(i, spec, patterns[i]) for i, specs in enumerate(parts) for spec in specs
         ]
@@ -113,7 +113,7 @@ class Variables:
         if len(given) != len(self._values):
             message = (
                 f"while_loop: shape_invariants has {len(given)} entries, and loop_vars has "
-                f"{len(self._values)} values; give one a value, None for as it is"
+                f"{len(self._values)} values; give one a value, None for what is to be found out"
             )
             raise invalid("shape_invariants", message)
         return [shapes.as_pattern("shape_invariants", pattern) for pattern in given]
@@ -205,7 +205,7 @@ class Variables:
                 f"gives {shapes.text(new.shape)}; a variable keeps its rank"
             )
             raise invalid("loop_rank", message)
-        if self._declared and not _admits(spec.shape, new.shape):
+        if self._declared[i] and not _admits(spec.shape, new.shape):
             message = (
                 f"while_loop: {self._paths[i]} has shape {shapes.text(spec.shape)} in every trip, "
                 f"and the body gives {shapes.text(new.shape)}; widen shape_invariants"

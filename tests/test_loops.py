@@ -406,6 +406,45 @@ def test_shape_invariants_are_kept_or_an_error():
         run(lambda x: growing(x, (1,)), [1.0])
 
 
+def test_a_variable_without_an_invariant_is_as_if_there_were_none():
+    """None says nothing of one variable, even where another one has an invariant."""
+
+    def both_grow(x, y):
+        return nbta.while_loop(
+            lambda i, a, b: i < 2,
+            lambda i, a, b: (i + 1, nbta.concatenate([a, a]), nbta.concatenate([b, a])),
+            (0, x, y),
+            shape_invariants=[(), (None,), None],
+        )[1:]
+
+    for way in (both_grow, nbta.function(both_grow), nbta.function(both_grow, compiled=True)):
+        a, b = way(np.array([1.0]), np.array([2.0]))
+        np.testing.assert_array_equal(a, [1, 1, 1, 1])
+        np.testing.assert_array_equal(b, [2, 1, 1, 1])
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (1, 5)])
+def test_a_variable_may_lose_its_rank(shape):
+    """What is squeezed has a rank that only the run tells, where lengths are not known."""
+
+    def f(rows, state):
+        def body(i, s):
+            return i + 1, s + nbta.squeeze(nbta.slice(rows, nbta.stack([i, 0]), [1, -1]))
+
+        invariants = [(), None]
+        loop = nbta.while_loop(
+            lambda i, s: i < len(rows), body, (0, state), shape_invariants=invariants
+        )
+        return loop[1]
+
+    rows, state = np.ones(shape), np.zeros(shape[1:])
+    np.testing.assert_array_equal(f(rows, state), rows.sum(0))
+    with nbta.Graph().as_default() as g:
+        fed = nbta.placeholder("float64", shape)
+        found = f(fed, nbta.constant(state))
+    np.testing.assert_array_equal(nbta.Session(g).run(found, {fed: rows}), rows.sum(0))
+
+
 def test_lists_tuples_and_single_values_come_back_as_they_went_in():
     one = lambda x: nbta.while_loop(lambda a: a < 3.0, lambda a: a + x, x)  # noqa: E731
     assert both(one, 1.0) == 3.0

@@ -313,6 +313,23 @@ def test_extents_that_change():
     np.testing.assert_array_equal(nbta.Session(g).run(x), [1, 1, 1, 1])
 
 
+def test_a_signature_in_a_graph():
+    seen = []
+
+    def f(x):
+        seen.append(x.spec.shape)
+        return x + x
+
+    doubled = nbta.function(f, input_signature=[nbta.Spec("int64", (None,))])
+    np.testing.assert_array_equal(doubled(np.array([1])), [2])
+    with nbta.Graph().as_default() as g:
+        found = doubled(nbta.constant(np.array([1])))
+    assert seen[0] != (1,)
+    assert seen[1] == (1,)
+    assert [op.type for op in g.operations] == ["Constant", "Add"]
+    np.testing.assert_array_equal(nbta.Session(g).run(found), [2])
+
+
 def test_a_loop_may_exchange_arrays():
     def body(i, ta):
         return i + 1, nbta.TensorArray("float64", size=1).write(0, nbta.cast(i, "float64"))

@@ -9,8 +9,10 @@ _KEPT = "NbtaError not raised", "test_eager_arrays_keep_what_is_read"
 _STRINGS = "is no handle; give what TensorArrayV3", "test_a_handle_of_strings"
 _OUTSIDE = "make a TensorArray that takes it while", "test_an_array_from_outside_of_a_function"
 _PIECES = "AssertionError: 2 != None", "test_pieces_of_several_lengths"
+_INLINED = "[1, 3] != [None, 3]", "test_a_signature_in_a_graph"
 
 _ROWS = [
+    ("testGatherShape", "graph", _INLINED),
     ("testScatterIntoExistingList", "eager", _ZEROS),
     ("testSplitShape", "graph", _PIECES),
     ("testTensorArrayConcatFailsWhenMissingStepContainer", "eager", _STRINGS),
