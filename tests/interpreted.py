@@ -4,6 +4,7 @@ Memory is real: pointers are addresses, and helpers are called at theirs.
 """
 
 import ctypes
+import math
 import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import numpy as np
 
 from nbta.compiler import build, executable
 from nbta.runtime import clock
+from nbta.runtime.protocol import MEMORY, MOST_ITEMS
 
 _TYPES = {
     "boolean": np.bool_, **{np.dtype(c).name: np.dtype(c).type for c in "bBhHiIlLfdFD"}
@@ -140,8 +142,13 @@ def _words(w, word, count=1):
     return [ctypes.c_int64.from_address(int(w) + 8 * (word + k)).value for k in range(count)]
 
 
-def _room(kind, w, word, count, number):
-    nbytes = int(count) * np.dtype(kind.kind).itemsize
+def _too_many(extents):
+    return math.prod(map(int, extents)) > MOST_ITEMS
+
+
+def _room(kind, w, word, extents, number):
+    nbytes = math.prod(map(int, extents)) * np.dtype(kind.kind).itemsize
+    _refuse(nbytes >= 2**63, MEMORY)
     if _words(w, word + 1)[0] < nbytes:
         status = _call(_words(w, 0)[0], (word, nbytes))
         _refuse(status != 0, status)
@@ -250,7 +257,8 @@ def interpreted(source, extra=None):
         "pointer": lambda kind, address, number: Pointer(kind.kind, address, number),
         "address": lambda place, index: place.start + int(index) * place.dtype.itemsize,
         "call": _call, "copy": _copy, "clear": _clear, "fast_add": lambda a, b: a + b,
-        "refuse": _refuse, "room": _room, "slot": _slot, "np": np, "tick": _tick,
+        "refuse": _refuse, "too_many": _too_many, "room": _room, "slot": _slot, "np": np,
+        "tick": _tick,
         "watch": lambda w, word, trip: None,
         "write_item": lambda w, record, index, _: _slot(w, record, 2, index, 0),
         "read_item": lambda w, record, index, _: _slot(w, record, 3, index, 0),

@@ -7,8 +7,19 @@ import numpy as np
 from nbta.codegen.fusion import Group
 from nbta.codegen.lines import Lines
 from nbta.codegen.names import NUMBERS, cast, literal, numba_name
-from nbta.codegen.values import Base, Block, Lazy, Scalar, Turned, Vector, product, times, total
-from nbta.runtime.protocol import FAILED, FIRST_WORD, STATUSES
+from nbta.codegen.values import (
+    Base,
+    Block,
+    Lazy,
+    Scalar,
+    Turned,
+    Vector,
+    factors,
+    product,
+    times,
+    total,
+)
+from nbta.runtime.protocol import FAILED, FIRST_WORD, MEMORY, MOST_ITEMS, STATUSES
 
 
 class NotCompiledError(Exception):
@@ -216,7 +227,14 @@ class Code:
 
     def _ensure(self, lines, base, extents):
         kind = numba_name(base.dtype)
-        lines.add(f"{base.name} = room({kind}, w, {base.word}, {product(extents)}, {base.number})")
+        count = f"({', '.join(factors(extents))},)"
+        lines.add(f"{base.name} = room({kind}, w, {base.word}, {count}, {base.number})")
+
+    def refuse_uncountable(self, extents) -> None:
+        """Leave where there would be more items than an array can have."""
+        if product(extents).isdigit() and int(product(extents)) <= MOST_ITEMS:
+            return
+        self.add(f"refuse(too_many(({', '.join(factors(extents))},)), {MEMORY})")
 
     def release(self, base) -> None:
         """Let a buffer be used again: nothing needs its items any more."""

@@ -69,8 +69,14 @@ def joined(code, tensors, extents) -> Group:
         if isinstance(value, Lazy) and (value.group.extents != extents or not value.text):
             value.group.flush(code)
     if extents not in code.pending:
+        if not any(_has(code, tensor, extents) for tensor in tensors):  # which is in memory
+            code.refuse_uncountable(extents)
         code.pending[extents] = Group(extents)
     return code.pending[extents]
+
+
+def _has(code, tensor, extents):
+    return tuple(map(code.canonical, code.extents(tensor))) == extents
 
 
 def operand(code, group, tensor) -> str:

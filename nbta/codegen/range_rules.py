@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from nbta.codegen.moving import number_in
 from nbta.codegen.names import cast
 
 
@@ -26,6 +27,9 @@ def _fill(code, op, count, item):
 def _integers(code, op):
     start, stop, step = (code.integer(tensor) for tensor in op.inputs)
     dtype, known = op.outputs[0].dtype, op.outputs[0].spec.shape[0]
+    for number in dict.fromkeys((start, stop, step)):
+        if number_in(number) is None:  # so that differences are exact
+            code.fail_if(f"{number} < {-(2**61)} or {number} > {2**61}")
     if step == "1":
         text = f"max(0, {stop} - {start})"
     else:
@@ -51,7 +55,7 @@ def _floats(code, op):
     code.fail_if(f"{step} == 0")
     count = code.local(f"({stop} - {start}) / {step}", "float64").text
     # Not finite, too many, or so few that the quotient is no measure.
-    code.fail_if(f"not ({count} - {count} == 0) or {count} > {2.0**62}")
+    code.fail_if(f"not ({count} - {count} == 0) or {count} > {2.0**61}")
     code.fail_if(f"{count} == 0 and {stop} != {start}")
     known = op.outputs[0].spec.shape[0]
     whole = f"int64(max({count}, 0.0))"

@@ -3,9 +3,12 @@
 Extents are source too: a literal, or the name of an integer variable.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+
+from nbta.runtime.protocol import MOST_ITEMS
 
 
 @dataclass(frozen=True)
@@ -94,13 +97,18 @@ class Turned:
         return self.block.extents[::-1]
 
 
-def product(extents) -> str:
-    """Source of how many items there are."""
-    known = int(np.prod([int(e) for e in extents if e.isdigit()], dtype=np.int64))
+def factors(extents) -> list[str]:
+    """Sources of numbers whose product says how many items there are."""
+    known = min(math.prod(int(e) for e in extents if e.isdigit()), 2 * MOST_ITEMS)
     names = [e for e in extents if not e.isdigit()]
     if known == 0:
-        return "0"
-    return " * ".join(([str(known)] if known != 1 or not names else []) + names)
+        return ["0"]
+    return ([str(known)] if known != 1 or not names else []) + names
+
+
+def product(extents) -> str:
+    """Source of how many items there are."""
+    return " * ".join(factors(extents))
 
 
 def total(*terms) -> str:

@@ -27,7 +27,7 @@ _NUMBERS = (
     "float64", "complex64", "complex128",
 )  # fmt: skip
 _POINTERS = (
-    "pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "room", "tick",
+    "pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "too_many", "room", "tick",
     "array_in", "extent_in", "adopt", "agrees",
 )  # fmt: skip
 _FUNCTIONS = ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "softplus", "erf")

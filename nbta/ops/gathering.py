@@ -18,6 +18,7 @@ from nbta.ops.elementwise import meet
 from nbta.ops.extents import pattern_of
 from nbta.ops.filling import zeros
 from nbta.ops.shaping import reshape, shape_of, unbroadcast
+from nbta.runtime.protocol import MOST_ITEMS
 
 
 def as_axis(axis) -> int:
@@ -237,7 +238,8 @@ def _infer_one_hot(indices, depth, *, dtype, extent):
 
 
 def _evaluate_one_hot(indices, depth, *, dtype, extent):
-    return np.equal(np.asarray(indices)[..., None], np.arange(depth)).astype(dtype)
+    numbers = np.arange(min(depth, MOST_ITEMS))  # NumPy gives none from 2**63 - 512 on
+    return np.equal(np.asarray(indices)[..., None], numbers).astype(dtype)
 
 
 ONE_HOT = define(

@@ -21,6 +21,7 @@ from nbta.ops.gathering import as_axis
 from nbta.ops.indexing import getitem
 from nbta.ops.shaping import cast, identity, reshape, shape_of, sum_to
 from nbta.ops.slicing import slice
+from nbta.runtime.protocol import MOST_ITEMS
 
 
 def _infer_pad(x, value, *, widths):
@@ -305,7 +306,8 @@ def _count(start, stop, step):
 
 def _evaluate_range(start, stop, step, *, dtype, extent):
     start, stop, step = (np.asarray(n).item() for n in (start, stop, step))
-    _count(start, stop, step)
+    if _count(start, stop, step) > MOST_ITEMS:  # NumPy gives none from 2**63 - 512 on
+        raise invalid("range", f"from {start} to {stop} by {step} there are more than memory holds")
     return np.arange(start, stop, step, dtype)
 
 

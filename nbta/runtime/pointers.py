@@ -12,7 +12,7 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-from nbta.runtime.protocol import ENSURE, FAILED, INTERRUPTED, LAYOUT, MEMORY
+from nbta.runtime.protocol import ENSURE, FAILED, INTERRUPTED, LAYOUT, MEMORY, MOST_ITEMS
 
 INT64 = ir.IntType(64)
 BYTES = ir.IntType(8).as_pointer()
@@ -190,14 +190,16 @@ def refuse(typingctx, condition, status):
 
 
 @intrinsic(prefer_literal=True)
-def room(typingctx, items, w, word, count, scope):
-    """Pointer to the buffer of a word, with room for so many items, or the function is left."""
+def room(typingctx, items, w, word, extents, scope):
+    """Pointer to the buffer of a word, with room for some extents, or the function is left."""
     result = Pointer(items.instance_type, scope.literal_value)
 
     def codegen(context, builder, sig, args):
-        _, words, word, count, _ = args
+        _, words, word, several, _ = args
         size = context.get_abi_sizeof(context.get_data_type(result.dtype))
-        nbytes = builder.mul(count, INT64(size))
+        nbytes, wrapped = _product(context, builder, several, extents, INT64(size))
+        with cgutils.if_unlikely(builder, wrapped):
+            context.call_conv.return_value(builder, INT64(MEMORY))
         place = word_at(builder, words, word)
         have = builder.load(builder.gep(place, [INT64(1)]))
         with cgutils.if_unlikely(builder, builder.icmp_signed("<", have, nbytes)):
@@ -209,7 +211,29 @@ def room(typingctx, items, w, word, count, scope):
                 context.call_conv.return_value(builder, status)
         return builder.inttoptr(builder.load(place), context.get_value_type(result))
 
-    return result(items, types.int64, types.int64, types.int64, scope), codegen
+    return result(items, types.int64, types.int64, extents, scope), codegen
+
+
+@intrinsic
+def too_many(typingctx, extents):
+    """Whether arrays of some extents have more items than memory can have bytes."""
+
+    def codegen(context, builder, sig, args):
+        items, wrapped = _product(context, builder, args[0], extents, INT64(1))
+        return builder.or_(wrapped, builder.icmp_signed(">", items, INT64(MOST_ITEMS)))
+
+    return types.boolean(extents), codegen
+
+
+def _product(context, builder, several, kinds, product):
+    """A number times several of a tuple, and whether that wrapped round."""
+    wrapped = cgutils.false_bit
+    for value, kind in zip(cgutils.unpack_tuple(builder, several), kinds, strict=True):
+        factor = context.cast(builder, value, kind, types.int64)
+        both = builder.smul_with_overflow(product, factor)
+        product = builder.extract_value(both, 0)
+        wrapped = builder.or_(wrapped, builder.extract_value(both, 1))
+    return product, wrapped
 
 
 def word_at(builder, words, number):
