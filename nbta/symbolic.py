@@ -7,7 +7,6 @@ import numpy as np
 
 from nbta import shapes, tensor_array
 from nbta.dtypes import as_dtype, as_plain, as_value
-from nbta.eager.reading import Concat
 from nbta.errors import UnimplementedError, invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
@@ -18,6 +17,7 @@ from nbta.ops.dispatch import as_array, as_tensor, building
 from nbta.ops.extents import pattern_of
 from nbta.ops.joining import arange
 from nbta.ops.shaping import cast, identity, shape
+from nbta.runtime.results import Concat
 from nbta.tensor_array import TensorArray
 
 

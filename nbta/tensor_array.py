@@ -19,8 +19,10 @@ from nbta.eager.reading import Reading
 from nbta.eager.writing import Writing
 from nbta.naming import Flow
 from nbta.runtime import (
+    bulk_methods,
     extension,
     lane_methods,
+    look_methods,
     parallel_loops,
     python_calls,
     read_methods,
@@ -411,4 +413,4 @@ def _from_compiled_code(store, dtype):
 extension.faces["make"] = _from_compiled_code
 register_constructor(TensorArray)
 #: Imported for what they register: methods in compiled code, and the rewrite of parallel loops.
-_METHODS = (lane_methods, read_methods, write_methods, parallel_loops)
+_METHODS = (bulk_methods, lane_methods, look_methods, read_methods, write_methods, parallel_loops)

@@ -27,7 +27,7 @@ FOLDER = tempfile.TemporaryDirectory()
 #: Jobs in users' compiled functions: Numba gives back nothing of what one holds when it raises.
 HOLDING = (
     "made inside", "made ragged", "written once", "written strided once", "written",
-    "written ragged", "looked up", "in lanes",
+    "written ragged", "looked up", "in lanes", "in bulk", "looked at",
 )  # fmt: skip
 #: Jobs on Numba's threads.
 THREADED = ("compiled mapped", "batch", "in lanes")
@@ -72,6 +72,23 @@ def looked_up(ta, row):
     gradient = ta.grad("gradients")
     gradient.accumulate(1, row)
     return gradient.read(1)
+
+
+@njit(cache=True)
+def in_bulk(ta, rows):
+    ta.scatter((2, 0, 1), rows[:, ::-1])
+    value, lengths = ta.grad_with_shape("g", (1,)).concat()
+    return ta.gather(np.arange(2)).sum() + value.sum() + lengths.sum()
+
+
+@njit(cache=True)
+def looked_at(ta, row):
+    ta.append((row[0], 1.0))
+    ta.append([row[0], 2.0])
+    total = np.asarray(ta).sum()
+    for value in ta:
+        total += value.sum()
+    return total + ta[-1][0]
 
 
 @njit(cache=True, parallel=True)
@@ -188,6 +205,14 @@ JOBS = {
         lambda a: written(a, ROWS).tolist(),
     ),
     "looked up": (forward, lambda a: looked_up(a, ROWS[0]).tolist()),
+    "in bulk": (
+        lambda: nbta.TensorArray("float64", 3, element_shape=(2,), clear_after_read=True),
+        lambda a: in_bulk(a, ROWS),
+    ),
+    "looked at": (
+        lambda: growing(element_shape=(2,), clear_after_read=True),
+        lambda a: looked_at(a, ROWS[0]),
+    ),
     "in lanes": (lambda: growing(element_shape=(2,)), lambda a: in_lanes(a, ROWS[0]).size()),
     **{f"compiled {name}": graph_job(f, (3, 2)) for name, f in compiled.items()},
     **{f"reference {name}": graph_job(f, (3, 2), None) for name, f in reference.items()},

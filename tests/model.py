@@ -218,8 +218,14 @@ class ModelArray:
             self._put(index, np.asarray(row, self.dtype))
         return self
 
+    @operation
     def unstack(self, value):
-        return self.scatter(range(len(value) if value.ndim else 0), value)
+        self.scatter(range(len(value) if value.ndim else 0), value)
+        if len(value) == 0 and self.infer_shape and not self.is_gradient:
+            require(value.ndim <= MAX_RANK + 1, "rank")
+            require(fits(value.shape[1:], self.element_shape), "incompatible_element_shape")
+            self.element_shape = value.shape[1:]
+        return self
 
     @operation
     def split(self, value, lengths):
@@ -286,6 +292,37 @@ class ModelArray:
     def size(self):
         require(not self.closed, "closed")
         return np.int32(len(self.slots))
+
+    # Looks, which mark nothing.
+
+    def __len__(self):
+        return int(self.size())
+
+    def _seen(self, index):
+        slot = self.slots[index]
+        require(not slot.cleared, "cleared")
+        shape = slot.shape if slot.written else self.element_shape
+        require(known(shape), "unknown_element_shape")
+        with np.errstate(all="ignore"):
+            value = np.zeros(shape, self.dtype) if slot.value is None else slot.value
+            return value.astype(self.dtype)
+
+    def __getitem__(self, index):
+        require(-len(self) <= index < len(self), "no_slot")
+        return self._seen(index)
+
+    def __iter__(self):
+        return (self._seen(index) for index in range(len(self)))
+
+    def __array__(self, dtype=None, copy=None):
+        if len(self) == 0:
+            require(known(self.element_shape), "empty_gather")
+            return np.zeros((0, *self.element_shape), self.dtype)
+        elements = list(self)
+        same = all(element.shape == elements[0].shape for element in elements)
+        require(same, "inconsistent_shapes")
+        require(elements[0].ndim < 2 * MAX_RANK, "rank")
+        return np.stack(elements)
 
     # Gradient arrays, and the end.
 

@@ -1,6 +1,6 @@
 """Eager operations that read."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -8,15 +8,9 @@ from nbta import errors
 from nbta.eager.base import Base, Request, as_integer, as_vector, put_pattern
 from nbta.runtime import python_calls
 from nbta.runtime import request as rq
+from nbta.runtime.results import Concat
 from nbta.runtime.store import FIELD
 from nbta.shapes import as_pattern
-
-
-class Concat(NamedTuple):
-    """The result of `TensorArray.concat`."""
-
-    value: np.ndarray
-    lengths: np.ndarray
 
 
 def _claim_object(*args):

@@ -2,8 +2,6 @@
 
 from typing import Self
 
-import numpy as np
-
 from nbta.dtypes import as_value
 from nbta.eager.base import Base, Request, as_integer, as_vector
 from nbta.errors import OPERATIONS
@@ -147,11 +145,7 @@ class Writing(Base):
         >>> nbta.TensorArray("int64", size=2).unstack([[1, 2], [3, 4]]).read(1)
         array([3, 4])
         """
-        self._scatter(None, value)
-        shape = np.shape(value)
-        if shape[:1] == (0,) and self.infer_shape and not self.is_gradient:
-            self.gather([], element_shape=shape[1:])
-        return self
+        return self._scatter(None, value)
 
     def _scatter(self, slots, value):
         value = as_value("scatter", self._name, value, self._dtype)

@@ -1,12 +1,13 @@
 """Arguments of a tensor array's methods in compiled code, checked while compiling."""
 
 from numba.core import types
-from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
 from numba.core.typeconv import Conversion
 from numba.np.numpy_support import as_dtype
 
 from nbta.dtypes import CODES, OTHER
+from nbta.runtime.records import RecordType
+from nbta.runtime.refusals import refusal
 from nbta.shapes import MAX_RANK
 
 _KEEPS_VALUE = (Conversion.exact, Conversion.promote, Conversion.safe)
@@ -30,48 +31,93 @@ _EXACT_INTEGERS = {types.float32: 2**24, types.float64: 2**53}
 def check_index(method, index, argument="index"):
     """An index is an integer."""
     if not isinstance(index, types.Integer | types.IntegerLiteral):
-        raise TypingError(f"{method}: {argument} must be an integer, not {index}")
+        raise refusal(f"{method}: {argument} must be an integer, not {index}")
 
 
 def require_rank(method, array):
     """What a method gives has a rank that compiled code must know."""
-    if array.ndim == 0 and method == "read":
-        _refuse_record(method, array.dtype)
     if array.ndim is None:
-        raise TypingError(
+        raise refusal(
             f"{method}: the rank of the elements is not known when compiling; make the array with "
             f"element_shape= (its extents may be None)"
         )
 
 
-def _refuse_record(method, item):
-    """Numba passes a record by its address, which must not outlive the array."""
-    if isinstance(item, types.Record):
-        raise TypingError(
-            f"{method}: compiled code does not pass single records; give the elements a dimension, "
-            f"such as element_shape=(1,), or use the array from Python"
+def check_vector(method, argument, value):
+    """A vector of integers: an array, a list or a tuple."""
+    if isinstance(value, types.Array):
+        holds = value.ndim == 1 and isinstance(value.dtype, types.Integer)
+    elif isinstance(value, types.BaseTuple):
+        holds = all(isinstance(item, types.Integer | types.IntegerLiteral) for item in value)
+    else:
+        is_list = isinstance(value, types.List | types.ListType)
+        holds = is_list and isinstance(value.dtype, types.Integer)
+    if not holds:
+        raise refusal(f"{method}: {argument} must be a vector of integers, not {value}")
+
+
+def nested_shape(value) -> tuple:
+    """Shape of a nested tuple; () for what is no tuple."""
+    if not isinstance(value, types.BaseTuple):
+        return ()
+    shapes = {nested_shape(item) for item in value}
+    if len(shapes) > 1:
+        raise refusal(f"the nested tuple {value} is no array: its rows must have one length")
+    return (len(value), *(shapes.pop() if shapes else ()))
+
+
+def rank_of(value) -> int:
+    """Rank of a value that compiled code gives."""
+    if isinstance(value, types.Array):
+        return value.ndim
+    return 1 if isinstance(value, types.List | types.ListType) else len(nested_shape(value))
+
+
+def _leaves(value):
+    """Types of the items of a nested tuple or a list; of what is neither, itself."""
+    if isinstance(value, types.BaseTuple):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, types.List | types.ListType):
+        yield value.dtype
+    else:
+        yield value
+
+
+def check_items(method, array, value):
+    """Complain about a value whose dtype is not the array's, nor becomes it without loss."""
+    is_array = isinstance(value, types.Array)
+    if is_array and value.dtype == array.dtype:
+        return
+    for given in [value.dtype] if is_array else _leaves(value):
+        if is_array or not _becomes(array.dtype, given):
+            raise refusal(
+                f"{method}: the array holds {array.dtype} and the value is {given}; "
+                f"{_remedy(array.dtype, is_array)}"
+            )
+
+
+def check_rows(method, array, value, spare=0):
+    """Complain about a value that is not written as a whole, but by rows or pieces."""
+    check_items(method, array, value)
+    _check_rank(method, rank_of(value) - spare)
+
+
+def _check_rank(method, rank):
+    if rank > MAX_RANK:
+        raise refusal(
+            f"{method}: elements have at most {MAX_RANK} dimensions and the value has {rank}; "
+            f"reshape it"
         )
 
 
 def check_value(method, array, value):
     """Complain about a value that no slot takes, in terms of the user's argument."""
-    is_array = isinstance(value, types.Array)
-    if not is_array:
-        _refuse_record(method, value)
-    if not (value.dtype == array.dtype if is_array else _becomes(array.dtype, value)):
-        given = value.dtype if is_array else value
-        raise TypingError(
-            f"{method}: the array holds {array.dtype} and the value is {given}; "
-            f"{_remedy(array.dtype, is_array)}"
-        )
-    rank = value.ndim if is_array else 0
-    if rank > MAX_RANK:
-        raise TypingError(
-            f"{method}: elements have at most {MAX_RANK} dimensions and the value has {rank}; "
-            f"reshape it"
-        )
+    check_items(method, array, value)
+    rank = rank_of(value)
+    _check_rank(method, rank)
     if array.ndim not in (None, rank):
-        raise TypingError(
+        raise refusal(
             f"{method}: elements have rank {array.ndim} and the value has rank {rank}; reshape it, "
             f"or make the array with another element_shape="
         )
@@ -90,7 +136,7 @@ def _becomes(item, value):
         return item.minval <= value.literal_value <= item.maxval
     if isinstance(value, types.IntegerLiteral) and item in _EXACT_INTEGERS:
         return abs(value.literal_value) <= _EXACT_INTEGERS[item]
-    value = types.unliteral(value)
+    value = value.record if isinstance(value, RecordType) else types.unliteral(value)
     if not isinstance(item, types.Number | types.Boolean):
         return value == item  # Numba would cut a longer string off
     if isinstance(item, types.Boolean) != isinstance(value, types.Boolean):

@@ -2,7 +2,6 @@
 
 import numpy as np
 from numba.core import types
-from numba.core.errors import TypingError
 from numba.extending import overload, register_jitable
 
 from nbta.runtime import memory as mem
@@ -12,6 +11,7 @@ from nbta.runtime import status as st
 from nbta.runtime.arguments import code_of, item_bytes
 from nbta.runtime.extension import TensorArrayType, new_array_type, new_request
 from nbta.runtime.failures import call_kernel, raise_failure
+from nbta.runtime.refusals import refusal
 
 _PYTHON_TYPES = {
     bool: types.boolean,
@@ -21,7 +21,7 @@ _PYTHON_TYPES = {
 }
 
 
-def _item_of(dtype):
+def item_of(dtype):
     """The Numba dtype that an argument ``dtype`` names."""
     if isinstance(dtype, types.DTypeSpec):
         return dtype.dtype
@@ -29,7 +29,7 @@ def _item_of(dtype):
         return _named(dtype.literal_value)
     if isinstance(dtype, types.Function) and dtype.typing_key in _PYTHON_TYPES:
         return _PYTHON_TYPES[dtype.typing_key]
-    raise TypingError(f"TensorArray: dtype must be a dtype such as np.float64, not {dtype}")
+    raise refusal(f"TensorArray: dtype must be a dtype such as np.float64, not {dtype}")
 
 
 def _named(name):
@@ -38,47 +38,56 @@ def _named(name):
     try:
         return from_dtype(np.dtype(name))
     except Exception as error:
-        raise TypingError(f"TensorArray: {name!r} is not a dtype ({error})") from None
+        raise refusal(f"TensorArray: {name!r} is not a dtype ({error})") from None
 
 
 def _item_bytes(item):
     try:
         return item_bytes(item)
     except NotImplementedError:
-        raise TypingError(f"TensorArray: Numba cannot compute with dtype {item}") from None
+        raise refusal(f"TensorArray: Numba cannot compute with dtype {item}") from None
 
 
-def _rank_of(shape):
+def rank_asked(method, argument, shape):
     """Rank of an ``element_shape``, None where that is unknown."""
     if isinstance(shape, types.Omitted):
-        return _rank_of(types.none) if shape.value is None else len(shape.value)
+        shape = shape.value
     if isinstance(shape, types.NoneType) or shape is None:
         return None
     if isinstance(shape, types.BaseTuple):
-        _check_extents(shape)
+        _check_extents(method, argument, shape)
         return len(shape)
     if isinstance(shape, types.Integer | types.IntegerLiteral):
         return 1
-    raise TypingError(f"TensorArray: element_shape must be a tuple or None, not {shape}")
+    raise refusal(f"{method}: {argument} must be a tuple or None, not {shape}")
 
 
-def _check_extents(shape):
+def _check_extents(method, argument, shape):
     if len(shape) > rq.MAX_RANK:
-        raise TypingError(
-            f"TensorArray: elements have at most {rq.MAX_RANK} dimensions, and element_shape has "
+        raise refusal(
+            f"{method}: elements have at most {rq.MAX_RANK} dimensions, and {argument} has "
             f"{len(shape)}; join some of them"
         )
     for extent in shape:
         if not isinstance(extent, types.Integer | types.IntegerLiteral | types.NoneType):
-            raise TypingError(
-                f"TensorArray: element_shape has an extent of type {extent}; use an integer, or "
+            raise refusal(
+                f"{method}: {argument} has an extent of type {extent}; use an integer, or "
                 f"None where unknown"
             )
 
 
+def dtype_code(array, dtype):
+    """Code of the dtype that a read asks for; -1 for one that is not the array's."""
+    if isinstance(dtype, types.Omitted):
+        dtype = dtype.value
+    if dtype is None or isinstance(dtype, types.NoneType) or item_of(dtype) == array.dtype:
+        return code_of(array.dtype)
+    return -1
+
+
 def _check_size(size):
     if not isinstance(size, types.Integer | types.IntegerLiteral | types.Omitted | int):
-        raise TypingError(f"TensorArray: size must be one integer, not {size}")
+        raise refusal(f"TensorArray: size must be one integer, not {size}")
 
 
 def _is_uniform(shape, infer_shape):
@@ -98,36 +107,38 @@ def put_word(words, word, value):
 
 
 @register_jitable
-def put_extent(words, axis, extent):
+def put_extent(words, axis, extent, operation, store):
     """Store a known extent of an element shape."""
     if extent < 0:
         put_word(words, rq.GOT, extent)
-        raise_failure(st.NEGATIVE_EXTENT, rq.CREATE, 0, words)
+        raise_failure(st.NEGATIVE_EXTENT, operation, store, words)
     put_word(words, rq.SHAPE + axis, extent)
 
 
-def put_extents(words, axis, shape):
+def put_extents(words, axis, shape, operation, store):
     """Describe an element shape, axis by axis; None for an unknown extent."""
     raise NotImplementedError("compiled code only")
 
 
 @overload(put_extents)
-def _put_extents(words, axis, shape):
+def _put_extents(words, axis, shape, operation, store):
     if isinstance(shape, types.Integer | types.IntegerLiteral):
-        return lambda words, axis, shape: put_extent(words, 0, shape)
+        return lambda words, axis, shape, operation, store: put_extent(
+            words, 0, shape, operation, store
+        )
     if not isinstance(shape, types.BaseTuple) or len(shape) == 0:
-        return lambda words, axis, shape: None
+        return lambda words, axis, shape, operation, store: None
     if isinstance(shape[0], types.NoneType):
 
-        def unknown(words, axis, shape):
+        def unknown(words, axis, shape, operation, store):
             put_word(words, rq.SHAPE + axis, -1)
-            put_extents(words, axis + 1, shape[1:])
+            put_extents(words, axis + 1, shape[1:], operation, store)
 
         return unknown
 
-    def known(words, axis, shape):
-        put_extent(words, axis, shape[0])
-        put_extents(words, axis + 1, shape[1:])
+    def known(words, axis, shape, operation, store):
+        put_extent(words, axis, shape[0], operation, store)
+        put_extents(words, axis + 1, shape[1:], operation, store)
 
     return known
 
@@ -147,7 +158,7 @@ def register_constructor(cls):
         name=None,
     ):
         _check_size(size)
-        item, rank = _item_of(dtype), _rank_of(element_shape)
+        item, rank = item_of(dtype), rank_asked("TensorArray", "element_shape", element_shape)
         code, itemsize = code_of(item), _item_bytes(item)
         uniform = _is_uniform(element_shape, infer_shape)
         array_over = new_array_type(TensorArrayType(item, rank, uniform))
@@ -170,7 +181,7 @@ def register_constructor(cls):
             flags = np.int64(bool(dynamic_size)) | np.int64(bool(clear_after_read)) << 1
             put_word(words, rq.LIST, flags | np.int64(bool(infer_shape)) << 2)
             put_word(words, rq.RANK, words_rank)
-            put_extents(words, 0, element_shape)
+            put_extents(words, 0, element_shape, rq.CREATE, 0)
             call_kernel(settings.STORAGE_ENTRY, rq.CREATE, 0, words)
             return array_over(mem.load_int(words + 8 * rq.OWNER))
 

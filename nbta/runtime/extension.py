@@ -15,8 +15,9 @@ from numba.np.numpy_support import as_dtype, from_dtype
 
 from nbta.dtypes import own
 from nbta.runtime import compiled, request, settings
-from nbta.runtime.arguments import item_bytes
+from nbta.runtime.arguments import item_bytes, require_rank
 from nbta.runtime.memory import INT64, setting_place
+from nbta.runtime.records import value_type
 from nbta.runtime.store import HEADER, STORE
 
 #: Changes when code compiled against another layout of the store must not be used again.
@@ -43,7 +44,21 @@ def _same_runtime(stamp):
 _SAME_RUNTIME = _SameRuntime()
 
 
-class TensorArrayType(types.Type):
+class TensorArrayIteratorType(types.SimpleIteratorType):
+    """What a loop over a tensor array goes by.
+
+    Parameters
+    ----------
+    array : TensorArrayType
+        What it goes over.
+    """
+
+    def __init__(self, array):
+        self.array = array
+        super().__init__(f"nbta.iterator({array})", array.element)
+
+
+class TensorArrayType(types.IterableType):
     """A tensor array in compiled code.
 
     Parameters
@@ -64,6 +79,19 @@ class TensorArrayType(types.Type):
 
     #: Parallel loops tell arrays when they begin and end; see `nbta.runtime.loop_calls`.
     used_in_loops = True
+
+    @property
+    def element(self):
+        """The type of what a look gives."""
+        require_rank("a loop", self)
+        if self.ndim == 0:
+            return value_type(self.dtype)
+        return types.Array(self.dtype, self.ndim, "C", readonly=True)
+
+    @property
+    def iterator_type(self):
+        """For loops."""
+        return TensorArrayIteratorType(self)
 
     @property
     def gradient(self):

@@ -17,18 +17,23 @@ from nbta.runtime.extension import TensorArrayType
 from nbta.runtime.store import CLEARED, FIELD, PENDING, WRITTEN, ZERO
 
 #: Fast paths are inlined into the user's function whatever they cost the inliner.
-_INLINE = {"forceinline": True, "error_model": "numpy"}
-fast = register_jitable(**_INLINE)
+inlined = {"forceinline": True, "error_model": "numpy"}
+fast = register_jitable(**inlined)
 
-_READABLE = WRITTEN | CLEARED | PENDING | ZERO
+READABLE = WRITTEN | CLEARED | PENDING | ZERO
+
+
+#: What is behind the methods of tensor arrays, by name.
+methods = {}
 
 
 def method(name):
     """Define a method of tensor arrays, and the function that direct calls of it become."""
 
     def define(implementation):
-        overload(direct_function(name), jit_options=_INLINE)(implementation)
-        overload_method(TensorArrayType, name, jit_options=_INLINE)(implementation)
+        methods[name] = implementation
+        overload(direct_function(name), jit_options=inlined)(implementation)
+        overload_method(TensorArrayType, name, jit_options=inlined)(implementation)
         return implementation
 
     return define
@@ -87,7 +92,7 @@ def take(store, slot):
     """Mark a slot as read where that is simple; False where it is not."""
     if likely(below(slot, field(store, FIELD.fast_read))):
         state = field(store, FIELD.states) + slot
-        if likely(mem.load_byte(state) & _READABLE == WRITTEN):
+        if likely(mem.load_byte(state) & READABLE == WRITTEN):
             mem.store_byte(state, field(store, FIELD.read_state))
             return True
     return False

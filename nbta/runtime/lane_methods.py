@@ -20,14 +20,12 @@ from nbta.runtime.store import FIELD
 
 
 @register_jitable
-def _ask(operation, store, index, owner, count):
-    """Run an operation of lanes; the address of its request."""
-    words = new_request()
+def _ask(words, operation, store, index, owner, count):
+    """Run an operation of lanes; what comes of it is in the request."""
     mem.store_int(words + 8 * rq.INDEX, index)
     mem.store_int(words + 8 * rq.VALUE, owner)
     mem.store_int(words + 8 * rq.COUNT, count)
     call_kernel(settings.LANES_ENTRY, operation, store, words)
-    return words
 
 
 @method("lanes")
@@ -36,7 +34,8 @@ def _lanes(ta, count):
     lanes_over = new_array_type(LanesType(ta))
 
     def implementation(ta, count):
-        words = _ask(rq.LANES, store_fields(ta), np.int64(count), store_owner(ta), 0)
+        words = new_request()
+        _ask(words, rq.LANES, store_fields(ta), np.int64(count), store_owner(ta), 0)
         return lanes_over(mem.load_int(words + 8 * rq.OWNER))
 
     return implementation
@@ -48,7 +47,8 @@ def _take(lanes, lane):
     array_over = new_array_type(lanes.array)
 
     def implementation(lanes, lane):
-        words = _ask(rq.TAKE, store_fields(lanes), np.int64(lane), 0, 0)
+        words = new_request()
+        _ask(words, rq.TAKE, store_fields(lanes), np.int64(lane), 0, 0)
         return array_over(mem.load_int(words + 8 * rq.OWNER))
 
     return implementation
@@ -60,7 +60,8 @@ def _range(lanes, lane, total):
     check_index("range", total, "total")
 
     def implementation(lanes, lane, total):
-        words = _ask(rq.RANGE, store_fields(lanes), np.int64(lane), 0, np.int64(total))
+        words = new_request()
+        _ask(words, rq.RANGE, store_fields(lanes), np.int64(lane), 0, np.int64(total))
         first = mem.load_int(words + 8 * rq.RESULT)
         return range(first, first + mem.load_int(words + 8 * rq.COUNT))
 
@@ -72,7 +73,8 @@ def _join(lanes):
     array_over = new_array_type(lanes.array)
 
     def implementation(lanes):
-        words = _ask(rq.JOIN, store_fields(lanes), 0, 0, 0)
+        words = new_request()
+        _ask(words, rq.JOIN, store_fields(lanes), 0, 0, 0)
         return array_over(mem.load_int(words + 8 * rq.OWNER))
 
     return implementation

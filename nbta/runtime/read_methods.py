@@ -1,8 +1,7 @@
-"""read, stack, size and grad in compiled code."""
+"""read, stack, size, grad and grad_with_shape in compiled code."""
 
 import numpy as np
 from numba.core import types
-from numba.core.errors import TypingError
 from numba.extending import overload, register_jitable
 
 from nbta.errors import OPERATIONS
@@ -10,8 +9,9 @@ from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
 from nbta.runtime import status as st
-from nbta.runtime.arguments import check_index, code_of, require_rank
+from nbta.runtime.arguments import check_index, check_vector, code_of, require_rank
 from nbta.runtime.atomics import seen_int
+from nbta.runtime.construct import dtype_code
 from nbta.runtime.extension import (
     TensorArrayType,
     new_array_type,
@@ -20,15 +20,18 @@ from nbta.runtime.extension import (
 )
 from nbta.runtime.failures import call_kernel, raise_failure
 from nbta.runtime.fast_paths import fast, field, method, take
+from nbta.runtime.given import integers
 from nbta.runtime.loop_calls import read_in_loop
+from nbta.runtime.records import value_reader
+from nbta.runtime.refusals import refusal
 from nbta.runtime.settings import setting
 from nbta.runtime.store import FIELD
 
 
-def _result_of(array, ndim):
+def result_of(array, ndim):
     """A function that turns a request's result into a scalar or a read-only array."""
     if ndim == 0:
-        load_item = mem.item_reader(array.dtype)
+        load_item = value_reader(array.dtype)
 
         @register_jitable
         def result(words):
@@ -47,10 +50,11 @@ def _result_of(array, ndim):
     return result
 
 
-def _slow_read(array, operation, ndim):
+def slow_read(array, operation, ndim, code):
     """A function that reads through the kernels."""
-    result, code = _result_of(array, ndim), code_of(array.dtype)
-    entry = settings.BULK_ENTRY if operation == rq.STACK else settings.STORAGE_ENTRY
+    result = result_of(array, ndim)
+    many = operation in (rq.STACK, rq.LOOK_AT_ALL)
+    entry = settings.BULK_ENTRY if many else settings.STORAGE_ENTRY
 
     @register_jitable
     def slow(store, index):
@@ -71,7 +75,8 @@ def take_in_loop(store, slot):
 
 def _item_read(array):
     """Read an item of a uniform array."""
-    load_item, slow = mem.item_reader(array.dtype), _slow_read(array, rq.READ, 0)
+    load_item, code = value_reader(array.dtype), code_of(array.dtype)
+    slow = slow_read(array, rq.READ, 0, code)
 
     @fast
     def read(store, slot):
@@ -108,26 +113,27 @@ def _element_read(array):
 
 
 @method("read")
-def _read(ta, index):
+def _read(ta, index, dtype=None, name=None):
     check_index("read", index)
     require_rank("read", ta)
-    if not ta.uniform:
-        read = _slow_read(ta, rq.READ, ta.ndim)
+    code = dtype_code(ta, dtype)
+    if not ta.uniform or code < 0:
+        read = slow_read(ta, rq.READ, ta.ndim, code)
     else:
         read = _item_read(ta) if ta.ndim == 0 else _element_read(ta)
 
-    def implementation(ta, index):
+    def implementation(ta, index, dtype=None, name=None):
         return read(store_fields(ta), np.int64(index))
 
     return implementation
 
 
 @method("stack")
-def _stack(ta):
+def _stack(ta, name=None):
     require_rank("stack", ta)
-    slow = _slow_read(ta, rq.STACK, ta.ndim + 1)
+    slow = slow_read(ta, rq.STACK, ta.ndim + 1, code_of(ta.dtype))
 
-    def implementation(ta):
+    def implementation(ta, name=None):
         return slow(store_fields(ta), 0)
 
     return implementation
@@ -137,8 +143,8 @@ _SIZE = OPERATIONS.index("size")
 
 
 @method("size")
-def _size(ta):
-    def implementation(ta):
+def _size(ta, name=None):
+    def implementation(ta, name=None):
         store = store_fields(ta)
         if field(store, FIELD.closed):
             raise_failure(st.CLOSED, _SIZE, store, new_request())
@@ -189,17 +195,57 @@ def check_gradient_rank(store, owner, rank, words):
         raise_failure(st.GRADIENT_RANK, rq.GRAD, store, words)
 
 
-@method("grad")
-def _grad(ta, source, flow=None, name=None, clear_after_read=True):
+def _check_source(method, source):
     if not isinstance(source, types.UnicodeType | types.StringLiteral):
-        raise TypingError(f"grad: source must be a string, not {source}")
+        raise refusal(f"{method}: source must be a string, not {source}")
+
+
+@method("grad")
+def _grad(ta, source, flow=None, clear_after_read=True, name=None):
+    _check_source("grad", source)
     array_over, rank = new_array_type(ta.gradient), -1 if ta.ndim is None else ta.ndim
 
-    def implementation(ta, source, flow=None, name=None, clear_after_read=True):
+    def implementation(ta, source, flow=None, clear_after_read=True, name=None):
         words, store = new_request(), store_fields(ta)
         look_up(store, source, np.int64(clear_after_read), words)
         owner = mem.load_int(words + 8 * rq.OWNER)
         check_gradient_rank(store, owner, rank, words)
         return array_over(owner)
+
+    return implementation
+
+
+@method("grad_with_shape")
+def _grad_with_shape(ta, source, shape_to_prepend, flow=None, clear_after_read=True, name=None):
+    _check_source("grad_with_shape", source)
+    check_vector("grad_with_shape", "shape_to_prepend", shape_to_prepend)
+    count_of, load_list = integers(shape_to_prepend)
+    rank = None
+    if isinstance(shape_to_prepend, types.BaseTuple) and ta.ndim is not None:
+        rank = ta.ndim + len(shape_to_prepend)
+    made = TensorArrayType(ta.dtype, rank, ta.gradient.uniform)
+    array_over, rank = new_array_type(made), -1 if rank is None else rank
+
+    def implementation(ta, source, shape_to_prepend, flow=None, clear_after_read=True, name=None):
+        words, store = new_request(), store_fields(ta)
+        count = count_of(shape_to_prepend)
+        extents, owner = load_list(0, shape_to_prepend)
+        status = st.OK if owner > 0 else st.TOO_LARGE
+        mem.store_int(words + 8 * rq.GOT, 1)
+        mem.store_int(words + 8 * rq.EXPECTED, extents)
+        if status == st.OK and count > rq.MAX_RANK:
+            status = st.RANK
+            mem.store_int(words + 8 * rq.GOT, count)
+        if status == st.OK:
+            mem.store_int(words + 8 * rq.RANK, count)
+            mem.copy_bytes(words + 8 * rq.SHAPE, extents, 8 * count)
+        if owner > 0:
+            mem.release(owner)
+        if status != st.OK:
+            raise_failure(status, rq.GRAD, store, words)
+        look_up(store, source, np.int64(clear_after_read), words)
+        found = mem.load_int(words + 8 * rq.OWNER)
+        check_gradient_rank(store, found, rank, words)
+        return array_over(found)
 
     return implementation

@@ -1,14 +1,21 @@
-"""write, append and accumulate in compiled code."""
+"""write, append, accumulate, identity and close in compiled code."""
 
 import numpy as np
-from numba.core import cgutils, types
-from numba.extending import intrinsic, register_jitable
+from numba.core import types
+from numba.extending import register_jitable
 
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
 from nbta.runtime import status as st
-from nbta.runtime.arguments import check_index, check_value, code_of, item_bytes, item_words
+from nbta.runtime.arguments import (
+    check_index,
+    check_value,
+    code_of,
+    item_bytes,
+    item_words,
+    rank_of,
+)
 from nbta.runtime.extension import (
     new_request,
     same_array_type,
@@ -16,8 +23,9 @@ from nbta.runtime.extension import (
     store_fields,
     store_owner,
 )
-from nbta.runtime.failures import raise_failure
+from nbta.runtime.failures import call_kernel, raise_failure
 from nbta.runtime.fast_paths import addable, below, fast, field, fits, method, occupy
+from nbta.runtime.given import LISTS, in_memory
 from nbta.runtime.loop_calls import write_in_loop
 from nbta.runtime.settings import setting
 from nbta.runtime.store import FIELD
@@ -128,128 +136,96 @@ def _element_write(array, operation):
     return write
 
 
-def _value_parts(value):
-    """A function that takes a value apart: an item, or an array's address and shape.
-
-    In the hot path only these go on. The caller keeps the array alive, and a reference to it is
-    not held across an error exit.
-    """
-    if isinstance(value, types.Array):
-        return fast(lambda value: (mem.address_of(value), value.shape))
-    return fast(lambda value: (value, ()))
-
-
-def _put_strided(array, operation):
-    """A function that puts a contiguous copy of a value into a slot.
-
-    The copy is given back before anything is raised: what compiled code holds then is lost.
-    """
-    kernel_write, item, itemsize = (
-        _kernel_write(array, operation),
-        array.dtype,
-        item_bytes(array.dtype),
-    )
+def _put_copy(array, operation, value):
+    """A function that puts a value into a slot by way of a copy, which is given back."""
+    kernel_write = _kernel_write(array, operation)
+    _, load, shape_of = in_memory(array.dtype, value)
 
     @register_jitable
     def put_copy(store, index, value):
-        words, nbytes = new_request(), value.size * itemsize
-        owner = mem.allocate_owner(nbytes)
-        if owner == 0:
-            mem.store_int(words + 8 * rq.GOT, 1)
-            mem.store_int(words + 8 * rq.EXPECTED, nbytes)
-            raise_failure(st.TOO_LARGE, operation, store, words)
-        address = mem.owner_payload(owner)
-        mem.array_at(address, value.size, item).reshape(value.shape)[...] = value
-        status = kernel_write(store, index, address, value.shape, words)
-        mem.release(owner)
+        words, status = new_request(), st.TOO_LARGE
+        address, copy = load(0, value)
+        mem.store_int(words + 8 * rq.GOT, 1)
+        mem.store_int(words + 8 * rq.EXPECTED, address)
+        if copy > 0:
+            status = kernel_write(store, index, address, shape_of(value), words)
+            mem.release(copy)
         if status != st.OK:
             raise_failure(status, operation, store, words)
 
     return put_copy
 
 
-@intrinsic
-def _borrowed(typingctx, value):
-    """The same array without its owner: nothing is counted, so that nothing is lost by a raise."""
-
-    def codegen(context, builder, sig, args):
-        array = context.make_array(value)(context, builder, args[0])
-        array.meminfo = cgutils.get_null_value(array.meminfo.type)
-        array.parent = cgutils.get_null_value(array.parent.type)
-        return array._getvalue()
-
-    return value(value), codegen
+def _is_copied(value):
+    """Whether a value is no memory that a slot takes, nor on the stack."""
+    return isinstance(value, LISTS) or (isinstance(value, types.Array) and value.layout != "C")
 
 
-def _is_strided(value):
-    return isinstance(value, types.Array) and value.layout != "C"
+def _putter(array, operation, value, put_item, put_element):
+    """A function ``(store, block, index, value)`` that puts a value into a slot, and its block.
+
+    In the hot path only an item, or an address and extents, go on. The caller keeps the value
+    alive, and no reference is held across an error exit.
+    """
+    block, load, shape_of = in_memory(array.dtype, value)
+    if _is_copied(value):
+        put_copy = _put_copy(array, operation, value)
+        return block, fast(lambda store, block, index, value: put_copy(store, index, value))
+    if rank_of(value) == 0 and not isinstance(value, types.Array):
+        put = put_item(array, operation)
+        return _no_block, fast(lambda store, block, index, value: put(store, index, value, ()))
+    put = put_element(array, operation)
+
+    @fast
+    def put_loaded(store, block, index, value):
+        address, _ = load(block, value)
+        put(store, index, address, shape_of(value))
+
+    return block, put_loaded
 
 
-def _put_method(array, operation, value, put):
+_no_block = fast(lambda: 0)
+
+
+def _put_method(array, putter):
     """The implementation of a method that puts a value into a slot."""
-    again = same_array_type(array)
-    if _is_strided(value):
-        put_copy = _put_strided(array, operation)
+    again, (block, put) = same_array_type(array), putter
 
-        def strided(ta, index, value):
-            owner, store = store_owner(ta), store_fields(ta)
-            put_copy(store, np.int64(index), _borrowed(value))
-            return again(owner)
-
-        return strided
-    parts = _value_parts(value)
-
-    def implementation(ta, index, value):
+    def implementation(ta, index, value, name=None):
         owner, store = store_owner(ta), store_fields(ta)
-        item, shape = parts(value)
-        put(store, np.int64(index), item, shape)
-        return again(owner)
-
-    return implementation
-
-
-def _append_method(array, operation, value, put):
-    """The implementation of `append`."""
-    again = same_array_type(array)
-    if _is_strided(value):
-        put_copy = _put_strided(array, operation)
-
-        def strided(ta, value):
-            owner, store = store_owner(ta), store_fields(ta)
-            put_copy(store, field(store, FIELD.size), _borrowed(value))
-            return again(owner)
-
-        return strided
-    parts = _value_parts(value)
-
-    def implementation(ta, value):
-        owner, store = store_owner(ta), store_fields(ta)
-        item, shape = parts(value)
-        put(store, field(store, FIELD.size), item, shape)
+        put(store, block(), np.int64(index), value)
         return again(owner)
 
     return implementation
 
 
 @method("write")
-def _write(ta, index, value):
+def _write(ta, index, value, name=None):
     check_index("write", index)
     check_value("write", ta, value)
-    make = _element_write if isinstance(value, types.Array) else _scalar_write
-    return _put_method(ta, rq.WRITE, value, make(ta, rq.WRITE))
+    return _put_method(ta, _putter(ta, rq.WRITE, value, _scalar_write, _element_write))
 
 
 @method("append")
-def _append(ta, value):
+def _append(ta, value, name=None):
     check_value("append", ta, value)
-    make = _element_write if isinstance(value, types.Array) else _scalar_write
-    return _append_method(ta, rq.APPEND, value, make(ta, rq.APPEND))
+    again = same_array_type(ta)
+    block, put = _putter(ta, rq.APPEND, value, _scalar_write, _element_write)
+
+    def implementation(ta, value, name=None):
+        owner, store = store_owner(ta), store_fields(ta)
+        put(store, block(), field(store, FIELD.size), value)
+        return again(owner)
+
+    return implementation
 
 
-def _scalar_add(array):
+def _scalar_add(array, operation):
     """Add an item in place where that is simple, else by the kernels."""
+    if not isinstance(array.dtype, types.Number):
+        return _slow_item_write(array, operation)
     load_item, store_item = mem.item_reader(array.dtype), mem.item_writer(array.dtype)
-    slow = _slow_item_write(array, rq.ACCUMULATE)
+    slow = _slow_item_write(array, operation)
 
     @fast
     def add(store, index, value, shape):
@@ -262,9 +238,11 @@ def _scalar_add(array):
     return add
 
 
-def _element_add(array):
+def _element_add(array, operation):
     """Add an element in place where that is simple, else by the kernels."""
-    slow, item = _slow_write(array, rq.ACCUMULATE), array.dtype
+    if not isinstance(array.dtype, types.Number):
+        return _slow_write(array, operation)
+    slow, item = _slow_write(array, operation), array.dtype
     itemsize = item_bytes(item)
 
     @fast
@@ -283,12 +261,23 @@ def _element_add(array):
 
 
 @method("accumulate")
-def _accumulate(ta, index, value):
+def _accumulate(ta, index, value, name=None):
     check_index("accumulate", index)
     check_value("accumulate", ta, value)
-    is_array, is_number = isinstance(value, types.Array), isinstance(ta.dtype, types.Number)
-    if is_array:
-        add = _element_add(ta) if is_number else _slow_write(ta, rq.ACCUMULATE)
-    else:
-        add = _scalar_add(ta) if is_number else _slow_item_write(ta, rq.ACCUMULATE)
-    return _put_method(ta, rq.ACCUMULATE, value, add)
+    return _put_method(ta, _putter(ta, rq.ACCUMULATE, value, _scalar_add, _element_add))
+
+
+@method("identity")
+def _identity(ta, name=None):
+    again = same_array_type(ta)
+    return lambda ta, name=None: again(store_owner(ta))
+
+
+@method("close")
+def _close(ta, name=None):
+    def implementation(ta, name=None):
+        words = new_request()
+        mem.store_int(words + 8 * rq.INDEX, 1)
+        call_kernel(settings.STORAGE_ENTRY, rq.CLOSE, store_fields(ta), words)
+
+    return implementation

@@ -51,6 +51,7 @@ from nbta.runtime.store import (
     READ,
     WRITTEN,
     ZERO,
+    set_extent,
     store_address,
 )
 from nbta.runtime.vector_code import room
@@ -256,13 +257,33 @@ def scatter(s, r):
         r[EXPECTED], r[GOT] = r[COUNT], r[INDEX]
         return st.SCATTER_LENGTH
     status = check_bounds(s, r)
-    if status != st.OK or r[COUNT] == 0:
+    if status == st.OK and r[COUNT] == 0:
+        return st.OK if r[LIST] else learn_shape(s, r)
+    if status != st.OK:
         return status
     if not fits_pattern(s, r[RANK], r, SHAPE):
         tell_pattern(s, r)
         r[SLOT] = item_of(r, 0)
         return st.INCOMPATIBLE_ELEMENT_SHAPE
     return scatter_rows(s, r)
+
+
+@kernel
+def learn_shape(s, r):
+    """Rows of which there are none tell the shape of elements where a first write would."""
+    r[SLOT] = 0
+    if s._gradient or not s._infer_shape:
+        return st.OK
+    if r[RANK] > MAX_RANK:
+        r[GOT] = r[RANK]
+        return st.RANK
+    if not fits_pattern(s, r[RANK], r, SHAPE):
+        tell_pattern(s, r)
+        return st.INCOMPATIBLE_ELEMENT_SHAPE
+    s._rank = r[RANK]
+    for axis in range(r[RANK]):
+        set_extent(s, axis, r[SHAPE + axis])
+    return st.OK
 
 
 @kernel

@@ -15,7 +15,11 @@ from nbta.runtime import extension
 
 
 class Caller:
-    """An array whose methods are called in compiled functions, where these take them."""
+    """An array whose methods are called in compiled functions, where these take them.
+
+    What compiled code refuses by the types of the arguments, another dtype or rank, and what would
+    take one more function for each rank, is called in Python.
+    """
 
     def __init__(self, dtype, size, **options):
         shape, make = options["element_shape"], nbta.TensorArray
@@ -35,58 +39,106 @@ class Caller:
         self.array = array
         return self
 
-    def _is_plain(self, *values):
+    @property
+    def _rank(self):
+        """Rank of the elements, where compiled code is to be used for them."""
         if self.array.dtype.name not in ("float64", "int32"):
-            return False
+            return None
         rank = self.array._numba_type_.ndim
-        same = all(value.dtype == self.array.dtype and value.ndim == rank for value in values)
-        return rank in (0, 1) and same
+        return rank if rank in (0, 1) else None
 
-    def _do(self, function, method, *args, values=()):
-        if self._is_plain(*values):
-            return function(self.array, *(a[()] if isinstance(a, np.ndarray) else a for a in args))
-        return getattr(self.array, method)(*args)
+    def _takes(self, value, spare=0):
+        """Whether a value of elements, or of rows or pieces, goes to compiled code."""
+        rank = self._rank
+        return rank is not None and value.dtype == self.array.dtype and value.ndim == rank + spare
+
+    def _put(self, compiled, method, *args, value, spare=0):
+        if self._takes(value, spare):
+            compiled(self.array, *args, value[()])
+        else:
+            getattr(self.array, method)(*args, value)
+        return self
+
+    def _get(self, compiled, method, *args, **options):
+        if self._rank is None:
+            return getattr(self.array, method)(*args, **options)
+        return compiled(self.array, *args, *options.values())
 
     def write(self, index, value):
-        self._do(_write, "write", index, value, values=[value])
-        return self
+        return self._put(_write, "write", index, value=value)
 
     def append(self, value):
-        self._do(_append, "append", value, values=[value])
-        return self
+        return self._put(_append, "append", value=value)
 
     def accumulate(self, index, value):
-        self._do(_accumulate, "accumulate", index, value, values=[value])
+        return self._put(_accumulate, "accumulate", index, value=value)
+
+    def scatter(self, indices, value):
+        indices = np.array(indices, np.int64)
+        return self._put(_scatter, "scatter", indices, value=value, spare=1)
+
+    def unstack(self, value):
+        return self._put(_unstack, "unstack", value=value, spare=1)
+
+    def split(self, value, lengths):
+        if self._rank and self._takes(value):
+            _split(self.array, value, np.array(lengths, np.int64))
+        else:
+            self.array.split(value, lengths)
         return self
 
     def read(self, index):
-        value = self._do(_read, "read", index)
+        return self._as_scalar(self._get(_read, "read", index))
+
+    def _as_scalar(self, value):
+        """A number as Python gets it from compiled code, in the dtype that it has there."""
         return value if hasattr(value, "dtype") else self.array.dtype.type(value)
 
+    def gather(self, indices, element_shape=None):
+        indices = np.array(indices, np.int64)
+        return self._get(_gather, "gather", indices, element_shape=element_shape)
+
     def stack(self):
-        return self._do(_stack, "stack")
+        return self._get(_stack, "stack")
+
+    def concat(self, element_shape_except0=None):
+        return self._get(_concat, "concat", element_shape_except0=element_shape_except0)
 
     def size(self):
-        return np.int32(self._do(_size, "size"))
+        return np.int32(self._get(_size, "size"))
 
-    def _through(self, method, *args, **options):
-        getattr(self.array, method)(*args, **options)
-        return self
+    def close(self):
+        self._get(_close, "close")
 
-    def scatter(self, *args):
-        return self._through("scatter", *args)
+    def __getitem__(self, index):
+        return self._as_scalar(self._get(_item, "__getitem__", index))
 
-    def unstack(self, *args):
-        return self._through("unstack", *args)
+    def __iter__(self):
+        if self._rank is None:
+            return iter(self.array)
+        return (self._as_scalar(_looped(self.array, k)) for k in range(len(self)))
 
-    def split(self, *args):
-        return self._through("split", *args)
+    def __array__(self, dtype=None, copy=None):
+        return self._get(_asarray, "__array__")
 
-    def grad(self, *args, **options):
-        return self.over(self.array.grad(*args, **options))
+    def __len__(self):
+        return self._get(_length, "__len__")
 
-    def grad_with_shape(self, *args, **options):
-        return self.over(self.array.grad_with_shape(*args, **options))
+    def grad(self, source, clear_after_read=True):
+        return self._look_up(_grad, "grad", source, clear_after_read=clear_after_read)
+
+    def grad_with_shape(self, source, prefix, clear_after_read=True):
+        prefix = tuple(prefix) if len(prefix) < 2 else np.array(prefix)
+        options = {"clear_after_read": clear_after_read}
+        return self._look_up(_grad_with_shape, "grad_with_shape", source, prefix, **options)
+
+    def _look_up(self, compiled, method, *args, **options):
+        try:
+            return Caller.over(self._get(compiled, method, *args, **options))
+        except nbta.InvalidArgumentError as error:
+            if error.reason != "gradient_rank":  # made with another prefix, which Python gives
+                raise
+            return Caller.over(getattr(self.array, method)(*args, **options))
 
 
 class Passed:
@@ -120,6 +172,18 @@ class Passed:
             return result
 
         return operation
+
+    def __getitem__(self, index):
+        return self.array[index]
+
+    def __iter__(self):
+        return iter(self.array)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.array)
+
+    def __len__(self):
+        return len(self.array)
 
     def _pass_on(self):
         kind = self.array._numba_type_
@@ -193,8 +257,28 @@ def _accumulate(ta, index, value):
 
 
 @njit(cache=True)
+def _scatter(ta, indices, value):
+    ta.scatter(indices, value)
+
+
+@njit(cache=True)
+def _unstack(ta, value):
+    ta.unstack(value)
+
+
+@njit(cache=True)
+def _split(ta, value, lengths):
+    ta.split(value, lengths)
+
+
+@njit(cache=True)
 def _read(ta, index):
     return ta.read(index)
+
+
+@njit(cache=True)
+def _gather(ta, indices, element_shape):
+    return ta.gather(indices, element_shape=element_shape)
 
 
 @njit(cache=True)
@@ -203,5 +287,49 @@ def _stack(ta):
 
 
 @njit(cache=True)
+def _concat(ta, element_shape_except0):
+    return ta.concat(element_shape_except0=element_shape_except0)
+
+
+@njit(cache=True)
 def _size(ta):
     return ta.size()
+
+
+@njit(cache=True)
+def _close(ta):
+    ta.close()
+
+
+@njit(cache=True)
+def _item(ta, index):
+    return ta[index]
+
+
+@njit(cache=True)
+def _looped(ta, wanted):
+    """The value that a loop comes to behind so many others."""
+    for count, value in enumerate(ta):
+        if count == wanted:
+            return value
+    raise IndexError
+
+
+@njit(cache=True)
+def _asarray(ta):
+    return np.asarray(ta)
+
+
+@njit(cache=True)
+def _length(ta):
+    return len(ta)
+
+
+@njit(cache=True)
+def _grad(ta, source, clear_after_read):
+    return ta.grad(source, clear_after_read=clear_after_read)
+
+
+@njit(cache=True)
+def _grad_with_shape(ta, source, prefix, clear_after_read):
+    return ta.grad_with_shape(source, prefix, clear_after_read=clear_after_read)

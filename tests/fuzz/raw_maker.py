@@ -5,7 +5,7 @@ import random
 from model import MAX_RANK, ModelArray
 from random_values import DTYPES
 
-from .raw import WRITES, Op, Program, Value, as_value, attempt
+from .raw import LOOKS, WRITES, Op, Program, Value, as_value, attempt
 
 SOURCES = ("gradients", "gradients_1", "deep/gradients")
 EXTENTS = (0, 1, 1, 2, 3)
@@ -82,7 +82,7 @@ class Maker:
         number = self.random.randrange(len(self.arrays))
         array = self.arrays[number]
         kinds = [*WRITES, "write", "append", "accumulate", "read", "read", "gather", "stack",
-                 "concat", "size"]  # fmt: skip
+                 "concat", "size", *LOOKS]  # fmt: skip
         if len(self.arrays) < MOST_ARRAYS:
             kinds += ["grad", "grad_with_shape"]
         if self.random.random() < 0.02:
@@ -128,7 +128,11 @@ class Maker:
     def _stack(self, array):
         return (), {}
 
-    _size = _close = _stack
+    _size = _close = _items = _asarray = _length = _stack
+
+    def _item(self, array):
+        index = self.slot(array, lambda slot: not slot.cleared)
+        return (index - len(array.slots) if self.random.random() < 0.3 else index,), {}
 
     def _concat(self, array):
         shape = self.pattern(self.fitting(array)[1:]) if self.random.random() < 0.3 else None
