@@ -195,15 +195,14 @@ def slope(f):
     return lambda x: nbta.sum(nbta.sin(nbta.grad(f)(x)))
 
 
-def differences(f, x, step=1e-5):
+def differences(f, x, step=1e-3):
+    """Of five points, whose error is the fourth power of the step."""
     found = np.zeros_like(x)
     for index in np.ndindex(x.shape):
-        ends = []
-        for sign in (1.0, -1.0):
+        for place, weight in ((-2, 1.0), (-1, -8.0), (1, 8.0), (2, -1.0)):
             moved = x.copy()
-            moved[index] += sign * step
-            ends.append(float(f(moved)))
-        found[index] = (ends[0] - ends[1]) / (2 * step)
+            moved[index] += place * step
+            found[index] += weight * float(f(moved)) / (12 * step)
     return found
 
 

@@ -27,7 +27,7 @@ class Tensor:
     """
 
     __slots__ = ("__weakref__", "index", "op", "spec")
-    #: The type of Python's numbers that it behaves like in arithmetic, if it does.
+    # The type of Python's numbers that it behaves like in arithmetic, if it does.
     weak = None
 
     def __init__(self, op: "Operation", index: int, spec: Spec):

@@ -189,7 +189,7 @@ def assigned(name):
 
 
 def _flat(self):
-    """For `hasattr`, which takes no other error."""
+    """Refused by the error that ``hasattr`` takes for a no."""
     raise AttributeError(str(refused("the iterator .flat", f"{self.name}, a symbolic tensor,")))
 
 
