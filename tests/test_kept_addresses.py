@@ -21,7 +21,9 @@ SOURCES = Path(nbta.__file__).parent
 PAGE = SOURCES.parent / "docs" / "architecture.md"
 ROWS = {}
 #: Where an expression looks like an address and native code gets none.
-OTHER_USES = {"distributed/parcels.py", "codegen/fusion.py", "execution/session.py"}
+OTHER_USES = {
+    "distributed/parcels.py", "codegen/fusion.py", "execution/session.py", "nesting.py",
+}  # fmt: skip
 _TAKES = re.compile(
     r"\.ctypes\.data\b|addressof\(|ctypes\.cast\(|get_pointer_to_function|get_function_address"
     r"|get_cython_function_address|add_symbol\(|\bid\(|map\(id,|pointer_of\("

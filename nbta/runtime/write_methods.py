@@ -162,26 +162,20 @@ def _is_copied(value):
 
 
 def _putter(array, operation, value, put_item, put_element):
-    """A function ``(store, block, index, value)`` that puts a value into a slot, and its block.
+    """Functions ``block()``, ``parts(block, value)`` and ``put(store, index, item, shape)``.
 
-    In the hot path only an item, or an address and extents, go on. The caller keeps the value
-    alive, and no reference is held across an error exit.
+    A method takes the value apart at once. In the hot path only an item, or an address and extents,
+    go on: the caller keeps the value alive, and no reference is held across an error exit.
     """
     block, load, shape_of = in_memory(array.dtype, value)
+    whole = fast(lambda block, value: (value, ()))
     if _is_copied(value):
         put_copy = _put_copy(array, operation, value)
-        return block, fast(lambda store, block, index, value: put_copy(store, index, value))
+        return block, whole, fast(lambda store, index, value, _: put_copy(store, index, value))
     if rank_of(value) == 0 and not isinstance(value, types.Array):
-        put = put_item(array, operation)
-        return _no_block, fast(lambda store, block, index, value: put(store, index, value, ()))
-    put = put_element(array, operation)
-
-    @fast
-    def put_loaded(store, block, index, value):
-        address, _ = load(block, value)
-        put(store, index, address, shape_of(value))
-
-    return block, put_loaded
+        return _no_block, whole, put_item(array, operation)
+    parts = fast(lambda block, value: (load(block, value)[0], shape_of(value)))
+    return block, parts, put_element(array, operation)
 
 
 _no_block = fast(lambda: 0)
@@ -189,11 +183,12 @@ _no_block = fast(lambda: 0)
 
 def _put_method(array, putter):
     """The implementation of a method that puts a value into a slot."""
-    again, (block, put) = same_array_type(array), putter
+    again, (block, parts, put) = same_array_type(array), putter
 
     def implementation(ta, index, value, name=None):
         owner, store = store_owner(ta), store_fields(ta)
-        put(store, block(), np.int64(index), value)
+        item, shape = parts(block(), value)
+        put(store, np.int64(index), item, shape)
         return again(owner)
 
     return implementation
@@ -210,11 +205,12 @@ def _write(ta, index, value, name=None):
 def _append(ta, value, name=None):
     check_value("append", ta, value)
     again = same_array_type(ta)
-    block, put = _putter(ta, rq.APPEND, value, _scalar_write, _element_write)
+    block, parts, put = _putter(ta, rq.APPEND, value, _scalar_write, _element_write)
 
     def implementation(ta, value, name=None):
         owner, store = store_owner(ta), store_fields(ta)
-        put(store, block(), field(store, FIELD.size), value)
+        item, shape = parts(block(), value)
+        put(store, field(store, FIELD.size), item, shape)
         return again(owner)
 
     return implementation
