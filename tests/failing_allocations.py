@@ -78,13 +78,13 @@ def looked_up(ta, row):
 def in_bulk(ta, rows):
     ta.scatter((2, 0, 1), rows[:, ::-1])
     value, lengths = ta.grad_with_shape("g", (1,)).concat()
-    return ta.gather(np.arange(2)).sum() + value.sum() + lengths.sum()
+    return ta.gather((0, 1)).sum() + value.sum() + lengths.sum()
 
 
 @njit(cache=True)
 def looked_at(ta, row):
     ta.append((row[0], 1.0))
-    ta.append([row[0], 2.0])
+    ta.append((row[1], 2.0))
     total = np.asarray(ta).sum()
     for value in ta:
         total += value.sum()
