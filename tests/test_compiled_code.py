@@ -496,8 +496,8 @@ def test_a_gradient_array_with_a_prefix_is_refused():
 
 
 def state(**options):
-    options = {"element_shape": (2,), "tensor_array_name": "state", **options}
-    return nbta.TensorArray("float64", 3, **options).unstack(np.ones((3, 2)))
+    kept = {"element_shape": (2,), "tensor_array_name": "state", "clear_after_read": True}
+    return nbta.TensorArray("float64", 3, **{**kept, **options}).unstack(np.ones((3, 2)))
 
 
 def unwritten(**options):
