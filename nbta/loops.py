@@ -1,5 +1,6 @@
 """Loops over the first axis: scan, map_fn, foldl, foldr."""
 
+import functools
 import operator
 from contextlib import nullcontext
 from typing import NamedTuple
@@ -161,10 +162,11 @@ def _run(body, first, count, name, options):
     if current() is not None or options["progress"] is None:
         return while_loop(lambda t, *_: t < count, body, first, name=name, **options)
     with bar(options["progress"], int(count)) as done:
+        count_one = functools.partial(np.add, done, 1, out=done)  # bodies may not change arrays
 
         def counted(*values):
             following = body(*values)
-            done[0] += 1
+            count_one()
             return following
 
         return while_loop(lambda t, *_: t < count, counted, first)

@@ -108,7 +108,7 @@ SHAPES = {
         {"x": np.ones(3)},
     ),
     "unstack": Case(
-        lambda: array(element_shape=(2,)).unstack(p((2, 3))), "scatter on states|(2,)|gives (3,)"
+        lambda: array(element_shape=(2,)).unstack(p((2, 3))), "unstack on states|(2,)|gives (3,)"
     ),
     "scan of two lengths": Case(
         lambda: nbta.scan(lambda c, x: (c, x[0]), 0.0, (p((3,)), p((4,), name="y"))),

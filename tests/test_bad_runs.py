@@ -96,7 +96,7 @@ def test_a_placeholder_without_a_value(graph):
         ({"x": [1.0, 2.0]}, ["'x:0' takes shape (3,), and the value has shape (2,); reshape it"]),
         ({"x": 1.0}, ["'x:0' takes shape (3,), and the value has shape ()"]),
         (
-            {"x": np.ones(3)},
+            {"x": np.full(3, 1e300)},
             ["'x:0': it takes float32, and the value is float64", ".astype('float32')"],
         ),
         ({"x": "abc"}, ["'x:0': it takes float32, and the value is <U3; give numbers"]),

@@ -195,7 +195,7 @@ def slope(f):
     return lambda x: nbta.sum(nbta.sin(nbta.grad(f)(x)))
 
 
-def differences(f, x, step=1e-3):
+def differences(f, x, step=1e-4):
     """Of five points, whose error is the fourth power of the step."""
     found = np.zeros_like(x)
     for index in np.ndindex(x.shape):

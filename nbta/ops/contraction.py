@@ -158,7 +158,7 @@ def _evaluate_einsum(*arrays, operands, result):
     dtype = arrays[0].dtype
     if len(arrays) == 1:
         return _arranged(arrays[0], operands[0], result)
-    return narrow(_product(*map(widened, arrays), *operands, result, extents), dtype)
+    return narrow(_product(*map(widened, arrays), *operands, result, extents), dtype)[()]
 
 
 def _arranged(x, letters, result):

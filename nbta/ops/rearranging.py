@@ -306,8 +306,9 @@ def _count(start, stop, step):
 
 def _evaluate_range(start, stop, step, *, dtype, extent):
     start, stop, step = (np.asarray(n).item() for n in (start, stop, step))
-    if _count(start, stop, step) > MOST_ITEMS:  # NumPy gives none from 2**63 - 512 on
-        raise invalid("range", f"from {start} to {stop} by {step} there are more than memory holds")
+    count = _count(start, stop, step)
+    if count > MOST_ITEMS:  # NumPy gives none from 2**63 - 512 on
+        raise MemoryError(f"Unable to allocate {count} numbers from {start} to {stop} by {step}")
     return np.arange(start, stop, step, dtype)
 
 

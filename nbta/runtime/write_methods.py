@@ -162,20 +162,21 @@ def _is_copied(value):
 
 
 def _putter(array, operation, value, put_item, put_element):
-    """Functions ``block()``, ``parts(block, value)`` and ``put(store, index, item, shape)``.
+    """``block()``, ``item(block, value)``, ``shape(value)`` and ``put(store, index, item, shape)``.
 
     A method takes the value apart at once. In the hot path only an item, or an address and extents,
     go on: the caller keeps the value alive, and no reference is held across an error exit.
     """
     block, load, shape_of = in_memory(array.dtype, value)
-    whole = fast(lambda block, value: (value, ()))
+    whole, no_axes = fast(lambda block, value: value), fast(lambda value: ())
     if _is_copied(value):
         put_copy = _put_copy(array, operation, value)
-        return block, whole, fast(lambda store, index, value, _: put_copy(store, index, value))
+        put = fast(lambda store, index, value, _: put_copy(store, index, value))
+        return block, whole, no_axes, put
     if rank_of(value) == 0 and not isinstance(value, types.Array):
-        return _no_block, whole, put_item(array, operation)
-    parts = fast(lambda block, value: (load(block, value)[0], shape_of(value)))
-    return block, parts, put_element(array, operation)
+        return _no_block, whole, no_axes, put_item(array, operation)
+    address = fast(lambda block, value: load(block, value)[0])
+    return block, address, shape_of, put_element(array, operation)
 
 
 _no_block = fast(lambda: 0)
@@ -183,12 +184,11 @@ _no_block = fast(lambda: 0)
 
 def _put_method(array, putter):
     """The implementation of a method that puts a value into a slot."""
-    again, (block, parts, put) = same_array_type(array), putter
+    again, (block, item, shape, put) = same_array_type(array), putter
 
     def implementation(ta, index, value, name=None):
         owner, store = store_owner(ta), store_fields(ta)
-        item, shape = parts(block(), value)
-        put(store, np.int64(index), item, shape)
+        put(store, np.int64(index), item(block(), value), shape(value))
         return again(owner)
 
     return implementation
@@ -205,12 +205,11 @@ def _write(ta, index, value, name=None):
 def _append(ta, value, name=None):
     check_value("append", ta, value)
     again = same_array_type(ta)
-    block, parts, put = _putter(ta, rq.APPEND, value, _scalar_write, _element_write)
+    block, item, shape, put = _putter(ta, rq.APPEND, value, _scalar_write, _element_write)
 
     def implementation(ta, value, name=None):
         owner, store = store_owner(ta), store_fields(ta)
-        item, shape = parts(block(), value)
-        put(store, field(store, FIELD.size), item, shape)
+        put(store, field(store, FIELD.size), item(block(), value), shape(value))
         return again(owner)
 
     return implementation
