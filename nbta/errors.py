@@ -76,10 +76,11 @@ class FailedPreconditionError(NbtaError, RuntimeError):
 
 
 class PerformanceWarning(UserWarning):
-    """A compiled function is far slower than it could be; the message says where, and the cure.
+    """A function is far slower than it could be; the message says where, and the cure.
 
     It is given once for each nest of loops of a function that was compiled, where their trips call
-    Python. What is computed is the same.
+    Python; and once where a function is traced for each of many lengths. What is computed is the
+    same.
 
     Examples
     --------

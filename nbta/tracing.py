@@ -1,7 +1,6 @@
 """Functions of arrays, traced once per kind of arguments and run as graphs."""
 
 import functools
-import warnings
 import weakref
 
 import numpy as np
@@ -19,7 +18,12 @@ from nbta.call_arguments import (
 )
 from nbta.captured import guarded
 from nbta.compiler.phases import phase
-from nbta.errors import FailedPreconditionError, UnimplementedError, invalid
+from nbta.errors import (
+    FailedPreconditionError,
+    PerformanceWarning,
+    UnimplementedError,
+    invalid,
+)
 from nbta.execution.launcher import Launcher
 from nbta.execution.session import Session
 from nbta.flow_check import lost_write
@@ -27,6 +31,7 @@ from nbta.graph.graph import Graph, current
 from nbta.graph.lengths import Asked, Lengths
 from nbta.graph.operation import Tensor
 from nbta.immutable import computed, in_body, own_numpy
+from nbta.locations import warn_caller
 from nbta.loop_variables import leaf_spec
 from nbta.ops.dispatch import as_tensor
 from nbta.structure import layout, leaves, map_leaves, pack
@@ -315,8 +320,8 @@ def function(f=None, *, compiled="auto", input_signature=None):
     a dict), the function is called again with that length as an int, and the graph is for that
     length alone: other lengths have graphs of their own. So do arguments without elements: ``if n``
     and ``1 / n`` ask for nothing more. So results are those of Python. A function with graphs for
-    16 lengths gives a RuntimeWarning that names the line. A length that arguments do not decide,
-    such as that of a growing variable of a loop, is an error there.
+    16 lengths gives a `PerformanceWarning` that names the line. A length that arguments do not
+    decide, such as that of a growing variable of a loop, is an error there.
 
     Examples
     --------
@@ -431,7 +436,7 @@ class _Branch:
             f"{self._names[look.leaf]}, {MANY_LENGTHS} so far, as {self._asked[look]} needs it in "
             f"Python; nbta.cond, nbta.where, nbta.scan, nbta.zeros and their kin take all lengths"
         )
-        warnings.warn(message, RuntimeWarning, stacklevel=5)
+        warn_caller(message, PerformanceWarning)
 
 
 def _below(node):

@@ -34,6 +34,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NaN and emp
         ("mutation", 1, 1),
         ("empty", 2, 2),
         ("empty gradient", 1, 1),
+        ("filling", 1, 2),
+        ("nest", 1, 1),
         ("lengths", 10, 4),
     ],
 )

@@ -265,7 +265,7 @@ def test_graphs_for_many_lengths_warn_once_with_the_line():
     assert len(caught) == 1
     for word in ("lambda", "args[0]", f"{__file__}:{line}", "nbta.cond"):
         assert word in str(caught[0].message)
-    assert caught[0].filename == __file__
+    assert (caught[0].category, caught[0].filename) == (nbta.PerformanceWarning, __file__)
 
 
 def test_compiled_functions_for_lengths_are_not_mixed_up():

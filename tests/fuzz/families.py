@@ -2,7 +2,20 @@
 
 from typing import NamedTuple
 
-from . import derivatives, grow, lengths, loops, menu, program, raw, raw_maker, ways
+from . import (
+    derivatives,
+    fillings,
+    grow,
+    lengths,
+    loops,
+    menu,
+    nests,
+    program,
+    raw,
+    raw_maker,
+    ways,
+)
+from .drawn import whole
 
 
 class Family(NamedTuple):
@@ -61,6 +74,8 @@ FAMILIES = {
     "mutation": Family(mutation, ways.check),
     "empty": Family(empty, ways.check),
     "empty gradient": Family(empty_gradient, derivatives.check),
+    "filling": Family(fillings.program, fillings.check, whole),
+    "nest": Family(nests.program, nests.check, whole),
     "lengths": Family(lengths.program, lengths.check),
     "raw": Family(raw_maker.program, raw.check, raw.shrunk),
 }

@@ -4,6 +4,7 @@ Which slots are there is known while a program runs, so that a statement that wo
 out. Python runs it, on NumPy or on tensors.
 """
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,10 @@ from hypothesis import strategies as st
 
 import nbta
 
+from .drawn import drawn
+from .ways import hold, in_python, outcome
+
+X = [np.array([0.71, -0.43, 0.92]), np.array([-0.37, 0.83, 0.11])]
 #: Rows of the elements of a uniform array, and the other lengths that ragged ones have.
 ROWS, LENGTHS = 2, (2, 0, 1, 3)
 MOST_SLOTS = 9
@@ -189,6 +194,10 @@ class Filling(NamedTuple):
             statement.run(env)
         return env.sum
 
+    def operations(self):
+        """How many statements there are."""
+        return len(self.statements)
+
     def __repr__(self):
         kind = f"ragged={self.ragged}, clears={self.clears}"
         return "\n    ".join([f"filling ({kind}):", *map(str, self.statements)])
@@ -228,3 +237,31 @@ def fixed_orders():
                 for end in ends:
                     some = [s for s in (fill, look, grow, end) if s is not None]
                     yield Filling(some, False, False)
+
+
+def program(seed):
+    return drawn(filling_programs(), seed)
+
+
+def slopes(program):
+    """What a program gives, and its gradients of two orders."""
+
+    def run(x):
+        y = program(x)
+        (slope,) = nbta.gradients([y], [x], unconnected="zero")
+        (bend,) = nbta.gradients([nbta.sum(nbta.sin(slope))], [x], unconnected="zero")
+        return y, slope, bend
+
+    return run
+
+
+def check(program, machine_code=False, counts=None):
+    """Plain, traced and compiled, and against differences to the second order."""
+    for x in X:
+        expected = outcome(nbta.function(program, compiled=False), [x])
+        hold("plain", 0, outcome(program, [x]), expected, 1e-12)
+        nbta.testing.check_grads(program, (x,), order=2, rtol=1e-5, atol=1e-6)
+        with nullcontext() if machine_code else in_python():
+            found = outcome(nbta.function(slopes(program), compiled=True), [x])
+        expected = outcome(nbta.function(slopes(program), compiled=False), [x])
+        hold("compiled", 0, found, expected, 1e-9)

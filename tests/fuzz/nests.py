@@ -3,12 +3,18 @@
 A nest is a function of a value with an axis for each loop and of a number, and gives a number.
 """
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 
 import nbta
+
+from .drawn import drawn
+from .ways import hold, in_python, outcome
+
+STEP = 6e-6
 
 
 def leaf(x, c):
@@ -29,6 +35,10 @@ class Level(NamedTuple):
         """Axes of the value that the nest goes along."""
         below = self.inner.depth() if self.inner else 0
         return below + (self.kind != "cond")
+
+    def operations(self):
+        """How many loops and branches there are."""
+        return 1 + (self.inner.operations() if self.inner else 0)
 
     def plain(self):
         """The same without options."""
@@ -129,3 +139,52 @@ def arguments(program):
     shape = (3, *[2] * 3)[: program.depth()]
     x = np.cos(1.7 * np.arange(np.prod(shape, dtype=int)) + 0.4).reshape(shape)
     return x, np.float64(0.34)
+
+
+def direction(program):
+    x, _ = arguments(program)
+    return np.sin(np.arange(x.size) + 1.0).reshape(x.shape)
+
+
+def orders(program, count=2):
+    """What a nest gives, its slope along a direction, and so on: each with its gradients."""
+    along = direction(program)
+
+    def run(x, c):
+        y, found = program(x, c), []
+        for _ in range(count):
+            dx, dc = nbta.gradients([y], [x, c], unconnected="zero")
+            found += [y, dx, dc]
+            y = nbta.sum(dx * along) + 0.7 * dc
+        return found
+
+    return run
+
+
+def compare_orders(program, count=2):
+    """Against the same nest without options, and this against differences along a direction."""
+    x, c = arguments(program)
+    plain = nbta.function(orders(program.plain(), count))
+    expected = plain(x, c)
+    for mine, theirs in zip(nbta.function(orders(program, count))(x, c), expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-11)
+    v = direction(program)
+    ends = [plain(x + h * v, c + h * 0.7) for h in (STEP, -STEP)]
+    for k in range(0, len(expected), 3):
+        slope = (ends[0][k] - ends[1][k]) / (2 * STEP)
+        found = np.sum(expected[k + 1] * v) + expected[k + 2] * 0.7
+        np.testing.assert_allclose(found, slope, rtol=1e-5, atol=1e-5)
+
+
+def program(seed):
+    return drawn(nests(deepest=3), seed)
+
+
+def check(program, machine_code=False, counts=None):
+    """Orders of gradients, of which those with options and those compiled are the same."""
+    compare_orders(program)
+    found = nbta.function(orders(program), compiled=True)
+    with nullcontext() if machine_code else in_python():
+        mine = outcome(found, arguments(program))
+    expected = outcome(nbta.function(orders(program), compiled=False), arguments(program))
+    hold("compiled", 0, mine, expected, 1e-9)
