@@ -135,7 +135,7 @@ def while_loop(
     >>> nbta.grad(cooled)(0.001)
     np.float64(-218.886...)
     """
-    _check_callable("while_loop", cond=cond, body=body)
+    check_callable("while_loop", cond=cond, body=body)
     options = options_of("while_loop", checkpoint, progress)
     several = isinstance(loop_vars, list | tuple)
     structure = tuple(loop_vars) if several else (loop_vars,)
@@ -158,7 +158,8 @@ def options_of(what, checkpoint, progress):
     }
 
 
-def _check_callable(what, **functions):
+def check_callable(what, **functions):
+    """Refuse what is no function where one is asked for."""
     for name, function in functions.items():
         if not callable(function):
             message = (
@@ -288,7 +289,7 @@ def cond(pred, true_fn, false_fn, *operands, name=None):
     spec = leaf_spec(pred)
     if spec.dtype.kind != "b" or spec.shape not in ((), None):
         raise invalid("pred", f"cond: pred must be one truth value, not {spec}; compare it first")
-    _check_callable("cond", true_fn=true_fn, false_fn=false_fn)
+    check_callable("cond", true_fn=true_fn, false_fn=false_fn)
     labels = ["true_fn", "false_fn"]
     functions = list(map(guarded, (true_fn, false_fn), labels))
     functions = _given("cond", functions, operands, building(pred))
@@ -357,7 +358,7 @@ def switch_case(branch_index, branch_fns, *operands, default=None, name=None):
     keys = sorted(named)
     functions = [named[key] for key in keys] + ([default] if default is not None else [])
     labels = [f"branch_fns[{key}]" for key in keys] + ["default"] * (default is not None)
-    _check_callable("switch_case", **dict(zip(labels, functions, strict=True)))
+    check_callable("switch_case", **dict(zip(labels, functions, strict=True)))
     functions = list(map(guarded, functions, labels))
     graph = building(branch_index)
     functions = _given("switch_case", functions, operands, graph)

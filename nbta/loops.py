@@ -9,7 +9,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.captured import guarded
-from nbta.control_flow import options_of, while_loop
+from nbta.control_flow import check_callable, options_of, while_loop
 from nbta.errors import PrecisionWarning, invalid
 from nbta.graph.graph import Graph, SubGraph, current
 from nbta.graph.operation import Tensor
@@ -86,6 +86,7 @@ def scan(f, init, xs, length=None, reverse=False, *, name=None, checkpoint=None,
     >>> nbta.grad(last)(0.5, np.ones(100))
     np.float64(0.197...)
     """
+    check_callable("scan", f=f)
     options = options_of("scan", checkpoint, progress)
     return _loop(guarded(f, "f"), init, xs, length, reverse, name, _Words(), options)
 
@@ -370,6 +371,7 @@ def map_fn(fn, elems, parallel_iterations=None, *, name=None, checkpoint=None, p
     words = _Words("map_fn", rows="elems")
     options = options_of("map_fn", checkpoint, progress)
     threads = as_threads("map_fn", parallel_iterations)
+    check_callable("map_fn", fn=fn)
     fn = guarded(fn, "fn")
     if threads > 1 and not any(options.values()):
         found = map_in_parallel(fn, elems, threads, name)
@@ -406,6 +408,7 @@ def foldl(fn, elems, initializer=None, *, name=None, checkpoint=None, progress=F
 
 def _fold(what, fn, elems, initializer, name, options):
     words = _Words(what, "initializer", "elems", "what fn gives")
+    check_callable(what, fn=fn)
     fn = guarded(fn, "fn")
     reverse = what == "foldr"
     if initializer is None:

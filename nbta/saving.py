@@ -47,8 +47,8 @@ def save(file, array) -> None:
     Raises
     ------
     InvalidArgumentError
-        For a closed array, for a dtype that no file can name, and for anything else in a structure,
-        such as named tuples and masked arrays.
+        For a file that is no path, for a closed array, for a dtype that no file can name, and for
+        anything else in a structure, such as named tuples and masked arrays.
     OSError
         When the file cannot be written; the old file is then untouched.
 
@@ -70,7 +70,7 @@ def save(file, array) -> None:
     ...     nbta.load(os.path.join(folder, "all.npz"))
     {'rate': 0.1, 'w': array([1., 1.]), 'path': [<nbta.TensorArray ...>]}
     """
-    path = os.path.realpath(os.fspath(file))  # of a link, the file that it leads to
+    path = os.path.realpath(_path("save", file))  # of a link, the file that it leads to
     members = pack(array) if isinstance(array, TensorArray) else pack_structure(array)
     temporary = f"{path}.{secrets.token_hex(6)}.tmp"
     try:
@@ -87,6 +87,15 @@ def save(file, array) -> None:
         raise
     _sync_folder(os.path.dirname(path))
     _sweep(path)
+
+
+def _path(what, file):
+    """The path that a user gave."""
+    try:
+        return os.fspath(file)
+    except TypeError:
+        message = f"{what}: file must be a path, which comes first, not a {type(file).__name__}"
+        raise errors.invalid("path", message) from None
 
 
 def _sweep(path):
@@ -150,7 +159,7 @@ def load(file):
     Raises
     ------
     InvalidArgumentError
-        For a file that is damaged, cut short, or not from `save`.
+        For a file that is no path, that is damaged, cut short, or not from `save`.
     ResourceExhaustedError
         When there is no memory for what the file holds.
     OSError
@@ -160,7 +169,7 @@ def load(file):
     --------
     save : writes it.
     """
-    path = os.fspath(file)
+    path = _path("load", file)
     with errors.memory_for(f"load: {path}"), open(path, "rb") as stream:
         try:
             _check_digest(stream)

@@ -298,6 +298,15 @@ LOOPS = {
     "a condition that is no function": Case(
         loop(lambda i, x: (i, x), cond=True), "while_loop: cond must be a function, and is True"
     ),
+    "a scan of no function": Case(
+        lambda: nbta.scan(p(), 0.0, np.ones(2)), "scan: f must be a function, and is"
+    ),
+    "a map of no function": Case(
+        lambda: nbta.map_fn(3, np.ones(2)), "map_fn: fn must be a function, and is 3"
+    ),
+    "a fold of no function": Case(
+        lambda: nbta.foldr(None, np.ones(2)), "foldr: fn must be a function, and is None"
+    ),
     "switch of floats": Case(
         lambda: nbta.switch_case(p(), [lambda: 1]), "branch_index must be one integer, not float64"
     ),

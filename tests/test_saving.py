@@ -305,6 +305,13 @@ def test_equal_arrays_give_equal_files(file, tmp_path):
     assert (tmp_path / "again.npz").read_bytes() == file.read_bytes()
 
 
+def test_arguments_that_changed_places(tmp_path):
+    with pytest.raises(nbta.InvalidArgumentError, match=r"save: file must be a path.*not a dict"):
+        nbta.save({"a": 1}, tmp_path / "a.npz")
+    with pytest.raises(nbta.InvalidArgumentError, match=r"load: file must be a path.*not a float"):
+        nbta.load(0.5)
+
+
 def test_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         saving.load(tmp_path / "none.npz")

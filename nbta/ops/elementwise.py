@@ -33,7 +33,8 @@ def common_dtype(*values) -> np.dtype:
     except TypeError:
         dtype = np.dtype(object)
     if code_of(dtype) == OTHER:
-        message = f"{_names(strong)} cannot be computed with together; cast to numbers first"
+        together = " together" if len(set(strong)) > 1 else ""
+        message = f"{_names(strong)} cannot be computed with{together}; cast to numbers first"
         raise invalid("dtype", message)
     return dtype
 
@@ -47,7 +48,7 @@ def _result_type(strong, weak):
 
 
 def _names(dtypes):
-    return " and ".join(str(dtype) for dtype in dtypes)
+    return " and ".join(dict.fromkeys(map(str, dtypes)))
 
 
 def meet(*values, floats=False):
