@@ -3,7 +3,6 @@
 A nest is a function of a value with an axis for each loop and of a number, and gives a number.
 """
 
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 import nbta
 
 from .drawn import drawn
-from .ways import hold, in_python, outcome
+from .ways import hold_compiled
 
 STEP = 6e-6
 
@@ -183,8 +182,4 @@ def program(seed):
 def check(program, machine_code=False, counts=None):
     """Orders of gradients, of which those with options and those compiled are the same."""
     compare_orders(program)
-    found = nbta.function(orders(program), compiled=True)
-    with nullcontext() if machine_code else in_python():
-        mine = outcome(found, arguments(program))
-    expected = outcome(nbta.function(orders(program), compiled=False), arguments(program))
-    hold("compiled", 0, mine, expected, 1e-9)
+    hold_compiled(orders(program), arguments(program), machine_code, counts)

@@ -1,6 +1,6 @@
 """The ways in which a program runs, and what must be the same in all of them."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 from compiled_pairs import compare
@@ -42,6 +42,16 @@ def outcome(f, values):
             return f(*values)
         except (nbta.NbtaError, ModelError, IndexError, ValueError, ZeroDivisionError) as error:
             return error
+
+
+def hold_compiled(f, values, machine_code, counts, rtol=1e-9):
+    """What a function gives compiled is what it gives one by one, unless that is refused."""
+    with nullcontext() if machine_code else in_python():
+        found = outcome(nbta.function(f, compiled=True), values)
+    if isinstance(found, nbta.UnimplementedError):
+        count({} if counts is None else counts, "not compiled")
+        return
+    hold("compiled", 0, found, outcome(nbta.function(f, compiled=False), values), rtol)
 
 
 def tolerance(program):
