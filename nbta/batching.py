@@ -90,7 +90,7 @@ class Batched:
 
         See `Function.profile`.
         """
-        from nbta.profiling import profile  # what few need
+        from nbta.inspect.profiling import profile  # what few need
 
         check_outside(args, kwargs)
         axes = axes_of(self._axes, places_of(self._argnums, len(args)), len(args))

@@ -8,10 +8,10 @@ from nbta.flow_check import check_flow
 from nbta.graph.graph import Graph, control_dependencies, name_scope
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.spec import Spec
+from nbta.inspect.plot import plot
 from nbta.loops import foldl, foldr, map_fn, scan
 from nbta.ops.functions import *  # noqa: F403
 from nbta.ops.functions import __all__ as _functions
-from nbta.pictures.graphs import plot
 from nbta.reverse_mode import gradients
 from nbta.structure import flatten, unflatten
 from nbta.tracing import function

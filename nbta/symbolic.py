@@ -203,9 +203,9 @@ class SymbolicTensorArray(TensorArray):
         )
 
     def _repr_html_(self):
-        from nbta.pictures.symbols import html_of
+        from nbta.inspect.diagram import symbolic_html
 
-        return html_of(self)
+        return symbolic_html(self)
 
     def plot(self, axes=None):
         """Arrays of graphs have no slots to draw."""

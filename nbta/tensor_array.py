@@ -341,7 +341,7 @@ class TensorArray(Writing, Reading):
         return (1, 0)  # the CPU
 
     def _repr_html_(self):
-        from nbta.pictures.html import html_of
+        from nbta.inspect.array_view import html_of
 
         return html_of(self)
 
@@ -375,7 +375,7 @@ class TensorArray(Writing, Reading):
         >>> axes = ta.plot()
         >>> axes.figure.savefig("array.png")  # doctest: +SKIP
         """
-        from nbta.pictures.slots import draw
+        from nbta.inspect.array_view import draw
 
         return draw(self, axes)
 

@@ -207,7 +207,7 @@ class Function:
         >>> [row.types for row in found.operations if "Sum" in row.types]  # one loop does both
         [('Mul', 'Sum')]
         """
-        from nbta.profiling import profile  # what few need
+        from nbta.inspect.profiling import profile  # what few need
 
         alone = self.apart()
         return profile(repr(self), alone, (args, kwargs), alone, (args, kwargs), file, repeats)

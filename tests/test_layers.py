@@ -40,7 +40,7 @@ ROWS = [
         "nbta.loops",
         "nbta.call_arguments",
         "nbta.tracing",
-        "nbta.profiling",
+        "nbta.inspect.profiling",
         "nbta.parallel_map",
         "nbta.custom",
         "nbta.raw_ops",
@@ -48,7 +48,7 @@ ROWS = [
     },
     {"nbta.batching"},
     {"nbta.transforms", "nbta.testing"},
-    {"nbta.pictures"},
+    {"nbta.inspect"},
     {"nbta.front"},
     {"nbta"},
     {"nbta.distributed"},
@@ -59,9 +59,8 @@ ROWS = [
 #: Imports inside functions, which run later: these may go against the order.
 DEFERRED = {
     ("nbta.tensor_array", "nbta.saving"),  # pickling
-    ("nbta.tensor_array", "nbta.pictures.html"),  # showing itself
-    ("nbta.tensor_array", "nbta.pictures.slots"),
-    ("nbta.symbolic", "nbta.pictures.symbols"),
+    ("nbta.tensor_array", "nbta.inspect.array_view"),  # showing itself
+    ("nbta.symbolic", "nbta.inspect.diagram"),
     ("nbta.graph.graph", "nbta.graph.printer"),
     ("nbta.ops.extents", "nbta.ops.joining"),  # a shape may be made of tensors,
     ("nbta.ops.extents", "nbta.ops.shaping"),  # and making tensors needs shapes
@@ -72,7 +71,7 @@ OPTIONAL = ("ml_dtypes", True)  # only inside functions
 #: What users import themselves, and what it may need beside.
 EXTRAS = {
     "nbta.distributed": {"cloudpickle", "dask", "distributed"},
-    "nbta.pictures": {"graphviz", "matplotlib"},
+    "nbta.inspect": {"graphviz", "matplotlib"},
 }
 
 

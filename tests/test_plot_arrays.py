@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nbta
-from nbta.pictures.cells import MARKS, STATES, view_of
+from nbta.inspect.array_view import MARKS, STATES, view_of
 from nbta.runtime import python_calls, settings
 from nbta.testing import check_grads
 

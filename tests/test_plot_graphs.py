@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import nbta
-from nbta.pictures import graphs, picture
-from nbta.pictures.build import UNUSED, diagram_of
-from nbta.pictures.sources import source_of
+from nbta.inspect import picture, plot
+from nbta.inspect.diagram import UNUSED, diagram_of, source_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 needs_dot = pytest.mark.skipif(
@@ -239,7 +238,7 @@ def test_the_svg_of_matplotlib_has_all_nodes_edges_and_frames():
 
 
 def test_nothing_overlaps_in_the_layout():
-    from nbta.pictures.layout import lay_out
+    from nbta.inspect.figure import lay_out
 
     levels = [lay_out(diagram_of(loop_graph()))]
     while levels:
@@ -387,7 +386,7 @@ def hide(monkeypatch, *packages):
 
 
 def test_matplotlib_draws_where_dot_is_not_there(monkeypatch):
-    monkeypatch.setattr(graphs.shutil, "which", lambda name: None)
+    monkeypatch.setattr(plot.shutil, "which", lambda name: None)
     assert nbta.plot(lost_write()).engine == "matplotlib"
     with pytest.raises(nbta.FailedPreconditionError, match="needs the program dot of Graphviz"):
         nbta.plot(lost_write(), engine="graphviz")

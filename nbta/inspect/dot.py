@@ -1,8 +1,7 @@
 """Pictures of graphs by graphviz."""
 
-from nbta.pictures.diagram import EDGES, Diagram, End, Frame, Node
-from nbta.pictures.style import CAPTURED, FAINT, INK, LINES, WARNING, paint_of
-from nbta.pictures.text import escaped
+from nbta.inspect.diagram import EDGES, Diagram, End, Frame, Node
+from nbta.inspect.picture import CAPTURED, FAINT, INK, LINES, WARNING, escaped, paint_of
 
 _FONT = "Helvetica,Arial,sans-serif"
 _SHAPES = {"array": "cylinder", "input": "box", "folded": "box3d", "bar": "plain"}

@@ -5,8 +5,8 @@ import shutil
 from nbta.errors import FailedPreconditionError, invalid
 from nbta.graph.graph import Graph, all_bodies, current
 from nbta.graph.operation import Operation
-from nbta.pictures.build import diagram_of
-from nbta.pictures.picture import (
+from nbta.inspect.diagram import diagram_of
+from nbta.inspect.picture import (
     Picture,
     by_graphviz,
     by_matplotlib,
@@ -106,10 +106,10 @@ def _drawn(diagram, engine):
     if lacking:
         raise lacking
     if engine == "graphviz":
-        from nbta.pictures.dot import digraph
+        from nbta.inspect.dot import digraph
 
         return by_graphviz(digraph(diagram))
-    from nbta.pictures.drawing import figure_of
+    from nbta.inspect.figure import figure_of
 
     return by_matplotlib(figure_of(diagram))
 
