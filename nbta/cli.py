@@ -4,7 +4,7 @@ import argparse
 import contextlib
 import platform
 import sys
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
 
 FAILED, INTERRUPTED = 2, 130
@@ -127,29 +127,18 @@ _SAFE_LAYERS = {
     "threadsafe": ["tbb", "omp"],
     "forksafe": ["tbb", *([] if sys.platform == "linux" else ["omp"]), "workqueue"],
 }
-_LAYER_MODULES = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}
 
 
 def _next_threading_layer():
-    """The first that is installed of those that Numba tries (`numba.np.ufunc.parallel`)."""
+    """The first that is installed of those that Numba tries."""
     from numba import config
+
+    from nbta.runtime.numba_private import layer_is_installed
 
     wanted = str(config.THREADING_LAYER).lower()
     tried = _SAFE_LAYERS | {"default": config.THREADING_LAYER_PRIORITY}
-    installed = filter(_layer_is_installed, tried.get(wanted, [wanted]))
+    installed = filter(layer_is_installed, tried.get(wanted, [wanted]))
     return next(installed, f"{wanted}, which is not installed")
-
-
-def _layer_is_installed(name):
-    from numba.np.ufunc import parallel
-
-    try:
-        if name == "tbb":
-            parallel._check_tbb_version_compatible()
-        import_module(f"numba.np.ufunc.{_LAYER_MODULES[name]}")
-    except (ImportError, KeyError):
-        return False
-    return True
 
 
 def _cache_folders():

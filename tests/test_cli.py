@@ -12,7 +12,7 @@ import pytest
 import nbta
 from nbta import cli
 from nbta.demo import data
-from nbta.runtime import compiled
+from nbta.runtime import compiled, numba_private
 
 START = datetime.date(1990, 1, 6)
 
@@ -159,7 +159,7 @@ def test_info(capsys):
 def test_the_threading_layer_that_would_start(wanted, installed, told, monkeypatch):
     monkeypatch.setattr(numba.config, "THREADING_LAYER", wanted)
     monkeypatch.setattr(numba.config, "THREADING_LAYER_PRIORITY", ["tbb", "omp", "workqueue"])
-    monkeypatch.setattr(cli, "_layer_is_installed", installed.__contains__)
+    monkeypatch.setattr(numba_private, "layer_is_installed", installed.__contains__)
     assert cli._next_threading_layer() == told
 
 

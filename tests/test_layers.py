@@ -176,6 +176,26 @@ def test_functions_are_short(path):
     assert long == []
 
 
+#: Numba documents these modules, and these names of its own.
+DOCUMENTED = {"numba", "numba.extending"}
+NUMBAS = {"types", "njit", "prange", "config", "from_dtype"}
+
+
+@pytest.mark.parametrize("module", [m for m in FILES if m != "nbta.runtime.numba_private"])
+def test_only_one_module_knows_private_names_of_numba(module):
+    found = []
+    for node in ast.walk(ast.parse(FILES[module].read_text())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name.startswith("numba.")]
+        elif isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "numba":
+            names = {alias.name for alias in node.names}
+            if node.module not in DOCUMENTED or (node.module == "numba" and names - NUMBAS):
+                found.append(f"{node.module}: {names}")
+        elif isinstance(node, ast.Attribute) and ast.unparse(node).startswith("numba.core."):
+            found.append(ast.unparse(node))
+    assert found == [], "take it from nbta.runtime.numba_private"
+
+
 def length(function):
     """Lines of a function, from its first to its last statement behind the docstring."""
     body = function.body

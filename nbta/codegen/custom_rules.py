@@ -1,14 +1,13 @@
 """Code of users' own functions: those that Numba compiled are called as they are."""
 
 import numba
-from numba.core import types
-from numba.core.dispatcher import Dispatcher
-from numba.core.registry import cpu_target
+from numba import types
 
 from nbta.codegen.moving import window
 from nbta.codegen.names import cast
 from nbta.codegen.values import Scalar
 from nbta.graph.spec import Spec
+from nbta.runtime.numba_private import Dispatcher, cpu_target
 from nbta.shapes import Dim
 
 

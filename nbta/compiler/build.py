@@ -4,21 +4,12 @@ import math
 
 import numba
 import numpy as np
-from numba.core import types
-from numba.core.compiler import CompilerBase
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import PassManager
-from numba.core.typed_passes import (
-    IRLegalization,
-    NativeLowering,
-    NoPythonBackend,
-    NopythonTypeInference,
-)
-from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
+from numba import types
 
 from nbta.compiler import cache
 from nbta.compiler.phases import phase
 from nbta.runtime import clock, foreign, memory, number_math, pointers, slots, vector_math
+from nbta.runtime.numba_private import ShortPipeline, global_compiler_lock
 
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}
 _SIGNATURE = types.int64(types.int64)
@@ -31,25 +22,6 @@ _POINTERS = (
     "array_in", "extent_in", "adopt", "agrees",
 )  # fmt: skip
 _FUNCTIONS = ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "softplus", "erf")
-
-
-class _Pipeline(CompilerBase):
-    """Numba's passes without those that generated code has no need of.
-
-    There are no closures, no lists and no calls to be inlined in it, and names keep their type, so
-    that LLVM's own single assignment form does: half the time to compile.
-    """
-
-    def define_pipelines(self):
-        """The passes, in order."""
-        manager = PassManager("nbta")
-        for step in (
-            TranslateByteCode, FixupArgs, IRProcessing, NopythonTypeInference, IRLegalization,
-            NativeLowering, NoPythonBackend,
-        ):  # fmt: skip
-            manager.add_pass(step, step.__name__)
-        manager.finalize()
-        return [manager]
 
 
 def namespace() -> dict:
@@ -85,7 +57,7 @@ def build(source: str, extra: dict | None = None):
         facts["compiled"] = True
         names = namespace() | (extra or {})
         exec(compile(source, "<nbta>", "exec"), names)
-        dispatcher = numba.njit(pipeline_class=_Pipeline, **OPTIONS)(names["run"])
+        dispatcher = numba.njit(pipeline_class=ShortPipeline, **OPTIONS)(names["run"])
         with global_compiler_lock:
             dispatcher.compile(_SIGNATURE)
         return dispatcher

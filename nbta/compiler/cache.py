@@ -18,12 +18,11 @@ from pathlib import Path
 import llvmlite
 import numba
 import numpy as np
-from numba.core import config
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import cpu_target
+from numba import config
 
 from nbta.compiler.machine_code import Code, Loaded, taken_from
 from nbta.runtime.compiled import call_directly, pointer_of, runtime_stamp
+from nbta.runtime.numba_private import cpu_target, global_compiler_lock
 from nbta.runtime.turns import turn
 
 #: How the bytes of a file are laid out; other layouts have other names.

@@ -4,8 +4,6 @@ import gc
 import threading
 from contextlib import contextmanager
 
-from numba.core.errors import NumbaError
-
 from nbta.codegen.code import NotCompiledError
 from nbta.compiler.build import build
 from nbta.compiler.executable import Executable, FailedError, RaggedError
@@ -15,6 +13,7 @@ from nbta.compiler.phases import phase
 from nbta.compiler.pipeline import lowered
 from nbta.compiler.slow_loops import warn_of
 from nbta.compiler.specialising import fits
+from nbta.runtime.numba_private import NumbaError
 
 
 @contextmanager

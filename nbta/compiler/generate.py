@@ -11,6 +11,7 @@ from nbta.compiler.emitter import Emitter, check
 from nbta.compiler.plain_arrays import PlainArrays
 from nbta.compiler.python_calls import Call
 from nbta.graph.order import ordered
+from nbta.runtime.object_layout import HEAD
 from nbta.runtime.protocol import OK, RESIZED
 
 
@@ -101,7 +102,7 @@ def generate(program, ragged=False, emitter=Emitter) -> Generated:
     NotCompiledError
         For a program that cannot be one function, with the reason.
     """
-    head = object.__basicsize__
+    head = HEAD
     plain = PlainArrays(program, ragged)
     code = emitter(ArrayCode(plain))
     check(program.inputs)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numba
 import scipy
-from numba.core import types
+from numba import types
 
 from nbta.compiler import cache
 from nbta.runtime import blocks, factors

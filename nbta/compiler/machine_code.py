@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import llvmlite.binding as llvm
-from numba import _dynfunc
-from numba.core import config
-from numba.core.environment import Environment, lookup_environment
-from numba.core.registry import cpu_target
-from numba.core.runtime import _nrt_python, rtsys
+from numba import config
+
+from nbta.runtime.numba_private import (
+    Environment,
+    final_module,
+    introduce_runtime,
+    lookup_environment,
+    make_function,
+    object_code,
+)
 
 
 @dataclass(frozen=True)
@@ -46,11 +51,11 @@ def taken_from(dispatcher) -> Code | None:
     """
     (overload,) = dispatcher.overloads.values()
     library, names = overload.library, overload.fndesc
-    if library.has_dynamic_globals or _has_objects(library._final_module):
+    if library.has_dynamic_globals or _has_objects(final_module(library)):
         return None
     return Code(
         names.llvm_cpython_wrapper_name, names.llvm_cfunc_wrapper_name, names.env_name,
-        _declared(library._final_module), library._get_compiled_object(),
+        _declared(final_module(library)), object_code(library),
     )  # fmt: skip
 
 
@@ -82,7 +87,8 @@ class Loaded:
     """
 
     def __init__(self, code: Code):
-        _introduce(code.needed)
+        if missing := introduce_runtime(code.needed):
+            raise LookupError(*missing)
         self._code, self._engine = code, _engine()
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code.binary))
         self._engine.finalize_object()
@@ -96,26 +102,12 @@ class Loaded:
         ctypes.c_void_p.from_address(word).value = id(environment)
         start = engine.get_function_address(code.wrapper)
         module = sys.modules[__name__]
-        return _dynfunc.make_function(module, "run", "", start, environment, (engine,))
+        return make_function(module, "run", "", start, environment, (engine,))
 
     @property
     def address(self):
         """Of the function for C."""
         return self._engine.get_function_address(self._code.pointer)
-
-
-def _introduce(names):
-    """Let LLVM know Numba's functions, and see that it knows all of these: or it would abort."""
-    context = cpu_target.target_context  # what makes it tells LLVM of most
-    llvm.add_symbol("NRT_Free", _nrt_python.c_helpers["Free"])  # of a raised error's arguments
-    if _unknown(names):
-        rtsys.initialize(context)  # 30 ms
-    if missing := _unknown(names):
-        raise LookupError(*missing)
-
-
-def _unknown(names):
-    return [name for name in names if not llvm.address_of_symbol(name)]
 
 
 def _engine():

@@ -5,7 +5,6 @@ import math
 import operator
 
 import numpy as np
-from numba.experimental.jitclass import _box
 
 from nbta import errors, naming
 from nbta.dtypes import as_plain, check_plain, code_of
@@ -13,6 +12,7 @@ from nbta.errors import OPERATIONS
 from nbta.naming import Flow, Handle
 from nbta.runtime import compiled, python_calls, settings
 from nbta.runtime import request as rq
+from nbta.runtime.numba_private import BOX_FIELDS, BOX_OWNER
 from nbta.runtime.store import CLEARED, FIELD, HEADER, RAGGED, READ, UNDECIDED, WRITTEN
 from nbta.shapes import MAX_RANK
 
@@ -81,7 +81,7 @@ class Face:
 
     def _bind(self, store):
         self._store = store
-        self._address = ctypes.c_int64.from_address(id(store) + _box.box_dataptr_offset).value
+        self._address = ctypes.c_int64.from_address(id(store) + BOX_FIELDS).value
         self._fields = _Fields.from_address(self._address)
 
     @classmethod
@@ -124,7 +124,7 @@ class Face:
 
     def _owner(self):
         """Address of what keeps the store alive."""
-        place = id(self._store) + _box.box_meminfoptr_offset
+        place = id(self._store) + BOX_OWNER
         return ctypes.c_int64.from_address(place).value
 
     @property

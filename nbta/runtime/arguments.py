@@ -1,11 +1,9 @@
 """Arguments of a tensor array's methods in compiled code, checked while compiling."""
 
-from numba.core import types
-from numba.core.registry import cpu_target
-from numba.core.typeconv import Conversion
-from numba.np.numpy_support import as_dtype
+from numba import types
 
 from nbta.dtypes import CODES, OTHER
+from nbta.runtime.numba_private import Conversion, as_dtype, cpu_target
 from nbta.runtime.records import RecordType
 from nbta.runtime.refusals import refusal
 from nbta.shapes import MAX_RANK

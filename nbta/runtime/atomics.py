@@ -3,7 +3,7 @@
 import platform
 
 from llvmlite import ir
-from numba.core import types
+from numba import types
 from numba.extending import intrinsic
 
 from nbta.runtime.memory import BYTE, INT64

@@ -1,9 +1,10 @@
 """Work on whole blocks that generated code calls by address: products of matrices."""
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import get_cython_function_address, intrinsic, register_jitable
 
+from nbta.runtime.numba_private import cgutils
 from nbta.runtime.plain import plain
 from nbta.runtime.pointers import INT64, clear, pointer
 from nbta.runtime.protocol import ADD, LEFT, RIGHT

@@ -14,7 +14,7 @@ import platform
 import sys
 
 from llvmlite import ir
-from numba.core import types
+from numba import types
 from numba.extending import intrinsic
 
 from nbta.runtime.pointers import INT64, call_word, word_at

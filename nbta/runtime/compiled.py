@@ -12,16 +12,20 @@ from functools import cache
 from pathlib import Path
 from types import FunctionType
 
-from llvmlite.binding import ffi
-from numba import njit
-from numba.core import types
-from numba.core.caching import FunctionCache
-from numba.core.compiler_lock import global_compiler_lock
+from numba import njit, types
 from numba.extending import intrinsic
 
 import nbta.dtypes
 import nbta.errors
 from nbta.runtime import settings
+from nbta.runtime.numba_private import (
+    COMPILER_LOCKS,
+    FunctionCache,
+    global_compiler_lock,
+    has_entry,
+    keep_on_disk,
+    stamp,
+)
 from nbta.runtime.status import NOT_LOADED
 from nbta.runtime.turns import turn
 
@@ -44,7 +48,7 @@ class _RuntimeCache(FunctionCache):
 
     def __init__(self, function):
         super().__init__(function)
-        self._cache_file._source_stamp = runtime_stamp()
+        stamp(self, runtime_stamp())
 
     def load_overload(self, sig, target_context):
         try:
@@ -61,7 +65,7 @@ class _RuntimeCache(FunctionCache):
     def has(self, sig, target_context) -> bool:
         """Whether there is an entry for a signature."""
         try:
-            return self._index_key(sig, target_context.codegen()) in self._cache_file._load_index()
+            return has_entry(self, sig, target_context)
         except Exception:  # a damaged file, as above
             return False
 
@@ -70,14 +74,15 @@ def cacheable(function, **options):
     """``njit(cache=True)`` by the rules above; without a cache where no folder can be written."""
     dispatcher = njit(**options)(function)
     with contextlib.suppress(RuntimeError):
-        dispatcher._cache = _RuntimeCache(function)
-        dispatcher.compile = _in_turn(dispatcher)
+        kept = _RuntimeCache(function)
+        keep_on_disk(dispatcher, kept)
+        dispatcher.compile = _in_turn(dispatcher, kept)
     return dispatcher
 
 
-def _in_turn(dispatcher):
+def _in_turn(dispatcher, kept):
     """A dispatcher's ``compile`` for one process at a time; the others load what that one made."""
-    compile_or_load, kept = dispatcher.compile, dispatcher._cache
+    compile_or_load = dispatcher.compile
 
     def compile_in_turn(sig):
         with global_compiler_lock:
@@ -190,14 +195,12 @@ _stand_ins = [_stand_in(field) for field in ENTRIES]
 # Forks. A child has none of its parent's other threads: what one of them had locked stays locked,
 # and the first operation that the child must compile or load would wait for ever.
 
-#: In the order in which Numba takes them.
-_COMPILER_LOCKS = [global_compiler_lock, *filter(None, [getattr(ffi.lib, "_lock", None)])]
 _held = []
 
 
 def _hold_compiler():
     """Wait until no other thread compiles or loads anything."""
-    for lock in _COMPILER_LOCKS:
+    for lock in COMPILER_LOCKS:
         lock.__enter__()
         _held.append(lock)
 

@@ -1,7 +1,7 @@
 """Making a tensor array inside compiled code."""
 
 import numpy as np
-from numba.core import types
+from numba import from_dtype, types
 from numba.extending import overload, register_jitable
 
 from nbta.runtime import memory as mem
@@ -33,8 +33,6 @@ def item_of(dtype):
 
 
 def _named(name):
-    from numba.np.numpy_support import from_dtype
-
     try:
         return from_dtype(np.dtype(name))
     except Exception as error:

@@ -7,10 +7,8 @@ that was stored in a variable first, and calls with ``*arguments``, are left as 
 and slower.
 """
 
-from numba.core import ir
-from numba.core.rewrites import Rewrite, register_rewrite
-
 from nbta.runtime.extension import TensorArrayType
+from nbta.runtime.numba_private import Rewrite, ir, register_rewrite
 
 _functions = {}
 

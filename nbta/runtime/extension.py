@@ -8,15 +8,14 @@ import hashlib
 from functools import cache, partial
 
 from llvmlite import ir
-from numba.core import cgutils, imputils, types
-from numba.core.targetconfig import ConfigStack
+from numba import from_dtype, types
 from numba.extending import NativeValue, box, intrinsic, models, register_model, unbox
-from numba.np.numpy_support import as_dtype, from_dtype
 
 from nbta.dtypes import own
 from nbta.runtime import compiled, request, settings
 from nbta.runtime.arguments import item_bytes, require_rank
 from nbta.runtime.memory import INT64, setting_place
+from nbta.runtime.numba_private import ConfigStack, as_dtype, cgutils, imputils
 from nbta.runtime.records import value_type
 from nbta.runtime.store import HEADER, STORE
 

@@ -3,8 +3,7 @@
 from math import sqrt
 
 import numpy as np
-from numba import njit
-from numba.core import types
+from numba import njit, types
 
 from nbta.runtime.blocks import OPTIONS
 from nbta.runtime.pointers import pointer

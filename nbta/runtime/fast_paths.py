@@ -8,12 +8,13 @@ remove the counting, two atomic operations or 12 ns.
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import intrinsic, overload, overload_method, register_jitable
 
 from nbta.runtime import memory as mem
 from nbta.runtime.direct_calls import direct_function
 from nbta.runtime.extension import TensorArrayType
+from nbta.runtime.numba_private import cgutils
 from nbta.runtime.store import CLEARED, FIELD, PENDING, WRITTEN, ZERO
 
 #: Fast paths are inlined into the user's function whatever they cost the inliner.

@@ -1,7 +1,7 @@
 """Users' own compiled functions, called from generated code."""
 
 from llvmlite import ir
-from numba.core import types
+from numba import types
 from numba.extending import intrinsic
 
 from nbta.runtime.memory import build_array

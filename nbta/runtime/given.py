@@ -8,7 +8,7 @@ raised: what compiled code holds then is lost.
 from math import prod
 
 import numpy as np
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import intrinsic, register_jitable
 
 from nbta.runtime import memory as mem
@@ -17,6 +17,7 @@ from nbta.runtime.compiled import out_of_line, stay_out_of_line
 from nbta.runtime.extension import stack_block
 from nbta.runtime.fast_paths import fast
 from nbta.runtime.memory import INT64
+from nbta.runtime.numba_private import cgutils
 from nbta.runtime.vector_code import room
 from nbta.shapes import MAX_RANK
 

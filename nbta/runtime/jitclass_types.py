@@ -8,10 +8,19 @@ after module, class and fields; constructor, methods and callers are then cached
 from functools import cache
 
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.datamodel import models
-from numba.experimental.jitclass import _box, base, boxing
-from numba.extending import NativeValue, box, register_model, unbox
+from numba import types
+from numba.extending import NativeValue, box, models, register_model, unbox
+
+from nbta.runtime.numba_private import (
+    BOX_FIELDS,
+    BOX_OWNER,
+    Box,
+    ClassBuilder,
+    InstanceModel,
+    cgutils,
+    register_class_type,
+    unbox_instance,
+)
 
 _class_types = {}
 
@@ -63,7 +72,7 @@ class StableClassType(types.ClassType):
 
 
 register_model(StableClassType)(models.OpaqueModel)
-register_model(StableInstanceType)(base.InstanceModel)
+register_model(StableInstanceType)(InstanceModel)
 
 
 @cache
@@ -73,14 +82,14 @@ def _box_class(name):
     Numba's own has a property for each field and compiles its getter at once, 50 ms a field.
     """
     members = {"__slots__": (), "_numba_type_": _instance_type(name)}
-    return type(_class_type(name).class_name, (_box.Box,), members)
+    return type(_class_type(name).class_name, (Box,), members)
 
 
 def stable_jitclass(spec):
     """`numba.experimental.jitclass` with a stable type name and a bare box."""
 
     def wrap(cls):
-        return base.register_class_type(cls, spec, StableClassType, base.ClassBuilder)
+        return register_class_type(cls, spec, StableClassType, ClassBuilder)
 
     return wrap
 
@@ -94,7 +103,7 @@ def _box_instance(typ, value, c):
     box_class = c.pyapi.call_function_objargs(find, (name,))
     instance = c.pyapi.call_function_objargs(box_class, ())
     pointer = ir.IntType(8).as_pointer()
-    for offset, part in ((_box.box_meminfoptr_offset, meminfo), (_box.box_dataptr_offset, data)):
+    for offset, part in ((BOX_OWNER, meminfo), (BOX_FIELDS, data)):
         place = cgutils.pointer_add(
             c.builder, instance, c.context.get_constant(types.uintp, offset)
         )
@@ -105,5 +114,5 @@ def _box_instance(typ, value, c):
     return instance
 
 
-unbox(StableInstanceType)(boxing._unbox_class_instance)
+unbox(StableInstanceType)(unbox_instance)
 __all__ = ["NativeValue", "StableClassType", "StableInstanceType", "stable_jitclass"]

@@ -10,7 +10,7 @@ lock do, as no fork comes between: the thread that forks may be waiting for them
 
 import sys
 
-from numba.core import types
+from numba import types
 
 from nbta.runtime import settings
 from nbta.runtime.atomics import pause, publish_int, swap_int

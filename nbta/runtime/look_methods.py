@@ -3,7 +3,7 @@
 import operator
 
 import numpy as np
-from numba.core import cgutils, imputils, types
+from numba import types
 from numba.extending import lower_builtin, models, overload, register_model
 
 from nbta.runtime import memory as mem
@@ -12,6 +12,7 @@ from nbta.runtime.arguments import check_index, code_of, require_rank
 from nbta.runtime.extension import TensorArrayIteratorType, TensorArrayType, store_fields
 from nbta.runtime.fast_paths import READABLE, below, fast, field, inlined
 from nbta.runtime.memory import INT64
+from nbta.runtime.numba_private import cgutils, imputils
 from nbta.runtime.read_methods import slow_read
 from nbta.runtime.records import value_reader
 from nbta.runtime.store import FIELD, WRITTEN

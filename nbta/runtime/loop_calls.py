@@ -7,7 +7,7 @@ an attribute ``used_in_loops``.
 """
 
 import numpy as np
-from numba.core import types
+from numba import types
 from numba.extending import overload
 
 from nbta.runtime import memory as mem

@@ -9,9 +9,10 @@ from functools import cache
 
 import numba
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.dispatcher import _FunctionCompiler
+from numba import types
 from numba.extending import intrinsic
+
+from nbta.runtime.numba_private import PartCompiler, cgutils, compile_by
 
 INT64 = ir.IntType(64)
 BYTE = ir.IntType(8)
@@ -355,40 +356,10 @@ libc_munmap = types.ExternalFunction("munmap", types.int32(types.intp, types.int
 libc_madvise = types.ExternalFunction("madvise", types.int32(types.intp, types.intp, types.int32))
 
 
-class _PartCompiler(_FunctionCompiler):
-    """Compiles a function that only other compiled functions call.
-
-    It gets no Python wrapper and no machine code of its own, and is optimised once, inside the
-    entrance that it is linked into. That takes the kernels from 24 s of compiling to 6.
-    """
-
-    def _customize_flags(self, flags):
-        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-        return flags
-
-    def _compile_core(self, args, return_type):
-        result = super()._compile_core(args, return_type)
-        library = result.library
-        library._optimize_final_module = lambda: None
-        library._finalize_final_module = lambda: setattr(library, "_finalized", True)
-        key = [].append  # Numba knows compiled functions by a built-in each; any will do
-        context = self.targetdescr.target_context
-        context.insert_user_function(key, result.fndesc, [library])
-        return result._replace(entry_point=key)
-
-
-def replaced_compiler(dispatcher, compiler_class):
-    """A compiler of another class for what a dispatcher compiles."""
-    old = dispatcher._compiler
-    return compiler_class(
-        old.py_func, old.targetdescr, old.targetoptions, old.locals, old.pipeline_class
-    )
-
-
 def kernel(function):
     """``njit`` for the parts that kernels are made of; not callable from Python."""
     dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
-    dispatcher._compiler = replaced_compiler(dispatcher, _PartCompiler)
+    compile_by(dispatcher, PartCompiler)
     find_template = dispatcher.get_call_template
 
     def general_template(args, keywords):

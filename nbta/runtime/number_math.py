@@ -9,7 +9,7 @@ order as integers, NaN is above or below all numbers.
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba import types
 from numba.extending import intrinsic
 
 from nbta.runtime.vector_math import Value, integer_type, select, sign_bit, with_sign

@@ -9,8 +9,7 @@ import platform
 from functools import cache
 
 from llvmlite import ir
-from numba import prange
-from numba.core import types
+from numba import prange, types
 from numba.extending import intrinsic
 
 from nbta.runtime.arithmetic import add_elements

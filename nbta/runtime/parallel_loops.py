@@ -7,14 +7,21 @@ cannot get past these: what it raises ends its part of the loop and no more.
 
 from typing import NamedTuple
 
-from numba.core import ir, types
-from numba.core.analysis import compute_cfg_from_blocks, compute_live_map, compute_use_defs
-from numba.core.ir_utils import get_call_table, mk_unique_var
-from numba.core.rewrites import Rewrite, register_rewrite
-from numba.parfors.parfor import ConvertLoopPass
+from numba import types
 
 from nbta.runtime import direct_calls
 from nbta.runtime.loop_calls import enter, leave, report, used_in_loops
+from nbta.runtime.numba_private import (
+    ConvertLoopPass,
+    Rewrite,
+    compute_cfg_from_blocks,
+    compute_live_map,
+    compute_use_defs,
+    get_call_table,
+    ir,
+    mk_unique_var,
+    register_rewrite,
+)
 
 #: A rewrite that is registered, and so runs, before this one: it replaces blocks.
 _EARLIER = direct_calls

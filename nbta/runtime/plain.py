@@ -5,7 +5,7 @@ shape. What those would refuse is refused here without a word: the reference exe
 program again and says what it was. Results below 0 are minus a status.
 """
 
-from numba.core import types
+from numba import types
 
 from nbta.runtime.memory import clear_bytes, copy_bytes, kernel, load_byte, store_byte
 from nbta.runtime.pointers import call, pointer

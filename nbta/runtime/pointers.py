@@ -8,10 +8,17 @@ time; with more than a handful of them LLVM would give up otherwise.
 import operator
 
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba import types
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
+from nbta.runtime.numba_private import AbstractTemplate, cgutils, infer_global, signature
+from nbta.runtime.object_layout import (
+    ARRAY_DATA,
+    ARRAY_EXTENTS,
+    ARRAY_FLAGS,
+    ARRAY_RANK,
+    ARRAY_READY,
+)
 from nbta.runtime.protocol import ENSURE, FAILED, INTERRUPTED, LAYOUT, MEMORY, MOST_ITEMS
 
 INT64 = ir.IntType(64)
@@ -250,12 +257,7 @@ def call_word(builder, words, number, args):
     return builder.call(builder.inttoptr(function, kind), args)
 
 
-# Arrays of whoever calls, by the addresses of their Python objects. NumPy's C interface fixes where
-# these hold what: behind the head of a Python object the address of the items, the rank, the
-# addresses of extents and strides, and flags.
-_DATA, _RANK, _EXTENTS, _FLAGS = 0, 8, 16, 48
-#: In C order, and aligned.
-_GOOD = 0x101
+# Arrays of whoever calls, by the addresses of their Python objects (see `object_layout`).
 
 
 def _field(builder, start, offset, kind=INT64):
@@ -263,7 +265,7 @@ def _field(builder, start, offset, kind=INT64):
 
 
 def _extents_of(builder, start, count):
-    first = _field(builder, start, _EXTENTS)
+    first = _field(builder, start, ARRAY_EXTENTS)
     return [_field(builder, first, 8 * axis) for axis in range(count)]
 
 
@@ -275,13 +277,13 @@ def array_in(typingctx, items, w, word, head, rank, scope):
     def codegen(context, builder, sig, args):
         int32 = ir.IntType(32)
         start = builder.add(builder.load(word_at(builder, args[1], args[2])), args[3])
-        wrong = builder.icmp_signed("!=", _field(builder, start, _RANK, int32), int32(count))
+        wrong = builder.icmp_signed("!=", _field(builder, start, ARRAY_RANK, int32), int32(count))
         with cgutils.if_unlikely(builder, wrong):
             context.call_conv.return_value(builder, INT64(FAILED))
-        flags = builder.and_(_field(builder, start, _FLAGS, int32), int32(_GOOD))
-        with cgutils.if_unlikely(builder, builder.icmp_signed("!=", flags, int32(_GOOD))):
+        flags = builder.and_(_field(builder, start, ARRAY_FLAGS, int32), int32(ARRAY_READY))
+        with cgutils.if_unlikely(builder, builder.icmp_signed("!=", flags, int32(ARRAY_READY))):
             context.call_conv.return_value(builder, INT64(LAYOUT))
-        return builder.inttoptr(_field(builder, start, _DATA), context.get_value_type(result))
+        return builder.inttoptr(_field(builder, start, ARRAY_DATA), context.get_value_type(result))
 
     number = types.int64
     return result(items, number, number, number, rank, scope), codegen
@@ -293,7 +295,7 @@ def extent_in(typingctx, w, word, head, axis):
 
     def codegen(context, builder, sig, args):
         start = builder.add(builder.load(word_at(builder, args[0], args[1])), args[2])
-        first = _field(builder, start, _EXTENTS)
+        first = _field(builder, start, ARRAY_EXTENTS)
         place = builder.add(first, builder.mul(args[3], INT64(8)))
         return builder.load(builder.inttoptr(place, INT64.as_pointer()))
 
@@ -316,7 +318,7 @@ def adopt(typingctx, w, word, given, head, rank, itemsize):
             for extent in _extents_of(builder, start, count):
                 size = builder.mul(size, extent)
             builder.store(size, room)
-            builder.store(_field(builder, start, _DATA), place)
+            builder.store(_field(builder, start, ARRAY_DATA), place)
         return context.get_dummy_value()
 
     number = types.int64

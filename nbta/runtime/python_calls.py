@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 
 from nbta.dtypes import FLOAT64
@@ -20,6 +20,15 @@ from nbta.runtime.buffers import enlarged, hold_owners
 from nbta.runtime.compiled import cached, call_directly
 from nbta.runtime.layout import block_at, refresh, store_intact
 from nbta.runtime.memory import INT64, kernel
+from nbta.runtime.numba_private import cgutils
+from nbta.runtime.object_layout import (
+    ARRAY_DATA,
+    ARRAY_DTYPE,
+    ARRAY_EXTENTS,
+    ARRAY_FLAGS,
+    ARRAY_RANK,
+    ARRAY_READY,
+)
 from nbta.runtime.settings import setting
 from nbta.runtime.sharing import acquire, lend, release, take_back
 from nbta.runtime.store import (
@@ -98,11 +107,6 @@ def slot_number(index):
     return int_value(index) if is_int else -1
 
 
-# Fields of a NumPy array behind the object's head (part of NumPy's binary interface).
-_DATA, _RANK, _EXTENTS, _DESCRIPTOR, _FLAGS = 0, 8, 16, 40, 48
-_CONTIGUOUS_ALIGNED = 0x101
-
-
 @kernel
 def array_address(store, dtype, value):
     """Address of an array's items where it is just what a slot takes; else 0.
@@ -111,17 +115,17 @@ def array_address(store, dtype, value):
     dtype: Python compares what they say.
     """
     fields = value + setting(settings.OBJECT_HEAD)
-    flags = mem.load_int(fields + _FLAGS) & _CONTIGUOUS_ALIGNED
-    rank = mem.load_int(fields + _RANK) & 0xFFFFFFFF
-    if flags != _CONTIGUOUS_ALIGNED or rank != field(store, FIELD.rank):
+    flags = mem.load_int(fields + ARRAY_FLAGS) & ARRAY_READY
+    rank = mem.load_int(fields + ARRAY_RANK) & 0xFFFFFFFF
+    if flags != ARRAY_READY or rank != field(store, FIELD.rank):
         return 0
-    if mem.load_int(fields + _DESCRIPTOR) != dtype:
+    if mem.load_int(fields + ARRAY_DTYPE) != dtype:
         return 0
-    extents = mem.load_int(fields + _EXTENTS)
+    extents = mem.load_int(fields + ARRAY_EXTENTS)
     for axis in range(rank):
         if mem.load_int(extents + 8 * axis) != field(store, FIELD.extent0 + axis):
             return 0
-    return mem.load_int(fields + _DATA)
+    return mem.load_int(fields + ARRAY_DATA)
 
 
 @kernel

@@ -1,7 +1,7 @@
 """read, stack, size, grad and grad_with_shape in compiled code."""
 
 import numpy as np
-from numba.core import types
+from numba import types
 from numba.extending import overload, register_jitable
 
 from nbta.errors import OPERATIONS

@@ -7,11 +7,10 @@ go, and one that a function gave would change with the next call. A `RecordType`
 from functools import cache
 
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.typeconv import Conversion
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer, signature
+from numba import types
 from numba.extending import (
     box,
+    infer,
     infer_getattr,
     intrinsic,
     lower_builtin,
@@ -23,6 +22,13 @@ from numba.extending import (
 
 from nbta.runtime import memory as mem
 from nbta.runtime.memory import BYTE, INT64
+from nbta.runtime.numba_private import (
+    AbstractTemplate,
+    AttributeTemplate,
+    Conversion,
+    cgutils,
+    signature,
+)
 
 
 class RecordType(types.Type):

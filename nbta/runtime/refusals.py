@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import numba
-from numba.core import event
-from numba.core.errors import TypingError
+
+from nbta.runtime.numba_private import TypingError, event
 
 #: What was refused so far, each once; Numba keeps of an overload's error no more than its text.
 _said = {}

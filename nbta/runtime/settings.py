@@ -11,10 +11,11 @@ import time
 
 import numpy as np
 from llvmlite import binding
-from numba.core import types
+from numba import types
 
 from nbta.runtime.atomics import add_int
 from nbta.runtime.memory import SETTINGS_SYMBOL, kernel, load_int, setting_address, store_int
+from nbta.runtime.object_layout import HEAD
 from nbta.runtime.request import WORDS
 
 NAMES = (
@@ -100,7 +101,7 @@ def _defaults():
     put(ALLOCATIONS_LEFT, -1)
     put(EPOCH, 1)
     put(LARGE, 64 << 10)  # adding so much takes 7 us; letting go and coming back 0.9 us
-    put(OBJECT_HEAD, object.__basicsize__)
+    put(OBJECT_HEAD, HEAD)
     for field, kind in TYPES.items():
         put(field, id(kind))
 

@@ -5,9 +5,10 @@ free, or read from one which is written, takes 1 to 2 ns without it.
 """
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import intrinsic
 
+from nbta.runtime.numba_private import cgutils
 from nbta.runtime.plain import (
     CLEARS,
     DATA,

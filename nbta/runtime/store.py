@@ -10,13 +10,12 @@ from collections import namedtuple
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.experimental.jitclass import base
 from numba.extending import intrinsic
 
 from nbta.runtime.buffers import may_allocate
 from nbta.runtime.jitclass_types import stable_jitclass
 from nbta.runtime.memory import INT64, kernel
+from nbta.runtime.numba_private import cgutils, instance_destructor
 from nbta.runtime.request import MAX_RANK, WORDS
 
 #: The int64 fields, in memory order, so that Python and compiled fast paths can find them.
@@ -101,7 +100,7 @@ def _blank_store(typingctx):
     def codegen(context, builder, sig, args):
         fields = context.get_data_type(STORE.get_data_type())
         nbytes = context.get_constant(types.uintp, context.get_abi_sizeof(fields))
-        destructor = base.imp_dtor(context, builder.module, STORE)
+        destructor = instance_destructor(context, builder.module, STORE)
         instance = context.make_helper(builder, STORE)
         instance.meminfo = context.nrt.meminfo_alloc_dtor_unchecked(builder, nbytes, destructor)
         place = cgutils.alloca_once_value(builder, cgutils.get_null_value(instance.data.type))

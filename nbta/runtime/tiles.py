@@ -9,7 +9,7 @@ Matrices are addresses, and strides count items.
 
 from functools import partial
 
-from numba.core import types
+from numba import types
 from numba.extending import intrinsic
 
 from nbta.runtime.vector_code import INT64, Machine, called, lanes_of

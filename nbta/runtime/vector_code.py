@@ -7,8 +7,10 @@ from functools import partial
 from itertools import starmap
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import intrinsic
+
+from nbta.runtime.numba_private import cgutils
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 #: A product and a sum may be one instruction.

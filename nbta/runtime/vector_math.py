@@ -16,7 +16,7 @@ from math import inf, nan, sqrt
 
 import numba
 from llvmlite import ir
-from numba.core import types
+from numba import types
 from numba.extending import intrinsic
 
 from nbta.runtime.vector_constants import FLOAT32, FLOAT64, LOG2_E

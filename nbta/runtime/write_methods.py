@@ -1,7 +1,7 @@
 """write, append, accumulate, identity and close in compiled code."""
 
 import numpy as np
-from numba.core import types
+from numba import types
 from numba.extending import register_jitable
 
 from nbta.runtime import memory as mem

@@ -1,0 +1,405 @@
+"""What nbta uses of Numba beyond its documented names, which any release of Numba may change.
+
+Documented are `numba`, `numba.types` and `numba.extending`; no module but this one imports another.
+Each name stands here once, with its use and with what there would be without it. All are looked up
+when nbta is imported, so that a Numba which lacks one is told of at once and not in the middle of a
+run.
+"""
+
+from importlib import import_module
+from typing import NamedTuple
+
+import llvmlite.binding as llvm
+import numba
+
+#: The versions of Numba that nbta was tested with.
+OLDEST, NEWEST = "0.63", "0.68"
+
+
+class Use(NamedTuple):
+    """Why a private name is used, and what there would be without it."""
+
+    why: str
+    without: str
+
+
+#: All that is used, by its path.
+USES = {}
+
+
+def _private(path, why, without, has=""):
+    """A private module or name of Numba's, which has all members of a list."""
+    USES[path] = Use(why, without)
+    found = _found(path)
+    missing = (
+        [path] if found is None else [f"{path}.{m}" for m in has.split() if not _has(found, m)]
+    )
+    if missing:
+        raise ImportError(
+            f"nbta uses {missing[0]}, which Numba {numba.__version__} does not have: {why}. "
+            f"nbta is tested with Numba {OLDEST} to {NEWEST}; install one of these "
+            f'(pip install "numba>={OLDEST},<={NEWEST}.99"), or a newer nbta'
+        )
+    return found
+
+
+def _found(path):
+    module, _, name = path.rpartition(".")
+    try:
+        found = getattr(import_module(module), name, None)
+        return import_module(path) if found is None else found
+    except ImportError:
+        return None
+
+
+def _has(found, member):
+    for name in member.split("."):
+        if not hasattr(found, name):
+            return False
+        found = getattr(found, name)
+    return True
+
+
+# Code of LLVM's.
+
+cgutils = _private(
+    "numba.core.cgutils",
+    "intrinsics build LLVM's code with it",
+    "each of its functions would be some lines of llvmlite's here",
+    "alloca_once alloca_once_value create_struct_proxy false_bit get_null_value is_not_null "
+    "get_or_insert_function if_likely if_unlikely memset pack_array pointer_add raw_memcpy "
+    "true_bit unpack_tuple voidptr_t",
+)
+imputils = _private(
+    "numba.core.imputils",
+    "values of arrays and iterators are handed on with a reference",
+    "the methods that give the array back, and loops over arrays, would count wrong",
+    "impl_ret_borrowed impl_ret_new_ref iternext_impl RefType.NEW",
+)
+cpu_target = _private(
+    "numba.core.registry.cpu_target",
+    "sizes of items in memory, conversions between types and LLVM's symbols are asked for",
+    "dtypes could not be checked while a user's function is compiled",
+    "target_context typing_context",
+)
+
+# Types.
+
+Conversion = _private(
+    "numba.core.typeconv.Conversion",
+    "says which conversions lose nothing",
+    "a value that loses something could be written without an error",
+    "exact promote safe",
+)
+AbstractTemplate = _private(
+    "numba.core.typing.templates.AbstractTemplate",
+    "types p[i] of pointers, and fields of records by name",
+    "generated code would call functions for each load and store",
+)
+AttributeTemplate = _private(
+    "numba.core.typing.templates.AttributeTemplate",
+    "types fields of records",
+    "records that arrays give would have no fields in compiled code",
+)
+infer_global = _private(
+    "numba.core.typing.templates.infer_global",
+    "registers the types of p[i]",
+    "generated code would call functions for each load and store",
+)
+signature = _private(
+    "numba.core.typing.templates.signature",
+    "makes the signatures that those templates give",
+    "as of the templates",
+)
+as_dtype = _private(
+    "numba.np.numpy_support.as_dtype",
+    "NumPy's dtype of a type of Numba's, for arrays that compiled code gives back",
+    "arrays made in compiled code could not go to Python",
+)
+ConfigStack = _private(
+    "numba.core.targetconfig.ConfigStack",
+    "says whether the function that takes an array runs without the interpreter's lock",
+    "all functions would have to be counted as users of the array, and lose their fast paths",
+    "top_or_none",
+)
+
+# Errors, and news of compiling.
+
+TypingError = _private(
+    "numba.core.errors.TypingError",
+    "what is raised for arguments that compiled code does not take",
+    "Numba would show another error than ours",
+)
+NumbaError = _private(
+    "numba.core.errors.NumbaError",
+    "tells Numba's refusal of a program from other errors",
+    "such a program would fail, where it now runs by the reference executor",
+)
+event = _private(
+    "numba.core.event",
+    "tells when compiling of a function ended, so that its error's last line says what is wrong",
+    "the reason would stand in the middle of Numba's text",
+    "Listener register",
+)
+
+# Rewriting users' functions.
+
+ir = _private(
+    "numba.core.ir",
+    "rewrites look at, and make, statements of users' functions",
+    "as of the rewrites",
+    "Assign Block Const Expr Global Jump",
+)
+Rewrite = _private(
+    "numba.core.rewrites.Rewrite",
+    "method calls become function calls, and parallel loops tell their arrays",
+    "a write in a loop would take 12 ns more, and parallel loops would be races",
+)
+register_rewrite = _private(
+    "numba.core.rewrites.register_rewrite",
+    "registers these rewrites",
+    "as of the rewrites",
+)
+compute_cfg_from_blocks = _private(
+    "numba.core.analysis.compute_cfg_from_blocks",
+    "finds the loops of a function that will run in parallel",
+    "parallel loops could not tell their arrays that they begin and end",
+)
+compute_use_defs = _private(
+    "numba.core.analysis.compute_use_defs",
+    "finds which variables such a loop uses",
+    "as of compute_cfg_from_blocks",
+)
+compute_live_map = _private(
+    "numba.core.analysis.compute_live_map",
+    "finds which of them are there before it",
+    "as of compute_cfg_from_blocks",
+)
+get_call_table = _private(
+    "numba.core.ir_utils.get_call_table",
+    "finds calls of prange",
+    "as of compute_cfg_from_blocks",
+)
+mk_unique_var = _private(
+    "numba.core.ir_utils.mk_unique_var",
+    "names variables of the calls around parallel loops",
+    "as of compute_cfg_from_blocks",
+)
+ConvertLoopPass = _private(
+    "numba.parfors.parfor.ConvertLoopPass",
+    "decides, as Numba itself will, which loops become parallel ones",
+    "a loop that Numba takes and we do not would be a race",
+    "_is_parallel_loop",
+)
+
+# Stable jitclasses.
+
+_box = _private(
+    "numba.experimental.jitclass._box",
+    "the Python object of a store, in which eager arrays find the store's address",
+    "each operation from Python would go through Numba's dispatcher, 140 ns in place of 55",
+    "Box box_dataptr_offset box_meminfoptr_offset",
+)
+_jitclass = _private(
+    "numba.experimental.jitclass.base",
+    "makes a jitclass whose type has a stable name",
+    "functions that take an array would be compiled anew in each process (numba/numba#4830)",
+    "ClassBuilder InstanceModel imp_dtor register_class_type",
+)
+_boxing = _private(
+    "numba.experimental.jitclass.boxing",
+    "takes a store out of its Python object",
+    "as of the jitclass with a stable name",
+    "_unbox_class_instance",
+)
+
+# Compiling.
+
+Dispatcher = _private(
+    "numba.core.dispatcher.Dispatcher",
+    "tells users' compiled functions from others",
+    "compiled programs would call them by way of Python",
+)
+_FunctionCompiler = _private(
+    "numba.core.dispatcher._FunctionCompiler",
+    "compiles parts of kernels without wrappers and machine code of their own",
+    "the first use of an array would take 24 s in place of 6",
+    "_customize_flags _compile_core",
+)
+global_compiler_lock = _private(
+    "numba.core.compiler_lock.global_compiler_lock",
+    "one thread at a time compiles, and a fork waits for it",
+    "a child of a fork could wait for ever for its first compiled function",
+)
+CompilerBase = _private(
+    "numba.core.compiler.CompilerBase",
+    "generated code goes through fewer of Numba's passes",
+    "programs would take twice as long to compile",
+)
+PassManager = _private(
+    "numba.core.compiler_machinery.PassManager", "holds these passes", "as of CompilerBase"
+)
+#: The passes that generated code needs, in order.
+PASSES = tuple(
+    _private(f"numba.core.{path}", "one of these passes", "as of CompilerBase")
+    for path in (
+        "untyped_passes.TranslateByteCode", "untyped_passes.FixupArgs",
+        "untyped_passes.IRProcessing", "typed_passes.NopythonTypeInference",
+        "typed_passes.IRLegalization", "typed_passes.NativeLowering",
+        "typed_passes.NoPythonBackend",
+    )
+)  # fmt: skip
+
+# Machine code, on disk and in memory.
+
+FunctionCache = _private(
+    "numba.core.caching.FunctionCache",
+    "keeps kernels on disk, which are as old as the whole runtime",
+    "kernels of another version could run, or all be compiled in each process",
+    "_index_key cache_path flush load_overload save_overload",
+)
+_dynfunc = _private(
+    "numba._dynfunc",
+    "makes a Python function of machine code from a file",
+    "programs from the disk cache would be called by way of ctypes",
+    "make_function",
+)
+_environments = _private(
+    "numba.core.environment",
+    "what such a function and Numba's code refer to",
+    "as of _dynfunc",
+    "Environment lookup_environment",
+)
+_nrt = _private(
+    "numba.core.runtime._nrt_python",
+    "addresses of Numba's functions that machine code calls",
+    "machine code from a file could not be loaded",
+    "c_helpers",
+)
+_rtsys = _private(
+    "numba.core.runtime.rtsys",
+    "lets LLVM know more of these",
+    "as of _nrt_python",
+    "initialize",
+)
+_CodeLibrary = _private(
+    "numba.core.codegen.JITCodeLibrary",
+    "the object code of a function, for our own files",
+    "compiled programs would go through Numba's cache, whose tables take half a second to fill",
+    "_get_compiled_object _optimize_final_module _finalize_final_module get_pointer_to_function",
+)
+_threading = _private(
+    "numba.np.ufunc.parallel",
+    "knows which threading layers can be used",
+    "`nbta info` could not say which one will be",
+    "_check_tbb_version_compatible",
+)
+
+#: Where the Python object of a jitclass instance keeps its memory's owner and its fields' address.
+BOX_OWNER, BOX_FIELDS = _box.box_meminfoptr_offset, _box.box_dataptr_offset
+Box, unbox_instance = _box.Box, _boxing._unbox_class_instance
+ClassBuilder, InstanceModel = _jitclass.ClassBuilder, _jitclass.InstanceModel
+register_class_type, instance_destructor = _jitclass.register_class_type, _jitclass.imp_dtor
+Environment, lookup_environment = _environments.Environment, _environments.lookup_environment
+make_function = _dynfunc.make_function
+#: In the order in which Numba takes them.
+COMPILER_LOCKS = [global_compiler_lock, *filter(None, [getattr(llvm.ffi.lib, "_lock", None)])]
+
+
+def keep_on_disk(dispatcher, cache):
+    """Give a compiled function a disk cache of another kind than Numba's."""
+    dispatcher._cache = cache
+
+
+def stamp(cache, text):
+    """Let all entries of a disk cache be as old as a text."""
+    cache._cache_file._source_stamp = text
+
+
+def has_entry(cache, signature, target_context) -> bool:
+    """Whether a disk cache has a function for a signature."""
+    key = cache._index_key(signature, target_context.codegen())
+    return key in cache._cache_file._load_index()
+
+
+class PartCompiler(_FunctionCompiler):
+    """Compiles a function that only other compiled functions call.
+
+    It gets no Python wrapper and no machine code of its own, and is optimised once, inside the
+    entrance that it is linked into. That takes the kernels from 24 s of compiling to 6.
+    """
+
+    def _customize_flags(self, flags):
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        return flags
+
+    def _compile_core(self, args, return_type):
+        result = super()._compile_core(args, return_type)
+        library = result.library
+        library._optimize_final_module = lambda: None
+        library._finalize_final_module = lambda: setattr(library, "_finalized", True)
+        key = [].append  # Numba knows compiled functions by a built-in each; any will do
+        context = self.targetdescr.target_context
+        context.insert_user_function(key, result.fndesc, [library])
+        return result._replace(entry_point=key)
+
+
+def compile_by(dispatcher, compiler_class):
+    """Let a compiler of another class compile what a dispatcher is called with."""
+    old = dispatcher._compiler
+    dispatcher._compiler = compiler_class(
+        old.py_func, old.targetdescr, old.targetoptions, old.locals, old.pipeline_class
+    )
+
+
+class ShortPipeline(CompilerBase):
+    """Numba's passes without those that generated code has no need of.
+
+    There are no closures, no lists and no calls to be inlined in it, and names keep their type, so
+    that LLVM's own single assignment form does: half the time to compile.
+    """
+
+    def define_pipelines(self):
+        """The passes, in order."""
+        manager = PassManager("nbta")
+        for step in PASSES:
+            manager.add_pass(step, step.__name__)
+        manager.finalize()
+        return [manager]
+
+
+def final_module(library):
+    """LLVM's module behind a compiled function."""
+    return library._final_module
+
+
+def object_code(library) -> bytes:
+    """The object file of a compiled function."""
+    return library._get_compiled_object()
+
+
+def introduce_runtime(names):
+    """Let LLVM know the functions of Numba's runtime; the names that it does not know even then.
+
+    It aborts the process where code refers to one of these.
+    """
+    context = cpu_target.target_context  # what makes it tells LLVM of most
+    llvm.add_symbol("NRT_Free", _nrt.c_helpers["Free"])  # of a raised error's arguments
+
+    def unknown():
+        return [name for name in names if not llvm.address_of_symbol(name)]
+
+    if unknown():
+        _rtsys.initialize(context)  # 30 ms
+    return unknown()
+
+
+def layer_is_installed(name) -> bool:
+    """Whether a threading layer can be used; asking does not start it."""
+    module = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}.get(name)
+    try:
+        if name == "tbb":
+            _threading._check_tbb_version_compatible()
+        return module is not None and bool(import_module(f"numba.np.ufunc.{module}"))
+    except ImportError:
+        return False
