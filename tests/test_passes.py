@@ -1,5 +1,7 @@
 """Passes: the graph that each makes, and the same numbers from it."""
 
+import itertools
+
 import numpy as np
 import pytest
 from golden import programs
@@ -214,6 +216,82 @@ def test_hoist_leaves_what_may_fail_where_it_is():
 
     hoisted = after(passes.hoist, built(f, (2, 2)))
     assert "Cholesky" not in [o.type for o in hoisted.operations]
+
+
+FLOATS = {
+    "Div": lambda x: x / 3.0,
+    "Sqrt": nbta.sqrt,
+    "Rsqrt": nbta.rsqrt,
+    "Log": nbta.log,
+    "Log1p": nbta.log1p,
+    "Erf": nbta.erf,
+    "Softplus": nbta.softplus,
+    "Pow": lambda x: x**2.5,
+    "FloorDiv": lambda x: x // 0.3,
+    "Mod": lambda x: x % 0.3,
+    "Sum": lambda x: nbta.sum(x, 0, keepdims=True),
+    "Stack": lambda x: nbta.stack([x[0], x[1]]),
+}
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_hoist_moves_all_that_cannot_fail(name):
+    """Also out of loops that make no trip, and on what has no logarithm."""
+    for limit, first in itertools.product((3, 0), (1.0, -1.0)):
+
+        def f(x, limit=limit, first=first):
+            return nbta.while_loop(
+                lambda i, y: i < limit,
+                lambda i, y: (i + 1, y * 0.5 + FLOATS[name](x * first)),
+                (0, x),
+            )[1]
+
+        with np.errstate(all="ignore"):  # as in all runs
+            hoisted = after(passes.hoist, built(f, (2,)))
+        (loop,) = (op for op in hoisted.operations if op.type == "While")
+        assert name in [op.type for op in hoisted.operations]
+        assert name not in [op.type for op in loop.attrs["body"].operations]
+
+
+def test_hoist_leaves_powers_of_integers_in_loops_that_may_make_no_trip():
+    def f(x):
+        base, exponent = nbta.cast(x, "int64"), nbta.cast(x, "int64") - 5
+        return nbta.while_loop(lambda y: y > 1e9, lambda y: y + nbta.sum(base**exponent), x[0])
+
+    hoisted = after(passes.hoist, built(f, (2,)))
+    assert "Pow" not in [op.type for op in hoisted.operations]
+    assert "Sub" in [op.type for op in hoisted.operations]
+
+
+@pytest.mark.parametrize("checkpoint", [None, 2, "sqrt", "online"])
+@pytest.mark.parametrize("trips", [0, 5])
+def test_what_is_hoisted_changes_no_gradient(checkpoint, trips):
+    """Against the same without a loop, of first and second order, in both executors."""
+
+    def trip(w, y):
+        return nbta.tanh(y / nbta.sqrt(w) + nbta.log(w) * nbta.erf(w) - nbta.softplus(-w))
+
+    def looped(w):
+        def body(i, y):
+            return i + 1, trip(w, y)
+
+        loop = nbta.while_loop(lambda i, y: i < trips, body, (0, w * w), checkpoint=checkpoint)
+        return nbta.sum(loop[1])
+
+    def unrolled(w):
+        y = w * w
+        for _ in range(trips):
+            y = trip(w, y)
+        return nbta.sum(y)
+
+    w = np.array([0.5, 1.5, 3.0])
+    for compiled in (False, True):
+        for wanted, found in (
+            (nbta.value_and_grad(unrolled)(w), nbta.value_and_grad(looped, compiled=compiled)(w)),
+            (nbta.hvp(unrolled, w, w), nbta.hvp(looped, w, w)),
+        ):
+            for a, b in zip(wanted, found, strict=True):
+                np.testing.assert_allclose(b, a, rtol=1e-12)
 
 
 SOME = [program for family in ("gradients", "loops") for program in programs(family)[::8]]

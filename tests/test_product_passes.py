@@ -187,8 +187,10 @@ def test_a_total_that_others_see_stays():
 def test_sums_that_decide_when_to_stop_stay():
     def f(x):
         return nbta.while_loop(
-            lambda t: nbta.sum(t) < 50.0, lambda t: t + nbta.outer(x, x), nbta.zeros((3, 3))
-        )
+            lambda c, t: nbta.sum(t) < 50.0,
+            lambda c, t: (c + 1.0, t + nbta.outer(x, c * x)),
+            (1.0, nbta.zeros((3, 3))),
+        )[1]
 
     result = same(prepared(built(f, (3,))), [np.ones(3)], sum_products_outside)
     assert "Outer" in inside(loops(result)[0])

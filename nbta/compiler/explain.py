@@ -4,6 +4,8 @@ from collections import Counter
 
 from nbta.compiler.python_calls import Call
 from nbta.graph.graph import subgraphs
+from nbta.ops.dispatch import CONSTANT, PARAMETER
+from nbta.ops.loop import WHILE
 
 
 def explained(compiled, runs_note="") -> str:
@@ -56,12 +58,12 @@ def _counted(graph, inside=False):
     """How many operations of each type there are, everywhere and in loops."""
     everywhere, loops = Counter(), Counter()
     for op in graph.operations:
-        if op.type in ("Parameter", "Constant"):
+        if op.record in (PARAMETER, CONSTANT):
             continue
         everywhere[op.type] += 1
         loops[op.type] += inside
         for body in subgraphs(op):
-            below = _counted(body, inside or op.type == "While")
+            below = _counted(body, inside or op.record is WHILE)
             everywhere += below[0]
             loops += below[1]
     return everywhere, +loops

@@ -11,18 +11,18 @@ from nbta import shapes
 from nbta.graph.graph import SubGraph
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import DATA
+from nbta.ops.arithmetic import add, multiply, subtract
 from nbta.ops.arrays import CREATE, GATHER, SIZE
+from nbta.ops.comparison import greater, greater_equal, less, less_equal
 from nbta.ops.dispatch import CONSTANT, PARAMETER
+from nbta.ops.gathering import TAKE
+from nbta.ops.indexing import GETITEM
+from nbta.ops.joining import STACK
 from nbta.ops.loop import WHILE
+from nbta.ops.rearranging import RANGE
+from nbta.ops.shaping import CAST, IDENTITY, SHAPE
 
-#: Elementwise operations: a row of the result needs the rows of the inputs, and nothing fails.
-ELEMENTWISE = frozenset({
-    "Abs", "Add", "AddN", "Cast", "Conj", "Cos", "Div", "Equal", "Erf", "Exp", "Expm1", "Floor",
-    "Greater", "GreaterEqual", "Identity", "Imag", "IsFinite", "Less", "LessEqual", "Log", "Log1p",
-    "LogicalAnd", "LogicalNot", "LogicalOr", "Maximum", "Minimum", "Mul", "Neg", "NotEqual", "Pow",
-    "Real", "Relu", "Rsqrt", "Sigmoid", "Sign", "Sin", "Softplus", "Sqrt", "Square",
-    "StopGradient", "Sub", "Tanh", "Where",
-})  # fmt: skip
+ADD, SUB, MUL = add.record, subtract.record, multiply.record
 
 
 class Trip(NamedTuple):
@@ -118,7 +118,7 @@ def place_of(parameter: Tensor) -> int:
 def constant_of(tensor: Tensor):
     """The integer that a tensor is sure to be; None where only the run tells."""
     tensor = origin(tensor)
-    while tensor.op.type == "Cast" and _is_integer(tensor.op.inputs[0]):
+    while tensor.op.record is CAST and _is_integer(tensor.op.inputs[0]):
         tensor = origin(tensor.op.inputs[0])
     if tensor.op.record is not CONSTANT or not _is_integer(tensor):
         return None
@@ -146,16 +146,16 @@ def _added(tensor, start):
     total = 0
     while tensor is not start:
         op = tensor.op
-        if op.type not in ("Add", "Sub", "Cast", "Identity") or not _is_integer(op.inputs[0]):
+        if op.record not in (ADD, SUB, CAST, IDENTITY) or not _is_integer(op.inputs[0]):
             return None
         tensor = op.inputs[0]
-        if op.type in ("Add", "Sub"):
+        if op.record in (ADD, SUB):
             more = constant_of(op.inputs[1])
-            if more is None and op.type == "Add":
+            if more is None and op.record is ADD:
                 tensor, more = op.inputs[1], constant_of(op.inputs[0])
             if more is None:
                 return None
-            total += more if op.type == "Add" else -more
+            total += more if op.record is ADD else -more
     return total
 
 
@@ -182,17 +182,15 @@ class Counts:
 
     def _computed(self, tensor):
         op = tensor.op
-        rule = _NUMBERS.get(op.type)
-        if rule is not None:
-            return rule(self, op, tensor)
-        return None
+        rule = _NUMBERS.get(op.record)
+        return None if rule is None else rule(self, op, tensor)
 
     def _constant(self, op, _):
         return Linear(int(op.attrs["value"]))
 
     def _sum(self, op, _):
         one, other = map(self.number, op.inputs)
-        return one + other if op.type == "Add" else one - other
+        return one + other if op.record is ADD else one - other
 
     def _product(self, op, _):
         for factor, other in (op.inputs, op.inputs[::-1]):
@@ -232,16 +230,16 @@ class Counts:
         """One entry of a vector of integers; None where nothing is known of it."""
         vector = origin(vector)
         op = vector.op
-        if op.type == "Constant":
+        if op.record is CONSTANT:
             values = op.attrs["value"]
             return Linear(int(values[place])) if place < len(values) else None
-        if op.type == "Shape":
+        if op.record is SHAPE:
             return self.length(op.inputs[0], place)
-        if op.type == "Stack":
+        if op.record is STACK:
             return self.number(op.inputs[place]) if place < len(op.inputs) else None
-        if op.type == "Cast":
+        if op.record is CAST:
             return self.element(op.inputs[0], place)
-        if op.type == "GetItem" and op.attrs["key"] == (slice(1, None),):
+        if op.record is GETITEM and op.attrs["key"] == (slice(1, None),):
             return self.element(op.inputs[0], place + 1)
         return None
 
@@ -260,14 +258,14 @@ class Counts:
         return Linear(0, {Length(tensor, axis): 1}) if found is None else found
 
     def _length(self, op, axis, tensor):
-        if op.type in ELEMENTWISE:
+        if op.record.elementwise:
             return self._common_length(op, axis - tensor.spec.rank)
-        if op.type in _SHAPED:
-            found = self.element(op.inputs[_SHAPED[op.type]], axis)
+        if op.record.shape_input is not None:
+            found = self.element(op.inputs[op.record.shape_input], axis)
             return found if found is not None and found.is_natural() else None
-        if op.type == "Range":
+        if op.record is RANGE:
             return self._range_length(op)
-        if axis == 0 and (op.record is GATHER or (op.type == "Take" and op.attrs["axis"] == 0)):
+        if axis == 0 and (op.record is GATHER or (op.record is TAKE and op.attrs["axis"] == 0)):
             return self.length(op.inputs[1])
         return None
 
@@ -291,9 +289,9 @@ class Counts:
 
     def _counted(self, op):
         test = op.attrs["cond"].outputs[0]
-        if test.op.type not in _COMPARED:
+        if test.op.record not in _COMPARED:
             return None
-        swapped, more = _COMPARED[test.op.type]
+        swapped, more = _COMPARED[test.op.record]
         low, high = test.op.inputs[::-1] if swapped else test.op.inputs
         if not (_is_integer(low) and _is_integer(high)):
             return None
@@ -336,21 +334,22 @@ class Counts:
 
 #: By comparison: whether the operands change places, and what is added to the upper one.
 _COMPARED = {
-    "Less": (False, 0), "LessEqual": (False, 1), "Greater": (True, 0), "GreaterEqual": (True, 1),
-}  # fmt: skip
-#: Which input is the shape of the result.
-_SHAPED = {"BroadcastTo": 1, "Fill": 0, "Reshape": 1, "SumTo": 1}
+    less.record: (False, 0),
+    less_equal.record: (False, 1),
+    greater.record: (True, 0),
+    greater_equal.record: (True, 1),
+}
 _NUMBERS = {
-    "Constant": Counts._constant,
-    "Add": Counts._sum,
-    "Sub": Counts._sum,
-    "Mul": Counts._product,
-    "Cast": Counts._same,
-    "Identity": Counts._same,
-    "GetItem": Counts._picked,
-    "TensorArraySizeV3": Counts._size,
-    "Parameter": Counts._variable,
-    "While": Counts._last,
+    CONSTANT: Counts._constant,
+    ADD: Counts._sum,
+    SUB: Counts._sum,
+    MUL: Counts._product,
+    CAST: Counts._same,
+    IDENTITY: Counts._same,
+    GETITEM: Counts._picked,
+    SIZE: Counts._size,
+    PARAMETER: Counts._variable,
+    WHILE: Counts._last,
 }
 
 

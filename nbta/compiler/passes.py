@@ -91,7 +91,7 @@ def fold_constants(program: Program) -> Program:
 def _folded(copy: Copy, op: Operation, inputs):
     fixed = inputs and all(tensor.op.record is CONSTANT for tensor in inputs)
     fixed = fixed and not _waits(op, *(tensor.op for tensor in inputs))
-    if not fixed or not _is_pure(op) or not _is_small(op):
+    if not fixed or not op.record.pure or not _is_small(op):
         return copied(copy, op, inputs)
     try:
         with np.errstate(all="ignore"):
@@ -100,11 +100,6 @@ def _folded(copy: Copy, op: Operation, inputs):
         return copied(copy, op, inputs)
     values = values if isinstance(values, tuple | list) else (values,)
     return [_constant(copy.graph, value) for value in values]
-
-
-def _is_pure(op):
-    """Whether an operation depends on its inputs alone, and does nothing but give results."""
-    return not (op.record.effects or op.record.foreign)
 
 
 def _waits(*operations):
@@ -141,7 +136,7 @@ def _shared(copy: Copy, op: Operation, inputs):
 
 def _key(copy, op, inputs):
     """What makes operations equal; None for those with effects or with a state of their own."""
-    if not _is_pure(op) or not (op.inputs or op.record is CONSTANT):
+    if not op.record.pure or not (op.inputs or op.record is CONSTANT):
         return None
     try:
         attrs = tuple((name, _hashable(value)) for name, value in op.attrs.items())
@@ -163,14 +158,6 @@ def _hashable(value):
 def hoist(program: Program) -> Program:
     """Compute before a loop what no trip of it changes, as far as that cannot fail."""
     return rebuild(program, _hoisted)
-
-
-#: What cannot fail on values of known shapes.
-SAFE = {
-    "Add", "Cast", "Cos", "Equal", "Exp", "Greater", "Identity", "Less", "MatMul", "Maximum",
-    "Minimum", "Mul", "Neg", "Relu", "Shape", "Sigmoid", "Sin", "Size", "Square", "StopGradient",
-    "Sub", "SwapAxes", "Tanh", "Transpose",
-}  # fmt: skip
 
 
 def _hoisted(copy: Copy, op: Operation, inputs):
@@ -207,21 +194,17 @@ def _hoisted(copy: Copy, op: Operation, inputs):
 
 def _is_movable(op, around):
     """Whether an operation can be done before the loop, on values from there, and cannot fail."""
-    inputs = op.inputs
-    return (
-        (op.type in SAFE or _is_sure_split(op))
-        and not _waits(op)
-        and all(t in around for t in inputs)
-        and all(t.spec.shape is not None and None not in t.spec.shape for t in inputs)
-        and (len(inputs) == 1 or _sure_to_fit(op, {t.spec.shape for t in inputs} - {()}))
-    )
+    return op.inputs and all(t in around for t in op.inputs) and not _waits(op) and is_sure(op)
 
 
-def _is_sure_split(op):
-    """Whether sections have lengths: they are computed before the run, which checks them."""
-    return op.type == "Split" and not any(None in (t.spec.shape or (None,)) for t in op.outputs)
+def is_sure(op: Operation) -> bool:
+    """Whether an operation cannot fail, whatever the values of its inputs are."""
+    patterns = {tensor.spec.shape for tensor in op.inputs}
+    if any(pattern is None or None in pattern for pattern in patterns):
+        return False
+    return op.record.is_total(op) and (len(op.inputs) == 1 or _sure_to_fit(op, patterns - {()}))
 
 
 def _sure_to_fit(op, patterns):
     """Whether lengths that only the run tells cannot be unlike each other."""
-    return all(map(shapes.is_known, patterns)) or (len(patterns) == 1 and op.type != "MatMul")
+    return all(map(shapes.is_known, patterns)) or (len(patterns) == 1 and op.record.elementwise)

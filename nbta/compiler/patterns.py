@@ -1,7 +1,7 @@
 """What operations on arrays say of the shapes of elements."""
 
 from nbta import shapes
-from nbta.ops.arrays import CONCAT, GATHER, LOOKUP_WITH_SHAPE, READ, SCATTER, SPLIT, VALUE_PLACE
+from nbta.ops.arrays import CONCAT, GATHER, LOOKUP_WITH_SHAPE, READ, SCATTER, SPLIT
 
 
 def merge_into(attrs, key, pattern):
@@ -17,7 +17,7 @@ def merge_into(attrs, key, pattern):
 
 def stored(op):
     """The shape of the elements that an operation writes."""
-    shape = op.inputs[VALUE_PLACE[op.type]].spec.shape
+    shape = op.inputs[op.record.value_input].spec.shape
     if op.record is SPLIT:
         return shape and (None, *shape[1:])
     return shape and shape[1:] if op.record is SCATTER else shape

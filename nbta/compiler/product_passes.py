@@ -14,7 +14,7 @@ from nbta.compiler.stacks import Stacks
 from nbta.graph.graph import current, substitute
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import DATA, is_inexact
-from nbta.ops.arithmetic import add, add_n, multiply
+from nbta.ops.arithmetic import ADD_N, add, add_n, multiply
 from nbta.ops.bodies import trace
 from nbta.ops.branch import add_case
 from nbta.ops.comparison import greater
@@ -216,7 +216,7 @@ class _Sums:
     def _terms(self, tensor, shape):
         """What is added up to a tensor, none of it with another use."""
         alone = len(self._users[tensor]) == 1 and not tensor.op.control_inputs
-        if tensor.op.type not in ("Add", "AddN") or not alone:
+        if tensor.op.record not in (add.record, ADD_N) or not alone:
             return [tensor]
         if any(t.spec.shape != shape or None in shape for t in tensor.op.inputs):
             return [tensor]

@@ -6,11 +6,10 @@ import numpy as np
 
 from nbta import shapes
 from nbta.compiler.handles import live
-from nbta.compiler.induction import ELEMENTWISE, Counts, place_of
+from nbta.compiler.induction import Counts, place_of
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, copied, rebuild
 from nbta.graph.graph import subgraphs, substitute
-from nbta.graph.spec import is_inexact
 from nbta.ops.arithmetic import ADD_N
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.indexing import GETITEM, SYMBOLIC
@@ -51,9 +50,8 @@ def _next(graph):
 
 
 def _is_by_row(op):
-    """Whether a row of the result needs rows only; integers refuse some powers, all at once."""
-    sure = op.type != "Pow" or is_inexact(op.outputs[0].dtype)
-    return op.record in _WITH_SHAPE or (op.type in ELEMENTWISE and sure)
+    """Whether a row of the result needs rows only, and no row fails where all at once would."""
+    return op.record in _WITH_SHAPE or (op.record.elementwise and op.record.is_total(op))
 
 
 def _users(graph):

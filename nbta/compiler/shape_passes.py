@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from nbta import shapes
-from nbta.compiler.passes import SAFE
+from nbta.compiler.passes import is_sure
 from nbta.compiler.program import Copy, Part, Program, copied, rebuild
 from nbta.compiler.specialising import fits, specialise
 from nbta.compiler.tapes import everything
@@ -19,9 +19,6 @@ from nbta.ops.joining import STACK
 from nbta.ops.shaping import SHAPE, SIZE
 
 __all__ = ["fits", "simplify_shapes", "specialise"]
-
-#: These give their first input where it has the shape already.
-RESHAPING = {"BroadcastTo", "Reshape", "SumTo"}
 
 
 def simplify_shapes(program: Program) -> Program:
@@ -59,7 +56,7 @@ def _is_needless(op, lengths, program):
     shape = op.inputs[0].spec.shape
     if shape is None or not all(type(n) is int or n in lengths for n in shape):
         return False
-    if op.type in RESHAPING:
+    if op.record.keeps:
         return op.outputs[0].spec.shape == shape
     of_input = op.inputs[0].op.graph is program and op.inputs[0].op.record is PARAMETER
     return op.record in (SHAPE, SIZE) and (shapes.is_known(shape) or not of_input)
@@ -68,7 +65,7 @@ def _is_needless(op, lengths, program):
 def _without_risk(graph, chosen, program):
     """Those of the chosen operations without which everything still runs that may fail."""
     while True:
-        cut = {op: (op.inputs[:1] if op.type in RESHAPING else []) for op in chosen}
+        cut = {op: (op.inputs[:1] if op.record.keeps else []) for op in chosen}
         dead = _live(graph, {}) - _live(graph, cut)
         risky = {op for op in dead if op not in chosen and not _is_safe(op, program)}
         if not risky:
@@ -98,14 +95,7 @@ def _is_safe(op: Operation, program):
         return False
     if op.record is PARAMETER:
         return op.graph is program or _is_safe_around(op, program)
-    patterns = [tensor.spec.shape for tensor in op.inputs]
-    if any(pattern is None or None in pattern for pattern in patterns):
-        return False
-    if op.record is GETITEM:
-        return all(type(part) is int for part in op.attrs["key"]) and shapes.is_known(patterns[0])
-    known = all(map(shapes.is_known, patterns))
-    alike = len({*patterns} - {()}) <= 1 and op.type != "MatMul"
-    return op.record in (CONSTANT, STACK) or (op.type in SAFE and (known or alike))
+    return is_sure(op)
 
 
 def _is_safe_around(op, program):
@@ -115,7 +105,7 @@ def _is_safe_around(op, program):
 
 def _simplified(chosen, lengths, copy: Copy, op: Operation, inputs):
     if op in chosen:
-        if op.type in RESHAPING:
+        if op.record.keeps:
             return inputs[:1]
         build = _vector if op.record is SHAPE else _count
         return [build(copy.graph, op.inputs[0].spec.shape, lengths)]

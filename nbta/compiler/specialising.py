@@ -16,23 +16,16 @@ from nbta.compiler.tapes import Tapes, everything
 from nbta.errors import NbtaError
 from nbta.graph.graph import subgraphs
 from nbta.graph.spec import DATA, Spec
-from nbta.ops.arrays import (
-    CREATE,
-    READ,
-    READS,
-    SIZE,
-    WRITES,
-)
+from nbta.ops.arithmetic import add
+from nbta.ops.arrays import CREATE, READ, READS, SIZE, WRITES
 from nbta.ops.branch import CASE
 from nbta.ops.dispatch import PARAMETER
 from nbta.ops.extents import outside, pattern_of
 from nbta.ops.indexing import GETITEM
 from nbta.ops.loop import WHILE
+from nbta.ops.rearranging import RANGE
 from nbta.ops.shaping import RESHAPE
 from nbta.shapes import Dim
-
-#: Which input holds the shape that the attribute ``pattern`` describes.
-PATTERN_OF = {"BroadcastTo": 1, "Fill": 0, "Reshape": 1, "ScatterSlice": 1, "Slice": 2, "SumTo": 1}
 
 #: A length that no other one is equal to by chance.
 UNLIKE = 2**40 + 15
@@ -182,7 +175,7 @@ class _Shapes:
     def _length_in(self, scalar):
         """The length that a scalar is, or the sum of such; None where it is something else."""
         made = outside(scalar).op
-        if made.type == "Add":
+        if made.record is add.record:
             ends = [self._length_in(tensor) for tensor in made.inputs]
             return None if None in ends else Sum(*ends).swapped({})
         if made.record is not GETITEM or made.inputs[0].spec.rank != 1:
@@ -225,10 +218,10 @@ class _Shapes:
         self._infer(cond)
 
     def _learn_pattern(self, op):
-        place = PATTERN_OF.get(op.type)
+        place = op.record.shape_input
         if place is not None:
             self._learn(op, "pattern", self._pattern(op.inputs[place]))
-        if op.type == "Range" and (constant_of(op.inputs[0]), constant_of(op.inputs[2])) == (0, 1):
+        if op.record is RANGE and (constant_of(op.inputs[0]), constant_of(op.inputs[2])) == (0, 1):
             self._learn_extent(op)
 
     def _learn(self, op, key, pattern):
@@ -327,7 +320,7 @@ class _Shapes:
         """Pairs of lengths, equal now, that an operation refuses if they differ."""
         specs = [tensor.spec for tensor in op.inputs]
         have = dict.fromkeys(extent for spec in specs for extent in spec.shape or ())
-        if op.type in PATTERN_OF:
+        if op.record.shape_input is not None:
             have |= dict.fromkeys(op.attrs["pattern"] or ())
         if len(have) < 2:
             return set()

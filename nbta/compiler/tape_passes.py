@@ -9,7 +9,9 @@ from nbta.graph.record import TABLE
 from nbta.graph.spec import DATA
 from nbta.ops.arrays import READ
 from nbta.ops.dispatch import CONSTANT, PARAMETER
+from nbta.ops.joining import STACK
 from nbta.ops.loop import WHILE
+from nbta.ops.products import MATMUL, OUTER, SWAPAXES, TRANSPOSE
 
 ADD, CAST, MUL, RANGE = (TABLE[name] for name in ("Add", "Cast", "Mul", "Range"))
 
@@ -38,7 +40,7 @@ def _is_simple(tapes, read):
     made = tapes.whereabouts(read.outputs[0]).tensor
     if made.op.record is PARAMETER:
         return made.dtype.kind in "iu" or not made.spec.rank
-    return made.op.record is CONSTANT or _is_cheap(made.op) or made.op.type in QUICK
+    return made.op.record is CONSTANT or _is_cheap(made.op) or made.op.record.quick
 
 
 def _replaced(tapes, read):
@@ -73,9 +75,9 @@ def _is_multiplied(read):
     todo = [read.outputs[0]]
     for tensor in todo:
         users = [op for op in read.graph.operations if any(t is tensor for t in op.inputs)]
-        if any(op.type in ("MatMul", "Outer") for op in users):
+        if any(op.record in (MATMUL, OUTER) for op in users):
             return True
-        todo += [op.outputs[0] for op in users if op.type in ("SwapAxes", "Transpose")]
+        todo += [op.outputs[0] for op in users if op.record in (SWAPAXES, TRANSPOSE)]
     return False
 
 
@@ -156,7 +158,7 @@ class _Again:
 
     def _is_quick(self, op):
         """Whether an operation takes less time than a tape of its result."""
-        if not self._kept or op.control_inputs or op.type not in QUICK:
+        if not self._kept or op.control_inputs or not op.record.quick:
             return False
         self._steps -= 1
         return self._steps >= 0
@@ -196,19 +198,9 @@ def _progression(variable):
     return (loop.inputs[place], step) if fixed and step.spec.rank == 0 else None
 
 
-#: Arithmetic that is done again on integer scalars, and what picks or measures.
-ARITHMETIC = {"Add", "Cast", "Maximum", "Minimum", "Mul", "Neg", "Stack", "Sub"}
-PICKING = {"GetItem", "Shape", "Size", "Split", "Take"}
-#: Elementwise arithmetic that takes less time than to write the result and to read it.
-QUICK = {
-    "Abs", "Add", "AddN", "Cast", "Equal", "Greater", "GreaterEqual", "Less", "LessEqual",
-    "LogicalAnd", "LogicalNot", "LogicalOr", "Maximum", "Minimum", "Mul", "Neg", "NotEqual", "Relu",
-    "Sign", "Square", "Sub", "Where",
-}  # fmt: skip
-
-
 def _is_cheap(op):
+    """Whether an operation picks, or measures, or computes with integer scalars."""
     if op.control_inputs:
         return False
     scalars = all(t.spec.rank == 0 and t.dtype.kind in "iu" for t in op.inputs)
-    return op.type in PICKING or (op.type in ARITHMETIC and scalars)
+    return op.record.selects or (scalars and (op.record.quick or op.record is STACK))

@@ -22,6 +22,7 @@ from nbta.compiler.phases import listening
 from nbta.execution.plan import body_function
 from nbta.execution.step import Step
 from nbta.execution.trace_file import TraceFile
+from nbta.graph.graph import all_bodies
 from nbta.graph.spec import DATA, FLOW, HANDLE
 from nbta.ops.arrays import GATHER, READ, SCATTER, WRITE
 from nbta.runtime import settings
@@ -152,7 +153,7 @@ class Tracer:
     def _observed(self, op, function, ends):
         """The function of an operation, as an event; ``ends`` says when others of its plan ran."""
         category = "array" if any(t.kind == HANDLE for t in [*op.inputs, *op.outputs]) else "math"
-        category = "control" if op.type in ("While", "Case", "Map") else category
+        category = "control" if all_bodies(op) else category
 
         def observed(*values):
             args, mark = {"type": op.type}, self._enter()
@@ -348,7 +349,7 @@ def _array_facts(op, step, values, results):
     handles = [v for v, t in zip(values, op.inputs, strict=True) if t.kind == HANDLE]
     if op.outputs and op.outputs[0].kind == HANDLE and isinstance(results, tuple):
         handles.insert(0, results[0])
-    if handles and op.type not in ("While", "Case", "Map"):
+    if handles and not all_bodies(op):
         found["array"] = step.array(handles[0]).handle[1]
     if op.record in _INDEXED:
         slots = np.atleast_1d(values[1])

@@ -44,6 +44,24 @@ class Record:
         default all differentiable ones.
     emit : callable or None
         Code for the compiler.
+    elementwise : bool
+        Whether an item of the result is made of the items at its place in the inputs, which are
+        broadcast.
+    total : bool or callable
+        Whether there is a result for any values, once the shapes of the inputs are known to fit;
+        ``total(op)`` where dtypes or attributes decide. See `is_total`.
+    quick : bool
+        Whether an item takes less time to compute than to write and to read again.
+    selects : bool
+        Whether the result is a part of the first input, or tells its extents: nothing is computed.
+    keeps : bool
+        Whether the result is the first input where that has the result's shape already.
+    shape_input : int or None
+        Which input holds the shape that the attribute ``pattern`` describes.
+    value_input : int or None
+        Which input's items go into an array.
+    fed : bool
+        Whether whatever runs the graph gives the value.
     """
 
     name: str
@@ -55,6 +73,23 @@ class Record:
     foreign: bool = False
     connections: Callable | None = None
     emit: Callable | None = None
+    elementwise: bool = False
+    total: bool | Callable = False
+    quick: bool = False
+    selects: bool = False
+    keeps: bool = False
+    shape_input: int | None = None
+    value_input: int | None = None
+    fed: bool = False
+
+    @property
+    def pure(self) -> bool:
+        """Whether it depends on its inputs alone, and does nothing but give results."""
+        return not (self.effects or self.foreign)
+
+    def is_total(self, op) -> bool:
+        """Whether an operation of this record gives a result for any values of its inputs."""
+        return self.total(op) if callable(self.total) else self.total
 
     def __repr__(self):
         return f"<record {self.name}>"

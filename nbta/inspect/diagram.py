@@ -15,6 +15,7 @@ from nbta.inspect.array_view import elements_text, html_in_graph
 from nbta.inspect.picture import shortened
 from nbta.ops import arrays
 from nbta.ops.arrays import CREATE, LOOKUPS
+from nbta.ops.dispatch import CONSTANT
 from nbta.ops.extents import outside
 
 # Boxes, arrows and frames.
@@ -253,14 +254,16 @@ def _kind(op):
         return "array"
     if all_bodies(op):
         return "folded"
-    return {"Placeholder": "input", "Parameter": "input", "Constant": "constant"}.get(op.type, "op")
+    if op.record.fed:
+        return "input"
+    return "constant" if op.record is CONSTANT else "op"
 
 
 def details_of(op: Operation) -> list[str]:
     """What an operation is given when the graph is built, a line each."""
     if all_bodies(op):
         return [f"{len(body.operations)} operations inside" for body in all_bodies(op)]
-    if op.type in ("Placeholder", "Parameter"):
+    if op.record.fed:
         return []
     if op.type == "Constant":
         value = op.attrs["value"]

@@ -4,17 +4,17 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen import number_rules as rules
-from nbta.codegen.elementwise import Elementwise
 from nbta.errors import invalid
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import DATA, FLOW_SPEC, Spec
 from nbta.ops.comparison import equal, greater, less
-from nbta.ops.dispatch import apply, define
+from nbta.ops.dispatch import apply
 from nbta.ops.elementwise import (
     binary,
     broadcast_shape,
     broadcasting,
     conjugate,
+    define_elementwise,
     meet,
     unary,
 )
@@ -22,7 +22,7 @@ from nbta.ops.filling import zeros_like
 from nbta.ops.shaping import cast, unbroadcast
 
 
-@binary("Add", np.add, lambda x, y, z, dz: (dz, dz), emit=rules.add)
+@binary("Add", np.add, lambda x, y, z, dz: (dz, dz), emit=rules.add, quick=True)
 def add(x, y, *, name=None):
     """Sum of two tensors, elementwise with broadcasting.
 
@@ -40,7 +40,9 @@ def _numbers(*specs):
     return broadcasting(*specs)
 
 
-@binary("Sub", np.subtract, lambda x, y, z, dz: (dz, -dz), infer=_numbers, emit="{} - {}")
+@binary(
+    "Sub", np.subtract, lambda x, y, z, dz: (dz, -dz), infer=_numbers, emit="{} - {}", quick=True
+)
 def subtract(x, y, *, name=None):
     """Difference of two tensors, elementwise with broadcasting.
 
@@ -56,6 +58,7 @@ def subtract(x, y, *, name=None):
     np.multiply,
     lambda x, y, z, dz: (dz * conjugate(y), dz * conjugate(x)),
     emit=rules.multiply,
+    quick=True,
 )
 def multiply(x, y, *, name=None):
     """Product of two tensors, elementwise with broadcasting.
@@ -89,12 +92,18 @@ def counted(*specs):
     return Spec(np.dtype(np.int8), found.shape) if found.dtype.kind == "b" else found
 
 
+def _not_complex(op):
+    """NumPy has no such function of complex numbers; integers divided by 0 give 0."""
+    return op.inputs[0].dtype.kind != "c"
+
+
 @binary(
     "FloorDiv",
     np.floor_divide,
     NotDifferentiable("it is constant but for its steps"),
     infer=counted,
     emit=rules.floor_divide,
+    total=_not_complex,
 )
 def floor_divide(x, y, *, name=None):
     """Quotient rounded down, elementwise with broadcasting.
@@ -112,6 +121,7 @@ def floor_divide(x, y, *, name=None):
     lambda x, y, z, dz: (dz, -dz * floor_divide(x, y)),
     infer=counted,
     emit=rules.modulo,
+    total=_not_complex,
 )
 def mod(x, y, *, name=None):
     """Remainder of floor division, with the sign of ``y``, elementwise with broadcasting.
@@ -133,7 +143,9 @@ def _pick_gradient(chosen):
     return gradient
 
 
-@binary("Minimum", np.minimum, _pick_gradient(lambda x, y: less(x, y)), emit=rules.minimum)
+@binary(
+    "Minimum", np.minimum, _pick_gradient(lambda x, y: less(x, y)), emit=rules.minimum, quick=True
+)
 def minimum(x, y, *, name=None):
     """The lesser of two, elementwise with broadcasting; equal ones share the gradient.
 
@@ -144,7 +156,13 @@ def minimum(x, y, *, name=None):
     """
 
 
-@binary("Maximum", np.maximum, _pick_gradient(lambda x, y: greater(x, y)), emit=rules.maximum)
+@binary(
+    "Maximum",
+    np.maximum,
+    _pick_gradient(lambda x, y: greater(x, y)),
+    emit=rules.maximum,
+    quick=True,
+)
 def maximum(x, y, *, name=None):
     """The greater of two, elementwise with broadcasting; equal ones share the gradient.
 
@@ -155,7 +173,9 @@ def maximum(x, y, *, name=None):
     """
 
 
-NEGATIVE = define("Neg", _numbers, np.negative, lambda op, dy: [-dy], emit=Elementwise("-{}"))
+NEGATIVE = define_elementwise(
+    "Neg", _numbers, np.negative, lambda op, dy: [-dy], emit="-{}", quick=True
+)
 
 
 def negative(x, *, name=None):
@@ -169,7 +189,7 @@ def negative(x, *, name=None):
     return apply(NEGATIVE, meet(x), name=name)
 
 
-@unary("Square", np.square, lambda x, y: 2 * x, floats=False, emit=rules.square)
+@unary("Square", np.square, lambda x, y: 2 * x, floats=False, emit=rules.square, quick=True)
 def square(x, *, name=None):
     """The square of each element.
 
@@ -197,8 +217,8 @@ def _where_gradient(op, dz):
     ]
 
 
-WHERE = define(
-    "Where", _infer_where, np.where, _where_gradient, emit=Elementwise("({1} if {0} else {2})")
+WHERE = define_elementwise(
+    "Where", _infer_where, np.where, _where_gradient, emit="({1} if {0} else {2})", quick=True
 )
 
 
@@ -264,12 +284,13 @@ def _evaluate_add_n(*values):
     return total
 
 
-ADD_N = define(
+ADD_N = define_elementwise(
     "AddN",
     _infer_add_n,
     _evaluate_add_n,
     lambda op, dy: [dy] * len(op.inputs),
     emit=rules.ADD_N,
+    quick=True,
 )
 
 
@@ -338,5 +359,5 @@ def _part_gradient(unit):
     return gradient
 
 
-REAL = define("Real", _infer_part, np.real, _part_gradient(1), emit=rules.real)
-IMAG = define("Imag", _infer_part, np.imag, _part_gradient(1j), emit=rules.imag)
+REAL = define_elementwise("Real", _infer_part, np.real, _part_gradient(1), emit=rules.real)
+IMAG = define_elementwise("Imag", _infer_part, np.imag, _part_gradient(1j), emit=rules.imag)

@@ -112,7 +112,7 @@ def _infer_store(handle, *others, **attrs):
 
 def _value_and_flow(op):
     """Connections of what stores ``inputs[-2]``; arrays of integers carry no gradient."""
-    value = op.inputs[VALUE_PLACE[op.type]]
+    value = op.inputs[op.record.value_input]
     return [op.inputs if value.spec.differentiable else []]
 
 
@@ -138,6 +138,7 @@ WRITE = define(
     _write_gradient,
     effects=True,
     connections=_value_and_flow,
+    value_input=2,
 )
 
 
@@ -162,6 +163,7 @@ SCATTER = define(
     _scatter_gradient,
     effects=True,
     connections=_value_and_flow,
+    value_input=2,
 )
 
 
@@ -184,8 +186,8 @@ SPLIT = define(
     _split_gradient,
     effects=True,
     connections=_value_and_flow,
+    value_input=1,
 )
-VALUE_PLACE = {"TensorArrayWriteV3": 2, "TensorArrayScatterV3": 2, "TensorArraySplitV3": 1}
 
 # Reading. ``known`` is the element shape as far as it is known when the graph is built.
 

@@ -3,14 +3,14 @@
 import numpy as np
 
 from nbta.codegen.elementwise import Elementwise
-from nbta.ops.dispatch import apply, define
-from nbta.ops.elementwise import INTEGER, binary, meet, truth
+from nbta.ops.dispatch import apply
+from nbta.ops.elementwise import INTEGER, binary, define_elementwise, meet, truth
 
 
 def _compare(name, evaluate, sign, kinds="biuf"):
     """A comparison; complex numbers are compared in Python, as NumPy does."""
     rule = Elementwise(f"{{}} {sign} {{}}", kinds)
-    return binary(name, evaluate, INTEGER, infer=truth, emit=rule)
+    return binary(name, evaluate, INTEGER, infer=truth, emit=rule, quick=True)
 
 
 @_compare("Less", np.less, "<")
@@ -101,7 +101,9 @@ def logical_or(x, y, *, name=None):
     """
 
 
-LOGICAL_NOT = define("LogicalNot", truth, np.logical_not, INTEGER, emit=Elementwise("not {}", "b"))
+LOGICAL_NOT = define_elementwise(
+    "LogicalNot", truth, np.logical_not, INTEGER, emit=Elementwise("not {}", "b"), quick=True
+)
 
 
 def logical_not(x, *, name=None):

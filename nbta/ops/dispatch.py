@@ -29,14 +29,14 @@ def _evaluate_constant(*, value, kind=DATA):
     return value
 
 
-CONSTANT = define("Constant", _infer_constant, _evaluate_constant, _no_gradient)
+CONSTANT = define("Constant", _infer_constant, _evaluate_constant, _no_gradient, total=True)
 
 
 def _unbound(*, spec):
     raise AssertionError("parameters are given by what runs the body")
 
 
-PARAMETER = define("Parameter", lambda *, spec: spec, _unbound, _no_gradient)
+PARAMETER = define("Parameter", lambda *, spec: spec, _unbound, _no_gradient, fed=True)
 graphs.PARAMETER = PARAMETER
 
 

@@ -5,14 +5,21 @@ import math
 import numpy as np
 
 from nbta.codegen import number_rules as rules
-from nbta.codegen.elementwise import as_rule
 from nbta.errors import invalid
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import Spec
 from nbta.ops.arithmetic import counted, divide, square, where
 from nbta.ops.comparison import equal, greater
-from nbta.ops.dispatch import CONSTANT, apply, define
-from nbta.ops.elementwise import INTEGER, binary, conjugate, meet, truth, unary
+from nbta.ops.dispatch import CONSTANT, apply
+from nbta.ops.elementwise import (
+    INTEGER,
+    binary,
+    conjugate,
+    define_elementwise,
+    meet,
+    truth,
+    unary,
+)
 from nbta.ops.filling import ones_like, zeros_like
 from nbta.ops.shaping import cast
 
@@ -74,7 +81,12 @@ def _exponent_gradient(x, z, dz):
     return dz * conjugate(z * log(positive))
 
 
-@binary("Pow", np.power, _power_gradient, infer=counted, emit=rules.power)
+def _not_signed(op):
+    """Integers refuse negative exponents."""
+    return op.inputs[0].dtype.kind != "i"
+
+
+@binary("Pow", np.power, _power_gradient, infer=counted, emit=rules.power, total=_not_signed)
 def power(x, y, *, name=None):
     """``x`` to the power ``y``, elementwise with broadcasting.
 
@@ -189,6 +201,7 @@ def softplus(x, *, name=None):
     floats=False,
     infer=_real,
     emit=rules.relu,
+    quick=True,
 )
 def relu(x, *, name=None):
     """The positive part; at 0 its derivative is 0.
@@ -256,7 +269,7 @@ def _abs_gradient(op, dy):
     return [cast(dy, x.dtype) * where(zero, zeros_like(x), unit)]
 
 
-ABS = define("Abs", _infer_abs, np.abs, _abs_gradient, emit=as_rule(rules.absolute))
+ABS = define_elementwise("Abs", _infer_abs, np.abs, _abs_gradient, emit=rules.absolute, quick=True)
 
 
 def abs(x, *, name=None):
@@ -270,7 +283,12 @@ def abs(x, *, name=None):
     return apply(ABS, meet(x), name=name)
 
 
-@unary("Sign", np.sign, STEPS, floats=False, emit=rules.sign)
+def _not_truth(op):
+    """NumPy has no sign of truth values."""
+    return op.inputs[0].dtype.kind != "b"
+
+
+@unary("Sign", np.sign, STEPS, floats=False, emit=rules.sign, quick=True, total=_not_truth)
 def sign(x, *, name=None):
     """-1, 0 or 1.
 

@@ -110,20 +110,29 @@ def conjugate(x):
     return apply(CONJ, [x]) if x.dtype.kind == "c" else x
 
 
-CONJ = define("Conj", same, np.conj, lambda op, dy: [conjugate(dy)], emit=rules.conjugate)
+def define_elementwise(name, infer, evaluate, gradient, *, total=True, **options):
+    """A record of an operation that goes item by item; it cannot fail but where ``total`` says."""
+    options["emit"] = as_rule(options.get("emit"))
+    return define(name, infer, evaluate, gradient, elementwise=True, total=total, **options)
 
 
-def unary(name, evaluate, derivative, floats=True, infer=same, emit=None):
+CONJ = define_elementwise(
+    "Conj", same, np.conj, lambda op, dy: [conjugate(dy)], emit=rules.conjugate
+)
+
+
+def unary(name, evaluate, derivative, floats=True, infer=same, **options):
     """Make a function of one argument an elementwise operation.
 
-    ``derivative(x, y)`` gives dy/dx; it may be a `NotDifferentiable`.
+    ``derivative(x, y)`` gives dy/dx; it may be a `NotDifferentiable`. The options are the
+    record's.
     """
 
     def gradient(op, dy):
         return [dy * conjugate(derivative(op.inputs[0], op.outputs[0]))]
 
     rule = derivative if isinstance(derivative, NotDifferentiable) else gradient
-    record = define(name, infer, evaluate, rule, emit=as_rule(emit))
+    record = define_elementwise(name, infer, evaluate, rule, **options)
 
     def decorate(function):
         @functools.wraps(function)
@@ -136,7 +145,7 @@ def unary(name, evaluate, derivative, floats=True, infer=same, emit=None):
     return decorate
 
 
-def binary(name, evaluate, gradient, infer=broadcasting, floats=False, emit=None):
+def binary(name, evaluate, gradient, infer=broadcasting, floats=False, **options):
     """Make a function of two arguments an elementwise operation.
 
     ``gradient(x, y, result, dy)`` gives the gradients before they are summed over broadcast axes.
@@ -150,7 +159,7 @@ def binary(name, evaluate, gradient, infer=broadcasting, floats=False, emit=None
         ]
 
     rule = gradient if isinstance(gradient, NotDifferentiable) else summed
-    record = define(name, infer, evaluate, rule, emit=as_rule(emit))
+    record = define_elementwise(name, infer, evaluate, rule, **options)
 
     def decorate(function):
         @functools.wraps(function)

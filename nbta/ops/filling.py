@@ -21,6 +21,7 @@ FILL = define(
     lambda shape, value, *, pattern: np.full(shape, value),
     lambda op, dy: [None, sum_to(dy, ())],
     emit=rules.fill,
+    shape_input=0,
 )
 
 

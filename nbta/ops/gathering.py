@@ -100,7 +100,9 @@ def _take_gradient(op, dy):
     return [scatter_add(zeros(shape_of(x), dy.dtype), indices, dy, op.attrs["axis"]), None]
 
 
-TAKE = define("Take", _infer_take, _evaluate_take, _take_gradient, emit=gather_rules.take)
+TAKE = define(
+    "Take", _infer_take, _evaluate_take, _take_gradient, emit=gather_rules.take, selects=True
+)
 
 
 def take(x, indices, axis=None, *, name=None):

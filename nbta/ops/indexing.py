@@ -205,8 +205,20 @@ def _emit_getitem(code, op):
     index_rules.getitem(code, op, key, SYMBOLIC)
 
 
+def _is_within(op):
+    """Whether all indices are integers that were found to be within their axes."""
+    fixed = all(type(part) is int for part in op.attrs["key"])
+    return fixed and shapes.is_known(op.inputs[0].spec.shape)
+
+
 GETITEM = define(
-    "GetItem", _infer_getitem, _evaluate_getitem, _getitem_gradient, emit=_emit_getitem
+    "GetItem",
+    _infer_getitem,
+    _evaluate_getitem,
+    _getitem_gradient,
+    emit=_emit_getitem,
+    total=_is_within,
+    selects=True,
 )
 
 
@@ -277,4 +289,5 @@ SCATTER_SLICE = define(
     _evaluate_scatter_slice,
     _scatter_slice_gradient,
     emit=_emit_scatter_slice,
+    shape_input=1,
 )

@@ -146,6 +146,7 @@ STACK = define(
     lambda *values, axis: np.stack(values, axis),
     _stack_gradient,
     emit=join_rules.stack,
+    total=True,
 )
 
 
@@ -224,7 +225,20 @@ def _split_gradient(op, *grads):
     return [concatenate(parts, op.attrs["axis"])]
 
 
-SPLIT = define("Split", _infer_split, _evaluate_split, _split_gradient, emit=join_rules.split)
+def _has_lengths(op):
+    """Whether sections have lengths: they are computed before the run, which checks them."""
+    return not any(None in (tensor.spec.shape or (None,)) for tensor in op.outputs)
+
+
+SPLIT = define(
+    "Split",
+    _infer_split,
+    _evaluate_split,
+    _split_gradient,
+    emit=join_rules.split,
+    total=_has_lengths,
+    selects=True,
+)
 
 
 def split(x, indices_or_sections, axis=0, *, name=None):

@@ -72,6 +72,7 @@ TRIL = define(
     lambda x, *, k: np.tril(x, k),
     lambda op, dy: [tril(dy, op.attrs["k"])],
     emit=linalg_rules.tril,
+    total=True,
 )
 
 

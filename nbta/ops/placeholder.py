@@ -22,7 +22,7 @@ def _no_gradient(op, dy):
     return []
 
 
-PLACEHOLDER = define("Placeholder", lambda *, spec, label: spec, _unfed, _no_gradient)
+PLACEHOLDER = define("Placeholder", lambda *, spec, label: spec, _unfed, _no_gradient, fed=True)
 
 
 def placeholder(dtype, shape=None, *, name=None):

@@ -104,6 +104,7 @@ AS_MATRIX = define(
     lambda x, *, side: np.reshape(x, _matrix_shape(x.shape, side)),
     lambda op, dy: [reshape(dy, shape_of(op.inputs[0]))],
     emit=join_rules.as_matrix,
+    total=True,
 )
 
 
@@ -130,7 +131,12 @@ def as_matrix(x, side, *, name=None):
 
 
 MATMUL = define(
-    "MatMul", _infer_matmul, _evaluate_matmul, _matmul_gradient, emit=product_rules.matmul
+    "MatMul",
+    _infer_matmul,
+    _evaluate_matmul,
+    _matmul_gradient,
+    emit=product_rules.matmul,
+    total=True,
 )
 
 
@@ -165,6 +171,7 @@ OUTER = define(
         matmul(conjugate(op.inputs[0]), dy),
     ],
     emit=product_rules.outer,
+    total=True,
 )
 
 
@@ -205,6 +212,7 @@ TRANSPOSE = define(
     lambda x, *, axes: np.transpose(x, axes),
     _transpose_gradient,
     emit=shape_rules.transpose,
+    total=True,
 )
 
 
@@ -250,6 +258,7 @@ SWAPAXES = define(
     lambda x, *, a, b: np.swapaxes(x, a, b),
     lambda op, dy: [swapaxes(dy, **op.attrs)],
     emit=shape_rules.transpose,
+    total=True,
 )
 
 

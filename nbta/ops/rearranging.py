@@ -256,6 +256,7 @@ EXPAND_DIMS = define(
     lambda x, *, axes: np.expand_dims(x, axes),
     lambda op, dy: [squeeze(dy, op.attrs["axes"])],
     emit=join_rules.expand_dims,
+    total=True,
 )
 
 

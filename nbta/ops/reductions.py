@@ -91,6 +91,7 @@ SUM = define(
     _evaluate_sum,
     lambda op, dy: [spread(dy, op)],
     emit=reduction_rules.total,
+    total=True,
 )
 
 
@@ -142,7 +143,12 @@ def _mean_gradient(op, dy):
 
 
 MEAN = define(
-    "Mean", reducing(mean_dtype), _evaluate_mean, _mean_gradient, emit=reduction_rules.mean
+    "Mean",
+    reducing(mean_dtype),
+    _evaluate_mean,
+    _mean_gradient,
+    emit=reduction_rules.mean,
+    total=True,
 )
 
 
@@ -235,7 +241,12 @@ def _prod_gradient(op, dy):
 
 
 PROD = define(
-    "Prod", reducing(_total_dtype), _evaluate_prod, _prod_gradient, emit=reduction_rules.prod
+    "Prod",
+    reducing(_total_dtype),
+    _evaluate_prod,
+    _prod_gradient,
+    emit=reduction_rules.prod,
+    total=True,
 )
 
 
@@ -299,7 +310,9 @@ def _cumsum_gradient(op, dy):
     return [apply(CUMSUM, [dy], {**op.attrs, "reverse": not op.attrs["reverse"]})]
 
 
-CUMSUM = define("CumSum", _infer_cumsum, _evaluate_cumsum, _cumsum_gradient, emit=scan_rules.cumsum)
+CUMSUM = define(
+    "CumSum", _infer_cumsum, _evaluate_cumsum, _cumsum_gradient, emit=scan_rules.cumsum, total=True
+)
 
 
 def cumsum(x, axis=None, *, name=None):

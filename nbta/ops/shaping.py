@@ -5,7 +5,7 @@ import numpy as np
 from nbta import shapes
 from nbta.codegen import shape_rules as rules
 from nbta.codegen.elementwise import Elementwise
-from nbta.dtypes import as_dtype, as_plain
+from nbta.dtypes import OTHER, as_dtype, as_plain, code_of
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.record import NotDifferentiable
@@ -33,6 +33,11 @@ def _cast_connections(op):
     return [op.inputs if is_inexact(op.attrs["dtype"]) else []]
 
 
+def _between_numbers(op):
+    """Texts may be no numbers."""
+    return OTHER not in (code_of(op.inputs[0].dtype), code_of(op.attrs["dtype"]))
+
+
 CAST = define(
     "Cast",
     _infer_cast,
@@ -40,6 +45,9 @@ CAST = define(
     _cast_gradient,
     connections=_cast_connections,
     emit=Elementwise(rules.to_dtype),
+    elementwise=True,
+    total=_between_numbers,
+    quick=True,
 )
 
 
@@ -65,7 +73,13 @@ def cast(x, dtype, *, name=None):
 
 
 IDENTITY = define(
-    "Identity", lambda spec: spec, lambda x: x, lambda op, dy: [dy], emit=rules.identity
+    "Identity",
+    lambda spec: spec,
+    lambda x: x,
+    lambda op, dy: [dy],
+    emit=rules.identity,
+    elementwise=True,
+    total=True,
 )
 
 
@@ -86,6 +100,8 @@ STOP_GRADIENT = define(
     lambda x: x,
     NotDifferentiable("it is there to stop them"),
     emit=rules.identity,
+    elementwise=True,
+    total=True,
 )
 
 
@@ -110,6 +126,8 @@ SHAPE = define(
     lambda x: np.array(np.shape(x), np.int64),
     NotDifferentiable("it does not depend on the values"),
     emit=rules.shape,
+    total=True,
+    selects=True,
 )
 
 
@@ -146,6 +164,8 @@ SIZE = define(
     lambda x: np.int64(np.size(x)),
     NotDifferentiable("it does not depend on the values"),
     emit=rules.size,
+    total=True,
+    selects=True,
 )
 
 
@@ -182,6 +202,8 @@ RESHAPE = define(
     lambda x, shape, *, pattern: np.reshape(x, shape),
     lambda op, dy: [reshape(dy, shape_of(op.inputs[0])), None],
     emit=rules.reshape,
+    keeps=True,
+    shape_input=1,
 )
 
 
@@ -249,6 +271,8 @@ BROADCAST_TO = define(
     lambda x, shape, *, pattern: np.broadcast_to(x, shape),
     lambda op, dy: [unbroadcast(dy, op.inputs[0]), None],
     emit=rules.broadcast_to,
+    keeps=True,
+    shape_input=1,
 )
 
 
@@ -298,6 +322,8 @@ SUM_TO = define(
     _evaluate_sum_to,
     lambda op, dy: [broadcast_to(dy, shape_of(op.inputs[0])), None],
     emit=rules.sum_to,
+    keeps=True,
+    shape_input=1,
 )
 
 

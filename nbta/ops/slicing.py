@@ -108,7 +108,12 @@ def _slice_gradient(op, dy):
 
 
 SLICE = define(
-    "Slice", _infer_slice, _evaluate_slice, _slice_gradient, emit=slice_rules.slice_block
+    "Slice",
+    _infer_slice,
+    _evaluate_slice,
+    _slice_gradient,
+    emit=slice_rules.slice_block,
+    shape_input=2,
 )
 
 
