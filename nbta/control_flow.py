@@ -28,8 +28,9 @@ from nbta.ops.comparison import equal, less, logical_and
 from nbta.ops.dispatch import as_array, as_tensor, building, is_weak
 from nbta.ops.elementwise import common_dtype
 from nbta.ops.lengths import carry_lengths
-from nbta.ops.loop import COUNTER, add_variable, add_while, counting
-from nbta.ops.schedule import as_checkpoint, limits
+from nbta.ops.loop import COUNTER, add_while, counting
+from nbta.ops.schedule import as_checkpoint
+from nbta.ops.trip_counts import limits
 from nbta.progress import as_label, bar
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray
@@ -73,7 +74,7 @@ def while_loop(
         run. With an int ``k`` the variables are kept every ``k`` trips, and the gradient runs the
         trips between again: the same numbers, from the memory of ``k`` trips and ``T / k`` states.
         "sqrt" takes the root of the trip count for ``k``, where that is known on entry (a condition
-        ``i < n``, ``maximum_iterations``). "online" needs no trip count; see Notes.
+        ``i < n``, ``i >= 0`` or alike, ``maximum_iterations``). "online" needs no trip count.
     progress : bool or str
         Whether to show a bar of tqdm while the loop runs; a string stands before it.
 
@@ -212,7 +213,7 @@ def _in_graph(cond, body, structure, maximum, invariants, name, options):
     last = list(first)
     for place, tensor in zip(kept, op.outputs, strict=True):
         last[place] = tensor
-    carry_lengths(op, add_variable)
+    carry_lengths(op)
     return variables.rebuilt(last[1:])
 
 

@@ -3,14 +3,14 @@
 from typing import NamedTuple
 
 from nbta.errors import invalid
-from nbta.graph.graph import Graph, SubGraph, all_bodies, current, subgraphs
+from nbta.graph.graph import Graph, all_bodies, current, lies_in, subgraphs
 from nbta.graph.operation import Operation
 from nbta.graph.order import before, ordered
 from nbta.graph.spec import FLOW, HANDLE
 from nbta.ops import arrays
-from nbta.ops.array_access import Access
+from nbta.ops.aliases import array_of, origins
+from nbta.ops.dispatch import PARAMETER
 from nbta.ops.extents import outside
-from nbta.ops.shaping import IDENTITY
 
 _ALL = None  # in place of a set of slots: it may be any
 
@@ -46,7 +46,7 @@ class Touch(NamedTuple):
     """What an operation does to an array."""
 
     op: Operation
-    array: object  # what tells arrays apart; None where it may be any
+    array: tuple | None  # as `array_of` has it; None where it may be any
     slots: frozenset | None
     kind: str  # "write", "add", "read", "lookup", "close"
     clears: bool  # whether a read ends other reads of a slot
@@ -224,7 +224,7 @@ def _touches(op):
     array, clears = _array(op.inputs[0]), _clears(op.inputs[0])
     if op.record in arrays.WRITES:
         yield Touch(
-            op, array, arrays.slots(op), "add" if isinstance(array, tuple) else "write", clears
+            op, array, arrays.slots(op), "add" if array and len(array) > 1 else "write", clears
         )
     elif op.record in arrays.READS:
         yield Touch(op, array, arrays.slots(op), "read", clears)
@@ -239,64 +239,22 @@ def _touches_of_bodies(op):
     for body in subgraphs(op):
         for inner in body.operations:
             for touch in _touches(inner):
-                origin = _origin(touch.array)
-                if origin is None or not _within(origin.graph, body):
+                made = touch.array and touch.array[0]
+                if made is None or not lies_in(made.graph, body):
                     yield Touch(op, touch.array, _ALL, touch.kind, touch.clears)
-                elif origin.type == "Parameter":
+                elif made.record is PARAMETER:
                     yield Touch(op, None, _ALL, touch.kind, touch.clears)
 
 
-def _origin(array):
-    """The operation behind what `_array` gives."""
-    while isinstance(array, tuple):
-        array = array[0]
-    return array
-
-
-def _within(graph, body):
-    """Whether a graph is a body or lies in it."""
-    while graph is not body:
-        if not isinstance(graph, SubGraph):
-            return False
-        graph = graph.outer
-    return True
-
-
 def _array(handle):
-    """What tells an array from others: the operation that made it, or a parameter's.
-
-    For a gradient array that of the forward array, with its source. None where the run tells.
-    """
-    op = _source(handle).op
-    if op.record is arrays.CREATE or op.type == "Parameter":
-        return op
-    if op.record in arrays.LOOKUPS:
-        origin = _array(op.inputs[0])
-        return None if origin is None else (origin, op.attrs["source"])
-    return None
+    """The array of a handle, which may be known as a parameter; None where the run tells."""
+    return array_of(handle, _source, frozenset({arrays.CREATE, PARAMETER}))
 
 
 def _source(handle):
-    """Where a handle comes from: through captures, and what loops and branches keep of bodies."""
-    while True:
-        handle = outside(handle)
-        before = handle.op.inputs[0] if handle.op.record is IDENTITY else _kept(handle)
-        if before is None:
-            return handle
-        handle = before
-
-
-def _kept(handle):
-    """The handle in a body that a loop or a branch keeps for its gradient, from what gives it."""
-    op = handle.op
-    if op.record is not arrays.READ:
-        return next((inner for inner, outer in op.tapes.items() if outer is handle), None)
-    tape = _source(op.inputs[0])
-    for loop in tape.graph.operations:
-        for inner, kept in loop.tapes.items():
-            if isinstance(kept, Access) and kept.handle is tape:
-                return inner
-    return None
+    """The one place where a handle comes from."""
+    found = origins(handle)
+    return found.pop() if len(found) == 1 else outside(handle)
 
 
 def _unused(graph):

@@ -8,6 +8,7 @@ from nbta.graph.operation import Tensor
 from nbta.graph.order import ordered
 from nbta.graph.spec import DATA
 from nbta.graph.verifier import verify_change
+from nbta.graph.views import Loop, is_loop
 from nbta.ops import lost_writes
 from nbta.ops.arithmetic import add_n
 from nbta.ops.array_access import Access, build
@@ -229,7 +230,8 @@ def gradients(
 def _computes_again(operations):
     """Whether a loop is among operations whose gradient may be computed more than once."""
     return any(
-        "checkpoint" in op.attrs or any(_computes_again(b.operations) for b in all_bodies(op))
+        (is_loop(op) and Loop(op).checkpoint is not None)
+        or any(_computes_again(body.operations) for body in all_bodies(op))
         for op in operations
     )
 

@@ -3,8 +3,10 @@
 import numpy as np
 
 import nbta
-from nbta.compiler.induction import Counts, Linear, constant_of, origin, step_of
+from nbta.compiler.induction import Counts, Linear
 from nbta.graph.order import ordered
+from nbta.graph.views import origin
+from nbta.ops.trip_counts import constant_of, step_of
 
 
 def looped(cond, body, *first):

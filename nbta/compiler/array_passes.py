@@ -1,23 +1,19 @@
 """Passes on arrays that are written as a whole: they are tensors, read by rows."""
 
 from nbta import shapes
-from nbta.compiler.handles import Handles, array_of
-from nbta.compiler.induction import (
-    Counts,
-    Linear,
-    constant_of,
-    origin,
-)
+from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, copied, rebuild
-from nbta.graph.graph import substitute
+from nbta.graph.graph import lies_in, substitute
 from nbta.graph.order import ordered
 from nbta.graph.spec import DATA, FLOW
+from nbta.graph.views import Loop, is_loop, origin, owners
+from nbta.ops.aliases import ArrayUses
 from nbta.ops.arrays import GATHER, LOOKUPS, READ, READS, SCATTER, SIZE, WRITE, WRITES
 from nbta.ops.dispatch import special
 from nbta.ops.indexing import GETITEM, SYMBOLIC
-from nbta.ops.loop import WHILE
 from nbta.ops.shaping import CAST
+from nbta.ops.trip_counts import constant_of
 
 
 def arrays_to_tensors(program: Program) -> Program:
@@ -38,10 +34,10 @@ def arrays_to_tensors(program: Program) -> Program:
 
 def _next(program, done):
     """The next array that can be done without."""
-    handles, counts = Handles(program), Counts()
-    for array in list(handles.users):
+    uses, counts = ArrayUses(program), Counts()
+    for array in list(uses.users):
         if array is not None and array not in done:
-            found = _Whole.of(array, handles, counts, done)
+            found = _Whole.of(array, uses, counts, done)
             if found is not None:
                 return found
     return None
@@ -49,10 +45,10 @@ def _next(program, done):
 
 def _replace_sizes(program):
     """Take the size of an array from where it was made, if it cannot grow."""
-    handles, counts, changed = Handles(program), Counts(), False
-    for array, users in handles.users.items():
+    uses, counts, changed = ArrayUses(program), Counts(), False
+    for array, users in uses.users.items():
         made = _creation(array, counts)
-        if made is None or len(array) > 1 or not handles.plain(array):
+        if made is None or len(array) > 1 or not uses.is_plain(array):
             continue
         for op in [op for op in users if op.record is SIZE]:
             size = op.graph.resolve(made.inputs[0])
@@ -66,7 +62,7 @@ def _replace_sizes(program):
 
 def _creation(array, counts):
     """What makes the forward array of an array, where its size is sure and does not change."""
-    op = None if array is None else array[0].op
+    op = None if array is None else array[0]
     fixed = op is not None and not op.attrs.get("dynamic_size") and op.inputs[0].spec.rank == 0
     return op if fixed and counts.number(op.inputs[0]).is_natural() else None
 
@@ -74,33 +70,29 @@ def _creation(array, counts):
 class _Whole:
     """An array that one scatter fills, and that is only read behind it."""
 
-    def __init__(self, array, handles, counts, scatter, done):
-        self.array, self._handles, self._counts = array, handles, counts
-        self._scatter, self._made = scatter, array[0].op
+    def __init__(self, array, uses, counts, scatter, done):
+        self.array, self._uses, self._counts = array, uses, counts
+        self._scatter, self._made = scatter, array[0]
         self._value = scatter.inputs[2]
-        self._readers = [op for op in handles.users[array] if op.record in READS]
-        self._lookups = [
-            op
-            for op in handles.users[array]
-            if op.record in LOOKUPS and array_of(op.outputs[0]) not in done
-        ]
-        found = [op for op in handles.users[array[:-1]] if op.record in LOOKUPS]
-        self._found_by = [op for op in found if array_of(op.outputs[0]) == array]
+        users = uses.users[array]
+        self._readers = [op for op in users if op.record in READS]
+        lookups = [op for op in users if op.record in LOOKUPS]
+        self._lookups = [op for op in lookups if uses.array(op.outputs[0]) not in done]
+        self._found_by = uses.lookups(array)
 
     @classmethod
-    def of(cls, array, handles, counts, done):
+    def of(cls, array, uses, counts, done):
         """What is to be done about an array; None where it must stay."""
-        users = handles.users[array]
-        writers = [op for op in users if op.record in WRITES]
+        writers = [op for op in uses.users[array] if op.record in WRITES]
         if len(writers) != 1 or writers[0].record is not SCATTER:
             return None
-        found = cls(array, handles, counts, writers[0], done)
+        found = cls(array, uses, counts, writers[0], done)
         return found if found._is_certain() else None
 
     def _is_certain(self):
         prefixes = [self.array[:n] for n in range(1, len(self.array) + 1)]
         return (
-            all(map(self._handles.plain, prefixes))
+            all(map(self._uses.is_plain, prefixes))
             and self._scatter.graph is self._made.graph
             and self._has_all_slots()
             and self._shapes_agree()
@@ -138,7 +130,7 @@ class _Whole:
     def _forward_shapes_agree(self):
         """Whether no slot of the forward array can have another shape."""
         values = []
-        for op in self._handles.users[self.array[:1]]:
+        for op in self._uses.users[self.array[:1]]:
             if op.record in WRITES - {WRITE, SCATTER}:
                 return False
             if op.record in WRITES:
@@ -161,19 +153,16 @@ class _Whole:
         return all(self._once_a_slot(op) for op in self._readers)
 
     def _once_a_slot(self, op):
-        loops = [owner for owner in self._owners(op) if owner.record is WHILE]
+        loops = [Loop(owner) for owner in self._owners(op) if is_loop(owner)]
         if op.record is not READ or not loops:
             return not loops
-        found = self._counts.affine(op.inputs[1], loops[0].attrs["body"])
+        found = self._counts.affine(op.inputs[1], loops[0].body)
         return len(loops) == 1 and found is not None and found[1] != 0
 
     def _owners(self, op):
         """The operations around one, up to the graph in which the array is made."""
-        owners, graph = [], op.graph
-        while graph is not self._scatter.graph and getattr(graph, "owner", None) is not None:
-            owners.append(graph.owner)
-            graph = graph.owner.graph
-        return owners
+        home = self._scatter.graph
+        return [owner for owner in owners(op) if lies_in(owner.graph, home)]
 
     def _is_row_or_all(self, op):
         top = ([op, *self._owners(op)])[-1]
@@ -188,7 +177,7 @@ class _Whole:
 
     def _is_row(self, op):
         inner = [op.graph, *(owner.graph for owner in self._owners(op))]
-        in_cond = any(o.attrs.get("cond") in inner for o in self._owners(op))
+        in_cond = any(Loop(o).cond in inner for o in self._owners(op) if is_loop(o))
         index = op.inputs[1]
         return op.outputs[0].kind == DATA and not in_cond and self._counts.is_index(index)
 

@@ -5,8 +5,9 @@ from nbta.codegen.values import Block, Scalar, Turned
 from nbta.compiler import array_code, python_calls
 from nbta.graph.order import ordered
 from nbta.graph.spec import FLOW
+from nbta.graph.views import Branch, Loop, place_of
 from nbta.ops.dispatch import CONSTANT
-from nbta.ops.schedule import plain_limit
+from nbta.ops.trip_counts import plain_limit
 from nbta.runtime.plain import HINT
 from nbta.runtime.slots import WATCH
 
@@ -18,14 +19,13 @@ def operations(body) -> list:
 
 def emit_while(code, op) -> None:
     """A loop: variables have places of their own, which each trip's end fills again."""
-    count, cond, body = (op.attrs[key] for key in ("count", "cond", "body"))
+    loop = Loop(op)
+    cond, body = loop.cond, loop.body
     code.flush()
-    captured = [_captured(code, tensor) for tensor in op.inputs[count:]]
-    variables = [
-        _Variable(code, op, i, body.inputs[i], body.outputs[i], op.inputs[i]) for i in range(count)
-    ]
+    captured = [_captured(code, tensor) for tensor in loop.captured]
+    variables = [_Variable(code, variable) for variable in loop.variables()]
     code.add(f"# {op.name}")
-    _expect(code, op, variables, captured)
+    _expect(code, loop, variables, captured)
     with python_calls.progress(code, op) as counter, code.loop("while True:"):
         for variable in variables:
             variable.enter()
@@ -45,20 +45,21 @@ def emit_while(code, op) -> None:
         code.bind(tensor, variable.value)
 
 
-def _expect(code, op, variables, captured):
+def _expect(code, loop, variables, captured):
     """Tell arrays that the loop fills how many slots that will be, where its trips can be told."""
-    cond, body, count = (op.attrs[key] for key in ("cond", "body", "count"))
-    limit, records = plain_limit(cond, body, count), array_code.filled(code, body)
+    limit = plain_limit(loop.cond, loop.body, loop.count)
+    records = array_code.filled(code, loop.body)
     if limit is None or not records:
         return
-    place, bound = limit
-    if bound.op.record is CONSTANT:
-        end = str(int(bound.op.attrs["value"]))
-    else:
-        at = next(k for k, tensor in enumerate(cond.inputs) if tensor is bound)
-        end = captured[at - count].text
-    expected = code.variable(f"max(0, int64({end}) - {variables[place].value.text}) + 1")
+    given = [*(variable.value for variable in variables), *captured]
+    low, high = (_on_entry(end, given) for end in (limit.low, limit.high))
+    expected = code.variable(f"max(0, int64({high}) - int64({low})) + {1 + limit.more}")
     code.add(*(f"W[{record + HINT}] = {expected}" for record in records))
+
+
+def _on_entry(end, given):
+    known = end.op.record is CONSTANT
+    return str(int(end.op.attrs["value"])) if known else given[place_of(end)].text
 
 
 def _watch_word(code):
@@ -100,7 +101,8 @@ def _assign(code, variables, body):
 class _Variable:
     """A variable of a loop, in a local variable or in a buffer of its own."""
 
-    def __init__(self, code, op, place, parameter, following, first):
+    def __init__(self, code, variable):
+        parameter, following, first = variable.parameter, variable.following, variable.first
         self._code, spec = code, parameter.spec
         self._is_flow, self._array = spec.kind == FLOW, None
         value = code.value(first)
@@ -195,8 +197,9 @@ def _is_fixed(shape):
 def emit_case(code, op) -> None:
     """A branch: each branch puts its results into the same places."""
     code.flush()
-    captured = [code.kept(tensor) for tensor in op.inputs[1:]]
-    branches, index = op.attrs["branches"], op.inputs[0]
+    case = Branch(op)
+    captured = [code.kept(tensor) for tensor in case.captured]
+    branches, index = case.branches, case.index
     results = [_Result(code, tensor) for tensor in op.outputs]
     text = code.scalar(index)
     for number, branch in enumerate(branches):

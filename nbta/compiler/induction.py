@@ -8,12 +8,11 @@ of 64 bits count as the same, as nothing has 2**31 rows.
 from typing import NamedTuple
 
 from nbta import shapes
-from nbta.graph.graph import SubGraph
+from nbta.graph.graph import SubGraph, lies_in
 from nbta.graph.operation import Tensor
-from nbta.graph.spec import DATA
+from nbta.graph.views import Loop, origin, variable_of
 from nbta.ops.arithmetic import add, multiply, subtract
 from nbta.ops.arrays import CREATE, GATHER, SIZE
-from nbta.ops.comparison import greater, greater_equal, less, less_equal
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.gathering import TAKE
 from nbta.ops.indexing import GETITEM
@@ -21,6 +20,7 @@ from nbta.ops.joining import STACK
 from nbta.ops.loop import WHILE
 from nbta.ops.rearranging import RANGE
 from nbta.ops.shaping import CAST, IDENTITY, SHAPE
+from nbta.ops.trip_counts import compared, constant_of, is_integer, step_of
 
 ADD, SUB, MUL = add.record, subtract.record, multiply.record
 
@@ -48,6 +48,8 @@ class Linear:
         self.terms = {atom: n for atom, n in dict(terms).items() if n}
 
     def __add__(self, other):
+        if isinstance(other, int):
+            return Linear(self.constant + other, self.terms)
         terms = dict(self.terms)
         for atom, n in other.terms.items():
             terms[atom] = terms.get(atom, 0) + n
@@ -82,83 +84,6 @@ def _is_natural(atom):
     return True
 
 
-def origin(tensor: Tensor) -> Tensor:
-    """Where a value comes from: around a body that captures it, before a loop that keeps it."""
-    while (before := _before(tensor)) is not None:
-        tensor = before
-    return tensor
-
-
-def _before(tensor):
-    op = tensor.op
-    if op.record is WHILE:
-        body = op.attrs["body"]
-        return op.inputs[tensor.index] if _is_kept(body, tensor.index) else None
-    if op.record is not PARAMETER:
-        return None
-    owner = getattr(tensor.graph, "owner", None)
-    if owner is None:
-        return None
-    place = place_of(tensor)
-    if owner.record is not WHILE:
-        return owner.inputs[place + len(owner.inputs) - len(tensor.graph.inputs)]
-    kept = place >= owner.attrs["count"] or _is_kept(owner.attrs["body"], place)
-    return owner.inputs[place] if kept else None
-
-
-def _is_kept(body, place):
-    return body.outputs[place] is body.inputs[place]
-
-
-def place_of(parameter: Tensor) -> int:
-    """The place of a parameter among those of its body."""
-    return next(i for i, t in enumerate(parameter.graph.inputs) if t is parameter)
-
-
-def constant_of(tensor: Tensor):
-    """The integer that a tensor is sure to be; None where only the run tells."""
-    tensor = origin(tensor)
-    while tensor.op.record is CAST and _is_integer(tensor.op.inputs[0]):
-        tensor = origin(tensor.op.inputs[0])
-    if tensor.op.record is not CONSTANT or not _is_integer(tensor):
-        return None
-    return int(tensor.op.attrs["value"])
-
-
-def _is_integer(tensor):
-    wide = tensor.dtype.kind == "i" and tensor.dtype.itemsize >= 4
-    return wide and tensor.spec.rank == 0 and tensor.kind == DATA
-
-
-def step_of(parameter: Tensor):
-    """By how much each trip raises a variable of a loop; None for what is no induction variable."""
-    owner = getattr(parameter.graph, "owner", None)
-    if parameter.op.record is not PARAMETER or owner is None or owner.record is not WHILE:
-        return None
-    place, body = place_of(parameter), owner.attrs["body"]
-    if place >= owner.attrs["count"] or not _is_integer(parameter):
-        return None
-    return _added(body.outputs[place], body.inputs[place])
-
-
-def _added(tensor, start):
-    """The constant that is added to ``start`` on the way to a tensor."""
-    total = 0
-    while tensor is not start:
-        op = tensor.op
-        if op.record not in (ADD, SUB, CAST, IDENTITY) or not _is_integer(op.inputs[0]):
-            return None
-        tensor = op.inputs[0]
-        if op.record in (ADD, SUB):
-            more = constant_of(op.inputs[1])
-            if more is None and op.record is ADD:
-                tensor, more = op.inputs[1], constant_of(op.inputs[0])
-            if more is None:
-                return None
-            total += more if op.record is ADD else -more
-    return total
-
-
 class Counts:
     """Integers and lengths of one program as linear forms; made again when the program changes."""
 
@@ -175,7 +100,7 @@ class Counts:
         source = origin(tensor)
         if source is not tensor:
             return self.number(source)
-        if not _is_integer(tensor):
+        if not is_integer(tensor):
             return Linear(0, {tensor: 1})
         found = self._computed(tensor)
         return Linear(0, {tensor: 1}) if found is None else found
@@ -200,7 +125,7 @@ class Counts:
         return None
 
     def _same(self, op, _):
-        return self.number(op.inputs[0]) if _is_integer(op.inputs[0]) else None
+        return self.number(op.inputs[0]) if is_integer(op.inputs[0]) else None
 
     def _picked(self, op, _):
         (place, *rest) = op.attrs["key"]
@@ -216,15 +141,15 @@ class Counts:
         step = step_of(tensor)
         if step is None:
             return None
-        body = tensor.graph.owner.attrs["body"]
-        first = tensor.graph.owner.inputs[place_of(tensor)]
-        return self.number(first) + Linear(0, {Trip(body): step})
+        variable = variable_of(tensor)
+        return self.number(variable.first) + Linear(0, {Trip(variable.loop.body): step})
 
     def _last(self, op, tensor):
-        step = step_of(op.attrs["body"].inputs[tensor.index])
+        variable = Loop(op).variable(tensor.index)
+        step = step_of(variable.parameter)
         if step is None:
             return None
-        return self.number(op.inputs[tensor.index]) + self.trips(op) * step
+        return self.number(variable.first) + self.trips(op) * step
 
     def element(self, vector: Tensor, place: int) -> Linear | None:
         """One entry of a vector of integers; None where nothing is known of it."""
@@ -288,18 +213,15 @@ class Counts:
         return Linear(0, {op.outputs[0]: 1}) if found is None else found
 
     def _counted(self, op):
-        test = op.attrs["cond"].outputs[0]
-        if test.op.record not in _COMPARED:
+        loop = Loop(op)
+        limit = compared(loop.condition)
+        if limit is None or not (is_integer(limit.low) and is_integer(limit.high)):
             return None
-        swapped, more = _COMPARED[test.op.record]
-        low, high = test.op.inputs[::-1] if swapped else test.op.inputs
-        if not (_is_integer(low) and _is_integer(high)):
-            return None
-        left = self.number(high) - self.number(low) + Linear(more)
-        trip = Trip(op.attrs["body"])
+        left = limit.trips(self.number)
+        trip = Trip(loop.body)
         if left.terms.pop(trip, 0) != -1 or not left.is_natural():
             return None
-        return left if is_outside(left, op.attrs["cond"]) else None
+        return left if is_outside(left, loop.cond) else None
 
     def affine(self, index: Tensor, body: SubGraph) -> tuple[Linear, int] | None:
         """An index in a body as ``start + step * trip``, where no trip changes the start."""
@@ -314,7 +236,7 @@ class Counts:
         1 is forwards, -1 is backwards; None is for everything else, and for another number of
         trips.
         """
-        found = self.affine(index, op.attrs["body"])
+        found = self.affine(index, Loop(op).body)
         if found is None or self.trips(op) != count:
             return None
         start, step = found
@@ -332,13 +254,6 @@ class Counts:
         return number.is_natural()
 
 
-#: By comparison: whether the operands change places, and what is added to the upper one.
-_COMPARED = {
-    less.record: (False, 0),
-    less_equal.record: (False, 1),
-    greater.record: (True, 0),
-    greater_equal.record: (True, 1),
-}
 _NUMBERS = {
     CONSTANT: Counts._constant,
     ADD: Counts._sum,
@@ -359,10 +274,8 @@ def is_outside(form: Linear, body: SubGraph) -> bool:
         if isinstance(atom, shapes.Dim):
             continue
         graph = {Trip: _graph_of_trip, Length: _graph_of_length}.get(type(atom), _graph_of)(atom)
-        while graph is not None:
-            if graph is body:
-                return False
-            graph = getattr(graph, "outer", None)
+        if lies_in(graph, body):
+            return False
     return True
 
 

@@ -5,15 +5,15 @@ import functools
 import numpy as np
 
 from nbta import shapes
-from nbta.compiler.arrays import Arrays, results_with_effects
 from nbta.compiler.program import Copy, Part, Program, copied, keep_shapes, rebuild
 from nbta.graph.dependence import closure, uses
-from nbta.graph.graph import drop_unused, subgraphs, substitute
+from nbta.graph.graph import drop_unused, live, subgraphs, substitute, within
 from nbta.graph.operation import Operation
 from nbta.graph.order import ordered
-from nbta.ops.branch import CASE
+from nbta.graph.views import Branch, Loop, is_branch, is_loop
+from nbta.ops.aliases import ArrayUses
+from nbta.ops.arrays import WRITES
 from nbta.ops.dispatch import CONSTANT, constant_in
-from nbta.ops.loop import WHILE
 
 #: Constants of more elements are computed again in each run rather than kept.
 LARGEST = 10_000
@@ -26,7 +26,7 @@ def prune(program: Program) -> Program:
     something else looks at is needed.
     """
     while True:
-        smaller = rebuild(program, functools.partial(_pruned, Arrays(program)))
+        smaller = rebuild(program, functools.partial(_pruned, ArrayUses(program)))
         if _edges(smaller) == _edges(program):
             return smaller
         program = smaller  # what a loop no longer takes may have been made for it alone
@@ -38,20 +38,22 @@ def _edges(graph):
     return inner + sum(1 + len(op.inputs) for op in graph.operations)
 
 
-def _pruned(arrays: Arrays, copy: Copy, op: Operation, inputs):
-    if op.record is WHILE:
-        return _pruned_loop(arrays, copy, op, inputs)
-    return _pruned_case(arrays, copy, op, inputs) if op.record is CASE else copied(copy, op, inputs)
+def _pruned(arrays: ArrayUses, copy: Copy, op: Operation, inputs):
+    if is_loop(op):
+        return _pruned_loop(arrays, copy, Loop(op), inputs)
+    if is_branch(op):
+        return _pruned_case(arrays, copy, Branch(op), inputs)
+    return copied(copy, op, inputs)
 
 
-def _pruned_loop(arrays, copy, op, inputs):
-    cond, body, count = (op.attrs[key] for key in ("cond", "body", "count"))
+def _pruned_loop(arrays, copy, loop, inputs):
+    op, cond, body, count = loop.op, loop.cond, loop.body, loop.count
     edges = dict(enumerate(uses(body)))
     start = {i for i in range(count) if op.outputs[i] in copy.used} | {0, *uses(cond)[0]}
     while True:
         places = sorted(closure(start, edges))
         kept = [i for i in places if i < count]
-        more = results_with_effects(arrays, [body], set(kept), count)
+        more = _results_with_effects(arrays, [body], set(kept), count)
         if not more:
             break
         start |= more
@@ -59,17 +61,16 @@ def _pruned_loop(arrays, copy, op, inputs):
         Part(cond.scope, [cond.inputs[i] for i in places], cond.outputs),
         Part(body.scope, [body.inputs[i] for i in places], [body.outputs[i] for i in kept]),
     ]
-    bodies = dict(zip(("cond", "body"), map(copy.body, parts), strict=True))
-    attrs = {**op.attrs, **bodies, "count": len(kept)}
-    made = copy.create(op, [inputs[i] for i in places], attrs, len(kept))
+    attrs = loop.attrs(*map(copy.body, parts), len(kept))
+    made = copy.create(op, [inputs[i] for i in places], attrs)
     results = dict(zip(kept, made, strict=True))
     return [results.get(i) for i in range(count)]
 
 
-def _pruned_case(arrays, copy, op, inputs):
-    branches = op.attrs["branches"]
+def _pruned_case(arrays, copy, case, inputs):
+    op, branches = case.op, case.branches
     kept = {i for i, tensor in enumerate(op.outputs) if tensor in copy.used}
-    while more := results_with_effects(arrays, branches, kept, len(op.outputs)):
+    while more := _results_with_effects(arrays, branches, kept, len(op.outputs)):
         kept |= more
     kept = sorted(kept)
     needed = [uses(branch) for branch in branches]
@@ -81,6 +82,42 @@ def _pruned_case(arrays, copy, op, inputs):
     made = copy.create(op, [inputs[0], *(inputs[i + 1] for i in places)], {"branches": bodies})
     results = dict(zip(kept, made, strict=True))
     return [results.get(i) for i in range(len(op.outputs))]
+
+
+def _results_with_effects(arrays, bodies, kept, count) -> set:
+    """Places of results that must stay for what is written on the way to them.
+
+    Parameters
+    ----------
+    arrays : ArrayUses
+    bodies : list of SubGraph
+        With ``count`` results each.
+    kept : set of int
+        The places that stay in any case.
+    """
+    found = set()
+    for body in bodies:
+        alive = set(_needed(body, kept))
+        rest = [op for op in _needed(body, range(count)) if op not in alive]
+        dropped = within(rest)
+        seen = {op for op in rest if _is_visible(arrays, op, dropped)}
+        for place in set(range(count)) - kept if seen else ():
+            if not seen.isdisjoint(_needed(body, [place])):
+                found.add(place)
+    return found
+
+
+def _needed(body, places):
+    """Operations that results of a body need, in running order."""
+    return ordered({body.outputs[place].op for place in places})
+
+
+def _is_visible(arrays, op, dropped):
+    """Whether an operation writes what others than those to be dropped may see."""
+    if op.record in WRITES:
+        array = arrays.array(op.inputs[0])
+        return array is None or array in arrays.passed or not arrays.touching(array) <= dropped
+    return any(_is_visible(arrays, o, dropped) for body in subgraphs(op) for o in live(body))
 
 
 def fold_constants(program: Program) -> Program:
@@ -161,13 +198,11 @@ def hoist(program: Program) -> Program:
 
 
 def _hoisted(copy: Copy, op: Operation, inputs):
-    if op.record is not WHILE:
+    if not is_loop(op):
         return copied(copy, op, inputs)
-    count = op.attrs["count"]
-    cond, body = (
-        copy.body(Part(b.scope, b.inputs, b.outputs)) for b in (op.attrs["cond"], op.attrs["body"])
-    )
-    around = dict(zip(body.inputs[count:], inputs[count:], strict=True))
+    loop = Loop(op)
+    cond, body = (copy.body(Part(b.scope, b.inputs, b.outputs)) for b in (loop.cond, loop.body))
+    around = dict(zip(body.inputs[loop.count :], inputs[loop.count :], strict=True))
     moved = {}
     for inner in ordered({tensor.op for tensor in body.outputs}):
         if inner.record is CONSTANT and not _waits(inner):
@@ -188,8 +223,7 @@ def _hoisted(copy: Copy, op: Operation, inputs):
     for old in moved:
         cond.parameter(old.spec)
     drop_unused(body, ordered({tensor.op for tensor in body.outputs}))
-    attrs = {**op.attrs, "cond": cond, "body": body}
-    return copy.create(op, inputs, attrs, count)
+    return copy.create(op, inputs, loop.attrs(cond, body))
 
 
 def _is_movable(op, around):

@@ -4,6 +4,7 @@ from nbta.codegen.names import NUMBERS
 from nbta.graph.graph import subgraphs
 from nbta.graph.order import ordered
 from nbta.graph.spec import HANDLE
+from nbta.graph.views import arguments, variables_in
 from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SCATTER, SIZE, WRITE
 
 _PLAIN = {WRITE, READ, GATHER, SCATTER, SIZE, LOOKUP}
@@ -58,21 +59,20 @@ class PlainArrays:
 
     def _walk(self, graph, around):
         for op in ordered([*{t.op: None for t in graph.outputs}, *getattr(graph, "targets", ())]):
-            count = op.attrs.get("count", 0)
+            own = len(variables_in(op))
             for body in subgraphs(op):
-                shift = len(op.inputs) - len(body.inputs)
-                for place, parameter in enumerate(body.inputs):
-                    outer = op.inputs[place + shift]
-                    if parameter.kind == HANDLE and outer in self._array and place >= count:
+                pairs = list(zip(body.inputs, arguments(op, body), strict=True))
+                for parameter, outer in pairs[own:]:
+                    if parameter.kind == HANDLE and outer in self._array:
                         self._array[parameter] = self._array[outer]
                 self._walk(body, (*around, body))
             if op.record is CREATE:
                 self._places[op] = around
-            self._visit(op, count)
+            self._visit(op)
         for tensor in graph.outputs:
             self._refuse(tensor, "its handle is a result")
 
-    def _visit(self, op, count):
+    def _visit(self, op):
         if op.record is CREATE:
             self._create(op)
         elif op.record is LOOKUP and op.inputs[0] in self._array:
@@ -80,7 +80,7 @@ class PlainArrays:
         elif op.record in _PLAIN:
             self._note_rank(op)
         elif subgraphs(op):
-            for tensor in op.inputs[: max(count, 0)]:
+            for tensor in variables_in(op):
                 self._refuse(tensor, "its handle changes in a loop")
         else:
             for tensor in op.inputs:

@@ -6,14 +6,15 @@ from typing import NamedTuple
 import numpy as np
 
 from nbta import shapes
-from nbta.compiler.handles import Handles, everything, live
-from nbta.compiler.induction import Counts, Linear, origin
+from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, copied, rebuild
 from nbta.compiler.stacks import Stacks
-from nbta.graph.graph import current, substitute
+from nbta.graph.graph import current, live, running, substitute
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import DATA, is_inexact
+from nbta.graph.views import Loop, Variable, is_loop, origin
+from nbta.ops.aliases import ArrayUses
 from nbta.ops.arithmetic import ADD_N, add, add_n, multiply
 from nbta.ops.bodies import trace
 from nbta.ops.branch import add_case
@@ -22,7 +23,6 @@ from nbta.ops.dispatch import CONSTANT, as_tensor
 from nbta.ops.filling import FILL, zeros
 from nbta.ops.indexing import GETITEM, SYMBOLIC
 from nbta.ops.joining import CONCATENATE, stack
-from nbta.ops.loop import WHILE
 from nbta.ops.products import MATMUL, OUTER, SWAPAXES, TRANSPOSE, matmul, transpose
 from nbta.ops.shaping import RESHAPE, SUM_TO, shape_of
 
@@ -36,11 +36,11 @@ def push_out_products(program: Program) -> Program:
 
 def _loops(program):
     """Loops, those in bodies before those around them."""
-    return [op for op in everything(program) if op.record is WHILE][::-1]
+    return [op for op in running(program) if is_loop(op)][::-1]
 
 
 def _push_out(loop):
-    counts, body = Counts(), loop.attrs["body"]
+    counts, body = Counts(), Loop(loop).body
     found = [op for op in live(body) if op.record is MATMUL and _is_row_product(op, loop, counts)]
     for op in found:
         row, matrix = op.inputs
@@ -55,7 +55,7 @@ def _push_out(loop):
 def _is_row_product(op, loop, counts):
     """Whether it multiplies each row of a tensor, one a trip, with a matrix from around."""
     row, matrix = op.inputs
-    sources = loop.attrs["body"].sources
+    sources = Loop(loop).body.sources
     if not is_row(row) or matrix not in sources or row.op.inputs[0] not in sources:
         return False
     rows = sources[row.op.inputs[0]]
@@ -114,7 +114,7 @@ def sum_products_outside(program: Program) -> Program:
     sums are the same but for the order of additions.
     """
     program = rebuild(program, copied)
-    found = [_Sums(op, Counts(), Handles(program)).move() for op in _loops(program)]
+    found = [_Sums(op, Counts(), ArrayUses(program)).move() for op in _loops(program)]
     return prune(program) if any(found) else program
 
 
@@ -158,7 +158,7 @@ class _Sum(NamedTuple):
 class _Accumulator(NamedTuple):
     """A variable to which a loop only adds, and what it adds."""
 
-    place: int
+    variable: Variable
     moved: list
     kept: list
 
@@ -166,12 +166,12 @@ class _Accumulator(NamedTuple):
 class _Sums:
     """The accumulators of one loop."""
 
-    def __init__(self, loop, counts, handles):
-        self.loop, self.body = loop, loop.attrs["body"]
-        self._stacks = Stacks(loop, counts, handles)
+    def __init__(self, loop, counts, uses):
+        self.loop, self.body = loop, Loop(loop).body
+        self._stacks = Stacks(loop, counts, uses)
         self._trips = counts.trips(loop)
         self._users = _users_of(self.body)
-        self._tested = _users_of(loop.attrs["cond"])
+        self._tested = _users_of(Loop(loop).cond)
         self._joined = {}
         self._dims = {n for t in loop.inputs for n in t.spec.shape or () if type(n) is shapes.Dim}
 
@@ -190,20 +190,19 @@ class _Sums:
 
     def _accumulators(self, stacked):
         """Those of whose terms some are products, or are stacked for others in any case."""
-        found = [self._accumulator(i, stacked) for i in range(1, self.loop.attrs["count"])]
+        found = [self._accumulator(v, stacked) for v in Loop(self.loop).variables()[1:]]
         return [accumulator for accumulator in found if accumulator is not None]
 
-    def _accumulator(self, place, stacked):
+    def _accumulator(self, added, stacked):
         """What a variable adds up; None where nothing is to be gained or it has another use."""
-        variable = self.body.inputs[place]
+        variable, first = added.parameter, added.first
         if variable.kind != DATA or not variable.spec.rank or not is_inexact(variable.dtype):
             return None
-        if self._tested[self.loop.attrs["cond"].inputs[place]]:
+        if self._tested[added.tested]:
             return None
-        terms = self._terms(self.body.outputs[place], variable.spec.shape)
+        terms = self._terms(added.following, variable.spec.shape)
         if sum(term is variable for term in terms) != 1 or len(self._users[variable]) != 1:
             return None
-        first = self.loop.inputs[place]
         terms = [term for term in terms if term is not variable]
         products = [
             self._product(t, first) or (_Sum.like(t, first) if t in stacked else None)
@@ -211,7 +210,7 @@ class _Sums:
         ]
         kept = [term for term, product in zip(terms, products, strict=True) if not product]
         moved = [product for product in products if product]
-        return _Accumulator(place, moved, kept) if moved else None
+        return _Accumulator(added, moved, kept) if moved else None
 
     def _terms(self, tensor, shape):
         """What is added up to a tensor, none of it with another use."""
@@ -297,10 +296,10 @@ class _Sums:
             return [add_n([each.behind(self._stacks) for each in a.moved]) for a in found]
 
         def nothing():
-            first = [self.loop.inputs[a.place] for a in found]
+            first = [a.variable.first for a in found]
             return [zeros(shape_of(tensor), tensor.dtype) for tensor in first]
 
-        graph, trips = self.loop.graph, self.loop.outputs[0]
+        graph, trips = self.loop.graph, Loop(self.loop).trips
         with graph.as_default():
             some = (self._trips - Linear(1)).is_natural()
             if some or all(map(self._stacks.never_fails, used)):
@@ -314,11 +313,11 @@ class _Sums:
     def _finish(self, found, totals):
         """Let the loop add up only what is kept, and use the sums in place of its results."""
         for each, total in zip(found, totals, strict=True):
-            variable, result = self.body.inputs[each.place], self.loop.outputs[each.place]
+            variable, result = each.variable, each.variable.last
             with self.body.as_default():
-                self.body.outputs[each.place] = add_n([variable, *each.kept])
+                self.body.outputs[variable.place] = add_n([variable.parameter, *each.kept])
             self.body.changed()
-            first = result if each.kept else self.loop.inputs[each.place]
+            first = result if each.kept else variable.first
             graph = self.loop.graph
             with graph.as_default():
                 final = total if _is_zero(first) else add(first, total)

@@ -6,6 +6,7 @@ from nbta import shapes
 from nbta.graph.graph import Graph, SubGraph, subgraphs
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.order import ordered
+from nbta.graph.views import arguments, variables_in
 from nbta.ops.dispatch import PARAMETER
 
 
@@ -101,21 +102,21 @@ class Copy:
         self.stands_for(op, made)
         return made.outputs
 
-    def create(self, op, inputs, attrs, variables=0) -> list[Tensor]:
+    def create(self, op, inputs, attrs) -> list[Tensor]:
         """An operation like another one; its bodies capture all inputs behind their variables."""
         made = self.graph.create(op.record, inputs, attrs, name=self._name(op.name) + "/")
         made.control_inputs = list(self.after(op))
         self.stands_for(op, made)
         for body in subgraphs(made):
-            adopt(made, body, variables)
+            adopt(made, body)
         return made.outputs
 
 
-def adopt(op: Operation, body: SubGraph, variables: int) -> None:
+def adopt(op: Operation, body: SubGraph) -> None:
     """Make a body that of an operation: it captures what is behind its variables."""
     body.owner = op
-    shift = len(op.inputs) - len(body.inputs)
-    for parameter, outer in list(zip(body.inputs, op.inputs[shift:], strict=True))[variables:]:
+    pairs = list(zip(body.inputs, arguments(op, body), strict=True))
+    for parameter, outer in pairs[len(variables_in(op)) :]:
         body.captures.setdefault(outer, parameter)
         body.sources[parameter] = outer
 
@@ -125,7 +126,7 @@ def copied(copy: Copy, op: Operation, inputs) -> list[Tensor]:
     if not subgraphs(op) and all(map(_same_spec, op.inputs, inputs)):
         return copy.again(op, inputs)
     attrs = {key: _rebuilt(copy, value) for key, value in op.attrs.items()}
-    made = copy.create(op, inputs, attrs, op.attrs.get("count", 0))
+    made = copy.create(op, inputs, attrs)
     keep_shapes(op.outputs, made)
     return made
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from nbta.codegen.values import Block, Scalar
 from nbta.graph.spec import DATA, FLOW
-from nbta.ops.schedule import trips_on_entry
+from nbta.graph.views import Loop
+from nbta.ops.trip_counts import trips_on_entry
 from nbta.progress import bar
 from nbta.runtime.protocol import ANSWER, INTERRUPTED, OK, PYTHON
 
@@ -86,11 +87,11 @@ class ShowBar:
 
     def run(self, work) -> None:
         """Show the bar, until `HideBar` or the end of the call."""
-        attrs = self.op.attrs
+        loop = Loop(self.op)
         given = {place: handed(work.words, *entry) for place, entry in self.inputs.items()}
         values = [given.get(place) for place in range(len(self.op.inputs))]
-        total = trips_on_entry(attrs["cond"], attrs["body"], attrs["count"], values)
-        shown = bar(attrs["progress"], total)
+        total = trips_on_entry(loop.cond, loop.body, loop.count, values)
+        shown = bar(loop.progress, total)
         counter = shown.__enter__()
         work.bars.append((shown, counter))
         work.words[self.word] = counter.ctypes.data
@@ -107,7 +108,7 @@ class HideBar:
 @contextmanager
 def progress(code, op):
     """Lines that show a bar around a loop; gives the pointer to the counter of trips, or None."""
-    if op.attrs.get("progress") is None:
+    if Loop(op).progress is None:
         yield None
         return
     scalars = {

@@ -5,15 +5,14 @@ from collections import defaultdict
 import numpy as np
 
 from nbta import shapes
-from nbta.compiler.handles import live
-from nbta.compiler.induction import Counts, place_of
+from nbta.compiler.induction import Counts
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, copied, rebuild
-from nbta.graph.graph import subgraphs, substitute
+from nbta.graph.graph import live, subgraphs, substitute
+from nbta.graph.views import Loop, is_loop
 from nbta.ops.arithmetic import ADD_N
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.indexing import GETITEM, SYMBOLIC
-from nbta.ops.loop import WHILE
 from nbta.ops.shaping import BROADCAST_TO, SUM_TO
 
 _WITH_SHAPE = frozenset({BROADCAST_TO, SUM_TO})
@@ -68,11 +67,11 @@ def _reads(op, users, graph):
     """The reads of rows in the one loop that uses a result; none where anything else uses it."""
     result = op.outputs[0]
     loops = users[result]
-    alone = len(loops) == 1 and loops[0].record is WHILE and not op.control_inputs
+    alone = len(loops) == 1 and is_loop(loops[0]) and not op.control_inputs
     if not alone or users[op] or not result.spec.rank or any(t is result for t in graph.outputs):
         return []
-    (loop,) = loops
-    bodies = [loop.attrs["body"], loop.attrs["cond"]]
+    loop = Loop(loops[0])
+    bodies = [loop.body, loop.cond]
     body, cond = ([b.captures[result]] if result in b.captures else [] for b in bodies)
     if not body or any(_users(bodies[1])[t] for t in cond):
         return []
@@ -139,7 +138,7 @@ def _move(op, reads, ways):
     inputs = [_row(body, t, index, w) for t, w in zip(_values(op), ways, strict=True)]
     row = _on_rows(op, body, inputs)
     substitute(body, {read.outputs[0]: row for read in reads})
-    _forget(body.owner, op.outputs[0])
+    Loop(body.owner).release(op.outputs[0])  # so that it has no users
 
 
 def _on_rows(op, body, inputs):
@@ -150,16 +149,6 @@ def _on_rows(op, body, inputs):
         return inputs[0]  # it was summed over no axis, or repeated along none but the first
     shape = body.resolve(_rest(op.graph, op.inputs[1], pattern))
     return body.create(op.record, [*inputs, shape], {"pattern": pattern}).outputs[0]
-
-
-def _forget(loop, tensor):
-    """Let a loop capture a tensor no more, so that what only it used has no users."""
-    body, cond = loop.attrs["body"], loop.attrs["cond"]
-    place = place_of(body.captures[tensor])
-    for graph in (body, cond):
-        parameter = graph.inputs.pop(place)
-        graph.captures.pop(graph.sources.pop(parameter))
-    del loop.inputs[place]
 
 
 def _row(body, tensor, index, way):

@@ -8,8 +8,7 @@ from nbta import shapes
 from nbta.compiler.passes import is_sure
 from nbta.compiler.program import Copy, Part, Program, copied, rebuild
 from nbta.compiler.specialising import fits, specialise
-from nbta.compiler.tapes import everything
-from nbta.graph.graph import SubGraph, subgraphs, unify
+from nbta.graph.graph import SubGraph, everything, subgraphs, unify
 from nbta.graph.operation import Operation
 from nbta.graph.order import before
 from nbta.graph.record import TABLE
@@ -125,7 +124,7 @@ def _with_captures(copy, op, inputs):
     bodies = [b for v in attrs.values() for b in (v if isinstance(v, tuple) else (v,))]
     bodies = [body for body in bodies if isinstance(body, SubGraph)]
     more = unify(bodies, len(bodies[0].inputs) - len(bodies[0].captures))
-    return copy.create(op, [*inputs, *more], attrs, op.attrs.get("count", 0))
+    return copy.create(op, [*inputs, *more], attrs)
 
 
 def _outermost(graph):

@@ -5,15 +5,17 @@ from typing import NamedTuple
 import numpy as np
 
 from nbta import shapes
-from nbta.compiler.induction import Linear, constant_of, origin
+from nbta.compiler.induction import Linear
 from nbta.compiler.program import Program, copied, rebuild
 from nbta.compiler.tapes import Tapes, place_of_flow
 from nbta.graph.graph import substitute
 from nbta.graph.operation import Operation
 from nbta.graph.record import TABLE
 from nbta.graph.spec import DATA
+from nbta.graph.views import Loop, Variable, origin
 from nbta.ops.arrays import CREATE, GATHER, READ, SIZE, WRITE
 from nbta.ops.dispatch import constant_in
+from nbta.ops.trip_counts import constant_of
 
 ADD, CAST, MUL, RANGE = (TABLE[name] for name in ("Add", "Cast", "Mul", "Range"))
 
@@ -47,9 +49,7 @@ def _share_equal(tapes):
 def _plain(tapes):
     """Tapes that are only read, slot by slot."""
     only_read = {READ, WRITE}
-    return [
-        t for t in tapes.tapes.values() if {op.record for op in tapes.users[t.handle]} <= only_read
-    ]
+    return [t for t in tapes.tapes.values() if {op.record for op in tapes.users(t)} <= only_read]
 
 
 def _alike(one, other):
@@ -59,10 +59,9 @@ def _alike(one, other):
 
 def _retire(tape, other):
     """Read another tape in place of one, to which nothing is written any more."""
-    tape.body.outputs[tape.place] = tape.body.inputs[tape.place]
-    places = (tape.loop.outputs[t.place] for t in (tape, other))
-    old, new = places
-    substitute(tape.loop.graph, {tape.handle: other.handle, old: new})
+    tape.body.outputs[tape.place] = tape.flow.parameter
+    new = {tape.handle: other.handle, tape.flow.last: other.flow.last}
+    substitute(tape.loop.graph, new)
 
 
 def _share_next(tapes):
@@ -70,18 +69,17 @@ def _share_next(tapes):
     for tape in _plain(tapes):
         if not _may_shift(tapes, tape):
             continue
-        place = _place_of_variable(tape)
-        following = tape.body.outputs[place]
+        following = _variable(tape).following
         others = [t for t in _plain(tapes) if t.loop is tape.loop and t.value is following]
         others = [t for t in others if _all_rows(tapes, t) and t is not tape]
         stacks = _stacks(tapes, following, tape)
         if not others and not stacks:
             continue
         for other in others:
-            for read in tapes.users[other.handle]:
+            for read in tapes.users(other):
                 if read.record is READ:
                     read.inputs[1] = _plus_one(read.inputs[1])
-        _shift(tape, place)
+        _shift(tape)
         for other in others:
             _retire(other, tape)
         for stack in stacks:
@@ -92,27 +90,25 @@ def _share_next(tapes):
 
 def _may_shift(tapes, tape):
     """Whether a tape of a variable could begin with its first value and go on with the next."""
-    place = _place_of_variable(tape)
-    if place is None or origin(tape.value) is not tape.value or not _all_rows(tapes, tape):
+    variable = _variable(tape)
+    if variable is None or origin(tape.value) is not tape.value or not _all_rows(tapes, tape):
         return False
-    body = tape.body
-    kept = [tensor.spec for tensor in (tape.loop.inputs[place], body.inputs[place])]
-    kept.append(body.outputs[place].spec)
+    kept = [t.spec for t in (variable.first, variable.parameter, variable.following)]
     shape = kept[0].shape
     even = shape is not None and None not in shape and all(spec == kept[0] for spec in kept)
     return even and kept[0].kind == DATA
 
 
-def _place_of_variable(tape):
-    """The place of the variable that a tape holds; None where it holds something else."""
-    variables = tape.body.inputs[1 : tape.loop.attrs["count"]]
-    return next((i for i, tensor in enumerate(variables, 1) if tensor is tape.value), None)
+def _variable(tape) -> Variable | None:
+    """The variable that a tape holds; None where it holds something else, or the counter."""
+    variables = Loop(tape.loop).variables()[1:]
+    return next((v for v in variables if v.parameter is tape.value), None)
 
 
 def _all_rows(tapes, tape):
     """Whether every read of a tape is sure to find what the loop wrote."""
-    users = tapes.users[tape.handle]
-    free = not any(op.control_inputs or op in tapes.waited_for for op in users)
+    users = tapes.users(tape)
+    free = not any(op.control_inputs or op in tapes.uses.waited for op in users)
     return free and all(op is tape.write or tapes.tape_read(op) is not None for op in users)
 
 
@@ -121,15 +117,14 @@ def _plus_one(index):
     return index.graph.create(ADD, [index, one]).outputs[0]
 
 
-def _shift(tape, place):
+def _shift(tape):
     """Write the first value of a variable to slot 0, and each trip's next one behind that."""
-    graph, loop, body = tape.loop.graph, tape.loop, tape.body
+    graph, loop, body, variable = tape.loop.graph, tape.loop, tape.body, _variable(tape)
     handle, flow = tape.handle.op.outputs
     zero = constant_in(graph, np.zeros((), np.int64))
-    loop.inputs[tape.place] = graph.create(WRITE, [handle, zero, loop.inputs[place], flow]).outputs[
-        0
-    ]
-    inputs = [tape.write.inputs[0], body.outputs[0], body.outputs[place], body.inputs[tape.place]]
+    written = graph.create(WRITE, [handle, zero, variable.first, flow])
+    loop.inputs[tape.place] = written.outputs[0]
+    inputs = [tape.write.inputs[0], body.outputs[0], variable.following, tape.flow.parameter]
     body.outputs[tape.place] = body.create(WRITE, inputs).outputs[0]
     body.changed()
 
@@ -152,7 +147,7 @@ class _Stack(NamedTuple):
         for op in self.users:
             if op.record is GATHER:
                 indices = self._indices(origin(op.inputs[1]).op, skipped)
-                inputs = [tape.handle, indices, tape.loop.outputs[tape.place]]
+                inputs = [tape.handle, indices, tape.flow.last]
                 made = op.graph.create(GATHER, inputs, dict(op.attrs))
                 substitute(op.graph, {op.outputs[0]: made.outputs[0]})
 
@@ -192,7 +187,7 @@ def _stacks(tapes, value, tape):
     """Arrays that a loop fills with a value, and that are only stacked when it is over."""
     found = [
         _as_stack(tapes, op, tape)
-        for op in tapes.operations
+        for op in tapes.uses.operations
         if op.record is WRITE and op.graph is tape.body and op.inputs[2] is value
     ]
     return [stack for stack in found if stack is not None]
@@ -200,12 +195,12 @@ def _stacks(tapes, value, tape):
 
 def _as_stack(tapes, write, tape):
     loop, array = tape.loop, origin(write.inputs[0])
-    create, users = array.op, tapes.users[array]
+    create, users = array.op, tapes.uses.users[(array.op,)]
     if create.record is not CREATE or create.graph is not loop.graph or array in tapes.tapes:
         return None
     others = [op for op in users if op is not write]
     place = place_of_flow(loop, write, create)
-    if place is None or not tapes.is_known(array) or not _only_stacked(tapes, create, others):
+    if place is None or not tapes.is_known((create,)) or not _only_stacked(tapes, create, others):
         return None
     count = tapes.number(create.inputs[0])
     way = tapes.direction(write.inputs[1], loop, count)
@@ -224,7 +219,7 @@ def _as_stack(tapes, write, tape):
 
 def _only_stacked(tapes, create, users):
     """Whether an array of fixed size is read by gathers that may read each slot."""
-    free = not any(op.control_inputs or op in tapes.waited_for for op in [create, *users])
+    free = not any(op.control_inputs or op in tapes.uses.waited for op in [create, *users])
     gathers = [op for op in users if op.record is GATHER]
     once = len(gathers) == 1 or (gathers and not create.attrs["clear_after_read"])
     plain = all(op.record in (GATHER, SIZE) for op in users)

@@ -11,9 +11,9 @@ from collections import Counter
 from nbta.codegen.names import NUMBERS
 from nbta.compiler.python_calls import Call
 from nbta.errors import PerformanceWarning
+from nbta.graph.views import Loop, is_loop, owners
 from nbta.locations import Origin
 from nbta.ops.arrays import CREATE
-from nbta.ops.loop import WHILE
 from nbta.ops.mapping import MAP
 from nbta.ops.schedule import AGAIN
 
@@ -51,12 +51,7 @@ def warn_of(generated) -> None:
 
 def loops_around(op) -> list:
     """The loops that an operation is in, from the inside."""
-    found, graph = [], op.graph
-    while getattr(graph, "owner", None) is not None:
-        if graph.owner.record is WHILE:
-            found.append(graph.owner)
-        graph = graph.owner.graph
-    return found
+    return [owner for owner in owners(op) if is_loop(owner)]
 
 
 def _nests(generated):
@@ -70,7 +65,7 @@ def _nests(generated):
 
 
 def _origin(loop):
-    return loop.attrs.get("origin") or Origin(loop.name)
+    return Loop(loop).origin or Origin(loop.name)
 
 
 def _message(origin, calls, generated):
@@ -90,7 +85,7 @@ def _message(origin, calls, generated):
 
 def _cause(op, loops, generated):
     """Why an operation runs in Python, and what helps."""
-    if any(loop.attrs.get("checkpoint") == AGAIN for loop in loops):
+    if any(Loop(loop).checkpoint == AGAIN for loop in loops):
         return _CHECKPOINT
     maker = op if op.record is CREATE else generated.makers.get(op)
     if maker is not None:

@@ -9,22 +9,21 @@ import itertools
 
 from nbta import shapes
 from nbta.compiler.derived import Assumed, Lengths, Sum, in_order, rule_of, swapped
-from nbta.compiler.induction import constant_of, origin
 from nbta.compiler.patterns import merge_into, stored, tells_shape
 from nbta.compiler.program import Program, copied, rebuild
-from nbta.compiler.tapes import Tapes, everything
+from nbta.compiler.tapes import Tapes
 from nbta.errors import NbtaError
-from nbta.graph.graph import subgraphs
+from nbta.graph.graph import everything, subgraphs
 from nbta.graph.spec import DATA, Spec
+from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin
 from nbta.ops.arithmetic import add
 from nbta.ops.arrays import CREATE, READ, READS, SIZE, WRITES
-from nbta.ops.branch import CASE
 from nbta.ops.dispatch import PARAMETER
 from nbta.ops.extents import outside, pattern_of
 from nbta.ops.indexing import GETITEM
-from nbta.ops.loop import WHILE
 from nbta.ops.rearranging import RANGE
 from nbta.ops.shaping import RESHAPE
+from nbta.ops.trip_counts import constant_of
 from nbta.shapes import Dim
 
 #: A length that no other one is equal to by chance.
@@ -155,10 +154,10 @@ class _Shapes:
             if op.record is PARAMETER:
                 continue
             self._learn_pattern(op)
-            if op.record is WHILE:
-                self._infer_loop(op)
-            elif op.record is CASE:
-                self._infer_branches(op)
+            if is_loop(op):
+                self._infer_loop(Loop(op))
+            elif is_branch(op):
+                self._infer_branches(Branch(op))
             specs = op.infer()
             for tensor, spec in zip(op.outputs, specs, strict=True):
                 tensor.spec = spec
@@ -195,17 +194,17 @@ class _Shapes:
                 found[rule.key, places] = rule, places
         return list(found.values())
 
-    def _infer_branches(self, op):
-        first, *_ = branches = op.attrs["branches"]
-        for branch in branches:
-            _set_all(branch.inputs, [tensor.spec for tensor in op.inputs[1:]])
+    def _infer_branches(self, case):
+        first, *_ = case.branches
+        for branch in case.branches:
+            _set_all(branch.inputs, [tensor.spec for tensor in case.captured])
             self._infer(branch)
             self._link((a.spec, b.spec) for a, b in zip(first.outputs, branch.outputs, strict=True))
 
-    def _infer_loop(self, op):
+    def _infer_loop(self, loop):
         """Variables are what their first values and all later ones have in common."""
-        cond, body, count = (op.attrs[key] for key in ("cond", "body", "count"))
-        specs = [tensor.spec for tensor in op.inputs]
+        cond, body, count = loop.cond, loop.body, loop.count
+        specs = [tensor.spec for tensor in loop.op.inputs]
         while True:
             _set_all(body.inputs, specs)
             self._infer(body)
@@ -256,7 +255,7 @@ class _Shapes:
     def _learn_elements(self):
         """Tell reads of arrays what all writes put in; whether that was news to any."""
         news = False
-        for array, users in self._tapes.users.items():
+        for array, users in self._tapes.uses.users.items():
             found = self._element(array)
             for op in users if found is not None else ():
                 if op.record in READS and op.attrs.get("kind", DATA) == DATA:
@@ -267,17 +266,18 @@ class _Shapes:
         """The shape of all elements of an array; None where it is not plain."""
         written = []
         while True:
-            users = self._tapes.users.get(array, ())
+            users = self._tapes.uses.users.get(array, ())
             if not self._tapes.is_known(array) or any(map(tells_shape, users)):
                 return None
             written += [stored(op) for op in users if op.record in WRITES]
-            if not isinstance(array, tuple):
+            if len(array) == 1:
                 break
-            array = array[0]  # slots of a gradient array have the shapes of the forward slots
+            array = array[:-1]  # slots of a gradient array have the shapes of the forward slots
         if not written:
             return None
-        if shapes.is_known(array.op.attrs["element_shape"]):
-            return array.op.attrs["element_shape"]  # of what nobody writes, too
+        told = array[0].attrs["element_shape"]
+        if shapes.is_known(told):
+            return told  # of what nobody writes, too
         found = written[0]
         for other in written[1:]:
             self._link([(Spec(None, found), Spec(None, other))])

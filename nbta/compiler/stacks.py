@@ -3,16 +3,17 @@
 import numpy as np
 
 from nbta import shapes
-from nbta.compiler.handles import array_of
-from nbta.compiler.induction import Linear, origin
+from nbta.compiler.induction import Linear
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
+from nbta.graph.views import Loop, origin, place_of
+from nbta.ops.aliases import array_of
 from nbta.ops.array_access import Access, build
 from nbta.ops.arrays import CREATE, GATHER, READ
 from nbta.ops.indexing import GETITEM, SYMBOLIC
-from nbta.ops.loop import add_variable
 from nbta.ops.rearranging import arange
 from nbta.ops.shaping import cast
+from nbta.ops.trip_counts import compared
 
 
 class Stacks:
@@ -22,22 +23,22 @@ class Stacks:
     last to the first, so that these need not be turned.
     """
 
-    def __init__(self, loop, counts, handles):
-        self.loop, self.body = loop, loop.attrs["body"]
-        self._counts, self._handles = counts, handles
+    def __init__(self, loop, counts, uses):
+        self.loop, self.body = loop, Loop(loop).body
+        self._counts, self._uses = counts, uses
         self._trips = counts.trips(loop)
         self._known = self._count_on_entry()
-        self._order, self._slot = 1, self.body.inputs[0]  # the counter of trips
+        self._order, self._slot = 1, Loop(loop).counter
         self._arrays: dict[Tensor, Access] = {}
         self._found = {}
 
     def _count_on_entry(self):
         """The tensor that the trips are counted up to, where it is known before the loop."""
-        test = self.loop.attrs["cond"].outputs[0].op
-        if test.type != "Less" or self._counts.affine(test.inputs[0], self.body) is None:
+        limit = compared(Loop(self.loop).condition)
+        found = limit and self._counts.affine(limit.low, self.body)
+        if found is None or limit.more:
             return None
-        first, step = self._counts.affine(test.inputs[0], self.body)
-        limit = origin(test.inputs[1])
+        (first, step), limit = found, origin(limit.high)
         plain = step == 1 and first == Linear(0)
         return limit if plain and self._counts.number(limit) == self._trips else None
 
@@ -69,8 +70,8 @@ class Stacks:
         return (
             array is not None
             and len(array) == 1
-            and array[0].op.attrs.get("clear_after_read") is False
-            and self._handles.plain(array)
+            and array[0].attrs.get("clear_after_read") is False
+            and self._uses.is_plain(array)
             and handle in self.body.sources
             and origin(flow).graph is not self.body
             and origin(handle).graph is self.loop.graph
@@ -104,7 +105,7 @@ class Stacks:
         def following(flow):
             return Access(self.body.capture(start.handle), flow).write(self._slot, tensor)
 
-        return Access(start.handle, add_variable(self.loop, start.flow, following))
+        return Access(start.handle, Loop(self.loop).add_variable(start.flow, following))
 
     def never_fails(self, tensor) -> bool:
         """Whether the values can be stacked where there was no trip."""
@@ -133,16 +134,13 @@ class Stacks:
         """What a tensor of the body is around it."""
         while tensor.graph is self.body:
             before = self.body.sources.get(tensor)
-            tensor = self.loop.inputs[self._place(tensor)] if before is None else before
+            tensor = self.loop.inputs[place_of(tensor)] if before is None else before
         return current().resolve(tensor)
-
-    def _place(self, tensor):
-        return next(i for i, t in enumerate(self.body.inputs) if t is tensor)
 
     def _gathered(self, tensor, array, turn):
         """The slots of an array from the first to the last, or the other way."""
         graph, fixed = current(), None if self._trips.terms else self._trips.constant
-        count = np.int64(fixed) if fixed is not None else graph.resolve(self.loop.outputs[0])
+        count = np.int64(fixed) if fixed is not None else graph.resolve(Loop(self.loop).trips)
         slots = arange(count) if turn == 1 else arange(count - 1, np.int64(-1), np.int64(-1))
         self._note_length(slots)
         known = tensor.spec.shape if shapes.is_known(tensor.spec.shape) else None

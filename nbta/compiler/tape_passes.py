@@ -1,17 +1,17 @@
 """The pass that computes again what loops need not keep for those that come after."""
 
-from nbta.compiler.induction import constant_of, origin
 from nbta.compiler.program import Program, copied, keep_shapes, rebuild
-from nbta.compiler.tapes import Tapes, lies_in
-from nbta.graph.graph import substitute
+from nbta.compiler.tapes import Tapes
+from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import Tensor
 from nbta.graph.record import TABLE
 from nbta.graph.spec import DATA
+from nbta.graph.views import origin, variable_of
 from nbta.ops.arrays import READ
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.joining import STACK
-from nbta.ops.loop import WHILE
 from nbta.ops.products import MATMUL, OUTER, SWAPAXES, TRANSPOSE
+from nbta.ops.trip_counts import constant_of
 
 ADD, CAST, MUL, RANGE = (TABLE[name] for name in ("Add", "Cast", "Mul", "Range"))
 
@@ -26,11 +26,11 @@ def rematerialise(program: Program) -> Program:
     """
     while True:
         tapes = Tapes(program)
-        if not any(_is_simple(tapes, op) for op in tapes.operations if op.record is READ):
+        if not any(_is_simple(tapes, op) for op in tapes.uses.operations if op.record is READ):
             return program
         program = rebuild(program, copied)
         tapes = Tapes(program)
-        found = [_replaced(tapes, op) for op in tapes.operations if op.record is READ]
+        found = [_replaced(tapes, op) for op in tapes.uses.operations if op.record is READ]
         if not any(found):
             return program
 
@@ -46,10 +46,10 @@ def _is_simple(tapes, read):
 def _replaced(tapes, read):
     """Put what is computed again in place of what a tape gives; whether that can be."""
     place = tapes.tape_read(read)
-    if place is None or read.control_inputs or read in tapes.waited_for:
+    if place is None or read.control_inputs or read in tapes.uses.waited:
         return False
-    tape = tapes.tapes[tapes.array(read.inputs[0])]
-    users = [op for op in tapes.users[tape.handle] if op is not tape.write]
+    tape = tapes.tapes[tapes.whereabouts(read.inputs[0]).tensor]
+    users = [op for op in tapes.users(tape) if op is not tape.write]
     if any(op.record is not READ for op in users):
         return False  # a gradient array has as many slots as the tape
     alone = len(place.trips) > 1 or any(map(_is_multiplied, users))
@@ -127,7 +127,7 @@ class _Again:
     def _read(self, source):
         """What a tape gives in the trip, by the same operation as elsewhere in the graph."""
         tape, graph = self._kept[source], self._graph
-        handle, flow = graph.resolve(tape.handle), graph.resolve(tape.loop.outputs[tape.place])
+        handle, flow = graph.resolve(tape.handle), graph.resolve(tape.flow.last)
         inputs = [handle, self._index, flow]
         for op in graph.operations:
             same = op.record is READ and not op.control_inputs
@@ -185,17 +185,16 @@ class _Again:
 
 def _progression(variable):
     """The first value of a variable and what each trip adds to it; None where that is not so."""
-    body, loop = variable.graph, variable.graph.owner
-    if loop.record is not WHILE or variable.dtype.kind not in "iu" or variable.spec.rank != 0:
+    found = variable_of(variable)
+    if found is None or variable.dtype.kind not in "iu" or variable.spec.rank != 0:
         return None
-    place = next(i for i, tensor in enumerate(body.inputs) if tensor is variable)
-    op = body.outputs[place].op
+    op = found.following.op
     if op.record is not ADD or not any(tensor is variable for tensor in op.inputs):
         return None
     step = op.inputs[1 if op.inputs[0] is variable else 0]
     made = origin(step)
-    fixed = made.op.record is CONSTANT or not lies_in(made.graph, body)
-    return (loop.inputs[place], step) if fixed and step.spec.rank == 0 else None
+    fixed = made.op.record is CONSTANT or not lies_in(made.graph, variable.graph)
+    return (found.first, step) if fixed and step.spec.rank == 0 else None
 
 
 def _is_cheap(op):

@@ -1,4 +1,4 @@
-"""Where values come from by way of tapes, and which operations touch which array.
+"""Where values come from by way of tapes.
 
 A tape is an array that a forward loop fills with one value a trip, at the trip's number, for loops
 that come after. A loop in a loop makes new tapes each trip, and keeps their handles, flows and
@@ -9,15 +9,15 @@ loop made it, and by the trip.
 from collections import defaultdict
 from typing import NamedTuple
 
-from nbta.compiler.induction import Counts, Linear, Trip, constant_of, is_outside, origin, step_of
-from nbta.graph.graph import SubGraph, subgraphs
+from nbta.compiler.induction import Counts, Linear, Trip, is_outside
+from nbta.graph.graph import SubGraph, lies_in, running
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.spec import HANDLE
-from nbta.ops.arrays import CLOSE, CREATE, LOOKUPS, READ, READS, SIZE, WRITE, WRITES
+from nbta.graph.views import Loop, Variable, is_loop, origin
+from nbta.ops.aliases import ArrayUses, array_of
+from nbta.ops.arrays import READ, WRITE, WRITES
 from nbta.ops.loop import WHILE
-
-#: What has an array's handle as its first input.
-ON_ARRAYS = WRITES | READS | LOOKUPS | {SIZE, CLOSE}
+from nbta.ops.trip_counts import constant_of, counts_trips
 
 
 class Tape(NamedTuple):
@@ -31,7 +31,12 @@ class Tape(NamedTuple):
     @property
     def body(self) -> SubGraph:
         """The forward loop's."""
-        return self.loop.attrs["body"]
+        return Loop(self.loop).body
+
+    @property
+    def flow(self) -> Variable:
+        """The variable of the loop that has the array's flow."""
+        return Loop(self.loop).variable(self.place)
 
     @property
     def value(self) -> Tensor:
@@ -70,98 +75,40 @@ def depth(graph) -> int:
     return count
 
 
-def everything(graph):
-    """Operations of a graph and of all bodies in it."""
-    for op in graph.operations:
-        yield op
-        for body in subgraphs(op):
-            yield from everything(body)
-
-
-def lies_in(graph, body) -> bool:
-    """Whether a graph is a body, or lies somewhere in it."""
-    while graph is not None:
-        if graph is body:
-            return True
-        graph = getattr(graph, "outer", None)
-    return False
-
-
-def counts_trips(loop) -> bool:
-    """Whether the first variable of a loop is 0, 1, 2 and so on."""
-    counter = loop.attrs["body"].inputs[0]
-    return constant_of(loop.inputs[0]) == 0 and step_of(counter) == 1
-
-
 class Tapes(Counts):
     """The tapes of a program, and who uses which array; made again when the program changes.
 
     Attributes
     ----------
-    operations : list of Operation
-        All of them.
-    users : dict of list of Operation
-        What touches an array, by the array; under None what touches an array that only the run
-        tells.
+    uses : ArrayUses
+        With arrays known by way of tapes, too.
+    tapes : dict of Tape
+        By handle.
     """
 
     def __init__(self, program):
         super().__init__()
-        self.operations = list(everything(program))
-        self.waited_for = {other for op in self.operations for other in op.control_inputs}
-        self.users = defaultdict(list)
-        self._found = self._candidates()
-        self._shown = {self.array(t) for t in program.outputs if t.kind == HANDLE}
-        self._escaped = set(self._shown)
-        self._note_users()
+        self._found = _candidates(program)
+        self.uses = ArrayUses(program, lambda handle: self.whereabouts(handle).tensor)
+        unproven = [t for t in self._found.values() if not self._is_proven(t)]
+        self.uses.users[None] += [t.write for t in unproven if t.value.kind == HANDLE]
         self.tapes = {t.handle: t for t in self._found.values() if self._is_proven(t)}
         self._found = self.tapes
         self._numbers.clear()  # some may have trusted what was no tape after all
 
-    def _candidates(self):
-        writes = defaultdict(list)
-        for op in self.operations:
-            if op.record in WRITES:
-                writes[origin(op.inputs[0])].append(op)
-        found = {}
-        for handle, ops in writes.items():
-            tape = _as_tape(handle, ops)
-            if tape is not None:
-                found[handle] = tape
-        return found
-
-    def _note_users(self):
-        for op in self.operations:
-            rest = op.inputs
-            if op.record in ON_ARRAYS:
-                self.users[self.array(op.inputs[0])].append(op)
-                rest = op.inputs[1:]
-            elif subgraphs(op):
-                rest = op.inputs[: op.attrs.get("count", 0)]
-            rest = [*rest, *(t for body in subgraphs(op) for t in body.outputs)]
-            self._escaped |= {self.array(t) for t in rest if t.kind == HANDLE}
-        unproven = [t for t in self._found.values() if not self._is_proven(t)]
-        self.users[None] += [t.write for t in unproven if t.value.kind == HANDLE]
-
     def is_known(self, array) -> bool:
-        """Whether all that touches an array is in ``users``."""
-        if array is None or array in self._shown:
+        """Whether all that touches an array is among its users."""
+        if array is None or array in self.uses.results:
             return False
-        return array not in self._escaped or not self.users[None]
+        return not self.uses.is_value(array) or not self.uses.users[None]
+
+    def users(self, tape: Tape) -> list[Operation]:
+        """What touches the array of a tape."""
+        return self.uses.users[(tape.handle.op,)]
 
     def _is_proven(self, tape):
-        writes = [op for op in self.users[tape.handle] if op.record in WRITES]
-        return self.is_known(tape.handle) and writes == [tape.write]
-
-    def array(self, handle: Tensor):
-        """The array of a handle: where it is made, or the forward array and the source."""
-        made = self.whereabouts(handle).tensor
-        if made.op.record is CREATE:
-            return made
-        if made.op.record in LOOKUPS:
-            forward = self.array(made.op.inputs[0])
-            return None if forward is None else (forward, made.op.attrs["source"])
-        return None
+        writes = [op for op in self.users(tape) if op.record in WRITES]
+        return self.is_known((tape.handle.op,)) and writes == [tape.write]
 
     def whereabouts(self, tensor: Tensor) -> Place:
         """Where a value is made, also if tapes bring it."""
@@ -197,7 +144,7 @@ class Tapes(Counts):
 
     def _in_trip(self, tensor, loop, trips):
         """An integer that the body of a loop makes, in some trip; None where it is not plain."""
-        body = loop.attrs["body"]
+        body = Loop(loop).body
         found = self.number(tensor)
         rest = Linear(found.constant, found.terms)
         step = rest.terms.pop(Trip(body), 0)
@@ -226,7 +173,7 @@ class Tapes(Counts):
         if tape is None or read.record is not READ or lies_in(read.graph, tape.body):
             return None
         made, during = self.whereabouts(read.inputs[2])
-        if made is not tape.loop.outputs[tape.place] or not self.same_trips(during, trips):
+        if made is not tape.flow.last or not self.same_trips(during, trips):
             return None
         count, index = self.length_of(tape, trips), self.number(read.inputs[1])
         if count is None or not self._is_row(index, count):
@@ -245,35 +192,44 @@ class Tapes(Counts):
         return low.is_natural() and (count - Linear(1) - high).is_natural()
 
 
-def _as_tape(handle, writes):
+def _candidates(program):
+    """Tapes by handle, as far as their writes tell."""
+    writes = defaultdict(list)
+    for op in running(program):
+        if op.record in WRITES:
+            writes[array_of(op.inputs[0])].append(op)
+    found = [_as_tape(*array, ops) for array, ops in writes.items() if array and len(array) == 1]
+    return {tape.handle: tape for tape in found if tape is not None}
+
+
+def _as_tape(create, writes):
     """An array as the tape of a loop that makes all of its one write; None where it is none."""
-    create, write = handle.op, writes[0]
+    write = writes[0]
     body = write.graph
     loop = getattr(body, "owner", None)
     if len(writes) != 1 or write.record is not WRITE or not _grows(create):
         return None
-    if loop is None or loop.record is not WHILE or loop.graph is not create.graph:
+    if loop is None or not is_loop(loop) or loop.graph is not create.graph:
         return None
-    if body is not loop.attrs["body"] or not counts_trips(loop):
+    if body is not Loop(loop).body or not counts_trips(Loop(loop)):
         return None
     place = place_of_flow(loop, write, create)
-    if write.inputs[1] is not body.inputs[0] or place is None:
+    if write.inputs[1] is not Loop(loop).counter or place is None:
         return None
-    return Tape(handle, loop, place, write)
+    return Tape(create.outputs[0], loop, place, write)
 
 
 def place_of_flow(loop, write, create):
     """The variable of a loop that has the flow of an array, and nothing but this write in it."""
-    body = loop.attrs["body"]
-    for place in range(1, loop.attrs["count"]):
-        if body.outputs[place] is write.outputs[0]:
-            plain = write.inputs[3] is body.inputs[place]
-            return place if plain and loop.inputs[place] is create.outputs[1] else None
+    for flow in Loop(loop).variables()[1:]:
+        if flow.following is write.outputs[0]:
+            plain = write.inputs[3] is flow.parameter
+            return flow.place if plain and flow.first is create.outputs[1] else None
     return None
 
 
 def _grows(create):
     """Whether an operation makes an array as loops make their tapes."""
-    if create.record is not CREATE or constant_of(create.inputs[0]) != 0:
+    if constant_of(create.inputs[0]) != 0:
         return False
     return create.attrs["dynamic_size"] and not create.attrs["clear_after_read"]

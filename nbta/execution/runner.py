@@ -5,7 +5,6 @@ import threading
 import numpy as np
 
 from nbta.codegen.code import NotCompiledError
-from nbta.compiler.arrays import within
 from nbta.compiler.compiled import Compiled
 from nbta.compiler.executable import FailedError
 from nbta.compiler.explain import explained
@@ -14,6 +13,7 @@ from nbta.errors import UnimplementedError, invalid
 from nbta.execution.batch import Items, Memories, run_batch
 from nbta.execution.plan import Plan
 from nbta.execution.step import ROW, Step, TooLongError
+from nbta.graph.graph import within
 
 #: Operations one by one, 3 to 5 us each, after which compiling pays.
 PATIENCE = 30_000

@@ -15,15 +15,15 @@ from contextlib import contextmanager
 import numpy as np
 
 from nbta.codegen.code import NotCompiledError
-from nbta.compiler.arrays import within
 from nbta.compiler.clocked import Clocked
 from nbta.compiler.executable import FailedError
 from nbta.compiler.phases import listening
 from nbta.execution.plan import body_function
 from nbta.execution.step import Step
 from nbta.execution.trace_file import TraceFile
-from nbta.graph.graph import all_bodies
+from nbta.graph.graph import all_bodies, within
 from nbta.graph.spec import DATA, FLOW, HANDLE
+from nbta.graph.views import Branch, Loop, is_branch
 from nbta.ops.arrays import GATHER, READ, SCATTER, WRITE
 from nbta.runtime import settings
 
@@ -317,14 +317,12 @@ def told(name, facts):
 
 def _name_of_run(graph):
     """What a run of a body is called, with {} for its number."""
-    attrs = {} if graph.owner is None else graph.owner.attrs
-    if attrs.get("cond") is graph:
-        return "condition"
-    if attrs.get("body") is graph:
-        return "trip {}"
-    if graph in attrs.get("branches", ()):
-        return f"branch {attrs['branches'].index(graph)}"
-    return "row {}"
+    owner = graph.owner
+    if owner is None:
+        return "row {}"
+    if is_branch(owner):
+        return f"branch {Branch(owner).branches.index(graph)}"
+    return "condition" if graph is Loop(owner).cond else "trip {}"
 
 
 def _described(error):

@@ -4,6 +4,7 @@ from nbta.graph.graph import SubGraph
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.record import NotDifferentiable
+from nbta.graph.views import Loop
 
 
 def connections(op: Operation) -> list[list[Tensor]]:
@@ -62,7 +63,7 @@ def closure(start: set[int], edges: dict[int, set[int]]) -> set[int]:
 
 def loop_edges(op: Operation) -> dict[int, set[int]]:
     """For each variable of a loop, the inputs that its next value depends on."""
-    return dict(enumerate(dependence(op.attrs["body"])))
+    return dict(enumerate(dependence(Loop(op).body)))
 
 
 def outside_ways(graph, ys, x, stop) -> list[Tensor]:

@@ -1,11 +1,13 @@
 """Graphs: operations in creation order, names, scopes, and the graph that is being built."""
 
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 from nbta.errors import NbtaError, invalid, located
 from nbta.graph.names import Names, check
 from nbta.graph.operation import Operation, Tensor
+from nbta.graph.order import ordered
 from nbta.graph.record import Record
 from nbta.graph.spec import Spec
 
@@ -304,6 +306,35 @@ def subgraphs(op: Operation) -> list[SubGraph]:
     return found
 
 
+def lies_in(graph: Graph | None, body: Graph) -> bool:
+    """Whether a graph is a body, or lies somewhere in it."""
+    while graph is not None and graph is not body:
+        graph = getattr(graph, "outer", None)
+    return graph is not None
+
+
+def everything(graph: Graph) -> Iterator[Operation]:
+    """Operations of a graph and of all bodies in it."""
+    for op in graph.operations:
+        yield op
+        for body in subgraphs(op):
+            yield from everything(body)
+
+
+def live(graph: Graph) -> list[Operation]:
+    """Operations of a graph that a run of it runs."""
+    targets = getattr(graph, "targets", ())
+    return ordered([*dict.fromkeys(tensor.op for tensor in graph.outputs), *targets])
+
+
+def running(graph: Graph) -> Iterator[Operation]:
+    """Operations that a run of a graph may run, those in bodies too."""
+    for op in live(graph):
+        yield op
+        for body in subgraphs(op):
+            yield from running(body)
+
+
 class Closed:
     """A body that captures nothing: passes and gradients of what is around do not look into it.
 
@@ -324,6 +355,15 @@ def all_bodies(op: Operation) -> list[SubGraph]:
     """The bodies that an operation runs, closed ones too, for whoever only looks."""
     closed = [value.graph for value in op.attrs.values() if isinstance(value, Closed)]
     return [*subgraphs(op), *closed]
+
+
+def within(operations) -> set[Operation]:
+    """Operations, and those of their bodies, closed ones too."""
+    found = set(operations)
+    for op in operations:
+        for body in all_bodies(op):
+            found |= within(body.operations)
+    return found
 
 
 def substitute(graph: SubGraph, new: dict[Tensor, Tensor]) -> None:
@@ -348,9 +388,15 @@ def drop_unused(graph: SubGraph, live) -> None:
     """Keep only the given operations, and of the captured tensors those that they use."""
     used = {tensor for op in live for tensor in op.inputs} | set(graph.outputs)
     unused = {parameter for parameter in graph.sources if parameter not in used}
-    graph.captures = {k: v for k, v in graph.captures.items() if v not in unused}
-    graph.sources = {k: v for k, v in graph.sources.items() if k not in unused}
     graph.inputs = [tensor for tensor in graph.inputs if tensor not in unused]
+    keep_live(graph, live)
+
+
+def keep_live(graph: SubGraph, live) -> None:
+    """Keep only the given operations, and the parameters that the body has."""
+    parameters = set(graph.inputs)
+    graph.captures = {k: v for k, v in graph.captures.items() if v in parameters}
+    graph.sources = {k: v for k, v in graph.sources.items() if k in parameters}
     kept = {*live, *(tensor.op for tensor in graph.inputs)}
     graph.operations = [op for op in graph.operations if op in kept]
     for number, op in enumerate(graph.operations):

@@ -4,6 +4,7 @@ import numpy as np
 
 from nbta.graph.graph import Graph, SubGraph, all_bodies
 from nbta.graph.spec import DATA
+from nbta.graph.views import arguments
 
 
 def as_text(graph: Graph) -> str:
@@ -67,8 +68,7 @@ def _short_scope(graph, body):
 def _given(graph, op, body):
     """Parameters that the body uses, with what is given for them."""
     used = {tensor for inner in body.operations for tensor in inner.inputs} | set(body.outputs)
-    shift = len(op.inputs) - len(body.inputs)
-    pairs = zip(body.inputs, op.inputs[shift:], strict=True)
+    pairs = zip(body.inputs, arguments(op, body), strict=True)
     return ", ".join(
         f"{_name(body, inner)} <- {_name(graph, outer)}" for inner, outer in pairs if inner in used
     )

@@ -6,6 +6,7 @@ from nbta import shapes
 from nbta.errors import NbtaError
 from nbta.graph.graph import Graph, all_bodies, subgraphs
 from nbta.graph.order import ordered
+from nbta.graph.views import arguments
 
 
 class BrokenGraphError(NbtaError, AssertionError):
@@ -76,7 +77,7 @@ def _check_specs(op):
 
 def _check_body(op, body):
     _need(body.owner is op, op, "its body belongs to another operation")
-    given = op.inputs[-len(body.inputs) :] if body.inputs else []
+    given = arguments(op, body)
     _need(len(given) == len(body.inputs), op, "its body has more parameters than it has inputs")
     for tensor, parameter in zip(given, body.inputs, strict=True):
         same = (tensor.dtype, tensor.kind) == (parameter.dtype, parameter.kind)

@@ -11,6 +11,7 @@ from nbta.graph.graph import Closed, Graph, SubGraph, all_bodies
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.printer import attributes, is_scalar, line_of
 from nbta.graph.spec import DATA, FLOW, HANDLE
+from nbta.graph.views import Loop, arguments, is_branch, is_loop, place_of, variables_in
 from nbta.inspect.array_view import elements_text, html_in_graph
 from nbta.inspect.picture import shortened
 from nbta.ops import arrays
@@ -226,9 +227,7 @@ def tensor_name(tensor: Tensor) -> str:
     tensor = outside(tensor)
     op, graph = tensor.op, tensor.graph
     if op.type == "Parameter" and isinstance(graph, SubGraph) and graph.owner is not None:
-        owner = graph.owner
-        place = next(i for i, parameter in enumerate(graph.inputs) if parameter is tensor)
-        first = owner.inputs[place + len(owner.inputs) - len(graph.inputs)]
+        first = arguments(graph.owner, graph)[place_of(tensor)]
         if inlined(first) is None:
             return tensor_name(first)
     name = tensor.name if all_bodies(op) else op.name
@@ -304,11 +303,6 @@ def _slots_named(op):
 # What stands on the frame of a loop or a branch: what goes in, and what comes out.
 
 
-def is_loop(op: Operation) -> bool:
-    """Whether results of its body are what its next trip begins with."""
-    return op.type == "While"
-
-
 def named_bodies(op: Operation) -> list[tuple[str, SubGraph]]:
     """The bodies of an operation, each with what it is for."""
     found = []
@@ -345,7 +339,7 @@ def entry_places(op: Operation) -> list[int]:
 
 def _variables(op):
     """How many inputs are no captured tensors: variables, the number of a branch, rows."""
-    return op.attrs.get("count", op.attrs.get("rows", 1))
+    return len(variables_in(op)) or op.attrs.get("rows", 1)
 
 
 def entry_cell(op: Operation, place: int) -> Cell:
@@ -361,7 +355,7 @@ def _entry_name(op, place, tensor):
         return "trip"
     value = inlined(tensor)
     name = f"from {value}" if value is not None and tensor.kind == DATA else tensor_name(tensor)
-    if op.type == "Case" and place == 0:
+    if is_branch(op) and place == 0:
         return f"which: {name}"
     return f"rows of {name}" if place < op.attrs.get("rows", 0) else name
 
@@ -532,7 +526,7 @@ class _Builder:
         bar = self._boxes[op] = self._bar(outer, result_cells(op), f"what {op.name} gives")
         before = 1 if is_loop(op) else 0
         for _, body in named_bodies(op):
-            asks = is_loop(op) and body is op.attrs["cond"]
+            asks = is_loop(op) and body is Loop(op).cond
             for place, tensor in enumerate(body.outputs):
                 self._connect(tensor, End(bar, 0 if asks else place + before))
         for place, tensor in enumerate(op.outputs):

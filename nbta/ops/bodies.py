@@ -5,6 +5,7 @@ from nbta.graph.dependence import closure, uses
 from nbta.graph.graph import SubGraph, drop_unused, substitute
 from nbta.graph.order import ordered
 from nbta.graph.spec import DATA
+from nbta.graph.views import Loop
 from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
 from nbta.ops.filling import zeros
 from nbta.ops.shaping import shape_of
@@ -82,32 +83,14 @@ class GradientGraph(SubGraph):
 
 def keep_only(op, used):
     """Leave out variables of a loop that do not lead to the used results or to the trip count."""
-    cond, body, count = op.attrs["cond"], op.attrs["body"], op.attrs["count"]
     wanted = {i for i, tensor in enumerate(op.outputs) if tensor in used}
-    places = sorted(closure({0, *wanted, *uses(cond)[0]}, dict(enumerate(uses(body)))))
-    kept = [place for place in places if place < count]
-    op.inputs = [op.inputs[place] for place in places]
-    op.outputs = [op.outputs[place] for place in kept]
-    for index, tensor in enumerate(op.outputs):
-        tensor.index = index
-    op.attrs["count"] = len(kept)
-    body.outputs = [body.outputs[place] for place in kept]
-    for graph in (cond, body):
-        graph.inputs = [graph.inputs[place] for place in places]
-        _drop_dead(graph)
+    Loop(op).keep(needed_places(Loop(op), wanted))
 
 
-def _drop_dead(graph):
-    """Leave out operations of a body that no result needs, but no parameter."""
-    live = {*ordered({t.op for t in graph.outputs}), *(t.op for t in graph.inputs)}
-    parameters = set(graph.inputs)
-    graph.sources = {k: v for k, v in graph.sources.items() if k in parameters}
-    graph.captures = {k: v for k, v in graph.captures.items() if v in parameters}
-    graph.operations = [op for op in graph.operations if op in live]
-    for number, op in enumerate(graph.operations):
-        op.number = number
-    graph.cache.clear()
-    graph.changed()
+def needed_places(loop, results) -> list[int]:
+    """Which inputs of a loop some of its results need, and the trip count."""
+    start = {0, *results, *uses(loop.cond)[0]}
+    return sorted(closure(start, dict(enumerate(uses(loop.body)))))
 
 
 def no_gradient_like(tensor):

@@ -11,8 +11,8 @@ from nbta import shapes
 from nbta.errors import invalid
 from nbta.graph.dependence import dependence
 from nbta.graph.graph import current, unify
-from nbta.graph.operation import Tensor
 from nbta.graph.spec import DATA, Spec
+from nbta.graph.views import Branch
 from nbta.ops.bodies import GradientGraph, no_gradient_like
 from nbta.ops.dispatch import as_tensor, define, special
 from nbta.ops.filling import zeros
@@ -46,7 +46,7 @@ def _evaluate(step, index, *values, branches):
 
 
 def _connections(op):
-    ways = zip(*(dependence(branch) for branch in op.attrs["branches"]), strict=True)
+    ways = zip(*map(dependence, Branch(op).branches), strict=True)
     return [[op.inputs[place + 1] for place in sorted(set().union(*places))] for places in ways]
 
 
@@ -62,14 +62,11 @@ def add_case(index, branches, name=None):
 def _expose(op, branch, tensor):
     """Another result of a case: a tensor of one branch; other branches give nothing of use."""
     if tensor not in op.tapes:
-        for other in op.attrs["branches"]:
+        ends = []
+        for other in Branch(op).branches:
             with other.as_default(), other.control_dependencies(None):
-                other.outputs.append(tensor if other is branch else _nothing_like(tensor.spec))
-        spec = _infer(None, branches=op.attrs["branches"])[-1]
-        op.outputs.append(Tensor(op, len(op.outputs), spec))
-        for other in op.attrs["branches"]:
-            other.changed()
-        op.tapes[tensor] = op.outputs[-1]
+                ends.append(tensor if other is branch else _nothing_like(tensor.spec))
+        op.tapes[tensor] = Branch(op).add_result(ends)
     return op.tapes[tensor]
 
 
@@ -82,11 +79,11 @@ def _nothing_like(spec):
 
 def _gradient(context, op, *grads):
     given = [place for place, grad in enumerate(grads) if grad is not None]
-    branches, graph = op.attrs["branches"], current()
-    depends = [dependence(branch) for branch in branches]
+    case, graph = Branch(op), current()
+    depends = [dependence(branch) for branch in case.branches]
     kept = [
         place
-        for place, tensor in enumerate(op.inputs[1:])
+        for place, tensor in enumerate(case.captured)
         if context.wants(tensor) and any(place in way[i] for way in depends for i in given)
     ]
     if not kept:
@@ -94,9 +91,9 @@ def _gradient(context, op, *grads):
     with graph.name_scope(op.name.rpartition("/")[2] + "_grad") as scope:
         backward = [
             _branch_gradient(context, op, branch, f"{scope}branch_{i}", given, kept, grads)
-            for i, branch in enumerate(branches)
+            for i, branch in enumerate(case.branches)
         ]
-        made = add_case(graph.resolve(op.inputs[0]), backward, scope)
+        made = add_case(graph.resolve(case.index), backward, scope)
     result = [None] * len(op.inputs)
     for place, grad in zip(kept, made.outputs, strict=True):
         result[place + 1] = grad

@@ -10,8 +10,8 @@ import functools
 
 import numpy as np
 
-from nbta.graph.graph import SubGraph, subgraphs, substitute
-from nbta.graph.operation import Tensor
+from nbta.graph.graph import SubGraph, everything, lies_in, subgraphs, substitute
+from nbta.graph.views import Branch, Loop, is_branch, is_loop, place_of
 from nbta.ops import arrays
 from nbta.ops.arithmetic import ADD_N, add, maximum
 from nbta.ops.array_access import build
@@ -24,7 +24,7 @@ from nbta.ops.shaping import IDENTITY, cast, reshape, shape
 ONE = np.int32(1)
 
 
-def carry_lengths(loop, add_variable) -> None:
+def carry_lengths(loop) -> None:
     """Let bodies of loops with checkpoints count how long arrays from around them are.
 
     A loop in the body of another one may have been built before it was known which array it
@@ -35,31 +35,20 @@ def carry_lengths(loop, add_variable) -> None:
     ----------
     loop : Operation
         Built, and not used yet.
-    add_variable : callable
-        ``add_variable(loop, first, following)`` gives a loop one more variable, as in
-        `nbta.ops.loop`.
     """
-    for op in [loop, *_within(loop.attrs["body"])]:
-        if _is_loop(op) and "checkpoint" in op.attrs:
-            _carry_in(op, add_variable)
+    for op in [loop, *everything(Loop(loop).body)]:
+        if is_loop(op) and Loop(op).checkpoint is not None:
+            _carry_in(op)
 
 
-def _carry_in(loop, add_variable):
+def _carry_in(loop):
     """The same for the body of one loop."""
-    body, counts = loop.attrs["body"], {}
-    for op in list(_within(body)):
+    body, counts = Loop(loop).body, {}
+    for op in list(everything(body)):
         array = outside(op.inputs[0]) if _asks(op) else None
-        if array is None or not _grows(array) or _lies_in(array.graph, body):
+        if array is None or not _grows(array) or lies_in(array.graph, body):
             continue
-        counts.setdefault(array, _Lengths(loop, array, add_variable)).answer(op)
-
-
-def _within(graph):
-    """Operations of a body and of the bodies in it."""
-    for op in graph.operations:
-        yield op
-        for body in subgraphs(op):
-            yield from _within(body)
+        counts.setdefault(array, _Lengths(loop, array)).answer(op)
 
 
 def _asks(op):
@@ -73,8 +62,8 @@ def _grows(array):
 class _Lengths:
     """Lengths of one array by its flows, for the body of one loop."""
 
-    def __init__(self, loop, array, add_variable):
-        self._loop, self._array, self._add_variable = loop, array, add_variable
+    def __init__(self, loop, array):
+        self._loop, self._array = loop, array
         self._known = {}  # None where a flow does not tell
         self._lost = False  # whether a loop cannot tell what its variable is next
 
@@ -121,8 +110,8 @@ class _Lengths:
             return set() if around is None else self._seen(around)
         if op.record is ADD_N:
             return set().union(*map(self._seen, op.inputs))
-        if "branches" in op.attrs:
-            ends = [self._seen(branch.outputs[flow.index]) for branch in op.attrs["branches"]]
+        if is_branch(op):
+            ends = map(self._seen, Branch(op).ends(flow.index))
             return {op} | set.intersection(*ends)
         before = _flow_before(flow)
         return {op} if before is None else {op} | self._seen(before)
@@ -144,10 +133,10 @@ class _Lengths:
             return functools.reduce(maximum, parts) if parts else None
         if op.record is PARAMETER:
             return self._of_parameter(flow)
-        if "branches" in op.attrs:
-            return self._of_case(op, flow.index)
-        if _is_loop(op):
-            self._carry(op, flow.index)
+        if is_branch(op):
+            return self._of_case(Branch(op), flow.index)
+        if is_loop(op):
+            self._carry(Loop(op).variable(flow.index))
             return self._known[flow]
         before = _flow_before(flow)
         length = None if before is None else self._of(before)
@@ -157,10 +146,9 @@ class _Lengths:
     def _of_parameter(self, flow):
         graph = flow.graph
         if flow not in graph.sources:
-            place = next(i for i, tensor in enumerate(graph.inputs) if tensor is flow)
-            self._carry(graph.owner, place)
+            self._carry(Loop(graph.owner).variable(place_of(flow)))
             return self._known[flow]
-        if _is_loop(graph.owner) and any(map(self._writes, graph.operations)):
+        if is_loop(graph.owner) and any(map(self._writes, graph.operations)):
             return None  # of earlier trips, which the flow does not tell of
         length = self._around(graph.owner, graph.sources[flow])
         return None if length is None else graph.capture(length)
@@ -172,38 +160,34 @@ class _Lengths:
         with op.graph.as_default(), op.graph.control_dependencies(None):
             return build(arrays.SIZE, [self._array, flow])[0]
 
-    def _carry(self, loop, place):
+    def _carry(self, variable):
         """Give a loop a variable with the length behind the flow that is one."""
-        cond, body = loop.attrs["cond"], loop.attrs["body"]
-        names, end = (body.inputs[place], cond.inputs[place]), body.outputs[place]
-        first = self._around(loop, loop.inputs[place]) if self._complete(body, end) else None
-        if names[0] in self._known:  # by now, as the loop is in the trip of one around it
+        loop, flow, end = variable.loop, variable.parameter, variable.following
+        complete = self._complete(loop.body, end)
+        first = self._around(loop.op, variable.first) if complete else None
+        if flow in self._known:  # by now, as the loop is in the trip of one around it
             return
         if first is None:
-            self._known |= dict.fromkeys([*names, loop.outputs[place]])
+            self._known |= dict.fromkeys([flow, variable.tested, variable.last])
             return
 
         def following(parameter):
-            self._known[names[0]] = parameter
+            self._known[flow] = parameter
             length = self._of(end)
             self._lost |= length is None
             return parameter if length is None else length
 
-        last = self._add_variable(loop, first, following)
-        self._known |= {names[1]: cond.inputs[last.index], loop.outputs[place]: last}
+        last = loop.add_variable(first, following)
+        tested = loop.variable(last.index).tested
+        self._known |= {variable.tested: tested, variable.last: last}
 
-    def _of_case(self, op, place):
-        branches = op.attrs["branches"]
-        ends = [branch.outputs[place] for branch in branches]
-        complete = all(map(self._complete, branches, ends))
+    def _of_case(self, case, place):
+        ends = case.ends(place)
+        complete = all(map(self._complete, case.branches, ends))
         found = [self._of(flow) for flow in ends] if complete else [None]
         if any(length is None for length in found):
             return None
-        for branch, length in zip(branches, found, strict=True):
-            branch.outputs.append(length)
-            branch.changed()
-        op.outputs.append(Tensor(op, len(op.outputs), found[0].spec))
-        return op.outputs[-1]
+        return case.add_result(found)
 
 
 def _take_out(op):
@@ -216,15 +200,11 @@ def _take_out(op):
         graph.changed()
 
 
-def _is_loop(op):
-    return "cond" in op.attrs and "body" in op.attrs
-
-
 def _flow_before(flow):
     """The flow that an operation's flow comes behind; None where that is not plain."""
     op = flow.op
-    if _is_loop(op):
-        return op.inputs[flow.index]
+    if is_loop(op):
+        return Loop(op).variable(flow.index).first
     return op.inputs[-1] if op.record in arrays.WRITES or op.record is IDENTITY else None
 
 
@@ -236,12 +216,3 @@ def _behind(op, before):
     if op.record is arrays.WRITE:
         return maximum(before, needed)
     return max_(concatenate([reshape(before, (1,)), needed]))
-
-
-def _lies_in(graph, body):
-    """Whether a graph is a body or lies in it."""
-    while graph is not body:
-        if not isinstance(graph, SubGraph):
-            return False
-        graph = graph.outer
-    return True

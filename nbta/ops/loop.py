@@ -19,9 +19,9 @@ import numpy as np
 
 from nbta.graph.dependence import closure, loop_edges, uses
 from nbta.graph.graph import SubGraph, current, drop_unused, substitute, unify
-from nbta.graph.operation import Tensor
 from nbta.graph.order import ordered
 from nbta.graph.spec import FLOW, Spec
+from nbta.graph.views import Loop
 from nbta.ops.arithmetic import add, add_n, minimum, subtract
 from nbta.ops.array_access import Access, tape
 from nbta.ops.arrays import CREATE
@@ -31,7 +31,8 @@ from nbta.ops.closing import close_behind
 from nbta.ops.comparison import less
 from nbta.ops.dispatch import PARAMETER, as_tensor, define
 from nbta.ops.replay import Replay
-from nbta.ops.schedule import AGAIN, begins, number_of_segments, schedule_of, trips_on_entry
+from nbta.ops.schedule import AGAIN, begins, number_of_segments, schedule_of
+from nbta.ops.trip_counts import trips_on_entry
 from nbta.progress import bar
 
 COUNTER = Spec(np.dtype(np.int64), ())
@@ -68,7 +69,7 @@ def _connections(op):
     edges = loop_edges(op)
     return [
         [op.inputs[place] for place in sorted(closure({result}, edges))]
-        for result in range(op.attrs["count"])
+        for result in range(Loop(op).count)
     ]
 
 
@@ -97,33 +98,17 @@ def add_while(cond, body, first, name=None, checkpoint=None, progress=None, orig
     return op
 
 
-def add_variable(op, first, following):
-    """Give a loop another variable; ``following(parameter)`` builds its next value in the body."""
-    place = op.attrs["count"]
-    cond, body = op.attrs["cond"], op.attrs["body"]
-    for graph in (cond, body):
-        parameter = graph.parameter(first.spec)
-        graph.inputs.insert(place, graph.inputs.pop())
-    op.inputs.insert(place, first)
-    op.attrs["count"] = place + 1
-    op.outputs.append(Tensor(op, place, first.spec))
-    with body.as_default(), body.control_dependencies(None):
-        body.outputs.append(body.resolve(following(parameter)))
-    body.changed()
-    return op.outputs[place]
-
-
 def _on_tape(op, tensor) -> Access:
     """The array in which a loop keeps a tensor of its body, trip by trip."""
     if tensor not in op.tapes:
-        body = op.attrs["body"]
+        loop = Loop(op)
         with op.graph.as_default(), op.graph.control_dependencies(None):
             start = tape(tensor.spec, f"tape_of_{tensor.op.type}")
 
         def following(flow):
-            return Access(body.capture(start.handle), flow).write(body.inputs[0], tensor)
+            return Access(loop.body.capture(start.handle), flow).write(loop.counter, tensor)
 
-        op.tapes[tensor] = Access(start.handle, add_variable(op, start.flow, following))
+        op.tapes[tensor] = Access(start.handle, loop.add_variable(start.flow, following))
     return op.tapes[tensor]
 
 
@@ -135,7 +120,7 @@ def _gradient(context, op, *grads):
         for place in carried
     ]
     sums = [no_gradient_like(op.inputs[place]) for place in kept]
-    rule = _backward_by_segments if "checkpoint" in op.attrs else _backward
+    rule = _backward if Loop(op).checkpoint is None else _backward_by_segments
     backward = rule(context, op, carried, kept, first, sums)
     for place, grad in zip([*carried, *kept], backward.outputs[1:], strict=True):
         result[place] = grad
@@ -148,7 +133,7 @@ def _active(context, op, grads):
     A variable carries one if some result with a gradient depends on it, and if it depends itself
     on something that a gradient is wanted of.
     """
-    count, edges = op.attrs["count"], loop_edges(op)
+    count, edges = Loop(op).count, loop_edges(op)
     wanted = {place for place, tensor in enumerate(op.inputs) if context.wants(tensor)}
     given = {place for place, grad in enumerate(grads) if grad is not None}
     reached = closure(given, edges)
@@ -167,8 +152,8 @@ def _active(context, op, grads):
 
 def _backward(context, op, carried, kept, first, sums):
     """The loop that runs the trips backwards, from gradients of variables and sums for the rest."""
-    body, trips = op.attrs["body"], op.outputs[0]
-    graph = current()
+    loop, graph = Loop(op), current()
+    body, trips = loop.body, loop.trips
     specs = [COUNTER, *(body.inputs[place].spec for place in [*carried, *kept])]
     with graph.name_scope(op.name.rpartition("/")[2] + "_grad") as scope:
         cond = trace(graph, f"{scope}cond", specs, lambda counter, *_: [less(counter, trips)])
@@ -182,13 +167,12 @@ def _backward(context, op, carried, kept, first, sums):
         if context.transient:
             close_behind(backward, handles)
         start = [as_tensor(np.int64(0), graph), *first, *sums]
-        return add_while(cond, backward, start, scope, None, _label(op), op.attrs.get("origin"))
+        return add_while(cond, backward, start, scope, None, _label(loop), loop.origin)
 
 
-def _label(op):
+def _label(loop):
     """What the bar of a backward loop says; None where the forward loop has no bar."""
-    label = op.attrs.get("progress")
-    return label and f"{label.removesuffix(' (gradient)')} (gradient)"
+    return loop.progress and f"{loop.progress.removesuffix(' (gradient)')} (gradient)"
 
 
 def _one_trip_back(context, body, carried, kept, parameters):
@@ -218,7 +202,7 @@ def _value_of_trip(op, backward, handles):
     def value(tensor):
         kept = _on_tape(op, tensor)
         if "trip" not in backward.cache:
-            last = subtract(as_tensor(op.outputs[0], backward), ONE)
+            last = subtract(as_tensor(Loop(op).trips, backward), ONE)
             backward.cache["trip"] = subtract(last, backward.inputs[0])
         kept = Access(*(as_tensor(part, backward) for part in kept))
         found = kept.read(backward.cache["trip"], tensor.spec)
@@ -234,11 +218,11 @@ def _value_of_trip(op, backward, handles):
 
 def _backward_by_segments(context, op, carried, kept, first, sums):
     """The loop that goes through the segments backwards, each run forward again and then back."""
-    graph, schedule = current(), schedule_of(op)
-    inner = op.attrs["body"]
+    graph, schedule, loop = current(), schedule_of(op), Loop(op)
+    inner = loop.body
     specs = [COUNTER, *(inner.inputs[place].spec for place in [*carried, *kept])]
     with graph.name_scope(op.name.rpartition("/")[2] + "_segments_grad") as scope:
-        count = number_of_segments(schedule, graph.resolve(op.outputs[0]))
+        count = number_of_segments(schedule, graph.resolve(loop.trips))
         cond = trace(graph, f"{scope}cond", specs, lambda counter, *_: [less(counter, count)])
         body = SubGraph(graph, f"{scope}body")
         with body.as_default():
@@ -249,13 +233,13 @@ def _backward_by_segments(context, op, carried, kept, first, sums):
             body.outputs = [body.resolve(tensor) for tensor in made]
         drop_unused(body, ordered({tensor.op for tensor in body.outputs}))
         start = [as_tensor(np.int64(0), graph), *first, *sums]
-        return add_while(cond, body, start, scope, AGAIN, _label(op), op.attrs.get("origin"))
+        return add_while(cond, body, start, scope, AGAIN, _label(loop), loop.origin)
 
 
 def _one_segment_back(context, op, schedule, segment, places, parameters):
     """`_one_trip_back`, for a segment."""
     body, (carried, kept) = current(), places
-    start, trips = schedule.start(segment), body.resolve(op.outputs[0])
+    start, trips = schedule.start(segment), body.resolve(Loop(op).trips)
     length = subtract(minimum(schedule.start(add(segment, ONE)), trips), start)
     again, replay, variables = _segment_again(op, carried, length)
     where = {place: i for i, place in enumerate(variables, 1)}
@@ -298,9 +282,9 @@ def _segment_again(op, carried, length):
     It begins with stand-ins for the variables at the start of the segment. Its variables are a
     counter of its own and those of the given places, which are returned too.
     """
-    inner, count, graph = op.attrs["body"], op.attrs["count"], current()
-    edges = dict(enumerate(uses(inner)))
-    places = sorted(place for place in closure(set(carried), edges) if place < count)
+    loop, graph = Loop(op), current()
+    inner, edges = loop.body, dict(enumerate(uses(loop.body)))
+    places = sorted(place for place in closure(set(carried), edges) if place < loop.count)
     specs = [inner.inputs[place].spec for place in places]
     with graph.name_scope("again") as scope:
         cond = trace(
@@ -320,13 +304,13 @@ def _segment_again(op, carried, length):
             graph.create(PARAMETER, [], {"spec": spec}, name="value").outputs[0] for spec in specs
         ]
         first = [as_tensor(np.int64(0), graph), *first]
-        again = add_while(cond, body, first, scope, origin=op.attrs.get("origin"))
+        again = add_while(cond, body, first, scope, origin=loop.origin)
     return again, replay, places
 
 
 def _at_start(op, place, schedule, segment, start):
     """The value of a variable at the start of a segment."""
-    spec = op.attrs["body"].inputs[place].spec
+    spec = Loop(op).variable(place).parameter.spec
     if place == 0:
         return start
     if spec.kind == FLOW:  # what the segment does again comes behind all that the loop has done
@@ -337,25 +321,24 @@ def _at_start(op, place, schedule, segment, start):
 
 def _on_state_tape(op, place, schedule) -> Access:
     """The array in which a loop keeps a variable at the start of each segment."""
-    body = op.attrs["body"]
-    parameter = body.inputs[place]
+    loop = Loop(op)
+    body, parameter = loop.body, loop.variable(place).parameter
     if parameter not in op.tapes:
         with op.graph.as_default(), op.graph.control_dependencies(None):
             start = tape(parameter.spec, "state")
 
         def following(flow):
-            counter = body.inputs[0]
             access = Access(body.capture(start.handle), flow)
             with body.name_scope("keep_state") as scope:
                 branches = [SubGraph(body, f"{scope}first"), SubGraph(body, f"{scope}other")]
                 with branches[0].as_default():
-                    written = access.write(schedule.segment(counter), parameter)
+                    written = access.write(schedule.segment(loop.counter), parameter)
                     branches[0].outputs = [written]
                 with branches[1].as_default():
                     branches[1].outputs = [branches[1].resolve(flow)]
-                return add_case(begins(schedule, counter), branches, scope).outputs[0]
+                return add_case(begins(schedule, loop.counter), branches, scope).outputs[0]
 
-        op.tapes[parameter] = Access(start.handle, add_variable(op, start.flow, following))
+        op.tapes[parameter] = Access(start.handle, loop.add_variable(start.flow, following))
     return op.tapes[parameter]
 
 

@@ -4,6 +4,7 @@ from nbta.errors import invalid
 from nbta.graph.graph import subgraphs
 from nbta.graph.order import before
 from nbta.graph.spec import FLOW
+from nbta.graph.views import arguments
 from nbta.ops.arrays import CONCAT, READS, SPLIT, WRITES, slots
 
 
@@ -100,7 +101,7 @@ def _touched(op, records):
         return {op.inputs[0]}
     found = set()
     for body in subgraphs(op):
-        given = dict(zip(body.inputs, op.inputs[len(op.inputs) - len(body.inputs) :], strict=True))
+        given = dict(zip(body.inputs, arguments(op, body), strict=True))
         for inner in body.operations:
             found |= {given[handle] for handle in _touched(inner, records) if handle in given}
     return found

@@ -9,15 +9,15 @@ What could come out differently is refused.
 """
 
 from nbta.errors import invalid
-from nbta.graph.graph import SubGraph, subgraphs, substitute
+from nbta.graph.graph import SubGraph, lies_in, subgraphs, substitute
 from nbta.graph.order import ordered
 from nbta.graph.spec import HANDLE
+from nbta.graph.views import Loop
 from nbta.ops import arrays
+from nbta.ops.aliases import origins
 from nbta.ops.array_access import Access
-from nbta.ops.dispatch import CONSTANT
 from nbta.ops.extents import outside
 from nbta.ops.schedule import AGAIN
-from nbta.ops.shaping import IDENTITY
 
 
 class Replay:
@@ -36,7 +36,7 @@ class Replay:
     """
 
     def __init__(self, loop, target, parameters, body=None):
-        self._loop, self._body = loop, body or loop.attrs["body"]
+        self._loop, self._body = loop, body or Loop(loop).body
         self._target, self._tensors = target, dict(parameters)
         self._stores = []
 
@@ -137,11 +137,11 @@ class Replay:
             return
         if len(where) > 1 or "unknown" in where:
             raise self._refused(op, f"{kind} an array that only the run tells", _ONE_ARRAY)
-        if kind == "reads" and not all(map(self._stays, makers(op.inputs[0]))):
+        if kind == "reads" and not all(map(self._stays, _makers(op.inputs[0]))):
             remedy = "make it with clear_after_read=False, or read it outside of the loop"
             raise self._refused(op, "reads an array that may not hold this later", remedy)
         whole = op.record is arrays.SIZE or (op.record is arrays.CONCAT and len(op.inputs) == 2)
-        if whole and any(map(_grows, makers(op.inputs[0]))):
+        if whole and any(map(_grows, _makers(op.inputs[0]))):
             remedy = "let one name of the array see all writes before, or make it with size="
             raise self._refused(op, "asks for the length of an array that grows", remedy)
 
@@ -149,11 +149,11 @@ class Replay:
         """Whether what is read from an array can be read again."""
         if maker.record is arrays.CREATE:
             return not maker.attrs["clear_after_read"]
-        final = self._loop.attrs["checkpoint"] == AGAIN  # all was added before the gradient read it
+        final = Loop(self._loop).checkpoint == AGAIN  # all was added before the gradient read it
         return final and maker.attrs.get("clear_after_read") is False
 
     def _refused(self, op, what, remedy):
-        loop, checkpoint = self._loop, self._loop.attrs["checkpoint"]
+        loop, checkpoint = self._loop, Loop(self._loop).checkpoint
         why = (
             f"gradients: a derivative of the gradient of {loop.name!r}, which has checkpoint=,"
             if checkpoint == AGAIN
@@ -167,18 +167,18 @@ class Replay:
 
     def _where(self, handle):
         """Whether the arrays that a handle may stand for are made in the body."""
-        return {self._place(maker) for maker in makers(handle)}
+        return {self._place(maker) for maker in _makers(handle)}
 
     def _place(self, maker):
         if maker.record in arrays.LOOKUPS:
             numbers = [outside(tensor) for tensor in maker.inputs[2:]]
-            if any(_within(number.graph, self._body) for number in numbers):
+            if any(lies_in(number.graph, self._body) for number in numbers):
                 return "inside"  # a gradient array of this trip
             places = self._where(maker.inputs[0])
             return places.pop() if len(places) == 1 else "unknown"
         if maker.record is not arrays.CREATE:
             return "unknown"
-        return "inside" if _within(maker.graph, self._body) else "outside"
+        return "inside" if lies_in(maker.graph, self._body) else "outside"
 
     def check_variables(self, places):
         """Refuse arrays that are others in each trip."""
@@ -197,36 +197,6 @@ def _grows(maker):
     return maker.record is arrays.CREATE and maker.attrs["dynamic_size"]
 
 
-def _within(graph, body):
-    """Whether a graph is a body or lies in it."""
-    while graph is not body:
-        if not isinstance(graph, SubGraph):
-            return False
-        graph = graph.outer
-    return True
-
-
-def makers(handle) -> set:
+def _makers(handle):
     """The operations that the array of a handle may come from; one that makes none is unknown."""
-    op = outside(handle).op
-    if op.record is IDENTITY:
-        return makers(op.inputs[0])
-    if op.record is CONSTANT:  # in place of a handle where there is none
-        return set()
-    if "branches" in op.attrs:
-        index = outside(handle).index
-        return set().union(*(makers(branch.outputs[index]) for branch in op.attrs["branches"]))
-    if op.record is not arrays.READ:
-        return {op}
-    kept = [_kept(maker) for maker in makers(op.inputs[0])]
-    lost = any(handle is None for handle in kept)
-    return {op} if lost else set().union(*(makers(handle) for handle in kept))
-
-
-def _kept(maker):
-    """The handle in the body of a loop that a tape of handles keeps; the tape by its maker."""
-    for loop in maker.graph.operations:
-        for inner, kept in loop.tapes.items():
-            if isinstance(kept, Access) and kept.handle is maker.outputs[0]:
-                return inner
-    return None
+    return {tensor.op for tensor in origins(handle)}

@@ -1,4 +1,4 @@
-"""Which trips of a loop begin a segment, and how many trips there will be.
+"""Which trips of a loop begin a segment.
 
 A loop with ``checkpoint=`` keeps its variables at the start of each segment; its gradient runs one
 segment after another again, from the last to the first. A segment runs once more and no oftener.
@@ -19,18 +19,16 @@ of two levels with known ``T`` needs.
 """
 
 import operator
-from typing import NamedTuple
 
 import numpy as np
 
 from nbta.errors import invalid
-from nbta.graph.operation import Tensor
+from nbta.graph.views import Loop
 from nbta.ops.arithmetic import add, floor_divide, maximum, multiply, subtract
 from nbta.ops.comparison import equal, less
-from nbta.ops.dispatch import CONSTANT, as_tensor
 from nbta.ops.elementary import floor, sqrt
-from nbta.ops.extents import outside
 from nbta.ops.shaping import cast
+from nbta.ops.trip_counts import trips_before
 
 #: What a loop over segments has, whose trips are computed again for derivatives of the gradient.
 AGAIN = "again"
@@ -102,7 +100,7 @@ def number_of_segments(schedule, trips):
 
 def schedule_of(op):
     """The schedule of a loop with an attribute ``checkpoint``."""
-    checkpoint = op.attrs["checkpoint"]
+    checkpoint = Loop(op).checkpoint
     if checkpoint == "online":
         return Growing()
     if checkpoint == "sqrt":
@@ -114,89 +112,7 @@ def _root_of_trips(op):
     """The period of "sqrt", computed before the loop, where its body can capture it."""
     if "period" not in op.tapes:
         with op.graph.as_default(), op.graph.control_dependencies(None):
-            trips = cast(maximum(_most_trips(op), 1), np.float64)
+            trips = cast(maximum(trips_before(Loop(op)), 1), np.float64)
             up = cast(floor(sqrt(subtract(trips, 1.0))), np.int64)  # the root, rounded up
             op.tapes["period"] = add(up, np.int64(1))
     return op.tapes["period"]
-
-
-def _most_trips(op):
-    """The number of trips as it is known on entry, as a tensor of the graph around the loop."""
-    cond, body, count = (op.attrs[key] for key in ("cond", "body", "count"))
-    limit = limits(cond, body, count)[0]
-    bound = limit.bound
-    if bound.op.record is CONSTANT:
-        bound = as_tensor(bound.op.attrs["value"])
-    else:
-        bound = op.inputs[_place(cond.inputs, bound)]
-    return subtract(cast(bound, np.int64), cast(op.inputs[limit.place], np.int64))
-
-
-class Limit(NamedTuple):
-    """A variable that each trip adds one to, and the bound that it stays below.
-
-    ``bound`` is a constant of the condition or one of its captured parameters.
-    """
-
-    place: int
-    bound: Tensor
-
-
-def limits(cond, body, count) -> list[Limit]:
-    """What a condition says of the trip count, as far as it is plain."""
-    found = [_limit(cond, body, count, test.op) for test in _tests(cond.outputs[0])]
-    return [limit for limit in found if limit is not None]
-
-
-def plain_limit(cond, body, count) -> Limit | None:
-    """The limit that a condition is, if it is one and nothing else ends the loop."""
-    found = limits(cond, body, count)
-    return found[0] if len(found) == len(_tests(cond.outputs[0])) == 1 else None
-
-
-def _tests(tensor):
-    """What must all be true."""
-    if tensor.op.type == "LogicalAnd":
-        return [test for part in tensor.op.inputs for test in _tests(part)]
-    return [tensor]
-
-
-def _limit(cond, body, count, test):
-    if test.type != "Less":
-        return None
-    counter, bound = map(_uncast, test.inputs)
-    place = _place(cond.inputs[:count], counter)
-    outside_value = bound.op.record is CONSTANT or _place(cond.inputs[count:], bound) is not None
-    if place is None or not outside_value or not {counter.dtype.kind, bound.dtype.kind} <= {*"iu"}:
-        return None
-    return Limit(place, bound) if _adds_one(body, place) else None
-
-
-def _uncast(tensor):
-    """An integer before it was given another dtype."""
-    while tensor.op.type == "Cast" and {tensor.dtype.kind, tensor.op.inputs[0].dtype.kind} <= {"i"}:
-        tensor = tensor.op.inputs[0]
-    return tensor
-
-
-def _place(tensors, tensor):
-    return next((i for i, other in enumerate(tensors) if other is tensor), None)
-
-
-def _adds_one(body, place):
-    step = body.outputs[place].op
-    if step.type != "Add" or _place(step.inputs, body.inputs[place]) is None:
-        return False
-    one = outside(step.inputs[1 - _place(step.inputs, body.inputs[place])]).op
-    return one.record is CONSTANT and np.ndim(one.attrs["value"]) == 0 and one.attrs["value"] == 1
-
-
-def trips_on_entry(cond, body, count, values) -> int | None:
-    """The number of trips, where the condition is one plain limit; ``values`` are all inputs."""
-    limit = plain_limit(cond, body, count)
-    if limit is None:
-        return None
-    place, bound = limit
-    known = bound.op.record is CONSTANT
-    end = bound.op.attrs["value"] if known else values[_place(cond.inputs, bound)]
-    return max(0, int(end) - int(values[place]))

@@ -1,0 +1,279 @@
+"""Views of operations that run bodies: a loop's variables and a branch's results by name.
+
+Where the inputs and attributes of such an operation lie is known here alone. A view holds the
+operation and nothing else, so that it is true of whatever the operation is changed to.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from nbta.graph import graph as graphs
+from nbta.graph.graph import SubGraph, keep_live
+from nbta.graph.operation import Operation, Tensor
+from nbta.graph.order import ordered
+
+
+class Loop(NamedTuple):
+    """A While.
+
+    Its inputs are the first values of the variables, a counter of trips before all others, and then
+    what cond and body capture. Both bodies have a parameter for each input; the results of the body
+    are the variables' next values, those of the loop their last ones.
+    """
+
+    op: Operation
+
+    @property
+    def cond(self) -> SubGraph:
+        """Gives whether there is another trip."""
+        return self.op.attrs["cond"]
+
+    @property
+    def body(self) -> SubGraph:
+        """A trip."""
+        return self.op.attrs["body"]
+
+    @property
+    def count(self) -> int:
+        """How many variables there are, with the counter."""
+        return self.op.attrs["count"]
+
+    @property
+    def first(self) -> list[Tensor]:
+        """The first values of the variables."""
+        return self.op.inputs[: self.count]
+
+    @property
+    def captured(self) -> list[Tensor]:
+        """What its bodies capture."""
+        return self.op.inputs[self.count :]
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """The variables in the body."""
+        return self.body.inputs[: self.count]
+
+    @property
+    def following(self) -> list[Tensor]:
+        """The next values of the variables."""
+        return self.body.outputs
+
+    @property
+    def counter(self) -> Tensor:
+        """The counter of trips in the body."""
+        return self.body.inputs[0]
+
+    @property
+    def trips(self) -> Tensor:
+        """How many trips there were."""
+        return self.op.outputs[0]
+
+    @property
+    def condition(self) -> Tensor:
+        """What cond gives."""
+        return self.cond.outputs[0]
+
+    @property
+    def checkpoint(self) -> int | str | None:
+        """How a gradient gets at the values of a trip; None where they are kept."""
+        return self.op.attrs.get("checkpoint")
+
+    @property
+    def progress(self) -> str | None:
+        """What its bar says; None where it has no bar."""
+        return self.op.attrs.get("progress")
+
+    @property
+    def origin(self) -> Any:
+        """The `Origin` of the loop that the user wrote; None where there is none."""
+        return self.op.attrs.get("origin")
+
+    def variable(self, place: int) -> "Variable":
+        """The variable of a place."""
+        return Variable(self, place)
+
+    def variables(self) -> "list[Variable]":
+        """All of them, the counter first."""
+        return [Variable(self, place) for place in range(self.count)]
+
+    def attrs(self, cond: SubGraph, body: SubGraph, count: int | None = None) -> dict:
+        """The attributes of a loop that is like this one, but for its bodies."""
+        count = self.count if count is None else count
+        return {**self.op.attrs, "cond": cond, "body": body, "count": count}
+
+    def add_variable(self, first: Tensor, following: Callable[[Tensor], Tensor]) -> Tensor:
+        """Another variable, behind the others; its last value.
+
+        ``following(parameter)`` builds the next value in the body.
+        """
+        op, place = self.op, self.count
+        for graph in (self.cond, self.body):
+            parameter = graph.parameter(first.spec)
+            graph.inputs.insert(place, graph.inputs.pop())
+        op.inputs.insert(place, first)
+        op.attrs["count"] = place + 1
+        op.outputs.append(Tensor(op, place, first.spec))
+        with self.body.as_default(), self.body.control_dependencies(None):
+            self.body.outputs.append(self.body.resolve(following(parameter)))
+        self.body.changed()
+        return op.outputs[place]
+
+    def keep(self, places: list[int]) -> None:
+        """Keep only the variables and the captured tensors of some places among the inputs."""
+        op, kept = self.op, [place for place in places if place < self.count]
+        op.inputs = [op.inputs[place] for place in places]
+        op.outputs = [op.outputs[place] for place in kept]
+        for index, tensor in enumerate(op.outputs):
+            tensor.index = index
+        op.attrs["count"] = len(kept)
+        self.body.outputs = [self.body.outputs[place] for place in kept]
+        for graph in (self.cond, self.body):
+            graph.inputs = [graph.inputs[place] for place in places]
+            keep_live(graph, ordered({tensor.op for tensor in graph.outputs}))
+
+    def release(self, tensor: Tensor) -> None:
+        """Capture a tensor no more."""
+        place = place_of(self.body.captures[tensor])
+        for graph in (self.body, self.cond):
+            parameter = graph.inputs.pop(place)
+            graph.captures.pop(graph.sources.pop(parameter))
+        del self.op.inputs[place]
+
+
+class Variable(NamedTuple):
+    """A variable of a loop, by its tensors before the loop, in it and behind it."""
+
+    loop: Loop
+    place: int
+
+    @property
+    def first(self) -> Tensor:
+        """Its value before the loop."""
+        return self.loop.op.inputs[self.place]
+
+    @property
+    def tested(self) -> Tensor:
+        """Its parameter of cond."""
+        return self.loop.cond.inputs[self.place]
+
+    @property
+    def parameter(self) -> Tensor:
+        """Its parameter of the body."""
+        return self.loop.body.inputs[self.place]
+
+    @property
+    def following(self) -> Tensor:
+        """What the body gives for the next trip."""
+        return self.loop.body.outputs[self.place]
+
+    @property
+    def last(self) -> Tensor:
+        """Its value behind the loop."""
+        return self.loop.op.outputs[self.place]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether no trip changes it."""
+        return self.following is self.parameter
+
+
+class Branch(NamedTuple):
+    """A Case.
+
+    Its inputs are the number of the branch, or a truth value, and then what the branches capture.
+    """
+
+    op: Operation
+
+    @property
+    def index(self) -> Tensor:
+        """Which branch runs."""
+        return self.op.inputs[0]
+
+    @property
+    def branches(self) -> tuple[SubGraph, ...]:
+        """Its bodies."""
+        return self.op.attrs["branches"]
+
+    @property
+    def captured(self) -> list[Tensor]:
+        """What its branches capture."""
+        return self.op.inputs[1:]
+
+    def ends(self, place: int) -> list[Tensor]:
+        """What each branch gives for a result."""
+        return [branch.outputs[place] for branch in self.branches]
+
+    def add_result(self, ends: list[Tensor]) -> Tensor:
+        """Another result, for which each branch gives a tensor of its own."""
+        for branch, tensor in zip(self.branches, ends, strict=True):
+            branch.outputs.append(tensor)
+        self.op.outputs.append(Tensor(self.op, len(self.op.outputs), self.op.infer()[-1]))
+        for branch in self.branches:
+            branch.changed()
+        return self.op.outputs[-1]
+
+
+def is_loop(op: Operation) -> bool:
+    """Whether an operation is a While."""
+    return "cond" in op.attrs
+
+
+def is_branch(op: Operation) -> bool:
+    """Whether an operation is a Case."""
+    return "branches" in op.attrs
+
+
+def variables_in(op: Operation) -> list[Tensor]:
+    """The inputs that are first values of variables; the bodies capture the others."""
+    return Loop(op).first if is_loop(op) else []
+
+
+def arguments(op: Operation, body: SubGraph) -> list[Tensor]:
+    """What the parameters of a body stand for at first: inputs of what runs it."""
+    return op.inputs[len(op.inputs) - len(body.inputs) :]
+
+
+def place_of(parameter: Tensor) -> int:
+    """The place of a parameter among those of its body."""
+    return next(i for i, tensor in enumerate(parameter.graph.inputs) if tensor is parameter)
+
+
+def variable_of(tensor: Tensor) -> Variable | None:
+    """The variable that a parameter of a loop's body is; None for any other tensor."""
+    owner = getattr(tensor.graph, "owner", None)
+    if tensor.op.record is not graphs.PARAMETER or owner is None or not is_loop(owner):
+        return None
+    loop, place = Loop(owner), place_of(tensor)
+    return Variable(loop, place) if place < loop.count else None
+
+
+def owners(op: Operation) -> Iterator[Operation]:
+    """The operations in whose bodies one lies, from the inside."""
+    while (op := getattr(op.graph, "owner", None)) is not None:
+        yield op
+
+
+def origin(tensor: Tensor) -> Tensor:
+    """Where a value comes from: around a body that captures it, before a loop that keeps it."""
+    while (before := _before(tensor)) is not None:
+        tensor = before
+    return tensor
+
+
+def _before(tensor):
+    op = tensor.op
+    if is_loop(op):
+        variable = Variable(Loop(op), tensor.index)
+        return variable.first if variable.is_kept else None
+    if op.record is not graphs.PARAMETER:
+        return None
+    owner = getattr(tensor.graph, "owner", None)
+    if owner is None:
+        return None
+    place = place_of(tensor)
+    if not is_loop(owner):
+        return arguments(owner, tensor.graph)[place]
+    loop = Loop(owner)
+    fixed = place >= loop.count or Variable(loop, place).is_kept
+    return owner.inputs[place] if fixed else None
