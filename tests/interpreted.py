@@ -198,12 +198,6 @@ def _load_int(address):
     return ctypes.c_int64.from_address(int(address)).value
 
 
-def _special(name):
-    from scipy import special
-
-    return getattr(special, name)
-
-
 class _Kind:
     """A dtype's name in generated source: makes numbers, and names items of pointers."""
 
@@ -247,12 +241,8 @@ def interpreted(source, extra=None):
     """The code of generated source, as `nbta.compiler.build.build` gives it."""
     names = dict.fromkeys(build.namespace())
     names |= {name: _Kind(kind) for name, kind in _TYPES.items()}
-    names |= {
-        name: getattr(np, name)
-        for name in ("exp", "expm1", "log", "log1p", "tanh", "sqrt", "sin", "cos", "inf", "nan")
-    }
-    names |= {"sigmoid": lambda x: _special("expit")(x), "erf": lambda x: _special("erf")(x),
-              "softplus": lambda x: np.logaddexp(x, np.zeros((), x.dtype))}  # fmt: skip
+    names |= {rule.name: evaluate for rule, evaluate in build.elementary()}
+    names |= {"inf": np.inf, "nan": np.nan}
     names |= {
         "pointer": lambda kind, address, number: Pointer(kind.kind, address, number),
         "address": lambda place, index: place.start + int(index) * place.dtype.itemsize,

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from item_by_item import OF_ONE, OF_TWO
 
 import nbta
+from nbta.codegen.number_rules import Elementary
 from nbta.compiler.compiled import Compiled
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -83,11 +85,14 @@ def one_argument(x):
     return made | {f.__name__: f(x) for f in functions}
 
 
-FUNCTIONS = (
-    nbta.exp, nbta.expm1, nbta.log, nbta.log1p, nbta.tanh, nbta.sigmoid, nbta.softplus, nbta.erf,
-    nbta.sqrt, nbta.rsqrt, nbta.sin, nbta.cos, nbta.floor,
-)  # fmt: skip
-ROUNDED = {f.__name__: 8 for f in FUNCTIONS if f not in (nbta.sqrt, nbta.floor)}
+def elementary(functions):
+    return [f for f in functions.values() if isinstance(f.record.emit, Elementary)]
+
+
+FUNCTIONS = [*elementary(OF_ONE), nbta.rsqrt, nbta.floor]
+ROUNDED = {
+    f.__name__: 8 for f in [*FUNCTIONS, *elementary(OF_TWO)] if f not in (nbta.sqrt, nbta.floor)
+}
 
 
 def two_arguments(x, y):
@@ -106,6 +111,7 @@ def two_arguments(x, y):
         made["where"] = nbta.where(nbta.less(x, y), x, y)
     if x.dtype.kind == "f":
         made["power"] = nbta.power(x, y)
+        made |= {f.__name__: f(x, y) for f in elementary(OF_TWO)}
     if x.dtype.kind in "iu":
         made["power"] = nbta.power(x, nbta.cast(nbta.mod(y, 7), x.dtype))
         made["quotient"] = nbta.divide(x, y)

@@ -3,16 +3,18 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from item_by_item import OF_ONE
 from scipy import special
 
 import nbta
+from nbta.graph.spec import Spec
 from nbta.testing import check_grads
 
 UNARY = {
     "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt,
     "rsqrt": lambda x: 1 / np.sqrt(x), "tanh": np.tanh, "sigmoid": special.expit,
     "softplus": lambda x: np.logaddexp(x, 0), "relu": lambda x: np.maximum(x, 0),
-    "erf": special.erf, "sin": np.sin, "cos": np.cos, "abs": np.abs, "sign": np.sign,
+    "erf": special.erf, "sin": np.sin, "cos": np.cos, "tan": np.tan, "abs": np.abs, "sign": np.sign,
     "square": np.square, "negative": np.negative, "floor": np.floor, "isfinite": np.isfinite,
 }  # fmt: skip
 BINARY = {
@@ -20,12 +22,25 @@ BINARY = {
     "floor_divide": np.floor_divide, "mod": np.mod, "power": np.power, "minimum": np.minimum,
     "maximum": np.maximum, "less": np.less, "less_equal": np.less_equal,
     "greater": np.greater, "greater_equal": np.greater_equal, "equal": np.equal,
-    "not_equal": np.not_equal,
+    "not_equal": np.not_equal, "arctan2": np.arctan2,
 }  # fmt: skip
+
+
+def _takes_complex(record):
+    try:
+        return record.infer(Spec(np.dtype(complex), ())).dtype == complex
+    except nbta.InvalidArgumentError:
+        return False
+
+
 POSITIVE = {"log", "sqrt", "rsqrt", "log1p", "power"}
 FLAT = {"floor", "isfinite", "sign", "floor_divide"}
 LOGIC = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
-HOLOMORPHIC = ["exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "tanh", "sin", "cos", "square"]
+HOLOMORPHIC = [
+    name
+    for name in sorted({*UNARY} - FLAT - {"abs"})
+    if OF_ONE.get(name) is None or _takes_complex(OF_ONE[name].record)
+]
 
 
 def sample(*shape, positive=False, seed=0):

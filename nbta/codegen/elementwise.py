@@ -8,7 +8,7 @@ from nbta.codegen.names import cast
 from nbta.codegen.values import Block, Lazy, Scalar
 
 #: Rules that give the dtype of their operands: these only, and no numbers of their own.
-_PLAIN = re.compile(r"(\{\d?\}|[-+*/() ]|tanh|exp|expm1|log|log1p|sigmoid|softplus|erf|sqrt)+")
+_PLAIN = re.compile(r"(\{\d?\}|[-+*/() ]|sqrt)+")
 
 
 class Elementwise:
@@ -25,6 +25,7 @@ class Elementwise:
 
     def __init__(self, rule, kinds="biufc"):
         self._rule, self._kinds = rule, kinds
+        self.is_plain = isinstance(rule, str) and _PLAIN.fullmatch(rule) is not None
 
     def __call__(self, code, op):
         """Let the operation wait in the group of its shape; scalars are computed at once."""
@@ -47,9 +48,8 @@ class Elementwise:
         """Source of an item of the right dtype, by a cast where the rule may give another one."""
         dtype = op.outputs[0].dtype
         alike = all(tensor.dtype == dtype for tensor in op.inputs)
-        plain = isinstance(self._rule, str) and _PLAIN.fullmatch(self._rule) is not None
         text = self.text(op, texts)
-        return text if plain and alike and dtype.kind in "fc" else cast(text, dtype)
+        return text if self.is_plain and alike and dtype.kind in "fc" else cast(text, dtype)
 
     def text(self, op, texts):
         """Source of an item."""

@@ -59,15 +59,34 @@ conjugate = _complex_only("{}.conjugate()", "{}")
 real, imag = _complex_only("{}.real", "{}"), _complex_only("{}.imag", "0")
 
 
-def elementary(name: str, of_complex: str | None = None) -> Elementwise:
-    """A function of `nbta.runtime.vector_math`, or of Numba's own; one for complex numbers.
+class Elementary(Elementwise):
+    """Calls a function of floats, for which records say what it is in NumPy.
 
-    Numba's functions of complex numbers that give other values than NumPy's for NaN and infinities,
-    or lose digits, are not used.
+    Parameters
+    ----------
+    name : str
+        What it is called in source: a name in `nbta.runtime.vector_math`, where ``compiled`` is
+        None.
+    of_complex : str, optional
+        The name of one for complex numbers. Numba's functions of complex numbers that give other
+        values than NumPy's for NaN and infinities, or lose digits, are not used.
+    compiled : callable, optional
+        A function that Numba compiles.
+    arity : int, optional
     """
-    if of_complex is None:
-        return Elementwise(f"{name}({{}})", "f")
-    return _complex_only(f"{of_complex}({{}})", f"{name}({{}})", "fc")
+
+    def __init__(self, name, of_complex=None, *, compiled=None, arity=1):
+        items = ", ".join(["{}"] * arity)
+        super().__init__(f"{name}({items})", "f" if of_complex is None else "fc")
+        self.name, self.compiled = name, compiled
+        self._of_complex = None if of_complex is None else f"{of_complex}({items})"
+        # Those of `vector_math` give the dtype of their argument.
+        self.is_plain = compiled is None and of_complex is None
+
+    def text(self, op, texts):
+        """Source of an item."""
+        rule = self._of_complex if _is_complex(op) else self._rule
+        return rule.format(*texts)
 
 
 class _AddN(Elementwise):

@@ -6,8 +6,10 @@ import numba
 import numpy as np
 from numba import types
 
+from nbta.codegen.number_rules import Elementary
 from nbta.compiler import cache
 from nbta.compiler.phases import phase
+from nbta.graph.record import TABLE
 from nbta.runtime import clock, foreign, memory, number_math, pointers, slots, vector_math
 from nbta.runtime.numba_private import ShortPipeline, global_compiler_lock
 
@@ -21,17 +23,22 @@ _POINTERS = (
     "pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "too_many", "room", "tick",
     "array_in", "extent_in", "adopt", "agrees",
 )  # fmt: skip
-_FUNCTIONS = ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "softplus", "erf")
+
+
+def elementary() -> list[tuple]:
+    """The rules of records that call functions by name, and what these are in NumPy."""
+    records = [record for record in TABLE.values() if isinstance(record.emit, Elementary)]
+    return [(record.emit, record.evaluate) for record in records]
 
 
 def namespace() -> dict:
     """What generated source refers to."""
     names = {name: getattr(types, name) for name in _NUMBERS}
-    names |= {name: getattr(vector_math, name) for name in _FUNCTIONS}
+    names |= {r.name: r.compiled or getattr(vector_math, r.name) for r, _ in elementary()}
     names |= {name: getattr(slots, name) for name in ("slot", "write_item", "read_item", "watch")}
     names |= {name: getattr(number_math, name) for name in number_math.NAMES}
     names |= {name: getattr(pointers, name) for name in _POINTERS}
-    names |= {name: getattr(math, name) for name in ("inf", "nan", "sqrt", "sin", "cos")}
+    names |= {name: getattr(math, name) for name in ("inf", "nan")}
     names |= {"attempt": foreign.attempt, "frozen": foreign.frozen}
     names |= {name: getattr(clock, name) for name in clock.NAMES}
     return names | {"load_int": memory.load_int, "np": np}

@@ -8,7 +8,7 @@ from nbta.errors import invalid
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import DATA, FLOW_SPEC, Spec
 from nbta.ops.comparison import equal, greater, less
-from nbta.ops.dispatch import apply
+from nbta.ops.dispatch import apply, exported
 from nbta.ops.elementwise import (
     binary,
     broadcast_shape,
@@ -178,6 +178,7 @@ NEGATIVE = define_elementwise(
 )
 
 
+@exported
 def negative(x, *, name=None):
     """The values with the other sign.
 
@@ -222,6 +223,7 @@ WHERE = define_elementwise(
 )
 
 
+@exported(numpy=3)
 def where(condition, x, y, *, name=None):
     """``x`` where the condition holds, else ``y``, with broadcasting.
 
@@ -243,6 +245,7 @@ def where(condition, x, y, *, name=None):
     return apply(WHERE, [condition, *meet(x, y)], name=name)
 
 
+@exported(numpy=3)
 def clip(x, low, high, *, name=None):
     """The values limited to ``[low, high]``; None sets no limit.
 
@@ -294,6 +297,7 @@ ADD_N = define_elementwise(
 )
 
 
+@exported
 def add_n(values, *, name=None):
     """Sum of tensors of one shape; of flows, the flow that comes after all of them.
 
@@ -313,6 +317,7 @@ def add_n(values, *, name=None):
     return values[0] if len(values) == 1 else apply(ADD_N, meet(*values), name=name)
 
 
+@exported(numpy=1)
 def real(x, *, name=None):
     """The real part.
 
@@ -324,6 +329,7 @@ def real(x, *, name=None):
     return apply(REAL, meet(x), name=name)
 
 
+@exported(numpy=1)
 def imag(x, *, name=None):
     """The imaginary part.
 
@@ -335,6 +341,7 @@ def imag(x, *, name=None):
     return apply(IMAG, meet(x), name=name)
 
 
+@exported(also="conjugate")
 def conj(x, *, name=None):
     """The complex conjugate.
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from nbta.codegen.elementwise import Elementwise
-from nbta.ops.dispatch import apply
+from nbta.ops.dispatch import apply, exported
 from nbta.ops.elementwise import INTEGER, binary, define_elementwise, meet, truth
 
 
@@ -106,6 +106,7 @@ LOGICAL_NOT = define_elementwise(
 )
 
 
+@exported
 def logical_not(x, *, name=None):
     """Whether it is false.
 

@@ -10,7 +10,7 @@ from nbta import shapes
 from nbta.codegen import einsum_rules
 from nbta.errors import NbtaError, invalid, located
 from nbta.graph.spec import Spec
-from nbta.ops.dispatch import apply, data_spec, define
+from nbta.ops.dispatch import apply, data_spec, define, exported
 from nbta.ops.elementwise import conjugate, meet
 from nbta.ops.half import narrow, wide, widened
 from nbta.ops.shaping import broadcast_to, cast, shape_of
@@ -19,6 +19,7 @@ from nbta.ops.shaping import broadcast_to, cast, shape_of
 _USUAL = 64
 
 
+@exported(numpy=math.inf)
 def einsum(spec, *operands, name=None):
     """Sum of products by Einstein's convention, with one letter an axis.
 

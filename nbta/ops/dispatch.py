@@ -1,5 +1,8 @@
 """How a function becomes an operation: in a graph it is added, elsewhere it runs at once."""
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
 from nbta.dtypes import as_dtype, as_plain, check_plain
@@ -10,6 +13,35 @@ from nbta.graph.operation import Tensor
 from nbta.graph.record import Record, register
 from nbta.graph.spec import DATA, FLOW, Spec
 from nbta.immutable import computed
+
+#: All functions on tensors that users call, by name.
+FUNCTIONS: dict[str, Callable] = {}
+#: What stands for NumPy's functions, by NumPy's names of them, and how many first arguments are in
+#: NumPy's order; None for universal functions, which have no others.
+OF_NUMPY: dict[str, tuple[Callable, float | None]] = {}
+
+
+def exported(function=None, *, also=None, numpy=None):
+    """Give users a function, and NumPy where a function of its own meets a tensor.
+
+    Parameters
+    ----------
+    function : callable
+        By its name it stands for NumPy's universal function of that name, too, if there is one.
+    also : str, optional
+        Another name that NumPy has for it.
+    numpy : int, optional
+        Of what is no universal function, and NumPy has as well: how many first arguments stand in
+        NumPy's order. All others are to be named.
+    """
+    if function is None:
+        return functools.partial(exported, also=also, numpy=numpy)
+    if function.__name__ in FUNCTIONS:
+        raise ValueError(f"there is a function {function.__name__!r} already")
+    FUNCTIONS[function.__name__] = function
+    for name in {function.__name__, also or function.__name__}:
+        OF_NUMPY[name] = function, numpy
+    return function
 
 
 def define(name, infer, evaluate, gradient, **options) -> Record:

@@ -5,15 +5,17 @@ import math
 import numpy as np
 
 from nbta.codegen import number_rules as rules
+from nbta.codegen.number_rules import Elementary
 from nbta.errors import invalid
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import Spec
 from nbta.ops.arithmetic import counted, divide, square, where
 from nbta.ops.comparison import equal, greater
-from nbta.ops.dispatch import CONSTANT, apply
+from nbta.ops.dispatch import CONSTANT, apply, exported
 from nbta.ops.elementwise import (
     INTEGER,
     binary,
+    broadcasting,
     conjugate,
     define_elementwise,
     meet,
@@ -26,7 +28,7 @@ from nbta.ops.shaping import cast
 STEPS = NotDifferentiable("it is constant but for its steps")
 
 
-@unary("Exp", np.exp, lambda x, y: y, emit=rules.elementary("exp", "complex_exp"))
+@unary("Exp", np.exp, lambda x, y: y, emit=Elementary("exp", "complex_exp"))
 def exp(x, *, name=None):
     """e to the power of each element.
 
@@ -37,7 +39,7 @@ def exp(x, *, name=None):
     """
 
 
-@unary("Expm1", np.expm1, lambda x, y: y + 1, emit=rules.elementary("expm1"))
+@unary("Expm1", np.expm1, lambda x, y: y + 1, emit=Elementary("expm1"))
 def expm1(x, *, name=None):
     """``exp(x) - 1``, exact near 0.
 
@@ -48,7 +50,7 @@ def expm1(x, *, name=None):
     """
 
 
-@unary("Log", np.log, lambda x, y: 1 / x, emit=rules.elementary("log"))
+@unary("Log", np.log, lambda x, y: 1 / x, emit=Elementary("log"))
 def log(x, *, name=None):
     """Natural logarithm.
 
@@ -99,7 +101,7 @@ def power(x, y, *, name=None):
     """
 
 
-@unary("Log1p", np.log1p, lambda x, y: 1 / (1 + x), emit=rules.elementary("log1p", "np.log1p"))
+@unary("Log1p", np.log1p, lambda x, y: 1 / (1 + x), emit=Elementary("log1p", "np.log1p"))
 def log1p(x, *, name=None):
     """``log(1 + x)``, exact near 0.
 
@@ -110,7 +112,9 @@ def log1p(x, *, name=None):
     """
 
 
-@unary("Sqrt", np.sqrt, lambda x, y: 0.5 / y, emit=rules.elementary("sqrt", "np.sqrt"))
+@unary(
+    "Sqrt", np.sqrt, lambda x, y: 0.5 / y, emit=Elementary("sqrt", "np.sqrt", compiled=math.sqrt)
+)
 def sqrt(x, *, name=None):
     """Square root.
 
@@ -136,7 +140,7 @@ def rsqrt(x, *, name=None):
     """
 
 
-@unary("Tanh", np.tanh, lambda x, y: 1 - square(y), emit=rules.elementary("tanh"))
+@unary("Tanh", np.tanh, lambda x, y: 1 - square(y), emit=Elementary("tanh"))
 def tanh(x, *, name=None):
     """Hyperbolic tangent.
 
@@ -159,14 +163,15 @@ def _from_scipy(name, x):
     return getattr(special, name)(wide).astype(x.dtype)
 
 
-def _real(spec):
+def _real(*specs):
     """Shape rule of functions for real numbers."""
-    if spec.dtype.kind == "c":
-        raise invalid("dtype", f"it is for real numbers, not {spec.dtype}; use real or abs first")
-    return Spec(spec.dtype, spec.shape)
+    dtype = specs[0].dtype
+    if dtype.kind == "c":
+        raise invalid("dtype", f"it is for real numbers, not {dtype}; use real or abs first")
+    return broadcasting(*specs)
 
 
-@unary("Sigmoid", _sigmoid, lambda x, y: y * (1 - y), infer=_real, emit=rules.elementary("sigmoid"))
+@unary("Sigmoid", _sigmoid, lambda x, y: y * (1 - y), infer=_real, emit=Elementary("sigmoid"))
 def sigmoid(x, *, name=None):
     """``1 / (1 + exp(-x))``.
 
@@ -181,9 +186,7 @@ def _softplus(x):
     return np.logaddexp(x, np.zeros((), x.dtype))
 
 
-@unary(
-    "Softplus", _softplus, lambda x, y: sigmoid(x), infer=_real, emit=rules.elementary("softplus")
-)
+@unary("Softplus", _softplus, lambda x, y: sigmoid(x), infer=_real, emit=Elementary("softplus"))
 def softplus(x, *, name=None):
     """``log(1 + exp(x))``, without overflow.
 
@@ -222,7 +225,7 @@ def _erf(x):
     _erf,
     lambda x, y: 2 / math.sqrt(math.pi) * exp(-square(x)),
     infer=_real,
-    emit=rules.elementary("erf"),
+    emit=Elementary("erf"),
 )
 def erf(x, *, name=None):
     """Error function.
@@ -234,7 +237,7 @@ def erf(x, *, name=None):
     """
 
 
-@unary("Sin", np.sin, lambda x, y: cos(x), emit=rules.elementary("sin"))
+@unary("Sin", np.sin, lambda x, y: cos(x), emit=Elementary("sin", compiled=math.sin))
 def sin(x, *, name=None):
     """Sine, of radians.
 
@@ -245,7 +248,7 @@ def sin(x, *, name=None):
     """
 
 
-@unary("Cos", np.cos, lambda x, y: -sin(x), emit=rules.elementary("cos"))
+@unary("Cos", np.cos, lambda x, y: -sin(x), emit=Elementary("cos", compiled=math.cos))
 def cos(x, *, name=None):
     """Cosine, of radians.
 
@@ -253,6 +256,42 @@ def cos(x, *, name=None):
     --------
     >>> nbta.cos([0.0, 1.0])
     array([1.        , 0.54030231])
+    """
+
+
+@unary("Tan", np.tan, lambda x, y: 1 + square(y), emit=Elementary("tan", compiled=math.tan))
+def tan(x, *, name=None):
+    """Tangent, of radians.
+
+    Examples
+    --------
+    >>> nbta.tan([0.0, 1.0])
+    array([0.        , 1.55740772])
+    """
+
+
+def _arctan2_gradient(y, x, angle, dangle):
+    share = dangle / (square(x) + square(y))
+    return share * x, -share * y
+
+
+@binary(
+    "ArcTan2",
+    np.arctan2,
+    _arctan2_gradient,
+    infer=_real,
+    floats=True,
+    emit=Elementary("atan2", compiled=math.atan2, arity=2),
+)
+def arctan2(y, x, *, name=None):
+    """The angle of the point ``(x, y)``, in radians from -pi to pi, elementwise with broadcasting.
+
+    Its gradient is NaN at the origin, where it has no direction.
+
+    Examples
+    --------
+    >>> nbta.arctan2([1.0, -1.0], -1.0)
+    array([ 2.35619449, -2.35619449])
     """
 
 
@@ -272,6 +311,7 @@ def _abs_gradient(op, dy):
 ABS = define_elementwise("Abs", _infer_abs, np.abs, _abs_gradient, emit=rules.absolute, quick=True)
 
 
+@exported(also="absolute")
 def abs(x, *, name=None):
     """Absolute value; at 0 its derivative is 0.
 

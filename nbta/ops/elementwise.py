@@ -12,7 +12,16 @@ from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import Spec, is_inexact
-from nbta.ops.dispatch import apply, as_array, as_tensor, building, define, dtype_of, is_weak
+from nbta.ops.dispatch import (
+    apply,
+    as_array,
+    as_tensor,
+    building,
+    define,
+    dtype_of,
+    exported,
+    is_weak,
+)
 from nbta.ops.shaping import cast, unbroadcast
 
 INTEGER = NotDifferentiable("its result is an integer or a truth value")
@@ -121,8 +130,12 @@ CONJ = define_elementwise(
 )
 
 
+def _name_in_numpy(evaluate):
+    return evaluate.__name__ if isinstance(evaluate, np.ufunc) else None
+
+
 def unary(name, evaluate, derivative, floats=True, infer=same, **options):
-    """Make a function of one argument an elementwise operation.
+    """Make a function of one argument an elementwise operation, and export it.
 
     ``derivative(x, y)`` gives dy/dx; it may be a `NotDifferentiable`. The options are the
     record's.
@@ -140,13 +153,13 @@ def unary(name, evaluate, derivative, floats=True, infer=same, **options):
             return apply(record, meet(x, floats=floats), name=name)
 
         operation.record = record
-        return operation
+        return exported(operation, also=_name_in_numpy(evaluate))
 
     return decorate
 
 
 def binary(name, evaluate, gradient, infer=broadcasting, floats=False, **options):
-    """Make a function of two arguments an elementwise operation.
+    """Make a function of two arguments an elementwise operation, and export it.
 
     ``gradient(x, y, result, dy)`` gives the gradients before they are summed over broadcast axes.
     """
@@ -167,6 +180,6 @@ def binary(name, evaluate, gradient, infer=broadcasting, floats=False, **options
             return apply(record, meet(x, y, floats=floats), name=name)
 
         operation.record = record
-        return operation
+        return exported(operation, also=_name_in_numpy(evaluate))
 
     return decorate

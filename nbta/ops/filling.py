@@ -6,7 +6,7 @@ from nbta.codegen import shape_rules as rules
 from nbta.dtypes import as_dtype
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
-from nbta.ops.dispatch import apply, as_array, as_tensor, building, define
+from nbta.ops.dispatch import apply, as_array, as_tensor, building, define, exported
 from nbta.ops.extents import as_shape, pattern_of
 from nbta.ops.shaping import shape_of, sum_to
 
@@ -25,6 +25,7 @@ FILL = define(
 )
 
 
+@exported
 def fill(shape, value, *, name=None):
     """A tensor of one value.
 
@@ -42,6 +43,7 @@ def fill(shape, value, *, name=None):
     return apply(FILL, [wanted, value], {"pattern": pattern_of(wanted)}, name)
 
 
+@exported
 def zeros(shape, dtype=np.float64, *, name=None):
     """A tensor of zeros.
 
@@ -53,6 +55,7 @@ def zeros(shape, dtype=np.float64, *, name=None):
     return fill(shape, np.zeros((), as_dtype(dtype)), name=name)
 
 
+@exported
 def ones(shape, dtype=np.float64, *, name=None):
     """A tensor of ones.
 
@@ -75,6 +78,7 @@ def _full_like(x, value, dtype, name):
     return fill(wanted, np.full((), value, dtype), name=name)
 
 
+@exported(numpy=2)
 def zeros_like(x, dtype=None, *, name=None):
     """Zeros of the shape and dtype of another tensor.
 
@@ -86,6 +90,7 @@ def zeros_like(x, dtype=None, *, name=None):
     return _full_like(x, 0, dtype, name)
 
 
+@exported(numpy=2)
 def ones_like(x, dtype=None, *, name=None):
     """Ones of the shape and dtype of another tensor.
 

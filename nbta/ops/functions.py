@@ -1,91 +1,25 @@
-"""All functions on tensors that users call."""
+"""All functions on tensors that users call: those that the families export."""
 
 from nbta.ops import numbers, tensor_methods
-from nbta.ops.arithmetic import (
-    add,
-    add_n,
-    clip,
-    conj,
-    divide,
-    floor_divide,
-    imag,
-    maximum,
-    minimum,
-    mod,
-    multiply,
-    negative,
-    real,
-    square,
-    subtract,
-    where,
-)
-from nbta.ops.comparison import (
-    equal,
-    greater,
-    greater_equal,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    not_equal,
-)
-from nbta.ops.contraction import einsum
-from nbta.ops.elementary import (
-    abs,
-    cos,
-    erf,
-    exp,
-    expm1,
-    floor,
-    isfinite,
-    log,
-    log1p,
-    power,
-    relu,
-    rsqrt,
-    sigmoid,
-    sign,
-    sin,
-    softplus,
-    sqrt,
-    tanh,
-)
-from nbta.ops.filling import fill, ones, ones_like, zeros, zeros_like
-from nbta.ops.gathering import gather, one_hot, scatter_add, take
-from nbta.ops.indexing import getitem
-from nbta.ops.joining import concatenate, split, stack
-from nbta.ops.linalg import cholesky, dot, triangular_solve, tril
-from nbta.ops.placeholder import constant, placeholder
-from nbta.ops.products import as_matrix, matmul, outer, swapaxes, transpose
-from nbta.ops.rearranging import arange, expand_dims, flip, pad, squeeze
-from nbta.ops.recurrences import exclusive_cumprod, linear_recurrence
-from nbta.ops.reductions import argmax, cumsum, max, mean, min, prod, sum
-from nbta.ops.shaping import (
-    broadcast_to,
-    cast,
-    identity,
-    reshape,
-    shape,
-    size,
-    stop_gradient,
-    sum_to,
-)
-from nbta.ops.slicing import dynamic_slice, dynamic_update_slice, slice
-from nbta.ops.softmax import log_softmax, logsumexp, softmax
+from nbta.ops.arithmetic import *
+from nbta.ops.comparison import *
+from nbta.ops.contraction import *
+from nbta.ops.dispatch import FUNCTIONS
+from nbta.ops.elementary import *
+from nbta.ops.filling import *
+from nbta.ops.gathering import *
+from nbta.ops.indexing import *
+from nbta.ops.joining import *
+from nbta.ops.linalg import *
+from nbta.ops.placeholder import *
+from nbta.ops.products import *
+from nbta.ops.rearranging import *
+from nbta.ops.recurrences import *
+from nbta.ops.reductions import *
+from nbta.ops.shaping import *
+from nbta.ops.slicing import *
+from nbta.ops.softmax import *
 
-__all__ = [
-    "abs", "add", "add_n", "arange", "argmax", "as_matrix", "broadcast_to", "cast", "cholesky",
-    "clip", "concatenate", "conj", "constant", "cos", "cumsum", "divide", "dot", "dynamic_slice",
-    "dynamic_update_slice", "einsum", "equal", "erf", "exclusive_cumprod", "exp", "expand_dims",
-    "expm1", "fill", "flip", "floor", "floor_divide", "gather", "getitem", "greater",
-    "greater_equal", "identity", "imag", "isfinite", "less", "less_equal", "linear_recurrence",
-    "log", "log1p", "log_softmax", "logical_and", "logical_not", "logical_or", "logsumexp",
-    "matmul", "max", "maximum", "mean", "min", "minimum", "mod", "multiply", "negative",
-    "not_equal", "one_hot", "ones", "ones_like", "outer", "pad", "placeholder", "power", "prod",
-    "real", "relu", "reshape", "rsqrt", "scatter_add", "shape", "sigmoid", "sign", "sin", "size",
-    "slice", "softmax", "softplus", "split", "sqrt", "square", "squeeze", "stack",
-    "stop_gradient", "subtract", "sum", "sum_to", "swapaxes", "take", "tanh", "transpose",
-    "triangular_solve", "tril", "where", "zeros", "zeros_like",
-]  # fmt: skip
+__all__ = sorted(FUNCTIONS)
+globals().update(FUNCTIONS)  # whatever else the families may call so
 _INSTALLED = tensor_methods, numbers

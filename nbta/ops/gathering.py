@@ -13,7 +13,7 @@ from nbta.graph.operation import Tensor
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import Spec
 from nbta.ops.axis_arguments import within
-from nbta.ops.dispatch import apply, as_array, define
+from nbta.ops.dispatch import apply, as_array, define, exported
 from nbta.ops.elementwise import meet
 from nbta.ops.extents import pattern_of
 from nbta.ops.filling import zeros
@@ -105,6 +105,7 @@ TAKE = define(
 )
 
 
+@exported(numpy=3)
 def take(x, indices, axis=None, *, name=None):
     """The elements, or rows along an axis, that indices name.
 
@@ -139,6 +140,7 @@ def take(x, indices, axis=None, *, name=None):
     return apply(TAKE, [x, as_indices(indices)], {"axis": as_axis(axis)}, name)
 
 
+@exported
 def gather(x, indices, axis=0, *, name=None):
     """The rows along an axis that indices name; TensorFlow's name of `take`.
 
@@ -202,6 +204,7 @@ SCATTER_ADD = define(
 )
 
 
+@exported
 def scatter_add(x, indices, updates, axis=0, *, name=None):
     """``x`` with updates added to the rows that indices name; ``x`` itself stays as it is.
 
@@ -253,6 +256,7 @@ ONE_HOT = define(
 )
 
 
+@exported
 def one_hot(indices, depth, dtype=np.float64, *, name=None):
     """Rows with a one at an index and zeros elsewhere.
 

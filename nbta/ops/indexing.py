@@ -10,7 +10,7 @@ from nbta.codegen import index_rules
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
-from nbta.ops.dispatch import apply, define
+from nbta.ops.dispatch import apply, define, exported
 from nbta.ops.gathering import gather, one_hot, scatter_add, take
 from nbta.ops.shaping import shape_of
 from nbta.ops.slicing import dynamic_slice, dynamic_update_slice, slice
@@ -222,6 +222,7 @@ GETITEM = define(
 )
 
 
+@exported
 def getitem(x, key, *, name=None):
     """What ``x[key]`` is: elements by integers, slices, ``...`` and None.
 

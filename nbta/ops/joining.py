@@ -10,7 +10,7 @@ from nbta.codegen import join_rules
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
-from nbta.ops.dispatch import apply, as_array, data_spec, define
+from nbta.ops.dispatch import apply, as_array, data_spec, define, exported
 from nbta.ops.elementwise import meet
 from nbta.ops.filling import zeros
 from nbta.ops.gathering import along, as_axis, check_axis
@@ -91,6 +91,7 @@ CONCATENATE = define(
 )
 
 
+@exported(numpy=2)
 def concatenate(values, axis=0, *, name=None):
     """Tensors one behind the other along an axis.
 
@@ -150,6 +151,7 @@ STACK = define(
 )
 
 
+@exported(numpy=2)
 def stack(values, axis=0, *, name=None):
     """Tensors of one shape, joined along a new axis.
 
@@ -241,6 +243,7 @@ SPLIT = define(
 )
 
 
+@exported(numpy=3)
 def split(x, indices_or_sections, axis=0, *, name=None):
     """The parts of a tensor between split points along an axis.
 

@@ -12,7 +12,7 @@ from nbta.graph.spec import Spec
 from nbta.ops.arithmetic import multiply
 from nbta.ops.axis_arguments import integers, operand
 from nbta.ops.contraction import einsum
-from nbta.ops.dispatch import apply, define
+from nbta.ops.dispatch import apply, define, exported
 from nbta.ops.elementwise import conjugate, meet
 from nbta.ops.half import narrow, widened
 from nbta.ops.products import matmul, outer, swapaxes, transpose
@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 
+@exported(numpy=2)
 def dot(a, b, *, name=None):
     """Sum of products over the last axis of ``a`` and the last but one of ``b``, or its only one.
 
@@ -76,6 +77,7 @@ TRIL = define(
 )
 
 
+@exported
 def tril(x, k=0, *, name=None):
     """Matrices with zeros above diagonal ``k``, of the shape of ``x``.
 
@@ -126,6 +128,7 @@ CHOLESKY = define(
 )
 
 
+@exported
 def cholesky(a, *, name=None):
     """The lower triangular factor of positive definite matrices: its square is ``a``.
 
@@ -233,6 +236,7 @@ def _solve(a, b, lower=True, transpose=False, name=None):
     return apply(SOLVE, [a, b], {"lower": bool(lower), "transpose": bool(transpose)}, name)
 
 
+@exported
 def triangular_solve(a, b, lower=True, transpose=False, *, name=None):
     """``x`` with ``a @ x = b``, where only one triangle of ``a`` is read.
 

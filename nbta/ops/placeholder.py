@@ -7,7 +7,7 @@ from nbta.dtypes import as_dtype, without_loss
 from nbta.errors import FailedPreconditionError, invalid
 from nbta.graph.graph import current
 from nbta.graph.spec import Spec
-from nbta.ops.dispatch import CONSTANT, as_array, define
+from nbta.ops.dispatch import CONSTANT, as_array, define, exported
 
 
 def _unfed(*, spec, label):
@@ -25,6 +25,7 @@ def _no_gradient(op, dy):
 PLACEHOLDER = define("Placeholder", lambda *, spec, label: spec, _unfed, _no_gradient, fed=True)
 
 
+@exported
 def placeholder(dtype, shape=None, *, name=None):
     """A tensor whose value each run is given.
 
@@ -78,6 +79,7 @@ def _converted(value, dtype):
     return array
 
 
+@exported
 def constant(value, dtype=None, *, name=None):
     """A tensor of a value that is known now; outside of graphs an array.
 

@@ -9,7 +9,7 @@ from nbta.codegen import join_rules, product_rules, shape_rules
 from nbta.errors import invalid
 from nbta.graph.spec import Spec
 from nbta.ops.axis_arguments import integers, operand, within
-from nbta.ops.dispatch import apply, define
+from nbta.ops.dispatch import apply, define, exported
 from nbta.ops.elementwise import conjugate, meet
 from nbta.ops.half import narrow, widened
 from nbta.ops.shaping import reshape, shape_of, unbroadcast
@@ -114,6 +114,7 @@ def _matrix_shape(shape, side):
     return (1, *shape) if side == "row" else (*shape, 1)
 
 
+@exported
 def as_matrix(x, side, *, name=None):
     """A vector as a matrix of one row or column; anything else as it is.
 
@@ -140,6 +141,7 @@ MATMUL = define(
 )
 
 
+@exported
 def matmul(a, b, *, name=None):
     """Product of matrices, by the rules of ``numpy.matmul``.
 
@@ -175,6 +177,7 @@ OUTER = define(
 )
 
 
+@exported(numpy=2)
 def outer(a, b, *, name=None):
     """Products of each element of ``a`` with each of ``b``: a matrix; both are flattened.
 
@@ -216,6 +219,7 @@ TRANSPOSE = define(
 )
 
 
+@exported(numpy=2)
 def transpose(x, axes=None, *, name=None):
     """Axes in another order, by default the opposite one.
 
@@ -262,6 +266,7 @@ SWAPAXES = define(
 )
 
 
+@exported
 def swapaxes(x, a, b, *, name=None):
     """Axis ``a`` in the place of axis ``b``, and the other way round.
 

@@ -13,7 +13,7 @@ from nbta.graph.operation import Tensor
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import Spec
 from nbta.ops.axis_arguments import within
-from nbta.ops.dispatch import apply, as_array, data_spec, define
+from nbta.ops.dispatch import apply, as_array, data_spec, define, exported
 from nbta.ops.elementwise import common_dtype, meet
 from nbta.ops.extents import pattern_of
 from nbta.ops.filling import zeros_like
@@ -70,6 +70,7 @@ def _pad_gradient(op, dy):
 PAD = define("Pad", _infer_pad, _evaluate_pad, _pad_gradient, emit=join_rules.pad)
 
 
+@exported(numpy=2)
 def pad(x, pad_width, constant_values=0, *, name=None):
     """A tensor with a border of one value.
 
@@ -125,6 +126,7 @@ def _are_integers(given):
     return widths.dtype.kind in "iu" and widths.ndim <= 2 and short
 
 
+@exported(numpy=2)
 def flip(x, axis=None, *, name=None):
     """The elements in the opposite order along axes.
 
@@ -196,6 +198,7 @@ SQUEEZE = define(
 )
 
 
+@exported(numpy=2)
 def squeeze(x, axis=None, *, name=None):
     """A tensor without axes of length 1.
 
@@ -260,6 +263,7 @@ EXPAND_DIMS = define(
 )
 
 
+@exported(numpy=2)
 def expand_dims(x, axis, *, name=None):
     """A tensor with new axes of length 1.
 
@@ -322,6 +326,7 @@ RANGE = define(
 )
 
 
+@exported
 def arange(start, stop=None, step=1, dtype=None, *, name=None):
     """Numbers in even steps, from ``start`` to before ``stop``.
 

@@ -7,7 +7,7 @@ from nbta.codegen import scan_rules
 from nbta.errors import invalid
 from nbta.graph.spec import Spec
 from nbta.ops.axis_arguments import keeping, numbers, one_axis, operand
-from nbta.ops.dispatch import apply, define
+from nbta.ops.dispatch import apply, define, exported
 from nbta.ops.elementwise import conjugate, meet
 
 
@@ -33,6 +33,7 @@ EXCLUSIVE_CUMPROD = define(
 )
 
 
+@exported
 def exclusive_cumprod(x, axis=-1, reverse=False, *, name=None):
     """Along an axis, the product of the elements before each one; in reverse, behind it.
 
@@ -80,6 +81,7 @@ RECURRENCE = define(
 )
 
 
+@exported
 def linear_recurrence(a, b, axis=-1, reverse=False, *, name=None):
     """Along an axis, ``u`` with ``u[0] = 0`` and ``u[k + 1] = a[k] * u[k] + b[k]``.
 

@@ -22,7 +22,7 @@ from nbta.ops.axis_arguments import (
     ordered,
     reducing,
 )
-from nbta.ops.dispatch import apply, define
+from nbta.ops.dispatch import apply, define, exported
 from nbta.ops.elementwise import conjugate
 from nbta.ops.half import narrow, wide
 from nbta.ops.recurrences import exclusive_cumprod, linear_recurrence
@@ -95,6 +95,7 @@ SUM = define(
 )
 
 
+@exported(numpy=2)
 def sum(x, axis=None, keepdims=False, *, name=None):
     """The sum along axes; integers and truth values are added as int64 or uint64.
 
@@ -152,6 +153,7 @@ MEAN = define(
 )
 
 
+@exported(numpy=2)
 def mean(x, axis=None, keepdims=False, *, name=None):
     """The arithmetic mean along axes, see `nbta.sum`; that of integers is float64, of nothing NaN.
 
@@ -186,6 +188,7 @@ MAX = _extreme("Max", np.max, reduction_rules.extreme(1))
 MIN = _extreme("Min", np.min, reduction_rules.extreme(-1))
 
 
+@exported(also="amax", numpy=2)
 def max(x, axis=None, keepdims=False, *, name=None):
     """The greatest element along axes, see `nbta.sum`; equal ones share the gradient.
 
@@ -202,6 +205,7 @@ def max(x, axis=None, keepdims=False, *, name=None):
     return reduce_by(MAX, operand(x), axis, keepdims, name)
 
 
+@exported(also="amin", numpy=2)
 def min(x, axis=None, keepdims=False, *, name=None):
     """The least element along axes, see `nbta.sum`; equal ones share the gradient.
 
@@ -250,6 +254,7 @@ PROD = define(
 )
 
 
+@exported(numpy=2)
 def prod(x, axis=None, keepdims=False, *, name=None):
     """The product along axes, see `nbta.sum`; its gradient is exact where elements are 0.
 
@@ -276,6 +281,7 @@ ARGMAX = define(
 )
 
 
+@exported(numpy=2)
 def argmax(x, axis=None, *, name=None):
     """The index of the greatest element along an axis, the first of equal ones, as int64.
 
@@ -315,6 +321,7 @@ CUMSUM = define(
 )
 
 
+@exported(numpy=2)
 def cumsum(x, axis=None, *, name=None):
     """Sums of the first elements along an axis; without an axis, of the flattened tensor.
 

@@ -10,7 +10,7 @@ from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.record import NotDifferentiable
 from nbta.graph.spec import Spec, is_inexact
-from nbta.ops.dispatch import apply, define
+from nbta.ops.dispatch import apply, define, exported
 from nbta.ops.extents import as_shape, pattern_of
 
 INT64 = np.dtype(np.int64)
@@ -51,6 +51,7 @@ CAST = define(
 )
 
 
+@exported
 def cast(x, dtype, *, name=None):
     """The values in another dtype, by ``astype``; complex numbers lose their imaginary part.
 
@@ -83,6 +84,7 @@ IDENTITY = define(
 )
 
 
+@exported
 def identity(x, *, name=None):
     """The same values under another name.
 
@@ -105,6 +107,7 @@ STOP_GRADIENT = define(
 )
 
 
+@exported
 def stop_gradient(x, *, name=None):
     """The same values; for gradients they are constants.
 
@@ -131,6 +134,7 @@ SHAPE = define(
 )
 
 
+@exported(numpy=1)
 def shape(x, *, name=None):
     """The extents, as a vector of int64; in a graph, those of the run.
 
@@ -169,6 +173,7 @@ SIZE = define(
 )
 
 
+@exported(numpy=1)
 def size(x, *, name=None):
     """How many elements there are, as an int64 scalar.
 
@@ -207,6 +212,7 @@ RESHAPE = define(
 )
 
 
+@exported(numpy=2)
 def reshape(x, shape, *, name=None):
     """The same elements, in row-major order, in another shape.
 
@@ -276,6 +282,7 @@ BROADCAST_TO = define(
 )
 
 
+@exported(numpy=2)
 def broadcast_to(x, shape, *, name=None):
     """The values repeated along axes of length 1 and new first axes.
 
@@ -327,6 +334,7 @@ SUM_TO = define(
 )
 
 
+@exported
 def sum_to(x, shape, *, name=None):
     """The sum over those axes that broadcasting to the shape of ``x`` would repeat.
 

@@ -10,7 +10,7 @@ from nbta.dtypes import check_plain
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import Spec
-from nbta.ops.dispatch import apply, data_spec, define
+from nbta.ops.dispatch import apply, data_spec, define, exported
 from nbta.ops.elementwise import meet
 from nbta.ops.extents import pattern_of
 from nbta.ops.filling import zeros, zeros_like
@@ -130,6 +130,7 @@ def _static_lengths(x, begin, size, clamp):
     return tuple(_length(i, n, b, s, clamp) for i, (n, b, s) in enumerate(facts))
 
 
+@exported
 def dynamic_slice(x, starts, sizes, *, name=None):
     """A block of fixed size, moved inwards where it would reach over the edge.
 
@@ -212,6 +213,7 @@ UPDATE = define(
 )
 
 
+@exported
 def dynamic_update_slice(x, update, starts, *, name=None):
     """``x`` with a block replaced; ``x`` itself stays as it is.
 
@@ -243,6 +245,7 @@ def dynamic_update_slice(x, update, starts, *, name=None):
     return apply(UPDATE, [*meet(x, update), begin], name=name)
 
 
+@exported
 def slice(x, begin, size, *, name=None):
     """A block of a tensor by its first element and its shape.
 

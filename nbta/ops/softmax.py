@@ -7,7 +7,7 @@ import numpy as np
 from nbta.codegen import reduction_rules as rules
 from nbta.ops.arithmetic import equal, where
 from nbta.ops.axis_arguments import axis_attrs, keeping, operand, ordered, reducing
-from nbta.ops.dispatch import apply, define
+from nbta.ops.dispatch import apply, define, exported
 from nbta.ops.elementary import exp
 from nbta.ops.filling import zeros_like
 from nbta.ops.half import narrow, widened
@@ -44,6 +44,7 @@ LOGSUMEXP = define(
 )
 
 
+@exported
 def logsumexp(x, axis=None, keepdims=False, *, name=None):
     """``log(sum(exp(x)))`` along axes, see `nbta.sum`, without overflow; of nothing it is -inf.
 
@@ -73,6 +74,7 @@ def _softmax_gradient(op, dy):
 SOFTMAX = define("Softmax", keeping(), _evaluate_softmax, _softmax_gradient, emit=rules.softmax)
 
 
+@exported
 def softmax(x, axis=-1, *, name=None):
     """``exp(x) / sum(exp(x))`` along axes, without overflow; of the shape of ``x``.
 
@@ -104,6 +106,7 @@ LOG_SOFTMAX = define(
 )
 
 
+@exported
 def log_softmax(x, axis=-1, *, name=None):
     """The logarithm of `nbta.softmax`, exact where that is nearly 0; of the shape of ``x``.
 

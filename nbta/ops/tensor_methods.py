@@ -1,7 +1,6 @@
 """Operators and NumPy's functions on symbolic tensors."""
 
 import functools
-import math
 
 import numpy as np
 
@@ -12,37 +11,13 @@ from nbta.ops import (
     arithmetic,
     comparison,
     elementary,
-    filling,
     indexing,
     joining,
     linalg,
     reductions,
     shaping,
 )
-from nbta.ops.dispatch import as_array, data_spec
-
-_MODULES = (
-    arithmetic, comparison, elementary, filling, indexing, joining, linalg, reductions, shaping,
-)  # fmt: skip
-
-#: NumPy's universal functions whose name is another one here.
-_RENAMED = {
-    "true_divide": "divide", "remainder": "mod", "absolute": "abs", "conjugate": "conj",
-    "concatenate": "concatenate",
-}  # fmt: skip
-
-#: NumPy's other functions that work on tensors.
-_FUNCTIONS = (
-    "sum", "mean", "max", "min", "prod", "argmax", "cumsum", "dot", "outer", "einsum",
-    "transpose", "reshape", "squeeze", "expand_dims", "broadcast_to", "concatenate", "stack",
-    "split", "take", "pad", "flip", "where", "clip", "zeros_like", "ones_like", "shape", "size",
-    "real", "imag",
-)  # fmt: skip
-
-
-def named(name):
-    """The function of a name, or None."""
-    return next((getattr(module, name) for module in _MODULES if hasattr(module, name)), None)
+from nbta.ops.dispatch import OF_NUMPY, as_array, data_spec
 
 
 def _among(tensor):
@@ -51,7 +26,7 @@ def _among(tensor):
 
 def _array_ufunc(self, ufunc, method, *inputs, out=None, **options):
     """NumPy's universal functions, as far as there is an operation for them."""
-    function = named(_RENAMED.get(ufunc.__name__, ufunc.__name__))
+    function, _ = OF_NUMPY.get(ufunc.__name__, (None, None))
     options.pop("dtype", None) if options.get("dtype", 0) is None else None
     if method == "reduce" and ufunc in _REDUCTIONS:
         function, method = _REDUCTIONS[ufunc], "__call__"
@@ -81,29 +56,21 @@ def _array_function(self, function, types, args, kwargs):
     if name in FUNCTIONS or kwargs.get("out") is not None:
         out = "" if name in FUNCTIONS else " with out="
         raise refused(f"np.{name}{out}", _among(self))
-    name = {"amax": "max", "amin": "min"}.get(name, name)
-    ours = named(name) if name in _FUNCTIONS else None
-    if ours is None:
+    ours, shared = OF_NUMPY.get(name, (None, None))
+    if shared is None:
         module = function.__module__.replace("numpy", "np", 1)
         message = (
             f"{module}.{function.__name__} with {self.name!r}: nbta has no such operation on "
             f"symbolic tensors; wrap a function of your own with nbta.custom_gradient"
         )
         raise invalid("symbolic", message)
-    if len(args) > _POSITIONAL.get(name, 2):
+    if len(args) > shared:
         message = (
-            f"np.{name} with {self.name!r}: give what is behind the first "
-            f"{_POSITIONAL.get(name, 2)} arguments by name, as NumPy's order is another one here"
+            f"np.{name} with {self.name!r}: give what is behind the first {shared} arguments by "
+            f"name, as NumPy's order is another one here"
         )
         raise invalid("symbolic", message)
     return ours(*args, **kwargs)
-
-
-#: How many arguments stand in NumPy's order, where it is not two.
-_POSITIONAL = {
-    "clip": 3, "einsum": math.inf, "real": 1, "imag": 1, "shape": 1, "size": 1, "split": 3,
-    "take": 3, "where": 3,
-}  # fmt: skip
 
 
 def _operator(function):
