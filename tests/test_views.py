@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tape_programs import run
 
 import nbta
-from nbta.compiler.program import extract
+from nbta.compiler.program import extract, rebuild
+from nbta.graph.copying import copied
 from nbta.graph.graph import subgraphs
 from nbta.graph.verifier import verify
 from nbta.graph.views import (
@@ -142,8 +144,8 @@ def test_a_trip_count_is_known_on_entry(way):
     *given, trips = COUNTED[way]
     with nbta.Graph().as_default() as graph:
         loop = loop_of(*given)
-        run = nbta.Session(graph).run(loop.op.inputs)
-        assert trips_on_entry(loop.cond, loop.body, loop.count, run) == trips
+        entry = nbta.Session(graph).run(loop.op.inputs)
+        assert trips_on_entry(loop.cond, loop.body, loop.count, entry) == trips
         assert nbta.Session(graph).run(loop.trips) == trips
     expected = nbta.value_and_grad(powers(*given))(3.0)
     for compiled in (False, True):
@@ -196,3 +198,23 @@ def test_a_handle_out_of_a_branch_may_be_one_of_several():
         assert origins(write.inputs[0]) == {one.handle, other.handle}
         assert origins(same.handle) == {one.handle}
         assert array_of(write.inputs[0]) is None
+
+
+def test_a_copy_follows_its_rule_into_bodies():
+    def swapped(copy, op, inputs):
+        """Sines become cosines."""
+        if op.record is not nbta.sin.record:
+            return copied(copy, op, inputs)
+        return copy.graph.create(nbta.cos.record, inputs, dict(op.attrs)).outputs
+
+    with nbta.Graph().as_default():
+        x = nbta.placeholder("float64", ())
+        y = nbta.while_loop(lambda i, _: i < 2, lambda i, y: (i + 1, nbta.sin(y) * x), (0, x))[1]
+        z = nbta.cond(x > 0.0, lambda: nbta.sin(y), lambda: y)
+        program = extract([x], [z])
+    made = rebuild(program, swapped)
+    verify(made)
+    first, second = (run(p, [np.float64(0.5)]) for p in (program, made))
+    assert first == pytest.approx([np.sin(np.sin(np.sin(0.5) * 0.5) * 0.5)])
+    assert second == pytest.approx([np.cos(np.cos(np.cos(0.5) * 0.5) * 0.5)])
+    assert [op.name for op in made.operations] == [op.name for op in program.operations]

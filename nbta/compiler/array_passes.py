@@ -3,7 +3,8 @@
 from nbta import shapes
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.passes import prune
-from nbta.compiler.program import Program, copied, rebuild
+from nbta.compiler.program import Program, rebuild
+from nbta.graph.copying import copied
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.order import ordered
 from nbta.graph.spec import DATA, FLOW

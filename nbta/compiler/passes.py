@@ -5,7 +5,8 @@ import functools
 import numpy as np
 
 from nbta import shapes
-from nbta.compiler.program import Copy, Part, Program, copied, keep_shapes, rebuild
+from nbta.compiler.program import Program, rebuild
+from nbta.graph.copying import Copy, Part, copied, keep_shapes
 from nbta.graph.dependence import closure, uses
 from nbta.graph.graph import drop_unused, live, subgraphs, substitute, within
 from nbta.graph.operation import Operation
@@ -201,7 +202,7 @@ def _hoisted(copy: Copy, op: Operation, inputs):
     if not is_loop(op):
         return copied(copy, op, inputs)
     loop = Loop(op)
-    cond, body = (copy.body(Part(b.scope, b.inputs, b.outputs)) for b in (loop.cond, loop.body))
+    cond, body = map(copy.body, (loop.cond, loop.body))
     around = dict(zip(body.inputs[loop.count :], inputs[loop.count :], strict=True))
     moved = {}
     for inner in ordered({tensor.op for tensor in body.outputs}):

@@ -8,8 +8,9 @@ import numpy as np
 from nbta import shapes
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.passes import prune
-from nbta.compiler.program import Program, copied, rebuild
+from nbta.compiler.program import Program, rebuild
 from nbta.compiler.stacks import Stacks
+from nbta.graph.copying import copied
 from nbta.graph.graph import current, live, running, substitute
 from nbta.graph.operation import Tensor
 from nbta.graph.spec import DATA, is_inexact

@@ -7,7 +7,8 @@ import numpy as np
 from nbta import shapes
 from nbta.compiler.induction import Counts
 from nbta.compiler.passes import prune
-from nbta.compiler.program import Program, copied, rebuild
+from nbta.compiler.program import Program, rebuild
+from nbta.graph.copying import copied
 from nbta.graph.graph import live, subgraphs, substitute
 from nbta.graph.views import Loop, is_loop
 from nbta.ops.arithmetic import ADD_N

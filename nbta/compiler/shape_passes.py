@@ -6,8 +6,9 @@ import numpy as np
 
 from nbta import shapes
 from nbta.compiler.passes import is_sure
-from nbta.compiler.program import Copy, Part, Program, copied, rebuild
+from nbta.compiler.program import Program, rebuild
 from nbta.compiler.specialising import fits, specialise
+from nbta.graph.copying import Copy, copied
 from nbta.graph.graph import SubGraph, everything, subgraphs, unify
 from nbta.graph.operation import Operation
 from nbta.graph.order import before
@@ -115,12 +116,7 @@ def _simplified(chosen, lengths, copy: Copy, op: Operation, inputs):
 
 def _with_captures(copy, op, inputs):
     """An operation with bodies, which may capture more than before."""
-    attrs = dict(op.attrs)
-    for key, value in op.attrs.items():
-        if isinstance(value, SubGraph):
-            attrs[key] = copy.body(Part(value.scope, value.inputs, value.outputs))
-        elif isinstance(value, tuple):
-            attrs[key] = tuple(copy.body(Part(b.scope, b.inputs, b.outputs)) for b in value)
+    attrs = {key: copy.attr(value) for key, value in op.attrs.items()}
     bodies = [b for v in attrs.values() for b in (v if isinstance(v, tuple) else (v,))]
     bodies = [body for body in bodies if isinstance(body, SubGraph)]
     more = unify(bodies, len(bodies[0].inputs) - len(bodies[0].captures))

@@ -6,8 +6,9 @@ import numpy as np
 
 from nbta import shapes
 from nbta.compiler.induction import Linear
-from nbta.compiler.program import Program, copied, rebuild
+from nbta.compiler.program import Program, rebuild
 from nbta.compiler.tapes import Tapes, place_of_flow
+from nbta.graph.copying import copied
 from nbta.graph.graph import substitute
 from nbta.graph.operation import Operation
 from nbta.graph.record import TABLE

@@ -10,9 +10,10 @@ import itertools
 from nbta import shapes
 from nbta.compiler.derived import Assumed, Lengths, Sum, in_order, rule_of, swapped
 from nbta.compiler.patterns import merge_into, stored, tells_shape
-from nbta.compiler.program import Program, copied, rebuild
+from nbta.compiler.program import Program, rebuild
 from nbta.compiler.tapes import Tapes
 from nbta.errors import NbtaError
+from nbta.graph.copying import copied
 from nbta.graph.graph import everything, subgraphs
 from nbta.graph.spec import DATA, Spec
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin

@@ -1,7 +1,8 @@
 """The pass that computes again what loops need not keep for those that come after."""
 
-from nbta.compiler.program import Program, copied, keep_shapes, rebuild
+from nbta.compiler.program import Program, rebuild
 from nbta.compiler.tapes import Tapes
+from nbta.graph.copying import copied, keep_shapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import Tensor
 from nbta.graph.record import TABLE

@@ -9,8 +9,8 @@ What could come out differently is refused.
 """
 
 from nbta.errors import invalid
-from nbta.graph.graph import SubGraph, lies_in, subgraphs, substitute
-from nbta.graph.order import ordered
+from nbta.graph.copying import Copy
+from nbta.graph.graph import lies_in, substitute
 from nbta.graph.spec import HANDLE
 from nbta.graph.views import Loop
 from nbta.ops import arrays
@@ -37,66 +37,30 @@ class Replay:
 
     def __init__(self, loop, target, parameters, body=None):
         self._loop, self._body = loop, body or Loop(loop).body
-        self._target, self._tensors = target, dict(parameters)
-        self._stores = []
+        self._target, self._stores = target, []
+        self._tensors = _Captured(self._body, target, parameters)
 
     def build(self, tensors):
         """The tensors that stand for results of the body."""
-        self._fill(self._target, self._body, tensors)
-        return [self._tensor(self._target, tensor) for tensor in tensors]
+        copy = Copy(self._target, self._body.scope, self._again, self._tensors)
+        return copy.fill(self._body.inputs, tensors)[0]
 
-    def _fill(self, graph, old, results):
-        stop = {parameter.op for parameter in old.inputs}
-        made = {}
-        for op in ordered([t.op for t in results if t.op not in stop], stop):
-            if op.record is not arrays.CLOSE:  # what was closed may be needed for the gradient
-                made[op] = self._copied(graph, op)
-                made[op].control_inputs = [made[o] for o in op.control_inputs if o in made]
-            elif self._where(op.inputs[0]) != {"inside"}:
+    def _again(self, copy, op, inputs):
+        """The rule of the copy."""
+        if op.record is arrays.CLOSE:  # what was closed may be needed for the gradient
+            if self._where(op.inputs[0]) != {"inside"}:
                 raise self._refused(op, "closes", "close it behind the loop")
-
-    def _tensor(self, graph, tensor):
-        if tensor not in self._tensors:  # captured by the body
-            self._tensors[tensor] = graph.resolve(self._body.sources[tensor])
-        return self._tensors[tensor]
-
-    def _copied(self, graph, op):
+            return []
         self._check(op)
-        inputs = [self._tensor(graph, tensor) for tensor in op.inputs]
-        attrs = {key: self._attr(graph, value) for key, value in op.attrs.items()}
+        attrs = {key: copy.attr(value) for key, value in op.attrs.items()}
         attrs.pop("progress", None)  # the loop that computes it again shows its own
-        scope = getattr(op.graph, "scope", "")
-        name = graph.unique_name(op.name.removeprefix(scope)) + "/"
-        made = graph.create(op.record, inputs, attrs, name=name)
-        self._tensors.update(zip(op.outputs, made.outputs, strict=True))
-        for old, new in zip(subgraphs(op), subgraphs(made), strict=True):
-            self._adopt(made, old, new)
-        made.tapes = self._tapes(op)
-        if op.record in arrays.WRITES and self._where(op.inputs[0]) == {"outside"}:
-            self._stores.append(made)
-        return made
-
-    def _attr(self, graph, value):
-        if isinstance(value, SubGraph):
-            return self._nested(graph, value)
-        if isinstance(value, tuple) and value and isinstance(value[0], SubGraph):
-            return tuple(self._nested(graph, body) for body in value)
-        return value
-
-    def _nested(self, graph, old):
-        new = SubGraph(graph, graph.scope + old.scope.removeprefix(old.outer.scope)[:-1])
-        for parameter in old.inputs:
-            self._tensors[parameter] = new.parameter(parameter.spec)
-        self._fill(new, old, old.outputs)
-        new.outputs = [self._tensors[tensor] for tensor in old.outputs]
-        return new
-
-    def _adopt(self, op, old, new):
-        new.owner = op
-        for parameter, around in old.sources.items():
-            inner, outer = self._tensors[parameter], self._tensors[around]
-            new.captures.setdefault(outer, inner)
-            new.sources[inner] = outer
+        results = copy.create(op, inputs, attrs)
+        self._tensors.update(zip(op.outputs, results, strict=True))
+        for made in {tensor.op for tensor in results}:
+            made.tapes = self._tapes(op)
+            if op.record in arrays.WRITES and self._where(op.inputs[0]) == {"outside"}:
+                self._stores.append(made)
+        return results
 
     def _tapes(self, op):
         """What the loop or branch keeps already, as far as it is copied."""
@@ -187,6 +151,18 @@ class Replay:
             if tensor.kind == HANDLE:
                 what = "stands for another array in each trip"
                 raise self._refused(tensor.op, what, _ONE_ARRAY)
+
+
+class _Captured(dict):
+    """New tensor by old one; what a body captures is captured by the new one, too."""
+
+    def __init__(self, body, target, known):
+        super().__init__(known)
+        self._body, self._target = body, target
+
+    def __missing__(self, tensor):
+        self[tensor] = self._target.resolve(self._body.sources[tensor])
+        return self[tensor]
 
 
 _ONE_ARRAY = "let each variable and each branch go on with the array that it began with"
