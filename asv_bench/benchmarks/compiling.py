@@ -14,10 +14,10 @@ from pathlib import Path
 
 import nbta
 from nbta.compiler import pipeline
-from nbta.compiler.arrays import within
 from nbta.compiler.generate import generate
 from nbta.compiler.program import extract
 from nbta.compiler.specialising import specialise
+from nbta.graph.graph import within
 from nbta.structure import leaves
 
 from . import PLACES

@@ -1,7 +1,7 @@
 """Making graphs: operations, gradients, and tracing of functions."""
 
 import nbta
-from nbta.compiler.arrays import within
+from nbta.graph.graph import within
 
 from . import workloads
 
