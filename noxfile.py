@@ -32,7 +32,7 @@ def run(session, *pins, options=()):
     session.env["NUMBA_CACHE_DIR"] = str(caches / "numba")
     session.env["NBTA_CACHE_DIR"] = str(caches / "graphs")
     session.run("nbta", "info")
-    session.run("pytest", *session.posargs)
+    session.run("pytest", "-m", "", *session.posargs)
 
 
 @nox.session(python=PYTHONS)

@@ -42,7 +42,7 @@ def with_parts(array, *deposits):
 # In compiled code.
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def collect(array, n, total):
     """Append the squares of the numbers below ``total``."""
     lanes = array.lanes(n)
@@ -53,7 +53,7 @@ def collect(array, n, total):
     return lanes.join()
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def add_up(array, n, terms):
     """Add each term into a slot."""
     lanes = array.lanes(n)
@@ -64,7 +64,7 @@ def add_up(array, n, terms):
     lanes.join()
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def nested(array, n):
     outer = array.lanes(n)
     for k in prange(n):
@@ -76,7 +76,7 @@ def nested(array, n):
     return outer.join()
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def ragged_in_parallel(array, n):
     lanes = array.lanes(n)
     for k in prange(n):
@@ -86,27 +86,27 @@ def ragged_in_parallel(array, n):
     return lanes.join()
 
 
-@njit
+@njit(cache=True)
 def make(array, n):
     return array.lanes(n)
 
 
-@njit
+@njit(cache=True)
 def fill(lanes, k, value):
     return lanes.take(k).append(value)
 
 
-@njit
+@njit(cache=True)
 def share(lanes, k, total):
     found = lanes.range(k, total)
     return found.start, found.stop
 
 
-@njit
+@njit(cache=True)
 def finish(lanes):
     return lanes.join()
 
 
-@njit
+@njit(cache=True)
 def passed_on(lanes):
     return lanes, len(lanes)

@@ -9,6 +9,14 @@ from nbta.execution.plan import Plan
 from nbta.execution.step import Step
 
 
+def built(function, *shapes):
+    """A program of a function of float64 placeholders of some shapes."""
+    with nbta.Graph().as_default():
+        given = [nbta.placeholder("float64", shape, name=f"x{i}") for i, shape in enumerate(shapes)]
+        result = function(*given)
+    return extract(given, list(result) if isinstance(result, tuple | list) else [result])
+
+
 def run(program, values):
     """What a program gives, or the type of its error."""
     try:

@@ -4,6 +4,7 @@ from functools import partial
 
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from model import MAX_RANK, ModelArray, ModelError, known
@@ -355,5 +356,11 @@ class Programs(RuleBasedStateMachine):
             pair.check()
 
 
+class ManyPrograms(Programs):
+    """As many as make every rule meet every other."""
+
+
 TestPrograms = Programs.TestCase
-TestPrograms.settings = hypothesis_settings(max_examples=200, stateful_step_count=40)
+TestPrograms.settings = hypothesis_settings(max_examples=25, stateful_step_count=40)
+TestManyPrograms = pytest.mark.slow(ManyPrograms.TestCase)
+TestManyPrograms.settings = hypothesis_settings(max_examples=200, stateful_step_count=40)

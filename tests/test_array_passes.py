@@ -5,6 +5,7 @@ import pytest
 from golden import programs
 from golden_graph import with_gradients
 from loop_programs import PROGRAMS, inside, loops, prepared, recurrent, same, values_of, whole
+from tape_programs import built
 
 import nbta
 from nbta.compiler.array_passes import arrays_to_tensors
@@ -16,13 +17,7 @@ def both(program):
     return rows_of_elementwise(arrays_to_tensors(program))
 
 
-def built(function, *shapes):
-    with nbta.Graph().as_default():
-        given = [nbta.placeholder("float64", shape) for shape in shapes]
-        result = function(*given)
-    return extract(given, list(result) if isinstance(result, tuple | list) else [result])
-
-
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_recurrent_nets_give_the_same(name):
     program, given = PROGRAMS[name]()
@@ -34,6 +29,7 @@ def test_recurrent_nets_give_the_same(name):
 SOME = [program for family in ("gradients", "loops") for program in programs(family)[::4]]
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("program", SOME, ids=lambda program: program["id"])
 def test_recorded_programs_give_the_same(program):
     feeds, wanted = with_gradients(program)

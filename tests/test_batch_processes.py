@@ -69,6 +69,7 @@ def alone():
     return answer(start("print(digest())", **settings("workqueue", 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layer", "threads"), WAYS)
 def test_layers_and_numbers_of_threads_change_no_bit(layer, threads, alone):
     program = "print(digest(), digest())\nassert numba.threading_layer() == sys.argv[1], 'layer'"
@@ -116,6 +117,7 @@ print(digest() == before)
 """
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.skipif(os.name != "posix", reason="no such signals")
 @pytest.mark.parametrize(("layer", "threads"), [("omp", 1), ("omp", 2), ("workqueue", 2)])
 def test_a_signal_ends_a_batch(layer, threads):

@@ -59,6 +59,7 @@ def same_bits(one, other):
 # What comes out.
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("compiled", [True, False, "auto"])
 def test_items_of_one_length(compiled, threads):
     xs = np.stack(sequences(*[6] * 9))
@@ -68,6 +69,7 @@ def test_items_of_one_length(compiled, threads):
         agree(both(PARAMS, xs), expected)
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize(
     ("compiled", "count"),
     [(False, 1), (False, 2), *((True, count) for count in (1, 2, 63, 64, 65, 150))],
@@ -174,6 +176,7 @@ def test_half_precision_is_summed_in_float32():
     assert value == np.float16(1000 * np.float64(np.float16(0.1)))
 
 
+@pytest.mark.slow
 def test_the_mean_in_half_precision_is_that_of_float32():
     mean = nbta.value_and_grad(lambda w, x: w * x, batch_axis=0, reduction="mean")
     for count, value in ((70_001, 1.0), (1000, 100.0)):  # no float16 is the count, or the sum
@@ -344,6 +347,7 @@ def test_no_items(compiled):
 # Threads and processes.
 
 
+@pytest.mark.slow_but_every(2)
 def test_several_threads_and_a_batch_in_a_batch(threads):
     xs = sequences(*range(20))
     both = nbta.value_and_grad(loss, batch_axis=0, compiled=True)

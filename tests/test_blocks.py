@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from many import each
 
 from nbta.compiler import helpers
 from nbta.runtime import blocks
@@ -60,6 +61,7 @@ def assert_right(rows, inner, columns, dtype, flags):
     assert (np.abs(found - expected) <= 8 * np.finfo(dtype).eps * bound).all()
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("flags", FLAGS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_all_small_sizes(dtype, flags):
@@ -68,7 +70,7 @@ def test_all_small_sizes(dtype, flags):
             assert_right(SIZES[i], inner, SIZES[j], dtype, flags)
 
 
-@pytest.mark.parametrize("flags", FLAGS)
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     "sizes",
@@ -84,10 +86,11 @@ def test_all_small_sizes(dtype, flags):
         (1000, 3, 2),
     ],
 )
-def test_long_sizes(sizes, dtype, flags):
-    assert_right(*sizes, dtype, flags)
+def test_long_sizes(sizes, dtype):
+    each(FLAGS, lambda flags: assert_right(*sizes, dtype, flags))
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("flags", FLAGS)
 @pytest.mark.parametrize("dtype", DTYPES[:2])
 def test_large_ones(dtype, flags):
@@ -96,10 +99,13 @@ def test_large_ones(dtype, flags):
     assert_right(*sizes, dtype, flags)
 
 
-@pytest.mark.parametrize("flags", FLAGS)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("sizes", [s for s in product((0, 1, 5, 40), repeat=3) if 0 in s])
-def test_nothing_to_multiply(sizes, dtype, flags):
+def test_nothing_to_multiply(dtype):
+    sizes = [s for s in product((0, 1, 5, 40), repeat=3) if 0 in s]
+    each(product(sizes, FLAGS), lambda case: check_nothing(*case, dtype))
+
+
+def check_nothing(sizes, flags, dtype):
     rows, inner, columns = sizes
     out = numbers((rows, columns), dtype)
     found = multiplied(
@@ -108,12 +114,15 @@ def test_nothing_to_multiply(sizes, dtype, flags):
     np.testing.assert_array_equal(found, out if flags & ADD else np.zeros_like(out))
 
 
-@pytest.mark.parametrize("flags", FLAGS)
 @pytest.mark.parametrize("dtype", DTYPES[:2])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("sizes", [(1, 5, 3), (1, 17, 1), (7, 19, 21), (17, 33, 50), (20, 3, 5)])
-def test_values_that_are_no_numbers(sizes, value, dtype, flags):
+def test_values_that_are_no_numbers(value, dtype):
     """They reach the items that they belong to, and no others."""
+    sizes = [(1, 5, 3), (1, 17, 1), (7, 19, 21), (17, 33, 50), (20, 3, 5)]
+    each(product(sizes, FLAGS), lambda case: check_no_numbers(*case, value, dtype))
+
+
+def check_no_numbers(sizes, flags, value, dtype):
     rows, inner, columns = sizes
     a, b = np.ones((rows, inner), dtype), np.ones((inner, columns), dtype)
     out = np.ones((rows, columns), dtype)

@@ -81,6 +81,7 @@ def tensors(fetches):
     return [fetch for fetch in leaves(fetches) if isinstance(fetch, Tensor)]
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("family", ["gradients", "loops"])
 @pytest.mark.parametrize("part", range(4))
 def test_recorded_gradients(family, part):
@@ -112,6 +113,7 @@ BOUNDED = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=25, **BOUNDED)
 @given(programs(depth=2), st.sampled_from(X), st.integers(0, 4))
 def test_random_programs(program, x, n):

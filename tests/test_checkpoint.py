@@ -66,6 +66,7 @@ def compare(found, expected):
 # Exact.
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("checkpoint", MODES)
 def test_scan_to_second_order(checkpoint):
     f = functools.partial(recurrent, checkpoint=checkpoint)
@@ -82,6 +83,7 @@ def test_trip_count_by_data_to_second_order(checkpoint):
     compare(slopes(f)(X), slopes(functools.partial(until_large, checkpoint=None))(X))
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 5, 6, 7, 10])
 @pytest.mark.parametrize("checkpoint", [None, *MODES])
 def test_every_number_of_trips(checkpoint, length):
@@ -114,6 +116,7 @@ SCANS = [f for f in SCANS if not f.__name__.startswith("test_")]
 PROGRAMS = [*test_loops.DIFFERENTIABLE, *SCANS]
 
 
+@pytest.mark.slow_but_every(10)
 @pytest.mark.parametrize("checkpoint", [2, "online"])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_all_loops_of_the_other_tests(monkeypatch, program, checkpoint):
@@ -320,6 +323,7 @@ def test_states_that_are_kept(monkeypatch, checkpoint, trips):
     assert kept.of(again, 0.1, 0.9) <= BOUND[checkpoint](trips)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("checkpoint", [10, "sqrt", "online"])
 def test_states_that_second_derivatives_keep(monkeypatch, checkpoint):
     kept = Kept(monkeypatch)

@@ -155,6 +155,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_and_gradients_of_two_orders(name):
     program = PROGRAMS[name]
@@ -163,6 +164,7 @@ def test_values_and_gradients_of_two_orders(name):
         compare(slopes(lambda x, c=checkpoint: program(x, c))(X), expected)
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("name", ["append", "append in a branch", "scatter", "concat"])
 def test_compiled(name):
     with nbta.Graph().as_default():

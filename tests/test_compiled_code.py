@@ -23,7 +23,7 @@ ITEMS = [
 ]
 
 
-@njit
+@njit(cache=True)
 def fill_and_read(ta, values):
     """Write the first value, append the others, and give back what slot 1 and the stack hold."""
     ta.write(0, values[0])
@@ -32,42 +32,42 @@ def fill_and_read(ta, values):
     return ta.read(1), ta.stack(), len(ta), ta.size()
 
 
-@njit
+@njit(cache=True)
 def put(ta, index, value):
     return ta.write(index, value)
 
 
-@njit
+@njit(cache=True)
 def get(ta, index):
     return ta.read(index)
 
 
-@njit
+@njit(cache=True)
 def append(ta, value):
     return ta.append(value)
 
 
-@njit
+@njit(cache=True)
 def add(ta, index, value):
     return ta.accumulate(index, value)
 
 
-@njit
+@njit(cache=True)
 def stacked(ta):
     return ta.stack()
 
 
-@njit
+@njit(cache=True)
 def sized(ta):
     return ta.size()
 
 
-@njit
+@njit(cache=True)
 def counted(ta):
     return len(ta)
 
 
-@njit
+@njit(cache=True)
 def gradient_of(ta, source):
     return ta.grad(source)
 
@@ -97,6 +97,7 @@ def sample(dtype, shape):
 # Each dtype, rank and memory layout.
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("dtype", ["float64", "S5"])
 def test_items(dtype):
     values = sample(dtype, (20,))
@@ -109,13 +110,14 @@ def test_items(dtype):
     assert (count, size) == (20, 20)
 
 
-@njit
+@njit(cache=True)
 def write_and_read(ta, values):
     for k in range(len(values)):
         ta.write(k, values[k])
     return ta.read(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ITEMS)
 def test_items_of_each_dtype(dtype):
     values = sample(dtype, (20,))
@@ -125,6 +127,7 @@ def test_items_of_each_dtype(dtype):
     np.testing.assert_array_equal(ta.stack(), values)
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("dtype", ["int16", "complex64", "U3", RECORD])
 def test_elements_of_each_dtype(dtype):
     values = sample(dtype, (20, 3))
@@ -133,6 +136,7 @@ def test_elements_of_each_dtype(dtype):
     np.testing.assert_array_equal(ta.stack(), values)
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 1, 3), (1, 2) * 4])
 def test_elements_of_each_rank(shape):
     values = sample("float64", (6, *shape))
@@ -144,6 +148,7 @@ def test_elements_of_each_rank(shape):
     assert element.flags.c_contiguous
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(0,), (3, 0)])
 def test_elements_without_data(shape):
     ta = grown("float64", shape)
@@ -161,6 +166,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_values_of_each_layout(layout):
     value = LAYOUTS[layout]
@@ -173,6 +179,7 @@ def test_values_of_each_layout(layout):
     np.testing.assert_array_equal(sums.read(0), 2 * value)
 
 
+@pytest.mark.slow
 def test_read_only_values_are_taken():
     value = np.arange(3.0)
     value.flags.writeable = False
@@ -182,7 +189,7 @@ def test_read_only_values_are_taken():
 # Growth.
 
 
-@njit
+@njit(cache=True)
 def grow(count, step):
     ta = nbta.TensorArray(np.int64, dynamic_size=True, element_shape=(2,))
     value = np.zeros(2, np.int64)
@@ -192,6 +199,7 @@ def grow(count, step):
     return ta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "step"), [(1, 1), (7, 1), (8, 1), (9, 1), (200, 1), (40, 13)])
 def test_growth_across_boundaries(count, step):
     everything = grow(count, step).stack()
@@ -200,7 +208,7 @@ def test_growth_across_boundaries(count, step):
     np.testing.assert_array_equal(everything, expected)
 
 
-@njit
+@njit(cache=True)
 def grow_ragged(count):
     ta = nbta.TensorArray(np.float64, 0, True, True, None, (None,), False)
     for k in range(count):
@@ -211,6 +219,7 @@ def grow_ragged(count):
     return ta, total
 
 
+@pytest.mark.slow
 def test_ragged_arrays_grow():
     ta, total = grow_ragged(50)
     assert total == sum(k * (k % 5) for k in range(0, 50, 2))
@@ -222,6 +231,7 @@ def test_ragged_arrays_grow():
         get(ta, 0)
 
 
+@pytest.mark.slow
 def test_ragged_arrays_stack_what_has_one_shape():
     ta = grown("float64", (None,), infer_shape=False).append(np.ones(2)).append(np.zeros(2))
     assert stacked(ta).tolist() == [[1, 1], [0, 0]]
@@ -238,6 +248,7 @@ def messages(function, *args):
     return str(caught.value)
 
 
+@pytest.mark.slow
 def test_an_unknown_rank_is_written_and_not_read():
     ta = grown("float64", None)
     put(put(ta, 0, np.arange(3.0)), 1, np.ones(3))
@@ -252,7 +263,7 @@ def test_an_unknown_rank_is_written_and_not_read():
 # Making arrays.
 
 
-@njit
+@njit(cache=True)
 def make(size, dynamic_size, clear_after_read, extent, infer_shape):
     return nbta.TensorArray(
         np.float32,
@@ -266,6 +277,7 @@ def make(size, dynamic_size, clear_after_read, extent, infer_shape):
     )
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("flags", [(True, False, True), (False, True, False)])
 def test_arrays_are_made_with_every_argument(flags):
     dynamic_size, clear_after_read, infer_shape = flags
@@ -275,7 +287,7 @@ def test_arrays_are_made_with_every_argument(flags):
     assert not ta.is_gradient
 
 
-@njit
+@njit(cache=True)
 def make_all():
     return (
         nbta.TensorArray(np.float64),
@@ -291,6 +303,7 @@ def make_all():
 COMPLEX = np.dtype("complex64")
 
 
+@pytest.mark.slow
 def test_dtypes_are_given_in_several_ways():
     arrays = make_all()
     assert [ta.dtype.name for ta in arrays] == [
@@ -315,17 +328,17 @@ def test_arrays_that_cannot_be_made():
     assert "element_shape has an extent of type float64" in messages(make, 1, True, True, 2.0, True)
 
 
-@njit
+@njit(cache=True)
 def make_half():
     return nbta.TensorArray(np.float16, 1)
 
 
-@njit
+@njit(cache=True)
 def make_deep():
     return nbta.TensorArray(np.float64, 1, element_shape=(1, 1, 1, 1, 1, 1, 1, 1, 1))
 
 
-@njit
+@njit(cache=True)
 def make_unknown():
     return nbta.TensorArray("no such dtype", 1)
 
@@ -341,13 +354,13 @@ def test_what_numba_cannot_compute_is_refused():
 # Passing arrays about.
 
 
-@njit
+@njit(cache=True)
 def inner(ta, k):
     ta.write(k, float(k))
     return ta
 
 
-@njit
+@njit(cache=True)
 def outer(ta):
     pair = (ta, nbta.TensorArray(np.float64, 2, element_shape=()))
     for k in range(3):
@@ -356,6 +369,7 @@ def outer(ta):
     return pair
 
 
+@pytest.mark.slow
 def test_arrays_pass_through_functions_and_tuples():
     ta = grown("float64", (), tensor_array_name="passed")
     same, other = outer(ta)
@@ -367,7 +381,7 @@ def test_arrays_pass_through_functions_and_tuples():
     assert other.stack().tolist() == [0, 1]
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def fill_in_parallel(ta, vectors, count):
     for k in prange(count):
         ta.write(k, float(k))
@@ -375,6 +389,7 @@ def fill_in_parallel(ta, vectors, count):
     return ta
 
 
+@pytest.mark.slow
 def test_different_slots_are_written_in_parallel():
     ta = nbta.TensorArray("float64", 500, element_shape=())
     vectors = nbta.TensorArray("float64", 500, element_shape=(2,))
@@ -383,7 +398,7 @@ def test_different_slots_are_written_in_parallel():
     np.testing.assert_array_equal(vectors.stack(), np.arange(500.0)[:, None] * [1, 1])
 
 
-@njit
+@njit(cache=True)
 def ways_to_call(ta, flag):
     w = ta.write
     w(0, 1.0)
@@ -400,6 +415,7 @@ def ways_to_call(ta, flag):
     return r(9) + ta.read(index=8)
 
 
+@pytest.mark.slow
 def test_ways_to_call_a_method():
     ta = grown("float64", ())
     assert ways_to_call(ta, True) == 4.5
@@ -407,6 +423,7 @@ def test_ways_to_call_a_method():
     assert ways_to_call(grown("float64", ()), False) == 5.5
 
 
+@pytest.mark.slow
 def test_literals_take_the_dtype():
     ta = put_five(grown("int32", ()))
     assert (ta.read(0), ta.dtype) == (5, np.int32)
@@ -414,12 +431,12 @@ def test_literals_take_the_dtype():
     assert put_five(grown("uint8", ())).read(0) == 5
 
 
-@njit
+@njit(cache=True)
 def put_five(ta):
     return ta.write(0, 5)
 
 
-@njit
+@njit(cache=True)
 def put_huge(ta):
     return ta.write(0, 300)
 
@@ -427,12 +444,12 @@ def put_huge(ta):
 # Gradients.
 
 
-@njit
+@njit(cache=True)
 def literal_gradient(ta):
     return ta.grad("gradients")
 
 
-@njit
+@njit(cache=True)
 def sum_up(ta, source, count):
     g = ta.grad(source)
     for k in range(count):
@@ -455,6 +472,7 @@ def test_a_gradient_array_is_the_same_from_both_sides():
     assert not ta.dynamic_size
 
 
+@pytest.mark.slow
 def test_sources_of_any_letters():
     ta = grown("float64", ()).unstack([1.0])
     assert gradient_of(ta, "skôp/∂_1").handle == ta.grad("skôp/∂_1").handle
@@ -463,7 +481,7 @@ def test_sources_of_any_letters():
     assert second.handle.name == f"{ta.handle.name}@gradients@gradients_1"
 
 
-@njit
+@njit(cache=True)
 def vector_sums(ta, values):
     g = ta.grad("gradients", clear_after_read=False)
     for k in range(len(values)):
@@ -471,6 +489,7 @@ def vector_sums(ta, values):
     return g.read(1), g.read(1), g
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "int16"])
 def test_vectors_are_summed(dtype):
     values = sample(dtype, (6, 3))
@@ -591,6 +610,7 @@ def snapshot(array):
     return facts if array.closed else (*facts, array._states().tolist())
 
 
+@pytest.mark.slow_but_every(9)
 @pytest.mark.parametrize("label", FAILING)
 def test_errors_are_those_of_eager_operations(label):
     make_array, compiled, eager, args = FAILING[label]
@@ -598,13 +618,14 @@ def test_errors_are_those_of_eager_operations(label):
     assert failure_of(lambda array: compiled(array, *args), make_array()) == expected
 
 
+@pytest.mark.slow
 def test_a_long_name_is_cut():
     ta = state().grad("a" * 50)
     with pytest.raises(nbta.InvalidArgumentError, match=r"@a+\.\.: slot -1"):
         get(ta, -1)
 
 
-@njit
+@njit(cache=True)
 def fails_at(ta, limit):
     for k in range(limit):
         ta.write(k, float(k))
@@ -619,7 +640,7 @@ def test_an_error_leaves_what_was_written_before():
     assert ta.stack().tolist() == [0, 1, 2]
 
 
-@njit
+@njit(cache=True)
 def caught_inside(ta, index):
     try:
         ta.write(index, 1.0)
@@ -628,6 +649,7 @@ def caught_inside(ta, index):
     return len(ta)
 
 
+@pytest.mark.slow
 def test_an_error_is_caught_inside_compiled_code():
     ta = nbta.TensorArray("float64", 3, element_shape=())
     assert caught_inside(ta, 5) == -1
@@ -638,6 +660,7 @@ def test_an_error_is_caught_inside_compiled_code():
 # Errors of typing name both sides and the remedy.
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize(
     ("function", "array", "args", "words"),
     [

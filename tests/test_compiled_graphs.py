@@ -21,13 +21,6 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 LENGTHS = [(5, 2), (3, 2), (7, 4), (1, 2), (5, 1), (6, 3)]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NBTA_CACHE_DIR", str(tmp_path_factory.mktemp("graphs")))
-        yield
-
-
 def numbers(*shape, seed=0):
     return np.random.default_rng((seed, *shape)).normal(size=shape)
 
@@ -66,6 +59,7 @@ def run_net(pair, gates, lengths):
         pair(params, numbers(steps, rows, INPUTS, seed=k), numbers(rows, H, seed=k) * 0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CELLS)
 def test_gradients_of_nets_of_any_lengths(name):
     pair = Pair(net(name), nbta.value_and_grad)
@@ -73,22 +67,26 @@ def test_gradients_of_nets_of_any_lengths(name):
     assert pair.calls() == []
 
 
+@pytest.mark.slow
 def test_a_net_that_runs_backwards():
     run_net(Pair(net("tanh", reverse=True), nbta.value_and_grad), 1, LENGTHS[:3])
 
 
+@pytest.mark.slow
 def test_a_net_without_steps():
     run_net(
         Pair(net("tanh", every=False), nbta.value_and_grad), 1, [(0, 2), (4, 2), (0, 3), (2, 3)]
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", [2, "sqrt"])
 def test_gradients_with_checkpoints(checkpoint):
     pair = Pair(net("tanh", every=False, checkpoint=checkpoint), nbta.value_and_grad)
     run_net(pair, 1, [(5, 2), (7, 3), (0, 2), (4, 2)])
 
 
+@pytest.mark.slow
 def test_results_of_every_step_and_of_the_last():
     def f(w, xs):
         last, hs = nbta.scan(lambda h, x: (nbta.tanh(h @ w + x),) * 2, xs[0] * 0.0, xs)
@@ -115,6 +113,7 @@ def test_loops_as_long_as_data_say():
         pair(1.1 + np.arange(float(n)) * 0.3, limit)
 
 
+@pytest.mark.slow
 def test_a_bound_that_is_never_reached_makes_no_room_ahead():
     def f(x, tolerance):
         def body(i, error, written):
@@ -128,6 +127,7 @@ def test_a_bound_that_is_never_reached_makes_no_room_ahead():
     Pair(f)(np.float64(1.0), np.float64(0.1))
 
 
+@pytest.mark.slow
 def test_loops_in_loops_of_lengths_that_change():
     def f(x, n):
         def outer(i, total):
@@ -144,6 +144,7 @@ def test_loops_in_loops_of_lengths_that_change():
         pair(numbers(2 + k, seed=k), n)
 
 
+@pytest.mark.slow
 def test_one_of_several_branches_in_a_loop():
     def f(x, n):
         def step(i, y, k):
@@ -161,6 +162,7 @@ def test_one_of_several_branches_in_a_loop():
         pair(numbers(2 + k, seed=k), n)
 
 
+@pytest.mark.slow
 def test_states_of_all_kinds():
     def f(z, n, flag, small):
         def step(i, z, flag, small, k):
@@ -178,6 +180,7 @@ def test_states_of_all_kinds():
         single(numbers(n, 2).astype(np.float32))
 
 
+@pytest.mark.slow
 def test_states_that_grow():
     def f(x, n):
         def step(i, y):
@@ -212,6 +215,7 @@ def test_arrays_of_all_operations():
         pair(numbers(2 + k, seed=k), n)
 
 
+@pytest.mark.slow
 def test_arrays_that_grow_and_are_read_in_the_loop():
     def f(x, n):
         a = nbta.TensorArray("float64", dynamic_size=True, clear_after_read=False)
@@ -228,6 +232,7 @@ def test_arrays_that_grow_and_are_read_in_the_loop():
         pair(numbers(2 + k, seed=k), n)
 
 
+@pytest.mark.slow
 def test_two_gradients_of_one_array():
     def f(x):
         a = nbta.TensorArray("float64", size=3, clear_after_read=False, element_shape=(None,))
@@ -241,6 +246,7 @@ def test_two_gradients_of_one_array():
         pair(numbers(3 + k % 3, seed=k))
 
 
+@pytest.mark.slow
 def test_slots_that_nobody_wrote_are_zeros():
     def f(x, i):
         a = nbta.TensorArray("float64", size=4, clear_after_read=False).write(i, x)
@@ -251,6 +257,7 @@ def test_slots_that_nobody_wrote_are_zeros():
         pair(numbers(2 + k), k)
 
 
+@pytest.mark.slow
 def test_arrays_of_elements_of_several_lengths():
     def f(x, n):
         a = nbta.TensorArray("float64", n, clear_after_read=False, infer_shape=False)
@@ -262,6 +269,7 @@ def test_arrays_of_elements_of_several_lengths():
         pair(numbers(6), n)
 
 
+@pytest.mark.slow
 def test_gradients_of_arrays_in_a_branch():
     def f(x):
         a = nbta.TensorArray("float64", 2, dynamic_size=True, element_shape=())
@@ -289,6 +297,7 @@ def test_arrays_as_results():
     assert one.last.fallbacks == 0
 
 
+@pytest.mark.slow
 def test_source_is_the_same_each_time():
     """Machine code of one process is found by another by its source."""
     names = runpy.run_path(str(EXAMPLES / "adaptive_ode.py"))
@@ -312,6 +321,7 @@ def recurrence(w, x):
     return nbta.sum(nbta.scan(lambda h, r: (nbta.tanh(w * h + r), h), x[0], x)[1] ** 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [
@@ -331,6 +341,7 @@ def test_higher_derivatives(make):
         pair(numbers(3, seed=n), numbers(n, 3))
 
 
+@pytest.mark.slow
 def test_compiled_functions_of_users():
     @njit
     def forward(x):
@@ -355,6 +366,7 @@ def test_python_functions_of_users():
         pair(numbers(n))
 
 
+@pytest.mark.slow
 def test_bars(capsys):
     pytest.importorskip("tqdm")
     pair = Pair(lambda x: nbta.scan(lambda c, r: (c + r * r, c), 0.0, x, progress="sums"))
@@ -365,6 +377,7 @@ def test_bars(capsys):
 # Inputs.
 
 
+@pytest.mark.slow
 def test_inputs_of_all_layouts():
     pair = Pair(lambda x, y: (nbta.sum(x * y, 0), x @ nbta.transpose(y), x[::-1]))
     base = numbers(6, 8)
@@ -383,6 +396,7 @@ def test_inputs_of_all_layouts():
     compare(pair.fast(swapped, frozen), pair.slow(swapped, frozen))
 
 
+@pytest.mark.slow
 def test_numbers_and_arrays_of_rank_0():
     pair = Pair(lambda x, y: (x * y, nbta.sin(x), y))
     for x, y in ((1.0, 2.0), (np.float64(3.0), np.array(4.0)), (np.array(0.5), 6), (-1.0, 2)):
@@ -455,6 +469,7 @@ def test_what_cannot_be_compiled_says_why():
 # Threads and memory.
 
 
+@pytest.mark.slow
 def test_threads_call_one_function():
     pair = Pair(net("tanh"), nbta.value_and_grad)
     params, work = weights(1), []
@@ -487,6 +502,7 @@ def resident():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+@pytest.mark.slow
 def test_memory_stays_as_it_is():
     def f(x, n, k):
         a = nbta.TensorArray("float64", size=n, dynamic_size=True, clear_after_read=False)

@@ -27,7 +27,7 @@ def balance():
     return stats.mi_alloc - stats.mi_free, settings.get(settings.LIVE_BYTES)
 
 
-@njit
+@njit(cache=True)
 def churn(value):
     """Allocate and fill memory, so that what was freed too early is overwritten."""
     total = 0.0
@@ -38,14 +38,14 @@ def churn(value):
     return total
 
 
-@njit
+@njit(cache=True)
 def last_use_is_read():
     ta = nbta.TensorArray(np.float64, 4, element_shape=(3,))
     ta.write(0, np.array([1.0, 2.0, 3.0]))
     return ta.read(0)
 
 
-@njit
+@njit(cache=True)
 def last_use_is_stack():
     ta = nbta.TensorArray(np.float64, dynamic_size=True, element_shape=(3,))
     for k in range(20):
@@ -55,7 +55,7 @@ def last_use_is_stack():
     return view
 
 
-@njit
+@njit(cache=True)
 def views_in_use():
     ta = nbta.TensorArray(np.float64, 3, clear_after_read=False, element_shape=(3,))
     for k in range(3):
@@ -66,7 +66,7 @@ def views_in_use():
     return first.sum(), last.sum(), both.sum()
 
 
-@njit
+@njit(cache=True)
 def overwritten():
     ta = nbta.TensorArray(np.float64, 1, element_shape=(3,)).write(0, np.ones(3))
     view = ta.read(0)
@@ -76,7 +76,7 @@ def overwritten():
     return view, ta.read(0)
 
 
-@njit
+@njit(cache=True)
 def grown_under_views():
     ta = nbta.TensorArray(np.float64, dynamic_size=True, element_shape=(3,), clear_after_read=False)
     ta.append(np.full(3, 0.0))
@@ -89,7 +89,7 @@ def grown_under_views():
     return first, ta.read(1), ta.read(299), total
 
 
-@njit
+@njit(cache=True)
 def ragged_views():
     ta = nbta.TensorArray(np.float64, dynamic_size=True, element_shape=(None,), infer_shape=False)
     for k in range(1, 40):
@@ -99,7 +99,7 @@ def ragged_views():
     return kept
 
 
-@njit
+@njit(cache=True)
 def gradient_alone():
     """The forward array dies before its gradient array, and that before its view."""
     forward = nbta.TensorArray(np.float64, 2, element_shape=(3,)).write(0, np.ones(3))
@@ -111,13 +111,13 @@ def gradient_alone():
     return view, gradient
 
 
-@njit
+@njit(cache=True)
 def chained():
     ta = nbta.TensorArray(np.float64, 2, element_shape=())
     return ta.write(0, 1.0).write(1, 2.0).stack()
 
 
-@njit
+@njit(cache=True)
 def from_argument(ta):
     view = ta.read(0)
     ta = nbta.TensorArray(np.float64, 1, element_shape=(3,)).write(0, np.full(3, -2.0))
@@ -125,7 +125,7 @@ def from_argument(ta):
     return view, ta
 
 
-@njit
+@njit(cache=True)
 def moved_between_names(flag):
     first = nbta.TensorArray(np.float64, 1, element_shape=(3,)).write(0, np.full(3, 1.0))
     second = nbta.TensorArray(np.float64, 1, element_shape=(3,)).write(0, np.full(3, 2.0))
@@ -137,7 +137,7 @@ def moved_between_names(flag):
     return a, first.read(0)
 
 
-@njit
+@njit(cache=True)
 def method_in_a_variable():
     ta = nbta.TensorArray(np.float64, 1, element_shape=(3,))
     write, read = ta.write, ta.read
@@ -211,6 +211,7 @@ SITUATIONS = {
 }
 
 
+@pytest.mark.slow_but_every(11)
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_views_outlive_arrays_and_nothing_is_left(situation, counting):
     run = SITUATIONS[situation]
@@ -221,7 +222,7 @@ def test_views_outlive_arrays_and_nothing_is_left(situation, counting):
     assert balance() == before
 
 
-@njit
+@njit(cache=True)
 def made_and_dropped(count):
     total = 0.0
     for k in range(count):
@@ -234,6 +235,7 @@ def made_and_dropped(count):
     return total
 
 
+@pytest.mark.slow
 def test_many_arrays_are_made_and_dropped(counting):
     made_and_dropped(1)
     before = balance()
@@ -244,25 +246,25 @@ def test_many_arrays_are_made_and_dropped(counting):
 # Errors.
 
 
-@njit
+@njit(cache=True)
 def passed_and_failing(ta, index):
     ta.write(index, 1.0)
 
 
-@njit
+@njit(cache=True)
 def made_and_failing(index):
     ta = nbta.TensorArray(np.float64, 2, element_shape=())
     ta.write(index, 1.0)
     return ta.read(0)
 
 
-@njit
+@njit(cache=True)
 def fail_above_one(index):
     if index > 1:
         raise ValueError("index")
 
 
-@njit
+@njit(cache=True)
 def buffer_and_failing(index):
     """The same with a NumPy array, and a plain exception of a function that is called."""
     values = np.zeros(2)
@@ -281,12 +283,14 @@ def repeat_failing(function, *args, times=50):
     return [after - start for after, start in zip(balance(), before, strict=True)]
 
 
+@pytest.mark.slow
 def test_failing_on_an_array_passed_in_leaves_nothing(counting):
     ta = nbta.TensorArray("float64", 2, element_shape=())
     assert repeat_failing(passed_and_failing, ta, 5) == [0, 0]
     assert ta.write(0, 2.0).read(0) == 2.0
 
 
+@pytest.mark.slow
 def test_an_array_made_where_an_error_is_raised_is_lost_as_numba_loses_arrays(counting):
     """Numba does not release what a function holds when a function that it called raises."""
     assert repeat_failing(buffer_and_failing, 5) == [50, 0]
@@ -339,7 +343,10 @@ def sum_loop(ta, n, v):
 
 
 def blocks_of(function):
-    """Basic blocks of a compiled function: name -> (instructions, successors)."""
+    """Basic blocks of a compiled function: name -> (instructions, successors).
+
+    One that the disk cache gave has no text, so those that are looked at do without it.
+    """
     (text,) = function.inspect_llvm().values()
     (overload,) = function.overloads.values()
     name = re.escape(overload.fndesc.mangled_name)
@@ -399,6 +406,7 @@ LOOPS = [
 ]
 
 
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize(("function", "arguments"), LOOPS, ids=lambda x: getattr(x, "__name__", ""))
 def test_hot_loops_count_no_references(function, arguments):
     function(*arguments())
@@ -422,6 +430,7 @@ def counts_references(values, n):
     return kept
 
 
+@pytest.mark.slow
 def test_counting_in_a_loop_would_be_seen():
     counts_references(np.ones(2), 3)
     blocks = blocks_of(counts_references)

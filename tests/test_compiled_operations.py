@@ -304,17 +304,20 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_but_every(18)
 @pytest.mark.parametrize("label", CASES)
 def test_compiled_as_in_python(label):
     same(*CASES[label])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("indices", INDICES, ids=lambda i: type(i).__name__)
 def test_vectors_of_integers(indices):
     np.testing.assert_array_equal(gather(full(), indices), ROWS[[2, 0]])
     assert scatter(array(), indices, ROWS[:2]).gather([2, 0]).tolist() == ROWS[:2].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int16", "complex64", "S5", "datetime64[s]", RECORD])
 def test_dtypes(dtype):
     values = np.zeros(6, dtype)
@@ -329,6 +332,7 @@ def test_dtypes(dtype):
 # Looking.
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("make", [full, lambda: full(clear_after_read=True)])
 def test_looks_mark_nothing(make):
     ta = make()
@@ -343,6 +347,7 @@ def test_looks_mark_nothing(make):
     assert states(ta) == before
 
 
+@pytest.mark.slow
 def test_looks_at_items():
     ta = array((), dynamic_size=True).write(1, 1.5)
     assert (item(ta, 0), item(ta, -2), states(ta)) == (0.0, 1.5, [0, 1, 0])
@@ -372,6 +377,7 @@ def test_a_loop_sees_what_it_appends():
     assert ta.stack()[3:].tolist() == [*(2 * ROWS).tolist(), *(4 * ROWS[:2]).tolist()]
 
 
+@pytest.mark.slow
 def test_ragged_elements_are_looped_over():
     ta = array(**OPEN).split(ROWS, LENGTHS)
     assert total(ta) == ROWS[0].sum() + 2 * ROWS[1:].sum()
@@ -384,6 +390,7 @@ def look_in_parallel(ta, out):
     return out
 
 
+@pytest.mark.slow
 def test_looks_in_a_parallel_loop():
     assert look_in_parallel(full(), np.zeros(3)).tolist() == (ROWS.sum(axis=1) + 4).tolist()
     ta = array(size=4).unstack(ROWS)
@@ -408,6 +415,7 @@ def keep_views(ta, count):
     return first.sum(), second.sum(), taken
 
 
+@pytest.mark.slow
 def test_views_outlive_the_close():
     values = np.arange(2048.0).reshape(2, 1024)
     ta = array((1024,), 2).unstack(values)
@@ -419,6 +427,7 @@ def test_views_outlive_the_close():
 # Gradient arrays.
 
 
+@pytest.mark.slow
 def test_grad_with_shape():
     ta = full()
     made = with_shape(ta, "s", (3,))
@@ -451,6 +460,7 @@ def carry(ta, values):
     return found, ta[-2].tag, before["pair"]
 
 
+@pytest.mark.slow
 def test_records_are_values():
     values = np.zeros(4, RECORD)
     values["x"], values["pair"][:, 1], values["tag"] = np.arange(4), np.arange(4, 8), b"abc"
@@ -484,6 +494,7 @@ def test_each_operation_is_there_in_three_forms():
     assert set(OPERATIONS) - operations - kernels == {"getitem", "asarray"}
 
 
+@pytest.mark.slow_but_every(16)
 @pytest.mark.parametrize("name", sorted(methods(TensorArray) - PYTHON_ONLY))
 def test_compiled_methods_take_what_eager_ones_take(name):
     eager = inspect.signature(getattr(TensorArray, name)).parameters

@@ -104,6 +104,7 @@ def test_forward_follows_the_recurrence(record, run):
     np.testing.assert_allclose(run(parameters, windows.inputs), expected, rtol=1e-12)
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_gradient_agrees_with_central_differences(record, seed):
     windows = data.make_windows(record, [300, 700, 1500], 4.0)
@@ -124,6 +125,7 @@ def test_the_check_finds_a_wrong_gradient(record, monkeypatch):
     assert network.check_gradient(start, windows) > 1e-4
 
 
+@pytest.mark.slow
 def test_the_handwritten_example_agrees(record, handwritten):
     windows = data.make_windows(record, [300, 700, 1500, 1900], data.scale_of(record, 2000))
     assert windows.weights.min() == 0.0  # a week without a value is among them
@@ -163,6 +165,7 @@ def test_scores_leave_missing_weeks_out(record):
     assert score.mae == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_the_quick_demo(tmp_path, capsys):
     assert cli.main(["demo", "--quick", "--out", str(tmp_path / "a" / "b")]) == 0
     out, err = capsys.readouterr()
@@ -177,6 +180,7 @@ def test_the_quick_demo(tmp_path, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_another_record(tmp_path, capsys):
     weeks = np.arange(data.SHORTEST)
     values = 10 + weeks / 50 + np.sin(2 * np.pi * weeks * 7 / 365.2425)
@@ -189,6 +193,7 @@ def test_another_record(tmp_path, capsys):
     assert (tmp_path / "sea_level_forecast.png").exists()
 
 
+@pytest.mark.slow
 def test_results_are_the_same_bits_each_time(record):
     task = training.prepare(record)
     first, second = (training.train(task, 3, lambda loss: None) for _ in range(2))
@@ -196,6 +201,7 @@ def test_results_are_the_same_bits_each_time(record):
         np.testing.assert_array_equal(part, other)
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_forecast(tmp_path, capsys):
     """The same picture for any number of processes, and the same numbers as without them."""
     reports, pictures = [], []
@@ -220,6 +226,7 @@ def test_groups_of_windows_are_all_windows(record, count):
         np.testing.assert_array_equal(np.concatenate(parts, axis=min(whole.ndim - 1, 1)), whole)
 
 
+@pytest.mark.slow
 def test_the_loss_of_workers_is_the_loss(record):
     """The same bits for any number of them, and the same numbers as without."""
     task = training.prepare(record)

@@ -126,6 +126,7 @@ def copied(warm, tmp_path):
     return Path(shutil.copytree(warm[0], tmp_path / "cache"))
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing(folder, warm):
     cache, first = warm
     before = files_of(cache)
@@ -135,10 +136,12 @@ def test_a_second_process_compiles_nothing(folder, warm):
     assert files_of(cache) == before
 
 
+@pytest.mark.slow
 def test_cached_code_computes_the_same(folder, warm):
     assert warm[1]["total"] == TOTAL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["junk", "truncated", "empty"])
 def test_damaged_files_are_made_again(damage, folder, copied):
     """Files of our own functions; those of users' functions are Numba's business."""
@@ -157,6 +160,7 @@ def test_damaged_files_are_made_again(damage, folder, copied):
     assert again == {"total": 1.5, "compiled": []}
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written(folder, tmp_path):
     regular = tmp_path / "file"
     regular.write_text("a regular file")
@@ -210,6 +214,7 @@ total = made(5)
 """
 
 
+@pytest.mark.slow
 def test_files_of_another_version_are_made_again(folder, copied):
     """Also a user's function that only makes an array, whose signature says nothing of nbta."""
     other = run(COUNTING + OTHER_VERSION + USERS + REPORT, folder, copied)

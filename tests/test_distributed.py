@@ -116,6 +116,7 @@ def test_ragged_sequences(client):
     np.testing.assert_allclose(nbta.flatten((value, gradient)), expected, rtol=1e-13)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("shards", [1, 2, 3, 5, 16, 37, 100])
 def test_any_number_of_shards(client, shards):
     f = value_and_grad(loss, client, shards=shards, compiled=False)
@@ -206,6 +207,7 @@ def scale(client, cluster, count):
     poll(lambda: len(client.nthreads()) == count)
 
 
+@pytest.mark.slow
 def test_the_same_bits_for_any_number_of_workers(client, cluster):
     few, many = (value_and_grad(recurrent, client, shards=shards) for shards in (3, 16))
     expected = [bits(f(P, SEQUENCES)) for f in (few, many)]
@@ -261,6 +263,7 @@ def _pids(folder):
     return [int(file.name) for file in folder.iterdir() if file.name.isdigit()]
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("victim", ["busy", "holds results"])
 def test_a_killed_worker_changes_nothing(client, tmp_path, victim):
     def slow(p, x):

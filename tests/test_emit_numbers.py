@@ -118,6 +118,7 @@ def two_arguments(x, y):
     return made
 
 
+@pytest.mark.slow_but_every(12)
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, *COMPLEX])
 def test_elementwise_operations(dtype):
     values = special(dtype)
@@ -180,6 +181,7 @@ def sums_inexact(expected, ulps):
     return {name: ulps for name in expected if name.startswith(rounded)}
 
 
+@pytest.mark.slow_but_every(13)
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS, *COMPLEX])
 def test_reductions_along_axes(dtype):
     values = some(dtype, (3, 4, 5))
@@ -203,6 +205,7 @@ def test_reductions_along_axes(dtype):
 EXPONENTIALS = nbta.softmax, nbta.log_softmax, nbta.logsumexp
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_reductions_of_special_values(dtype):
     inf, nan = np.inf, np.nan
@@ -222,6 +225,7 @@ def test_reductions_of_special_values(dtype):
     agree(found, expected, sums_inexact(expected, 64))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "shape"), [("float32", (None, None)), ("complex64", (3, 5000))])
 def test_long_reductions(dtype, shape):
     """Of more items than are added up in one block."""
@@ -238,6 +242,7 @@ def test_long_reductions(dtype, shape):
     agree(found, expected, sums_inexact(expected, 256))
 
 
+@pytest.mark.slow
 def test_reductions_of_nothing():
     def build(x, y):
         functions = nbta.sum, nbta.prod, nbta.mean, nbta.logsumexp, nbta.softmax
@@ -269,6 +274,7 @@ def test_powers_of_integers_with_negative_exponents_are_refused():
             session.run(result, values, compiled=True)
 
 
+@pytest.mark.slow
 def test_ranges():
     bounds = [
         (0.0, 1.0, 0.1), (1.0, -2.5, -0.5), (0.0, -1.0, 0.25), (5.0, 5.0, 1.0), (1e8, 1e8 + 40, 8),
@@ -307,6 +313,7 @@ BATCHES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "complex128"])
 def test_products(dtype):
     batches = BATCHES if dtype == "float32" else BATCHES[::3]

@@ -108,6 +108,7 @@ def test_symbolic_keys():
     program.check_error(sample(4, 5), np.int64(0), np.int32(0), np.int8(0))
 
 
+@pytest.mark.slow
 def test_rows_by_indices():
     def build(x, i, j, k):
         rows = {f"take{axis}": nbta.take(x, i, axis) for axis in (0, 1, -1)}
@@ -133,6 +134,7 @@ def test_rows_by_indices():
         program.check_error(sample(2, 4, 3), np.array([0, 1], np.int32), j, np.int64(wrong))
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("dtype", ["bool", "uint64"])
 def test_dtypes_without_a_sign(dtype):
     def build(x, i):
@@ -173,6 +175,7 @@ def test_blocks():
     program.check_error(sample(4, 3), np.int64(1), np.array([-1, 0], np.int32))
 
 
+@pytest.mark.slow
 def test_joining_and_axes():
     def build(x, y, v, a):
         found = {
@@ -223,6 +226,7 @@ SPECS = [
 ALONE = ["ij,kj->ki", "ij,ij->", "ij->ji", "ij->", "ij->i", "ij->j", "bij->jb", "bij->ibj"]
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize(("dtype", "specs"), [("float64", SPECS), ("complex64", ALONE)])
 def test_contraction(dtype, specs):
     lengths = dict(zip("ijkb", (5, 4, 3, 2), strict=True))
@@ -247,6 +251,7 @@ def test_integer_contraction_and_triangles():
     program.check(sample(2, 6, dtype="int8"))
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 def test_triangular_factors(dtype):
     def build(a, b, v):
@@ -271,6 +276,7 @@ def test_triangular_factors(dtype):
     program.check_error(a.astype(dtype), b, v)
 
 
+@pytest.mark.slow
 def test_gradients_of_factors():
     def build(a, b):
         x = nbta.triangular_solve(nbta.cholesky(a), b)
@@ -310,7 +316,7 @@ def test_results_in_the_places_of_loop_variables():
 # Users' functions.
 
 
-@njit
+@njit(cache=True)
 def waves(x, s):
     if s < 0:
         raise ValueError("s is negative")
@@ -320,7 +326,7 @@ def waves(x, s):
     return y
 
 
-@njit
+@njit(cache=True)
 def waves_backward(dy, x, s, y):
     dx, ds = np.empty_like(x), 0.0
     for i in range(len(x)):
@@ -329,7 +335,7 @@ def waves_backward(dy, x, s, y):
     return dx, ds
 
 
-@njit
+@njit(cache=True)
 def several(x, n):
     y = np.zeros((2, len(x)))
     y[0] = x
@@ -366,12 +372,12 @@ def test_users_functions():
             program.run([sample(4), np.float64(-1), np.int64(2)], compiled)
 
 
-@njit
+@njit(cache=True)
 def shorter(x):
     return x[1:]
 
 
-@njit
+@njit(cache=True)
 def narrower(x):
     return x.astype(np.float32)
 
@@ -423,6 +429,7 @@ PARTS = (
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=3), st.lists(PARTS, max_size=4), st.data())
 def test_random_keys(shape, key, data):
     used = [part for part in key if part is not None]
@@ -443,6 +450,7 @@ def test_random_keys(shape, key, data):
     interpreted_run(build, x)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=3), st.data())
 def test_random_rows(shape, data):
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
@@ -461,6 +469,7 @@ def test_random_rows(shape, data):
     interpreted_run(build, x, np.array(indices, np.int64).reshape(places), gives_up=x.size == 0)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 3), min_size=4, max_size=4), st.data())
 def test_random_contractions(lengths, data):
     letters = st.lists(st.sampled_from("abcd"), max_size=3, unique=True)

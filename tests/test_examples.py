@@ -44,6 +44,7 @@ def test_the_solver_is_as_exact_as_it_is_told_to_be(ode):
     assert states_at.traces == 1
 
 
+@pytest.mark.slow
 def test_the_fit_finds_the_rates(ode):
     observed, _ = nbta.function(ode.states_at)(ode.TRUE, ode.TIMES)
     rates, found, taken = ode.fit(observed, ode.TRUE * 1.1)
@@ -73,6 +74,7 @@ def test_gradients_follow_the_steps_that_the_solver_took(name):
     np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_adaptive_example_runs(capsys):
     load("adaptive_ode").main(quick=True)
     assert "Van der Pol" in capsys.readouterr().out

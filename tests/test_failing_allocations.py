@@ -41,6 +41,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_each_failure_is_a_clear_error_and_leaks_nothing(rows):
     assert {job: row["wrong"] for job, row in rows.items() if row["wrong"]} == {}
 

@@ -18,18 +18,27 @@ def check(program, x, order):
     nbta.testing.check_grads(program, (x,), order=order, rtol=1e-5, atol=1e-6)
 
 
-@settings(max_examples=80, suppress_health_check=SLOW)
+@settings(max_examples=15, suppress_health_check=SLOW)
 @given(filling_programs(), st.sampled_from(X))
 def test_values_and_gradients(program, x):
     check(program, x, order=1)
 
 
+@pytest.mark.slow
+@settings(max_examples=80, suppress_health_check=SLOW)
+@given(filling_programs(), st.sampled_from(X))
+def test_many_values_and_gradients(program, x):
+    check(program, x, order=1)
+
+
+@pytest.mark.slow
 @settings(max_examples=25, suppress_health_check=SLOW)
 @given(filling_programs(most=5), st.sampled_from(X))
 def test_second_order(program, x):
     check(program, x, order=2)
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("part", range(4))
 def test_every_order_of_fill_look_growth_and_look(part):
     for program in list(fixed_orders())[part::4]:
@@ -47,12 +56,14 @@ def compiled_and_not(program, x):
     return outcome(tensors([y, slope, bend]), fed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_every_order_compiled(part):
     found = [compiled_and_not(program, X[0]) for program in list(fixed_orders())[part::4]]
     assert set(found) == {"agreed"}
 
 
+@pytest.mark.slow
 @settings(max_examples=25, **BOUNDED)
 @given(filling_programs(), st.sampled_from(X))
 def test_random_orders_compiled(program, x):
@@ -84,6 +95,7 @@ def test_a_split_into_a_gradient_array_leaves_the_mark():
     np.testing.assert_array_equal(gradient.concat().lengths, [1, 1, 1])
 
 
+@pytest.mark.slow
 def test_a_gradient_of_all_slots_for_that_of_a_split_is_found(monkeypatch):
     """So it was: the gradient array's own split moved the mark up to which it was joined."""
     first = nbta.TensorArray._concat

@@ -60,6 +60,7 @@ def status_of(child):
 # What other threads have locked.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lock", [global_compiler_lock, ffi.lib._lock], ids=["Numba", "LLVM"])
 def test_a_child_can_compile_though_another_thread_did(lock):
     """A child that had something to load waited for ever for whoever compiled at the fork."""
@@ -108,6 +109,7 @@ thread.join()
 """
 
 
+@pytest.mark.slow
 def test_forks_while_a_thread_uses_operations_for_the_first_time():
     found = subprocess.run(
         [sys.executable, "-c", FIRST_USE], capture_output=True, text=True, timeout=LIMIT, check=True
@@ -256,6 +258,7 @@ BUSY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUSY)
 def test_hundreds_of_children(name):
     make, work, use = BUSY[name]

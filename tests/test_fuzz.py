@@ -24,6 +24,7 @@ from nbta.structure import pack
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NaN and empty means are meant
 
 
+@pytest.mark.slow_but_every(10)
 @pytest.mark.parametrize(
     ("family", "seed", "programs"),
     [
@@ -45,6 +46,7 @@ def test_random_programs(family, seed, programs):
     assert not found, "\n".join(lines)
 
 
+@pytest.mark.slow
 def test_some_in_machine_code():
     counts = {}
     ways.check(families.graph(21), True, counts)
@@ -133,6 +135,7 @@ def test_wrong_generated_code_is_found(monkeypatch):
     assert stage_of(family, made) == "compiled and reference: values"
 
 
+@pytest.mark.slow
 def test_a_lost_write_is_found_and_cut_down(monkeypatch):
     whole = nbta.TensorArray.append
     lossy = lambda ta, value: ta if len(ta) == 3 else whole(ta, value)  # noqa: E731
@@ -147,6 +150,7 @@ def test_a_lost_write_is_found_and_cut_down(monkeypatch):
         exec(repr(cut), {})
 
 
+@pytest.mark.slow
 def test_a_dtype_object_that_was_freed_is_found(monkeypatch):
     """The store noted the address of a dtype object, by which writes then knew the dtype."""
     noted, made = {}, nbta.TensorArray.__init__
@@ -206,6 +210,7 @@ def test_programs_change_arrays_in_place():
     assert not any(changes.findall(program.rebound(source)) for source in sources)
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("family", ["empty", "empty gradient"])
 def test_an_error_for_no_rows_is_found(family, plant, monkeypatch):
     family = families.FAMILIES[family]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from golden import programs, tensor
 from golden_graph import Expressions, RawGraph
-from test_golden_raw import CORNERS, check_result, each
+from many import chunks, each
+from test_golden_raw import CORNERS, check_result
 
 import nbta
 from nbta.structure import leaves
@@ -24,8 +25,13 @@ def test_there_are_as_many_programs_as_were_recorded():
 BOTH = (False, "auto")
 
 
-@pytest.mark.parametrize("program", RAW, ids=identify)
-def test_raw(program):
+@pytest.mark.slow_but_every(3)
+@pytest.mark.parametrize("some", chunks(RAW))
+def test_raw(some):
+    each(some, check_raw)
+
+
+def check_raw(program):
     built = RawGraph()
     fetches = [built.step(step) for step in program["steps"]]
     session = nbta.Session(built.graph)
@@ -42,9 +48,10 @@ def test_raw(program):
                 check_result(result, want)
 
 
+@pytest.mark.slow_but_every(7)
 @pytest.mark.parametrize("corner", CORNERS)
 def test_corners(corner):
-    each(CORNERS[corner], test_raw)
+    each(CORNERS[corner], check_raw)
 
 
 def check_failure(run, expected, built):
@@ -54,6 +61,7 @@ def check_failure(run, expected, built):
     assert repr(built.last.name) in str(caught.value)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("program", GRADIENTS + LOOPS, ids=identify)
 def test_gradients(program):
     built = Expressions(program)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from golden import RawReplay, Replay, programs, tensor
+from many import chunks, each
 
 import nbta
 
@@ -13,10 +14,14 @@ def test_there_are_as_many_programs_as_were_recorded():
     assert len(PROGRAMS) == 600
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("way", [Replay, RawReplay])
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program["id"])
-def test_replay(program, way):
-    replay = way()
+@pytest.mark.parametrize("some", chunks(PROGRAMS))
+def test_replay(some, way):
+    each(some, lambda program: check_replay(program, way()))
+
+
+def check_replay(program, replay):
     for step, expected in zip(program["steps"], program["expect"], strict=True):
         if "error" in expected:
             check_failure(replay, step, expected["error"])
@@ -38,19 +43,10 @@ def test_there_are_as_many_corners_as_were_recorded():
     assert sum(map(len, CORNERS.values())) == 2331
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("corner", CORNERS)
 def test_corners(corner):
-    each(CORNERS[corner], lambda program: test_replay(program, RawReplay))
-
-
-def each(programs, check):
-    """Check programs one after another, and say which one fails."""
-    for program in programs:
-        try:
-            check(program)
-        except BaseException as error:
-            error.add_note(f"in {program['id']}: {program['steps']}")
-            raise
+    each(CORNERS[corner], lambda program: check_replay(program, RawReplay()))
 
 
 def check_failure(replay, step, expected):

@@ -318,6 +318,7 @@ def test_second_order(program):
     checked(program, X)
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__.removeprefix("through_"))
 def test_second_order_in_a_branch(program):
     def branched(x):

@@ -100,6 +100,7 @@ def entry(folder):
 # Hits.
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing(tmp_path):
     """Nor does it fill Numba's tables, which takes longer than everything else."""
     first = answer(start(PROGRAM, folder=tmp_path, PYTHONHASHSEED="1"))
@@ -449,6 +450,7 @@ print(json.dumps([build.build(sys.argv[1]).function(words.ctypes.data) for _ in 
 """
 
 
+@pytest.mark.slow
 def test_many_processes_on_an_empty_folder(folder):
     """Two sources, four processes each."""
     together = time.time() + 2

@@ -203,6 +203,7 @@ def held():
     return np.array([stats.mi_alloc - stats.mi_free, settings.get(settings.LIVE_BYTES)])
 
 
+@pytest.mark.slow_but_every(11)
 @ways
 def test_buffers_hold_a_few_times_the_elements(make, grow, counting):
     grown(make, grow)  # compiles what it needs
@@ -230,6 +231,7 @@ def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
+@pytest.mark.slow_but_every(11)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc")
 @pytest.mark.parametrize(
     ("make", "grow"),

@@ -59,6 +59,7 @@ def killed_at(number, path, array):
     return os.waitpid(child, 0)[1] != 0
 
 
+@pytest.mark.slow
 def test_killed_before_and_behind_every_call(tmp_path):
     path = tmp_path / "array.npz"
     old, new = (nbta.TensorArray("int64", size=1).write(0, np.full(5000, k)) for k in range(2))
@@ -99,6 +100,7 @@ def test_what_a_killed_process_left_goes_an_hour_later(tmp_path):
 # Damaged.
 
 
+@pytest.mark.slow
 def test_every_length_and_a_bit_of_every_byte(tmp_path):
     path = tmp_path / "array.npz"
     saving.save(path, nbta.TensorArray("int8", size=1).write(0, 1))

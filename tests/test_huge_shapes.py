@@ -28,6 +28,7 @@ def functions():
     return {}
 
 
+@pytest.mark.slow_but_every(48)
 @pytest.mark.parametrize("n", [2**32, 2**61, 2**62, 2**63 - 1])
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("maker", MAKERS)

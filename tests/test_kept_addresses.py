@@ -154,6 +154,7 @@ def test_blocks_are_held_by_the_table():
     del kept
 
 
+@pytest.mark.slow
 @row("gradient stores and lanes")
 def test_lists_hold_gradient_stores_and_lanes():
     ta = growing().append(np.ones(3))
@@ -225,6 +226,7 @@ def test_constants_and_buffers_are_held():
         del kept
 
 
+@pytest.mark.slow
 @row("inputs and results of a graph")
 def test_inputs_of_a_former_call_are_not_looked_at():
     f = nbta.function(lambda x, y: nbta.cumsum(x) + y, compiled=True)
@@ -288,7 +290,7 @@ def test_no_clock_points_to_readings_behind_its_run():
     del kept
 
 
-@njit
+@njit(cache=True)
 def _views(count):
     ta = nbta.TensorArray(np.float64, 0, True, element_shape=(2,), clear_after_read=False)
     total = 0.0

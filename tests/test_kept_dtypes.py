@@ -25,12 +25,12 @@ DTYPES = {
 every = pytest.mark.parametrize("name", DTYPES)
 
 
-@njit
+@njit(cache=True)
 def through(ta):
     return ta
 
 
-@njit
+@njit(cache=True)
 def made():
     return nbta.TensorArray("float64", 0, True, element_shape=(), clear_after_read=False)
 
@@ -71,6 +71,7 @@ def tried(ta, value):
     return True
 
 
+@pytest.mark.slow_but_every(6)
 @every
 def test_a_dtype_that_nobody_else_holds(name):
     """The store kept the address of a dtype object, and others came to lie there."""
@@ -87,6 +88,7 @@ def test_a_dtype_that_nobody_else_holds(name):
     assert written >= 300
 
 
+@pytest.mark.slow
 @every
 def test_gradients_copies_and_lanes_hold_it_too(name):
     make, others = DTYPES[name]

@@ -57,6 +57,7 @@ def _program(name):
     return total
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("compiled", [False, True], ids=["reference", "compiled"])
 @pytest.mark.parametrize("name", READS)
 def test_reads_behind_a_loop_of_no_trips_give_what_the_loop_would_write(name, compiled):

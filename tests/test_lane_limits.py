@@ -180,6 +180,7 @@ def failure_of(operation, subject):
     return caught.value.reason, str(caught.value).replace(name, "NAME")
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("label", FAILING)
 def test_errors(label):
     make_subject, compiled, eager, args, reason, words = FAILING[label]
@@ -299,6 +300,7 @@ def failing_joins():
     kept_forward.clear()
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("run", [joined_and_dropped, dropped_without_a_join, failing_joins])
 def test_nothing_is_left(run):
     _nrt_python.memsys_enable_stats()
@@ -387,6 +389,7 @@ LIMITED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_memory_that_a_failed_join_found_is_given_back():
     _nrt_python.memsys_enable_stats()
     for allowed in (2, 3, 3):
@@ -423,11 +426,12 @@ def test_an_operation_without_memory_changes_nothing(label):
     assert allowed > 0 or label == "ragged sums"  # blocks change hands
 
 
-@njit
+@njit(cache=True)
 def first_element(array):
     return array.read(0)[0]
 
 
+@pytest.mark.slow
 def test_memory_under_views_in_compiled_code_lives_as_long_as_the_array():
     """Compiled code may look at an element of a uniform array without a reference to its memory."""
     before = settings.get(settings.LIVE_BYTES)

@@ -317,6 +317,7 @@ def threads(number):
         numba.set_num_threads(old)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("n", [1, 3, 40])
 def test_appends_of_a_parallel_loop(number, n):
@@ -340,6 +341,7 @@ def reference_sums(terms, n, size):
     return np.array(totals)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 5, 64])
 def test_sums_of_a_parallel_loop_have_the_same_bits_each_time(n):
     terms = np.random.default_rng(7).standard_normal((1000, 5)).astype(np.float32)
@@ -371,6 +373,7 @@ print(json.dumps([numba.threading_layer(), numba.get_num_threads(), sorted(diges
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["omp", "workqueue"])
 def test_sixteen_threads_give_the_same_bits(layer):
     if layer == "omp":
@@ -421,17 +424,19 @@ def test_a_lane_alone_keeps_the_name_of_its_array_free():
         part.read(-1)
 
 
+@pytest.mark.slow
 def test_lanes_of_lanes_in_a_parallel_loop():
     assert nested(growing("int64", element_shape=()), 50).stack().tolist() == list(range(100))
 
 
+@pytest.mark.slow
 def test_ragged_slots_of_a_parallel_loop():
     array = ragged_in_parallel(growing(infer_shape=False, element_shape=(None,)), 30)
     expected = [[k + 0.5] * length for k in range(30) for length in range(k % 4)]
     assert values_of(array) == expected
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def records_in_parallel(array, value, n):
     lanes = array.lanes(n)
     for k in prange(n):
@@ -439,6 +444,7 @@ def records_in_parallel(array, value, n):
     return lanes.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", ["bytes", "records", "nothing"])
 def test_slots_of_any_dtype_of_a_parallel_loop(label):
     dtype, value = SAMPLES[label]
@@ -482,7 +488,7 @@ def test_python_threads_fill_lanes():
     assert lanes.join().stack().tolist() == list(range(1000))
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def race(lanes, reached, wins, me):
     """Try to take each lane at the moment at which the other thread tries."""
     for k in range(len(lanes)):

@@ -323,11 +323,13 @@ DIFFERENTIABLE = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("program", DIFFERENTIABLE, ids=lambda f: f.__name__)
 def test_values_and_gradients(program):
     checked(program, X)
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("program", DIFFERENTIABLE, ids=lambda f: f.__name__)
 def test_inside_of_another_loop(program):
     """The whole program in the body of a loop, with a branch around it."""

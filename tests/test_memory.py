@@ -454,6 +454,7 @@ def compiled_call():
     return call
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.skipif(not STATM.exists(), reason="resident memory is read from /proc")
 @pytest.mark.parametrize(("make", "count"), [(lambda: one_cycle, 20_000), (compiled_call, 500)])
 def test_resident_memory_stays_flat(make, count):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from golden import Replay, programs, tensor
+from many import chunks, each
 from model import FURTHEST, ModelArray, ModelError, known
 from random_values import assert_same
 
@@ -17,8 +18,13 @@ class ModelReplay(Replay):
         self.arrays[label] = ModelArray(dtype, infer_shape=identical_element_shapes, **rest)
 
 
-@pytest.mark.parametrize("program", programs("raw"), ids=lambda program: program["id"])
-def test_the_model_agrees_with_tensorflow(program):
+@pytest.mark.slow_but_every(2)
+@pytest.mark.parametrize("some", chunks(programs("raw"), 100))
+def test_the_model_agrees_with_tensorflow(some):
+    each(some, check_program)
+
+
+def check_program(program):
     replay = ModelReplay()
     for step, expected in zip(program["steps"], program["expect"], strict=True):
         reason = expected.get("error", {}).get("reason")

@@ -329,6 +329,7 @@ def ways(name, f, compiled=False):
     return found
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("name", PLACES)
 @pytest.mark.parametrize("change", WORKING, ids=lambda change: change.__name__)
 def test_in_place_operators(name, change):
@@ -357,6 +358,7 @@ EVERYWHERE = {"item", "item of what nbta computed", "out", "local", "at", "sort"
 PLACES_FOR_ALL = {"while", "scan, row", "map_fn", "foldl, accumulated", "cond", "function"}
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize(
     ("change", "name"),
     [

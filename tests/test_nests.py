@@ -17,6 +17,7 @@ BOUNDED = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=10, **BOUNDED)
 @given(nests(deepest=3))
 def test_random_nests(program):
@@ -27,6 +28,7 @@ CHECKPOINTS = [level for level in LEVELS if "checkpoint" in level[1]]
 PARALLEL = ("map", {"parallel_iterations": 2})
 
 
+@pytest.mark.slow_but_every(7)
 @pytest.mark.parametrize("inner", CHECKPOINTS, ids=lambda level: repr(nest([level])))
 def test_checkpoints_in_a_parallel_map(inner):
     """The second derivative was refused, as nobody looked for checkpoints in the map's body."""
@@ -38,6 +40,7 @@ def test_a_parallel_map_in_checkpoints(outer):
     compare_orders(nest([outer, PARALLEL]))
 
 
+@pytest.mark.slow
 def test_third_derivatives():
     compare_orders(nest([PARALLEL, ("scan", {"checkpoint": 2})]), 3)
 
@@ -45,6 +48,7 @@ def test_third_derivatives():
 FOLDS = nest([("foldl", {"checkpoint": 2}), ("foldl", {})])
 
 
+@pytest.mark.slow
 @settings(max_examples=3, **BOUNDED)
 @given(nests(deepest=2))
 @example(FOLDS)  # a buffer of the function's own, whose handle Python was to keep
@@ -57,6 +61,7 @@ def test_random_nests_compiled(program):
     assert found == "agreed" or found.startswith("not compiled"), found
 
 
+@pytest.mark.slow
 def test_a_refusal_is_found(monkeypatch):
     monkeypatch.setattr(reverse_mode, "all_bodies", subgraphs)
     with pytest.raises(nbta.InvalidArgumentError, match="computes trips again"):

@@ -72,6 +72,7 @@ def examples():
         yield from (t for t in finder.find(module, extraglobs=globs) if t.examples)
 
 
+@pytest.mark.slow  # all doctests run once more
 def test_every_operation_is_shown_in_a_doctest(shown):
     assert set(TABLE) - shown - PARTS == set()
 

@@ -2,11 +2,13 @@
 
 import math
 from contextlib import contextmanager
+from itertools import product
 
 import numpy as np
 import pytest
 import scipy.linalg
 import scipy.special
+from many import each
 
 import nbta
 from nbta import shapes
@@ -128,11 +130,14 @@ def invalid(reason, match):
 # Reductions
 
 
-@pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize(("shape", "axis"), AXES)
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["sum", "prod", "mean"])
-def test_totals(name, dtype, shape, axis, keepdims):
+def test_totals(name, dtype):
+    each(product(AXES, [False, True]), lambda case: check_total(name, dtype, *case[0], case[1]))
+
+
+def check_total(name, dtype, shape, axis, keepdims):
     x = sample(dtype, shape)
 
     def total(x):
@@ -145,11 +150,14 @@ def test_totals(name, dtype, shape, axis, keepdims):
     close(result, expected, x.dtype if wide is not x else expected.dtype)
 
 
-@pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize(("shape", "axis"), AXES)
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if "complex" not in str(dtype)])
 @pytest.mark.parametrize("name", ["max", "min"])
-def test_extremes(name, dtype, shape, axis, keepdims):
+def test_extremes(name, dtype):
+    each(product(AXES, [False, True]), lambda case: check_extreme(name, dtype, *case[0], case[1]))
+
+
+def check_extreme(name, dtype, shape, axis, keepdims):
     x = sample(dtype, shape)
     expected = getattr(np, name)(x, axis=axis, keepdims=keepdims)
     hidden = HIDDEN if dtype in ("int32", "float32") else ["nothing"]
@@ -177,6 +185,7 @@ def test_cumsum(dtype, shape, axis):
     close(same_everywhere(lambda x: reductions.cumsum(x, axis), x), np.cumsum(x, axis))
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize(("shape", "axis"), AXES[:9])
 @pytest.mark.parametrize("dtype", ["int32", "float16", ml_dtypes.bfloat16, "float32", "float64"])
@@ -299,6 +308,7 @@ def test_numpys_functions_and_methods():
         same_everywhere(lambda x, method=method: getattr(x, method)(1), x)
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize(
     ("shape", "axis"),
@@ -414,6 +424,7 @@ PRODUCTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("left", "right"), PRODUCTS)
 def test_matmul(dtype, left, right):
@@ -475,6 +486,7 @@ EINSUMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("dtype", ["bool", "int32", "float16", "float32", "complex128"])
 @pytest.mark.parametrize("case", EINSUMS, ids=str)
 def test_einsum(case, dtype):
@@ -651,6 +663,7 @@ def test_gradients_of_dot(left, right):
     differentiable(linalg.dot, values(*left), values(*right))
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("case", EINSUMS, ids=str)
 def test_gradients_of_einsum(case):
     spec, *extents = case
@@ -685,6 +698,7 @@ def test_gradients_of_triangular_solve(left, right, lower, transpose):
     differentiable(lambda a, b: linalg.triangular_solve(a, b, lower, transpose), a, values(*right))
 
 
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("rows", [1, 4, 31, 32, 128, 129])
 @pytest.mark.parametrize("columns", [1, 33, 300])

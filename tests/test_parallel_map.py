@@ -20,6 +20,7 @@ def loss(threads):
     return lambda w, x: nbta.sum(rows(w, x, threads) ** 2)
 
 
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("argnums", [0, 1, (0, 1)])
 def test_gradients_are_those_of_rows_in_order(compiled, argnums):
@@ -40,6 +41,7 @@ def test_gradients_agree_with_differences():
     check_grads(loss(3), (W, X), order=2)
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("compiled", [True, False])
 def test_second_derivatives(compiled):
     def make(threads):
@@ -55,6 +57,7 @@ def test_second_derivatives(compiled):
     compare(forward(2)(W), forward(None)(W), 1e-11)
 
 
+@pytest.mark.slow
 def test_in_a_loop_and_in_a_branch():
     def f(w, x):
         def step(h, _):
@@ -75,6 +78,7 @@ def test_in_a_loop_and_in_a_branch():
     check_grads(f, (np.array([0.5, -0.2, 0.3]), X[:2]))
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("checkpoint", [2, "sqrt", "online"])
 def test_in_a_loop_that_is_computed_again(checkpoint):
     def make(threads, checkpoint):
@@ -91,6 +95,7 @@ def test_in_a_loop_that_is_computed_again(checkpoint):
     compare(make(2, checkpoint)(w, X), make(None, None)(w, X), 1e-12)
 
 
+@pytest.mark.slow
 def test_loops_and_arrays_in_the_function():
     def f(w, x, threads):
         def run(row):
@@ -111,6 +116,7 @@ def test_loops_and_arrays_in_the_function():
         compare(fast(1.3, X[:n]), slow(1.3, X[:n]), 1e-12)
 
 
+@pytest.mark.slow
 def test_maps_in_maps_and_structures():
     def f(w, x, threads):
         def inner(pair):
@@ -131,6 +137,7 @@ def test_maps_in_maps_and_structures():
         compare(fast(0.5, X), slow(0.5, X), 1e-12)
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_changes_no_bit():
     w, x = W.astype(np.float32), RNG.normal(size=(200, 3)).astype(np.float32)
     before, found = numba.get_num_threads(), []

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from golden import programs
 from golden_graph import all_operations, with_gradients
+from tape_programs import built
 
 import nbta
 from nbta.compiler import passes
@@ -13,15 +14,6 @@ from nbta.compiler.program import extract
 from nbta.execution.plan import Plan
 from nbta.execution.step import Step
 from nbta.graph.verifier import verify
-
-
-def built(function, *shapes):
-    """A program of a function of float64 placeholders, and the placeholders' shapes."""
-    with nbta.Graph().as_default():
-        given = [nbta.placeholder("float64", shape, name=f"x{i}") for i, shape in enumerate(shapes)]
-        result = function(*given)
-    wanted = list(result) if isinstance(result, tuple | list) else [result]
-    return extract(given, wanted)
 
 
 def values(program):
@@ -297,6 +289,7 @@ def test_what_is_hoisted_changes_no_gradient(checkpoint, trips):
 SOME = [program for family in ("gradients", "loops") for program in programs(family)[::8]]
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("step", [passes.prune, passes.fold_constants, passes.share, passes.hoist])
 @pytest.mark.parametrize("program", SOME, ids=lambda program: program["id"])
 def test_recorded_programs_give_the_same_after_each_pass(program, step):

@@ -84,6 +84,7 @@ def test_a_start_with_wrong_results_gives_no_figures(stubs, wrong):
         assert "samples" not in other
 
 
+@pytest.mark.slow
 def test_a_worker_that_appends_once_too_often_is_refused():
     """With real processes."""
     case = cases.Case("", "appends", "appends", {"count": 3, "width": 1}, 0.0, ())
@@ -150,6 +151,7 @@ def test_a_peer_that_is_ahead_is_bold_and_one_that_failed_says_why():
     )
 
 
+@pytest.mark.slow
 def test_the_plot_of_the_same_samples_is_the_same_file(tmp_path):
     rows = [case_row("case", nbta=[1.0, 1.0], jax=[0.5, 0.8], torch=[30.0, 40.0])]
     paths = [tmp_path / "one.svg", tmp_path / "two.svg"]

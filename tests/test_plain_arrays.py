@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from item_by_item import OF_ONE, OF_TWO
+from many import each
 
 import nbta
 from nbta import raw_ops
@@ -96,8 +97,11 @@ def refused(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("name", "place"), PLACES)
-def test_functions_refuse_them(name, place, kind):
+def test_functions_refuse_them(kind):
+    each(PLACES, lambda place: check_refused(*place, kind))
+
+
+def check_refused(name, place, kind):
     function, values = getattr(nbta, name), FUNCTIONS[name][0]
     if np.ndim(values[place]) != 2 and kind in ("matrix", "in a list", "an item"):
         return
@@ -172,8 +176,11 @@ ENTRANCES = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("entrance", ENTRANCES)
-def test_entrances_refuse_them(entrance, kind):
+def test_entrances_refuse_them(kind):
+    each(ENTRANCES, lambda entrance: check_entrance(entrance, kind))
+
+
+def check_entrance(entrance, kind):
     value = KINDS[kind][0](X)
     if isinstance(value, list):  # for some a structure, whose parts are refused one by one
         with pytest.raises((nbta.InvalidArgumentError, TypeError)):

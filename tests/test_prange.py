@@ -52,31 +52,31 @@ def idle(ta):
     return clean and python_calls.native(python_calls.guards_intact)(ta._address)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def write(ta, count):
     for i in prange(count):
         ta.write(i, float(i))
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def write_rows(ta, rows):
     for i in prange(len(rows)):
         ta.write(i, rows[i])
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def write_modulo(ta, count, modulus):
     for i in prange(count):
         ta.write(i % modulus, float(i))
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def append(ta, count):
     for i in prange(count):
         ta.append(float(i))
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def read_sum(ta, count):
     total = 0.0
     for i in prange(count):
@@ -84,7 +84,7 @@ def read_sum(ta, count):
     return total
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def read_rows(ta, count):
     total = 0.0
     for i in prange(count):
@@ -92,13 +92,13 @@ def read_rows(ta, count):
     return total
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def add(gradient, count, modulus):
     for i in prange(count):
         gradient.accumulate(i % modulus, 1)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def add_rows(gradient, rows):
     for i in prange(len(rows)):
         gradient.accumulate(i, rows[i])
@@ -107,6 +107,7 @@ def add_rows(gradient, rows):
 # Writes.
 
 
+@pytest.mark.slow_but_every(2)
 def test_each_iteration_writes_its_own_slot(threads):
     ta = array(COUNT)
     write(ta, COUNT)
@@ -114,6 +115,7 @@ def test_each_iteration_writes_its_own_slot(threads):
     assert idle(ta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_there_may_be_fewer_iterations_than_threads(threads, count):
     ta = array(2)
@@ -122,6 +124,7 @@ def test_there_may_be_fewer_iterations_than_threads(threads, count):
     assert idle(ta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1, 7, 10_000])
 def test_elements_with_dimensions(threads, width):
     ta, rows = array(60, shape=(width,)), np.random.default_rng(0).normal(size=(60, width))
@@ -130,6 +133,7 @@ def test_elements_with_dimensions(threads, width):
     assert idle(ta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"element_shape": None}, {"dynamic_size": True}])
 def test_the_first_write_may_decide_the_shape_and_dynamic_arrays_have_a_size(threads, options):
     ta, rows = array(COUNT, **options), np.arange(COUNT * 3.0).reshape(COUNT, 3)
@@ -142,12 +146,13 @@ def test_the_first_write_may_decide_the_shape_and_dynamic_arrays_have_a_size(thr
     assert idle(ta)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def write_ragged(ta, count):
     for i in prange(count):
         ta.write(i, np.full(i % 5, float(i)))
 
 
+@pytest.mark.slow
 def test_ragged_elements(threads):
     ta = array(COUNT, shape=None, infer_shape=False)
     write_ragged(ta, COUNT)
@@ -156,6 +161,7 @@ def test_ragged_elements(threads):
     assert idle(ta)
 
 
+@pytest.mark.slow
 def test_one_iteration_wins_a_slot_and_the_loop_tells_of_the_others(threads):
     ta = array(10)
     with pytest.raises(nbta.InvalidArgumentError, match=r"write on .*: slot \d holds a value") as e:
@@ -167,7 +173,7 @@ def test_one_iteration_wins_a_slot_and_the_loop_tells_of_the_others(threads):
         assert value == 0 or value % 10 == slot
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def race(ta, slots, width, won, read):
     for i in prange(len(won)):
         value = np.full(width, float(i))
@@ -177,6 +183,7 @@ def race(ta, slots, width, won, read):
         keep_alive(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1, 4096])
 def test_each_slot_is_claimed_by_one_writer_and_cleared_by_one_reader(width):
     slots = 100_000 // width
@@ -191,44 +198,44 @@ def test_each_slot_is_claimed_by_one_writer_and_cleared_by_one_reader(width):
 # Functions that the loop calls, several arrays, loops in loops.
 
 
-@njit
+@njit(cache=True)
 def helper(ta, other, i):
     ta.write(i, other.read(i) + 1)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def by_helper(ta, other, count):
     for i in prange(count):
         helper(ta, other, i)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def through_a_tuple(arrays, count):
     for i in prange(count):
         arrays[0].write(i, 1.0)
         arrays[1].write(i, 2.0)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def nested(ta, rows, columns):
     for i in prange(rows):
         for j in prange(columns):
             ta.write(i * columns + j, float(i))
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def called_loop(ta, first, count):
     for j in prange(count):
         ta.write(first + j, 1.0)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def loops_in_calls(ta, rows, columns):
     for i in prange(rows):
         called_loop(ta, i * columns, columns)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def twice(ta, other, count, condition):
     if condition:
         for i in prange(count):
@@ -238,7 +245,7 @@ def twice(ta, other, count, condition):
     return ta.size()
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def own_arrays(out, count):
     for i in prange(count):
         own = nbta.TensorArray(np.float64, dynamic_size=True, element_shape=())
@@ -247,7 +254,7 @@ def own_arrays(out, count):
         out.write(i, own.stack().sum())
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def half_of_them(ta, count):
     for i in prange(count):
         if i % 2 == 0:
@@ -256,6 +263,7 @@ def half_of_them(ta, count):
     ta.write(0, 5.0)
 
 
+@pytest.mark.slow
 def test_functions_called_in_the_loop_and_several_arrays(threads):
     ta, other = array(COUNT), array(COUNT).unstack(np.arange(COUNT, dtype=float))
     by_helper(ta, other, COUNT)
@@ -267,6 +275,7 @@ def test_functions_called_in_the_loop_and_several_arrays(threads):
     assert idle(other)
 
 
+@pytest.mark.slow
 def test_arrays_in_a_tuple(threads):
     pair = array(COUNT), array(COUNT)
     through_a_tuple(pair, COUNT)
@@ -276,6 +285,7 @@ def test_arrays_in_a_tuple(threads):
     assert all(map(idle, pair))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [nested, loops_in_calls])
 def test_loops_in_loops(threads, function):
     ta = array(300)
@@ -289,6 +299,7 @@ def test_loops_in_loops(threads, function):
     assert idle(ta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", [True, False])
 def test_one_loop_behind_another_and_one_that_may_not_run(threads, condition):
     ta, other = array(COUNT), array(COUNT)
@@ -299,6 +310,7 @@ def test_one_loop_behind_another_and_one_that_may_not_run(threads, condition):
     assert idle(other)
 
 
+@pytest.mark.slow
 def test_iterations_make_arrays_of_their_own(threads):
     out = array(50)
     own_arrays(out, 50)
@@ -306,7 +318,7 @@ def test_iterations_make_arrays_of_their_own(threads):
     np.testing.assert_array_equal(out.stack(), k * (k - 1) / 2)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def failing_own_arrays(count, bad):
     total = 0.0
     for i in prange(count):
@@ -316,13 +328,14 @@ def failing_own_arrays(count, bad):
     return total
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def failing_creation(out, count):
     for i in prange(count):
         own = nbta.TensorArray(np.float64, 1 - i, element_shape=())
         out.write(i, float(own.size()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", [0, 49])
 def test_failures_of_arrays_that_an_iteration_makes_are_raised(threads, bad):
     assert failing_own_arrays(50, -1) == 50
@@ -331,6 +344,7 @@ def test_failures_of_arrays_that_an_iteration_makes_are_raised(threads, bad):
     assert failing_own_arrays(50, -1) == 50
 
 
+@pytest.mark.slow
 def test_failing_to_make_an_array_in_the_loop_is_raised(threads):
     out = array(5)
     with pytest.raises(nbta.InvalidArgumentError, match="the size is -"):
@@ -338,6 +352,7 @@ def test_failing_to_make_an_array_in_the_loop_is_raised(threads):
     assert idle(out)
 
 
+@pytest.mark.slow
 def test_code_behind_the_loop_goes_on_as_before(threads):
     ta = array(COUNT)
     half_of_them(ta, COUNT)
@@ -347,6 +362,7 @@ def test_code_behind_the_loop_goes_on_as_before(threads):
 # Reads.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clears", [False, True])
 def test_each_iteration_reads_its_own_slot(threads, clears):
     ta = array(COUNT, clear_after_read=clears).unstack(np.arange(COUNT, dtype=float))
@@ -363,6 +379,7 @@ def test_each_iteration_reads_its_own_slot(threads, clears):
     assert idle(ta)
 
 
+@pytest.mark.slow
 def test_slots_that_nobody_wrote_read_as_zeros_and_take_no_writes(threads):
     ta = array(COUNT)
     assert read_sum(ta, COUNT) == 0
@@ -371,7 +388,7 @@ def test_slots_that_nobody_wrote_read_as_zeros_and_take_no_writes(threads):
     assert idle(ta)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def stack_inside(ta, count):
     total = 0.0
     for _ in prange(count):
@@ -379,6 +396,7 @@ def stack_inside(ta, count):
     return total
 
 
+@pytest.mark.slow
 def test_a_stack_in_the_loop_is_refused(threads):
     ta = array(3).unstack([1.0, 2.0, 3.0])
     with pytest.raises(nbta.FailedPreconditionError, match=r"stack on .*before or after") as e:
@@ -391,6 +409,7 @@ def test_a_stack_in_the_loop_is_refused(threads):
 # Growth.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [append, write])
 def test_growth_in_a_loop_is_refused(threads, function):
     ta = array(3, dynamic_size=True)
@@ -402,6 +421,7 @@ def test_growth_in_a_loop_is_refused(threads, function):
     assert len(ta.append(1.0)) == 4
 
 
+@pytest.mark.slow
 def test_growth_of_a_gradient_array_by_reads_is_refused(threads):
     gradient = array(3, dynamic_size=True).grad("gradients")
     with pytest.raises(nbta.FailedPreconditionError, match="slot 3 would make the array grow"):
@@ -413,6 +433,7 @@ def test_growth_of_a_gradient_array_by_reads_is_refused(threads):
 # Gradient arrays.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 def test_a_second_term_of_a_rounded_sum_is_refused_in_one_loop(threads, dtype):
     gradient = array(10, dtype).unstack(np.zeros(10, dtype)).grad("gradients")
@@ -425,6 +446,7 @@ def test_a_second_term_of_a_rounded_sum_is_refused_in_one_loop(threads, dtype):
     assert set(gradient.stack()) <= {2, 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint32"])
 def test_integers_may_be_added_up_in_one_loop(threads, dtype):
     gradient = array(10, dtype).unstack(np.zeros(10, dtype)).grad("gradients")
@@ -433,6 +455,7 @@ def test_integers_may_be_added_up_in_one_loop(threads, dtype):
     assert idle(gradient)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1000,), (7,)])
 def test_rows_are_added_side_by_side(threads, shape):
     rows = np.random.default_rng(0).normal(size=(50, *shape))
@@ -443,18 +466,19 @@ def test_rows_are_added_side_by_side(threads, shape):
     assert idle(gradient)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def look_up(ta, count):
     for i in prange(count):
         ta.grad("gradients").accumulate(i, 1.0)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def look_up_one_slot(ta, count):
     for _ in prange(count):
         ta.grad("gradients").accumulate(0, 1.0)
 
 
+@pytest.mark.slow
 def test_lookups_in_the_loop_find_one_accumulator(threads):
     ta = array(COUNT).unstack(np.zeros(COUNT))
     look_up(ta, COUNT)
@@ -466,6 +490,7 @@ def test_lookups_in_the_loop_find_one_accumulator(threads):
     np.testing.assert_array_equal(ta.grad("gradients").stack(), np.full(COUNT, 2))
 
 
+@pytest.mark.slow
 def test_failures_of_arrays_that_the_loop_looks_up_are_raised(threads):
     ta = array(2).unstack([1.0, 2.0])
     with pytest.raises(nbta.FailedPreconditionError, match="@gradients: slot 0 was added to"):
@@ -477,7 +502,7 @@ def test_failures_of_arrays_that_the_loop_looks_up_are_raised(threads):
 # Failures.
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def fail_in_both(ta, other, count):
     for i in prange(count):
         if i % 2:
@@ -486,7 +511,7 @@ def fail_in_both(ta, other, count):
             other.write(i + 100, 1.0)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def serial_because_of_a_raise(ta, count):
     for i in prange(count):
         if i == 7:
@@ -494,19 +519,20 @@ def serial_because_of_a_raise(ta, count):
         ta.write(i, 1.0)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def serial_loop(ta, count):
     for i in range(count):
         ta.write(i, 1.0)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def caught(ta, count):
     for i in prange(count):
         ta.write(i, 1.0)
     return 1
 
 
+@pytest.mark.slow
 def test_of_several_failures_in_one_array_the_lowest_slot_is_told():
     before = numba.get_num_threads()
     numba.set_num_threads(1)
@@ -517,6 +543,7 @@ def test_of_several_failures_in_one_array_the_lowest_slot_is_told():
         numba.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_failures_in_two_arrays_raise_one_and_leave_both_usable(threads):
     ta, other = array(10), array(10)
     for _ in range(2):
@@ -529,6 +556,7 @@ def test_failures_in_two_arrays_raise_one_and_leave_both_usable(threads):
     assert idle(other)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaPerformanceWarning")
 def test_failures_in_serial_loops_are_raised_at_once():
     ta = array(10)
@@ -538,6 +566,7 @@ def test_failures_in_serial_loops_are_raised_at_once():
     assert idle(ta)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaPerformanceWarning")
 def test_a_loop_with_a_raise_runs_serially_and_raises():
     ta = array(10)
@@ -549,6 +578,7 @@ def test_a_loop_with_a_raise_runs_serially_and_raises():
     assert idle(ta)
 
 
+@pytest.mark.slow
 def test_closed_arrays_in_a_loop(threads):
     ta = array(10)
     ta.close()
@@ -560,18 +590,19 @@ def test_closed_arrays_in_a_loop(threads):
 # Other threads at the same time.
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def write_from(ta, first, count):
     for i in prange(count):
         ta.write(first + i, float(first + i))
 
 
-@njit(parallel=True, nogil=True)
+@njit(parallel=True, nogil=True, cache=True)
 def write_without_lock(ta, first, count):
     for i in prange(count):
         ta.write(first + i, float(first + i))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [write_without_lock, write_from])
 def test_loops_of_several_python_threads_share_an_array(threads, function):
     if numba.threading_layer() == "workqueue":
@@ -583,6 +614,7 @@ def test_loops_of_several_python_threads_share_an_array(threads, function):
     assert idle(ta)
 
 
+@pytest.mark.slow
 def test_python_threads_write_to_an_array_while_a_loop_does(threads):
     ta = array(20 * COUNT)
 
@@ -598,6 +630,7 @@ def test_python_threads_write_to_an_array_while_a_loop_does(threads):
     assert idle(ta)
 
 
+@pytest.mark.slow
 def test_an_array_closed_while_a_loop_uses_it_ends_the_loop(threads):
     closed = 0
     for _ in range(5):
@@ -641,6 +674,7 @@ _PROGRAM = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["workqueue", "omp", "default"])
 def test_both_of_numbas_own_layers_and_info_tells_which(layer):
     environment = {**os.environ, "NUMBA_THREADING_LAYER": layer}
@@ -655,7 +689,7 @@ def test_both_of_numbas_own_layers_and_info_tells_which(layer):
 # Lanes in loops.
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def fill_lanes(ta, n, slot):
     parts = ta.lanes(n)
     for k in prange(n):
@@ -665,12 +699,12 @@ def fill_lanes(ta, n, slot):
     return parts.join()
 
 
-@njit
+@njit(cache=True)
 def take_one(parts, k):
     parts.take(k).append(1.0)
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def take_twice(ta, n):
     parts = ta.lanes(n)
     for k in prange(2 * n):
@@ -678,7 +712,7 @@ def take_twice(ta, n):
     return parts.join()
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def join_within(ta):
     parts = ta.lanes(2)
     for _ in prange(2):
@@ -690,6 +724,7 @@ def growing():
     return nbta.TensorArray("float64", dynamic_size=True, element_shape=())
 
 
+@pytest.mark.slow
 def test_what_fails_in_a_lane_is_raised_behind_the_loop():
     assert len(fill_lanes(growing(), 4, 1)) == 8
     with pytest.raises(nbta.InvalidArgumentError, match="slot 0 holds a value"):
@@ -698,6 +733,7 @@ def test_what_fails_in_a_lane_is_raised_behind_the_loop():
         take_twice(growing(), 4)
 
 
+@pytest.mark.slow
 def test_lanes_are_not_joined_in_a_loop_that_uses_the_array():
     ta = growing().append(1.0)
     with pytest.raises(nbta.FailedPreconditionError, match="a parallel loop uses the array"):

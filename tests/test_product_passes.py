@@ -19,7 +19,7 @@ from loop_programs import (
     whole,
 )
 from random_programs import programs as random_programs
-from tape_programs import arrays, differentiated, fused_gru, fused_lstm, run, split_gru
+from tape_programs import arrays, built, differentiated, fused_gru, fused_lstm, run, split_gru
 
 import nbta
 from nbta.compiler.array_passes import arrays_to_tensors
@@ -35,13 +35,6 @@ def everything(program):
     return program
 
 
-def built(function, *shapes):
-    with nbta.Graph().as_default():
-        given = [nbta.placeholder("float64", shape) for shape in shapes]
-        result = function(*given)
-    return extract(given, list(result) if isinstance(result, tuple | list) else [result])
-
-
 def filled(*shapes):
     rng = np.random.default_rng(0)
     return [rng.normal(size=shape) for shape in shapes]
@@ -52,6 +45,7 @@ def backward(program):
     return inside(loops(program)[-1])
 
 
+@pytest.mark.slow_but_every(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_recurrent_nets_give_the_same(name):
     program, values = PROGRAMS[name]()
@@ -62,12 +56,14 @@ def test_recurrent_nets_give_the_same(name):
 SOME = [program for family in ("gradients", "loops") for program in programs(family)[::4]]
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("program", SOME, ids=lambda program: program["id"])
 def test_recorded_programs_give_the_same(program):
     feeds, wanted = with_gradients(program)
     same(extract(list(feeds), wanted), list(feeds.values()), everything)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random_programs(depth=2), st.integers(0, 4))
 def test_random_programs_give_the_same(program, n):

@@ -1,6 +1,7 @@
 """Random small programs: eager as in graphs, and gradients as central differences say."""
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_programs import programs
@@ -17,12 +18,20 @@ def check(program, x, n, order):
     nbta.testing.check_grads(program, (x, np.int64(n)), order=order, rtol=1e-5, atol=1e-6)
 
 
-@settings(max_examples=300, suppress_health_check=SLOW)
+@settings(max_examples=20, suppress_health_check=SLOW)
 @given(programs(depth=2), st.sampled_from(X), st.integers(0, 4))
 def test_values_and_gradients(program, x, n):
     check(program, x, n, order=1)
 
 
+@pytest.mark.slow
+@settings(max_examples=300, suppress_health_check=SLOW)
+@given(programs(depth=2), st.sampled_from(X), st.integers(0, 4))
+def test_many_values_and_gradients(program, x, n):
+    check(program, x, n, order=1)
+
+
+@pytest.mark.slow
 @settings(max_examples=30, suppress_health_check=SLOW)
 @given(programs(depth=1, longest=3), st.sampled_from(X), st.integers(0, 4))
 def test_second_order(program, x, n):

@@ -156,6 +156,7 @@ def last_line(function, args):
     return str(caught.value).splitlines()[-1]
 
 
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize(("function", "args", "words"), CASES, ids=[f.__name__ for f, *_ in CASES])
 def test_the_last_line_says_it(function, args, words):
     line = last_line(njit(function), args)
@@ -231,6 +232,7 @@ def changes_its_type(ta, values):
     return x
 
 
+@pytest.mark.slow
 def test_what_is_refused_at_first_may_be_right_at_last():
     """Numba asks for the types of a loop's variables several times."""
     ta = array("float64")

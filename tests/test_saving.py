@@ -14,6 +14,7 @@ import zipfile
 import ml_dtypes
 import numpy as np
 import pytest
+from many import each
 
 import nbta
 from nbta import saving
@@ -134,11 +135,14 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("clears", [True, False])
 @pytest.mark.parametrize("infers", [True, False])
 @pytest.mark.parametrize("shape", [None, (2,), (None,)], ids=str)
-def test_every_operation_ends_as_before(operation, clears, infers, shape, roundtrip):
+def test_every_operation_ends_as_before(clears, infers, shape, roundtrip):
+    each(OPERATIONS, lambda operation: check_end(operation, clears, infers, shape, roundtrip))
+
+
+def check_end(operation, clears, infers, shape, roundtrip):
     old = nbta.TensorArray(
         "float64", size=4, clear_after_read=clears, infer_shape=infers, element_shape=shape
     )
@@ -507,6 +511,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_killed_while_saving(tmp_path):
     path = tmp_path / "array.npz"
     for delay in (0.003, 0.008, 0.015):

@@ -228,6 +228,7 @@ FORGED = {
 }
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("name", FORGED)
 def test_made_up_files(name, tmp_path):
     path = tmp_path / "all.npz"

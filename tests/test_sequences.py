@@ -57,6 +57,7 @@ LOOKS = {
 }
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("clear", [False, True])
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("look", LOOKS)

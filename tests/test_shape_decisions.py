@@ -73,6 +73,7 @@ def _agree(found, expected, rtol=1e-12):
         np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
 
 
+@pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", ALL)
 def test_what_python_makes_of_a_length(name, place):

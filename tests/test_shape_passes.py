@@ -5,6 +5,7 @@ import pytest
 from golden import programs
 from golden_graph import all_operations, with_gradients
 from tape_programs import (
+    built,
     differentiated,
     fused_gru,
     fused_lstm,
@@ -46,15 +47,8 @@ def unknown(program):
     ]
 
 
-def traced(function, *shapes):
-    with nbta.Graph().as_default():
-        given = [nbta.placeholder("float64", shape, name=f"x{i}") for i, shape in enumerate(shapes)]
-        result = function(*given)
-    return extract(given, result if isinstance(result, list | tuple) else [result])
-
-
 def test_lengths_of_1_are_known_and_others_are_not():
-    program = traced(lambda x, y: x * y, (None, None), (None,))
+    program = built(lambda x, y: x * y, (None, None), (None,))
     made = specialise(program, [(1, 3), (1,)])
     (x, y), z = made.inputs, made.outputs[0]
     assert x.spec.shape[0] == 1
@@ -69,14 +63,14 @@ def test_lengths_of_1_are_known_and_others_are_not():
 
 def test_a_known_length_stays_and_so_does_a_dim():
     dim = Dim()
-    program = traced(lambda x: x + 1, (dim, 3))
+    program = built(lambda x: x + 1, (dim, 3))
     assert specialise(program, [(5, 3)]).outputs[0].spec.shape == (dim, 3)
     assert specialise(program, [(1, 3)]).outputs[0].spec.shape == (1, 3)
     assert program.outputs[0].spec.shape == (dim, 3)
 
 
 def test_lengths_are_taken_for_one_only_where_something_needs_it_and_where_they_are():
-    program = traced(lambda x, y, z: [x + y, z], (None,), (None,), (None,))
+    program = built(lambda x, y, z: [x + y, z], (None,), (None,), (None,))
     apart = specialise(program, [(3,), (3,), (3,)])
     assert len({tensor.spec.shape for tensor in apart.inputs}) == 3
     together = specialise(program, [(3,), (3,), (3,)], together=True)
@@ -97,7 +91,7 @@ def test_a_variable_that_changes_its_length_is_not_known():
             shape_invariants=(None, (None,)),
         )[1]
 
-    made = specialised(traced(f, (None,)), [np.ones(2)])
+    made = specialised(built(f, (None,)), [np.ones(2)])
     assert made.outputs[0].spec.shape == (None,)
 
 
@@ -105,7 +99,7 @@ def test_shapes_that_cannot_be_leave_the_program_alone():
     def f(x, y):
         return nbta.cond(nbta.sum(x) < 0, lambda: x @ y, lambda: y)
 
-    program = traced(f, (3, 2), (None,))
+    program = built(f, (3, 2), (None,))
     assert specialise(program, [(3, 2), (1,)]) is program
     for x in (np.ones((3, 2)), -np.ones((3, 2))):
         specialised(program, [x, np.ones(1)])
@@ -122,7 +116,7 @@ def test_what_is_made_like_a_variable_that_changes_its_length_is_not_known():
         )[1]
 
     for length in (1, 2):
-        made = specialised(traced(f, (None,)), [np.ones(length)])
+        made = specialised(built(f, (None,)), [np.ones(length)])
         assert {op.outputs[0].spec.shape for op in all_operations(made) if op.type == "Fill"} == {
             (None,)
         }
@@ -163,7 +157,7 @@ def test_shapes_come_from_inputs_and_what_reshapes_nothing_falls_away():
         z = nbta.tanh(x) + y
         return [nbta.reshape(z, nbta.shape(x)), nbta.broadcast_to(y, nbta.shape(z)), nbta.size(z)]
 
-    program = specialise(traced(f, (None, 3), (None, 3)), [(2, 3), (2, 3)], together=True)
+    program = specialise(built(f, (None, 3), (None, 3)), [(2, 3), (2, 3)], together=True)
     made = simplify_shapes(program)
     verify(made)
     same_bits(made, program, [np.ones((2, 3)), np.ones((2, 3))])
@@ -182,7 +176,7 @@ def test_shapes_move_out_of_all_loops():
 
         return nbta.while_loop(lambda i, y: i < 2, outer, (0, x))[1]
 
-    program = specialise(traced(f, (None,)), [(4,)])
+    program = specialise(built(f, (None,)), [(4,)])
     made = simplify_shapes(program)
     verify(made)
     same_bits(made, program, [np.ones(4)])
@@ -194,12 +188,12 @@ def test_what_may_fail_is_computed_even_if_only_its_shape_is_used():
     def f(x):
         return nbta.shape(nbta.cholesky(x))
 
-    program = specialise(traced(f, (3, 3)), [(3, 3)])
+    program = specialise(built(f, (3, 3)), [(3, 3)])
     made = simplify_shapes(program)
     assert "Cholesky" in types(made)
     for each in (program, made):
         assert run(each, [-np.eye(3)]) is nbta.InvalidArgumentError
-    sure = simplify_shapes(specialise(traced(lambda x: nbta.shape(nbta.exp(x)), (3, 3)), [(3, 3)]))
+    sure = simplify_shapes(specialise(built(lambda x: nbta.shape(nbta.exp(x)), (3, 3)), [(3, 3)]))
     assert types(sure) == []
 
 
@@ -209,13 +203,14 @@ def test_elements_of_an_array_that_is_handed_out_stay_unknown():
         array = array.write(0, x).write(1, nbta.concatenate([x, x]))
         return array.read(0)
 
-    made = specialised(traced(f, (None,)), [np.ones(2)])
+    made = specialised(built(f, (None,)), [np.ones(2)])
     assert made.outputs[0].spec.shape == (None,)
 
 
 SOME = [program for family in ("gradients", "loops") for program in programs(family)[::8]]
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("program", SOME, ids=lambda program: program["id"])
 def test_recorded_programs_give_the_same(program):
     feeds, wanted = with_gradients(program)
@@ -230,7 +225,7 @@ def lengths(tensors):
 
 
 def test_sections_that_must_be_as_long_as_an_input_are():
-    program = traced(lambda x, y: [n * y for n in nbta.split(x, 3)], (None,), (None,))
+    program = built(lambda x, y: [n * y for n in nbta.split(x, 3)], (None,), (None,))
     made = specialised(program, [np.ones(6), np.ones(2)])
     assert lengths(made.outputs) == [made.inputs[1].spec.shape] * 3
     assert fits(made, [(9,), (3,)])
@@ -244,7 +239,7 @@ def test_sections_that_must_be_as_long_as_an_input_are():
 
 
 def test_lengths_that_nothing_needs_to_be_equal_stay_apart():
-    program = traced(lambda x, y: [*nbta.split(x, 2), y], (None,), (None,))
+    program = built(lambda x, y: [*nbta.split(x, 2), y], (None,), (None,))
     made = specialised(program, [np.ones(6), np.ones(3)])
     one, other, y = lengths(made.outputs)
     assert one == other != y
@@ -255,7 +250,7 @@ def test_lengths_that_nothing_needs_to_be_equal_stay_apart():
 
 
 def test_a_length_that_must_be_a_number_is_one():
-    program = traced(lambda x: nbta.split(x, 2)[1] * np.ones(3), (None,))
+    program = built(lambda x: nbta.split(x, 2)[1] * np.ones(3), (None,))
     made = specialised(program, [np.ones(6)])
     assert made.outputs[0].spec.shape == (3,)
     assert fits(made, [(6,)])
@@ -280,7 +275,7 @@ COMPUTED = {
 
 @pytest.mark.parametrize(("f", "first", "second"), COMPUTED.values(), ids=COMPUTED)
 def test_lengths_that_follow_from_those_of_inputs_are_known(f, first, second):
-    program = traced(f, (None,) * len(first), (None,) * len(second))
+    program = built(f, (None,) * len(first), (None,) * len(second))
     rng = np.random.default_rng(0)
     made = specialised(program, [rng.normal(size=first), rng.normal(size=second)])
     assert unknown(made) == []

@@ -152,6 +152,7 @@ def test_a_batch_warns_once():
     assert told(both, 0.5, [ROWS, ROWS]) == []
 
 
+@pytest.mark.slow
 def test_rows_on_threads_warn_once():
     def total(w, items):
         rows = nbta.map_fn(lambda one: nested(w, one), items, parallel_iterations=2)
@@ -162,6 +163,7 @@ def test_rows_on_threads_warn_once():
     assert told(slope, 0.5, np.stack([ROWS] * 7)) == []
 
 
+@pytest.mark.slow
 def test_a_profile_warns_once():
     slope = nbta.grad(nested, compiled=True)
     assert len(told(slope.profile, 0.5, ROWS)) == 1
@@ -219,6 +221,7 @@ FLAT = {
 }
 
 
+@pytest.mark.slow_but_every(6)
 @pytest.mark.parametrize("kind", FLAT)
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_flat_loops_say_nothing(kind, order):
@@ -228,6 +231,7 @@ def test_flat_loops_say_nothing(kind, order):
     assert notes(f, 0.5, X) == []
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("kind", FLAT)
 def test_nested_loops_say_something_as_soon_as_there_is_a_gradient(kind):
     def outer(w, rows):
@@ -236,6 +240,7 @@ def test_nested_loops_say_something_as_soon_as_there_is_a_gradient(kind):
     assert "'outer'" in notes(nbta.grad(outer), 0.5, ROWS)[0]
 
 
+@pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("checkpoint", [2, "sqrt", "online"])
 @pytest.mark.parametrize("fold", [nbta.foldl, nbta.foldr])
 def test_checkpoints(fold, checkpoint):
@@ -290,6 +295,7 @@ def handed_out(w, xs):
     return nbta.while_loop(more, trip, (0, ta))[1]
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize(
     ("f", "cure"),
     [

@@ -6,6 +6,7 @@ from golden import programs
 from golden_graph import with_gradients
 from tape_programs import (
     arrays,
+    built,
     differentiated,
     gru,
     halving,
@@ -53,19 +54,19 @@ def everything(program, values):
 
 def taped(f, *values):
     """A program of a function and its gradients, and values for it."""
-    with nbta.Graph().as_default():
-        given = [
-            nbta.placeholder("float64", np.shape(v), name=f"x{i}") for i, v in enumerate(values)
-        ]
+
+    def with_gradients(*given):
         y = f(*given)
-        grads = [g for g in nbta.gradients(y, given) if g is not None]
-    return extract(given, [y, *grads]), [np.asarray(v) for v in values]
+        return [y, *(g for g in nbta.gradients(y, given) if g is not None)]
+
+    return built(with_gradients, *map(np.shape, values)), [np.asarray(v) for v in values]
 
 
 def tapes(program):
     return sorted(name for name in arrays(program) if name.startswith("tape_of"))
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("make", NETS)
 def test_nets_give_the_same_bits(make, order):
@@ -266,6 +267,7 @@ def test_an_array_of_another_size_than_there_are_trips_stays(size):
 SOME = [program for family in ("gradients", "loops") for program in programs(family)[::8]]
 
 
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("program", SOME, ids=lambda program: program["id"])
 def test_recorded_programs_give_the_same(program):
     feeds, wanted = with_gradients(program)

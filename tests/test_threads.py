@@ -49,6 +49,7 @@ def outcome(operation, *args):
 # Python threads.
 
 
+@pytest.mark.slow_but_every(3)
 @shapes
 def test_each_thread_writes_its_own_slots(shape):
     each = 40 if shape == (LARGE,) else 400
@@ -63,6 +64,7 @@ def test_each_thread_writes_its_own_slots(shape):
     assert intact(ta)
 
 
+@pytest.mark.slow_but_every(3)
 @shapes
 def test_one_writer_of_a_slot_wins_and_the_others_are_told(shape):
     slots = 50
@@ -80,6 +82,7 @@ def test_one_writer_of_a_slot_wins_and_the_others_are_told(shape):
             np.testing.assert_array_equal(ta.read(slot), rows[number])
 
 
+@pytest.mark.slow_but_every(3)
 @shapes
 def test_no_append_is_lost(shape):
     each = 30 if shape == (LARGE,) else 500
@@ -113,6 +116,7 @@ def test_ragged_appends_and_large_pieces_are_all_there():
     assert intact(ta)
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("width", [4, LARGE], ids=["small", "large"])
 def test_of_two_scatters_to_one_slot_one_happens_as_a_whole(width):
     for _ in range(10):
@@ -132,6 +136,7 @@ def test_of_two_scatters_to_one_slot_one_happens_as_a_whole(width):
         np.testing.assert_array_equal(ta.stack(), expected)
 
 
+@pytest.mark.slow
 def test_small_writes_wait_for_a_large_operation_of_another_thread():
     slots = 400_000
     for delay in np.arange(0, 0.003, 1e-4):
@@ -154,6 +159,7 @@ def test_small_writes_wait_for_a_large_operation_of_another_thread():
             assert (ta.stack() == 1).all()
 
 
+@pytest.mark.slow_but_every(3)
 @shapes
 def test_each_value_is_read_and_cleared_once(shape):
     slots = 60
@@ -173,6 +179,7 @@ def test_each_value_is_read_and_cleared_once(shape):
         np.testing.assert_array_equal(value, rows[slot])
 
 
+@pytest.mark.slow_but_every(3)
 @shapes
 def test_a_stack_sees_each_write_as_a_whole(shape):
     slots = 60
@@ -192,6 +199,7 @@ def test_a_stack_sees_each_write_as_a_whole(shape):
             assert (stack[slot] == 0).all() or (stack[slot] == rows[slot]).all()
 
 
+@pytest.mark.slow
 def test_reads_while_an_array_grows_give_what_was_written():
     ta = array(0, (LARGE // 16,), dynamic_size=True)
     grown = threading.Event()
@@ -213,6 +221,7 @@ def test_reads_while_an_array_grows_give_what_was_written():
     assert not unexpected(together(grow, read, read))
 
 
+@pytest.mark.slow
 def test_concat_while_an_array_grows_has_room_for_its_lengths():
     ta = array(0, (1,), dynamic_size=True).append([0.0])
 
@@ -229,6 +238,7 @@ def test_concat_while_an_array_grows_has_room_for_its_lengths():
     assert not unexpected(together(grow, join))
 
 
+@pytest.mark.slow_but_every(3)
 @shapes
 def test_closing_while_others_use_an_array_ends_their_use(shape):
     for _ in range(5):
@@ -288,6 +298,7 @@ def test_threads_with_their_own_sources_have_an_accumulator_each():
         assert ta.grad(f"gradients_{k}").read(0) == 20 * THREADS * (k + 1)
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("width", [2, LARGE], ids=["small", "large"])
 def test_sums_of_many_threads_lose_no_term(width):
     gradient = array(3, (width,)).unstack(np.zeros((3, width))).grad("gradients")
@@ -303,32 +314,32 @@ def test_sums_of_many_threads_lose_no_term(width):
 # Functions that run without the interpreter's lock.
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def write_all(ta, first, step):
     for slot in range(first, ta.size(), step):
         ta.write(slot, float(slot))
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def append_all(ta, count, value):
     for _ in range(count):
         ta.append(value)
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def append_rows(ta, count, row):
     for _ in range(count):
         ta.append(row)
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def add_all(ta, source, count):
     gradient = ta.grad(source)
     for k in range(count):
         gradient.accumulate(k % 2, 1.0)
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def read_rows(ta, count):
     wrong = 0
     for k in range(count):
@@ -339,20 +350,20 @@ def read_rows(ta, count):
     return wrong
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def append_to_both(pair, count):
     for k in range(count):
         pair[0].append(float(k))
         pair[1].append(float(k))
 
 
-@njit
+@njit(cache=True)
 def append_holding(ta, count, value):
     for _ in range(count):
         ta.append(value)
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def write_past_the_end(ta):
     ta.write(ta.size(), 1.0)
 
@@ -360,6 +371,7 @@ def write_past_the_end(ta):
 COUNT = 20_000
 
 
+@pytest.mark.slow
 def test_nogil_functions_write_slots_side_by_side():
     ta = array(COUNT)
     write_all(array(1), 0, 1)  # compiled before the threads start
@@ -368,6 +380,7 @@ def test_nogil_functions_write_slots_side_by_side():
     assert intact(ta)
 
 
+@pytest.mark.slow
 def test_nogil_plain_and_eager_appends_to_one_array_are_all_there():
     ta = array(0, dynamic_size=True)
 
@@ -387,6 +400,7 @@ def test_nogil_plain_and_eager_appends_to_one_array_are_all_there():
     assert intact(ta)
 
 
+@pytest.mark.slow
 def test_nogil_readers_see_whole_elements_while_an_array_grows():
     ta = array(1, (16,), dynamic_size=True)
     ta.write(0, np.zeros(16))
@@ -402,6 +416,7 @@ def test_nogil_readers_see_whole_elements_while_an_array_grows():
     assert intact(ta)
 
 
+@pytest.mark.slow
 def test_nogil_lookups_of_one_source_make_one_accumulator_that_loses_nothing():
     ta = array(2).unstack([1.0, 2.0])
     results = together(
@@ -416,6 +431,7 @@ def test_nogil_lookups_of_one_source_make_one_accumulator_that_loses_nothing():
     assert intact(ta.grad("others"))
 
 
+@pytest.mark.slow
 def test_arrays_in_a_tuple_are_told_of_a_nogil_function_too():
     pair = array(0, dynamic_size=True), array(0, dynamic_size=True)
     assert not unexpected(together(*[lambda: append_to_both(pair, COUNT)] * 3))
@@ -423,6 +439,7 @@ def test_arrays_in_a_tuple_are_told_of_a_nogil_function_too():
     assert all(map(intact, pair))
 
 
+@pytest.mark.slow
 def test_a_nogil_function_that_fails_leaves_the_array_as_any_other():
     ta = array(2)
     with pytest.raises(nbta.InvalidArgumentError, match=r"write on .* no slot 2"):
@@ -430,6 +447,7 @@ def test_a_nogil_function_that_fails_leaves_the_array_as_any_other():
     assert intact(ta)
 
 
+@pytest.mark.slow
 def test_closing_an_array_that_a_nogil_function_uses_ends_the_function():
     ta = array(0, (16,), dynamic_size=True).append(np.zeros(16))
 
@@ -449,6 +467,7 @@ def test_closing_an_array_that_a_nogil_function_uses_ends_the_function():
 # Processes.
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_child_may_use_an_array_whose_lock_its_parents_thread_held():

@@ -48,6 +48,7 @@ print(json.dumps([total, float(value), slope.tolist(), counting.compiled]))
 )
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_compile_once(tmp_path):
     (tmp_path / "users_kernel.py").write_text(KERNEL)
     paths = [str(Path(nbta.__file__).parents[1]), str(tmp_path), os.environ.get("PYTHONPATH", "")]

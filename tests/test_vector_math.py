@@ -39,6 +39,7 @@ def computed(name, x):
     return out
 
 
+@pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", TRUE)
 def test_within_4_units_in_the_last_place(name, dtype):
@@ -78,6 +79,7 @@ def test_any_length(length):
     np.testing.assert_allclose(computed("tanh", x), np.tanh(x), rtol=1e-15)
 
 
+@pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", TRUE)
 def test_the_flags_of_the_caller_change_nothing(name, dtype):
@@ -94,6 +96,7 @@ def test_the_flags_of_the_caller_change_nothing(name, dtype):
     np.testing.assert_array_equal(found, computed(name, x))
 
 
+@pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", TRUE)
 def test_fused_loops_are_vector_instructions(name, dtype):

@@ -206,6 +206,7 @@ def differences(f, x, step=1e-4):
     return found
 
 
+@pytest.mark.slow_but_every(18)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops(name, shape):
