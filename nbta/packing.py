@@ -7,21 +7,74 @@ slot; the elements are then joined bytes).
 """
 
 import json
+import math
+import sys
 
 import numpy as np
 
 from nbta import errors
-from nbta.contents import (
-    block_of,
-    dtype_in_memory,
-    gradients_of,
-    has_value,
-    source_of,
-    uniform_bytes,
-)
 from nbta.runtime import python_calls
-from nbta.runtime.store import BLOCK_RANK, BLOCK_SHAPE, CLEARED, FIELD, RAGGED, READ, WRITTEN, ZERO
-from nbta.shapes import MAX_RANK
+from nbta.runtime.store import (
+    BLOCK_HEAD,
+    BLOCK_RANK,
+    BLOCK_ROOM,
+    BLOCK_SHAPE,
+    CLEARED,
+    FIELD,
+    RAGGED,
+    READ,
+    WRITTEN,
+    ZERO,
+)
+from nbta.shapes import MAX_RANK, as_pattern
+from nbta.tensor_array import TensorArray
+
+# What lies in an array's memory, for whoever looks without reading: files and pictures.
+
+_HALVES = ("float16", "bfloat16")
+
+
+def source_of(array) -> str:
+    """The source of a gradient array."""
+    points = python_calls.native(python_calls.source_points)(array._address)
+    return "".join(map(chr, points))
+
+
+def gradients_of(array):
+    """The gradient arrays that an array holds, in the order in which they were made."""
+    owners = python_calls.native(python_calls.gradient_owners)(array._address).view(np.int64)
+    for owner in owners.tolist():
+        store = python_calls.native(python_calls.share_store)(owner)
+        yield type(array)._over(store, array.dtype, "")
+
+
+def dtype_in_memory(dtype: np.dtype, gradient: bool) -> np.dtype:
+    """The dtype of elements in memory; gradients of half precision are kept as float32 sums."""
+    return np.dtype(np.float32) if gradient and dtype.name in _HALVES else dtype
+
+
+def has_value(states):
+    """Whether slots in such states hold a value that takes memory."""
+    return states & (WRITTEN | CLEARED | ZERO) == WRITTEN
+
+
+def uniform_bytes(array) -> np.ndarray:
+    """The elements of a uniform array in memory, a row of bytes a slot."""
+    size, width = array._fields[FIELD.size], array._fields[FIELD.element_bytes]
+    data = python_calls.native(python_calls.data_bytes)(array._address)
+    return data[: size * width].reshape(size, width)
+
+
+def block_of(array, slot: int) -> tuple[np.ndarray, np.ndarray]:
+    """Head and element of a ragged slot's block."""
+    data = python_calls.native(python_calls.data_bytes)(array._address)
+    owner = int(data[8 * slot : 8 * slot + 8].view(np.int64)[0])
+    block = python_calls.native(python_calls.block_bytes)(owner)
+    head = block[:BLOCK_HEAD].view(np.int64)
+    return head, block[len(block) - int(head[BLOCK_ROOM]) :]
+
+
+# Taking apart.
 
 FORMAT = 1
 FLAGS = ("dynamic", "clear_after_read", "infer_shape", "gradient")
@@ -36,8 +89,6 @@ def pack(array) -> dict[str, np.ndarray]:
     InvalidArgumentError
         For a closed array, and for a dtype that no file can name.
     """
-    from nbta.tensor_array import TensorArray
-
     if not isinstance(array, TensorArray):
         message = f"save: {type(array).__name__} is not a TensorArray"
         raise errors.invalid("array", message)
@@ -72,19 +123,19 @@ def _pack_tree(array, source, parent, members, facts):
             **{flag: bool(fields[getattr(FIELD, flag)]) for flag in FLAGS},
         }
     )
-    for name, value in _pack_contents(array).items():
+    for name, value in _pack_members(array).items():
         members[f"{name}_{number}"] = value
     for gradient in gradients_of(array):
         _pack_tree(gradient, source_of(gradient), number, members, facts)
 
 
-def _pack_contents(array):
+def _pack_members(array):
     size = array._fields[FIELD.size]
     states = python_calls.native(python_calls.state_bytes)(array._address)[:size] & KEPT_STATES
-    contents = {"dtype": np.empty(0, file_dtype(array.dtype)), "states": states}
+    parts = {"dtype": np.empty(0, file_dtype(array.dtype)), "states": states}
     if array._fields[FIELD.layout] == RAGGED:
-        return contents | _pack_ragged(array, states)
-    return contents | {"elements": _pack_uniform(array, states)}
+        return parts | _pack_ragged(array, states)
+    return parts | {"elements": _pack_uniform(array, states)}
 
 
 def file_dtype(dtype):
@@ -133,3 +184,247 @@ def _pack_ragged(array, states):
             parts.append(element)
     joined = np.concatenate(parts) if parts else np.empty(0, np.uint8)
     return {"shapes": shapes, "elements": joined}
+
+
+# Putting together what anybody wrote. A file may be made up, digest and all. Nothing in it is
+# believed before it is checked, and what it makes takes no more memory than a few times its bytes.
+
+#: States of a slot that operations leave behind; a lane's slots may be cleared and not written.
+_STATES = (
+    0, WRITTEN, WRITTEN | READ, WRITTEN | READ | CLEARED, READ | CLEARED, WRITTEN | ZERO,
+)  # fmt: skip
+#: Code points of all names together: names of nested gradient arrays grow with the square.
+_LONGEST = 1 << 24
+
+
+def unpack(members):
+    """The array that `pack` took apart.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For anything but the result of `pack`.
+    """
+    return unpack_all(members)[0]
+
+
+def unpack_all(members):
+    """The array that `pack` took apart, and behind it all gradient arrays below it."""
+    meta = _checked(meta_of(members))
+    arrays = []
+    _check_names(meta["arrays"])
+    for number, facts in enumerate(meta["arrays"]):
+        parts = {name: members.get(f"{name}_{number}") for name in _MEMBERS}
+        _check(facts, parts, number)
+        array = _restore(facts, parts, meta["name"])
+        if number:
+            array = _attach(arrays[facts["parent"]], array, facts["source"])
+        elif facts["gradient"]:
+            array._name = f"{array._name.split('@')[0]}@{meta['sources']}"
+        arrays.append(array)
+    for array, facts in zip(arrays, meta["arrays"], strict=True):
+        if facts["closed"]:
+            array.close()
+    return arrays
+
+
+_MEMBERS = ("dtype", "states", "elements", "shapes")
+_FACTS = {
+    "parent": int, "source": str, "size": int, "ragged": bool, "marked": int, "closed": bool,
+} | dict.fromkeys(FLAGS, bool)  # fmt: skip
+
+
+def require(condition, what):
+    """Refuse a file of which something does not hold."""
+    if not condition:
+        raise errors.invalid("file", f"is damaged: {what}")
+
+
+def meta_of(members):
+    """What a file says of itself, of which nothing is checked yet."""
+    text = members.get("meta")
+    is_text = isinstance(text, np.ndarray) and text.dtype.kind == "U" and text.shape == ()
+    require(is_text, "no meta")
+    try:
+        meta = json.loads(str(text))
+    except ValueError:
+        meta = None
+    require(isinstance(meta, dict), "meta is no JSON text")
+    return meta
+
+
+def _checked(meta):
+    if meta.get("format") != FORMAT:
+        message = f"has format {meta.get('format')}, and this version of nbta reads 1 and 2"
+        raise errors.invalid("file", message)
+    arrays = meta.get("arrays")
+    require(isinstance(arrays, list) and arrays, "no arrays")
+    require(all(isinstance(meta.get(key), str) for key in ("name", "sources")), "no name")
+    return meta
+
+
+def _check(facts, parts, number):
+    """Whether an array's parts fit together, before anything is made of them."""
+    for key, kind in _FACTS.items():
+        require(type(facts.get(key)) is kind, f"array {number}: {key}")
+    states, size = parts["states"], facts["size"]
+    require(_is_array(states, np.uint8, 1) and len(states) == size, f"array {number}: states")
+    require(np.isin(states, _STATES).all(), f"array {number}: state bits")
+    zeros = facts["gradient"] or not (states & ZERO).any()
+    require(zeros, f"array {number}: state bits of a gradient array")
+    require(0 <= facts["marked"] <= size, f"array {number}: marked")
+    require(number == 0 or facts["gradient"], f"array {number}: parent")
+    require(isinstance(parts["dtype"], np.ndarray), f"array {number}: dtype")
+    require(facts.get("dtype") in (None, "bfloat16"), f"array {number}: dtype")
+    shape = facts.get("element_shape", 0)
+    require(shape is None or isinstance(shape, list), f"array {number}: element shape")
+    if facts["ragged"]:
+        _check_ragged(facts, parts, number)
+    else:
+        known = shape is not None and None not in shape
+        require(known or not (states & WRITTEN).any(), f"array {number}: no element shape")
+
+
+def _check_names(arrays):
+    """Whether the names of all arrays, each with its source behind its parent's, stay in bounds."""
+    lengths = []
+    for number, facts in enumerate(arrays):
+        require(isinstance(facts, dict), f"array {number} is no record")
+        parent, source = facts.get("parent"), facts.get("source")
+        above = type(parent) is int and 0 <= parent < number
+        require(above or (number == 0 and parent == -1), f"array {number}: parent")
+        require(type(source) is str, f"array {number}: source")
+        lengths.append(len(source) + 1 + (lengths[parent] if above else 0))
+    require(sum(lengths) <= _LONGEST, "its names are too long")
+
+
+def _is_array(value, dtype, rank):
+    return isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim == rank
+
+
+def _check_ragged(facts, parts, number):
+    shapes, states = parts["shapes"], parts["states"]
+    whole = _is_array(shapes, np.int64, 2) and shapes.shape == (len(states), 1 + MAX_RANK)
+    require(whole, f"array {number}: shapes")
+    require(_is_array(parts["elements"], np.uint8, 1), f"array {number}: elements")
+    written = shapes[states & WRITTEN != 0]
+    require(np.all((written[:, :1] >= 0) & (written[:, :1] <= MAX_RANK)), f"array {number}: ranks")
+    inside = np.arange(MAX_RANK) < written[:, :1]
+    require(np.all(written[:, 1:][inside] >= 0), f"array {number}: extents")
+    dtype = stored_dtype(_restored_dtype(facts, parts), facts["gradient"])
+    items = sum(math.prod(_slot_shape(parts, slot)) for slot in np.flatnonzero(has_value(states)))
+    surplus = len(parts["elements"]) - items * dtype.itemsize
+    require(surplus >= 0, f"array {number}: elements end too early")
+    require(surplus <= 0, f"array {number}: more elements than slots")
+
+
+def _restore(facts, parts, name):
+    """An array of its own with those parts; a gradient array's forward array is made up."""
+    dtype, ragged = _restored_dtype(facts, parts), facts["ragged"]
+    array = _restore_forward(facts, parts, name, dtype)
+    if facts["gradient"]:
+        array = array.grad(facts["source"], clear_after_read=facts["clear_after_read"])
+    if ragged:
+        _put_ragged(array, parts)
+        _put_pattern(array, facts)
+    else:
+        _put_uniform(array, parts, facts)
+    states = python_calls.native(python_calls.state_bytes)(array._address)
+    states[: facts["size"]] = parts["states"]
+    array._fields[FIELD.marked] = facts["marked"]
+    return array
+
+
+def _restored_dtype(facts, parts):
+    if facts["dtype"] is None:
+        # Before NumPy 2.3 unpickled dates have metadata, of which saving them would warn.
+        return np.lib.format.drop_metadata(parts["dtype"].dtype)
+    import ml_dtypes
+
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def _restore_forward(facts, parts, name, dtype):
+    """A forward array without its values; for a gradient array, one whose shapes it takes."""
+    ragged, gradient = facts["ragged"], facts["gradient"]
+    shape = facts["element_shape"]
+    array = TensorArray(
+        dtype,
+        size=facts["size"],
+        dynamic_size=facts["dynamic"] and not gradient,
+        clear_after_read=facts["clear_after_read"],
+        tensor_array_name=name,
+        element_shape=None if ragged or shape is None else tuple(shape),
+        infer_shape=facts["infer_shape"] and not ragged,
+    )
+    if gradient and ragged:
+        for slot in np.flatnonzero(parts["states"] & WRITTEN):
+            _put_shape(array, slot, _slot_shape(parts, slot))
+    return array
+
+
+def _put_shape(array, slot, shape):
+    """Let a ragged slot have a shape and no memory for its items, which nobody reads."""
+    array.write(slot, np.zeros((), array.dtype))
+    head, _ = block_of(array, slot)
+    head[BLOCK_RANK], head[BLOCK_SHAPE : BLOCK_SHAPE + len(shape)] = len(shape), shape
+
+
+def _slot_shape(parts, slot):
+    rank, *extents = parts["shapes"][slot].tolist()
+    return tuple(extents[:rank])
+
+
+def _put_ragged(array, parts):
+    """Write each slot that has a shape, then its bytes; a cleared slot keeps its shape alone."""
+    states, elements, first = parts["states"], parts["elements"], 0
+    for slot in np.flatnonzero(states & WRITTEN):
+        shape = _slot_shape(parts, slot)
+        if not has_value(states[slot]):
+            if not array.is_gradient:
+                _put_shape(array, slot, shape)
+            continue
+        array.write(slot, np.zeros(shape, array.dtype))
+        _, element = block_of(array, slot)
+        element[:] = elements[first : first + len(element)]
+        first += len(element)
+
+
+def _put_pattern(array, facts):
+    """The element shape of an array whose elements may have had any; its layout stays."""
+    pattern = as_pattern("element_shape", facts["element_shape"])
+    fields = array._fields
+    fields[FIELD.infer_shape] = facts["infer_shape"]
+    fields[FIELD.rank] = -1 if pattern is None else len(pattern)
+    for axis, extent in enumerate(pattern or ()):
+        fields[FIELD.extent0 + axis] = -1 if extent is None else extent
+
+
+def _put_uniform(array, parts, facts):
+    elements, states = parts["elements"], parts["states"]
+    dtype = stored_dtype(array.dtype, array.is_gradient)
+    require(isinstance(elements, np.ndarray) and elements.dtype == dtype, "dtype of elements")
+    slots = np.flatnonzero(has_value(states))
+    if not len(slots):
+        require(elements.size == 0, "more elements than slots")
+        return
+    require(elements.shape == (len(slots), *(array.element_shape or ())), "shape of elements")
+    require(array.element_shape is not None, "no element shape")
+    require(None not in array.element_shape, "the element shape is not known")
+    if dtype == file_dtype(array.dtype):
+        array.scatter(slots, elements.view(array.dtype))
+        return
+    array.scatter(slots, np.zeros(elements.shape, array.dtype))
+    rows = np.ascontiguousarray(elements).view(np.uint8)
+    uniform_bytes(array)[slots] = rows.reshape(len(slots), -1)
+
+
+def _attach(parent, gradient, source):
+    """Let an array hold a restored gradient array, under the array's own name and number."""
+    python_calls.native(python_calls.hold_gradient)(parent._address, gradient._store)
+    gradient._fields[FIELD.id] = parent._fields[FIELD.id]
+    return type(parent)._over(gradient._store, parent.dtype, f"{parent._name}@{source}")
+
+
+#: Where pickles of earlier versions look for `unpack`.
+sys.modules["nbta.unpacking"] = sys.modules[__name__]

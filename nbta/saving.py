@@ -1,12 +1,13 @@
-"""Saving arrays to files and loading them.
+"""Saving arrays, and nested structures of them, to files and loading them.
 
-A file is a NumPy ``.npz`` archive that `numpy.load` opens; `nbta.packing` says what is in it. The
-archive's comment is a digest of everything before it, so that any changed byte is found.
+A file is a NumPy ``.npz`` archive that `numpy.load` opens; `nbta.packing` says what is in it of an
+array. The archive's comment is a digest of everything before it, so that any changed byte is found.
 """
 
 import contextlib
 import hashlib
 import io
+import json
 import os
 import re
 import secrets
@@ -16,11 +17,10 @@ import zipfile
 
 import numpy as np
 
-from nbta import errors, nesting
-from nbta.nesting import pack_structure, unpack_structure
-from nbta.packing import pack
+from nbta import errors
+from nbta.dtypes import check_plain
+from nbta.packing import file_dtype, gradients_of, meta_of, pack, require, unpack, unpack_all
 from nbta.tensor_array import TensorArray
-from nbta.unpacking import meta_of, unpack
 
 __all__ = ["load", "pack", "save", "unpack"]
 
@@ -176,7 +176,7 @@ def load(file):
             stream.seek(0)
             members = _members(stream)
             meta = meta_of(members)
-            if meta.get("format") == nesting.FORMAT:
+            if meta.get("format") == NESTED:
                 return unpack_structure(members, meta)
             return unpack(members)
         except (OSError, MemoryError):
@@ -222,3 +222,203 @@ def _check_digest(stream):
         raise errors.invalid("file", "is cut short, damaged at its end, or not from nbta.save")
     if found != _comment(stream, end):
         raise errors.invalid("file", "is damaged: its bytes do not give the digest it carries")
+
+
+# Nested structures. ``meta`` has format 2 and a *tree*: a node is a list of its kind and what
+# belongs to it. A NumPy array is the member ``value_k``. A TensorArray has the members that
+# `nbta.packing` gives it, with ``t{k}_`` in front; a node names it by ``k``, and by the place of a
+# gradient array below it.
+
+NESTED = 2  # the format; that of a single array is 1
+_WHAT = "TensorArrays, NumPy arrays, numbers, strings, None, and lists, tuples and dicts of these"
+
+
+def pack_structure(structure) -> dict[str, np.ndarray]:
+    """A structure as NumPy arrays; the inverse of `unpack_structure`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For what is no structure of arrays, closed arrays, and dtypes that no file can name.
+    """
+    packing = _Packing(structure)
+    tree = packing.node("structure", structure)
+    meta = {"format": NESTED, "tree": tree, "tensor_arrays": packing.count}
+    return {"meta": np.array(json.dumps(meta)), **packing.members}
+
+
+class _Packing:
+    """The members of a file, as they are found."""
+
+    def __init__(self, structure):
+        self.members, self.count, self._values = {}, 0, 0
+        self._places, self._open = {}, set()
+        found = list(_tensor_arrays(structure, set()))
+        for array in sorted(found, key=_depth):
+            if not array.closed and array._address not in self._places:
+                self._add(array)
+
+    def _add(self, array):
+        for name, value in pack(array).items():
+            self.members[f"t{self.count}_{name}"] = value
+        for place, below in enumerate(_with_gradients(array)):
+            self._places.setdefault(below._address, (self.count, place))
+        self.count += 1
+
+    def node(self, path, value):
+        """How the tree says what a value is."""
+        kind = type(value)
+        if isinstance(value, TensorArray):
+            if value.closed or value._address not in self._places:
+                pack(value)  # says why it cannot be
+            return ["tensor_array", *self._places[value._address]]
+        if isinstance(value, np.ndarray | np.generic):
+            return self._array(path, value)
+        if kind in _PLAIN:
+            return [kind.__name__, _PLAIN[kind][0](value)]
+        if kind in (list, tuple, dict):
+            return self._container(path, value, kind)
+        raise _refused(path, value)
+
+    def _container(self, path, value, kind):
+        if id(value) in self._open:
+            raise errors.invalid("structure", f"save: {path} contains itself")
+        self._open.add(id(value))
+        if kind is dict:
+            items = [self._item(path, key, part) for key, part in value.items()]
+        else:
+            items = [self.node(f"{path}[{i}]", part) for i, part in enumerate(value)]
+        self._open.remove(id(value))
+        return [kind.__name__, items]
+
+    def _item(self, path, key, part):
+        if type(key) not in _PLAIN:
+            message = f"save: {path} has the key {key!r}; give keys that are strings or numbers"
+            raise errors.invalid("structure", message)
+        return [
+            [type(key).__name__, _PLAIN[type(key)][0](key)],
+            self.node(f"{path}[{key!r}]", part),
+        ]
+
+    def _array(self, path, value):
+        check_plain(f"save: {path}", value)
+        if value.dtype.hasobject:
+            raise errors.invalid("dtype", f"save: {path} has Python objects; give numbers or text")
+        number, half = self._values, value.dtype.name == "bfloat16"
+        dtype = np.lib.format.drop_metadata(value.dtype)
+        self.members[f"value_{number}"] = np.asarray(value).view(dtype).view(file_dtype(dtype))
+        self._values += 1
+        return ["scalar" if isinstance(value, np.generic) else "array", number, half]
+
+
+def _refused(path, value):
+    kind = type(value)
+    if isinstance(value, list | tuple | dict):
+        remedy = f"load could not give it back; give a plain {kind.__mro__[-2].__name__}"
+    else:
+        remedy = f"give {_WHAT}"
+    message = f"save: {path} is a {kind.__module__}.{kind.__qualname__}; {remedy}"
+    return errors.invalid("structure", message)
+
+
+def _tensor_arrays(value, seen):
+    if type(value) is TensorArray:
+        yield value
+    elif isinstance(value, TensorArray):
+        value.__reduce__()  # says that arrays of graphs are not saved
+    elif isinstance(value, list | tuple | dict) and id(value) not in seen:
+        seen.add(id(value))
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _tensor_arrays(part, seen)
+
+
+def _depth(array):
+    """How many gradient arrays lead to an array, or more; those above it come first."""
+    return array.handle.name.count("@")
+
+
+def _with_gradients(array):
+    """An array and all below it, in the order of their numbers in a file."""
+    yield array
+    for gradient in gradients_of(array):
+        yield from _with_gradients(gradient)
+
+
+#: How Python's own values are written in a tree, and read: all without loss.
+_PLAIN = {
+    type(None): (lambda value: None, lambda text: None),
+    bool: (bool, bool),
+    int: (hex, lambda text: int(text, 16)),
+    float: (float.hex, float.fromhex),
+    complex: (
+        lambda value: [value.real.hex(), value.imag.hex()],
+        lambda parts: complex(float.fromhex(parts[0]), float.fromhex(parts[1])),
+    ),
+    str: (str, str),
+}
+_BY_NAME = {kind.__name__: rules[1] for kind, rules in _PLAIN.items()}
+_WRITTEN = {"NoneType": type(None), "bool": bool, "complex": list}
+
+
+def unpack_structure(members, meta):
+    """The structure that `pack_structure` took apart."""
+    count = meta.get("tensor_arrays")
+    require(type(count) is int and 0 <= count <= len(members), "number of arrays")
+    parts, values = [{} for _ in range(count)], {}
+    for name, value in members.items():
+        prefix, _, rest = name.partition("_")
+        if prefix == "value":
+            values[name] = value
+        elif name != "meta":
+            require(prefix[:1] == "t" and prefix[1:].isdecimal(), "a member that is no part")
+            require(int(prefix[1:]) < count, "an array more than it tells of")
+            parts[int(prefix[1:])][rest] = value
+    structure = _Unpacking(list(map(unpack_all, parts)), values).value(meta.get("tree"))
+    require(not values, "a value that is nowhere")
+    return structure
+
+
+class _Unpacking:
+    def __init__(self, arrays, values):
+        self._arrays, self._values = arrays, values
+
+    def value(self, node):
+        """The value that a node stands for; each NumPy array is that of one node."""
+        require(isinstance(node, list) and node and type(node[0]) is str, "a node of its tree")
+        kind, *rest = node
+        if kind == "tensor_array":
+            require(len(rest) == 2 and all(type(i) is int and i >= 0 for i in rest), "an array")
+            known = rest[0] < len(self._arrays) and rest[1] < len(self._arrays[rest[0]])
+            require(known, "an array that is not there")
+            return self._arrays[rest[0]][rest[1]]
+        if kind in ("array", "scalar"):
+            return self._array(kind, rest)
+        require(len(rest) == 1, "a node of its tree")
+        if kind in _BY_NAME:
+            require(type(rest[0]) is _WRITTEN.get(kind, str), f"a value of {kind}")
+            return _BY_NAME[kind](rest[0])
+        require(kind in ("list", "tuple", "dict") and isinstance(rest[0], list), "a node")
+        if kind == "dict":
+            return self._dict(rest[0])
+        return (list if kind == "list" else tuple)(map(self.value, rest[0]))
+
+    def _dict(self, items):
+        found = {}
+        for item in items:
+            require(isinstance(item, list) and len(item) == 2, "an item of a dict")
+            require(isinstance(item[0], list) and item[0][:1] and item[0][0] in _BY_NAME, "a key")
+            found[self.value(item[0])] = self.value(item[1])
+        require(len(found) == len(items), "two keys that are one")
+        return found
+
+    def _array(self, kind, rest):
+        require(len(rest) == 2 and type(rest[0]) is int and type(rest[1]) is bool, "a value")
+        value = self._values.pop(f"value_{rest[0]}", None)
+        require(isinstance(value, np.ndarray), "a value that is not there")
+        if rest[1]:
+            import ml_dtypes
+
+            require(value.dtype == np.uint16, "a value of bfloat16")
+            value = value.view(ml_dtypes.bfloat16)
+        require(kind == "array" or value.ndim == 0, "a scalar")
+        return value if kind == "array" else value[()]

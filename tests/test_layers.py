@@ -30,7 +30,7 @@ ROWS = [
     {"nbta.runtime"},
     {"nbta.eager"},
     {"nbta.tensor_array"},
-    {"nbta.contents", "nbta.packing", "nbta.unpacking", "nbta.nesting", "nbta.saving"},
+    {"nbta.packing", "nbta.saving"},
     {"nbta.graph", "nbta.codegen"},
     {"nbta.ops"},
     {"nbta.captured", "nbta.reverse_mode", "nbta.structure", "nbta.symbolic"},

@@ -535,6 +535,19 @@ def frames_of(array):
     return body, [np.frombuffer(buffer, np.uint8) for buffer in buffers]
 
 
+def test_pickles_of_earlier_versions_are_read(tmp_path):
+    array = nbta.TensorArray("float64", size=2).write(1, 0.5)
+    body = pickle.dumps(array, protocol=0)  # as text, in which the module can be replaced
+    assert body.count(b"cnbta.packing\nunpack\n") == 1
+    file = tmp_path / "array.pickle"
+    file.write_bytes(body.replace(b"cnbta.packing\n", b"cnbta.unpacking\n"))
+    program = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).gather([1])[0])"
+    shown = subprocess.run(
+        [sys.executable, "-c", program, str(file)], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout == "0.5\n"
+
+
 def test_pickles_hand_out_the_memory_of_elements():
     old = nbta.TensorArray("float64", size=3, dynamic_size=True).unstack(sample("float64", (3, 2)))
     old.grad("gradients").write(0, np.ones(2)).write(1, np.full(2, 3.0))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbta import contents, shapes
+from nbta import packing, shapes
 from nbta.errors import invalid
 from nbta.inspect.picture import clean, escaped, need_matplotlib, shortened
 from nbta.runtime import python_calls
@@ -73,7 +73,7 @@ class View:
 def view_of(array, title: str | None = None) -> View:
     """What a picture of an array shows."""
     facts = _facts(array)
-    below = [_below(array, gradient) for gradient in contents.gradients_of(array)]
+    below = [_below(array, gradient) for gradient in packing.gradients_of(array)]
     title = array.handle.name if title is None else title
     if array.closed:
         return View(title, [*facts, "closed"], [], below=below)
@@ -86,7 +86,7 @@ def view_of(array, title: str | None = None) -> View:
 
 
 def _below(array, gradient):
-    source = contents.source_of(gradient)
+    source = packing.source_of(gradient)
     return view_of(gradient, f"gradient array of source {source!r}")
 
 
@@ -147,14 +147,14 @@ def _slot_of(array, number, bits):
 
 def _element(array, number):
     """A slot's element as it lies in memory."""
-    dtype = contents.dtype_in_memory(array.dtype, array.is_gradient)
+    dtype = packing.dtype_in_memory(array.dtype, array.is_gradient)
     if array._fields[FIELD.layout] == RAGGED:
-        head, data = contents.block_of(array, number)
+        head, data = packing.block_of(array, number)
         rank = int(head[BLOCK_RANK])
         shape = tuple(head[BLOCK_SHAPE : BLOCK_SHAPE + rank].tolist())
         data = data[: int(np.prod(shape, dtype=np.int64)) * dtype.itemsize]
     else:
-        data, shape = contents.uniform_bytes(array)[number], array.element_shape
+        data, shape = packing.uniform_bytes(array)[number], array.element_shape
     return data.view(dtype).reshape(shape)
 
 
