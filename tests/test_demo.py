@@ -11,7 +11,7 @@ import pytest
 
 import nbta
 from nbta import cli
-from nbta.demo import data, network, training, workers
+from nbta.demo import data, network, training
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "handwritten_rnn.py"
 
@@ -220,8 +220,8 @@ def test_workers_give_the_same_forecast(tmp_path, capsys):
 @pytest.mark.parametrize("count", [1, 3, 8, 20])
 def test_groups_of_windows_are_all_windows(record, count):
     windows = data.make_windows(record, range(300, 300 + count), 4.0)
-    groups = workers._groups(windows)
-    assert len(groups) == min(count, workers.GROUPS)
+    groups = network._groups(windows)
+    assert len(groups) == min(count, network.GROUPS)
     for whole, *parts in zip(windows, *groups, strict=True):
         np.testing.assert_array_equal(np.concatenate(parts, axis=min(whole.ndim - 1, 1)), whole)
 
@@ -232,7 +232,7 @@ def test_the_loss_of_workers_is_the_loss(record):
     task = training.prepare(record)
     found = []
     for count in (1, 2):
-        with workers.computing(count) as loss_and_gradient:
+        with network.computing(count) as loss_and_gradient:
             found.append(nbta.flatten(loss_and_gradient(task.start, task.windows)))
     np.testing.assert_array_equal(*found)
     expected = nbta.flatten(network.loss_and_gradient(task.start, task.windows))

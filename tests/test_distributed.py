@@ -16,8 +16,9 @@ from distributed import Client, LocalCluster
 from distributed.protocol import serialize
 
 import nbta
-from nbta.distributed import batches, gradients, tasks, value_and_grad, workers
-from nbta.distributed.parcels import Parcel
+from nbta.distributed import client as client_side
+from nbta.distributed import tasks, value_and_grad
+from nbta.distributed.tasks import Pickled
 from nbta.runtime import python_calls
 
 SECONDS = 60  # after which a test counts as hanging
@@ -237,8 +238,8 @@ def test_tasks_add_as_one_binary_tree(parts):
     while len(expected) > 1:
         pairs = [sum(expected[k : k + 2]) for k in range(0, len(expected), 2)]
         expected = pairs
-    plan = [gradients._task(tasks.Sums)([np.asarray(n)], [np.dtype(float)]) for n in numbers]
-    (sums,) = dask.compute(gradients._added(plan), scheduler="sync")
+    plan = [client_side._task(tasks.Sums)([np.asarray(n)], [np.dtype(float)]) for n in numbers]
+    (sums,) = dask.compute(client_side._added(plan), scheduler="sync")
     assert sums.values[0] == expected[0]
 
 
@@ -486,11 +487,11 @@ def test_workers_are_asked_once(cluster, monkeypatch):
 def test_long_lists_of_workers_are_cut():
     answers = {f"worker {n}": ImportError("no numba") for n in range(8)}
     with pytest.raises(nbta.FailedPreconditionError, match=r"4 \(no numba\) and 3 more; install"):
-        workers._check_answers(answers)
+        client_side._check_answers(answers)
 
 
 def test_workers_that_are_gone_are_left_to_dask():
-    workers._check_answers({"worker 1": OSError("closed"), "worker 2": nbta.__version__})
+    client_side._check_answers({"worker 1": OSError("closed"), "worker 2": nbta.__version__})
 
 
 def test_without_dask(monkeypatch):
@@ -598,27 +599,27 @@ def test_dask_knows_how_large_arrays_are():
     assert 400_000 <= dask.sizeof.sizeof(array) < 410_000
     array.grad("gradients").write(0, np.ones(100))
     assert 400_800 <= dask.sizeof.sizeof(array) < 410_800
-    assert 800_000 <= dask.sizeof.sizeof(Parcel([np.ones(100_000)])) < 801_000
+    assert 800_000 <= dask.sizeof.sizeof(Pickled([np.ones(100_000)])) < 801_000
     array.close()
     assert dask.sizeof.sizeof(array) == 0
 
 
 @pytest.mark.parametrize("protocol", [4, 5])
-def test_parcels_travel_without_being_opened(protocol):
+def test_pickles_travel_without_being_opened(protocol):
     content = {"w": W, "text": "more", "empty": np.empty((0, 3)), "by column": X.T}
-    parcel = Parcel(content)
+    pickled = Pickled(content)
     for _ in range(2):  # from the client to the scheduler, and on to a worker
-        parcel = pickle.loads(pickle.dumps(parcel, protocol))
-    opened = parcel.open()
+        pickled = pickle.loads(pickle.dumps(pickled, protocol))
+    opened = pickled.open()
     assert opened["text"] == "more"
     for key in ("w", "empty", "by column"):
         np.testing.assert_array_equal(opened[key], content[key])
         assert not opened[key].flags.writeable
 
 
-def test_parcels_are_aligned_where_they_are_opened():
+def test_pickles_are_aligned_where_they_are_opened():
     buffers = []
-    body = pickle.dumps(Parcel([W]), protocol=5, buffer_callback=buffers.append)
+    body = pickle.dumps(Pickled([W]), protocol=5, buffer_callback=buffers.append)
     (raw,) = (buffer.raw() for buffer in buffers)
     moved = bytearray(raw.nbytes + 3)
     moved[3:] = raw
@@ -628,7 +629,7 @@ def test_parcels_are_aligned_where_they_are_opened():
 
 
 def test_cutting_gives_contiguous_pieces():
-    piece = batches.cut({"x": X}, 1, 1, 3)["x"]
+    piece = client_side.cut({"x": X}, 1, 1, 3)["x"]
     assert piece.flags.c_contiguous
     np.testing.assert_array_equal(piece, X[:, 1:3].T)
-    assert np.shares_memory(batches.cut(X, 0, 1, 3), X)
+    assert np.shares_memory(client_side.cut(X, 0, 1, 3), X)

@@ -22,7 +22,7 @@ PAGE = SOURCES.parent / "docs" / "architecture.md"
 ROWS = {}
 #: Where an expression looks like an address and native code gets none.
 OTHER_USES = {
-    "distributed/parcels.py", "codegen/fusion.py", "execution/session.py", "saving.py",
+    "distributed/tasks.py", "codegen/fusion.py", "execution/session.py", "saving.py",
 }  # fmt: skip
 _TAKES = re.compile(
     r"\.ctypes\.data\b|addressof\(|ctypes\.cast\(|get_pointer_to_function|get_function_address"

@@ -50,7 +50,7 @@ def run(file=None, column=None, epochs=None, out="nbta-demo", quick=False, worke
     _check_folder(folder)
     forecast, error = _train(record, epochs or (QUICK_EPOCHS if quick else EPOCHS), workers)
 
-    from nbta.demo.plot import draw
+    from nbta.demo.training import draw
 
     picture = folder / f"{_file_name(record.name)}_forecast.png"
     folder.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ def _computing(workers):
     if workers is None:
         yield {}
         return
-    from nbta.demo.workers import computing
+    from nbta.demo.network import computing
 
     print(f"worker processes that compute the gradient: {workers}", flush=True)
     with computing(workers) as loss_and_gradient:

@@ -5,6 +5,10 @@ functions here are plain Python. Called with arrays they run at once; `nbta.valu
 the loss, and finds its gradient through the loop.
 """
 
+import contextlib
+import itertools
+import logging
+import signal
 from typing import NamedTuple
 
 import numpy as np
@@ -88,3 +92,48 @@ def check_gradient(parameters: Parameters, windows, step: float = 1e-5) -> float
         )
         numeric[i] = (above - below) / (2 * step)
     return float(np.abs(gradient - numeric).max() / np.abs(numeric).max())
+
+
+# The same loss, computed by processes of a Dask cluster on this machine.
+
+#: Groups of windows, each of which one task computes. Windows one by one, in 16 tasks, took 121 ms
+#: for an epoch where these took 95, with one worker.
+GROUPS = 8
+
+
+@contextlib.contextmanager
+def computing(count: int):
+    """A context with `loss_and_gradient`, as ``count`` processes compute it.
+
+    Its last digits are others, as sums are taken in another order, but the same for any ``count``.
+    """
+    from distributed import Client, LocalCluster
+
+    from nbta.distributed import value_and_grad
+
+    options = {"n_workers": count, "threads_per_worker": 1, "processes": True}
+    quiet = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL}
+    with LocalCluster(**options, **quiet) as cluster, Client(cluster) as client:
+        client.run(_ignore_interrupts)
+        of_error = value_and_grad(squared_error, client)
+        of_penalty = nbta.value_and_grad(penalty)
+
+        def loss_and_gradient(parameters, windows):
+            error, slope = of_error(parameters, _groups(windows))
+            cost, more = of_penalty(parameters)
+            total = np.sum(windows.weights)
+            gradient = map(lambda a, b: a / total + b, slope, more)
+            return error / total + cost, Parameters(*gradient)
+
+        yield loss_and_gradient
+
+
+def _ignore_interrupts():
+    """Ctrl-C goes to all processes of a terminal; workers end when the cluster does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _groups(windows):
+    count = len(windows.levels)
+    bounds = sorted({count * k // GROUPS for k in range(GROUPS + 1)})
+    return [windows.part(*pair) for pair in itertools.pairwise(bounds)]

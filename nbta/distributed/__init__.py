@@ -8,7 +8,7 @@ This needs the package ``distributed``: ``pip install "nbta[distributed]"``.
 """
 
 try:
-    from nbta.distributed.gradients import value_and_grad
+    from nbta.distributed.client import value_and_grad
 except ModuleNotFoundError as error:
     if error.name not in ("cloudpickle", "dask", "distributed"):
         raise

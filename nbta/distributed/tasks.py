@@ -1,4 +1,7 @@
-"""What runs on workers. Every task is pure: run again, on any worker, it gives the same bits."""
+"""What runs on workers, and how it gets there.
+
+Every task is pure: run again, on any worker, it gives the same bits.
+"""
 
 import functools
 import pickle
@@ -10,14 +13,86 @@ from typing import Any, NamedTuple
 import cloudpickle
 import numba
 import numpy as np
+from dask.sizeof import sizeof
 
 import nbta
-from nbta.distributed.batches import item
-from nbta.distributed.parcels import Parcel
 from nbta.errors import UnimplementedError
 from nbta.ops.bodies import note
 from nbta.ops.half import widened
-from nbta.structure import leaves
+from nbta.packing import pack
+from nbta.structure import leaves, map_batches
+from nbta.tensor_array import TensorArray
+
+# Pickled once, and not looked into on the way.
+
+#: Bytes; compiled code is fast with arrays whose items lie at multiples of their size.
+ALIGNMENT = 16
+
+
+class Pickled:
+    """A pickle whose arrays stay where they are.
+
+    Dask sends the arrays' memory as it is, without a copy, and neither Dask nor its scheduler sees
+    what is inside: it may be of classes that only the user's code knows.
+
+    Parameters
+    ----------
+    content : object
+        Anything that cloudpickle takes.
+
+    Examples
+    --------
+    >>> from nbta.distributed.tasks import Pickled
+    >>> weights = np.ones(3)
+    >>> np.shares_memory(Pickled({"w": weights}).open()["w"], weights)
+    True
+    """
+
+    __slots__ = ("_body", "_buffers")
+
+    def __init__(self, content):
+        buffers = []
+        self._body = cloudpickle.dumps(content, protocol=5, buffer_callback=buffers.append)
+        # Read-only memory is never copied on arrival.
+        self._buffers = [buffer.raw().toreadonly() for buffer in buffers]
+
+    def open(self):
+        """The content; its arrays are read-only, and lie in the pickle's memory."""
+        self._buffers = [_aligned(buffer) for buffer in self._buffers]
+        return pickle.loads(self._body, buffers=self._buffers)
+
+    def parts(self) -> list:
+        """All bytes of it."""
+        return [self._body, *self._buffers]
+
+    def __sizeof__(self):  # by which Dask weighs where to compute
+        return object.__sizeof__(self) + sum(len(part) for part in self.parts())
+
+    def __reduce_ex__(self, protocol):
+        wrap = pickle.PickleBuffer if protocol >= 5 else bytes
+        return _arrived, (self._body, list(map(wrap, self._buffers)))
+
+
+def _arrived(body, buffers):
+    pickled = object.__new__(Pickled)
+    pickled._body = body
+    pickled._buffers = [memoryview(buffer).cast("B").toreadonly() for buffer in buffers]
+    return pickled
+
+
+def _aligned(buffer):
+    """The buffer, or a copy: Dask joins small messages, and so arrays arrive at any address."""
+    items = np.frombuffer(buffer, np.uint8)
+    return buffer if items.ctypes.data % ALIGNMENT == 0 else memoryview(items.copy()).toreadonly()
+
+
+@sizeof.register(TensorArray)
+def _bytes_of(array):
+    """What an array and its gradient arrays hold, by which Dask weighs where to compute."""
+    return 0 if array.closed else sum(part.nbytes for part in pack(array).values())
+
+
+# The tasks.
 
 #: Functions that a worker keeps traced and compiled.
 PROGRAMS = 32
@@ -31,7 +106,7 @@ class Program:
     argnums: int | tuple
     axes: tuple
     compiled: Any
-    function: Parcel = field(compare=False)
+    function: Pickled = field(compare=False)
 
 
 class Job(NamedTuple):
@@ -55,15 +130,15 @@ class Failure(NamedTuple):
     error: Exception
 
 
-def hold(parcel: Parcel) -> Parcel:
+def hold(pickled: Pickled) -> Pickled:
     """Make data the result of a task.
 
     Data that a client scatters is lost with the workers that hold it. This Dask computes again.
     """
-    return parcel
+    return pickled
 
 
-def run_shard(job: Parcel, batch: Parcel, start: int, stop: int) -> Sums | Failure:
+def run_shard(job: Pickled, batch: Pickled, start: int, stop: int) -> Sums | Failure:
     """Sums over a shard: the items of a batch from one number to another."""
     job, pieces = job.open(), batch.open()
     numba.set_num_threads(1)  # of this thread; Dask runs as many tasks at once as it may
@@ -92,6 +167,11 @@ def _failure(error, job, pieces, start, stop):
 def _joined(args, pieces):
     """All arguments, with those that are cut."""
     return [pieces.get(place, arg) for place, arg in enumerate(args)]
+
+
+def item(piece, number):
+    """An item of what `cut` gives."""
+    return map_batches(lambda _, part: part[number], "args", piece)
 
 
 def add(*parts: Sums | Failure) -> Sums | Failure:

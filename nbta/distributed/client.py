@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import itertools
+import weakref
 
 import dask
 import numpy as np
@@ -10,13 +11,12 @@ from dask import delayed
 from distributed import Client, KilledWorker
 
 import nbta
-from nbta.batching import axes_of, check_outside, places_of
-from nbta.distributed import tasks, workers
-from nbta.distributed.batches import count, cut
-from nbta.distributed.parcels import Parcel
+from nbta.batching import axes_of, check_outside, common_length, items_first, places_of
+from nbta.distributed import tasks
+from nbta.distributed.tasks import Pickled
 from nbta.errors import FailedPreconditionError, invalid
 from nbta.ops.half import narrow
-from nbta.structure import pack
+from nbta.structure import map_batches, pack
 
 #: Shards of a batch that has as many items, whatever the number of workers.
 SHARDS = 16
@@ -135,7 +135,7 @@ class _Gradients:
         items = count(args, axes)
         if items == 0:
             return self._here(*args, **kwargs)
-        workers.check(self._client)
+        _check_versions(self._client)
         sums = self._compute(self._plan(args, kwargs, axes, items), items)
         divisor = items if self._reduction == "mean" else 1
         values = [_finished(*pair, divisor) for pair in zip(*sums, strict=True)]
@@ -145,18 +145,18 @@ class _Gradients:
 
     @functools.cached_property
     def _sent(self):
-        """The function as a parcel, and its digest."""
+        """The function, pickled, and its digest."""
         try:
-            parcel = Parcel(self._f)
+            pickled = Pickled(self._f)
         except Exception as error:
             message = (
                 f"f cannot be sent to workers ({error}); make what it uses inside it, or pass it in"
             )
             raise invalid("pickle", message) from error
         digest = hashlib.blake2b(digest_size=16)
-        for part in parcel.parts():
+        for part in pickled.parts():
             digest.update(part)
-        return parcel, digest.hexdigest()
+        return pickled, digest.hexdigest()
 
     def _plan(self, args, kwargs, axes, items):
         """The sums over all items, to be computed."""
@@ -165,13 +165,13 @@ class _Gradients:
         rows = tuple(0 if place in cuts else None for place in range(len(args)))
         program = tasks.Program(digest, self._argnums, rows, self._compiled, function)
         shared = [None if place in cuts else arg for place, arg in enumerate(args)]
-        job = _task(tasks.hold)(Parcel(tasks.Job(program, shared, kwargs)))
+        job = _task(tasks.hold)(Pickled(tasks.Job(program, shared, kwargs)))
         shards = min(self._shards, items)
         bounds = itertools.pairwise(items * k // shards for k in range(shards + 1))
         parts = []
         for start, stop in bounds:
             pieces = {place: cut(args[place], axis, start, stop) for place, axis in cuts.items()}
-            parts.append(_task(tasks.run_shard)(job, Parcel(pieces), start, stop))
+            parts.append(_task(tasks.run_shard)(job, Pickled(pieces), start, stop))
         return _added(parts)
 
     def _compute(self, plan, items):
@@ -214,3 +214,102 @@ def _finished(value, dtype, divisor):
     """A sum, or a mean, as it is handed out: an array of one's own, or a scalar."""
     value = value / divisor if divisor != 1 else value
     return np.array(narrow(value, dtype))[()]
+
+
+# Batches in pieces: lists of items, and structures of arrays that hold an item a row.
+
+
+def count(args, axes) -> int:
+    """How many items there are in arguments that are cut along some axes.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For arguments that do not agree, and for what has no such axis.
+    """
+    return common_length(
+        (path, length)
+        for i, (arg, axis) in enumerate(zip(args, axes, strict=True))
+        if axis is not None
+        for path, length in _lengths(f"args[{i}]", arg, axis)
+    )
+
+
+def _lengths(path, arg, axis):
+    found = []
+
+    def noted(path, part):
+        is_list = isinstance(part, list)
+        found.append((path, len(part) if is_list else len(items_first(path, part, axis))))
+
+    map_batches(noted, path, arg)
+    return found
+
+
+def cut(arg, axis, start, stop):
+    """Some items of an argument; in its arrays, which are contiguous, the first axis is theirs."""
+
+    def some(path, part):
+        if isinstance(part, list):
+            return part[start:stop]
+        return np.ascontiguousarray(items_first(path, part, axis)[start:stop])
+
+    return map_batches(some, "args", arg)
+
+
+# Whether the processes of a cluster can do the work, found before it starts.
+
+#: Asks a process that may not have nbta, so that nothing of nbta may be sent to it.
+_QUESTION = "__import__('nbta').__version__"
+_checked = weakref.WeakKeyDictionary()
+
+
+def _check_versions(client) -> None:
+    """See that scheduler and workers have this version of nbta; each is asked once.
+
+    Raises
+    ------
+    FailedPreconditionError
+        Which names those that have not, and says what to do.
+    """
+    known = _checked.setdefault(client, set())
+    if not known:
+        _check_answers({"the scheduler": _ask_scheduler(client)})
+    workers = set(client.nthreads())
+    new = sorted(workers - known)
+    if new:
+        answers = client.run(eval, _QUESTION, workers=new, on_error="return")
+        _check_answers({f"worker {address}": answer for address, answer in answers.items()})
+    _checked[client] = workers or known
+
+
+def _ask_scheduler(client):
+    try:
+        return client.run_on_scheduler(eval, _QUESTION)
+    except Exception as error:
+        return error
+
+
+def _check_answers(answers):
+    # A process that is gone gives an OSError; with that Dask copes.
+    wrong = {w: e for w, e in answers.items() if not isinstance(e, str | OSError)}
+    if wrong:
+        message = (
+            f"nbta cannot be imported by {_listed([f'{w} ({e})' for w, e in wrong.items()])}; "
+            f"install it in the environment of every process of the cluster: pip install "
+            f"nbta=={nbta.__version__}"
+        )
+        raise FailedPreconditionError(message)
+    versions = {who: answer for who, answer in answers.items() if isinstance(answer, str)}
+    others = [f"{who} has {has}" for who, has in versions.items() if has != nbta.__version__]
+    if others:
+        message = (
+            f"the client has nbta {nbta.__version__}, and {_listed(others)}; install one version "
+            f"everywhere"
+        )
+        raise FailedPreconditionError(message)
+
+
+def _listed(parts, shown=5):
+    more = len(parts) - shown
+    return ", ".join(parts[:shown]) + (f" and {more} more" if more > 0 else "")
