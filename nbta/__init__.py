@@ -19,7 +19,7 @@ from nbta.saving import load, save
 from nbta.tensor_array import TensorArray
 
 if TYPE_CHECKING:
-    from nbta.front import *  # noqa: F403
+    from nbta.api.namespace import *  # noqa: F403
 
 __version__ = "0.1.0.dev0"
 
@@ -44,8 +44,8 @@ def __getattr__(name):
     """What belongs to graphs. Importing that takes 0.07 s, which arrays alone need not wait for."""
     if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module 'nbta' has no attribute {name!r}")
-    front = importlib.import_module("nbta.front")
-    names = {name: getattr(front, name) for name in front.__all__}
+    namespace = importlib.import_module("nbta.api.namespace")
+    names = {name: getattr(namespace, name) for name in namespace.__all__}
     names["__all__"] = sorted([*_ARRAYS, *names])
     globals().update(names)
     if name not in names:

@@ -2,15 +2,15 @@
 
 import numpy as np
 
+from nbta.api.derivatives import jvp
+from nbta.api.tracing import Function
+from nbta.control.reverse_mode import gradients
 from nbta.dtypes import as_plain
 from nbta.ops.arithmetic import add_n, conj, multiply, real
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import cast
-from nbta.reverse_mode import gradients
 from nbta.structure import leaves, map_leaves, pack, paths
-from nbta.tracing import Function
-from nbta.transforms import jvp
 
 STEP = 6e-6  # near the cube root of the precision of float64, where central differences are best
 

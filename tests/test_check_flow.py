@@ -5,7 +5,7 @@ import pytest
 
 import nbta
 from nbta import raw_ops
-from nbta.flow_check import Race, UnusedWrite
+from nbta.inspect.flow_check import Race, UnusedWrite
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from fuzz.__main__ import main, run
 from item_by_item import OF_ONE, OF_TWO
 
 import nbta
-from nbta import call_arguments, tracing
+from nbta.api import tracing
 from nbta.codegen.number_rules import Elementary
 from nbta.compiler.executable import Workspace
+from nbta.control.control_flow import Variables
 from nbta.execution.runner import Runner
 from nbta.graph.lengths import Look
 from nbta.graph.record import TABLE
-from nbta.loop_variables import Variables
 from nbta.ops.functions import __all__ as functions
 from nbta.runtime import python_calls
 from nbta.structure import pack
@@ -225,8 +225,8 @@ def test_an_error_for_no_rows_is_found(family, plant, monkeypatch):
         return step.array(handle).gather(indices, dtype=dtype)
 
     plant("TensorArrayGatherV3", "evaluate", forgetful)
-    for module in (call_arguments, tracing):  # else it is told when the graph is made
-        monkeypatch.setattr(module, "any_empty", lambda values: False)
+    # Else it is told when the graph is made.
+    monkeypatch.setattr(tracing, "any_empty", lambda values: False)
     assert stage_of(family, made) is not None
 
 

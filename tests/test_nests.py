@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from test_both_executors import outcome, tensors
 
 import nbta
-from nbta import reverse_mode
+from nbta.control import reverse_mode
 from nbta.graph.graph import subgraphs
 from nbta.structure import leaves
 

@@ -48,7 +48,7 @@ def told(function, *args):
 
 def notes(f, *args):
     """The warnings that the code of a function would give; nothing is compiled."""
-    traced = f if isinstance(f, nbta.tracing.Function) else nbta.function(f, compiled=False)
+    traced = f if isinstance(f, nbta.api.tracing.Function) else nbta.function(f, compiled=False)
     traced(*args)
     return [str(one.message) for one in told(warn_of, traced._compiled_program().generated)]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nbta
-import nbta.front  # with the records of all operations
+import nbta.api.namespace  # with the records of all operations
 from nbta.errors import NbtaError
 from nbta.graph.graph import Graph, SubGraph
 from nbta.graph.record import TABLE

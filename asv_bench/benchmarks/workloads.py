@@ -84,5 +84,5 @@ WORKS = {
 
 def traced(work):
     """The graph of a work's function for its arguments, made anew, and the arrays among these."""
-    fresh = nbta.tracing.Function(work.function._f, compiled=True)
+    fresh = nbta.api.tracing.Function(work.function._f, compiled=True)
     return fresh.bound((work.arguments, {}))

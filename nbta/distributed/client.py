@@ -11,7 +11,7 @@ from dask import delayed
 from distributed import Client, KilledWorker
 
 import nbta
-from nbta.batching import axes_of, check_outside, common_length, items_first, places_of
+from nbta.api.derivatives import axes_of, check_outside, common_length, items_first, places_of
 from nbta.distributed import tasks
 from nbta.distributed.tasks import Pickled
 from nbta.errors import FailedPreconditionError, invalid

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbta.flow_check import Race, UnusedWrite, check_flow
 from nbta.graph.graph import Closed, Graph, SubGraph, all_bodies
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.printer import attributes, is_scalar, line_of
 from nbta.graph.spec import DATA, FLOW, HANDLE
 from nbta.graph.views import Loop, arguments, is_branch, is_loop, place_of, variables_in
 from nbta.inspect.array_view import elements_text, html_in_graph
+from nbta.inspect.flow_check import Race, UnusedWrite, check_flow
 from nbta.inspect.picture import shortened
 from nbta.ops import arrays
 from nbta.ops.arrays import CREATE, LOOKUPS

@@ -15,7 +15,6 @@ from nbta.inspect.picture import (
     missing_packages,
     need_matplotlib,
 )
-from nbta.tracing import Function
 
 
 def plot(graph=None, file=None, *, depth: int | None = None, engine: str | None = None) -> Picture:
@@ -86,7 +85,7 @@ def _check(depth, engine):
 def _graph_of(graph):
     """What to draw, and the results of a function."""
     graph = current() if graph is None else graph
-    if isinstance(graph, Function):
+    if hasattr(graph, "traced"):  # a function made by nbta.function
         return graph.traced()
     if isinstance(graph, Graph) or (isinstance(graph, Operation) and all_bodies(graph)):
         return graph, ()

@@ -63,7 +63,7 @@ class Phase:
 
 
 class Profile:
-    """Where the time of a function goes; see `nbta.tracing.Function.profile`.
+    """Where the time of a function goes; see `nbta.api.tracing.Function.profile`.
 
     Attributes
     ----------
