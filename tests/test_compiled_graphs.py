@@ -16,6 +16,7 @@ from loop_programs import CELLS, INPUTS, H
 from numba import njit
 
 import nbta
+from nbta import raw_ops
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 LENGTHS = [(5, 2), (3, 2), (7, 4), (1, 2), (5, 1), (6, 3)]
@@ -500,6 +501,38 @@ def resident():
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * resource.getpagesize()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_write_behind_a_read_of_a_gradient_array_of_any_order_is_refused(depth, compiled):
+    """That of a gradient array is not cleared by reading, and took such a write when compiled."""
+    graph = nbta.Graph()
+    with graph.as_default():
+        x = nbta.placeholder("float64", ())
+        handle, flow = raw_ops.TensorArrayV3(
+            size=1, dtype="float64", element_shape=(), clear_after_read=False
+        )
+        flow = raw_ops.TensorArrayWriteV3(handle, 0, x, flow)
+        for source in "ab"[:depth]:
+            handle, flow = raw_ops.TensorArrayGradV3(handle, flow, source)
+            flow = raw_ops.TensorArrayWriteV3(handle, 0, x, flow)
+        first = raw_ops.TensorArrayReadV3(handle, 0, flow, "float64")
+        again = raw_ops.TensorArrayReadV3(handle, 0, flow + 0 * cast_to_flow(first), "float64")
+        flow = flow + 0 * cast_to_flow(first)
+        flow = raw_ops.TensorArrayWriteV3(handle, 0, x, flow)
+        second = raw_ops.TensorArrayReadV3(handle, 0, flow, "float64")
+    session = nbta.Session(graph)
+    assert session.run(first, {x: 3.0}, compiled=compiled) == 3.0
+    if depth == 2:
+        assert session.run([first, again], {x: 3.0}, compiled=compiled) == [3.0, 3.0]
+    with pytest.raises(nbta.InvalidArgumentError, match="slot 0 was read") as caught:
+        session.run([first, second], {x: 3.0}, compiled=compiled)
+    assert caught.value.reason == "already_read"
+
+
+def cast_to_flow(value):
+    return nbta.cast(value, "float32")
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ ROWS = {}
 #: Where an expression looks like an address and native code gets none.
 OTHER_USES = {
     "distributed/tasks.py", "codegen/fusion.py", "execution/session.py", "saving.py",
+    "runtime/numba_private.py",
 }  # fmt: skip
 _TAKES = re.compile(
     r"\.ctypes\.data\b|addressof\(|ctypes\.cast\(|get_pointer_to_function|get_function_address"

@@ -66,8 +66,12 @@ class _Array:
 
     def set_flags(self, code):
         """Note among the words how the array behaves."""
-        flags = rt.CLEARS * bool(self.clears) + rt.INFERS * self._infers + rt.ADDS * self.adds
-        code.initial.append((self.record + rt.FLAGS, flags))
+        code.initial.append((self.record + rt.FLAGS, self.flags))
+
+    @property
+    def flags(self):
+        """How the array behaves."""
+        return rt.CLEARS * bool(self.clears) + rt.INFERS * self._infers + rt.ADDS * self.adds
 
     def word(self, number):
         """Source of a word of the record."""
@@ -251,7 +255,7 @@ def _read(code, op, array):
     if array.rank:
         start = array.call(code, rt.READ_SLOT, index)
     else:
-        start = array.at(code, f"read_item(w, {array.record}, {index}, {int(bool(array.clears))})")
+        start = array.at(code, f"read_item(w, {array.record}, {index}, {array.flags})")
     if not array.rank:
         code.bind(op.outputs[0], code.local(f"{array.data.name}[{start}]", array.data.dtype))
         return

@@ -194,14 +194,14 @@ def read_slot(record, r, slot):
     if slot < 0 or slot >= record[SIZE]:
         return -FAILED
     state, flags = load_byte(record[STATE] + slot), record[FLAGS]
-    if flags & CLEARS:
-        if state & READ:
-            return -FAILED
-        store_byte(record[STATE] + slot, WRITTEN | READ)
+    if flags & CLEARS and state & READ:
+        return -FAILED
     if state == 0:
         status = zeros(record, r, slot)
         if status != 0:
             return status
+    if flags & (CLEARS | ADDS):  # others take no second write as it is, and tapes need no store
+        store_byte(record[STATE] + slot, WRITTEN | READ)
     return slot * record[COUNT]
 
 

@@ -10,6 +10,7 @@ from numba.extending import intrinsic
 
 from nbta.runtime.numba_private import cgutils
 from nbta.runtime.plain import (
+    ADDS,
     CLEARS,
     DATA,
     READ,
@@ -86,10 +87,9 @@ def write_item(typingctx, w, record, index, itemsize):
 @intrinsic(prefer_literal=True)
 def read_item(typingctx, w, record, index, flags):
     """The place of a scalar in a slot, which counts as read now, or the function is left."""
-    clears = flags.literal_value & CLEARS
+    after = WRITTEN | READ if flags.literal_value & (CLEARS | ADDS) else WRITTEN
 
     def codegen(context, builder, sig, args):
-        after = WRITTEN | READ if clears else WRITTEN
         return _at_once(context, builder, args, cgutils.true_bit, WRITTEN, after, READ_SLOT)
 
     number = types.int64
