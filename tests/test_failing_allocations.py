@@ -36,12 +36,12 @@ def rows(tmp_path_factory):
 
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="libraries are preloaded under Linux"),
     pytest.mark.skipif(COMPILER is None, reason="there is no C compiler"),
 ]
 
 
-@pytest.mark.slow
 def test_each_failure_is_a_clear_error_and_leaks_nothing(rows):
     assert {job: row["wrong"] for job, row in rows.items() if row["wrong"]} == {}
 
