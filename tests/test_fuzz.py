@@ -57,6 +57,11 @@ def test_some_in_machine_code():
     assert counts["compiled methods"] == counts["eager"] == 30
 
 
+def test_each_family_is_described():
+    page = Path(__file__).parents[1] / "CONTRIBUTING.md"
+    assert [name for name in families.FAMILIES if f"`{name}`" not in page.read_text()] == []
+
+
 def test_a_program_is_the_same_for_its_seed():
     assert repr(families.loop(5)) == repr(families.loop(5)) != repr(families.loop(6))
     assert repr(raw_maker.program(5)) == repr(raw_maker.program(5))
