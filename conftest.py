@@ -9,6 +9,7 @@ import compiled_folder
 os.environ.setdefault("NBTA_DEBUG", "1")  # guard bytes around every buffer
 os.environ.update(compiled_folder.environment())  # before Numba is imported
 
+import numba
 import numpy as np
 import pytest
 
@@ -28,12 +29,13 @@ def _collections_walk_what_is_new():
 def _slow_loops_are_known():
     """Hundreds of tests are about results of nested loops, whose gradients call Python today.
 
-    `tests/test_slow_loops.py` is about the warning; ``pytest.warns`` sees it in spite of this.
+    `tests/compiler/test_slow_loops.py` is about the warning; ``pytest.warns`` sees it in spite of
+    this.
     """
     warnings.simplefilter("ignore", nbta.PerformanceWarning)
 
 
 @pytest.fixture(autouse=True)
 def _names_for_doctests(doctest_namespace):
-    """Doctests know the two packages by their usual names."""
-    doctest_namespace["np"], doctest_namespace["nbta"] = np, nbta
+    """Doctests know the three packages by their usual names."""
+    doctest_namespace.update(np=np, nbta=nbta, numba=numba)

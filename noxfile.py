@@ -1,7 +1,7 @@
 """Test sessions for each Python, and for the oldest and newest packages: ``nox -l`` lists them.
 
 A session has an environment and cache folders of its own, so kernels are compiled anew in each.
-What follows ``--`` goes to pytest, as in ``nox -s oldest -- tests/test_eager.py``.
+What follows ``--`` goes to pytest, as in ``nox -s oldest -- tests/eager/test_eager.py``.
 """
 
 import re

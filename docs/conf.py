@@ -6,6 +6,7 @@ from datetime import date
 from pathlib import Path
 
 import nbta
+from nbta.interface import ArrayInterface
 
 HERE = Path(__file__).parent
 
@@ -112,6 +113,15 @@ def _link(folder):
     return replacement
 
 
+def _describe(kind, interface):
+    """Give methods the descriptions of what they implement, where numpydoc's checks look."""
+    for name, said in vars(interface).items():
+        own = vars(kind).get(name)
+        if callable(own) or isinstance(own, property):
+            own.__doc__ = own.__doc__ or said.__doc__
+
+
 def setup(app):
     """Called by Sphinx."""
+    _describe(nbta.TensorArray, ArrayInterface)
     app.connect("source-read", _adapt)

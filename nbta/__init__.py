@@ -1,9 +1,8 @@
 """Growable, differentiable tensor arrays for Numba."""
 
 import importlib
-from typing import TYPE_CHECKING
 
-from nbta.eager.lanes import Lanes
+from nbta.eager import Lanes
 from nbta.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -17,9 +16,6 @@ from nbta.errors import (
 )
 from nbta.saving import load, save
 from nbta.tensor_array import TensorArray
-
-if TYPE_CHECKING:
-    from nbta.api.namespace import *  # noqa: F403
 
 __version__ = "0.1.0.dev0"
 
@@ -44,7 +40,7 @@ def __getattr__(name):
     """What belongs to graphs. Importing that takes 0.07 s, which arrays alone need not wait for."""
     if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module 'nbta' has no attribute {name!r}")
-    namespace = importlib.import_module("nbta.api.namespace")
+    namespace = importlib.import_module("nbta.api")
     names = {name: getattr(namespace, name) for name in namespace.__all__}
     names["__all__"] = sorted([*_ARRAYS, *names])
     globals().update(names)

@@ -71,7 +71,7 @@ _count.__name__ = "integer"  # argparse names the type in its message
 
 def _demo(options):
     from nbta import FailedPreconditionError, demo
-    from nbta.runtime import compiled
+    from nbta.runtime import entrances
 
     try:
         demo.run(
@@ -86,7 +86,7 @@ def _demo(options):
         raise Failure(str(error)) from None
     except FailedPreconditionError:
         # Compiled code that waits for a kernel can only say that the kernel did not come.
-        if any(isinstance(error, KeyboardInterrupt) for error in compiled._failures):
+        if any(isinstance(error, KeyboardInterrupt) for error in entrances._failures):
             raise KeyboardInterrupt from None
         raise
 
@@ -157,32 +157,40 @@ def _cache_files(folder):
 
 
 def _cache(options):
-    from nbta.compiler import cache
+    from nbta.runtime import machine_code
 
     if options.clear:
-        files = [*cache.files(), *(f for folder in _cache_folders() for f in _cache_files(folder))]
+        files = [
+            *machine_code.files(),
+            *(f for folder in _cache_folders() for f in _cache_files(folder)),
+        ]
         for file in files:
             file.unlink(missing_ok=True)
         print(f"removed {len(files)} files")
     elif not options.dir:
         _show_caches()
-    elif cache.folder() is None:
+    elif machine_code.folder() is None:
         raise Failure("there is no home folder; set NBTA_CACHE_DIR to a folder")
     else:
-        print(cache.folder())
+        print(machine_code.folder())
 
 
 def _show_caches():
-    """Where compiled graphs and the kernels that all programs share are kept, and how much."""
-    from nbta.compiler import cache
+    """Which kernels are used, and where what was compiled here is kept, and how much.
+
+    Graphs, and kernels where the shipped ones do not fit, are in our cache; what users' functions
+    link, in Numba's.
+    """
+    from nbta.runtime import machine_code, shipped
     from nbta.runtime.compiled import cache_folder
 
-    files = cache.files()
-    print(f"graphs    {cache.folder() or 'no folder'} ({_amount(files, 'entries')})")
-    kernels = [(folder, _cache_files(folder)) for folder in _cache_folders()]
+    files = machine_code.files()
+    print(f"kernels   {shipped.summary()}")
+    print(f"cache     {machine_code.folder() or 'no folder'} ({_amount(files, 'entries')})")
+    numbas = [(folder, _cache_files(folder)) for folder in _cache_folders()]
     nowhere = (cache_folder() or "no folder can be written", [])
-    for folder, files in [pair for pair in kernels if pair[1]] or [nowhere]:
-        print(f"kernels   {folder} ({_amount(files, 'files')})")
+    for folder, files in [pair for pair in numbas if pair[1]] or [nowhere]:
+        print(f"Numba's   {folder} ({_amount(files, 'files')})")
 
 
 def _amount(files, noun):

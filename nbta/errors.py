@@ -4,8 +4,13 @@ Each class is also a subclass of the built-in that a Python user would catch. Th
 error is one word, the same for eager operations, graphs and compiled code.
 """
 
+from __future__ import annotations
+
+from collections import namedtuple
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from nbta.naming import handle_of
 
 
 class NbtaError(Exception):
@@ -21,7 +26,7 @@ class NbtaError(Exception):
 
     code = "UNKNOWN"
 
-    def __init__(self, message, *numbers):
+    def __init__(self, message: Any, *numbers: int) -> None:
         self.reason = None
         if numbers:  # raised by compiled code, which passes the facts as integers
             self.reason = REASONS[message].reason
@@ -84,16 +89,16 @@ class PerformanceWarning(UserWarning):
 
     Examples
     --------
-    The gradient of a loop within a loop does so today:
+    The gradient of the gradient of a loop within a loop does so today:
 
     >>> import warnings
     >>> def powers(x):
     ...     outer = lambda y, _: (nbta.scan(lambda z, _: (z * x, None), y, None, 3)[0], None)
     ...     return nbta.scan(outer, 1.0, None, 2)[0]
-    >>> slope = nbta.grad(powers, compiled=True)
+    >>> curvature = nbta.grad(nbta.grad(powers), compiled=True)
     >>> with warnings.catch_warnings(record=True, action="always") as found:
-    ...     slope(2.0)  # x**6
-    np.float64(192.0)
+    ...     curvature(2.0)  # of x**6
+    np.float64(480.0)
     >>> print(found[0].category.__name__, found[0].message)
     PerformanceWarning the loop 'scan' (...:3), with 'scan/body/scan' (...:2) in it, is compiled,
     but it or its gradient calls Python in each trip, ...
@@ -362,6 +367,8 @@ REASONS = [
         "or after the loop, or read it",
     ),
 ]
+#: Status codes of kernels, which are places in that table; compiled code takes them from here too.
+STATUS = namedtuple("STATUS", [row.reason for row in REASONS])(*range(len(REASONS)))
 
 
 def _shape(numbers):
@@ -373,19 +380,15 @@ def _shape(numbers):
     return f"({parts[0]},)" if rank == 1 else f"({', '.join(parts)})"
 
 
-#: Finds an array's handle by the number in its header; set where arrays are named.
-handle_of = "array {}".format
-
-
-def _named(array, trail):
-    """An array's name from its number; ``trail`` holds what a gradient array's name adds."""
+def _named(array, suffix):
+    """An array's name from its number; ``suffix`` holds what a gradient array's name adds."""
     if array == -1:
         return "TensorArray"  # which was not made
-    points = (word >> shift & 0xFFFFFFFF for word in trail for shift in (0, 32))
+    points = (word >> shift & 0xFFFFFFFF for word in suffix for shift in (0, 32))
     return handle_of(array) + "".join(chr(point) for point in points if point)
 
 
-def describe(status, operation, array, slot, expected, got, expected_shape, got_shape, trail=()):
+def describe(status, operation, array, slot, expected, got, expected_shape, got_shape, suffix=()):
     """The message for a kernel's status and the facts it left behind."""
     row = REASONS[status]
     if row.reason.endswith("out_of_range") and slot < 0:
@@ -397,7 +400,7 @@ def describe(status, operation, array, slot, expected, got, expected_shape, got_
         expected_shape=_shape(expected_shape),
         got_shape=_shape(got_shape),
     )
-    return f"{OPERATIONS[operation]} on {_named(array, trail)}: {text}"
+    return f"{OPERATIONS[operation]} on {_named(array, suffix)}: {text}"
 
 
 def failure(status, *facts):

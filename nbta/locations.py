@@ -1,5 +1,6 @@
 """Lines of users' code, for what is said about it later."""
 
+import functools
 import os
 import sys
 import warnings
@@ -7,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-_OWN = str(Path(__file__).parent) + os.sep
+#: Where all modules of nbta are.
+OWN = str(Path(__file__).parent) + os.sep
 
 
 class Location(NamedTuple):
@@ -49,15 +51,37 @@ class Origin:
         return f"{self.name!r} ({os.path.basename(self.location.filename)}:{self.location.line})"
 
 
+@functools.cache
+def _is_library(filename) -> bool:
+    """Whether a file is of Numba's or NumPy's, which users do not look into."""
+    return f"{os.sep}site-packages{os.sep}num" in filename
+
+
+def _is_users(filename) -> bool:
+    return not filename.startswith(OWN) and not _is_library(filename)
+
+
 def of_caller() -> Location | None:
-    """The innermost line outside of nbta that led here; None where there is none."""
+    """The innermost line of the user's that led here; None where there is none."""
     frame = sys._getframe(1)
     while frame is not None:
         filename = frame.f_code.co_filename
-        if not filename.startswith(_OWN):
+        if _is_users(filename):
             return Location(filename, frame.f_lineno, frame.f_globals.get("__name__", ""))
         frame = frame.f_back
     return None
+
+
+def of_error(error) -> Location | None:
+    """The innermost line of the user's that an error came by."""
+    found, trace = None, error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if _is_users(code.co_filename):
+            module = trace.tb_frame.f_globals.get("__name__", "")
+            found = Location(code.co_filename, trace.tb_lineno, module)
+        trace = trace.tb_next
+    return found
 
 
 def warn_caller(message, category) -> None:

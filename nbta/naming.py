@@ -1,9 +1,9 @@
 """Names and handles of arrays."""
 
+from __future__ import annotations
+
 import weakref
 from typing import NamedTuple
-
-from nbta import errors
 
 FORWARD, GRADIENT = "_tensor_arrays", "_tensor_array_grads"
 
@@ -33,7 +33,7 @@ class Flow:
     dtype = "float32"
     shape = ()
 
-    def __init__(self, handle: Handle):
+    def __init__(self, handle: Handle) -> None:
         self.handle = handle
 
     def __float__(self) -> float:
@@ -52,14 +52,12 @@ def register(number: int, array) -> None:
     _arrays[number] = array
 
 
-def _name_of(array):
+def handle_of(array) -> str:
+    """The name of an array, or of what is registered under a number."""
     if isinstance(array, str):
         return array
     known = _arrays.get(array)
     return known.handle.name if known is not None else f"TensorArray_{array}"
-
-
-errors.handle_of = _name_of
 
 
 def find(number: int):

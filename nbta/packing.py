@@ -14,18 +14,8 @@ import numpy as np
 
 from nbta import errors
 from nbta.runtime import python_calls
-from nbta.runtime.store import (
-    BLOCK_HEAD,
-    BLOCK_RANK,
-    BLOCK_ROOM,
-    BLOCK_SHAPE,
-    CLEARED,
-    FIELD,
-    RAGGED,
-    READ,
-    WRITTEN,
-    ZERO,
-)
+from nbta.runtime.slots import CLEARED, READ, WRITTEN, ZERO, holds_value, in_python
+from nbta.runtime.store import BLOCK_HEAD, BLOCK_RANK, BLOCK_ROOM, BLOCK_SHAPE, FIELD, RAGGED
 from nbta.shapes import MAX_RANK, as_pattern
 from nbta.tensor_array import TensorArray
 
@@ -53,9 +43,8 @@ def dtype_in_memory(dtype: np.dtype, gradient: bool) -> np.dtype:
     return np.dtype(np.float32) if gradient and dtype.name in _HALVES else dtype
 
 
-def has_value(states):
-    """Whether slots in such states hold a value that takes memory."""
-    return states & (WRITTEN | CLEARED | ZERO) == WRITTEN
+#: Whether slots in such states hold a value that takes memory.
+has_value = in_python(holds_value)
 
 
 def uniform_bytes(array) -> np.ndarray:
@@ -348,7 +337,7 @@ def _restore_forward(facts, parts, name, dtype):
     """A forward array without its values; for a gradient array, one whose shapes it takes."""
     ragged, gradient = facts["ragged"], facts["gradient"]
     shape = facts["element_shape"]
-    array = TensorArray(
+    array = TensorArray._eager(
         dtype,
         size=facts["size"],
         dynamic_size=facts["dynamic"] and not gradient,

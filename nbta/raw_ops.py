@@ -5,6 +5,10 @@ Each works in a graph, where it gives tensors, and eagerly, where a handle carri
 In a graph, what the arguments must be is checked when it runs, as TensorFlow's kernels do.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
 
 from nbta import shapes, tensor_array
@@ -14,16 +18,19 @@ from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.naming import Handle
 from nbta.ops import arrays
-from nbta.ops.array_access import build
+from nbta.ops.arrays import build
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.extents import outside
 from nbta.symbolic import SymbolicTensorArray
+
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike, DTypeLike, Integer, Pattern
 
 
 class ArrayHandle(Handle):
     """A handle outside of graphs: container and name, with the array itself."""
 
-    def __new__(cls, array):
+    def __new__(cls, array: tensor_array.TensorArray) -> Self:
         """Take the name of an array."""
         self = super().__new__(cls, *array.handle)
         self.array = array
@@ -67,16 +74,16 @@ def _pattern(argument, shape):
 
 
 def TensorArrayV3(  # noqa: N802
-    size,
-    dtype,
-    element_shape=None,
-    dynamic_size=False,
-    clear_after_read=True,
-    identical_element_shapes=False,
-    tensor_array_name="",
+    size: Integer,
+    dtype: DTypeLike,
+    element_shape: Pattern = None,
+    dynamic_size: bool = False,
+    clear_after_read: bool = True,
+    identical_element_shapes: bool = False,
+    tensor_array_name: str = "",
     *,
-    name=None,
-):
+    name: str | None = None,
+) -> tuple[Any, Any]:
     """Make an array.
 
     Parameters
@@ -118,7 +125,9 @@ def TensorArrayV3(  # noqa: N802
     return ArrayHandle(array), array.flow
 
 
-def TensorArrayGradV3(handle, flow_in, source, *, name=None):  # noqa: N802
+def TensorArrayGradV3(  # noqa: N802
+    handle: Any, flow_in: Any, source: str, *, name: str | None = None
+) -> tuple[Any, Any]:
     """The gradient array of an array for a source, looked up or made.
 
     Returns
@@ -143,7 +152,9 @@ def TensorArrayGradV3(handle, flow_in, source, *, name=None):  # noqa: N802
     return ArrayHandle(array), array.flow
 
 
-def TensorArrayGradWithShape(handle, flow_in, shape_to_prepend, source, *, name=None):  # noqa: N802
+def TensorArrayGradWithShape(  # noqa: N802
+    handle: Any, flow_in: Any, shape_to_prepend: ArrayLike, source: str, *, name: str | None = None
+) -> tuple[Any, Any]:
     """`TensorArrayGradV3` with elements of shape ``shape_to_prepend + element_shape``.
 
     Returns
@@ -169,7 +180,9 @@ def TensorArrayGradWithShape(handle, flow_in, shape_to_prepend, source, *, name=
     return ArrayHandle(array), array.flow
 
 
-def TensorArrayWriteV3(handle, index, value, flow_in, *, name=None):  # noqa: N802
+def TensorArrayWriteV3(  # noqa: N802
+    handle: Any, index: ArrayLike, value: ArrayLike, flow_in: Any, *, name: str | None = None
+) -> Any:
     """Store a value in a slot; in a gradient array, add it.
 
     Returns
@@ -202,7 +215,9 @@ def _value(operation, handle, value):
     return as_tensor(array, current() or handle.graph)
 
 
-def TensorArrayReadV3(handle, index, flow_in, dtype, *, name=None):  # noqa: N802
+def TensorArrayReadV3(  # noqa: N802
+    handle: Any, index: ArrayLike, flow_in: Any, dtype: DTypeLike, *, name: str | None = None
+) -> Array:
     """The value of a slot.
 
     Notes
@@ -254,8 +269,14 @@ def _prefix(op):
 
 
 def TensorArrayGatherV3(  # noqa: N802
-    handle, indices, flow_in, dtype, element_shape=None, *, name=None
-):
+    handle: Any,
+    indices: ArrayLike,
+    flow_in: Any,
+    dtype: DTypeLike,
+    element_shape: Pattern = None,
+    *,
+    name: str | None = None,
+) -> Array:
     """The listed slots, stacked along a new first axis.
 
     Notes
@@ -283,7 +304,9 @@ def TensorArrayGatherV3(  # noqa: N802
     return _array(handle)._gather(indices, element_shape, dtype, strict=True)
 
 
-def TensorArrayScatterV3(handle, indices, value, flow_in, *, name=None):  # noqa: N802
+def TensorArrayScatterV3(  # noqa: N802
+    handle: Any, indices: ArrayLike, value: ArrayLike, flow_in: Any, *, name: str | None = None
+) -> Any:
     """Write row ``k`` of a value to slot ``indices[k]``.
 
     Returns
@@ -309,8 +332,13 @@ def TensorArrayScatterV3(handle, indices, value, flow_in, *, name=None):  # noqa
 
 
 def TensorArrayConcatV3(  # noqa: N802
-    handle, flow_in, dtype, element_shape_except0=None, *, name=None
-):
+    handle: Any,
+    flow_in: Any,
+    dtype: DTypeLike,
+    element_shape_except0: Pattern = None,
+    *,
+    name: str | None = None,
+) -> tuple[Array, Array]:
     """All elements joined along their first axis, and their lengths.
 
     Returns
@@ -340,7 +368,9 @@ def TensorArrayConcatV3(  # noqa: N802
     return tuple(_array(handle).concat(element_shape_except0=element_shape_except0, dtype=dtype))
 
 
-def TensorArraySplitV3(handle, value, lengths, flow_in, *, name=None):  # noqa: N802
+def TensorArraySplitV3(  # noqa: N802
+    handle: Any, value: ArrayLike, lengths: ArrayLike, flow_in: Any, *, name: str | None = None
+) -> Any:
     """Cut a value along its first axis and write piece ``k`` to slot ``k``.
 
     Returns
@@ -365,7 +395,7 @@ def TensorArraySplitV3(handle, value, lengths, flow_in, *, name=None):  # noqa: 
     return _array(handle).split(value, lengths).flow
 
 
-def TensorArraySizeV3(handle, flow_in, *, name=None):  # noqa: N802
+def TensorArraySizeV3(handle: Any, flow_in: Any, *, name: str | None = None) -> np.int32 | Tensor:  # noqa: N802
     """How many slots there are, an int32 scalar.
 
     Notes
@@ -383,7 +413,7 @@ def TensorArraySizeV3(handle, flow_in, *, name=None):  # noqa: N802
     return _array(handle).size()
 
 
-def TensorArrayCloseV3(handle, *, name=None):  # noqa: N802
+def TensorArrayCloseV3(handle: Any, *, name: str | None = None) -> Any:  # noqa: N802
     """Free an array; in a graph, the operation that does.
 
     Notes

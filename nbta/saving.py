@@ -4,6 +4,8 @@ A file is a NumPy ``.npz`` archive that `numpy.load` opens; `nbta.packing` says 
 array. The archive's comment is a digest of everything before it, so that any changed byte is found.
 """
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import io
@@ -14,6 +16,7 @@ import secrets
 import shutil
 import time
 import zipfile
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +31,7 @@ __all__ = ["load", "pack", "save", "unpack"]
 LEFT_OVER = 3600
 
 
-def save(file, array) -> None:
+def save(file: str | os.PathLike[str], array: Any) -> None:
     """Write an array with its gradient arrays, or a structure of arrays, to a file.
 
     The file is replaced in one step: after a crash it is the old one or the new one, whole. What a
@@ -143,7 +146,7 @@ def _comment(stream, end):
     return f"nbta {digest.hexdigest()}".encode()
 
 
-def load(file):
+def load(file: str | os.PathLike[str]) -> Any:
     """Read an array, or a structure, that `save` wrote; nothing in the file is ever run.
 
     Parameters

@@ -1,7 +1,10 @@
 """Tensor arrays inside a graph: a handle, and the flow that orders what is done with it."""
 
+from __future__ import annotations
+
 import functools
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -9,16 +12,20 @@ from nbta import shapes, tensor_array
 from nbta.dtypes import as_dtype, as_plain, as_value
 from nbta.errors import UnimplementedError, invalid
 from nbta.graph.graph import current
-from nbta.graph.operation import Tensor
-from nbta.graph.spec import Spec
+from nbta.graph.operation import Spec, Tensor
 from nbta.ops import arrays, numbers, tensor_methods
-from nbta.ops.array_access import Access, build
+from nbta.ops.arrays import Access, build
 from nbta.ops.dispatch import as_array, as_tensor, building
 from nbta.ops.extents import pattern_of
 from nbta.ops.joining import arange
 from nbta.ops.shaping import cast, identity, shape
-from nbta.runtime.results import Concat
+from nbta.runtime.request import Concat
 from nbta.tensor_array import TensorArray
+
+if TYPE_CHECKING:
+    from nbta.graph.operation import Operation
+    from nbta.naming import Flow
+    from nbta.typing import ArrayLike, DTypeLike, Integer, Pattern, ShapeLike
 
 
 @dataclass(slots=True)
@@ -92,22 +99,22 @@ def _in_its_graph(method):
 
 
 class SymbolicTensorArray(TensorArray):
-    """`TensorArray` while a graph is built."""
+    """See `nbta.TensorArray`, while a graph is built."""
 
     __slots__ = ("_facts", "_flow", "_handle")
 
     def __init__(
         self,
-        dtype,
-        size=0,
-        dynamic_size=False,
-        clear_after_read=None,
-        tensor_array_name=None,
-        element_shape=None,
-        infer_shape=True,
+        dtype: DTypeLike,
+        size: Integer = 0,
+        dynamic_size: bool = False,
+        clear_after_read: bool | None = None,
+        tensor_array_name: str | None = None,
+        element_shape: Pattern = None,
+        infer_shape: bool = True,
         *,
-        name=None,
-    ):
+        name: str | None = None,
+    ) -> None:
         pattern = shapes.as_pattern("element_shape", element_shape)
         label = str(tensor_array_name or name or "TensorArray")
         clear_after_read = clear_after_read is None or bool(clear_after_read)
@@ -132,7 +139,7 @@ class SymbolicTensorArray(TensorArray):
         )
 
     @classmethod
-    def over(cls, handle: Tensor, flow: Tensor, facts: Facts) -> "SymbolicTensorArray":
+    def over(cls, handle: Tensor, flow: Flow | Tensor | None, facts: Facts) -> SymbolicTensorArray:
         """A name for an array that exists in the graph."""
         self = object.__new__(cls)
         self._handle, self._flow, self._facts = handle, flow, facts
@@ -163,17 +170,17 @@ class SymbolicTensorArray(TensorArray):
     )
 
     @property
-    def element_shape(self):
+    def element_shape(self) -> tuple[int | None, ...] | None:
         """As far as it is known before the graph runs."""
         return shapes.public(self._facts.element_shape)
 
     @property
-    def is_gradient(self):
+    def is_gradient(self) -> bool:
         """Whether it was made by a gradient lookup."""
         return self._handle.op.record is not arrays.CREATE
 
     @property
-    def closed(self):
+    def closed(self) -> bool:
         """Unknown before the graph runs."""
         return False
 
@@ -188,11 +195,10 @@ class SymbolicTensorArray(TensorArray):
         return self._flow
 
     @_in_its_graph
-    def size(self, *, name=None):
-        """See `TensorArray.size`."""
+    def size(self, *, name: str | None = None) -> Tensor:
         return self._build(arrays.SIZE, [], name=name)
 
-    def __len__(self):
+    def __len__(self) -> int:
         message = f"size of {self._facts.name} is known only when the graph runs; use size()"
         raise invalid("symbolic", message)
 
@@ -207,7 +213,7 @@ class SymbolicTensorArray(TensorArray):
 
         return symbolic_html(self)
 
-    def plot(self, axes=None):
+    def plot(self, axes: Any = None) -> Any:
         """Arrays of graphs have no slots to draw."""
         message = f"{self._facts.name} has slots only when the graph runs; use nbta.plot(graph)"
         raise invalid("symbolic", message)
@@ -223,8 +229,9 @@ class SymbolicTensorArray(TensorArray):
         return as_tensor(value, building(value) or self._handle.graph)
 
     @_in_its_graph
-    def write(self, index, value, *, name=None):
-        """See `TensorArray.write`."""
+    def write(
+        self, index: Integer, value: ArrayLike, *, name: str | None = None
+    ) -> SymbolicTensorArray:
         value = self._value("write", value)
         self._facts.admit("write", "value", value.spec)
         return self._behind(
@@ -232,13 +239,13 @@ class SymbolicTensorArray(TensorArray):
         )
 
     @_in_its_graph
-    def append(self, value, *, name=None):
-        """See `TensorArray.append`."""
+    def append(self, value: ArrayLike, *, name: str | None = None) -> SymbolicTensorArray:
         return self.write(self.size(), value, name=name)
 
     @_in_its_graph
-    def accumulate(self, index, value, *, name=None):
-        """See `TensorArray.accumulate`."""
+    def accumulate(
+        self, index: Integer, value: ArrayLike, *, name: str | None = None
+    ) -> SymbolicTensorArray:
         if not self.is_gradient:
             message = (
                 f"accumulate on {self._facts.name}: slots of a forward array are written once; "
@@ -248,23 +255,24 @@ class SymbolicTensorArray(TensorArray):
         return self.write(index, value, name=name)
 
     @_in_its_graph
-    def scatter(self, indices, value, *, name=None):
-        """See `TensorArray.scatter`."""
+    def scatter(
+        self, indices: ArrayLike, value: ArrayLike, *, name: str | None = None
+    ) -> SymbolicTensorArray:
         value = self._value("scatter", value)
         self._facts.admit("scatter", "a row of value", _element(value.spec), _rows(value.spec))
         indices = _as_index("indices", indices, rank=1)
         return self._behind(self._build(arrays.SCATTER, [indices, value], name=name))
 
     @_in_its_graph
-    def unstack(self, value, *, name=None):
-        """See `TensorArray.unstack`."""
+    def unstack(self, value: ArrayLike, *, name: str | None = None) -> SymbolicTensorArray:
         value = self._value("unstack", value)
         self._facts.admit("unstack", "a row of value", _element(value.spec))  # no row, too
         return self.scatter(arange(cast(shape(value)[0], np.int32)), value, name=name)
 
     @_in_its_graph
-    def split(self, value, lengths, *, name=None):
-        """See `TensorArray.split`."""
+    def split(
+        self, value: ArrayLike, lengths: ArrayLike, *, name: str | None = None
+    ) -> SymbolicTensorArray:
         value = self._value("split", value)
         lengths = _as_index("lengths", lengths, rank=1)
         piece = _element(value.spec)
@@ -281,14 +289,21 @@ class SymbolicTensorArray(TensorArray):
         return {"dtype": self.dtype, "known": self._facts.element_shape}
 
     @_in_its_graph
-    def read(self, index, *, name=None, dtype=None):
-        """See `TensorArray.read`."""
+    def read(
+        self, index: Integer, *, name: str | None = None, dtype: DTypeLike | None = None
+    ) -> Tensor:
         attrs = self._asked("read", dtype)
         return self._build(arrays.READ, [_as_index("index", index)], attrs, name)
 
     @_in_its_graph
-    def gather(self, indices, *, name=None, element_shape=None, dtype=None):
-        """See `TensorArray.gather`."""
+    def gather(
+        self,
+        indices: ArrayLike,
+        *,
+        name: str | None = None,
+        element_shape: Pattern = None,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
         attrs = self._asked("gather", dtype)
         pattern = shapes.as_pattern("element_shape", element_shape)
         self._facts.admit("gather", "element_shape", Spec(self.dtype, pattern))
@@ -297,13 +312,17 @@ class SymbolicTensorArray(TensorArray):
         return self._build(arrays.GATHER, [_as_index("indices", indices, rank=1)], attrs, name)
 
     @_in_its_graph
-    def stack(self, *, name=None):
-        """See `TensorArray.stack`."""
+    def stack(self, *, name: str | None = None) -> Tensor:
         return self.gather(arange(self.size()), name=name)
 
     @_in_its_graph
-    def concat(self, *, name=None, element_shape_except0=None, dtype=None):
-        """See `TensorArray.concat`."""
+    def concat(
+        self,
+        *,
+        name: str | None = None,
+        element_shape_except0: Pattern = None,
+        dtype: DTypeLike | None = None,
+    ) -> Concat:
         attrs = self._asked("concat", dtype)
         pattern = shapes.as_pattern("element_shape_except0", element_shape_except0)
         if pattern is None and self._facts.told_rows():
@@ -314,15 +333,28 @@ class SymbolicTensorArray(TensorArray):
     # Gradient arrays, and the end.
 
     @_in_its_graph
-    def grad(self, source, flow=None, *, name=None, clear_after_read=None):
+    def grad(
+        self,
+        source: str,
+        flow: Flow | Tensor | None = None,
+        *,
+        name: str | None = None,
+        clear_after_read: bool | None = None,
+    ) -> SymbolicTensorArray:
         """`TensorArray.grad`; ``flow`` may be a tensor."""
         attrs = {"source": _as_source(source), "clear_after_read": clear_after_read}
         return self._looked_up(arrays.LOOKUP, [], flow, attrs, 0)
 
     @_in_its_graph
     def grad_with_shape(
-        self, source, shape_to_prepend, flow=None, *, name=None, clear_after_read=None
-    ):
+        self,
+        source: str,
+        shape_to_prepend: ShapeLike,
+        flow: Flow | Tensor | None = None,
+        *,
+        name: str | None = None,
+        clear_after_read: bool | None = None,
+    ) -> SymbolicTensorArray:
         """`TensorArray.grad_with_shape`; ``flow`` may be a tensor."""
         prefix = _as_index("shape_to_prepend", shape_to_prepend, rank=1)
         length = shapes.public(prefix.spec.shape)[0] if prefix.spec.shape else None
@@ -338,7 +370,9 @@ class SymbolicTensorArray(TensorArray):
         facts = Facts(self.dtype, pattern, False, name, False, clear, declared=pattern)
         return SymbolicTensorArray.over(handle, flow, facts)
 
-    def gradient_behind(self, source, flow, trip):
+    def gradient_behind(
+        self, source: str, flow: Flow | Tensor | None, trip: Any
+    ) -> SymbolicTensorArray:
         """The gradient array of a computation, behind the flow of all that it added."""
         graph = current()
         access = Access(graph.resolve(self._handle), flow).gradient(source, False, trip)
@@ -348,18 +382,17 @@ class SymbolicTensorArray(TensorArray):
         return SymbolicTensorArray.over(*access, facts)
 
     @_in_its_graph
-    def identity(self, *, name=None):
-        """See `TensorArray.identity`."""
+    def identity(self, *, name: str | None = None) -> SymbolicTensorArray:
         return self._behind(identity(self._flow, name=name))
 
     @_in_its_graph
-    def close(self, *, name=None):
+    def close(self, *, name: str | None = None) -> Operation:
         """Add the operation that frees the array when it runs, and give it."""
         graph = current()
         with graph.control_dependencies([graph.resolve(self._flow)]):
             return graph.create(arrays.CLOSE, [self._handle], name=name)
 
-    def lanes(self, count):
+    def lanes(self, count: int) -> NoReturn:
         """Graphs have no threads to give lanes to: flows order what is done with an array."""
         message = (
             f"lanes on {self._facts.name}: flows order the operations of a graph, so none of them "
@@ -367,15 +400,17 @@ class SymbolicTensorArray(TensorArray):
         )
         raise UnimplementedError(message)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> np.ndarray[Any, Any]:
         message = f"{self._facts.name} has elements only when the graph runs; use stack()"
         raise invalid("symbolic", message)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Integer) -> NoReturn:
         message = f"{self._facts.name} has elements only when the graph runs; use read(i)"
         raise invalid("symbolic", message)
 
-    def __iter__(self):
+    def __iter__(self) -> NoReturn:
         message = (
             f"{self._facts.name} has elements only when the graph runs; loop over its stack() with "
             f"nbta.scan or nbta.map_fn"
@@ -384,7 +419,10 @@ class SymbolicTensorArray(TensorArray):
 
     __dlpack__ = __array__
 
-    def __reduce__(self):
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # the CPU
+
+    def __reduce__(self) -> NoReturn:
         message = f"{self._facts.name} belongs to a graph; fetch it and save the result"
         raise invalid("symbolic", message)
 

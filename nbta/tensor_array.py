@@ -1,48 +1,81 @@
-"""The array that users make."""
+"""The array that users make: a wrapper of a store, whose operations run at once."""
+
+from __future__ import annotations
 
 import inspect
+import math
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from nbta import errors, naming
-from nbta.dtypes import as_dtype, code_of
-from nbta.eager.base import (
+from nbta.dtypes import as_dtype, as_value, code_of
+from nbta.eager import (
     NO_FIELDS,
-    NOTHING_SEEN,
+    Lanes,
     Request,
+    StoreWrapper,
     as_integer,
     as_vector,
     put_pattern,
 )
-from nbta.eager.lanes import Lanes
-from nbta.eager.reading import Reading
-from nbta.eager.writing import Writing
-from nbta.naming import Flow
+from nbta.errors import OPERATIONS
+from nbta.immutable import anywhere, computed
+from nbta.interface import ArrayInterface
+from nbta.naming import Flow, Handle
 from nbta.runtime import (
-    bulk_methods,
     extension,
-    lane_methods,
-    look_methods,
+    methods,
     parallel_loops,
     python_calls,
-    read_methods,
-    write_methods,
 )
 from nbta.runtime import request as rq
-from nbta.runtime.construct import register_constructor
-from nbta.runtime.store import FIELD
+from nbta.runtime.methods import register_constructor
+from nbta.runtime.request import Concat
+from nbta.runtime.slots import CLEARED, READ, WRITTEN
+from nbta.runtime.store import FIELD, RAGGED, UNDECIDED
 from nbta.shapes import MAX_RANK, as_pattern
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nbta.graph.operation import Operation, Tensor
+    from nbta.typing import Array, ArrayLike, DTypeLike, Integer, Pattern, ShapeLike
+
+_RAGGED_BYTES = 64
+#: Stands for the view of all elements, and its address, until there is one.
+NOTHING_SEEN = (-1, None)
 #: Whether NumPy's arrays know of versions of DLPack, and so hand out read-only data.
 _DLPACK_1 = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
-def _class_here():
+def _claim_object(*args: Any) -> Any:
+    """Stands in for the compiled function until the first call."""
+    global _claim_object
+    _claim_object = python_calls.native(python_calls.claim_object)
+    return _claim_object(*args)
+
+
+def _write_object(*args: Any) -> Any:
+    """Stands in for the compiled function until the first call."""
+    global _write_object
+    _write_object = python_calls.native(python_calls.write_object)
+    return _write_object(*args)
+
+
+def _append_object(*args: Any) -> Any:
+    """Stands in for the compiled function until the first call."""
+    global _append_object
+    _append_object = python_calls.native(python_calls.append_object)
+    return _append_object(*args)
+
+
+def _class_here() -> Any:
     """The class of a new array; where graphs are known, that is another one while one is built."""
     return TensorArray
 
 
-class TensorArray(Writing, Reading):
+class TensorArray(StoreWrapper, ArrayInterface):
     """A list of tensors, indexed by integer, that a loop fills and a gradient pass reads back.
 
     Made while a graph is being built it is symbolic: its operations are added to the graph, and
@@ -100,24 +133,26 @@ class TensorArray(Writing, Reading):
     (3, array([2., 4.]))
     """
 
-    __slots__ = ()
+    __slots__ = ("_seen",)
+    __signature__: ClassVar[inspect.Signature]
+    _seen: tuple[int, Any]
 
-    def __new__(cls, *args, **kwargs):
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Choose between an array of now and one of the graph that is being built."""
         return object.__new__(_class_here() if cls is TensorArray else cls)
 
     def __init__(
         self,
-        dtype,
-        size: int = 0,
+        dtype: DTypeLike,
+        size: Integer = 0,
         dynamic_size: bool = False,
         clear_after_read: bool | None = None,
         tensor_array_name: str | None = None,
-        element_shape=None,
+        element_shape: Pattern = None,
         infer_shape: bool = True,
         *,
         name: str | None = None,
-    ):
+    ) -> None:
         self._dtype = as_dtype(dtype)
         self._name = str(tensor_array_name or name or "TensorArray")
         request = Request()
@@ -133,83 +168,312 @@ class TensorArray(Writing, Reading):
         self._name += f"_{self._fields[FIELD.id]}"
         naming.register(self._fields[FIELD.id], self)
 
-    # Gradient arrays, and the end.
+    @classmethod
+    def _eager(cls, *args: Any, **options: Any) -> TensorArray:
+        """An array of now, whatever graph is being built."""
+        self = object.__new__(TensorArray)
+        TensorArray.__init__(self, *args, **options)
+        return self
+
+    def _bind(self, store: Any) -> None:
+        super()._bind(store)
+        self._seen = NOTHING_SEEN
+
+    def _put_value(self, operation: Any, request: Any, value: Any) -> None:
+        if value.ndim > MAX_RANK + 1:
+            raise errors.invalid(
+                "rank",
+                f"{OPERATIONS[operation]} on {self._name}: elements have at most {MAX_RANK} "
+                f"dimensions, and the value has {value.ndim}; reshape it",
+            )
+        request[rq.DTYPE] = code_of(value.dtype)
+        request[rq.VALUE] = value.ctypes.data
+        request[rq.RANK] = value.ndim
+        request[rq.SHAPE : rq.SHAPE + value.ndim] = value.shape
+
+    def _dtype_asked(self, dtype: Any) -> Any:
+        """Code of the dtype that a read asks for; -1 for one that is not the array's."""
+        if dtype is None or np.dtype(dtype) == self._dtype:
+            return code_of(self._dtype)
+        return -1
+
+    def _result(self, request: Any) -> Any:
+        """The array that a kernel's request describes."""
+        rank = request[rq.OUT_RANK]
+        shape = tuple(request[rq.OUT_SHAPE : rq.OUT_SHAPE + rank])
+        if not request[rq.OWNER]:
+            value = np.empty(shape, self._dtype)
+        else:
+            nbytes = math.prod(shape) * self._dtype.itemsize
+            take = python_calls.native(python_calls.take_bytes)
+            data = take(request[rq.OWNER], request[rq.RESULT], nbytes)
+            value = data.view(self._dtype).reshape(shape)
+        value.flags.writeable = False
+        return value
+
+    def _bytes_in(self, slots: Any) -> Any:
+        """About how many bytes a number of slots hold; ragged ones cost more than they hold."""
+        return slots * (self._fields[FIELD.element_bytes] or _RAGGED_BYTES)
+
+    # Facts.
+
+    @property
+    def element_shape(self) -> tuple[int | None, ...] | None:
+        rank, first = self._fields[FIELD.rank], FIELD.extent0
+        if rank < 0:
+            return None
+        return tuple(None if n < 0 else n for n in self._fields[first : first + rank])
+
+    @property
+    def dynamic_size(self) -> bool:
+        return bool(self._fields[FIELD.dynamic])
+
+    @property
+    def clear_after_read(self) -> bool:
+        return bool(self._fields[FIELD.clear_after_read])
+
+    @property
+    def infer_shape(self) -> bool:
+        return bool(self._fields[FIELD.infer_shape])
+
+    @property
+    def is_gradient(self) -> bool:
+        return bool(self._fields[FIELD.gradient])
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._fields[FIELD.closed])
+
+    @property
+    def handle(self) -> Handle | Tensor:
+        return Handle(naming.GRADIENT if self.is_gradient else naming.FORWARD, self._name)
+
+    @property
+    def flow(self) -> Flow | Tensor:
+        return Flow(self.handle)  # type: ignore[arg-type] # a tensor in graphs only
+
+    def size(self, *, name: str | None = None) -> np.int32 | Tensor:
+        return np.int32(len(self))
+
+    def __len__(self) -> int:
+        if self.closed:
+            message = f"size on {self._name}: the array is closed; make a new one"
+            raise errors.invalid("closed", message)
+        return self._fields[FIELD.size]
+
+    def _is_uniform(self) -> Any:
+        """Whether elements lie, or will lie, in one buffer in the dtype that users see."""
+        layout = self._fields[FIELD.layout]
+        if layout == UNDECIDED and not self.infer_shape:
+            return False
+        stored = self._fields[FIELD.storage_itemsize]
+        return layout != RAGGED and stored == self._dtype.itemsize
+
+    def _states(self) -> Any:
+        return python_calls.native(python_calls.state_bytes)(self._address)[: len(self)]
+
+    def _count(self, state: Any) -> Any:
+        """Slots in a state, counted in pieces: a sparse array may be larger than memory."""
+        states = self._states()
+        pieces = (states[i : i + (1 << 20)] for i in range(0, len(states), 1 << 20))
+        return sum(int(np.count_nonzero(piece & state)) for piece in pieces)
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<nbta.TensorArray {self._name!r} closed>"
+        written, read, cleared = (self._count(state) for state in (WRITTEN, READ, CLEARED))
+        return (
+            f"<nbta.TensorArray {self._name!r} dtype={self._dtype} size={len(self)} "
+            f"element_shape={self.element_shape} written={written} read={read} cleared={cleared}>"
+        )
+
+    # Writing.
+
+    def write(self, index: Integer, value: ArrayLike, *, name: str | None = None) -> Self:
+        if _write_object(self._address, self._dtype, index, value):
+            return self
+        return self._write(rq.WRITE, index, value)
+
+    def _write(self, operation: Any, index: Any, value: Any) -> Any:
+        """`write`, for whatever needs more than a copy."""
+        name = OPERATIONS[operation]
+        request = Request()
+        request[rq.INDEX] = as_integer(f"{name} on {self._name}: index", "index_rank", index)
+        value = as_value(name, self._name, value, self._dtype)
+        self._put_value(operation, request, value)
+        self._run(operation, request, value.nbytes)
+        return self
+
+    def append(self, value: ArrayLike, *, name: str | None = None) -> Self:
+        if _append_object(self._address, self._dtype, value):
+            return self
+        return self._write(rq.APPEND, 0, value)
+
+    def accumulate(self, index: Integer, value: ArrayLike, *, name: str | None = None) -> Self:
+        return self._write(rq.ACCUMULATE, index, value)
+
+    def scatter(self, indices: ArrayLike, value: ArrayLike, *, name: str | None = None) -> Self:
+        slots = as_vector(f"scatter on {self._name}: indices", "indices_rank", indices)
+        return self._scatter(slots, value)
+
+    def unstack(self, value: ArrayLike, *, name: str | None = None) -> Self:
+        return self._scatter(None, value)
+
+    def _scatter(self, slots: Any, value: Any) -> Any:
+        value = as_value("scatter", self._name, value, self._dtype)
+        request = Request()
+        self._put_value(rq.SCATTER, request, value)
+        rows = len(value) if value.ndim else 0
+        request[rq.INDEX], request[rq.RANK] = rows, value.ndim - 1
+        request[rq.SHAPE : rq.SHAPE + MAX_RANK] = (*value.shape[1:], *[0] * MAX_RANK)[:MAX_RANK]
+        if slots is None:
+            request[rq.LIST], request[rq.COUNT] = 0, rows
+        else:
+            request[rq.LIST], request[rq.COUNT] = slots.ctypes.data, len(slots)
+        self._run(rq.SCATTER, request, value.nbytes)
+        return self
+
+    def split(self, value: ArrayLike, lengths: ArrayLike, *, name: str | None = None) -> Self:
+        return self._split(value, lengths)
+
+    def _split(self, value: Any, lengths: Any, partly: Any = False) -> Any:
+        """`split`; ``partly`` says that there may be fewer pieces than slots."""
+        pieces = as_vector(f"split on {self._name}: lengths", "split_lengths_rank", lengths)
+        value = as_value("split", self._name, value, self._dtype)
+        request = Request()
+        self._put_value(rq.SPLIT, request, value)
+        request[rq.LIST], request[rq.COUNT] = pieces.ctypes.data, len(pieces)
+        request[rq.INDEX] = partly
+        self._run(rq.SPLIT, request, value.nbytes)
+        return self
+
+    # Reading.
+
+    def read(
+        self, index: Integer, *, name: str | None = None, dtype: DTypeLike | None = None
+    ) -> Array:
+        base = _claim_object(self._address, index) if dtype is None else 0
+        if base:
+            seen, view = self._seen  # one object, as several threads may look
+            if seen != base:
+                view = self._look()
+            if view is not None:
+                value = view[index]
+                return computed(value) if anywhere else value
+        request = Request()
+        request[rq.INDEX] = as_integer(f"read on {self._name}: index", "index_rank", index)
+        return self._read_many(rq.READ, request, dtype)[()]
+
+    def _look(self) -> Any:
+        """Keep a NumPy view of all elements, for reads that hand out a part of it.
+
+        None where another thread has closed the array.
+        """
+        view = python_calls.native(python_calls.data_bytes)(self._address)
+        if len(view) == 0:
+            return None
+        shape, base = self.element_shape, view.ctypes.data
+        nbytes = self._fields[FIELD.element_bytes]
+        slots = len(view) // nbytes
+        view = view[: slots * nbytes].view(self._dtype).reshape(slots, *(shape or ()))
+        view.flags.writeable = False
+        self._seen = base, view
+        return view
+
+    def _look_at(self, index: Any) -> Any:
+        """What a slot holds, without a read."""
+        if isinstance(index, slice | tuple):
+            message = (
+                f"getitem on {self._name}: index must be one integer, and is {index!r}; index "
+                f"np.asarray(ta), or gather slots"
+            )
+            raise errors.invalid("index_rank", message)
+        request = Request()
+        request[rq.INDEX] = as_integer(f"getitem on {self._name}: index", "index_rank", index)
+        return self._read_many(rq.LOOK, request)[()]
+
+    def _look_at_all(self) -> Any:
+        """What all slots hold, stacked, without a read."""
+        return self._read_many(rq.LOOK_AT_ALL, Request())
+
+    def gather(
+        self,
+        indices: ArrayLike,
+        *,
+        name: str | None = None,
+        element_shape: Pattern = None,
+        dtype: DTypeLike | None = None,
+    ) -> Array:
+        return self._gather(indices, element_shape, dtype)
+
+    def _gather(self, indices: Any, element_shape: Any, dtype: Any, strict: Any = False) -> Any:
+        """`gather`; if strict, no slots have the shape asked for, whatever the array's is."""
+        slots = as_vector(f"gather on {self._name}: indices", "indices_rank", indices)
+        request = Request()
+        request[rq.LIST], request[rq.COUNT] = slots.ctypes.data, len(slots)
+        request[rq.INDEX] = strict
+        put_pattern(request, as_pattern("element_shape", element_shape))
+        return self._read_many(rq.GATHER, request, dtype)
+
+    def stack(self, *, name: str | None = None) -> Array:
+        return self._read_many(rq.STACK, Request())
+
+    def _read_many(self, operation: Any, request: Any, dtype: Any = None) -> Any:
+        request[rq.DTYPE] = self._dtype_asked(dtype)
+        slots = request[rq.COUNT] if operation == rq.GATHER else self._fields[FIELD.size]
+        moved = self._bytes_in(1 if operation in (rq.READ, rq.LOOK) else slots)
+        self._run(operation, request, moved)
+        return computed(self._result(request))
+
+    def concat(
+        self,
+        *,
+        name: str | None = None,
+        element_shape_except0: Pattern = None,
+        dtype: DTypeLike | None = None,
+    ) -> Concat:
+        return self._concat(element_shape_except0, dtype)
+
+    def _concat(self, element_shape_except0: Any = None, dtype: Any = None, count: Any = 0) -> Any:
+        """`concat`, of the first ``count`` slots where that is not 0."""
+        request = Request()
+        put_pattern(request, as_pattern("element_shape_except0", element_shape_except0))
+        request[rq.VALUE] = count
+        while True:
+            room = max(self._fields[FIELD.size], count)
+            lengths = np.zeros(room, np.int64)
+            request[rq.LIST], request[rq.INDEX] = lengths.ctypes.data, room
+            value = self._read_many(rq.CONCAT, request, dtype)
+            if request[rq.COUNT] <= room:  # else another thread made it grow; nothing was done
+                return Concat(value, computed(lengths[: request[rq.COUNT]]))
+
+    # Gradient arrays, lanes, and the end.
 
     def grad(
         self,
         source: str,
-        flow: Flow | None = None,
+        flow: Flow | Tensor | None = None,
         *,
         name: str | None = None,
         clear_after_read: bool = True,
-    ) -> "TensorArray":
-        """The gradient array of this array for a source: one accumulator per source.
-
-        The first lookup makes it, with this array's size and virtual zeros of the shapes of the
-        slots written so far, and ends this array's growth. A gradient array may itself be
-        differentiated.
-
-        Parameters
-        ----------
-        source : str
-            Which gradient computation asks.
-        flow : Flow, optional
-            Of this array; the lookup comes after all operations that it has seen.
-        clear_after_read : bool, default True
-            Whether reads of the new array clear its slots.
-
-        Returns
-        -------
-        TensorArray
-
-        Raises
-        ------
-        InvalidArgumentError
-            For a closed array, or a flow of another one.
-        UnimplementedError
-            For strings, dates and records, which cannot be added.
-
-        Notes
-        -----
-        TensorFlow's ``TensorArrayGradV3``.
-
-        Examples
-        --------
-        >>> ta = nbta.TensorArray("float64", size=2).unstack([1.0, 2.0])
-        >>> ta.grad("gradients").write(0, 0.5).write(0, 0.25).stack()
-        array([0.75, 0.  ])
-        """
+    ) -> TensorArray:
         return self._gradient(source, (), flow, clear_after_read)
 
     def grad_with_shape(
         self,
         source: str,
-        shape_to_prepend,
-        flow: Flow | None = None,
+        shape_to_prepend: ShapeLike,
+        flow: Flow | Tensor | None = None,
         *,
         name: str | None = None,
         clear_after_read: bool = True,
-    ) -> "TensorArray":
-        """`grad`, with elements of shape ``shape_to_prepend + element_shape``.
-
-        Where the gradient array for the source exists already, it is given as it is.
-
-        Notes
-        -----
-        TensorFlow's ``TensorArrayGradWithShape``.
-
-        Examples
-        --------
-        >>> ta = nbta.TensorArray("float64", size=1, element_shape=(2,))
-        >>> ta.grad_with_shape("gradients", [3]).element_shape
-        (3, 2)
-        """
+    ) -> TensorArray:
         prefix = as_vector(
             f"grad on {self._name}: shape_to_prepend", "prepend_rank", shape_to_prepend
         )
         return self._gradient(source, prefix, flow, clear_after_read)
 
-    def _gradient(self, source, prefix, flow, clear_after_read):
+    def _gradient(self, source: Any, prefix: Any, flow: Any, clear_after_read: Any) -> Any:
         if not isinstance(source, str):
             message = f"grad on {self._name}: source must be a string, not {source!r}"
             raise errors.invalid("source", message)
@@ -229,97 +493,29 @@ class TensorArray(Writing, Reading):
         return TensorArray._over(store, self._dtype, f"{self._name}@{source}")
 
     def lanes(self, count: int) -> Lanes:
-        """Private arrays for threads to fill side by side, joined in a fixed order afterwards.
-
-        Lanes of a dynamic array are empty arrays like it; `nbta.Lanes.join` appends their slots
-        behind the last slot. Lanes of a gradient array are gradient arrays like it, with virtual
-        zeros in place of its sums; there it adds theirs.
-
-        Parameters
-        ----------
-        count : int
-            How many, from 1 to 65536: a fixed number, not the number of threads. What a lane does
-            depends on it and on nothing else, so the result is the same for any number of
-            threads, to the bit. A few times as many as there are processors share the work well.
-
-        Returns
-        -------
-        Lanes
-
-        Raises
-        ------
-        InvalidArgumentError
-            For a closed array, a forward array that does not grow, or another number of lanes.
-        ResourceExhaustedError
-            When there is no memory for so many lanes.
-
-        Examples
-        --------
-        >>> ta = nbta.TensorArray("int64", dynamic_size=True).write(0, -1)
-        >>> lanes = ta.lanes(3)
-        >>> for k in reversed(range(3)):
-        ...     part = lanes.take(k)
-        ...     for i in lanes.range(k, 8):
-        ...         part = part.append(i)
-        >>> lanes.join().stack()
-        array([-1,  0,  1,  2,  3,  4,  5,  6,  7])
-        """
         return Lanes(self, count)
 
-    def identity(self, *, name: str | None = None) -> "TensorArray":
-        """The same array under a new flow; both names share the storage.
-
-        Examples
-        --------
-        >>> ta = nbta.TensorArray("int64", size=1)
-        >>> ta.identity().write(0, 7) is ta
-        False
-        >>> ta.read(0)
-        np.int64(7)
-        """
+    def identity(self, *, name: str | None = None) -> TensorArray:
         return TensorArray._over(self._store, self._dtype, self._name)
 
-    def close(self, *, name: str | None = None) -> None:
-        """Free everything at once; every other operation then fails. Gradient arrays live on.
-
-        Where nogil functions or parallel loops use the array, they fail too, and the memory is
-        freed when they end.
-
-        Examples
-        --------
-        >>> ta = nbta.TensorArray("int64", size=1)
-        >>> ta.close()
-        >>> ta.close()
-        >>> ta
-        <nbta.TensorArray ... closed>
-        """
+    def close(self, *, name: str | None = None) -> Operation | None:  # type: ignore[return]
         self._seen = NOTHING_SEEN
         self._run(rq.CLOSE, Request())
 
-    # Protocols.
+    # A sequence.
 
-    def __getitem__(self, index: int):
-        """What a slot holds, from behind for a negative index; it does not count as read.
-
-        Raises
-        ------
-        OutOfRangeError
-            For a slot that does not exist; it is an `IndexError`.
-        InvalidArgumentError
-            For a slot that was cleared, an unwritten one while the element shape is not fully
-            known, and for what is no integer.
-        """
+    def __getitem__(self, index: Integer) -> Array:
         return self._look_at(index)
 
-    def __iter__(self):
-        """What the slots hold, as ``ta[0]``, ``ta[1]``, ...; slots that come meanwhile too."""
+    def __iter__(self) -> Iterator[Array]:
         slot = 0
         while slot < len(self):
             yield self[slot]
             slot += 1
 
-    def __array__(self, dtype=None, copy=None):
-        """What all slots hold, stacked; none counts as read."""
+    def __array__(
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> np.ndarray[Any, Any]:
         value = self._look_at_all()
         if dtype is not None and np.dtype(dtype) != value.dtype:
             if copy is False:
@@ -327,8 +523,14 @@ class TensorArray(Writing, Reading):
             return value.astype(dtype)
         return value.copy() if copy else value
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """As `np.asarray`; a copy where the consumer cannot take read-only data."""
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         value = self._look_at_all()
         if max_version is None or max_version < (1, 0) or not _DLPACK_1:
             return value.copy().__dlpack__(stream=stream)
@@ -340,52 +542,23 @@ class TensorArray(Writing, Reading):
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # the CPU
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> Any:
         from nbta.inspect.array_view import html_of
 
         return html_of(self)
 
-    def plot(self, axes=None):
-        """Draw the slots as cells, and those of the gradient arrays below, with matplotlib.
-
-        Cells show which slots are unwritten, written, read or cleared, and the values of small
-        elements. In a gradient array they tell slots that were added to from those that were not.
-        Of many slots the first and the last are shown. Looking changes nothing: no slot counts as
-        read.
-
-        Parameters
-        ----------
-        axes : matplotlib axes, optional
-            Where to draw; by default those of a new figure, ``axes.figure``.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        InvalidArgumentError
-            For an array of a graph, and for what are no axes.
-        FailedPreconditionError
-            Where matplotlib is not installed; the extra ``plot`` has it.
-
-        Examples
-        --------
-        >>> ta = nbta.TensorArray("float64", size=3).write(0, 1.5)
-        >>> axes = ta.plot()
-        >>> axes.figure.savefig("array.png")  # doctest: +SKIP
-        """
+    def plot(self, axes: Any = None) -> Any:
         from nbta.inspect.array_view import draw
 
         return draw(self, axes)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         from nbta.saving import pack, unpack
 
         return unpack, (pack(self),)
 
     @property
-    def _numba_type_(self):
+    def _numba_type_(self) -> Any:
         """What compiled code sees: dtype and, where it is known, rank of the elements."""
         rank = self._fields[FIELD.rank]
         try:
@@ -399,18 +572,18 @@ _, *_arguments = inspect.signature(TensorArray.__init__).parameters.values()
 TensorArray.__signature__ = inspect.Signature(_arguments)
 
 
-def _from_compiled_code(store, dtype):
-    """The face of an array that compiled code made or passed on."""
+def _from_compiled_code(store: Any, dtype: Any) -> Any:
+    """The wrapper of an array that compiled code made or passed on."""
     array = TensorArray._over(store, dtype, "")
     number = array._fields[FIELD.id]
-    trail = python_calls.native(python_calls.name_trail)(array._address)
-    array._name = errors.handle_of(number) + "".join(map(chr, trail))
-    if not trail.size and naming.find(number) is None:
+    suffix = python_calls.native(python_calls.name_suffix)(array._address)
+    array._name = naming.handle_of(number) + "".join(map(chr, suffix))
+    if not suffix.size and naming.find(number) is None:
         naming.register(number, array)
     return array
 
 
-extension.faces["make"] = _from_compiled_code
+extension.wrappers["make"] = _from_compiled_code
 register_constructor(TensorArray)
 #: Imported for what they register: methods in compiled code, and the rewrite of parallel loops.
-_METHODS = (bulk_methods, lane_methods, look_methods, read_methods, write_methods, parallel_loops)
+_METHODS = (methods, parallel_loops)

@@ -1,21 +1,37 @@
 """Checks for gradients: against central differences, forward against reverse, to second order."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from nbta.api.derivatives import jvp
 from nbta.api.tracing import Function
 from nbta.control.reverse_mode import gradients
 from nbta.dtypes import as_plain
+from nbta.frontend.entry import prepared
 from nbta.ops.arithmetic import add_n, conj, multiply, real
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import cast
 from nbta.structure import leaves, map_leaves, pack, paths
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 STEP = 6e-6  # near the cube root of the precision of float64, where central differences are best
 
 
-def check_grads(f, args, order=2, modes=("reverse", "forward"), rtol=1e-6, atol=1e-7, step=STEP):
+def check_grads(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int = 2,
+    modes: Sequence[str] = ("reverse", "forward"),
+    rtol: float = 1e-6,
+    atol: float = 1e-7,
+    step: float = STEP,
+) -> None:
     """Compare the derivatives of a function with central differences.
 
     Parameters
@@ -46,7 +62,41 @@ def check_grads(f, args, order=2, modes=("reverse", "forward"), rtol=1e-6, atol=
     """
     random = np.random.default_rng(0)
     args = map_leaves(_precise, tuple(args))
-    _check(f, args, order, modes, rtol, atol, step, random)
+    _check(prepared(f, "the function"), args, order, modes, rtol, atol, step, random)
+
+
+def assert_no_copies_in_loops(f: Callable[..., Any], *args: Any) -> None:
+    """That compiled code of a function copies no whole tensor in a loop.
+
+    Such a copy makes a loop over the items of an array quadratic. It is there where a part of a
+    tensor is changed and something needs the old items later, and where a variable becomes what
+    another one was. What a trip computes as a whole does not count. Nothing is compiled.
+
+    Parameters
+    ----------
+    f : callable
+        Such as a loss, `nbta.grad` of it, or an `nbta.function`.
+    *args
+        What to call it with, once.
+
+    Raises
+    ------
+    AssertionError
+        That lists the copies, each with its reason, as ``explain()`` does.
+
+    Examples
+    --------
+    >>> def running(x):
+    ...     def add(i, a):
+    ...         return i + 1, nbta.set_item(a, i, a[i - 1] + a[i])
+    ...     return nbta.while_loop(lambda i, a: i < x.shape[0], add, (1, x))[1]
+    >>> nbta.testing.assert_no_copies_in_loops(running, np.ones(4))
+    """
+    traced = f if isinstance(f, Function) else Function(f, compiled=False)
+    traced(*args)
+    found = traced._compiled_program().generated.copies
+    if found:
+        raise AssertionError("whole tensors are copied in loops:\n" + "\n".join(found))
 
 
 def _precise(value):

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 import nbta
-from nbta.execution.step import Step
+from nbta.execution.reference import Step
 from nbta.ops.arrays import CLOSE
 
 from . import common

@@ -5,9 +5,8 @@ import time
 import numba
 import numpy as np
 
-from nbta.compiler import helpers
-from nbta.runtime.pointers import call
-from nbta.runtime.protocol import LEFT, RIGHT
+from nbta.compiler import build
+from nbta.runtime.intrinsics import LEFT, RIGHT, call
 
 #: Rows, inner, columns: what recurrent loops multiply in a trip.
 FORWARD = [(1, 16, 64), (16, 32, 96), (64, 256, 1024)]
@@ -43,9 +42,9 @@ class Products:
         b = rng.standard_normal((columns, inner) if flags & RIGHT else (inner, columns))
         b, self.out = b.astype(dtype), np.zeros((rows, columns), dtype)
         self.a, self.b = a.T if flags & LEFT else a, b.T if flags & RIGHT else b
-        self.gemm = helpers.address(f"gemm_{dtype}")
+        self.gemm = build.address(f"gemm_{dtype}")
         places = [matrix.ctypes.data for matrix in (a, b, self.out)]
-        self.arguments = (*places, *sizes, flags, helpers.address(f"blas_{dtype}"))
+        self.arguments = (*places, *sizes, flags, build.address(f"blas_{dtype}"))
         self.flops = 2 * rows * inner * columns
         self.call_helper(1)
         np.testing.assert_allclose(self.out, self.a @ self.b, rtol=1e-3, atol=1e-3)

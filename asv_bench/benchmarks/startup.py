@@ -40,20 +40,20 @@ def folder():
 
 
 def run(side, cache_folder=None):
-    """Run a side's program in a new process, perhaps with another folder for Numba's cache."""
+    """Run a side's program in a new process, perhaps with another folder for both caches."""
     environment = dict(os.environ)
     root = str(Path(nbta.__file__).parents[1])
     paths = (root, environment.get("PYTHONPATH"))
     environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     environment.pop("NBTA_DEBUG", None)
     if cache_folder is not None:
-        environment["NUMBA_CACHE_DIR"] = cache_folder
+        environment["NUMBA_CACHE_DIR"] = environment["NBTA_CACHE_DIR"] = cache_folder
     program = str(Path(folder().name, f"start_{side}.py"))
     subprocess.run([sys.executable, program], env=environment, check=True)
 
 
 def new_cache():
-    """A new, empty folder for Numba's cache."""
+    """A new, empty folder for caches."""
     return tempfile.mkdtemp(dir=folder().name)
 
 
@@ -101,9 +101,9 @@ class ColdStart(_Process):
 class Import:
     """Importing alone, in a new process; `numba` is what nbta cannot do without."""
 
-    params = (("numba", "nbta", "nbta.api.namespace"),)
+    params = (("numba", "nbta", "nbta.api"),)
     param_names = ("module",)
 
     def timeraw_import(self, module):
-        """One import; `nbta.api.namespace` has the graphs, and comes with the first use of any."""
+        """One import; `nbta.api` has the graphs, and comes with the first use of any."""
         return f"import {module}"

@@ -1,1 +1,59 @@
-"""The functions that users call on graphs and on functions of their own."""
+"""All that users see of graphs; `nbta` imports it when something of it is first used."""
+
+from nbta import random, raw_ops, testing
+from nbta.api.custom import custom_gradient
+from nbta.api.derivatives import grad, hessian, hvp, jacobian, jvp, value_and_grad
+from nbta.api.sequences import foldl, foldr, fori_loop, map_fn, scan, vmap
+from nbta.api.tracing import function
+from nbta.control.control_flow import cond, switch_case, while_loop
+from nbta.control.reverse_mode import gradients
+from nbta.execution.session import Session
+from nbta.frontend.calls import opaque
+from nbta.frontend.iteration import unroll
+from nbta.graph.graph import Graph, control_dependencies, name_scope
+from nbta.graph.operation import Operation, Spec, Tensor
+from nbta.inspect.flow_check import check_flow
+from nbta.inspect.plot import plot
+from nbta.ops.functions import *  # noqa: F403
+from nbta.ops.functions import __all__ as _functions
+from nbta.structure import flatten, register_structure, tree_map, unflatten
+
+__all__ = [
+    "Graph",
+    "Operation",
+    "Session",
+    "Spec",
+    "Tensor",
+    "check_flow",
+    "cond",
+    "control_dependencies",
+    "custom_gradient",
+    "flatten",
+    "foldl",
+    "foldr",
+    "fori_loop",
+    "function",
+    "grad",
+    "gradients",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "map_fn",
+    "name_scope",
+    "opaque",
+    "plot",
+    "random",
+    "raw_ops",
+    "register_structure",
+    "scan",
+    "switch_case",
+    "testing",
+    "tree_map",
+    "unflatten",
+    "unroll",
+    "value_and_grad",
+    "vmap",
+    "while_loop",
+]
+__all__ += _functions

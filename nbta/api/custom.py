@@ -1,20 +1,35 @@
 """custom_gradient: a user's function, with a backward pass of its own, as an operation."""
 
-import functools
+from __future__ import annotations
 
+import functools
+from typing import TYPE_CHECKING, Any, overload
+
+import numba
 import numpy as np
+from numba import types
 
 from nbta import shapes
-from nbta.codegen import custom_rules
+from nbta.codegen.values import Scalar, cast_text
+from nbta.codegen.windows import window
 from nbta.dtypes import as_plain
 from nbta.errors import UnimplementedError, invalid
-from nbta.graph.spec import Spec
+from nbta.graph.operation import Spec
 from nbta.immutable import own_numpy, refusals
 from nbta.ops.dispatch import apply, define
 from nbta.ops.filling import zeros_like
+from nbta.runtime.numba_private import Dispatcher, cpu_target
+from nbta.shapes import Dim
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nbta.graph.operation import Operation, Tensor
+    from nbta.ops.dispatch import F
+    from nbta.typing import ArrayLike
 
 
-def _infer(*specs, function):
+def _infer(*specs: Any, function: Any) -> Any:
     result = function.result(*specs)
     announced = (result,) if isinstance(result, Spec) else result
     known = isinstance(announced, tuple | list) and all(isinstance(s, Spec) for s in announced)
@@ -24,7 +39,7 @@ def _infer(*specs, function):
     return tuple(announced)
 
 
-def _evaluate(*arrays, function):
+def _evaluate(*arrays: Any, function: Any) -> Any:
     with own_numpy(), refusals(function.name):
         results = function.forward(*map(_read_only, arrays))
     results = results if isinstance(results, tuple) else (results,)
@@ -35,7 +50,7 @@ def _evaluate(*arrays, function):
     return tuple(_fitting(function, i, r, spec) for i, (r, spec) in enumerate(pairs))
 
 
-def _read_only(array):
+def _read_only(array: Any) -> Any:
     """An array as a user's function gets it, always of one type: scalars, and read-only views."""
     if np.ndim(array) == 0:
         return array[()]
@@ -44,7 +59,7 @@ def _read_only(array):
     return view
 
 
-def _fitting(function, i, value, spec):
+def _fitting(function: Any, i: Any, value: Any, spec: Any) -> Any:
     array = as_plain(f"result {i}", value)
     if array.dtype != spec.dtype or not shapes.compatible(array.shape, spec.shape):
         got = "None" if value is None else str(Spec(array.dtype, array.shape))
@@ -52,55 +67,189 @@ def _fitting(function, i, value, spec):
     return array[()]
 
 
-def _gradient(op, *grads):
+def _gradient(op: Any, *grads: Any) -> Any:
     return op.attrs["function"].gradient(op, grads)
 
 
-def _emit(code, op):
-    custom_rules.custom(code, op, *op.attrs["function"].native())
+def _emit_custom(code: Any, op: Any) -> None:
+    """Call a function with read-only arrays and scalars, and copy what it gives.
+
+    Where anything about its results cannot be told in advance, it runs in Python.
+    """
+    function, wanted = op.attrs["function"].native()
+    found = _returned(function, op) if isinstance(function, Dispatcher) else None
+    kinds = None if found is None else _chosen(op, found, wanted)
+    extents = None if kinds is None else _announced(code, op)
+    if kinds is None or extents is None:
+        return code.call_python(op)
+    arguments = [_argument(code, tensor) for tensor in op.inputs]
+    name = code.foreign(function)
+    code.add(f"# {op.name}")
+    names = [code.name("r") for _ in (found if isinstance(found, types.BaseTuple) else (0,))]
+    targets = _tuple(names) if isinstance(found, types.BaseTuple) else names[0]
+    code.add(f"{targets} = attempt({name}, {_tuple(arguments)})")
+    kept = [one for k, one in enumerate(names) if wanted is None or wanted[k]]
+    for result, one, kind, lengths in zip(op.outputs, kept, kinds, extents, strict=True):
+        _take(code, op, result, one, kind, lengths)
+    return None
 
 
-CUSTOM = define("Custom", _infer, _evaluate, _gradient, several=True, foreign=True, emit=_emit)
+def _returned(function: Any, op: Any) -> Any:
+    """The type of what a function gives for the inputs; None where it does not take them."""
+    kinds = tuple(_kind(tensor) for tensor in op.inputs)
+    try:
+        found = types.Dispatcher(function).get_call_type(cpu_target.typing_context, kinds, {})
+    except Exception:  # whatever it is, the call from Python shows it
+        return None
+    return found.return_type if found.args == kinds else None
+
+
+def _kind(tensor: Any) -> Any:
+    item = numba.from_dtype(tensor.dtype)
+    rank = tensor.spec.rank
+    return types.Array(item, rank, "C", readonly=True) if rank else item
+
+
+def _chosen(op: Any, found: Any, wanted: Any) -> Any:
+    """Types of the results; None where they are not as announced."""
+    kinds = list(found) if isinstance(found, types.BaseTuple) else [found]
+    if wanted is not None:
+        if len(kinds) != len(wanted):
+            return None
+        kinds = [kind for kind, is_wanted in zip(kinds, wanted, strict=True) if is_wanted]
+    fits = len(kinds) == len(op.outputs)
+    return kinds if fits and all(map(_is_announced, kinds, op.outputs)) else None
+
+
+def _is_announced(kind: Any, tensor: Any) -> Any:
+    item, rank = numba.from_dtype(tensor.dtype), tensor.spec.rank
+    if isinstance(kind, types.Array):
+        return (kind.dtype, kind.ndim) == (item, rank)
+    return rank == 0 and types.unliteral(kind) == item
+
+
+def _announced(code: Any, op: Any) -> Any:
+    """For each result what its extents must be: source, or None for any.
+
+    What the user's rule says of shapes is tried out with lengths that stand for those of the run
+    and with numbers. None where the two do not tell.
+    """
+    names = {e for tensor in op.inputs for e in map(code.canonical, code.extents(tensor))}
+    dims = {name: int(name) if name.isdigit() else Dim() for name in names}
+    numbers = {n: int(n) if n.isdigit() else 1009 + 7 * k for k, n in enumerate(sorted(names))}
+    source = {dim: name for name, dim in dims.items()}
+    try:
+        general, special = (_inferred(code, op, lengths) for lengths in (dims, numbers))
+        found = [
+            [_rule(a, b, source, numbers) for a, b in zip(one.shape, other.shape, strict=True)]
+            for one, other in zip(general, special, strict=True)
+        ]
+    except Exception:  # a rule that computes with lengths, or that knows of few of them
+        return None
+    return found
+
+
+def _inferred(code: Any, op: Any, lengths: Any) -> Any:
+    specs = [
+        Spec(tensor.dtype, tuple(lengths[code.canonical(e)] for e in code.extents(tensor)))
+        for tensor in op.inputs
+    ]
+    found = op.record.infer(*specs, **op.attrs)
+    for spec, tensor in zip(found, op.outputs, strict=True):
+        if spec.dtype != tensor.dtype:
+            raise TypeError(spec)
+    return found
+
+
+def _rule(general: Any, special: Any, source: Any, numbers: Any) -> Any:
+    if general is None and special is None:
+        return None
+    is_name = isinstance(general, Dim)
+    if special != (numbers[source[general]] if is_name else general):
+        raise ValueError(general, special)
+    return source[general] if is_name else str(general)
+
+
+def _argument(code: Any, tensor: Any) -> Any:
+    value = code.value(tensor)
+    if isinstance(value, Scalar):
+        return cast_text(value.text, value.dtype)
+    return f"frozen({value.base.name}, {value.offset or 0}, {_tuple(value.extents)})"
+
+
+def _tuple(texts: Any) -> Any:
+    return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
+
+
+def _take(code: Any, op: Any, result: Any, name: str | None, kind: Any, lengths: Any) -> Any:
+    """Put a result where it belongs."""
+    if not result.spec.rank:
+        text = f"{name}[()]" if isinstance(kind, types.Array) else name
+        return code.bind(result, code.local(text, result.dtype))
+    extents = []
+    for axis, length in enumerate(lengths):
+        have = f"{name}.shape[{axis}]"
+        if length is not None:
+            code.fail_if(f"{have} != {length}")
+        extents.append(code.variable(have) if length is None else length)
+    block = code.result(op, extents=tuple(extents), index=result.index)
+    indices = [code.name("i") for _ in extents]
+    return code.nested(
+        [f"for {i} in range({extent}):" for i, extent in zip(indices, extents, strict=True)],
+        f"{window(code, block).at(*indices)} = {name}[{', '.join(indices)}]",
+    )
+
+
+CUSTOM = define(
+    "Custom", _infer, _evaluate, _gradient, several=True, foreign=True, emit=_emit_custom
+)
 
 
 class CustomGradient:
     """A function with a gradient of its own; see `nbta.custom_gradient`."""
 
-    def __init__(self, forward, backward=None, result=None):
+    __wrapped__: Callable[..., Any]
+
+    def __init__(
+        self,
+        forward: Callable[..., Any],
+        backward: Callable[..., Any] | None = None,
+        result: Callable[..., Any] | None = None,
+    ) -> None:
         functools.update_wrapper(self, forward)
         self.forward, self._backward = forward, backward
         self.result = result or _like_first
         self.name = getattr(forward, "__name__", "function")
 
-    def __call__(self, *args, name=None):
+    def __call__(self, *args: ArrayLike, name: str | None = None) -> Any:
         """Add the operation to a graph, or run it at once."""
         values = apply(CUSTOM, args, {"function": self}, name or _as_name(self.name))
         return values[0] if isinstance(values, tuple) and len(values) == 1 else values
 
-    def backward(self, function):
+    def backward(self, function: F) -> F:
         """Say how gradients pass; for use as a decorator."""
         self._backward = function
         return function
 
-    def native(self):
+    def native(self) -> Any:
         """The user's function, and which of its results count; None for all."""
         return self.forward, None
 
-    def undifferentiable(self):
+    def undifferentiable(self) -> Any:
         """The message where there is no backward function."""
         return (
             f"{self.name} has no backward function, so that nothing can be differentiated through "
             f"it; give one with custom_gradient(..., backward=) or @{self.name}.backward"
         )
 
-    def miscounted(self, found, announced):
+    def miscounted(self, found: Any, announced: Any) -> Any:
         """The message for another number of results."""
         return (
             f"{self.name} gave {found} results, and {announced} were announced; say with result= "
             f"what it gives"
         )
 
-    def misfit(self, i, got, spec):
+    def misfit(self, i: Any, got: Any, spec: Any) -> Any:
         """The message for a result of another dtype or shape."""
         default = ", like the first argument" * (self.result is _like_first)
         return (
@@ -108,7 +257,7 @@ class CustomGradient:
             f"gives"
         )
 
-    def gradient(self, op, grads):
+    def gradient(self, op: Operation, grads: Sequence[Tensor | None]) -> list[Tensor | None]:
         """Gradients of the inputs, by the user's backward function."""
         if self._backward is None:
             raise UnimplementedError(f"{op.name!r}: {self.undifferentiable()}")
@@ -124,7 +273,7 @@ class CustomGradient:
         found = iter(self._checked(op, backward.name, found, wanted))
         return [next(found) if is_wanted else None for is_wanted in wanted]
 
-    def _checked(self, op, name, found, wanted):
+    def _checked(self, op: Any, name: str | None, found: Any, wanted: Any) -> Any:
         """What the backward operation gives: a gradient for each float argument, and like it."""
         found = found if isinstance(found, tuple) else (found,)
         floats = [i for i, is_wanted in enumerate(wanted) if is_wanted]
@@ -148,28 +297,28 @@ class CustomGradient:
 class _Backward(CustomGradient):
     """A backward function as an operation, which has no gradient itself."""
 
-    def __init__(self, owner, function, count, wanted):
+    def __init__(self, owner: Any, function: Any, count: Any, wanted: Any) -> None:
         super().__init__(function)
         self.name = f"{owner.name}_backward"
         self._owner, self._count, self._wanted = owner, count, wanted
         self.result, self.forward = self._result, self._run
 
-    def _result(self, *specs):
+    def _result(self, *specs: Any) -> Any:
         inputs = specs[self._count : self._count + len(self._wanted)]
         return tuple(s for s, wanted in zip(inputs, self._wanted, strict=True) if wanted)
 
-    def _run(self, *arrays):
+    def _run(self, *arrays: Any) -> Any:
         found = self.__wrapped__(*arrays)
         found = found if isinstance(found, tuple) else (found,)
         if len(found) != len(self._wanted):
             raise invalid("custom", self.miscounted(len(found), len(self._wanted)))
         return tuple(g for g, wanted in zip(found, self._wanted, strict=True) if wanted)
 
-    def native(self):
+    def native(self) -> Any:
         """The user's function, and which of its results count."""
         return self.__wrapped__, self._wanted
 
-    def undifferentiable(self):
+    def undifferentiable(self) -> Any:
         """The message for a derivative of the gradient."""
         return (
             f"the backward function of {self._owner.name} is not an operation itself, so that its "
@@ -177,14 +326,14 @@ class _Backward(CustomGradient):
             f"backward function with custom_gradient too"
         )
 
-    def miscounted(self, found, announced):
+    def miscounted(self, found: Any, announced: Any) -> Any:
         """The message for another number of gradients."""
         return (
             f"{self.name} gave {found} gradients, and {self._owner.name} has {announced} "
             f"arguments; give one for each, None for integers"
         )
 
-    def misfit(self, i, got, spec):
+    def misfit(self, i: Any, got: Any, spec: Any) -> Any:
         """The message for a gradient unlike its argument."""
         place = [i for i, wanted in enumerate(self._wanted) if wanted][i]
         return (
@@ -193,18 +342,37 @@ class _Backward(CustomGradient):
         )
 
 
-def _like_first(*specs):
+def _like_first(*specs: Any) -> Any:
     if not specs:
         message = "the function has no arguments; say what it gives with result="
         raise invalid("custom", message)
     return Spec(specs[0].dtype, specs[0].shape)
 
 
-def _as_name(name):
+def _as_name(name: str) -> str:
     return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name).lstrip("_-") or "custom"
 
 
-def custom_gradient(forward=None, backward=None, *, result=None):
+@overload
+def custom_gradient(
+    forward: Callable[..., Any],
+    backward: Callable[..., Any] | None = None,
+    *,
+    result: Callable[..., Any] | None = None,
+) -> CustomGradient: ...
+@overload
+def custom_gradient(
+    forward: None = None,
+    backward: Callable[..., Any] | None = None,
+    *,
+    result: Callable[..., Any] | None = None,
+) -> Callable[[Callable[..., Any]], CustomGradient]: ...
+def custom_gradient(
+    forward: Callable[..., Any] | None = None,
+    backward: Callable[..., Any] | None = None,
+    *,
+    result: Callable[..., Any] | None = None,
+) -> Any:
     """Make a function of arrays an operation, with a backward function of its own.
 
     Parameters

@@ -1,34 +1,56 @@
-"""Derivatives of Python functions: grad, value_and_grad, jvp, hvp."""
+"""Derivatives of Python functions: grad, value_and_grad, jvp, hvp, jacobian, hessian."""
+
+from __future__ import annotations
 
 import functools
 import operator
+from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, Literal, overload
 
 import numpy as np
 
 from nbta import shapes
-from nbta.api.tracing import Function, any_empty, any_tensor, as_leaf, kinds_of, once, weakly
-from nbta.control.captured import guarded
+from nbta.api.sequences import map_fn
+from nbta.api.static import Static
+from nbta.api.tracing import (
+    CONVERT,
+    Function,
+    P,
+    R,
+    any_empty,
+    any_tensor,
+    as_leaf,
+    kinds_of,
+    once,
+    weakly,
+)
 from nbta.control.control_flow import leaf_spec, taken
 from nbta.control.reverse_mode import gradients
 from nbta.errors import invalid, memory_for
-from nbta.execution.batch import Items, Memories, run_batch
-from nbta.execution.results import rows_of
+from nbta.execution.batch import Items, Memories, rows_of, run_batch
 from nbta.execution.runner import check_compiled
+from nbta.frontend.entry import prepared
 from nbta.graph.graph import current
-from nbta.graph.operation import Tensor
-from nbta.graph.spec import FLOW
-from nbta.ops.arithmetic import add_n, multiply
+from nbta.graph.operation import FLOW, Tensor
+from nbta.ops.arithmetic import add_n, equal, multiply
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.filling import zeros_like
+from nbta.ops.joining import arange, concatenate
 from nbta.ops.mapping import no_rows
 from nbta.ops.reductions import sum as sum_
-from nbta.ops.shaping import identity, reshape
+from nbta.ops.shaping import cast, identity, reshape, shape, shape_of, size
 from nbta.structure import describe, layout, leaves, map_batches, map_leaves, pack, paths
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from nbta.inspect.profiling import Profile
+    from nbta.typing import Compiled, T
 
 # Gradients over a batch: a function of one item, run for all items on several threads.
 
 
-class Batched:
+class Batched(Generic[R]):
     """A function of the arguments of all items, from one of those of a single item.
 
     Parameters
@@ -57,7 +79,18 @@ class Batched:
         For another reduction.
     """
 
-    def __init__(self, f, item, axes, argnums, reduction, compiled, pick=None):
+    __wrapped__: Callable[..., Any]
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        item: Function[..., Any],
+        axes: Any,
+        argnums: int | tuple[int, ...],
+        reduction: Literal["sum", "mean"],
+        compiled: Compiled,
+        pick: Callable[[Any], R] | None = None,
+    ) -> None:
         functools.update_wrapper(self, f)
         if reduction not in ("sum", "mean"):
             message = f'reduction: it must be "sum" or "mean", not {reduction!r}'
@@ -67,9 +100,10 @@ class Batched:
         self._reduction, self._compiled, self._memories = reduction, compiled, Memories()
         self._pick = pick or (lambda result: result)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
         """The reduced loss, and its gradient."""
         check_outside(args, kwargs)
+        args, kwargs = self.item.with_static((args, kwargs))
         places = places_of(self._argnums, len(args))
         axes = axes_of(self._axes, places, len(args))
         batch = _Batch(self.item, args, axes, kwargs)
@@ -84,7 +118,7 @@ class Batched:
             gradients = gradients[0]
         return self._pick((value, gradients))
 
-    def _divisors(self, count, results, aux):
+    def _divisors(self, count: Any, results: Any, aux: Any) -> Any:
         """What each result is divided by: all but those that go with the loss, for a mean."""
         if self._reduction == "sum":
             return [1] * results
@@ -97,7 +131,13 @@ class Batched:
         """Source of the function of an item; see `Function.source`."""
         return self.item.source
 
-    def profile(self, *args, file=None, repeats=10, **kwargs):
+    def profile(
+        self,
+        *args: Any,
+        file: str | os.PathLike[str] | IO[str] | None = None,
+        repeats: int = 10,
+        **kwargs: Any,
+    ) -> Profile:
         """Where the time of a call goes; operations are those of the first item, on one thread.
 
         See `Function.profile`.
@@ -105,6 +145,7 @@ class Batched:
         from nbta.inspect.profiling import profile  # what few need
 
         check_outside(args, kwargs)
+        args, kwargs = self.item.with_static((args, kwargs))
         axes = axes_of(self._axes, places_of(self._argnums, len(args)), len(args))
         item = self.item.apart(self._compiled)
         batch = _Batch(item, args, axes, kwargs)
@@ -124,11 +165,11 @@ class Batched:
         """How an item runs; see `nbta.api.tracing.Function.explain`."""
         return self.item.explain()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<nbta.function over a batch of {self.item!r}>"
 
 
-def check_outside(args, kwargs) -> None:
+def check_outside(args: Any, kwargs: Any) -> None:
     """Refuse to run while a graph is built."""
     if current() is not None or any_tensor(args, kwargs):
         message = (
@@ -138,7 +179,7 @@ def check_outside(args, kwargs) -> None:
         raise invalid("batch_graph", message)
 
 
-def places_of(argnums, count) -> list:
+def places_of(argnums: Any, count: Any) -> list:
     """The arguments that are differentiated, of so many."""
     chosen = argnums if isinstance(argnums, tuple) else (argnums,)
     if not all(isinstance(place, int) for place in chosen):
@@ -150,7 +191,7 @@ def places_of(argnums, count) -> list:
     return [place % count for place in chosen]
 
 
-def axes_of(axes, places, count) -> list:
+def axes_of(axes: Any, places: Any, count: Any) -> list:
     """The axis along which each of so many arguments is cut, None for what items share."""
     if isinstance(axes, tuple):
         if len(axes) != count:
@@ -183,7 +224,7 @@ class _Batch:
         Of the first item.
     """
 
-    def __init__(self, one, args, axes, kwargs):
+    def __init__(self, one: Any, args: Any, axes: Any, kwargs: Any) -> None:
         self._one, self._kwargs = one, kwargs
         self._parts = [
             arg if axis is None else _Cut(f"args[{i}]", arg, axis)
@@ -197,9 +238,9 @@ class _Batch:
         self._shared = list(map(_plain, shared))
         own = set(self._places())
         self._exact = any_empty(v for place, v in enumerate(shared) if place not in own)
-        self._runners = {self._kinds(first): self.trace.runner_of_results()}
+        self._runners = {self._kinds(first): self.trace.runner}
 
-    def _bound(self, values):
+    def _bound(self, values: Any) -> Any:
         """The graph for an item, and all its inputs."""
         values = iter(values)
         args = [pack(p.like, values) if isinstance(p, _Cut) else p for p in self._parts]
@@ -209,9 +250,10 @@ class _Batch:
         """Arguments for the first item."""
         return tuple(p.like if isinstance(p, _Cut) else p for p in self._parts)
 
-    def _places(self):
+    def _places(self) -> Any:
         """Which inputs of the graph an item brings, and which all share."""
-        found, before = [], 0
+        found: list[Any] = []
+        before = 0
         for part in self._parts:
             own = isinstance(part, _Cut)
             arrays = part.columns if own else [v for v in leaves(part) if _is_input(v)]
@@ -219,7 +261,7 @@ class _Batch:
             before += len(arrays)
         return found
 
-    def _runner(self, values):
+    def _runner(self, values: Any) -> Any:
         """What computes items of the kind of one."""
         trace, _ = self._bound(values)
         if layout(trace.result) != layout(self.trace.result):
@@ -232,20 +274,20 @@ class _Batch:
                     f"the first of them and {mine.dtype} for another; give all of one dtype"
                 )
                 raise invalid("batch_dtype", message)
-        return trace.runner_of_results()
+        return trace.runner
 
-    def _kinds(self, values):
+    def _kinds(self, values: Any) -> Any:
         """What decides which graph computes an item."""
         return kinds_of(values, self._exact or bool(self.trace.lengths.known))
 
-    def _runner_of(self, item):
+    def _runner_of(self, item: Any) -> Any:
         values = [column[item] for column in self._columns]
         kinds = self._kinds(values)
         if kinds not in self._runners:
             self._runners[kinds] = self._runner(values)
         return self._runners[kinds]
 
-    def sums(self, places) -> list:
+    def sums(self, places: Any) -> list:
         """Shape and dtype of each result that is added up, None for others.
 
         Those are the loss, which comes first, and the gradients of what all items share.
@@ -263,7 +305,7 @@ class _Batch:
                 found += [(array.shape, array.dtype) for array in arrays]
         return found
 
-    def run(self, sums, divisors, compiled, memories):
+    def run(self, sums: Any, divisors: Any, compiled: Compiled, memories: Any) -> Any:
         """For each result its sum, or the values of all items."""
         if self.count:
             items = Items(self._shared, dict(zip(self._places(), self._columns, strict=True)))
@@ -290,16 +332,16 @@ class _Cut:
         For each value of an item those of all items.
     """
 
-    def __init__(self, path, arg, axis):
+    def __init__(self, path: str, arg: Any, axis: Any) -> None:
         self.path = path
         self.like, self.columns = _in_columns(path, arg, axis)
 
 
-def _in_columns(path, arg, axis):
+def _in_columns(path: str, arg: Any, axis: Any) -> Any:
     """The structure of an item, with the values of the first, and columns of its values."""
     columns = []
 
-    def like(path, batch):
+    def like(path: str, batch: Any) -> Any:
         is_list = isinstance(batch, list)
         first, found = _listed(path, batch) if is_list else _cut_rows(path, batch, axis)
         columns.extend(found)
@@ -308,7 +350,7 @@ def _in_columns(path, arg, axis):
     return map_batches(like, path, arg), columns
 
 
-def _listed(path, items):
+def _listed(path: str, items: Any) -> Any:
     """The first of the items in a list, and columns of their values."""
     if not items:
         message = f"batch_axis: {path} is an empty list, from which nobody can tell what items are"
@@ -327,7 +369,7 @@ def _listed(path, items):
     return pack(items[0], rows[0]), [list(column) for column in zip(*rows, strict=True)]
 
 
-def _cut_rows(path, value, axis):
+def _cut_rows(path: str, value: Any, axis: Any) -> Any:
     """An array like a row, and the rows along an axis."""
     with memory_for(f"a copy of {path}"):
         moved = np.ascontiguousarray(items_first(path, value, axis))
@@ -335,7 +377,7 @@ def _cut_rows(path, value, axis):
     return (rows[0] if rows else np.zeros(moved.shape[1:], moved.dtype)), [rows]
 
 
-def items_first(path, value, axis) -> np.ndarray:
+def items_first(path: str, value: Any, axis: Any) -> np.ndarray:
     """An array whose first axis is the one to cut along, in the memory of the value."""
     array = _input(path, value)
     if not -array.ndim <= axis < array.ndim:
@@ -347,12 +389,12 @@ def items_first(path, value, axis) -> np.ndarray:
     return np.moveaxis(array, axis, 0)
 
 
-def _is_plain(item):
+def _is_plain(item: Any) -> Any:
     """Whether an item is an array that compiled code takes as it is."""
     return type(item) is np.ndarray and item.dtype.isbuiltin == 1 and item.flags.carray
 
 
-def _input(path, value):
+def _input(path: str, value: Any) -> Any:
     found = np.asarray(value) if isinstance(value, bool) else as_leaf(path, value)
     if not isinstance(found, np.ndarray):
         message = f"batch_axis: {path} is {value!r}, which cannot be cut into items"
@@ -360,17 +402,17 @@ def _input(path, value):
     return _plain(found)
 
 
-def _plain(array):
+def _plain(array: Any) -> Any:
     """An array as compiled code takes it: in C order, and aligned."""
     return array if array.flags.carray else np.require(array, None, ["C", "A"])
 
 
-def _is_input(value) -> bool:
+def _is_input(value: Any) -> bool:
     """Whether a shared value is an input of a graph, and no part of its kind."""
     return isinstance(as_leaf("args", value), np.ndarray)
 
 
-def common_length(named) -> int:
+def common_length(named: Any) -> int:
     """How many items there are, from pairs: what is cut, and into how many."""
     lengths = {length: path for path, length in named}
     if len(lengths) != 1:
@@ -380,12 +422,12 @@ def common_length(named) -> int:
     return next(iter(lengths))
 
 
-def _joined(arg, found, axis, count):
+def _joined(arg: Any, found: Any, axis: Any, count: Any) -> Any:
     """The gradient of an argument, from those that were found for its values."""
     if axis is None:
         return pack(arg, found)
 
-    def gradient(_, batch):
+    def gradient(_: Any, batch: Any) -> Any:
         if not isinstance(batch, list):
             return np.moveaxis(next(found), 0, axis) if count else np.zeros_like(batch)
         values = [next(found) for _ in leaves(batch[0])]
@@ -397,9 +439,57 @@ def _joined(arg, found, axis, count):
 # The functions.
 
 
+@overload
 def value_and_grad(
-    f, argnums=0, has_aux=False, compiled="auto", *, batch_axis=None, reduction="sum"
-):
+    f: Callable[Concatenate[T, P], R],
+    argnums: Literal[0] = 0,
+    has_aux: bool = False,
+    compiled: Compiled = "auto",
+    *,
+    batch_axis: None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    convert: bool = CONVERT,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Function[Concatenate[T, P], tuple[R, T]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, R],
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    compiled: Compiled = "auto",
+    *,
+    batch_axis: None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    convert: bool = CONVERT,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Function[P, tuple[R, Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[..., R],
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    compiled: Compiled = "auto",
+    *,
+    batch_axis: int | tuple[int | None, ...],
+    reduction: Literal["sum", "mean"] = "sum",
+    convert: bool = CONVERT,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Batched[tuple[R, Any]]: ...
+def value_and_grad(
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    compiled: Compiled = "auto",
+    *,
+    batch_axis: int | tuple[int | None, ...] | None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    convert: bool = CONVERT,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Any:
     """A function that gives the value of ``f`` and its gradient.
 
     Parameters
@@ -422,6 +512,10 @@ def value_and_grad(
         process where a user's own parallel loop meets one: its threads serve one caller at a time.)
     reduction : {"sum", "mean"}
         How the values of all items become one.
+    convert : bool
+        As for `function`.
+    static_argnums, static_argnames : int or str, or a sequence of these
+        As for `function`; none of them is among ``argnums``, or cut into items.
 
     Returns
     -------
@@ -465,21 +559,81 @@ def value_and_grad(
     >>> nbta.value_and_grad(loss, batch_axis=0)(1.0, ragged)
     (np.float64(12.25), np.float64(24.5))
     """
-    both = _both(f, argnums, has_aux, compiled)
+    static = Static(f, static_argnums, static_argnames, argnums)
+    both = _both(f, argnums, has_aux, compiled, convert, static)
     if batch_axis is None:
         return both
     return Batched(f, both, batch_axis, argnums, reduction, compiled)
 
 
-def _both(f, argnums, has_aux, compiled, pick=None):
+def _both(
+    f: Any,
+    argnums: Any,
+    has_aux: bool,
+    compiled: Compiled,
+    convert: bool,
+    static: Static,
+    pick: Any = None,
+) -> Any:
     @functools.wraps(f)
-    def both(*args, **kwargs):
-        return _value_and_grad(f, argnums, has_aux, args, kwargs)
+    def both(*args: Any, **kwargs: Any) -> Any:
+        inner = prepared(f, "the function", convert)
+        return _value_and_grad(inner, argnums, has_aux, args, kwargs)
 
-    return Function(both, compiled, pick)
+    return Function(both, compiled, pick, convert=False, static=static)
 
 
-def grad(f, argnums=0, has_aux=False, compiled="auto", *, batch_axis=None, reduction="sum"):
+@overload
+def grad(
+    f: Callable[Concatenate[T, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    compiled: Compiled = "auto",
+    *,
+    batch_axis: None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    convert: bool = CONVERT,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Function[Concatenate[T, P], T]: ...
+@overload
+def grad(
+    f: Callable[P, Any],
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    compiled: Compiled = "auto",
+    *,
+    batch_axis: None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    convert: bool = CONVERT,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Function[P, Any]: ...
+@overload
+def grad(
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    compiled: Compiled = "auto",
+    *,
+    batch_axis: int | tuple[int | None, ...],
+    reduction: Literal["sum", "mean"] = "sum",
+    convert: bool = CONVERT,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Batched[Any]: ...
+def grad(
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    compiled: Compiled = "auto",
+    *,
+    batch_axis: int | tuple[int | None, ...] | None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    convert: bool = CONVERT,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Any:
     """A function that gives the gradient of ``f``; see `value_and_grad`.
 
     With ``has_aux`` it gives ``(gradient, aux)``. The value is computed too, so that what is wrong
@@ -493,21 +647,22 @@ def grad(f, argnums=0, has_aux=False, compiled="auto", *, batch_axis=None, reduc
     np.float64(12.0)
     """
 
-    def pick(result):
+    def pick(result: Any) -> Any:
         value, found = result
         return (found, value[1]) if has_aux else found
 
+    static = Static(f, static_argnums, static_argnames, argnums)
     if batch_axis is None:
-        return _both(f, argnums, has_aux, compiled, pick)
-    both = _both(f, argnums, has_aux, compiled)
+        return _both(f, argnums, has_aux, compiled, convert, static, pick)
+    both = _both(f, argnums, has_aux, compiled, convert, static)
     return Batched(f, both, batch_axis, argnums, reduction, compiled, pick)
 
 
-def _value_and_grad(f, argnums, has_aux, args, kwargs):
+def _value_and_grad(f: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any) -> Any:
     args, places = list(args), places_of(argnums, len(args))
     for place in places:
         args[place] = _free(f"args[{place}]", args[place])
-    result = guarded(f, "the function")(*args, **kwargs)
+    result = f(*args, **kwargs)
     value, aux = _parted(result) if has_aux else (result, None)
     value = _scalar(value)
     chosen = tuple(args[place] for place in places)
@@ -515,7 +670,7 @@ def _value_and_grad(f, argnums, has_aux, args, kwargs):
     return ((value, aux) if has_aux else value), (found if isinstance(argnums, tuple) else found[0])
 
 
-def _free(path, structure):
+def _free(path: str, structure: Any) -> Any:
     """The tensors of an argument under new names, so that nothing else depends on them."""
     for where, value in zip(paths(structure, path), leaves(structure), strict=True):
         spec = leaf_spec(value)
@@ -528,14 +683,14 @@ def _free(path, structure):
     return map_leaves(lambda value: identity(as_tensor(value)), structure)
 
 
-def _parted(result):
+def _parted(result: Any) -> Any:
     if not isinstance(result, tuple) or len(result) != 2:
         message = f"has_aux: f must give a pair (value, aux), and gives {describe(result)}"
         raise invalid("has_aux", message)
     return result
 
 
-def _scalar(value):
+def _scalar(value: Any) -> Any:
     if len(leaves(value)) != 1 or leaves(value)[0] is not value:
         message = (
             f"f must give one scalar to differentiate, and gives {describe(value)}; add up what "
@@ -552,7 +707,7 @@ def _scalar(value):
     return value if value.ndim == 0 else reshape(value, ())
 
 
-def _tuples(primals, tangents):
+def _tuples(primals: Any, tangents: Any) -> Any:
     """Arguments and directions as tuples of the same structure."""
     if not isinstance(primals, tuple):
         primals, tangents = (primals,), (tangents,)
@@ -567,7 +722,7 @@ def _tuples(primals, tangents):
     return primals, pack(tangents, [_like_primal(*pair) for pair in pairs])
 
 
-def _like_primal(name, primal, tangent):
+def _like_primal(name: str, primal: Any, tangent: Any) -> Any:
     """A tangent of the dtype and shape of its primal; Python's numbers take the dtype."""
     want = leaf_spec(primal)
     if not want.differentiable:
@@ -583,7 +738,9 @@ def _like_primal(name, primal, tangent):
     return tangent
 
 
-def jvp(f, primals, tangents):
+def jvp(
+    f: Callable[..., R], primals: Any, tangents: Any, *, convert: bool = CONVERT
+) -> tuple[R, R]:
     """The value of a function, and its derivative in a direction.
 
     Parameters
@@ -594,6 +751,8 @@ def jvp(f, primals, tangents):
         Arguments; what is no tuple counts as the only one.
     tangents : tuple
         The direction, of the structure, shapes and dtypes of ``primals``.
+    convert : bool
+        As for `function`.
 
     Returns
     -------
@@ -618,13 +777,13 @@ def jvp(f, primals, tangents):
     (array([1., 4.]), array([2., 2.]))
     """
     primals, tangents = _tuples(primals, tangents)
-    traced = once(f, "jvp", lambda: Function(weakly(_jvp, f)))
+    traced = once(f, ("jvp", convert), lambda: Function(weakly(_jvp, f, convert), convert=False))
     return traced(primals, tangents)
 
 
-def _jvp(f, primals, tangents):
+def _jvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
     primals = tuple(_free(f"primals[{i}]", p) for i, p in enumerate(primals))
-    value = map_leaves(as_tensor, guarded(f, "the function")(*primals))
+    value = map_leaves(as_tensor, prepared(f, "the function", convert)(*primals))
     xs, directions = leaves(primals), [as_tensor(t) for t in leaves(tangents)]
     ys = [y for y in leaves(value) if y.spec.differentiable]
     seeds = [identity(zeros_like(y)) for y in ys]
@@ -642,7 +801,7 @@ def _jvp(f, primals, tangents):
     )
 
 
-def hvp(f, primals, tangents):
+def hvp(f: Callable[..., Any], primals: T, tangents: Any, *, convert: bool = CONVERT) -> T:
     """The product of the matrix of second derivatives of a scalar function with a direction.
 
     Parameters
@@ -651,6 +810,8 @@ def hvp(f, primals, tangents):
         Gives a scalar.
     primals, tangents : tuple
         As for `jvp`.
+    convert : bool
+        As for `function`.
 
     Returns
     -------
@@ -664,15 +825,191 @@ def hvp(f, primals, tangents):
     alone = not isinstance(primals, tuple)
     primals, tangents = _tuples(primals, tangents)
     # All is computed, so that arguments of a wrong shape are refused.
-    traced = once(f, "hvp", lambda: Function(weakly(_hvp, f), pick=lambda result: result[-1]))
+    traced = once(
+        f,
+        ("hvp", convert),
+        lambda: Function(weakly(_hvp, f, convert), pick=lambda found: found[-1], convert=False),
+    )
     found = traced(primals, tangents)
     return found[0] if alone else found
 
 
-def _hvp(f, primals, tangents):
+def _hvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
     primals = tuple(_free(f"primals[{i}]", p) for i, p in enumerate(primals))
     xs = leaves(primals)
-    value = _scalar(guarded(f, "the function")(*primals))
+    value = _scalar(prepared(f, "the function", convert)(*primals))
     first = gradients([value], xs, unconnected="zero")
     slope = add_n([sum_(multiply(g, t)) for g, t in zip(first, leaves(tangents), strict=True)])
     return value, first, pack(primals, gradients([slope], xs, unconnected="zero"))
+
+
+def jacobian(
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    compiled: Compiled = "auto",
+    *,
+    convert: bool = CONVERT,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Function[..., Any]:
+    """A function that gives all first derivatives of ``f``.
+
+    Parameters
+    ----------
+    f : callable
+        Gives real floats: an array of any rank, or a structure of arrays.
+    argnums : int or tuple of int
+        With respect to which positional arguments, each a real array or a structure of these.
+    compiled : {"auto", True, False}
+        As for `Session.run`.
+    convert : bool
+        As for `function`.
+    static_argnums, static_argnames : int or str, or a sequence of these
+        As for `function`; none of them is among ``argnums``.
+
+    Returns
+    -------
+    callable
+        Of the arguments of ``f``. For each array of its result it gives the structure of the
+        argument, with arrays of shape ``result.shape + argument.shape``; for a tuple of ``argnums``
+        a tuple of these. Where a result does not depend on something, zeros.
+
+    Raises
+    ------
+    InvalidArgumentError
+        When called: for integers and complex numbers among the arguments or results, and for a
+        result whose rank only the run knows.
+
+    See Also
+    --------
+    jvp, hvp : products with a direction, which need no matrix.
+
+    Notes
+    -----
+    JAX's ``jax.jacrev``. One loop of the graph goes over the items of a result and computes the
+    gradient of each. What of ``f`` does not depend on the item is computed once where the compiler
+    finds that, and with each item otherwise; effects such as ``print`` may happen more than once.
+    Where ``f`` has a loop, second derivatives are of a loop in a loop, which keeps arrays for each
+    item by Python (a `PerformanceWarning` says so): `hvp` for one direction after the other is
+    quicker there.
+
+    Examples
+    --------
+    >>> polar = lambda p: nbta.stack([p[0] * nbta.cos(p[1]), p[0] * nbta.sin(p[1])])
+    >>> nbta.jacobian(polar)(np.array([2.0, 0.0]))
+    array([[1., 0.],
+           [0., 2.]])
+    """
+
+    @functools.wraps(f)
+    def rows(*args: Any, **kwargs: Any) -> Any:
+        return _jacobian(prepared(f, "the function", convert), argnums, args, kwargs)
+
+    static = Static(f, static_argnums, static_argnames, argnums)
+    return Function(rows, compiled, convert=False, static=static)
+
+
+def hessian(
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    compiled: Compiled = "auto",
+    *,
+    convert: bool = CONVERT,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Function[..., Any]:
+    """A function that gives all second derivatives of ``f``.
+
+    Parameters
+    ----------
+    f : callable
+        Gives a scalar.
+    argnums, compiled, convert, static_argnums, static_argnames
+        As for `jacobian`.
+
+    Returns
+    -------
+    callable
+        Of the arguments of ``f``. For each array of the argument it gives the structure of the
+        argument, with arrays of shape ``one.shape + other.shape``: derivatives by the items of the
+        one, then of the other.
+
+    Raises
+    ------
+    InvalidArgumentError
+        When called: for an ``f`` that gives no scalar, and for what `jacobian` refuses.
+
+    Notes
+    -----
+    JAX's ``jax.hessian``: the Jacobian of the gradient.
+
+    Examples
+    --------
+    >>> nbta.hessian(lambda x: x[0] ** 2 * x[1])(np.array([3.0, 5.0]))
+    array([[10.,  6.],
+           [ 6.,  0.]])
+    """
+
+    @functools.wraps(f)
+    def rows(*args: Any, **kwargs: Any) -> Any:
+        inner = prepared(f, "the function", convert)
+        return _jacobian(_gradient_of(inner, argnums), argnums, args, kwargs)
+
+    static = Static(f, static_argnums, static_argnames, argnums)
+    return Function(rows, compiled, convert=False, static=static)
+
+
+def _gradient_of(f: Any, argnums: Any) -> Any:
+    return lambda *args, **kwargs: _value_and_grad(f, argnums, False, args, kwargs)[1]
+
+
+def _jacobian(f: Any, argnums: Any, args: Any, kwargs: Any) -> Any:
+    places = places_of(argnums, len(args))
+
+    def fresh() -> Any:
+        """The chosen arguments where nothing else depends on them, and what f gives for them."""
+        given = list(args)
+        for place in places:
+            given[place] = _free(f"args[{place}]", given[place])
+        return tuple(given[p] for p in places), map_leaves(as_tensor, f(*given, **kwargs))
+
+    chosen, value = fresh()
+    for path, x in zip(paths(chosen, "args"), leaves(chosen), strict=True):
+        _check_real(f"the argument {path}", x)
+    found = [
+        pack(chosen, _rows(fresh, k, path, y))
+        for k, (path, y) in enumerate(zip(paths(value, "result"), leaves(value), strict=True))
+    ]
+    return pack(value, found if isinstance(argnums, tuple) else [part[0] for part in found])
+
+
+def _check_real(name: str, value: Any) -> None:
+    if value.dtype.kind in "fV" and value.spec.differentiable:
+        return
+    message = (
+        f"jacobian: {name} is {value.spec}; give real floats, of complex numbers their real and "
+        f"imaginary parts"
+    )
+    raise invalid("jacobian", message)
+
+
+def _rows(fresh: Any, place: int, path: str, value: Any) -> list:
+    """Derivatives of one result by all that is chosen, stacked over its items."""
+    _check_real(f"f's {path}", value)
+    if value.ndim is None:
+        message = f"jacobian: nobody knows the rank of f's {path} ahead of the run; reshape it"
+        raise invalid("jacobian", message)
+
+    def row(item: Any) -> Any:
+        chosen, again = fresh()
+        y = leaves(again)[place]
+        if item is None:
+            return gradients([y], leaves(chosen), unconnected="zero")
+        seed = reshape(cast(equal(arange(size(y)), item), y.dtype), shape_of(y))
+        return gradients([y], leaves(chosen), [seed], unconnected="zero")
+
+    if value.ndim == 0:
+        return row(None)
+    stacks = map_fn(row, arange(size(value)))
+    before = shape(value)
+    return [reshape(s, concatenate([before, shape(s)[1:]])) for s in stacks]

@@ -1,14 +1,16 @@
-"""Loops over sequences: scan, map_fn, foldl, foldr."""
+"""Loops over sequences and numbers: scan, map_fn, vmap, foldl, foldr, fori_loop."""
+
+from __future__ import annotations
 
 import functools
 import operator
 from contextlib import nullcontext
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
 from nbta import shapes
-from nbta.api.tracing import Function, check_writes
+from nbta.api.tracing import CONVERT, Function, check_writes
 from nbta.control.captured import guarded
 from nbta.control.control_flow import (
     check_callable,
@@ -19,25 +21,32 @@ from nbta.control.control_flow import (
     while_loop,
 )
 from nbta.errors import PrecisionWarning, invalid
+from nbta.frontend.entry import prepared
 from nbta.graph.graph import Graph, SubGraph, current
-from nbta.graph.operation import Tensor
-from nbta.graph.spec import is_inexact
+from nbta.graph.operation import Tensor, is_inexact
 from nbta.immutable import bodies, computed, frozen
 from nbta.locations import warn_caller
+from nbta.ops.arranging import moveaxis
 from nbta.ops.dispatch import as_array, as_tensor, building, data_spec
 from nbta.ops.extents import outside
+from nbta.ops.indexing import GETITEM
 from nbta.ops.joining import arange
 from nbta.ops.mapping import add_map, is_closed, row_spec
-from nbta.ops.shaping import cast, reshape, shape
+from nbta.ops.shaping import CAST, SHAPE, cast, reshape, shape
 from nbta.progress import bar
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nbta.typing import Checkpoint, Compiled, Integer, T
+
 # Rows on several threads: one operation, of which each thread computes some rows.
 
 
-def as_threads(what, parallel_iterations) -> int:
+def as_threads(what: str, parallel_iterations: Any) -> int:
     """How many threads may take part; 1 where nothing is said.
 
     Raises
@@ -57,7 +66,7 @@ def as_threads(what, parallel_iterations) -> int:
     return int(parallel_iterations)
 
 
-def map_in_parallel(fn, elems, threads, name):
+def map_in_parallel(fn: Any, elems: Any, threads: int, name: str | None) -> Any:
     """What ``fn`` gives for each row, stacked.
 
     Parameters
@@ -80,14 +89,14 @@ def map_in_parallel(fn, elems, threads, name):
     if graph is None:
         return _outside(fn, elems, threads)
     with graph.as_default(), graph.name_scope(name or "map_fn") as scope:
-        return _inside(fn, elems, threads, scope)
+        return _inside(graph, fn, elems, threads, scope)
 
 
-def _inside(fn, elems, threads, scope):
+def _inside(graph: Any, fn: Any, elems: Any, threads: int, scope: Any) -> Any:
     xs = [as_tensor(value) for value in leaves(elems)]
     if any(x.ndim == 0 for x in xs):
         return None
-    body = SubGraph(current(), f"{scope}row")
+    body = SubGraph(graph, f"{scope}row")
     with body.as_default():
         given = fn(pack(elems, [body.parameter(row_spec(x.spec)) for x in xs]))
         if any(isinstance(value, SymbolicTensorArray) for value in leaves(given)):
@@ -100,12 +109,13 @@ def _inside(fn, elems, threads, scope):
     return pack(given, made.outputs)
 
 
-def _outside(fn, elems, threads):
+def _outside(fn: Any, elems: Any, threads: int) -> Any:
     """The same as a graph of its own; None where that would have to run rows in order."""
     made = []
 
-    def traced(rows):
-        made.append(map_in_parallel(fn, rows, threads, None))
+    def traced(rows: Any) -> Any:
+        with bodies("map_fn"):  # it is one, and arrays from around it stand for tensors
+            made.append(map_in_parallel(fn, rows, threads, None))
         return made[0]
 
     function = Function(traced)
@@ -116,7 +126,17 @@ def _outside(fn, elems, threads):
 # The functions.
 
 
-def scan(f, init, xs, length=None, reverse=False, *, name=None, checkpoint=None, progress=False):
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: T,
+    xs: Any,
+    length: Integer | None = None,
+    reverse: bool = False,
+    *,
+    name: str | None = None,
+    checkpoint: Checkpoint = None,
+    progress: bool | str = False,
+) -> tuple[T, Any]:
     """Run a function along the first axis, carrying a state and stacking results.
 
     Parameters
@@ -188,7 +208,16 @@ class _Words(NamedTuple):
     following: str = "the carry that f gives"
 
 
-def _loop(f, init, xs, length, reverse, name, words, options):
+def _loop(
+    f: Any,
+    init: Any,
+    xs: Any,
+    length: Any,
+    reverse: bool,
+    name: str | None,
+    words: _Words,
+    options: dict[str, Any],
+) -> Any:
     graph = building(*leaves(init), *leaves(xs), length)
     rest = (xs, length, reverse, name, words, options)
     with graph.as_default() if graph is not None else nullcontext():
@@ -196,7 +225,7 @@ def _loop(f, init, xs, length, reverse, name, words, options):
         return in_the_precision(lambda first: _scan(f, first, *rest), init, xs)
 
 
-def warn_of_precision(init, xs, words):
+def warn_of_precision(init: Any, xs: Any, words: _Words) -> None:
     """Say which first values make a loop over float32 one of float64."""
     found = [v.dtype for v in leaves(xs) if is_inexact(leaf_spec(v).dtype) and hasattr(v, "dtype")]
     if not found or any(np.finfo(dtype).bits > 32 for dtype in found if dtype.kind == "f"):
@@ -215,7 +244,16 @@ def warn_of_precision(init, xs, words):
         warn_caller(message, PrecisionWarning)
 
 
-def _scan(f, init, xs, length, reverse, name, words, options):
+def _scan(
+    f: Any,
+    init: Any,
+    xs: Any,
+    length: Any,
+    reverse: bool,
+    name: str | None,
+    words: _Words,
+    options: dict[str, Any],
+) -> Any:
     init, xs = (map_leaves(lambda value: _tensor(value, words), part) for part in (init, xs))
     count = _length(leaves(xs), length, words)
     again = options["checkpoint"] is not None  # rows are read more than once
@@ -226,7 +264,7 @@ def _scan(f, init, xs, length, reverse, name, words, options):
     carried = leaves(init)
     names, row_names = paths(init, words.first), [f"a row of {p}" for p in paths(xs, words.rows)]
 
-    def body(t, *values):
+    def body(t: Any, *values: Any) -> Any:
         state, stacks = values[: len(carried)], values[len(carried) :]
         place = count - 1 - t if reverse else t
         x = pack(xs, [frozen(row.read(place), n) for row, n in zip(rows, row_names, strict=True)])
@@ -241,19 +279,19 @@ def _scan(f, init, xs, length, reverse, name, words, options):
     return pack(init, state), pack(result.structure, results)
 
 
-def _stacked(array, count):
+def _stacked(array: Any, count: Any) -> Any:
     """All slots; of an array of a graph so many, as that number may be known."""
     return array.stack() if current() is None else array.gather(arange(count))
 
 
-def _run(body, first, count, name, options):
+def _run(body: Any, first: Any, count: Any, name: str | None, options: dict[str, Any]) -> Any:
     """The loop; outside of graphs, with a bar that knows the number of steps."""
     if current() is not None or options["progress"] is None:
         return while_loop(lambda t, *_: t < count, body, first, name=name, **options)
     with bar(options["progress"], int(count)) as done:
         count_one = functools.partial(np.add, done, 1, out=done)  # bodies may not change arrays
 
-        def counted(*values):
+        def counted(*values: Any) -> Any:
             following = body(*values)
             count_one()
             return following
@@ -261,7 +299,7 @@ def _run(body, first, count, name, options):
         return while_loop(lambda t, *_: t < count, counted, first)
 
 
-def _tensor(value, words):
+def _tensor(value: Any, words: _Words) -> Any:
     if isinstance(value, TensorArray):
         if current() is not None and not isinstance(value, SymbolicTensorArray):
             message = (
@@ -273,7 +311,7 @@ def _tensor(value, words):
     return as_tensor(value) if current() is not None else as_array(value)[()]
 
 
-def _length(found, length, words):
+def _length(found: Any, length: Any, words: _Words) -> Any:
     """The number of steps, an int32 scalar."""
     what, rows = words.what, words.rows
     if length is None and not found:
@@ -284,7 +322,7 @@ def _length(found, length, words):
         if value.ndim == 0:
             message = f"{what}: {rows} has a scalar, which has no first axis to go along"
             raise invalid("xs", message)
-    extents = [data_spec(value).shape[:1] for value in found if data_spec(value).shape is not None]
+    extents = [s[:1] for value in found if (s := data_spec(value).shape) is not None]
     known = {n for (n,) in extents if type(n) is int}
     if length is not None and not isinstance(length, Tensor):
         known.add(_as_length(length))
@@ -302,7 +340,7 @@ def _length(found, length, words):
 _LENGTH = {"scan": "length"}
 
 
-def _as_length(length):
+def _as_length(length: Any) -> Any:
     try:
         number = operator.index(length)
     except TypeError:
@@ -312,7 +350,7 @@ def _as_length(length):
     return number
 
 
-def _unstacked(value, count, words, clear):
+def _unstacked(value: Any, count: Any, words: _Words, clear: bool) -> Any:
     extents = shapes.public(data_spec(value).shape)
     if extents is not None and not _has_length(value, count):
         rows = [count, *value.shape[1:]]
@@ -321,34 +359,34 @@ def _unstacked(value, count, words, clear):
     return TensorArray(value.dtype, size=count, **options).unstack(value)
 
 
-def _has_length(value, count):
+def _has_length(value: Any, count: Any) -> Any:
     """Whether a value is sure to have as many rows as there are steps."""
     if not isinstance(value, Tensor) or not isinstance(count, Tensor):
-        extent = data_spec(value).shape[0]
+        extent = data_spec(value).shape[0]  # type: ignore[index] # who calls this has asked
         return type(extent) is int and not isinstance(count, Tensor) and extent == count
     first = outside(count)
-    while first.op.type == "Cast" and first.op.inputs[0].dtype.kind in "iu":
+    while first.op.record is CAST and first.op.inputs[0].dtype.kind in "iu":
         first = outside(first.op.inputs[0])
-    if first.op.type != "GetItem" or first.op.attrs["key"] != (0,):
+    if first.op.record is not GETITEM or first.op.attrs["key"] != (0,):
         return False
     lengths = outside(first.op.inputs[0])
-    return lengths.op.type == "Shape" and outside(lengths.op.inputs[0]) is outside(value)
+    return lengths.op.record is SHAPE and outside(lengths.op.inputs[0]) is outside(value)
 
 
 class _Result:
     """What a function gives, found out without running it."""
 
-    def __init__(self, structure):
+    def __init__(self, structure: Any) -> None:
         self.structure = structure
         self.specs = [leaf_spec(value) for value in leaves(structure)]
 
 
-def _abstract(f, init, xs, words):
+def _abstract(f: Any, init: Any, xs: Any, words: _Words) -> Any:
     """Trace ``f`` once in a graph that is thrown away."""
     outer = current() or Graph()
     graph = SubGraph(outer, "abstract")
 
-    def stand_in(value, drop):
+    def stand_in(value: Any, drop: Any) -> Any:
         if isinstance(value, TensorArray):
             return _symbolic(value)
         spec = leaf_spec(value)
@@ -365,7 +403,7 @@ def _abstract(f, init, xs, words):
         return _Result(given[1])
 
 
-def _symbolic(array):
+def _symbolic(array: Any) -> Any:
     """What stands for an array while it is only looked at what a function does."""
     if isinstance(array, SymbolicTensorArray):
         return array
@@ -373,7 +411,7 @@ def _symbolic(array):
     return TensorArray(array.dtype, element_shape=shape, infer_shape=infer_shape)
 
 
-def _check_carry(init, carry, words):
+def _check_carry(init: Any, carry: Any, words: _Words) -> None:
     if layout(carry) != layout(init):
         message = (
             f"{words.what}: {words.first} has the structure {describe(init)}, and "
@@ -394,7 +432,7 @@ def _check_carry(init, carry, words):
             _check_state(path, leaf_spec(first), following, words)
 
 
-def _check_state(path, first, following, words):
+def _check_state(path: str, first: Any, following: Any, words: _Words) -> None:
     new = leaf_spec(taken(following, first.dtype))
     if new.dtype != first.dtype:
         message = (
@@ -410,11 +448,19 @@ def _check_state(path, first, following, words):
         raise invalid("loop_rank", message)
 
 
-def _array_for(spec, count):
+def _array_for(spec: Any, count: Any) -> Any:
     return TensorArray(spec.dtype, size=count, element_shape=shapes.public(spec.shape))
 
 
-def map_fn(fn, elems, parallel_iterations=None, *, name=None, checkpoint=None, progress=False):
+def map_fn(
+    fn: Callable[[Any], Any],
+    elems: Any,
+    parallel_iterations: int | None = None,
+    *,
+    name: str | None = None,
+    checkpoint: Checkpoint = None,
+    progress: bool | str = False,
+) -> Any:
     """Apply a function to each row and stack the results.
 
     Parameters
@@ -468,7 +514,35 @@ def map_fn(fn, elems, parallel_iterations=None, *, name=None, checkpoint=None, p
     return _loop(lambda _, x: ((), fn(x)), (), elems, None, False, name, words, options)[1]
 
 
-def foldl(fn, elems, initializer=None, *, name=None, checkpoint=None, progress=False):
+@overload
+def foldl(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: None = None,
+    *,
+    name: str | None = None,
+    checkpoint: Checkpoint = None,
+    progress: bool | str = False,
+) -> Any: ...
+@overload
+def foldl(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: T,
+    *,
+    name: str | None = None,
+    checkpoint: Checkpoint = None,
+    progress: bool | str = False,
+) -> T: ...
+def foldl(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: Any = None,
+    *,
+    name: str | None = None,
+    checkpoint: Checkpoint = None,
+    progress: bool | str = False,
+) -> Any:
     """Combine rows from the first to the last.
 
     Parameters
@@ -494,7 +568,9 @@ def foldl(fn, elems, initializer=None, *, name=None, checkpoint=None, progress=F
     return _fold("foldl", fn, elems, initializer, name, options)
 
 
-def _fold(what, fn, elems, initializer, name, options):
+def _fold(
+    what: str, fn: Any, elems: Any, initializer: Any, name: str | None, options: dict[str, Any]
+) -> Any:
     words = _Words(what, "initializer", "elems", "what fn gives")
     check_callable(what, fn=fn)
     fn = guarded(fn, "fn")
@@ -508,15 +584,44 @@ def _fold(what, fn, elems, initializer, name, options):
     return _loop(step, initializer, elems, None, reverse, name, words, options)[0]
 
 
-def _row_tensor(value, words):
+def _row_tensor(value: Any, words: _Words) -> Any:
     value = _tensor(value, words)
-    if data_spec(value).shape is not None and data_spec(value).shape[:1] in ((), (0,)):
+    extents = data_spec(value).shape
+    if extents is not None and extents[:1] in ((), (0,)):
         message = f"{words.what}: elems has no rows; give initializer, or one row at least"
         raise invalid("xs", message)
     return value
 
 
-def foldr(fn, elems, initializer=None, *, name=None, checkpoint=None, progress=False):
+@overload
+def foldr(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: None = None,
+    *,
+    name: str | None = None,
+    checkpoint: Checkpoint = None,
+    progress: bool | str = False,
+) -> Any: ...
+@overload
+def foldr(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: T,
+    *,
+    name: str | None = None,
+    checkpoint: Checkpoint = None,
+    progress: bool | str = False,
+) -> T: ...
+def foldr(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: Any = None,
+    *,
+    name: str | None = None,
+    checkpoint: Checkpoint = None,
+    progress: bool | str = False,
+) -> Any:
     """Combine rows from the last to the first; see `foldl`.
 
     Notes
@@ -530,3 +635,128 @@ def foldr(fn, elems, initializer=None, *, name=None, checkpoint=None, progress=F
     """
     options = options_of("foldr", checkpoint, progress)
     return _fold("foldr", fn, elems, initializer, name, options)
+
+
+def fori_loop(
+    lower: Integer, upper: Integer, body: Callable[[Any, T], T], init: T, *, name: str | None = None
+) -> T:
+    """Repeat a body for the integers from ``lower`` on, below ``upper``.
+
+    Parameters
+    ----------
+    lower, upper : int or Tensor
+    body : callable
+        ``body(i, state)`` gives the next state, in the same structure and dtypes; ``i`` is int64.
+    init : structure
+        The first state.
+    name : str, optional
+
+    Returns
+    -------
+    structure like ``init``
+
+    Raises
+    ------
+    InvalidArgumentError
+        For bounds that are no integers, and as `while_loop`.
+
+    Notes
+    -----
+    JAX's ``jax.lax.fori_loop``, with exact gradients for bounds that only the run knows.
+
+    Examples
+    --------
+    >>> nbta.fori_loop(1, 6, lambda i, product: product * i, 1)
+    np.int64(120)
+    """
+    check_callable("fori_loop", body=body)
+    first, last = (_bound(which, n) for which, n in (("lower", lower), ("upper", upper)))
+
+    def trip(i: Any, state: Any) -> Any:
+        return i + 1, body(i, state)
+
+    return while_loop(lambda i, _: i < last, trip, (first, init), name=name or "fori_loop")[1]
+
+
+def _bound(which: str, value: Any) -> Any:
+    spec = leaf_spec(value)
+    if spec.dtype.kind not in "iu" or spec.shape not in ((), None):
+        message = f"fori_loop: {which} is {spec}, and must be one integer"
+        raise invalid("length", message)
+    return cast(value, np.int64)
+
+
+def vmap(
+    f: Callable[..., Any],
+    in_axes: int | tuple[int | None, ...] = 0,
+    out_axes: int = 0,
+    compiled: Compiled = "auto",
+    *,
+    convert: bool = CONVERT,
+) -> Function[..., Any]:
+    """A function of batches, from one of single items.
+
+    Parameters
+    ----------
+    f : callable
+        Of arrays or structures of these, by position; gives such a structure.
+    in_axes : int or tuple of (int or None)
+        Along which axis arguments are cut into items; a tuple says it for each argument, with None
+        for what all items share.
+    out_axes : int
+        Along which axis results are stacked.
+    compiled : {"auto", True, False}
+        As for `Session.run`.
+    convert : bool
+        As for `function`.
+
+    Returns
+    -------
+    callable
+        Of the arguments of ``f``, by position, with the axis more.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For axes that do not fit the arguments; when called, where arguments have other numbers of
+        items, and where an axis is not there.
+
+    Notes
+    -----
+    JAX's ``jax.vmap``. It is `map_fn` over the axis: one loop of compiled code goes from item to
+    item, so that ``f`` may have loops of other lengths and branches for each. Operations do not
+    become operations on whole batches.
+
+    Examples
+    --------
+    >>> dots = nbta.vmap(lambda x, y: x @ y, in_axes=(0, None))
+    >>> dots(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
+    array([21., 43.])
+    """
+
+    @functools.wraps(f)
+    def mapped(*args: Any) -> Any:
+        return _mapped(prepared(f, "the function", convert), in_axes, out_axes, args)
+
+    return Function(mapped, compiled, convert=False)
+
+
+def _mapped(f: Any, in_axes: Any, out_axes: int, args: Any) -> Any:
+    axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
+    if len(axes) != len(args) or all(axis is None for axis in axes):
+        message = (
+            f"vmap: in_axes is {in_axes!r} for {len(args)} arguments; give an axis or None for "
+            f"each, and an axis for one at least"
+        )
+        raise invalid("batch_axis", message)
+    cut = [
+        map_leaves(lambda x, axis=axis: moveaxis(as_tensor(x), axis, 0), arg)
+        for axis, arg in zip(axes, args, strict=True)
+        if axis is not None
+    ]
+
+    def item(rows: Any) -> Any:
+        rows = iter(rows)
+        return f(*(arg if a is None else next(rows) for a, arg in zip(axes, args, strict=True)))
+
+    return map_leaves(lambda y: moveaxis(y, 0, out_axes), map_fn(item, cut))

@@ -1,14 +1,17 @@
 """Functions of arrays, traced once per kind of arguments and run as graphs."""
 
+from __future__ import annotations
+
 import functools
 import weakref
 from contextlib import suppress
+from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
 from nbta import shapes
+from nbta.api.static import Fixed, Static, unfixed
 from nbta.compiler.phases import phase
-from nbta.control.captured import guarded
 from nbta.control.control_flow import leaf_spec
 from nbta.dtypes import as_dtype, as_value, check_plain
 from nbta.errors import (
@@ -19,31 +22,46 @@ from nbta.errors import (
     UnimplementedError,
     invalid,
 )
-from nbta.execution.launcher import Launcher
-from nbta.execution.session import Session, fits, within_kind
+from nbta.execution.runner import Runners, check_compiled
+from nbta.execution.session import fits, within_kind
+from nbta.frontend.entry import arguments_of, prepared, source_of
 from nbta.graph.graph import Graph, current
 from nbta.graph.lengths import Asked, Lengths
-from nbta.graph.operation import Tensor
-from nbta.graph.spec import DATA, Spec
+from nbta.graph.operation import DATA, Spec, Tensor
 from nbta.immutable import computed, in_body, own_numpy
 from nbta.inspect.flow_check import lost_write
 from nbta.locations import warn_caller
 from nbta.ops.dispatch import as_array, as_tensor
-from nbta.ops.placeholder import PLACEHOLDER
+from nbta.ops.filling import PLACEHOLDER
+from nbta.ops.shaping import IDENTITY
+from nbta.runtime.intrinsics import OK
 from nbta.shapes import Dim
-from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
+from nbta.structure import describe, layout, leaves, map_leaves, node_of, pack, paths
 from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from nbta.inspect.profiling import Profile
+    from nbta.typing import Compiled, Q, T
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: Whether functions are converted where nobody says.
+CONVERT = True
 
 # Arguments: how they are named, told apart, and stood in for.
 
 
-def any_tensor(args, kwargs):
+def any_tensor(args: Any, kwargs: Any) -> Any:
     """Whether a tensor of a graph is among arguments."""
     return any(isinstance(value, Tensor) for value in leaves((args, kwargs)))
 
 
-def named(structure):
+def named(structure: Any) -> Any:
     """Leaves of arguments, each with how a message names it."""
     args, kwargs = structure
     found = [(f"args[{i}]{p}", v) for i, arg in enumerate(args) for p, v in _named_leaves(arg)]
@@ -52,13 +70,13 @@ def named(structure):
     ]
 
 
-def _named_leaves(value):
+def _named_leaves(value: Any) -> Any:
     return zip(paths(value, ""), leaves(value), strict=True)
 
 
-def as_leaf(path, value):
+def as_leaf(path: str, value: Any) -> Any:
     """Arrays and numbers as arrays; truth values and strings as they are."""
-    if isinstance(value, bool | str):
+    if isinstance(value, bool | str | Fixed):
         return value
     if isinstance(value, TensorArray):
         message = f"{path}: a TensorArray is no argument of a traced function; give its stack()"
@@ -71,24 +89,27 @@ def as_leaf(path, value):
     except InvalidArgumentError as error:
         message = (
             f"{path}: {value!r} is no argument of a traced function; give arrays, numbers, and "
-            f"lists, tuples and dicts of these"
+            f"lists, tuples and dicts of these, or make its class a structure with "
+            f"nbta.register_structure"
         )
         raise invalid("argument", message) from error
 
 
-def order_of(structure):
+def order_of(structure: Any) -> Any:
     """In which order dicts were filled, as a function may go by that."""
     if isinstance(structure, dict):
         return (tuple(structure), tuple(map(order_of, structure.values())))
+    if (node := node_of(structure)) is not None:
+        structure = node.parts
     return tuple(map(order_of, structure)) if isinstance(structure, list | tuple) else None
 
 
-def any_empty(values):
+def any_empty(values: Any) -> Any:
     """Whether any value is an array without elements."""
     return any(isinstance(value, np.ndarray) and not value.size for value in values)
 
 
-def kinds_of(values, exact=False):
+def kinds_of(values: Any, exact: bool = False) -> Any:
     """What decides whether a graph fits values.
 
     Lengths other than 1 do not, but where an array has no elements: loops that make no trip give
@@ -99,14 +120,14 @@ def kinds_of(values, exact=False):
     return tuple(_kind_of(value, exact) for value in values)
 
 
-def _kind_of(value, exact):
+def _kind_of(value: Any, exact: bool) -> Any:
     if isinstance(value, np.ndarray):
         shape = value.shape if exact else tuple(n if n == 1 else None for n in value.shape)
         return value.dtype, shape, exact
     return value
 
 
-def _general_spec(value, exact):
+def _general_spec(value: Any, exact: bool) -> Any:
     """What a graph may count on for all values of the same kind; None for what is no array."""
     if not isinstance(value, np.ndarray):
         return None
@@ -116,7 +137,7 @@ def _general_spec(value, exact):
 class _Leaf:
     """Stands for a `Spec` in a structure, as that is a tuple itself."""
 
-    def __init__(self, spec):
+    def __init__(self, spec: Any) -> None:
         pattern = shapes.as_pattern("input_signature", spec.shape)
         self.spec = Spec(as_dtype(spec.dtype), pattern)
         if pattern is None or spec.kind != DATA:
@@ -138,13 +159,13 @@ class Signature:
         For anything else.
     """
 
-    def __init__(self, given):
+    def __init__(self, given: Any) -> None:
         if not isinstance(given, list | tuple) or isinstance(given, Spec):
             raise _no_signature(given)
         self._like = tuple(map(_boxed, given))
         self.specs = [leaf.spec for leaf in leaves(self._like)]
 
-    def check(self, structure):
+    def check(self, structure: Any) -> Any:
         """Refuse arguments of another structure; how each is named, what it is and should be."""
         args, kwargs = structure
         if kwargs or layout(args) != layout(self._like):
@@ -156,22 +177,24 @@ class Signature:
             raise invalid("input_signature", message)
         return [(*pair, spec) for pair, spec in zip(named(structure), self.specs, strict=True)]
 
-    def values(self, structure):
+    def values(self, structure: Any) -> Any:
         """The arguments as arrays of the dtypes that it says."""
         return [_fitted(*each) for each in self.check(structure)]
 
 
-def _boxed(part):
+def _boxed(part: Any) -> Any:
     if isinstance(part, Spec):
         return _Leaf(part)
     if isinstance(part, dict):
         return {key: _boxed(value) for key, value in part.items()}
     if isinstance(part, list | tuple) and not hasattr(part, "_fields"):
         return type(part)(map(_boxed, part))
+    if (node := node_of(part)) is not None:
+        return node.packed(map(_boxed, node.parts))
     raise _no_signature(part)
 
 
-def _no_signature(given):
+def _no_signature(given: Any) -> Any:
     message = (
         f"input_signature: {given!r} is none; give a list with a Spec for each argument, or lists, "
         f"tuples and dicts of Specs"
@@ -179,7 +202,7 @@ def _no_signature(given):
     return invalid("input_signature", message)
 
 
-def _fitted(path, value, spec):
+def _fitted(path: str, value: Any, spec: Any) -> Any:
     """An argument in the dtype of its spec."""
     found = np.asarray(value) if isinstance(value, bool) else as_leaf(path, value)
     array = None
@@ -193,7 +216,7 @@ def _fitted(path, value, spec):
     return array
 
 
-def stand_ins(structure, values, specs):
+def stand_ins(structure: Any, values: Any, specs: Any) -> Any:
     """Placeholders for arrays in the graph that is being built; other values as they are.
 
     ``specs`` are those of an ``input_signature``, or None.
@@ -202,17 +225,18 @@ def stand_ins(structure, values, specs):
     if exact or specs is None:
         specs = [_general_spec(value, exact) for value in values]
     named_values = zip(named(structure), values, specs, strict=True)
-    return [_stand_in(i, path, v, s) for i, ((path, _), v, s) in enumerate(named_values)]
+    graph = current()
+    return [_stand_in(graph, i, path, v, s) for i, ((path, _), v, s) in enumerate(named_values)]
 
 
-def _stand_in(leaf, path, value, spec):
+def _stand_in(graph: Any, leaf: int, path: str, value: Any, spec: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return value
-    lengths = current().lengths
+    lengths = graph.lengths
     extents = zip(value.shape, spec.shape, strict=True)
     shape = tuple(lengths.extent(leaf, axis, n, m) for axis, (n, m) in enumerate(extents))
     attrs = {"spec": spec._replace(shape=shape), "label": path}
-    tensor = current().create(PLACEHOLDER, [], attrs, name="argument").outputs[0]
+    tensor = graph.create(PLACEHOLDER, [], attrs, name="argument").outputs[0]
     lengths.stands_for(tensor, leaf)
     return tensor
 
@@ -220,20 +244,35 @@ def _stand_in(leaf, path, value, spec):
 # Functions.
 
 
-class Function:
+class Function(Generic[P, R]):
     """A Python function of arrays that is traced into a graph; see `nbta.function`."""
 
-    def __init__(self, f, compiled="auto", pick=None, signature=None):
+    def __init__(
+        self,
+        f: Callable[P, R],
+        compiled: Compiled = "auto",
+        pick: Callable[[Any], Any] | None = None,
+        signature: Sequence[Any] | None = None,
+        convert: bool = CONVERT,
+        outputs: Sequence[str] = (),
+        static: Static | None = None,
+    ) -> None:
         functools.update_wrapper(self, f)
         self._f, self._compiled, self._pick = f, compiled, pick or _all
+        self._static = static or None
+        if self._static and signature is not None:
+            message = "static_argnums: an input_signature has arrays only; give one of the two"
+            raise invalid("static", message)
+        self._convert, self._outputs = convert, tuple(outputs)
         self._given_signature = signature
         self._signature = None if signature is None else Signature(signature)
-        self._traces: dict = {}
-        self._last, self._launchers = None, []
+        self._traces: dict[Any, Any] = {}
+        self._last: Any = None
+        self._launchers: list[Launcher] = []
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run, tracing first where no graph fits the arguments."""
-        structure = (args, kwargs)
+        structure = self.with_static((args, kwargs))
         if current() is None:
             for launcher in self._launchers:
                 result = launcher(structure)
@@ -241,14 +280,22 @@ class Function:
                     return self._pick(map_leaves(computed, result) if in_body() else result)
         if current() is not None or any_tensor(args, kwargs):
             self._check_tensors(structure)
-            return self._pick(guarded(self._f, "the function")(*args, **kwargs))
+            return self._pick(self._prepared()(*args, **kwargs))
         trace, arrays = self.bound(structure)
         result = trace.run(arrays, self._compiled)
         self._launchers = trace.launcher(structure, self._launchers)
         return self._pick(map_leaves(computed, result) if in_body() else result)
 
-    def bound(self, structure):
+    def _prepared(self) -> Any:
+        return prepared(self._f, "the function", self._convert, self._outputs)
+
+    def with_static(self, structure: Any) -> Any:
+        """Arguments and keyword arguments, with static ones as leaves that are no arrays."""
+        return structure if self._static is None else self._static.wrapped(structure)
+
+    def bound(self, structure: Any) -> Any:
         """The graph for a pair of arguments and keyword arguments, and the arrays among these."""
+        structure = self.with_static(structure)
         if self._signature is not None:
             values = self._signature.values(structure)
             kinds = kinds_of(values) if any_empty(values) else None
@@ -262,7 +309,7 @@ class Function:
         self._last = node or self._traced(key, structure, values)
         return self._last, [value for value in values if isinstance(value, np.ndarray)]
 
-    def _check_tensors(self, structure):
+    def _check_tensors(self, structure: Any) -> None:
         """Hold tensors against the signature, if there is one."""
         for path, value, spec in self._signature.check(structure) if self._signature else ():
             have = leaf_spec(value)
@@ -270,9 +317,10 @@ class Function:
                 message = f"{path} is {have}, and input_signature says {spec}; cast or reshape it"
                 raise invalid("input_signature", message)
 
-    def _traced(self, key, structure, values):
+    def _traced(self, key: Any, structure: Any, values: Any) -> Any:
         """A new graph, for the lengths that Python asks for while it is made."""
-        known, branch, place = {}, None, self._traces
+        known: dict[Any, int] = {}
+        branch, place = None, self._traces
         while True:
             node = place.get(key)
             if node is None:
@@ -284,11 +332,11 @@ class Function:
             branch, key, place = node, node.seen(values), node.found
             known = {**known, **dict(zip(node.looks, key, strict=True))}
 
-    def _attempt(self, structure, values, lengths):
+    def _attempt(self, structure: Any, values: Any, lengths: Any) -> Any:
         """A graph, or what Python had to know for one."""
         try:
             specs = None if self._signature is None else self._signature.specs
-            trace = _Trace(self._f, structure, values, lengths, specs)
+            trace = _Trace(self._prepared(), structure, values, lengths, specs)
         except BaseException as error:
             # Whatever a user's code made of it: what it did is not what NumPy would do.
             if not lengths.asked or isinstance(error, KeyboardInterrupt | SystemExit):
@@ -313,11 +361,16 @@ class Function:
         return self._compiled_program().generated.source
 
     @property
-    def graph(self):
+    def convert_source(self) -> str | None:
+        """What Python's control flow in it was rewritten to; None where nothing was."""
+        return source_of(self._f) if self._convert else None
+
+    @property
+    def graph(self) -> Graph:
         """The program of its last call behind all passes, as it is compiled; see `source`."""
         return self._compiled_program().program
 
-    def traced(self) -> tuple[Graph, list]:
+    def traced(self) -> tuple[Graph, list[Tensor]]:
         """The graph of its last call as it was traced, ahead of all passes, and its results.
 
         Raises
@@ -350,7 +403,13 @@ class Function:
         """
         return self._runner().explain()
 
-    def profile(self, *args, file=None, repeats=10, **kwargs):
+    def profile(
+        self,
+        *args: Any,
+        file: str | os.PathLike[str] | IO[str] | None = None,
+        repeats: int = 10,
+        **kwargs: Any,
+    ) -> Profile:
         """Where the time of a call goes.
 
         The function is traced and compiled once more, apart from what its calls use, even where
@@ -394,26 +453,29 @@ class Function:
         alone = self.apart()
         return profile(repr(self), alone, (args, kwargs), alone, (args, kwargs), file, repeats)
 
-    def apart(self, compiled=None) -> "Function":
+    def apart(self, compiled: Compiled | None = None) -> Function[P, R]:
         """The same function, which nothing was traced of yet."""
         return Function(
             self._f,
             self._compiled if compiled is None else compiled,
             self._pick,
             self._given_signature,
+            self._convert,
+            self._outputs,
+            self._static,
         )
 
-    def prepared(self, structure):
+    def prepared(self, structure: Any) -> Any:
         """What runs it for arguments; its function or the reason for having none; and inputs."""
         trace, arrays = self.bound(structure)
-        runner = trace.runner_of_results()
+        runner = trace.runner
         return runner, runner.prepared(arrays, self._compiled), arrays
 
     def prefer_compiled(self) -> None:
         """Run compiled from now on, without waiting until that pays."""
         self._compiled = True
 
-    def _runner(self):
+    def _runner(self) -> Any:
         if self._last is None:
             message = (
                 f"{self!r} was not called yet; call it, so that the kind of arguments is known"
@@ -421,7 +483,7 @@ class Function:
             raise FailedPreconditionError(message)
         return self._last.runner
 
-    def _compiled_program(self):
+    def _compiled_program(self) -> Any:
         found = self._runner().last()
         if isinstance(found, str):
             raise UnimplementedError(f"{self!r} cannot be compiled: {found}")
@@ -432,36 +494,79 @@ class Function:
         """How many graphs were made so far."""
         return len(self.every_trace())
 
-    def every_trace(self) -> list:
+    def every_trace(self) -> list[Any]:
         """What holds the graphs that were made so far."""
         return [trace for node in self._traces.values() for trace in _below(node)]
 
-    def __get__(self, instance, owner=None):
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Self: ...
+    @overload
+    def __get__(
+        self: Function[Concatenate[T, Q], R], instance: object, owner: Any = None
+    ) -> Callable[Q, R]: ...
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
         traced = once(
             instance,
             self,
             lambda: Function(
-                weakly(self._f, instance), self._compiled, self._pick, self._given_signature
+                weakly(_call_on, instance, self._f, self._convert, self._outputs),
+                self._compiled,
+                self._pick,
+                self._given_signature,
+                convert=False,
+                static=self._static and self._static.of_method(),
             ),
         )
 
         @functools.wraps(self._f)
-        def method(*args, **kwargs):
+        def method(*args: Any, **kwargs: Any) -> Any:
             return traced(*args, **kwargs)
 
-        method.__self__ = instance  # which is kept alive by this alone
+        method.__self__ = instance  # type: ignore[attr-defined] # which is kept alive by this alone
         return method
 
-    def __reduce__(self):  # traced again where it arrives
-        return Function, (self._f, self._compiled, self._pick, self._given_signature)
+    def __reduce__(self) -> Any:  # traced again where it arrives
+        options = self._given_signature, self._convert, self._outputs, self._static
+        return Function, (self._f, self._compiled, self._pick, *options)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<nbta.function {getattr(self._f, '__qualname__', self._f)!r}>"
 
 
-def function(f=None, *, compiled="auto", input_signature=None):
+@overload
+def function(
+    f: Callable[P, R],
+    *,
+    compiled: Compiled = "auto",
+    input_signature: Sequence[Any] | None = None,
+    convert: bool = CONVERT,
+    outputs: Sequence[str] = (),
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Function[P, R]: ...
+@overload
+def function(
+    f: None = None,
+    *,
+    compiled: Compiled = "auto",
+    input_signature: Sequence[Any] | None = None,
+    convert: bool = CONVERT,
+    outputs: Sequence[str] = (),
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Callable[[Callable[P, R]], Function[P, R]]: ...
+def function(
+    f: Callable[..., Any] | None = None,
+    *,
+    compiled: Compiled = "auto",
+    input_signature: Sequence[Any] | None = None,
+    convert: bool = CONVERT,
+    outputs: Sequence[str] = (),
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Any:
     """Make a Python function of arrays run as a graph.
 
     Parameters
@@ -480,6 +585,15 @@ def function(f=None, *, compiled="auto", input_signature=None):
         lists, tuples and dicts of these. There is one graph for all of them, and length 1 is like
         any other: ``nbta.Spec("float64", (None, 3))``. Arrays are cast within their kind, as
         `Session.run` does with what is fed.
+    convert : bool
+        Whether Python's loops, branches and item assignments in it, and in the functions that it
+        calls, become those of the graph; see Notes.
+    outputs : sequence of str
+        Names of arguments that the function fills: it gives them, as it leaves them, behind what
+        it gives itself. The caller's own arrays stay as they are.
+    static_argnums, static_argnames : int or str, or a sequence of these
+        Which arguments the function is given as they are, by their place or name: numbers that
+        Python is to know, or anything else that has a hash. There is a graph for each value.
 
     Returns
     -------
@@ -490,12 +604,19 @@ def function(f=None, *, compiled="auto", input_signature=None):
     Raises
     ------
     InvalidArgumentError
-        When it is called: for arguments that are no arrays or do not fit ``input_signature``, and
-        for a write to a TensorArray whose result is not used, where a later operation may look for
-        what it wrote.
+        For static arguments that there are not. When it is called: for arguments that are no
+        arrays or do not fit ``input_signature``, for static ones without a hash, for one array
+        that is given twice where the function changes it, and for a write to a TensorArray whose
+        result is not used, where a later operation may look for what it wrote.
 
     Notes
     -----
+    What decides is the value: a condition that Python knows stays Python's, one that only the run
+    knows becomes a branch, and a loop over a range of more than eight numbers, or of a length that
+    only the run knows, becomes a loop. `nbta.unroll` lets Python make each trip. Arrays change as
+    NumPy's do, the caller's own stay as they are. Functions without source, such as those of
+    ``python -c``, are traced as they are.
+
     Arithmetic with lengths, comparisons given to `cond` or `where`, slices, ``size=n``, trip counts
     and ``nbta.zeros((n, 2))`` keep one graph for all lengths. Where Python itself must know a
     length (``if``, ``and``, ``in``, ``len(x)``, ``range``, ``int``, ``np.zeros(x.shape)``, a key of
@@ -514,28 +635,61 @@ def function(f=None, *, compiled="auto", input_signature=None):
     np.float64(5.0)
 
     >>> @nbta.function
+    ... def smooth(x, rate):
+    ...     y = x.copy()
+    ...     for i in range(1, len(x)):
+    ...         if x[i] < 0.0:
+    ...             break
+    ...         y[i] = rate * y[i - 1] + (1.0 - rate) * x[i]
+    ...     return y
+    >>> smooth(np.array([1.0, 2.0, 4.0, -1.0, 8.0]), 0.5)
+    array([ 1.  ,  1.5 ,  2.75, -1.  ,  8.  ])
+
+    >>> @nbta.function(static_argnames="order")
+    ... def power(x, order):
+    ...     return x * power(x, order - 1) if order else 1.0
+    >>> power(2.0, order=10), power.traces
+    (np.float64(1024.0), 1)
+
+    >>> def running(x, out):
+    ...     out[0] = x[0]
+    ...     for i in range(1, len(x)):
+    ...         out[i] = out[i - 1] + x[i]
+    >>> nbta.function(running, outputs=("out",))(np.array([1.0, 2.0, 4.0]), np.zeros(3))
+    array([1., 3., 7.])
+
+    >>> @nbta.function
     ... def mean(x):
     ...     return nbta.sum(x) / x.shape[0] if x.shape[0] else 0.0
     >>> mean(np.array([1.0, 2.0, 3.0])), mean(np.zeros(0)), mean.traces
     (np.float64(2.0), np.float64(0.0), 2)
     """
     if f is None:
-        return functools.partial(function, compiled=compiled, input_signature=input_signature)
-    return Function(f, compiled, signature=input_signature)
+        options = {"compiled": compiled, "input_signature": input_signature, "convert": convert}
+        static = {"static_argnums": static_argnums, "static_argnames": static_argnames}
+        return functools.partial(function, **options, **static, outputs=outputs)
+    return Function(
+        f,
+        compiled,
+        signature=input_signature,
+        convert=convert,
+        outputs=outputs,
+        static=Static(f, static_argnums, static_argnames),
+    )
 
 
 class _Trace:
     """The graph of a function for one kind of arguments."""
 
-    def __init__(self, f, structure, values, lengths, specs):
+    def __init__(self, f: Any, structure: Any, values: Any, lengths: Any, specs: Any) -> None:
         self.graph, self.lengths, self._signed = Graph(), lengths, specs is not None
         self.graph.lengths = lengths
         with phase("tracing"), self.graph.as_default(), own_numpy():
             self._exact = any_empty(values)
             given = stand_ins(structure, values, specs)
-            args, kwargs = pack(structure, given)
+            args, kwargs = pack(structure, list(map(unfixed, given)))
             try:
-                result = guarded(f, "the function")(*args, **kwargs)
+                result = f(*args, **kwargs)
             except TypeError as error:
                 if "NoneType" in str(error):
                     error.add_note(_UNKNOWN_RANK)
@@ -543,23 +697,41 @@ class _Trace:
             self.result = map_leaves(_as_result, result)
         check_writes(self.graph, leaves(self.result))
         self.inputs = [tensor for tensor in given if isinstance(tensor, Tensor)]
-        self._session = Session(self.graph)
+        self.apart = self._pairs()
+        self._results, self._runners = leaves(self.result), Runners(self.graph)
 
-    def run(self, arrays, compiled):
-        """Feed the arguments and fetch the result."""
-        feeds = dict(zip(self.inputs, arrays, strict=True))
-        return self._session.run(self.result, feeds, compiled)
+    def run(self, arrays: Any, compiled: Compiled) -> Any:
+        """The result for arguments."""
+        check_compiled(compiled)
+        for one, other in self.apart:
+            if _share(arrays[one], arrays[other]):
+                raise self._one_array(one, other)
+        return pack(self.result, self.runner([array[()] for array in arrays], compiled))
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        """Which inputs may not be one array, as the function changes one of them."""
+        places = {tensor: k for k, tensor in enumerate(self.inputs)}
+        given = arguments_of(self.graph)
+        changed = {places.get(_origin(tensor)) for tensor, _, changed in given if changed}
+        arrays = [k for k, tensor in enumerate(self.inputs) if tensor.ndim]
+        return [(i, j) for i in arrays for j in arrays if i < j and {i, j} & changed]
+
+    def _one_array(self, *places: int) -> InvalidArgumentError:
+        names = {_origin(tensor): name for tensor, name, _ in arguments_of(self.graph)}
+        inputs = [self.inputs[place] for place in places]
+        one, other = (names.get(each) or each.op.attrs["label"] for each in inputs)
+        message = (
+            f"{one} and {other} are one array, or share items, and the function changes one of "
+            f"them; give a copy"
+        )
+        return invalid("aliased", message)
 
     @property
-    def runner(self):
-        """What runs it."""
-        return self._session.last
+    def runner(self) -> Any:
+        """What computes all results from the arguments."""
+        return self._runners.of(self._results, self.inputs)
 
-    def runner_of_results(self):
-        """What gives the values of all results for arrays, of which there must be no others."""
-        return self._session.runner(leaves(self.result), self.inputs)
-
-    def launcher(self, structure, others) -> list:
+    def launcher(self, structure: Any, others: Any) -> list:
         """Short ways to call compiled functions: one for such arguments first, and some others."""
         compiled = self.runner.ran
         outputs = leaves(self.result)
@@ -576,8 +748,20 @@ class _Trace:
             return others  # it knows them, but refused where they are in memory, or their result
         dtypes = [tensor.dtype for tensor in self.inputs]
         looks = self.lengths.known
-        made = Launcher(compiled.executable, structure, dtypes, self.result, looks)
+        made = Launcher(compiled.executable, structure, dtypes, self.result, looks, self.apart)
         return [made, *others[: _LAUNCHERS - 1]]
+
+
+def _origin(tensor: Tensor) -> Tensor:
+    """The tensor that one is under another name."""
+    while tensor.op.record is IDENTITY:
+        tensor = tensor.op.inputs[0]
+    return tensor
+
+
+def _share(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether arrays have items in common."""
+    return np.may_share_memory(one, other) and np.shares_memory(one, other)
 
 
 #: Kinds of arguments that a function is called with in a short way.
@@ -599,16 +783,17 @@ class _Branch:
         By what they see a graph, or a further branch.
     """
 
-    def __init__(self, function, structure, asked):
-        self.looks, self.found = tuple(sorted(asked)), {}
+    def __init__(self, function: Any, structure: Any, asked: Any) -> None:
+        self.looks = tuple(sorted(asked))
+        self.found: dict[Any, Any] = {}
         self._function, self._asked = function, asked
         self._names = [path for path, _ in named(structure)]
 
-    def seen(self, values):
+    def seen(self, values: Any) -> Any:
         """What decides which graph fits."""
         return tuple([look(values) for look in self.looks])
 
-    def warn_of_many(self):
+    def warn_of_many(self) -> None:
         """Say so, once, where there is a graph for each of many lengths."""
         if len(self.found) != MANY_LENGTHS:
             return
@@ -621,7 +806,7 @@ class _Branch:
         warn_caller(message, PerformanceWarning)
 
 
-def _below(node):
+def _below(node: Any) -> Any:
     if not isinstance(node, _Branch):
         return [node]
     return [trace for other in node.found.values() for trace in _below(other)]
@@ -631,7 +816,7 @@ def _below(node):
 MANY_LENGTHS = 16
 
 
-def check_writes(graph, results):
+def check_writes(graph: Any, results: Any) -> None:
     """Refuse a write whose result nobody uses where a later operation counts on it."""
     used = {result.flow for result in results if isinstance(result, SymbolicTensorArray)}
     lost = lost_write(graph, used)
@@ -645,27 +830,32 @@ def check_writes(graph, results):
         raise invalid("lost_write", message)
 
 
-def _all(result):
+def _all(result: Any) -> Any:
     return result
 
 
-def _as_result(value):
-    return value if isinstance(value, SymbolicTensorArray) else as_tensor(value)
+def _as_result(value: Any) -> Any:
+    """A tensor or an array of the graph that is being built, and of no other."""
+    if not isinstance(value, SymbolicTensorArray):
+        return as_tensor(value)
+    graph: Any = current()
+    graph.resolve(value.flow)
+    return value
 
 
-_made = weakref.WeakKeyDictionary()
+_made: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
 
-def weakly(function, owner):
-    """The function with a first argument, which is not kept alive by that."""
+def weakly(function: Any, owner: Any, *more: Any) -> Any:
+    """The function with first arguments, of which the first is not kept alive by that."""
     try:
         owner = weakref.ref(owner)
     except TypeError:
-        return functools.partial(function, owner)
-    return lambda *args, **kwargs: function(owner(), *args, **kwargs)
+        return functools.partial(function, owner, *more)
+    return lambda *args, **kwargs: function(owner(), *more, *args, **kwargs)
 
 
-def once(f, kind, make):
+def once(f: Any, kind: Any, make: Any) -> Any:
     """What was made from a function or an object before, so that it is traced once.
 
     What is made must hold ``f`` by `weakly`, or both will stay for ever.
@@ -677,3 +867,178 @@ def once(f, kind, make):
     if kind not in kept:
         kept[kind] = make()
     return kept[kind]
+
+
+# Calls of compiled functions in a few microseconds. What a structure is made of is written out as a
+# Python function once: to look at each type and key in turn, as `nbta.structure` does, takes ten
+# times as long as the call itself.
+
+_NUMBERS = np.ndarray | np.generic | int | float | complex
+
+
+class Launcher:
+    """Runs a compiled function for arguments of the same kind as some.
+
+    Parameters
+    ----------
+    executable : Executable
+    arguments : structure
+        Those of a call. Arrays and numbers in it are the inputs of the function; strings, truth
+        values and functions must be the same in other calls.
+    dtypes : list of dtype
+        Of the inputs.
+    result : structure
+        With any leaves, as many as the function has results.
+    looks : dict
+        What the function counts on: by `nbta.graph.lengths.Look`, what that sees.
+    apart : list of tuple of int
+        Pairs of inputs that may not be one array.
+    """
+
+    def __init__(
+        self, executable: Any, arguments: Any, dtypes: Any, result: Any, looks: Any, apart: Any
+    ) -> None:
+        self._apart = apart
+        self.executable, self._run = executable, executable.run
+        self._dtypes = dtypes
+        source = _Source()
+        source.take(arguments, "arguments")
+        source.check(looks)
+        picked = "".join(f"{leaf}, " for leaf in source.leaves)
+        names = source.names | {"ndarray": np.ndarray}
+        self._leaves = _defined(f"def f(arguments):\n{source.text()}    return ({picked})\n", names)
+        self._pack = _defined(*_packing(result))
+
+    def __call__(self, arguments: Any) -> Any:
+        """The result; None for arguments of another kind, and where anything is to be refused."""
+        given = self.inputs(arguments)
+        if given is None:
+            return None
+        status, values, _ = self._run(given)
+        return self._pack(values) if status == OK else None
+
+    def inputs(self, arguments: Any) -> Any:
+        """The inputs of the function in arguments; None for those of another kind."""
+        given = self._leaves(arguments)
+        if given is not None:
+            for place, dtype in enumerate(self._dtypes):
+                value = given[place]
+                if value.dtype is dtype:
+                    continue
+                if value.dtype != dtype:
+                    return None
+                # Arrays from pickles have dtype objects of their own.
+                given = (*given[:place], value.view(dtype), *given[place + 1 :])
+            if any(np.may_share_memory(given[i], given[j]) for i, j in self._apart):
+                return None  # the trace looks closer
+        return given
+
+
+def _call_on(
+    instance: Any, f: Any, convert: Any, outputs: Any, /, *args: Any, **options: Any
+) -> Any:
+    """A method of an object, while it is traced."""
+    return prepared(f, "the function", convert, outputs)(instance, *args, **options)
+
+
+def _defined(source: Any, names: Any) -> Any:
+    names = dict(names)
+    exec(source, names)
+    return names["f"]
+
+
+class _Source:
+    """Lines that take a structure apart, and return None where it is another one."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {}
+        self.leaves: list[str] = []
+        self._lines: list[str] = []
+        self._values: list[Any] = []
+
+    def text(self) -> Any:
+        """The lines."""
+        return "".join(f"    {line}\n" for line in self._lines)
+
+    def _name(self, value: Any) -> Any:
+        name = f"k{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def _unless(self, condition: Any) -> None:
+        self._lines.append(f"if not ({condition}): return None")
+
+    def check(self, looks: Any) -> None:
+        """Refuse arrays of lengths that the function is not for."""
+        for look, seen in looks.items():
+            axis = f"{look.axis}:{look.axis + 1}"
+            self._unless(f"{self._values[look.leaf]}.shape[{axis}] == ({seen},)")
+
+    def take(self, part: Any, text: Any) -> None:
+        """Take a part, which ``text`` gives."""
+        if isinstance(part, dict):
+            self._unless(f"type({text}) is {self._name(type(part))}")
+            self._unless(f"tuple({text}) == {self._name(tuple(part))}")  # order may matter
+            for key in sorted(part, key=repr):
+                self._lines.append(f"v{len(self._lines)} = {text}[{self._name(key)}]")
+                self.take(part[key], f"v{len(self._lines) - 1}")
+        elif isinstance(part, list | tuple):
+            self._unless(f"type({text}) is {self._name(type(part))} and len({text}) == {len(part)}")
+            for k, item in enumerate(part):
+                self._lines.append(f"v{len(self._lines)} = {text}[{k}]")
+                self.take(item, f"v{len(self._lines) - 1}")
+        elif (node := node_of(part)) is not None:
+            self._unless(f"type({text}) is {self._name(type(part))}")
+            self._lines.append(f"v{len(self._lines)} = {self._name(node_of)}({text})")
+            made = f"v{len(self._lines) - 1}"
+            self._unless(f"{made}.rest == {self._name(node.rest)}")
+            self.take(node.parts, f"{made}.parts")
+        elif isinstance(part, _NUMBERS) and not isinstance(part, bool):
+            self._take_leaf(part, text)
+        elif part is None:
+            self._unless(f"{text} is None")
+        else:
+            self._values.append(text)
+            same = "==" if isinstance(part, str | Fixed) else "is"
+            self._unless(f"{text} {same} {self._name(part)}")
+
+    def _take_leaf(self, part: Any, text: Any) -> None:
+        self._values.append(text)
+        if isinstance(part, np.ndarray):
+            # Arrays without elements have graphs of their own.
+            self._unless(f"type({text}) is ndarray and {text}.size")
+            self.leaves.append(text)
+            return
+        self._unless(f"type({text}) is {self._name(type(part))}")
+        name = f"v{len(self._lines)}"
+        self._lines.append(f"{name} = {self._name(np.asarray)}({text})")
+        self.leaves.append(name)
+
+
+def _packing(result: Any) -> Any:
+    """Source of a function from a list of values to a structure like ``result``."""
+    names: dict[str, Any] = {}
+    count = iter(range(1 << 30))
+
+    def text(part: Any) -> Any:
+        if part is None:
+            return "None"
+        if isinstance(part, dict):
+            ordered = {key: text(part[key]) for key in sorted(part, key=repr)}
+            keys = {key: f"k{len(names) + i}" for i, key in enumerate(part)}
+            names.update({name: key for key, name in keys.items()})
+            return "{" + ", ".join(f"{keys[key]}: {ordered[key]}" for key in part) + "}"
+        if isinstance(part, tuple) and hasattr(part, "_fields"):
+            inner = ", ".join(map(text, part))
+            names[f"k{len(names)}"] = type(part)
+            return f"k{len(names) - 1}({inner})"
+        if isinstance(part, list | tuple):
+            inner = "".join(f"{text(item)}, " for item in part)
+            return f"[{inner}]" if isinstance(part, list) else f"({inner})"
+        if (node := node_of(part)) is not None:
+            inner = text(node.parts)
+            names[f"k{len(names)}"] = node.packed
+            return f"k{len(names) - 1}({inner})"
+        return f"values[{next(count)}]"
+
+    return f"def f(values):\n    return {text(result)}\n", names

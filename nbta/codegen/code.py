@@ -1,33 +1,90 @@
 """The function that is being generated, as the rules of operations see it."""
 
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
 
 import numpy as np
 
 from nbta.codegen.fusion import Group
-from nbta.codegen.lines import Lines
-from nbta.codegen.names import NUMBERS, cast, literal, numba_name
 from nbta.codegen.values import (
+    NUMBERS,
     Base,
     Block,
     Lazy,
     Scalar,
-    Turned,
+    Transposed,
     Vector,
+    cast_text,
     factors,
+    literal,
+    numba_name,
     product,
     times,
     total,
 )
-from nbta.runtime.protocol import FAILED, FIRST_WORD, MEMORY, MOST_ITEMS, STATUSES
+from nbta.runtime.intrinsics import FAILED, FIRST_WORD, MEMORY, MOST_ITEMS, STATUSES, WORDS
+
+
+class Lines:
+    """A block of source.
+
+    Parameters
+    ----------
+    depth : int
+        How far it is indented.
+    """
+
+    def __init__(self, depth=0):
+        self.depth = depth
+        self._items: list = []
+
+    def add(self, *lines: str) -> None:
+        """More lines at the end."""
+        self._items.extend("    " * self.depth + line for line in lines)
+
+    def place(self) -> "Lines":
+        """A block at the end, on the same depth, whose lines come later."""
+        block = Lines(self.depth)
+        self._items.append(block)
+        return block
+
+    def nest(self, header: str) -> "Lines":
+        """A block below a header such as ``for i in range(n):``."""
+        self.add(header)
+        block = Lines(self.depth + 1)
+        self._items.append(block)
+        return block
+
+    @property
+    def size(self) -> int:
+        """How many lines and blocks it has."""
+        return len(self._items)
+
+    def all_from(self, start, test) -> bool:
+        """Whether all from some place on are lines that pass a test, with no blocks among them."""
+        items = self._items[start:]
+        return all(isinstance(item, str) and test(item) for item in items)
+
+    def __iter__(self):
+        for item in self._items:
+            if isinstance(item, Lines):
+                yield from item
+            else:
+                yield item
+
+    def __bool__(self):
+        return any(True for _ in self)
+
+    def __str__(self):
+        return "\n".join(self)
 
 
 class NotCompiledError(Exception):
     """A program that cannot be one function, and why."""
 
 
-class Code:
-    """Names, buffers and lines of a function.
+class Code(ABC):
+    """Names, buffers and lines of a function, for the rules of operations.
 
     Attributes
     ----------
@@ -41,7 +98,7 @@ class Code:
 
     def __init__(self):
         self.top = Lines(1)
-        self.top.add("W = pointer(int64, w, 99)")
+        self.top.add(f"W = pointer(int64, w, {WORDS})")
         self.heads = [self.top.place()]  # where buffers of each level are made
         self.lines = self.top.place()
         self.level = 0
@@ -65,6 +122,32 @@ class Code:
         self._free: list[list[Base]] = [[]]
         self.pending: dict[tuple, Group] = {}
         self.destinations: dict = {}
+
+    # What only the emitter of a whole program knows.
+
+    @abstractmethod
+    def call_python(self, op) -> None:
+        """Leave an operation to Python, which runs it as the reference executor does."""
+
+    @abstractmethod
+    def uses(self, tensor) -> int:
+        """How many operations are still to come that use a tensor."""
+
+    @abstractmethod
+    def is_within(self, index, x, axis) -> bool:
+        """Whether an index is sure to be from 0 to before the length of an axis of a tensor."""
+
+    @abstractmethod
+    def doubt(self, index, extent) -> str | None:
+        """A truth value from before a loop: whether an index may leave an axis in any trip."""
+
+    @abstractmethod
+    def holding(self, part):
+        """A context in which what stands for a part of an operation may be written down."""
+
+    @abstractmethod
+    def changed(self, op, place=0) -> Block:
+        """Room for a result that begins as an input does: that itself if nobody else needs it."""
 
     # Names and lines.
 
@@ -91,13 +174,20 @@ class Code:
         self.lines = around
 
     @contextmanager
-    def loop(self, header: str):
-        """A loop of the program: what is made in it belongs to a level of its own."""
+    def loop(self, *lines: str):
+        """A loop of the program: what is made in it belongs to a level of its own.
+
+        Its lines come below those given, of which headers end with a colon.
+        """
         around, same = self.lines, dict(self._same)
         self.heads.append(around.place())
         self._free.append([])
         self.level += 1
-        self.lines = around.nest(header)
+        for line in lines:
+            if line.endswith(":"):
+                self.lines = self.lines.nest(line)
+            else:
+                self.add(line)
         yield
         self.lines = around
         self.level -= 1
@@ -262,7 +352,7 @@ class Code:
         if isinstance(value, Lazy):
             value.group.flush(self)
             value = self.values[tensor]
-        if isinstance(value, Turned):
+        if isinstance(value, Transposed):
             value = self.new(value.dtype, value.extents)
             transposed(self, value, self.values[tensor].block)
             self.bind(tensor, value)
@@ -301,10 +391,10 @@ class Code:
     def bind_turned(self, op) -> None:
         """Let the transpose of a matrix stand for a result, until somebody needs it itself."""
         value = self.values[op.inputs[0]]
-        if isinstance(value, Turned):
+        if isinstance(value, Transposed):
             self.bind(op.outputs[0], value.block)
         else:
-            self.bind(op.outputs[0], Turned(self.value(op.inputs[0])))
+            self.bind(op.outputs[0], Transposed(self.value(op.inputs[0])))
 
     def nested(self, headers, line) -> None:
         """A line in nested loops."""
@@ -317,7 +407,7 @@ class Code:
     def matrix(self, tensor):
         """A tensor as what a product takes: a block, and whether that is its transpose."""
         value = self.values[tensor]
-        if isinstance(value, Turned):
+        if isinstance(value, Transposed):
             return value.block, True
         return self.value(tensor), False
 
@@ -334,7 +424,7 @@ class Code:
     def local(self, text: str, dtype, stem="t") -> Scalar:
         """A scalar in a variable of its dtype."""
         name = self.name(stem)
-        self.add(f"{name} = {cast(text, dtype)}")
+        self.add(f"{name} = {cast_text(text, dtype)}")
         return Scalar(name, np.dtype(dtype))
 
     def is_number(self, dtype) -> bool:

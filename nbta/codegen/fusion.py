@@ -1,16 +1,84 @@
 """Loops over all items that do several operations at once.
 
 Elementwise operations wait in a group for each shape, until somebody needs a result in memory. Then
-one loop does them all; what only the group itself uses stays in registers.
+one loop does them all; what only the group itself uses stays in registers. A `Fold` says how items
+along an axis become one: sums, products, the greatest and the least. `Elementwise` is the rule of
+an operation that goes item by item.
 """
 
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbta.codegen.folds import Fold
-from nbta.codegen.names import cast
-from nbta.codegen.values import Block, Lazy, Scalar, product, times, total
+from nbta.codegen.values import Block, Lazy, Scalar, cast_text, numba_name, product, times, total
+from nbta.codegen.windows import strides_of
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Source of a reduction's parts.
+
+    Attributes
+    ----------
+    start : str
+        Of nothing at all.
+    step : str
+        Of the result so far and another one.
+    inner : str
+        The same in a run of items that are folded one after another in a register.
+    item, back : str
+        What becomes of an item before such a run, and of the run's result.
+    wide : str
+        Numba's name of what holds the results of runs.
+    """
+
+    start: str
+    step: str
+    inner: str
+    wide: str
+    item: str = "{}"
+    back: str = "{}"
+
+    @property
+    def first(self) -> str:
+        """With what a run of items begins."""
+        return self.item.format(self.start)
+
+
+def total_of(dtype) -> Fold:
+    """Sums: of floats in any order, and float32 in blocks whose sums are added as float64."""
+    start, step = cast_text("0", dtype), "{} + {}"
+    if dtype.kind == "f":
+        return Fold(start, step, "fast_add({}, {})", "float64")
+    return Fold(start, step, cast_text(step, dtype), numba_name(dtype))
+
+
+def product_of(dtype) -> Fold:
+    """Products, in order."""
+    return Fold(cast_text("1", dtype), "{} * {}", cast_text("{} * {}", dtype), numba_name(dtype))
+
+
+def extreme_of(dtype, sign) -> Fold:
+    """The greatest (sign 1) or the least (-1), or NaN where there is one."""
+    step = "maximum({}, {})" if sign > 0 else "minimum({}, {})"
+    name = numba_name(dtype)
+    if dtype.kind != "f":
+        return Fold(cast_text(farthest(dtype, -sign), dtype), step, step, name)
+    order = "order_up({})" if sign > 0 else "order_down({})"
+    start = cast_text(farthest(dtype, -sign), dtype)
+    return Fold(start, step, step, name, order, "from_order({})")
+
+
+def farthest(dtype, sign):
+    """Source of the greatest or the least of a dtype's numbers."""
+    if dtype.kind == "f":
+        return "inf" if sign > 0 else "-inf"
+    if dtype.kind == "b":
+        return str(sign > 0)
+    info = np.iinfo(dtype)
+    return str(info.max) if sign > 0 else f"{info.min + 1} - 1"
+
 
 #: Items that are summed in their own precision before the sum goes on in a wider one.
 SUM_BLOCK = 1024
@@ -137,7 +205,7 @@ class _Nest:
     def _begin(self, s):
         if not isinstance(s.target, Block):
             self.code.add(f"{s.target}w = {s.fold.wide}({s.fold.start})")
-        elif s.fold.start == cast("0", s.dtype):
+        elif s.fold.start == cast_text("0", s.dtype):
             self.code.add(f"clear({s.target.base.name}, {s.target.offset or 0}, "
                           f"{product(s.target.extents)})")  # fmt: skip
         else:
@@ -146,9 +214,9 @@ class _Nest:
     def _end(self, s):
         finish = s.finish or "{}"
         if not isinstance(s.target, Block):
-            self.code.add(f"{s.target} = {cast(finish.format(f'{s.target}w'), s.dtype)}")
+            self.code.add(f"{s.target} = {cast_text(finish.format(f'{s.target}w'), s.dtype)}")
         elif s.finish:
-            self._each(s.target, cast(finish, s.dtype))
+            self._each(s.target, cast_text(finish, s.dtype))
 
     def _each(self, block, text):
         """Give each item of a block a value, by source that may have "{}" for the old one."""
@@ -212,7 +280,7 @@ class _Nest:
                 code.add(f"{name} = {s.fold.inner.format(name, s.fold.item.format(s.text))}")
             else:
                 at = f"{s.target.base.name}[{total(place, index)}]"
-                code.add(f"{at} = {cast(s.fold.step.format(at, s.text), s.dtype)}")
+                code.add(f"{at} = {cast_text(s.fold.step.format(at, s.text), s.dtype)}")
         for (block, name), offset in zip(self.stores, targets, strict=True):
             code.add(f"{block.base.name}[{total(offset, index)}] = {name}")
 
@@ -220,7 +288,7 @@ class _Nest:
         partial = s.fold.back.format(partial)
         if isinstance(s.target, Block):
             at = f"{s.target.base.name}[{place or 0}]"
-            self.code.add(f"{at} = {cast(s.fold.step.format(at, partial), s.dtype)}")
+            self.code.add(f"{at} = {cast_text(s.fold.step.format(at, partial), s.dtype)}")
         else:
             name = f"{s.target}w"
             self.code.add(f"{name} = {s.fold.wide}({s.fold.step.format(name, partial)})")
@@ -283,3 +351,207 @@ def _merged(extents, patterns):
         else:
             runs.append(([axis], kinds if simple else None))
     return [axes for axes, _ in runs]
+
+
+#: Rules that give the dtype of their operands: these only, and no numbers of their own.
+_PLAIN = re.compile(r"(\{\d?\}|[-+*/() ]|sqrt)+")
+
+
+class Elementwise:
+    """The rule of an operation that goes item by item.
+
+    Parameters
+    ----------
+    rule : str or callable
+        Source of an item of the result, with ``{}`` or ``{0}`` in place of items of the inputs; or
+        ``rule(op, *texts)``, which gives that source.
+    kinds : str
+        Kinds of dtypes that it is for; others are left to Python.
+    """
+
+    def __init__(self, rule, kinds="biufc"):
+        self._rule, self._kinds = rule, kinds
+        self.is_plain = isinstance(rule, str) and _PLAIN.fullmatch(rule) is not None
+
+    def __call__(self, code, op):
+        """Let the operation wait in the group of its shape; scalars are computed at once."""
+        result = op.outputs[0]
+        if any(tensor.dtype.kind not in self._kinds for tensor in op.inputs):
+            code.call_python(op)
+            return
+        if result.spec.rank == 0:
+            texts = [code.scalar(tensor) for tensor in op.inputs]
+            name = code.name("t")
+            code.add(f"{name} = {self._typed(op, texts, code)}")
+            code.bind(result, Scalar(name, result.dtype))
+            return
+        extents = broadcast(code, [(code.extents(t), t.spec.shape) for t in op.inputs])
+        group = joined(code, op.inputs, extents)
+        texts = [item_of(code, group, tensor) for tensor in op.inputs]
+        group.step(code, self._typed(op, texts, code), result)
+
+    def _typed(self, op, texts, code):
+        """Source of an item of the right dtype, by a cast where the rule may give another one."""
+        dtype = op.outputs[0].dtype
+        alike = all(tensor.dtype == dtype for tensor in op.inputs)
+        text = self.text(op, texts, code)
+        return text if self.is_plain and alike and dtype.kind in "fc" else cast_text(text, dtype)
+
+    def text(self, op, texts, code):
+        """Source of an item."""
+        return self._rule.format(*texts) if isinstance(self._rule, str) else self._rule(op, *texts)
+
+
+def by_kind(truth: str, number: str):
+    """A rule with other source for truth values."""
+    return lambda op, *texts: (truth if op.inputs[0].dtype.kind == "b" else number).format(*texts)
+
+
+def complex_only(rule, other, kinds="biufc"):
+    """A rule with other source for real numbers."""
+    return Elementwise(lambda op, text: (rule if _is_complex(op) else other).format(text), kinds)
+
+
+def _is_complex(op):
+    return op.inputs[0].dtype.kind == "c"
+
+
+class Elementary(Elementwise):
+    """Calls a function of floats, for which records say what it is in NumPy.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in source: a name in `nbta.runtime.vector_math`, where ``compiled`` is
+        None.
+    of_complex : str, optional
+        The name of one for complex numbers. Numba's functions of complex numbers that give other
+        values than NumPy's for NaN and infinities, or lose digits, are not used.
+    compiled : callable, optional
+        A function that Numba compiles.
+    arity : int, optional
+    """
+
+    def __init__(self, name, of_complex=None, *, compiled=None, arity=1):
+        items = ", ".join(["{}"] * arity)
+        super().__init__(f"{name}({items})", "f" if of_complex is None else "fc")
+        self.name, self.compiled = name, compiled
+        self._of_complex = None if of_complex is None else f"{of_complex}({items})"
+        # Those of `vector_math` give the dtype of their argument.
+        self.is_plain = compiled is None and of_complex is None
+
+    def text(self, op, texts, code):
+        """Source of an item."""
+        rule = self._of_complex if _is_complex(op) else self._rule
+        return rule.format(*texts)
+
+
+def as_rule(rule):
+    """A rule as `Elementwise`; None where there is none."""
+    return rule if rule is None or isinstance(rule, Elementwise) else Elementwise(rule)
+
+
+def joined(code, tensors, extents) -> Group:
+    """The group of a shape; other groups that its operands wait in are written down."""
+    extents = tuple(map(code.canonical, extents))
+    for tensor in tensors:
+        value = code.values[tensor]
+        if isinstance(value, Lazy) and (value.group.extents != extents or not value.text):
+            value.group.flush(code)
+    if extents not in code.pending:
+        if not any(_has(code, tensor, extents) for tensor in tensors):  # which is in memory
+            code.refuse_uncountable(extents)
+        code.pending[extents] = Group(extents)
+    return code.pending[extents]
+
+
+def _has(code, tensor, extents):
+    return tuple(map(code.canonical, code.extents(tensor))) == extents
+
+
+def item_of(code, group, tensor) -> str:
+    """Source of an item of an operand in a group's loop."""
+    value = code.values[tensor]
+    if isinstance(value, Lazy) and value.group is group:
+        return value.text
+    value = code.value(tensor)
+    return value.text if isinstance(value, Scalar) else group.load(code, value)
+
+
+def broadcast(code, operands) -> tuple[str, ...]:
+    """Extents of a result; the run fails where they do not fit.
+
+    ``operands`` are pairs of extents and what the graph knows of them.
+    """
+    rank = max(len(extents) for extents, _ in operands)
+    padded = [
+        (("1",) * (rank - len(e)) + tuple(e), (1,) * (rank - len(e)) + tuple(known))
+        for e, known in operands
+    ]
+    return tuple(
+        _extent(code, [(extents[axis], known[axis]) for extents, known in padded])
+        for axis in range(rank)
+    )
+
+
+def _extent(code, found):
+    """The extent that several meet in."""
+    wide = [(e, known) for e, known in found if e != "1"]
+    distinct = list({code.canonical(e): known for e, known in wide}.items())
+    if len(distinct) <= 1:
+        return distinct[0][0] if distinct else "1"
+    sure = [e for e, known in distinct if known is not None]
+    for other in sure[1:]:
+        code.equate(sure[0], other)
+    unsure = [e for e, known in distinct if known is None]
+    if not unsure:
+        return code.canonical(sure[0])
+    first, rest = (sure[0], unsure) if sure else (unsure[0], unsure[1:])
+    for other in rest:
+        merged = code.variable(f"{other} if {first} == 1 else {first}")
+        code.fail_if(f"{other} != 1 and {other} != {merged}")
+        first = merged
+    return first
+
+
+def spread(code, extents, rank, wanted) -> list[str]:
+    """How far apart items are along axes that broadcasting may repeat."""
+    padded = ("1",) * (rank - len(extents)) + tuple(extents)
+    steps = strides_of(code, padded)
+    return [_step(code, *pair, step) for *pair, step in zip(padded, wanted, steps, strict=True)]
+
+
+def _step(code, extent, wanted, step):
+    if extent == "1":
+        return "0"
+    if code.same(extent, wanted):
+        return step
+    if extent.isdigit():
+        code.equate(extent, wanted)
+        return step
+    code.fail_if(f"{extent} != 1 and {extent} != {wanted}")
+    return code.derived(f"{step} if {extent} != 1 else 0", "k")
+
+
+def reduction(code, op, kept, extents) -> None:
+    """Sum items of an input over the axes that are not kept, in the loop that makes them."""
+    result = op.outputs[0]
+    fold_items(code, op.inputs[0], result, kept, extents, total_of(result.dtype))
+
+
+def fold_items(code, tensor, result, kept, extents, fold, finish="") -> None:
+    """Fold items of a tensor over the axes that are not kept, in the loop that makes them."""
+    group = joined(code, [tensor], code.extents(tensor))
+    text = cast_text(item_of(code, group, tensor), result.dtype)
+    fold_texts(code, group, text, result, kept, extents, fold, finish)
+
+
+def fold_texts(code, group, text, result, kept, extents, fold, finish="") -> None:
+    """Fold what source gives in a group's loop, for a result with some extents."""
+    dtype = result.dtype
+    if not extents:
+        target = code.name("s")
+    else:
+        target = Block(code.new(dtype, extents, "s").base, tuple(extents))
+    code.bind(result, Lazy(group, "", dtype, tuple(extents)))
+    group.add_sum(result, text, dtype, target, kept, fold, finish)

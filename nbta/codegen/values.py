@@ -1,4 +1,4 @@
-"""What stands for a tensor in generated source: a local variable, or a stretch of a buffer.
+"""Generated source: what stands for a tensor, as a variable or a stretch of a buffer; its dtypes.
 
 Extents are source too: a literal, or the name of an integer variable.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbta.runtime.protocol import MOST_ITEMS
+from nbta.runtime.intrinsics import MOST_ITEMS
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,10 @@ class Lazy:
     extents: tuple[str, ...]
 
 
+#: Integers that are kept item by item, as shapes are made of them.
+SHORT = ("int32", "int64")
+
+
 @dataclass(frozen=True)
 class Vector:
     """Of rank 1: an expression an item."""
@@ -81,7 +85,7 @@ class Vector:
 
 
 @dataclass(eq=False)
-class Turned:
+class Transposed:
     """A matrix whose transpose is in memory; products take it as it is."""
 
     block: Block
@@ -123,3 +127,39 @@ def times(one: str, other: str) -> str:
         return "0"
     factors = [f"({f})" if " + " in f else f for f in (one, other) if f != "1"]
     return " * ".join(factors) or "1"
+
+
+# dtypes in source.
+
+#: What Numba computes with on a CPU.
+NUMBERS = "?bBhHiIlLqQfdFD"
+
+
+def numba_name(dtype) -> str:
+    """Numba's name for a dtype; what it has no numbers of is moved as bytes."""
+    dtype = np.dtype(dtype)
+    if dtype.char not in NUMBERS:
+        return f"uint{8 * dtype.itemsize}"
+    return "boolean" if dtype == np.bool_ else dtype.name
+
+
+def cast_text(text: str, dtype) -> str:
+    """Source of a value with a dtype."""
+    return f"{numba_name(dtype)}({text})"
+
+
+def literal(value) -> str:
+    """Source of a NumPy scalar."""
+    if value.dtype.kind == "c":
+        text = f"complex({_float(value.real)}, {_float(value.imag)})"
+    else:
+        text = _float(value) if value.dtype.kind == "f" else str(int(value))
+    return f"np.{value.dtype.name}({text})"
+
+
+def _float(value):
+    if np.isnan(value):
+        return "np.nan"
+    if np.isinf(value):
+        return "np.inf" if value > 0 else "-np.inf"
+    return repr(float(value))

@@ -1,11 +1,188 @@
-"""Source of operations on arrays that are plain buffers; see `nbta.runtime.plain`."""
+"""Arrays in compiled code: which become plain buffers, and the source of their operations.
+
+See `nbta.runtime.plain`.
+"""
 
 from nbta import shapes
-from nbta.codegen.names import cast
-from nbta.codegen.values import Block, Scalar, product, times, total
-from nbta.graph.graph import subgraphs
+from nbta.codegen.values import NUMBERS, Block, Scalar, cast_text, product, times, total
+from nbta.graph.graph import live, subgraphs
+from nbta.graph.operation import HANDLE
+from nbta.graph.order import ordered
+from nbta.graph.views import arguments, variables_in
+from nbta.ops.arithmetic import add
 from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SCATTER, SIZE, WRITE
+from nbta.ops.dispatch import CONSTANT
+from nbta.ops.joining import RANGE
 from nbta.runtime import plain as rt
+
+ADD = add.record
+_PLAIN = {WRITE, READ, GATHER, SCATTER, SIZE, LOOKUP}
+
+
+class PlainArrays:
+    """The arrays whose handles a program only uses directly, with elements of one rank.
+
+    Attributes
+    ----------
+    reasons : dict
+        By the operation that makes an array, why it is none.
+    """
+
+    def __init__(self, program, ragged=False):
+        self._ragged = ragged  # whether elements may be of several shapes
+        self._array = {}  # key of an array by handle: (creation, source, ...)
+        self._ranks = {}
+        self._places = {}  # the bodies that are around what makes an array
+        self._held = {}  # keys of the arrays whose handles an array has
+        self.reasons = {}
+        self._walk(program, ())
+        self._check_held()
+        self._check_ranks()
+        self._check_keepers()
+
+    def key(self, handle):
+        """The array of a handle: what made it, and the sources of gradients; None otherwise."""
+        key = self._array.get(handle)
+        return None if key is None or key[0] in self.reasons else key
+
+    def maker(self, handle):
+        """The operation that makes the array of a handle; None where that is not known."""
+        return self._array.get(handle, (None,))[0]
+
+    def notes(self) -> list[str]:
+        """For each array, whether it is a plain buffer, and why not."""
+        return [
+            f"{op.name}: {self.reasons.get(op) or 'a plain buffer'}"
+            + (", so that Python keeps it" if op in self.reasons else "")
+            for op in self._ranks
+        ]
+
+    def descendants(self, op):
+        """Gradient arrays of the array that an operation makes: a handle of each."""
+        found = {key: handle for handle, key in self._array.items() if key[0] is op}
+        return [handle for key, handle in found.items() if len(key) > 1]
+
+    def rank(self, key) -> int:
+        """Rank of an array's elements."""
+        return next(iter(self._ranks[key[0]]))
+
+    def _walk(self, graph, around):
+        for op in ordered([*{t.op: None for t in graph.outputs}, *getattr(graph, "targets", ())]):
+            own = len(variables_in(op))
+            for body in subgraphs(op):
+                pairs = list(zip(body.inputs, arguments(op, body), strict=True))
+                for parameter, outer in pairs[own:]:
+                    if parameter.kind == HANDLE and outer in self._array:
+                        self._array[parameter] = self._array[outer]
+                self._walk(body, (*around, body))
+            if op.record is CREATE:
+                self._places[op] = around
+            self._visit(op)
+        for tensor in graph.outputs:
+            self._refuse(tensor, "its handle is a result")
+
+    def _visit(self, op):
+        if op.record is CREATE:
+            self._create(op)
+        elif op.record is LOOKUP and op.inputs[0] in self._array:
+            self._look_up(op)
+        elif op.record in _PLAIN:
+            self._note_rank(op)
+        elif subgraphs(op):
+            for tensor in variables_in(op):
+                self._refuse(tensor, "its handle changes in a loop")
+        else:
+            for tensor in op.inputs:
+                self._refuse(tensor, f"{op.type} uses it")
+
+    def _create(self, op):
+        handle, key = op.outputs[0], (op,)
+        self._array[handle] = key
+        self._ranks[op] = set()
+        shape = op.attrs.get("element_shape")
+        if shape is not None:
+            self._ranks[op].add(len(shape))
+        if op.attrs["dtype"].char not in NUMBERS:
+            self._refuse(handle, f"it is of {op.attrs['dtype']}")
+        if op.inputs[0].spec.rank != 0:
+            self._refuse(handle, f"{op.name} has a size that is no number")
+        if self._ragged and not op.attrs.get("infer_shape", True):
+            self._refuse(handle, "its elements were of several shapes")
+
+    def _look_up(self, op):
+        key = self._array[op.inputs[0]]
+        self._array[op.outputs[0]] = (*key, op.attrs["source"])
+        if len(op.inputs) > 2:
+            self._refuse(op.inputs[0], "each trip of a loop has gradient arrays of its own")
+
+    def _note_rank(self, op):
+        key = self._array.get(op.inputs[0])
+        if key is None and op.record is WRITE:
+            self._refuse(op.inputs[2], f"{op.name} hands its handle to Python")
+        if key is None or op.record is SIZE:
+            return
+        if op.record in (WRITE, READ):
+            self._note_held(op, key)
+        rows = op.record in (SCATTER, GATHER)
+        if op.record in (WRITE, SCATTER):
+            shape, dtype, verb = op.inputs[2].spec.shape, op.inputs[2].dtype, "writes"
+        else:
+            shape, dtype, verb = op.outputs[0].spec.shape, op.attrs["dtype"], "reads"
+        rank = None if shape is None else len(shape) - rows
+        if rank is None:
+            self._refuse(op.inputs[0], f"the rank of an element of {op.name} is not known")
+        else:
+            self._ranks[key[0]].add(rank)
+        if dtype != key[0].attrs["dtype"]:
+            self._refuse(op.inputs[0], f"{op.name} {verb} {dtype}")
+        self._check_index(op, op.inputs[1].spec, rows)
+        asked = op.attrs.get("element_shape")
+        if None not in (asked, rank) and len(asked) != rank:
+            self._refuse(op.inputs[0], f"{op.name} asks for elements of another rank")
+
+    def _check_index(self, op, spec, rows):
+        if spec.dtype.kind not in "iu":
+            self._refuse(op.inputs[0], f"{op.name} has an index of {spec.dtype}")
+        if spec.rank != rows:
+            self._refuse(op.inputs[0], f"{op.name} has an index of rank {spec.rank}")
+
+    def _note_held(self, op, key):
+        """Follow a handle through the array that keeps it, such as a tape."""
+        held = self._held.setdefault(key, set())
+        if op.record is WRITE and op.inputs[2] in self._array:
+            held.add(self._array[op.inputs[2]])
+        elif op.record is READ and op.outputs[0].kind == HANDLE and len(held) == 1:
+            self._array[op.outputs[0]] = next(iter(held))
+
+    def _check_held(self):
+        """What is read must be the array that was written, not that of another trip."""
+        for keeper, held in self._held.items():
+            place = self._places[keeper[0]]
+            for key in held:
+                inner = self._places[key[0]]
+                if len(held) > 1 or place[: len(inner)] != inner:
+                    reason = f"{keeper[0].name} keeps its handle"
+                    self.reasons.setdefault(key[0], reason)
+
+    def _check_keepers(self):
+        """Where Python keeps an array of handles, it gets to see those; it may hold keepers too."""
+        found = {op for op in self._places if op in self.reasons}
+        while found:
+            held = {key[0] for keeper in self._held if keeper[0] in found
+                    for key in self._held[keeper]}  # fmt: skip
+            found = {op for op in held if op not in self.reasons}
+            self.reasons |= dict.fromkeys(found, "Python keeps an array with its handle")
+
+    def _check_ranks(self):
+        for op, ranks in self._ranks.items():
+            if len(ranks) != 1:
+                self.reasons.setdefault(op, "the rank of its elements is not known")
+
+    def _refuse(self, tensor, reason):
+        key = self._array.get(tensor)
+        if key is not None:
+            self.reasons.setdefault(key[0], reason)
+
 
 _FLOW, _HANDLE = Scalar("0", "float32"), Scalar("(-1)", "int64")
 
@@ -23,6 +200,7 @@ class ArrayCode:
         self._made = {}
         self.ahead: dict = {}  # places that were taken before the operation that writes
         self.stored: dict = {}  # the place of a tensor in an array
+        self.reserved: set = set()  # writes for which there is room already
 
     def has(self, op) -> bool:
         """Whether an operation is one on a plain array."""
@@ -43,7 +221,8 @@ def emit(code, op) -> None:
     handle = op.outputs[0] if op.record is CREATE else op.inputs[0]
     array = code.arrays.of(code, handle)
     code.flush_readers(array.data)
-    _RULES[op.record](code, op, array)
+    rules = _PACKED if array.packed else _RULES
+    rules[op.record](code, op, array)
 
 
 class _Array:
@@ -56,6 +235,8 @@ class _Array:
         self.adds = len(key) > 1
         self.clears = op.attrs.get("clear_after_read", True) if not self.adds else len(key) == 2
         self._infers = op.attrs.get("infer_shape", True) or _known(op)
+        self.packed = bool(op.attrs.get("packed")) and not rank and not self.adds
+        self.length = self.limit = None
         code.initial += [
             (self.record + rt.ITEM, self.data.dtype.itemsize),
             (self.record + rt.RANK, rank),
@@ -189,7 +370,8 @@ def filled(code, body) -> list[int]:
     found = {}
     for op in body.operations:
         key = code.arrays.plain.key(op.inputs[0]) if op.record is WRITE else None
-        if key is not None and len(key) == 1 and key[0].attrs.get("dynamic_size"):
+        grows = key is not None and len(key) == 1 and key[0].attrs.get("dynamic_size")
+        if grows and not code.arrays.of(code, op.inputs[0]).packed:
             found[code.arrays.of(code, op.inputs[0]).record] = None
     return list(found)
 
@@ -234,11 +416,11 @@ def _put(code, array, start, value):
     with code.branch("else:"):
         if isinstance(value, Scalar):
             at = f"{array.data.name}[{offset}]"
-            code.add(f"{at} = {cast(f'{at} + {value.text}', value.dtype)}")
+            code.add(f"{at} = {cast_text(f'{at} + {value.text}', value.dtype)}")
             return
         i = code.name("i")
         at = f"{array.data.name}[{total(offset, i)}]"
-        line = f"{at} = {cast(f'{at} + {value.at(i)}', value.dtype)}"
+        line = f"{at} = {cast_text(f'{at} + {value.at(i)}', value.dtype)}"
         code.nested([f"for {i} in range({product(value.extents)}):"], line)
 
 
@@ -272,14 +454,14 @@ def _kept(code, view):
 
 def _first(tensor):
     """The first of indices that count up by 1; None for others."""
-    if tensor.op.type != "Range":
+    if tensor.op.record is not RANGE:
         return None
-    start, _, step = (t.op.attrs["value"] if t.op.type == "Constant" else -1
+    start, _, step = (t.op.attrs["value"] if t.op.record is CONSTANT else -1
                       for t in tensor.op.inputs)  # fmt: skip
     return int(start) if step == 1 and start >= 0 else None
 
 
-def _settle(code, array, count, shape):
+def _shape_when_empty(code, array, count, shape):
     """Where there are no elements, let what the graph knows be their shape."""
     extents = [str(n) if type(n) is int else code.known_extent(n) for n in shape]
     if None in extents or (count not in ("0", 0) and str(count).isdigit()):
@@ -296,7 +478,7 @@ def _gather(code, op, array):
     first, shape = _first(op.inputs[1]), op.attrs.get("element_shape")
     if op.attrs.get("strict") and not shapes.is_known(shape):
         code.fail_if(f"{count} == 0")
-    _settle(code, array, count, op.outputs[0].spec.shape[1:])
+    _shape_when_empty(code, array, count, op.outputs[0].spec.shape[1:])
     for axis, known in enumerate(shape or ()):
         if type(known) is int:
             code.fail_if(f"{array.word(rt.EXTENTS + axis)} != {known}")
@@ -344,4 +526,83 @@ def _scatter(code, op, array):
 _RULES = {
     CREATE: _create, LOOKUP: _look_up, SIZE: _size, WRITE: _write, READ: _read, GATHER: _gather,
     SCATTER: _scatter,
+}  # fmt: skip
+
+
+# Packed arrays: numbers one behind the other, and how many there are.
+
+
+def _create_packed(code, op, array):
+    array.length = code.variable("0", "l")
+    array.limit = code.variable(f"{array.word(rt.DATA + 1)} // {array.itemsize}", "m")
+    code.add(code.pointer(array.data, array.word(rt.DATA)))
+    code.bind(op.outputs[0], _HANDLE)
+    code.bind(op.outputs[1], _FLOW)
+
+
+def _write_packed(code, op, array):
+    item, index = code.scalar(op.inputs[2]), code.integer(op.inputs[1])
+    if op not in code.arrays.reserved:
+        _reserve(code, array, f"{index} + 1")
+    code.add(f"{array.data.name}[{index}] = {item}", f"{array.length} = {index} + 1")
+    code.bind(op.outputs[0], _FLOW)
+
+
+def _reserve(code, array, count):
+    """Let a packed array have room for so many numbers."""
+    with code.nest(f"if {count} > {array.limit}:"):
+        code.add(f"slot(w, {array.record}, {rt.RESERVE}, {count}, 0)")
+        code.add(code.pointer(array.data, array.word(rt.DATA)))
+        code.add(f"{array.limit} = {array.word(rt.DATA + 1)} // {array.itemsize}")
+
+
+def reserve(code, loop, trips) -> None:
+    """Make room in front of a loop for what each of its trips writes to packed arrays."""
+    for op in live(loop.body):
+        key = code.arrays.plain.key(op.inputs[0]) if op.record is WRITE else None
+        array = None if key is None else code.arrays.of(code, op.inputs[0])
+        start = _first_slot(code, loop, op.inputs[1]) if array and array.packed else None
+        if start is not None:
+            _reserve(code, array, total(start, trips))
+            code.arrays.reserved.add(op)
+
+
+def _first_slot(code, loop, index):
+    """Source of the slot that the first trip writes where each writes the next; None otherwise."""
+    if index is loop.counter:
+        return "0"
+    if index.op.record is ADD and index.op.inputs[1] is loop.counter:
+        outer = loop.body.sources.get(index.op.inputs[0])
+        return None if outer is None else code.integer(outer)
+    return None
+
+
+def _read_packed(code, op, array):
+    index = code.integer(op.inputs[1])
+    if not op.attrs.get("sure"):
+        code.fail_if(f"{index} < 0 or {index} >= {array.length}")
+    code.bind(op.outputs[0], code.local(f"{array.data.name}[{index}]", array.data.dtype))
+
+
+def _gather_packed(code, op, array):
+    (count,) = code.extents(op.inputs[1])
+    first = _first(op.inputs[1])
+    if first is not None:
+        code.fail_if(f"{count} + {first} > {array.length}")
+        code.bind(op.outputs[0], Block(array.data, (count,), str(first or "")))
+        return
+    indices, block, j = code.value(op.inputs[1]), code.result(op, extents=(count,)), code.name("j")
+    with code.branch(f"for {j} in range({count}):"):
+        index = code.variable(f"int64({indices.at(j)})", "k")
+        code.fail_if(f"{index} < 0 or {index} >= {array.length}")
+        code.add(f"{block.at(j)} = {array.data.name}[{index}]")
+
+
+def _size_packed(code, op, array):
+    code.bind(op.outputs[0], code.local(array.length, "int32"))
+
+
+_PACKED = {
+    CREATE: _create_packed, SIZE: _size_packed, WRITE: _write_packed, READ: _read_packed,
+    GATHER: _gather_packed,
 }  # fmt: skip

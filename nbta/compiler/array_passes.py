@@ -3,27 +3,27 @@
 from nbta import shapes
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.passes import prune
-from nbta.compiler.program import Program, rebuild
-from nbta.graph.copying import copied
+from nbta.compiler.program import Program, changes
 from nbta.graph.graph import lies_in, substitute
+from nbta.graph.operation import DATA, FLOW
 from nbta.graph.order import ordered
-from nbta.graph.spec import DATA, FLOW
 from nbta.graph.views import Loop, is_loop, origin, owners
 from nbta.ops.aliases import ArrayUses
 from nbta.ops.arrays import GATHER, LOOKUPS, READ, READS, SCATTER, SIZE, WRITE, WRITES
 from nbta.ops.dispatch import special
 from nbta.ops.indexing import GETITEM, SYMBOLIC
+from nbta.ops.joining import RANGE
 from nbta.ops.shaping import CAST
 from nbta.ops.trip_counts import constant_of
 
 
+@changes
 def arrays_to_tensors(program: Program) -> Program:
     """Read the rows of a tensor in place of an array that was written from it as a whole.
 
     It stays an array where a read may find anything but the row: where only the run tells its
     size, where a slot may be read twice and is cleared, where an index may be negative.
     """
-    program = rebuild(program, copied)
     changed = sizes = _replace_sizes(program)
     done = set()
     while (whole := _next(program, done)) is not None:
@@ -112,7 +112,7 @@ class _Whole:
         """Whether the indices of a scatter or gather are all slots in order."""
         indices = origin(op.inputs[1]).op
         return (
-            indices.type == "Range"
+            indices.record is RANGE
             and (constant_of(indices.inputs[0]), constant_of(indices.inputs[2])) == (0, 1)
             and self._counts.number(indices.inputs[1]) == size
         )

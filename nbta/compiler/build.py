@@ -1,27 +1,112 @@
-"""From source to a function in machine code."""
+"""From source to a function in machine code, with what it calls by name or by address."""
 
+import contextlib
+import ctypes
+import functools
+import hashlib
 import math
+import sys
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from pathlib import Path
 
 import numba
 import numpy as np
+import scipy
 from numba import types
 
-from nbta.codegen.number_rules import Elementary
-from nbta.compiler import cache
+from nbta.codegen import philox, special
+from nbta.codegen.fusion import Elementary
+from nbta.compiler import lowering
+from nbta.compiler.lowering import lowered
 from nbta.compiler.phases import phase
-from nbta.graph.record import TABLE
-from nbta.runtime import clock, foreign, memory, number_math, pointers, slots, vector_math
-from nbta.runtime.numba_private import ShortPipeline, global_compiler_lock
+from nbta.graph.operation import TABLE
+from nbta.runtime import (
+    clock,
+    exponential,
+    factors,
+    fourier,
+    intrinsics,
+    machine_code,
+    matrices,
+    memory,
+    plain,
+    vector_math,
+)
+from nbta.runtime.numba_private import ShortPipeline
+from nbta.runtime.object_files import only_overload
+
+FUNCTIONS = matrices.FUNCTIONS | factors.FUNCTIONS | exponential.FUNCTIONS | fourier.FUNCTIONS
+#: Whose names are asked for behind a prefix, and who knows their addresses.
+_FORTRAN = {"blas": matrices.blas_address, "lapack": factors.lapack_address}
+
+
+@functools.cache
+def address(name: str) -> int:
+    """The address of a helper, loaded or compiled at its first use.
+
+    Names that begin with ``Py`` are functions of Python's C interface, those with ``blas_``,
+    ``lapack_`` and ``special_`` such as SciPy exports.
+    """
+    if name.startswith("Py"):
+        return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    if name.startswith(special.PREFIX):
+        function, _, arity = name.removeprefix(special.PREFIX).rpartition("_")
+        return special.special_address(function, int(arity))
+    kind, _, function = name.partition("_")
+    if kind in _FORTRAN:
+        with _alone(f"scipy.linalg.cython_{kind}"):
+            return _FORTRAN[kind](function)
+    found = FUNCTIONS[name].load()
+    _kept.append(found)
+    return found.address
+
+
+_kept = []  # what the addresses belong to
+
+
+@contextlib.contextmanager
+def _alone(name):
+    """Have a module that knows where BLAS is, without all of ``scipy.linalg``: 5 ms, not 150.
+
+    It is taken out again, so that whoever imports it finds it as an attribute of its package, too.
+    Cython gives the same module again then.
+    """
+    alone = name not in sys.modules and _load(name)
+    try:
+        yield
+    finally:
+        if alone:
+            sys.modules.pop(name, None)
+
+
+def _load(name):
+    """Load a module of SciPy without its package; False where that cannot be done."""
+    folder = name.split(".")[1]
+    try:
+        found = PathFinder.find_spec(name, [str(Path(p, folder)) for p in scipy.__path__])
+        module = sys.modules[name] = module_from_spec(found)
+        found.loader.exec_module(module)
+    except Exception:  # the usual import will do, or say what is wrong
+        sys.modules.pop(name, None)
+        return False
+    return True
+
 
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}
-_SIGNATURE = types.int64(types.int64)
+#: What code is made by, besides the runtime, as it is when it is imported.
+_SOURCES = b"".join(
+    Path(file).read_bytes()
+    for file in (__file__, lowering.__file__, special.__file__, philox.__file__)
+)
+_OURS = f"# {hashlib.sha256(_SOURCES).hexdigest()}\n"
 _NUMBERS = (
     "boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32",
     "float64", "complex64", "complex128",
 )  # fmt: skip
-_POINTERS = (
+_INTRINSICS = (
     "pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "too_many", "room", "tick",
-    "array_in", "extent_in", "adopt", "agrees",
+    "watch", "array_in", "extent_in", "adopt", "agrees", "attempt", "frozen",
 )  # fmt: skip
 
 
@@ -35,12 +120,12 @@ def namespace() -> dict:
     """What generated source refers to."""
     names = {name: getattr(types, name) for name in _NUMBERS}
     names |= {r.name: r.compiled or getattr(vector_math, r.name) for r, _ in elementary()}
-    names |= {name: getattr(slots, name) for name in ("slot", "write_item", "read_item", "watch")}
-    names |= {name: getattr(number_math, name) for name in number_math.NAMES}
-    names |= {name: getattr(pointers, name) for name in _POINTERS}
+    names |= {name: getattr(plain, name) for name in ("slot", "write_item", "read_item")}
+    names |= {name: getattr(vector_math, name) for name in vector_math.NAMES}
+    names |= {name: getattr(intrinsics, name) for name in _INTRINSICS}
     names |= {name: getattr(math, name) for name in ("inf", "nan")}
-    names |= {"attempt": foreign.attempt, "frozen": foreign.frozen}
     names |= {name: getattr(clock, name) for name in clock.NAMES}
+    names |= special.NAMES | philox.NAMES
     return names | {"load_int": memory.load_int, "np": np}
 
 
@@ -63,11 +148,16 @@ def build(source: str, extra: dict | None = None):
     def compiled():
         facts["compiled"] = True
         names = namespace() | (extra or {})
+        if not extra:
+            return lowered(source, names)
         exec(compile(source, "<nbta>", "exec"), names)
         dispatcher = numba.njit(pipeline_class=ShortPipeline, **OPTIONS)(names["run"])
-        with global_compiler_lock:
-            dispatcher.compile(_SIGNATURE)
-        return dispatcher
+        dispatcher.compile(types.int64(types.int64))
+        return only_overload(dispatcher)
 
     with phase("machine code") as facts:
-        return cache.Compiled(compiled()) if extra else cache.kept(source, OPTIONS, compiled)
+        return (
+            machine_code.Compiled(compiled())
+            if extra
+            else machine_code.kept(_OURS + source, OPTIONS, compiled)
+        )

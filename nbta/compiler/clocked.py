@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nbta.codegen.code import NotCompiledError
-from nbta.codegen.names import NUMBERS, numba_name
-from nbta.compiler.compiled import Compiled
+from nbta.codegen.values import NUMBERS, numba_name
 from nbta.compiler.emitter import Emitter
+from nbta.compiler.executable import Compiled
 from nbta.compiler.generate import generate
 from nbta.compiler.phases import phase
 from nbta.runtime import clock as rt
@@ -77,8 +77,8 @@ class Clock:
 class ClockedEmitter(Emitter):
     """Writes a program down, with clocks."""
 
-    def __init__(self, arrays):
-        super().__init__(arrays)
+    def __init__(self, arrays, counts):
+        super().__init__(arrays, counts)
         self.clock = Clock(self.word(rt.WORDS))
         self._open, self._loops, self._numbers = [_piece("begin", ())], (), ()
         kind = "" if rt.counts_ticks() else "system_"
@@ -97,12 +97,12 @@ class ClockedEmitter(Emitter):
         self._open.pop()
 
     @contextmanager
-    def loop(self, header):
+    def loop(self, *lines):
         """A loop of the program, with a clock at the end of each trip and behind it."""
         self._read()
         around, op = self._loops, self._open[-1]
         self._loops = (*around, *op.names)
-        with super().loop(header):
+        with super().loop(*lines):
             self._mark()
             yield
             self._put(Piece(op.names, op.types, self._loops, ends_trip=True))
@@ -157,7 +157,9 @@ class Clocked(Compiled):
         if not (rt.counts_ticks() or rt.system_clock()):
             raise NotCompiledError("this system has no clock that compiled code could read")
         self._plain = other
-        self._begin(other.program, other.log, other._new_step)
+        self.program, self.log, self._new_step = other.program, other.log, other._new_step
+        self.generated = self._generate()
+        self._begin()
 
     def _generate(self, ragged=False):
         with phase("source with clocks"):

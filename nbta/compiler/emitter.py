@@ -1,18 +1,632 @@
-"""From a program to the source of one function."""
+"""From a program to the source of one function: operations, loops, branches, calls of Python."""
 
+import ctypes
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 
 import numpy as np
 
 from nbta.codegen.code import Code, NotCompiledError
-from nbta.codegen.names import NUMBERS
-from nbta.codegen.values import Block, Scalar, Turned, product
-from nbta.compiler import array_code, control, python_calls
-from nbta.graph.spec import DATA, FLOW, HANDLE
+from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, product
+from nbta.compiler import array_code
+from nbta.graph.operation import DATA, FLOW, HANDLE
+from nbta.graph.order import before, ordered
+from nbta.graph.views import Branch, Loop, place_of
+from nbta.ops.arithmetic import add, multiply, subtract
 from nbta.ops.branch import CASE
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.loop import WHILE
+from nbta.ops.shaping import CAST
+from nbta.ops.trip_counts import is_integer, plain_limit, trips_on_entry
+from nbta.progress import bar
+from nbta.runtime.intrinsics import ANSWER, INTERRUPTED, OK, PYTHON, WATCH
+from nbta.runtime.plain import HINT
+
+
+def emit_python_call(code, op) -> None:
+    """Hand the inputs over, call Python, take the results."""
+    inputs = [_hand_over(code, tensor) for tensor in op.inputs if tensor.kind != FLOW]
+    outputs = [
+        (tensor, code.word(1 + (tensor.spec.rank or 0)))
+        for tensor in op.outputs
+        if tensor.kind != FLOW
+    ]
+    code.add(f"# {op.name}, in Python")
+    _add_call(code, Call(op, inputs, [word for _, word in outputs]))
+    for tensor, word in outputs:
+        _take(code, op, tensor, word)
+    for tensor in op.outputs:
+        if tensor.kind == FLOW:
+            code.bind(tensor, Scalar("0", tensor.dtype))
+
+
+class Call:
+    """An operation that the reference executor's rule computes.
+
+    Attributes
+    ----------
+    op : Operation
+    inputs : list of (int, dtype, int)
+        Word, dtype and rank of what is handed over: its address, or the item itself in two words
+        where the rank is -1; then its extents.
+    outputs : list of int
+        Words of the results: address, extents.
+    """
+
+    def __init__(self, op, inputs, outputs):
+        self.op, self.inputs, self.outputs = op, inputs, outputs
+
+    def run(self, work) -> None:
+        """Compute the results, and say among the words where they are."""
+        op, words = self.op, work.words
+        given = iter([handed(words, *entry) for entry in self.inputs])
+        arguments = [np.float32(0) if t.kind == FLOW else next(given) for t in op.inputs]
+        step = (work.step,) if op.record.effects else ()
+        with np.errstate(all="ignore"):
+            results = op.record.evaluate(*step, *arguments, **op.attrs)
+        several = len(op.outputs) != 1 or op.record.several
+        pairs = zip(results if several else (results,), op.outputs, strict=True)
+        kept = [
+            np.array(value, tensor.dtype, order="C", copy=None)
+            for value, tensor in pairs
+            if tensor.kind != FLOW
+        ]
+        wanted = [tensor.spec.rank for tensor in op.outputs if tensor.kind != FLOW]
+        if [array.ndim for array in kept] != wanted:  # such as what comes of an empty array
+            raise ValueError(f"{op.name} gives other ranks")
+        work.kept[self] = kept
+        for word, array in zip(self.outputs, kept, strict=True):
+            words[word] = array.ctypes.data
+            words[word + 1 : word + 1 + array.ndim] = array.shape
+
+
+class ShowBar:
+    """The begin of a loop with a progress bar.
+
+    Attributes
+    ----------
+    op : Operation
+    inputs : dict
+        By place among the loop's inputs, where an integer is handed over.
+    word : int
+        For the address of the counter of trips.
+    """
+
+    def __init__(self, op, inputs, word):
+        self.op, self.inputs, self.word = op, inputs, word
+
+    def run(self, work) -> None:
+        """Show the bar, until `HideBar` or the end of the call."""
+        loop = Loop(self.op)
+        given = {place: handed(work.words, *entry) for place, entry in self.inputs.items()}
+        values = [given.get(place) for place in range(len(self.op.inputs))]
+        total = trips_on_entry(loop.cond, loop.body, loop.count, values)
+        shown = bar(loop.progress, total)
+        counter = shown.__enter__()
+        work.bars.append((shown, counter))
+        work.words[self.word] = counter.ctypes.data
+
+
+class HideBar:
+    """The end of a loop with a progress bar."""
+
+    def run(self, work) -> None:
+        """Let the bar show that the loop is done."""
+        work.bars.pop()[0].__exit__(None, None, None)
+
+
+@contextmanager
+def progress_bar(code, op):
+    """Lines that show a bar around a loop; gives the pointer to the counter of trips, or None."""
+    if Loop(op).progress is None:
+        yield None
+        return
+    scalars = {
+        place: _hand_over(code, tensor)
+        for place, tensor in enumerate(op.inputs)
+        if tensor.kind == DATA and tensor.dtype.kind in "iu" and tensor.spec.rank == 0
+    }
+    word, base = code.word(), code.base(np.int64, "bar")
+    _add_call(code, ShowBar(op, scalars, word))
+    code.add(code.pointer(base, f"W[{word}]"))
+    yield base.name
+    _add_call(code, HideBar())
+
+
+def _add_call(code, call):
+    code.add(f"W[{ANSWER}] = {INTERRUPTED}", f"call(W[{PYTHON}], ({len(code.calls)},))")
+    code.add(f"refuse(W[{ANSWER}] != {OK}, W[{ANSWER}])")
+    code.calls.append(call)
+
+
+def handed(words, word, dtype, rank):
+    """A value that generated code handed over."""
+    if rank < 0:
+        return words[word : word + 2].view(np.uint8)[: dtype.itemsize].view(dtype)[0]
+    shape = tuple(int(n) for n in words[word + 1 : word + 1 + rank])
+    count = int(np.prod(shape))
+    if not count:
+        return np.empty(shape, dtype)
+    items = (ctypes.c_char * (count * dtype.itemsize)).from_address(int(words[word]))
+    return np.frombuffer(items, dtype).reshape(shape).copy()[()]
+
+
+def _hand_over(code, tensor):
+    value = code.value(tensor)
+    if isinstance(value, Scalar):
+        word = code.word(2)
+        base = code.base(value.dtype, "h")
+        code.add(code.pointer(base, f"w + {8 * word}"), f"{base.name}[0] = {value.text}")
+        return word, value.dtype, -1
+    word = code.word(1 + len(value.extents))
+    code.add(f"W[{word}] = {value.address}")
+    code.add(*(f"W[{word + 1 + k}] = {extent}" for k, extent in enumerate(value.extents)))
+    return word, value.dtype, len(value.extents)
+
+
+def _take(code, op, tensor, word):
+    spec = tensor.spec
+    source = code.base(spec.dtype, "y")
+    code.add(code.pointer(source, f"W[{word}]"))
+    if spec.rank == 0 and code.is_number(spec.dtype):
+        code.bind(tensor, code.local(f"{source.name}[0]", spec.dtype))
+        return
+    extents = tuple(
+        str(known) if type(known) is int else code.variable(f"W[{word + 1 + axis}]")
+        for axis, known in enumerate(spec.shape)
+    )
+    block = code.result(op, spec.dtype, extents, tensor.index)
+    code.copy_to(block, Block(source, extents))
+
+
+def operations(body) -> list:
+    """What a body needs, in order."""
+    return reads_first(ordered({tensor.op for tensor in body.outputs}))
+
+
+def reads_first(operations) -> list:
+    """Operations in another order: what reads a tensor comes before what changes it in place.
+
+    Only operations that depend on their inputs alone change places.
+    """
+    changes = [op for op in operations if op.record.changes]
+    if not changes:
+        return operations
+    readers = _readers(operations, {change.inputs[0] for change in changes})
+    places = {op: place for place, op in enumerate(operations)}
+    for change in changes:
+        place = places[change]
+        late = [op for op in readers[change.inputs[0]] if places[op] > place]
+        if late:
+            operations = _moved_ahead(operations, place, late)
+            places = {op: place for place, op in enumerate(operations)}
+    return operations
+
+
+def _readers(operations, tensors):
+    """By tensor, the operations that read it."""
+    readers = {tensor: [] for tensor in tensors}
+    for op in operations:
+        for tensor in tensors.intersection(op.inputs):
+            readers[tensor].append(op)
+    return readers
+
+
+def _moved_ahead(operations, place, late):
+    """The operations with some of them, and what these need, ahead of a place, as far as can be."""
+    behind = dict.fromkeys(operations[place + 1 :])
+    fixed = {operations[place]}  # what cannot come before it
+    for op in behind:
+        if not op.record.pure or not fixed.isdisjoint(before(op)):
+            fixed.add(op)
+    wanted = {op for op in late if op not in fixed}
+    for op in reversed(behind):
+        if op in wanted:
+            wanted.update(o for o in before(op) if o in behind)
+    ahead = [op for op in behind if op in wanted]
+    rest = [op for op in behind if op not in wanted]
+    return [*operations[:place], *ahead, operations[place], *rest]
+
+
+def emit_while(code, op) -> None:
+    """A loop: variables have places of their own, which each trip's end fills again."""
+    loop = Loop(op)
+    cond, body = loop.cond, loop.body
+    code.flush()
+    captured = [_captured(code, tensor) for tensor in loop.captured]
+    variables = [_Variable(code, variable) for variable in loop.variables()]
+    code.add(f"# {op.name}")
+    trips = _trips(code, loop, variables, captured)
+    code.count(body, trips)
+    with progress_bar(code, op) as counter, _each_trip(code, trips):
+        for variable in variables:
+            variable.enter()
+        if trips is None:
+            _bind(code, cond, variables, captured)
+            code.body(operations(cond), cond.outputs)
+            code.add(f"if not {code.scalar(cond.outputs[0])}: break")
+            code.end(cond.outputs)
+            code.flush()
+        _bind(code, body, variables, captured)
+        for variable, tensor in zip(variables, body.outputs, strict=True):
+            variable.offer(tensor)
+        with code.variables([v.value for v in variables if v.may_change]):
+            code.body(operations(body), body.outputs)
+        _assign(code, variables, body)
+        if trips is None:
+            code.add(f"watch(w, {_watch_word(code)}, {variables[0].value.text})")
+        if counter is not None:
+            code.add(f"tick({counter})")
+    for variable, tensor in zip(variables, op.outputs, strict=True):
+        code.bind(tensor, variable.value)
+
+
+#: Trips between two looks at whether to look at signals: a loop without a way out goes faster.
+STRETCH = 1024
+#: Of loops with more trips indices are checked one by one, as their last one may wrap around.
+COUNTED = 2**40
+
+
+@contextmanager
+def _each_trip(code, trips):
+    """The lines of a trip: in stretches where it is known how many there will be."""
+    start = code.name("i")
+    lines = [
+        f"for {start} in range(0, {trips}, {STRETCH}):",
+        f"watch(w, {_watch_word(code)}, {start} + {STRETCH - 1})",
+        f"for _ in range({start}, min({start} + {STRETCH}, {trips})):",
+    ]
+    with code.loop(*(["while True:"] if trips is None else lines)):
+        yield
+
+
+def _trips(code, loop, variables, captured):
+    """The variable with the number of trips; None where only the run tells.
+
+    Arrays that the loop fills are told how many slots that will be.
+    """
+    limit = plain_limit(loop.cond, loop.body, loop.count)
+    if limit is None or not (is_integer(limit.low) and is_integer(limit.high)):
+        return None
+    given = [*(variable.value for variable in variables), *captured]
+    low, high = (_on_entry(end, given) for end in (limit.low, limit.high))
+    trips = code.variable(f"max(0, int64({high}) - int64({low}) + {limit.more})")
+    for record in array_code.filled(code, loop.body):
+        code.add(f"W[{record + HINT}] = {trips} + 1")
+    array_code.reserve(code, loop, trips)
+    return trips
+
+
+def _on_entry_of(code, tensor, body):
+    """Source of an integer of a body as it is in the first trip; None where that is not plain."""
+    op = tensor.op
+    if op.record is CAST and _is_captured(op.inputs[0], body):
+        return code.scalar(op.inputs[0])
+    if tensor.dtype != np.int64 or tensor.spec.rank != 0:
+        return None  # another one wraps around elsewhere
+    if op.record is CONSTANT:
+        return str(int(op.attrs["value"]))
+    if op.record is PARAMETER and tensor.graph is body:
+        return code.scalar(tensor)
+    parts = [_on_entry_of(code, t, body) for t in op.inputs] if op.record in _SIGNS else [None]
+    return None if None in parts else f"({parts[0]} {_SIGNS[op.record]} {parts[1]})"
+
+
+def _is_captured(tensor, body):
+    """Whether an integer of a body comes from around it."""
+    inside = tensor.op.record is PARAMETER and tensor.graph is body
+    return inside and tensor.dtype.kind == "i" and place_of(tensor) >= Loop(body.owner).count
+
+
+_SIGNS = {add.record: "+", subtract.record: "-", multiply.record: "*"}
+
+
+def _on_entry(end, given):
+    known = end.op.record is CONSTANT
+    return str(int(end.op.attrs["value"])) if known else given[place_of(end)].text
+
+
+def _watch_word(code):
+    """The first of the words with what a loop needs to see signals."""
+    if code.watch_word is None:
+        code.watch_word = code.word(len(WATCH))
+        code.initial += [(code.watch_word + k, name) for k, name in enumerate(WATCH)]
+    return code.watch_word
+
+
+def _captured(code, tensor):
+    """What a loop captures; a transpose is made once, in front of it."""
+    if isinstance(code.values[tensor], Transposed):
+        return code.value(tensor)
+    return code.kept(tensor)
+
+
+def _bind(code, body, variables, captured):
+    values = [variable.value for variable in variables] + captured
+    for parameter, value in zip(body.inputs, values, strict=True):
+        code.bind(parameter, value)
+
+
+def _assign(code, places, body):
+    """What a body gives takes the places of what was there, all at once."""
+    code.flush()
+    pairs = [
+        (place, code.value(tensor)) for place, tensor in zip(places, body.outputs, strict=True)
+    ]
+    pairs = [(place, value) for place, value in pairs if not place.holds(value)]
+    pairs = _swapped(code, pairs)
+    for _, value in pairs:
+        code.note_move(body, value)
+    saved = [place.saved(value, [p for p, _ in pairs]) for place, value in pairs]
+    for (place, _), value in sorted(
+        zip(pairs, saved, strict=True), key=lambda item: item[0][0].is_view
+    ):
+        place.take(value)
+    code.end(body.outputs)
+
+
+def _swapped(code, pairs):
+    """Exchange two buffers, item by item, where each is to have what the other has; the rest."""
+    blocks = [(place, value) for place, value in pairs if isinstance(value, Block)]
+    for place, (one, value) in enumerate(blocks):
+        for other, back in blocks[place + 1 :]:
+            if one.has(back) and other.has(value):
+                i, item = code.name("i"), code.name("t")
+                with code.nest(f"for {i} in range({product(one.value.extents)}):"):
+                    code.add(
+                        f"{item} = {one.value.at(i)}", f"{one.value.at(i)} = {other.value.at(i)}"
+                    )
+                    code.add(f"{other.value.at(i)} = {item}")
+                return _swapped(code, [pair for pair in pairs if pair[0] not in (one, other)])
+    return pairs
+
+
+class _Place:
+    """Where a value is brought at the end of a body."""
+
+    is_view = False
+    #: Whether the body may change the buffer that is here before its end.
+    may_change = False
+
+    def __init__(self, code):
+        self._code = code
+
+    def offer(self, tensor):
+        """Let a tensor be computed here, once nobody needs what is here."""
+        if not self.may_change:
+            return
+        block, code = self.value, self._code
+
+        def place(extents):
+            same = all(map(code.same, extents, block.extents))
+            return block if same and code.is_free(block.base) else None
+
+        code.destinations[tensor] = place
+
+    def has(self, value):
+        """Whether a value is the whole block of items that is here."""
+        own = self.value
+        blocks = isinstance(value, Block) and isinstance(own, Block) and not self.is_view
+        return (
+            blocks
+            and (value.base, value.offset) == (own.base, own.offset)
+            and all(map(self._code.same, value.extents, own.extents))
+        )
+
+    def saved(self, value, others):
+        """A value that stays when other places change."""
+        code = self._code
+        if isinstance(value, Scalar):
+            names = {other.value.text for other in others if isinstance(other.value, Scalar)}
+            return code.local(value.text, value.dtype) if value.text in names else value
+        bases = {other.value.base for other in others if isinstance(other.value, Block)}
+        if value.base not in bases:
+            return value
+        kept = code.new(value.dtype, value.extents)
+        code.copy_to(kept, value)
+        return kept
+
+
+class _Variable(_Place):
+    """A variable of a loop, in a local variable or in a buffer of its own."""
+
+    def __init__(self, code, variable):
+        super().__init__(code)
+        parameter, following, first = variable.parameter, variable.following, variable.first
+        spec = parameter.spec
+        self._is_flow, self._array = spec.kind == FLOW, None
+        value = code.value(first)
+        if self._is_flow:
+            self.value = value
+            return
+        if isinstance(value, Scalar):
+            self.value = code.local(value.text, spec.dtype, "v")
+            return
+        self._fixed = _keeps_shape(variable)
+        found = array_code.kept_in_slots(code, parameter.graph, following, first)
+        if found is not None and self._fixed:
+            self._array, place = found
+            self._following = following
+            self.value = Block(self._array.data, value.extents, code.variable(place, "v"))
+            return
+        extents = value.extents
+        if not self._fixed:
+            extents = tuple(code.variable(e) for e in extents)
+        if self._fixed and code.is_last(first, value):
+            code.hand_on(first)
+            self.value = value
+            return
+        block = code.new(spec.dtype, value.extents, "v")
+        code.copy_to(block, value)
+        self.value = Block(block.base, extents)
+
+    @property
+    def is_view(self):
+        """Whether it is a slot of an array: others may still be copied from its old place."""
+        return self._array is not None
+
+    @property
+    def may_change(self):
+        """See `_Place.may_change`."""
+        return isinstance(self.value, Block) and not self.is_view and self._fixed
+
+    def enter(self):
+        """At the beginning of a trip."""
+        for extent in self.value.extents if not getattr(self, "_fixed", True) else ():
+            if not extent.isdigit():
+                self._code.note_variable(extent)
+
+    def holds(self, value):
+        """Whether a value is in its place already."""
+        if isinstance(value, Scalar):
+            return self._is_flow or value.text == self.value.text
+        same = value.base is self.value.base and value.offset == self.value.offset
+        return same and self._fixed
+
+    def take(self, value):
+        """The value for the next trip."""
+        code = self._code
+        if isinstance(value, Scalar):
+            code.add(f"{self.value.text} = {cast_text(value.text, value.dtype)}")
+            return
+        if self._array is not None:
+            place = code.arrays.stored[self._array, self._following]
+            code.add(f"{self.value.offset} = {place}")
+            return
+        if not self._fixed:
+            code.room(self.value.base, value.extents)
+        code.copy_to(self.value, value)
+        if not self._fixed:
+            pairs = zip(self.value.extents, value.extents, strict=True)
+            code.add(*(f"{mine} = {theirs}" for mine, theirs in pairs if mine != theirs))
+
+
+def emit_case(code, op) -> None:
+    """A branch: each branch puts its results into the same places."""
+    code.flush()
+    case = Branch(op)
+    captured = [code.kept(tensor) for tensor in case.captured]
+    branches, index = case.branches, case.index
+    taken = _changed_by_branches(code, case)
+    results = [_Result(code, tensor, taken.get(k)) for k, tensor in enumerate(op.outputs)]
+    text = code.scalar(index)
+    for number, branch in enumerate(branches):
+        with code.branch(_header(text, index.dtype, number, len(branches))):
+            code.add(f"# {op.name}: branch {number}")
+            begun = code.lines.size
+            for parameter, value in zip(branch.inputs, captured, strict=True):
+                code.bind(parameter, value)
+            for result, tensor in zip(results, branch.outputs, strict=True):
+                result.offer(tensor)
+            with code.changing([result.value for result in results if result.may_change]):
+                code.body(operations(branch), branch.outputs)
+            _assign(code, results, branch)
+            if code.lines.size == begun:
+                code.add("pass")
+    for result, tensor in zip(results, op.outputs, strict=True):
+        code.bind(tensor, result.value)
+
+
+def _changed_by_branches(code, case) -> dict:
+    """Blocks of captured tensors that only become results, by the place of those.
+
+    Branches change them in place, or leave them as they are.
+    """
+    found = {}
+    for place in range(len(case.op.outputs)):
+        origins = {_changed_from(branch, branch.outputs[place]) for branch in case.branches}
+        tensor = case.captured[origins.pop()] if len(origins) == 1 and None not in origins else None
+        value = None if tensor is None else code.values[tensor]
+        if isinstance(value, Block) and code.is_last(tensor, value):
+            code.hand_on(tensor)
+            found[place] = value
+    return found
+
+
+def _changed_from(body, tensor):
+    """The place of the parameter of a body that a tensor is, but for items that were changed."""
+    while tensor.op.record is not PARAMETER:
+        op, index = tensor.op, tensor.index
+        if op.record is WHILE and _keeps_shape(Loop(op).variable(index)):
+            tensor = Loop(op).variable(index).first
+        elif op.record is CASE:
+            ends = {_changed_from(branch, branch.outputs[index]) for branch in Branch(op).branches}
+            if len(ends) > 1 or None in ends:
+                return None
+            tensor = Branch(op).captured[ends.pop()]
+        elif op.record.changes:
+            tensor = op.inputs[0]
+        elif op.record.elementwise and _only_ranked(op) is not None:
+            tensor = _only_ranked(op)
+        else:
+            return None
+    return place_of(tensor) if tensor.graph is body and tensor.spec.rank else None
+
+
+def _only_ranked(op):
+    """The one input that is no scalar, where the result has its shape and dtype; else None."""
+    ranked = [tensor for tensor in op.inputs if tensor.spec.rank != 0]
+    alike = len(ranked) == 1 and ranked[0].dtype == op.outputs[0].dtype
+    return ranked[0] if alike else None
+
+
+def _keeps_shape(variable):
+    """Whether no trip changes the extents of a loop's variable."""
+    specs = variable.parameter.spec, variable.following.spec
+    alike = specs[0].shape == specs[1].shape
+    if alike and None not in specs[0].shape:
+        return True
+    return alike and _changed_from(variable.loop.body, variable.following) == variable.place
+
+
+def _header(text, dtype, number, count):
+    if count == 1:
+        return "if True:"
+    if number == count - 1:
+        return "else:"
+    test = text if dtype.kind == "b" else f"{text} == {number}"
+    return f"{'el' * (number > 0)}if {test}:"
+
+
+class _Result(_Place):
+    """Where the branches put one result: in new room, or where the tensor is that they change."""
+
+    def __init__(self, code, tensor, taken):
+        super().__init__(code)
+        spec = tensor.spec
+        self._is_flow, self.may_change = spec.kind == FLOW, taken is not None
+        if self.may_change:
+            self.value = taken
+            return
+        if spec.rank == 0 and code.is_number(spec.dtype):
+            zero = "False" if spec.dtype.kind == "b" else "0"
+            self.value = code.local(zero, spec.dtype, "r")
+            return
+        extents = tuple(str(e) if type(e) is int else code.variable("0") for e in spec.shape)
+        self.value = Block(code.base(spec.dtype, "r", code.word(2)), extents)
+        code.add(code.pointer(self.value.base, f"W[{self.value.base.word}]"))
+
+    def holds(self, value):
+        """Whether a value is in its place already."""
+        if isinstance(value, Scalar):
+            return False
+        return (
+            self.may_change and value.base is self.value.base and value.offset == self.value.offset
+        )
+
+    def take(self, value):
+        """A branch's result."""
+        code = self._code
+        if isinstance(value, Scalar):
+            code.add(f"{self.value.text} = {cast_text(value.text, value.dtype)}")
+            return
+        if self.may_change:
+            code.copy_to(self.value, value)
+            return
+        code.room(self.value.base, value.extents)
+        code.copy_to(self.value, value)
+        pairs = zip(self.value.extents, value.extents, strict=True)
+        code.add(*(f"{mine} = {theirs}" for mine, theirs in pairs if not mine.isdigit()))
 
 
 class Emitter(Code):
@@ -22,31 +636,70 @@ class Emitter(Code):
     ----------
     calls : list of Operation
         What runs in Python, one by one.
+    copies : list of str
+        What copies a whole tensor in a loop, to change a part of it or to another variable's
+        place, and why.
     """
 
-    def __init__(self, arrays):
+    def __init__(self, arrays, counts):
         super().__init__()
-        self.arrays = arrays
+        self.arrays, self._counts = arrays, counts
         self.calls = []
+        self.copies: list = []
         self._left = Counter()
         self._on_base = defaultdict(set)
         self._writes: dict = {}  # what may be computed in its slot: operation and lines, by tensor
         self._done: set = set()
+        self._graph = None  # that of the operation which is being written down
+        self._variables: list = [set()]  # by level, buffers of the variables of the loop around
+        self._bound_in: dict = {}  # the lines in which a tensor got its value
+        self._counted: dict = {}  # by body, the variable with the number of trips
+        self._doubts: dict = {}  # by body, the variable that says whether indices may be outside
+        self._checked: set = set()  # the lines by which it is found
 
     def bind(self, tensor, value) -> None:
         """Say what stands for a tensor."""
         super().bind(tensor, value)
+        self._bound_in[tensor] = self.lines
         base = _base(value)
         if base is not None:
             self._on_base[base].add(tensor)
 
     def uses(self, tensor) -> int:
-        """How many operations are still to come that use a tensor."""
+        """See `Code.uses`."""
         return self._left[tensor]
+
+    def is_within(self, index, x, axis) -> bool:
+        """See `Code.is_within`."""
+        return self._counts.is_within(index, self._counts.length(x, axis), self._graph)
+
+    def count(self, body, trips) -> None:
+        """Say which variable has the number of trips of a loop; None where only the run tells."""
+        self._counted[body] = trips
+
+    def doubt(self, index, extent) -> str | None:
+        """See `Code.doubt`; of an index that each trip of the loop around raises by as much."""
+        body = self._graph
+        known = extent.isdigit() or self.level_of([extent]) < self.level
+        if self._counted.get(body) is None or not known:
+            return None
+        form, first = self._counts.affine(index, body), _on_entry_of(self, index, body)
+        if form is None or first is None or abs(form[1]) > STRETCH:
+            return None
+        trips, name, head = self._counted[body], self._doubts.get(body), self.heads[-1]
+        if name is None:
+            name = self._doubts[body] = self.name("u")
+            head.add(f"{name} = {trips} > {COUNTED}")
+        ends = [first, f"{first} + {form[1]} * ({trips} - 1)"] if form[1] else [first]
+        for line in [f"{name} = {name} or {end} < 0 or {end} >= {extent}" for end in ends]:
+            if line not in self._checked:
+                self._checked.add(line)
+                head.add(line)
+        return name
 
     @contextmanager
     def holding(self, part):
-        """Let what stands for a part of an operation be written down."""
+        """See `Code.holding`."""
         self._left[part] += 1
         yield
         self._left[part] -= 1
@@ -65,33 +718,100 @@ class Emitter(Code):
         tensors = self._on_base[base]
         return not any(self._left[t] and _base(self.values.get(t)) is base for t in tensors)
 
+    @contextmanager
+    def variables(self, values):
+        """The body of a loop, whose variables' buffers may change once nobody needs the old values.
+
+        What is in them in the end is what the next values are.
+        """
+        self._variables.append({base for base in map(_base, values) if base is not None})
+        yield
+        self._variables.pop()
+
+    @contextmanager
+    def changing(self, blocks):
+        """A branch, that may change blocks too; their buffers are for nothing else meanwhile."""
+        bases = {block.base: block.base.loose for block in blocks}
+        self._variables.append(self._variables[-1] | set(bases))
+        for base in bases:
+            base.loose = False
+        yield
+        for base, loose in bases.items():
+            base.loose = loose
+        self._variables.pop()
+
+    def _may_change(self, base):
+        """Whether what is in a buffer is of no use behind the last use of its tensors here."""
+        return base in self._variables[-1] or (base.loose and base.level == self.level)
+
+    def hand_on(self, tensor) -> None:
+        """Let a tensor count as not in its buffer any more: that is for something else now."""
+        self._on_base[self.values[tensor].base].discard(tensor)
+
     def changed(self, op, place=0) -> Block:
-        """Room for a result that begins as an input does: that itself if nobody else needs it."""
+        """See `Code.changed`."""
         x, result = op.inputs[place], op.outputs[0]
         value, rule = self.value(x), self.destinations.get(result)
         self._left[x] -= 1
+        self._keep_parts(value)
         block = rule(value.extents) if rule is not None else None
-        loose = value.base.loose and value.base.level == self.level
-        if block is None and loose and self.is_free(value.base):
+        if block is None and self._may_change(value.base) and self.is_free(value.base):
             block = value
         self._left[x] += 1
         block = block or self.new(result.dtype, value.extents)
         if block.base is value.base and block.offset == value.offset:
             self.flush_readers(block.base)
         else:
+            self._note_copy(op, value)
             self.copy_to(block, value)
         self.bind(result, block)
         return block
+
+    def _keep_parts(self, block):
+        """Copy what is still needed of parts of a block, where the block itself is to change."""
+        tensors = [t for t in self._on_base[block.base] if self._left[t]]
+        parts = [t for t in tensors if self._is_part(t, block)]
+        if parts and len(parts) == len(tensors):
+            for tensor in sorted(parts, key=lambda t: t.op.number):
+                value = self.values[tensor]
+                kept = self.new(value.dtype, value.extents)
+                self.copy_to(kept, value)
+                self.bind(tensor, kept)
+
+    def _is_part(self, tensor, block):
+        """Whether a tensor is a part of a block that these very lines have taken."""
+        value = self.values.get(tensor)
+        here = isinstance(value, Block) and self._bound_in[tensor] is self.lines
+        return here and (value.extents, value.offset) != (block.extents, block.offset)
+
+    def _note_copy(self, op, value):
+        """Note for people that a loop copies a tensor to change it."""
+        if self.level:
+            others = sorted(t.name for t in self._on_base[value.base] if self._left[t])
+            reason = f"{', '.join(others)} is needed later" if others else "others have it too"
+            self.copies.append(f"{op.name}: {reason}")
+
+    def note_move(self, body, value) -> None:
+        """Note for people that a trip copies to a variable, or a result, what it has not made."""
+        if self.level and isinstance(value, Block) and value.base.level < self.level:
+            here = [t for t in self._on_base[value.base] if t.graph is body]
+            if any(t.op.record in (PARAMETER, WHILE, CASE) or t.op.record.changes for t in here):
+                names = ", ".join(sorted(t.name for t in here))
+                self.copies.append(f"{body.owner.name}: {names} takes another one's place")
 
     def is_last(self, tensor, block) -> bool:
         """Whether a tensor is used here for the last time, and nothing else is in its buffer."""
         base = block.base
         alone = all(t is tensor or not self._left[t] for t in self._on_base[base])
-        whole = base.loose and base.level == self.level and not block.offset
+        whole = self._may_change(base) and not block.offset
         return whole and alone and self._left[tensor] == 1
 
+    def end(self, outputs) -> None:
+        """The end of a body: its results were taken."""
+        self._left.subtract(outputs)
+
     def body(self, operations, outputs) -> None:
-        """Operations of a graph, in order."""
+        """Operations of a graph, in order; `end` comes behind them."""
         self._left.update(t for op in operations for t in op.inputs)
         self._left.update(outputs)
         self._writes.update(array_code.writes(self, operations))
@@ -101,6 +821,7 @@ class Emitter(Code):
 
     def operation(self, op) -> None:
         """One operation, by the rule of its record."""
+        self._graph = op.graph
         if op.record is not PARAMETER:
             with self.part([op]):
                 self._emit(op)
@@ -117,9 +838,9 @@ class Emitter(Code):
             return self._constant(op)
         check([*op.inputs, *op.outputs])
         if op.record is WHILE:
-            return control.emit_while(self, op)
+            return emit_while(self, op)
         if op.record is CASE:
-            return control.emit_case(self, op)
+            return emit_case(self, op)
         if self.arrays.has(op):
             return array_code.emit(self, op)
         if op.outputs and all(tensor.kind == FLOW for tensor in op.outputs) and not _has_handle(op):
@@ -152,13 +873,13 @@ class Emitter(Code):
         )
 
     def call_python(self, op) -> None:
-        """Run an operation as the reference executor does."""
-        python_calls.emit(self, op)
+        """See `Code.call_python`."""
+        emit_python_call(self, op)
 
 
 def _base(value):
     """The buffer that has the items of a value."""
-    value = value.block if isinstance(value, Turned) else value
+    value = value.block if isinstance(value, Transposed) else value
     return value.base if isinstance(value, Block) else None
 
 

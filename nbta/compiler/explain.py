@@ -1,11 +1,24 @@
-"""What became of a program, in words."""
+"""What became of a program, in words; and a warning of loops that call Python in each trip.
 
+A call takes tens of microseconds, compiled operations nanoseconds: such a loop takes up to some
+thousand times as long as one that is compiled whole. Operations outside of loops are called once,
+and nobody is warned of them.
+"""
+
+import warnings
 from collections import Counter
 
-from nbta.compiler.python_calls import Call
+from nbta.codegen.values import NUMBERS
+from nbta.compiler.emitter import Call
+from nbta.errors import PerformanceWarning
 from nbta.graph.graph import subgraphs
+from nbta.graph.views import Loop, is_loop, owners
+from nbta.locations import Origin
+from nbta.ops.arrays import CREATE
+from nbta.ops.checkpoints import AGAIN
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.loop import WHILE
+from nbta.ops.mapping import MAP
 
 
 def explained(compiled, runs_note="") -> str:
@@ -16,6 +29,7 @@ def explained(compiled, runs_note="") -> str:
     lines += _section("loops over items, each with the operations that it does", found.loops)
     lines += _section("buffers made ahead, or at their place", found.buffers)
     lines += _section("arrays", found.arrays)
+    lines += _section("copies of whole tensors in loops", found.copies)
     left = Counter(call.op.type for call in found.calls if isinstance(call, Call))
     lines += _section("operations that run in Python", [f"{n} x {c}" for n, c in left.items()])
     return "\n".join(lines)
@@ -67,3 +81,90 @@ def _counted(graph, inside=False):
             everywhere += below[0]
             loops += below[1]
     return everywhere, +loops
+
+
+_NEST = (
+    "The gradient of the gradient of a loop within a loop keeps arrays for each trip of the outer "
+    "one; make one loop of the two."
+)
+_CHECKPOINT = (
+    "checkpoint= lets a loop run trips again that fill arrays anew, here within another gradient "
+    "or loop; leave it out (checkpoint=None) where there is memory for the values of all trips."
+)
+_INNER = (
+    "A trip makes an array of its own (as do map_fn, and scan for its results); stack values by "
+    "nbta.stack, or make one array with a size in front of the outermost loop and carry it."
+)
+_MAP = (
+    "map_fn starts its threads anew in each trip; leave parallel_iterations= out of it, or put "
+    "the threads around the loop, by batch_axis=."
+)
+_FOREIGN = "custom_gradient has a Python function there; give it one that @njit compiled."
+_DTYPE = "Numba does not compute with {}; cast to a wider dtype in front of the loop."
+_OTHER = "Some have no compiled form; do them in front of the loop or behind it."
+
+
+def warn_of(generated) -> None:
+    """Warn of each nest of loops that calls Python, at the line of the user's outermost loop."""
+    for origin, calls in _nests(generated).items():
+        message = _message(origin, calls, generated)
+        if origin.location is None:
+            warnings.warn(message, PerformanceWarning, stacklevel=2)
+        else:
+            filename, line, module = origin.location
+            warnings.warn_explicit(message, PerformanceWarning, filename, line, module)
+
+
+def loops_around(op) -> list:
+    """The loops that an operation is in, from the inside."""
+    return [owner for owner in owners(op) if is_loop(owner)]
+
+
+def _nests(generated):
+    """Operations that run in Python in loops, with these, by origin of the outermost loop."""
+    found = {}
+    for call in generated.calls:
+        loops = loops_around(call.op) if isinstance(call, Call) else ()
+        if loops:
+            found.setdefault(_origin(loops[-1]), []).append((call.op, loops))
+    return found
+
+
+def _origin(loop):
+    return Loop(loop).origin or Origin(loop.name)
+
+
+def _message(origin, calls, generated):
+    inner = dict.fromkeys(_origin(loop) for _, loops in calls for loop in reversed(loops))
+    inner.pop(origin, None)
+    types = Counter(op.type for op, _ in calls)
+    causes = dict.fromkeys(_cause(op, loops, generated) for op, loops in calls)
+    within = f", with {', '.join(map(str, inner))} in it," if inner else ""
+    return (
+        f"the loop {origin}{within} is compiled, but it or its gradient calls "
+        f"Python in each trip, which takes tens of microseconds a call: "
+        f"{', '.join(f'{kind} x {count}' for kind, count in types.items())}. "
+        f"{' '.join(causes)} explain() of the function says more; to silence this: "
+        f"warnings.simplefilter('ignore', nbta.PerformanceWarning)"
+    )
+
+
+def _cause(op, loops, generated):
+    """Why an operation runs in Python, and what helps."""
+    if any(Loop(loop).checkpoint == AGAIN for loop in loops):
+        return _CHECKPOINT
+    maker = op if op.record is CREATE else generated.makers.get(op)
+    if maker is not None:
+        return _cause_of_array(maker, generated.kept[maker])
+    if op.record is MAP:
+        return _MAP
+    if op.record.foreign:
+        return _FOREIGN
+    odd = (t.dtype for t in [*op.inputs, *op.outputs] if t.dtype.char not in NUMBERS)
+    return next((_DTYPE.format(dtype) for dtype in odd), _OTHER)
+
+
+def _cause_of_array(maker, reason):
+    if not loops_around(maker):
+        return f"The array {maker.name!r} is kept by Python, as {reason}."
+    return _NEST if maker.name.rpartition("/")[2].startswith("tape_of_") else _INNER

@@ -4,15 +4,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbta.codegen.names import numba_name
-from nbta.codegen.values import Block
-from nbta.compiler.array_code import ArrayCode
-from nbta.compiler.emitter import Emitter, check
-from nbta.compiler.plain_arrays import PlainArrays
-from nbta.compiler.python_calls import Call
+from nbta.codegen.values import Block, numba_name
+from nbta.compiler.array_code import ArrayCode, PlainArrays
+from nbta.compiler.emitter import Call, Emitter, check
+from nbta.compiler.tapes import Tapes
 from nbta.graph.order import ordered
-from nbta.runtime.object_layout import HEAD
-from nbta.runtime.protocol import OK, RESIZED
+from nbta.runtime.intrinsics import OK, RESIZED
+from nbta.runtime.memory import HEAD
 
 
 @dataclass
@@ -40,7 +38,7 @@ class Generated:
     calls : list of Call
     clock : Clock or None
         What reads the time, in code that does.
-    loops, buffers, arrays : list of str
+    loops, buffers, arrays, copies : list of str
         What was decided, for people.
     kept : dict
         By the operation that makes an array which Python keeps, why.
@@ -62,6 +60,7 @@ class Generated:
     loops: list = field(default_factory=list)
     buffers: list = field(default_factory=list)
     arrays: list = field(default_factory=list)
+    copies: list = field(default_factory=list)
     kept: dict = field(default_factory=dict)
     makers: dict = field(default_factory=dict)
 
@@ -104,7 +103,7 @@ def generate(program, ragged=False, emitter=Emitter) -> Generated:
     """
     head = HEAD
     plain = PlainArrays(program, ragged)
-    code = emitter(ArrayCode(plain))
+    code = emitter(ArrayCode(plain), Tapes(program))
     check(program.inputs)
     found = Generated()
     found.arguments = len(program.inputs)
@@ -128,7 +127,7 @@ def generate(program, ragged=False, emitter=Emitter) -> Generated:
     found.words, found.constants = code.words, code.constants
     found.helpers, found.calls = code.helpers, code.calls
     found.globals, found.clock = code.globals, code.clock
-    found.loops, found.buffers = code.loops, code.buffers
+    found.loops, found.buffers, found.copies = code.loops, code.buffers, code.copies
     found.arrays, found.kept = plain.notes(), plain.reasons
     operations = (call.op for call in code.calls if isinstance(call, Call) and call.op.inputs)
     makers = {op: plain.maker(op.inputs[0]) for op in operations}

@@ -5,24 +5,24 @@ before it: lengths of axes, counts of trips, and the number of the current trip.
 of 64 bits count as the same, as nothing has 2**31 rows.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from nbta import shapes
 from nbta.graph.graph import SubGraph, lies_in
 from nbta.graph.operation import Tensor
-from nbta.graph.views import Loop, origin, variable_of
-from nbta.ops.arithmetic import add, multiply, subtract
+from nbta.graph.views import Loop, is_loop, origin, variable_of
+from nbta.ops.arithmetic import add, maximum, multiply, subtract
 from nbta.ops.arrays import CREATE, GATHER, SIZE
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.gathering import TAKE
 from nbta.ops.indexing import GETITEM
-from nbta.ops.joining import STACK
+from nbta.ops.joining import RANGE, STACK
 from nbta.ops.loop import WHILE
-from nbta.ops.rearranging import RANGE
 from nbta.ops.shaping import CAST, IDENTITY, SHAPE
-from nbta.ops.trip_counts import compared, constant_of, is_integer, step_of
+from nbta.ops.trip_counts import compared, constant_of, is_integer, step_of, tests_of
 
-ADD, SUB, MUL = add.record, subtract.record, multiply.record
+ADD, SUB, MUL, MAXIMUM = (f.record for f in (add, subtract, multiply, maximum))
 
 
 class Trip(NamedTuple):
@@ -36,6 +36,21 @@ class Length(NamedTuple):
 
     tensor: Tensor
     axis: int
+
+
+class Clamped(NamedTuple):
+    """A linear form, or 0 where that is negative: the trips that a loop makes.
+
+    The form is a constant and pairs of other terms with their factors.
+    """
+
+    constant: int
+    terms: frozenset
+
+    @property
+    def inner(self) -> "Linear":
+        """The form itself."""
+        return Linear(self.constant, self.terms)
 
 
 class Linear:
@@ -124,6 +139,12 @@ class Counts:
                 return self.number(other) * number
         return None
 
+    def _maximum(self, op, _):
+        for zero, other in (op.inputs, op.inputs[::-1]):
+            if constant_of(zero) == 0:
+                return self._or_none(self.number(other))
+        return None
+
     def _same(self, op, _):
         return self.number(op.inputs[0]) if is_integer(op.inputs[0]) else None
 
@@ -209,19 +230,29 @@ class Counts:
 
     def trips(self, op) -> Linear:
         """How many trips a loop makes: what its condition counts to, or else its own counter."""
-        found = self._counted(op)
-        return Linear(0, {op.outputs[0]: 1}) if found is None else found
+        left = self._left(Loop(op), compared(Loop(op).condition))
+        return Linear(0, {op.outputs[0]: 1}) if left is None else self._or_none(left)
 
-    def _counted(self, op):
-        loop = Loop(op)
-        limit = compared(loop.condition)
+    def _or_none(self, form):
+        if self.is_natural(form):
+            return form
+        return Linear(0, {Clamped(form.constant, frozenset(form.terms.items())): 1})
+
+    def bound(self, body: SubGraph) -> Linear | None:
+        """A form that the number of the current trip is below, in the body of a loop."""
+        loop = Loop(body.owner)
+        forms = (self._left(loop, compared(test)) for test in tests_of(loop.condition))
+        return next((form for form in forms if form is not None), None)
+
+    def _left(self, loop, limit):
+        """How many trips a test admits on entry; negative ones too."""
         if limit is None or not (is_integer(limit.low) and is_integer(limit.high)):
             return None
         left = limit.trips(self.number)
-        trip = Trip(loop.body)
-        if left.terms.pop(trip, 0) != -1 or not left.is_natural():
+        if left.terms.pop(Trip(loop.body), 0) != -1:
             return None
-        return left if is_outside(left, loop.cond) else None
+        outside = is_outside(left, loop.cond) and is_outside(left, loop.body)
+        return left if outside else None
 
     def affine(self, index: Tensor, body: SubGraph) -> tuple[Linear, int] | None:
         """An index in a body as ``start + step * trip``, where no trip changes the start."""
@@ -246,12 +277,57 @@ class Counts:
 
     def is_index(self, index: Tensor) -> bool:
         """Whether an integer is sure not to be negative, in any trip of the loops around it."""
-        number = self.number(index)
-        for atom, n in list(number.terms.items()):
-            if isinstance(atom, Trip) and n < 0:
-                last = self.trips(atom.body.owner) - Linear(1)
-                number = number + (last - Linear(0, {atom: 1})) * n
+        return self.is_natural(self.number(index))
+
+    def is_natural(self, number: Linear) -> bool:
+        """Whether a form is sure not to be negative, in any trip of the loops that it names."""
+        while trips := [atom for atom in number.terms if type(atom) is Trip]:
+            inner = max(trips, key=lambda trip: depth(trip.body))  # its count may name the others
+            n, bound = number.terms[inner], self.bound(inner.body)
+            number = number - Linear(0, {inner: n})
+            if n < 0:
+                if bound is None:
+                    bound = self.trips(inner.body.owner)
+                number = _positive(number + (bound - Linear(1)) * n, bound)
         return number.is_natural()
+
+    def is_within(self, index: Tensor, length: Linear | None, graph) -> bool:
+        """Whether an index is sure to be from 0 to before a length, where a graph runs."""
+        bodies = list(around(graph))
+        if length is None or not is_integer(index):
+            return False
+        if any(body is Loop(body.owner).cond for body in bodies):
+            return False  # there may be no trip any more
+        low, high = self.number(index), length - Linear(1) - self.number(index)
+        for bound in map(self.bound, bodies):
+            if bound is not None:
+                low, high = _positive(low, bound), _positive(high, bound)
+        return self.is_natural(low) and self.is_natural(high)
+
+
+def _positive(number, bound):
+    """A form where a bound is sure to be 1 at least: trips are what was left of them then."""
+    atoms = [atom for atom in bound.terms if type(atom) is Clamped]
+    if len(bound.terms) != 1 or not atoms or bound.constant > 0 or bound.terms[atoms[0]] != 1:
+        return number
+    n = number.terms.get(atoms[0], 0)
+    return number + (atoms[0].inner - Linear(0, {atoms[0]: 1})) * n if n else number
+
+
+def around(graph) -> Iterator[SubGraph]:
+    """The bodies and conditions of loops that a graph is, or lies in, from the inside."""
+    while isinstance(graph, SubGraph) and graph.owner is not None:
+        if is_loop(graph.owner):
+            yield graph
+        graph = graph.outer
+
+
+def depth(graph) -> int:
+    """How many graphs lie around one."""
+    count = 0
+    while isinstance(graph, SubGraph) and graph.outer is not None:
+        graph, count = graph.outer, count + 1
+    return count
 
 
 _NUMBERS = {
@@ -259,6 +335,7 @@ _NUMBERS = {
     ADD: Counts._sum,
     SUB: Counts._sum,
     MUL: Counts._product,
+    MAXIMUM: Counts._maximum,
     CAST: Counts._same,
     IDENTITY: Counts._same,
     GETITEM: Counts._picked,
@@ -272,6 +349,10 @@ def is_outside(form: Linear, body: SubGraph) -> bool:
     """Whether a form has nothing that belongs to a body or to what lies in it."""
     for atom in form.terms:
         if isinstance(atom, shapes.Dim):
+            continue
+        if type(atom) is Clamped:
+            if not is_outside(atom.inner, body):
+                return False
             continue
         graph = {Trip: _graph_of_trip, Length: _graph_of_length}.get(type(atom), _graph_of)(atom)
         if lies_in(graph, body):

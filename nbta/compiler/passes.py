@@ -5,15 +5,15 @@ import functools
 import numpy as np
 
 from nbta import shapes
-from nbta.compiler.program import Program, rebuild
+from nbta.compiler.program import Program, changes, rebuild
 from nbta.graph.copying import Copy, Part, copied, keep_shapes
 from nbta.graph.dependence import closure, uses
-from nbta.graph.graph import drop_unused, live, subgraphs, substitute, within
+from nbta.graph.graph import drop_unused, live, running, subgraphs, substitute, within
 from nbta.graph.operation import Operation
 from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
 from nbta.ops.aliases import ArrayUses
-from nbta.ops.arrays import WRITES
+from nbta.ops.arrays import CLOSE, WRITES
 from nbta.ops.dispatch import CONSTANT, constant_in
 
 #: Constants of more elements are computed again in each run rather than kept.
@@ -119,6 +119,20 @@ def _is_visible(arrays, op, dropped):
         array = arrays.array(op.inputs[0])
         return array is None or array in arrays.passed or not arrays.touching(array) <= dropped
     return any(_is_visible(arrays, o, dropped) for body in subgraphs(op) for o in live(body))
+
+
+def frees(graph) -> list[Operation]:
+    """What there is for memory alone: the ends of arrays that checkpoints make."""
+    return [op for op in running(graph) if op.record is CLOSE and op.attrs.get("frees")]
+
+
+@changes
+def keep_all(program: Program) -> Program:
+    """Free no array before its end; those of compiled code have buffers that stay anyway."""
+    ends = set(frees(program))
+    for op in running(program) if ends else ():
+        op.control_inputs = [other for other in op.control_inputs if other not in ends]
+    return prune(program) if ends else program
 
 
 def fold_constants(program: Program) -> Program:

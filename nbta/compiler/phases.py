@@ -36,6 +36,11 @@ def phase(name: str):
         listener(name, begin, time.perf_counter_ns(), facts)
 
 
+def is_heard() -> bool:
+    """Whether somebody listens, who may compare what a phase begins with and what it makes."""
+    return _listener.get() is not None
+
+
 @contextmanager
 def listening(listener):
     """Within it, ``listener(name, begin, end, facts)`` hears of phases of this thread that end.

@@ -1,15 +1,16 @@
 """The pipeline: passes one after another; with NBTA_DEBUG=1 the verifier runs behind each."""
 
 from nbta.compiler.array_passes import arrays_to_tensors
-from nbta.compiler.passes import fold_constants, hoist, prune, share
-from nbta.compiler.phases import phase
+from nbta.compiler.nests import detach_gradients, join_tapes, pack_tapes
+from nbta.compiler.passes import fold_constants, hoist, keep_all, prune, share
+from nbta.compiler.phases import is_heard, phase
 from nbta.compiler.product_passes import push_out_products, sum_products_outside
-from nbta.compiler.program import Program, extract
+from nbta.compiler.program import Program, extract, rebuild
 from nbta.compiler.row_passes import rows_of_elementwise
 from nbta.compiler.shape_passes import simplify_shapes
-from nbta.compiler.sharing import share_tapes
 from nbta.compiler.specialising import specialise
-from nbta.compiler.tape_passes import rematerialise
+from nbta.compiler.tapes import rematerialise, share_tapes
+from nbta.graph.copying import copied
 from nbta.graph.verifier import verify_change
 
 #: In this order. None changes a result, not by a bit.
@@ -17,10 +18,11 @@ PASSES = (prune, fold_constants, hoist, share)
 #: For compiled code, behind those, where all ranks are known: in this order too. Those about
 #: products take sums in another order.
 LOWERING = (
-    simplify_shapes, prune, fold_constants, hoist, share, rematerialise, prune, simplify_shapes,
+    simplify_shapes, prune, fold_constants, hoist, share, rematerialise, prune,
+    detach_gradients, simplify_shapes,
     arrays_to_tensors, rematerialise, prune, arrays_to_tensors, share_tapes, prune, share,
-    rows_of_elementwise, push_out_products, sum_products_outside,
-    simplify_shapes, hoist, share, prune,
+    join_tapes, rows_of_elementwise, push_out_products, sum_products_outside,
+    simplify_shapes, hoist, share, prune, pack_tapes,
 )  # fmt: skip
 
 
@@ -29,23 +31,27 @@ def optimised(given, wanted, targets=()) -> Program:
     return _run(PASSES, extract(given, wanted, targets))
 
 
-def lowered(program: Program, shapes, log=None) -> Program:
+def lowered(program: Program, shapes, log=None, *, frees=False) -> Program:
     """A program made ready for the code generator, for inputs of some shapes.
 
-    ``log`` is told of each pass.
+    ``log`` is told of each pass. With ``frees`` arrays are freed where they end, for those that
+    Python keeps.
     """
     with phase("specialise") as facts:
         facts["before"] = program
-        facts["after"] = program = specialise(program, shapes, together=True)
+        facts["after"] = made = specialise(program, shapes, together=True)
+    program = rebuild(program, copied) if made is program else made
     verify_change(program)
-    return _run(LOWERING, program, log)
+    return _run(LOWERING if frees else (keep_all, *LOWERING), program, log)
 
 
 def _run(passes, program, log=None):
+    """A program behind passes, which may change it."""
     for step in passes:
+        change = step if is_heard() else getattr(step, "in_place", step)
         with phase(step.__name__) as facts:
             facts["before"] = program
-            facts["after"] = program = step(program)
+            facts["after"] = program = change(program)
         verify_change(program)
         if log is not None:
             log.note(step, program)

@@ -1,4 +1,8 @@
-"""Passes that do in one product of large matrices what a loop does in many of small ones."""
+"""Passes that do in one product of large matrices what a loop does in many of small ones.
+
+For that, the values of all trips lie below each other (`Stacks`): in a tensor, or in an array that
+the loop fills.
+"""
 
 from collections import defaultdict
 from typing import NamedTuple
@@ -8,29 +12,168 @@ import numpy as np
 from nbta import shapes
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.passes import prune
-from nbta.compiler.program import Program, rebuild
-from nbta.compiler.stacks import Stacks
-from nbta.graph.copying import copied
+from nbta.compiler.program import Program, changes
 from nbta.graph.graph import current, live, running, substitute
-from nbta.graph.operation import Tensor
-from nbta.graph.spec import DATA, is_inexact
-from nbta.graph.views import Loop, Variable, is_loop, origin
-from nbta.ops.aliases import ArrayUses
-from nbta.ops.arithmetic import ADD_N, add, add_n, multiply
+from nbta.graph.operation import DATA, Tensor, is_inexact
+from nbta.graph.views import Loop, Variable, is_loop, origin, place_of
+from nbta.ops.aliases import ArrayUses, array_of
+from nbta.ops.arithmetic import ADD_N, add, add_n, greater, multiply
+from nbta.ops.arrays import CREATE, GATHER, READ, Access, build
 from nbta.ops.bodies import trace
 from nbta.ops.branch import add_case
-from nbta.ops.comparison import greater
 from nbta.ops.dispatch import CONSTANT, as_tensor
 from nbta.ops.filling import FILL, zeros
 from nbta.ops.indexing import GETITEM, SYMBOLIC
-from nbta.ops.joining import CONCATENATE, stack
+from nbta.ops.joining import CONCATENATE, RANGE, arange, stack
 from nbta.ops.products import MATMUL, OUTER, SWAPAXES, TRANSPOSE, matmul, transpose
-from nbta.ops.shaping import RESHAPE, SUM_TO, shape_of
+from nbta.ops.shaping import RESHAPE, SUM_TO, cast, shape_of
+from nbta.ops.trip_counts import compared
 
 
+class Stacks:
+    """Values of a loop's body, stacked behind the loop in one order of the trips.
+
+    The order is that of the trips, or the opposite one where the body reads rows and slots from the
+    last to the first, so that these need not be turned.
+    """
+
+    def __init__(self, loop, counts, uses):
+        self.loop, self.body = loop, Loop(loop).body
+        self._counts, self._uses = counts, uses
+        self._trips = counts.trips(loop)
+        self._known = self._count_on_entry()
+        self._order, self._slot = 1, Loop(loop).counter
+        self._arrays: dict[Tensor, Access] = {}
+        self._found = {}
+
+    def _count_on_entry(self):
+        """The tensor that the trips are counted up to, where it is known before the loop."""
+        limit = compared(Loop(self.loop).condition)
+        found = limit and self._counts.affine(limit.low, self.body)
+        if found is None or limit.more:
+            return None
+        (first, step), limit = found, origin(limit.high)
+        plain = step == 1 and first == Linear(0)
+        return limit if plain and self._counts.number(limit) == self._trips else None
+
+    def choose_order(self, tensors) -> None:
+        """Go through the trips as most of the tensors do that are rows and slots already."""
+        ways = [(tensor, self._direction(tensor)) for tensor in tensors]
+        backwards = [tensor for tensor, way in ways if way == -1]
+        forwards = [tensor for tensor, way in ways if way == 1]
+        if self._known is not None and len(backwards) > len(forwards):
+            self._order, self._slot = -1, backwards[0].op.inputs[1]
+
+    def _direction(self, tensor):
+        """How a row or slot of something that is there goes with the trips; None for others."""
+        found = self._counts.direction
+        if tensor.op.record is GETITEM and self._is_row(tensor):
+            length = self._counts.length(tensor.op.inputs[0])
+            return found(tensor.op.inputs[1], self.loop, length)
+        if tensor.op.record is READ and self._is_slot(tensor):
+            return found(tensor.op.inputs[1], self.loop, self._trips)
+        return None
+
+    def _is_row(self, tensor):
+        return tensor.op.attrs["key"] == (SYMBOLIC,) and tensor.op.inputs[0] in self.body.sources
+
+    def _is_slot(self, tensor):
+        """Whether it is read from an array that nothing changes in the loop, and that keeps it."""
+        handle, _, flow = tensor.op.inputs
+        array = array_of(handle)
+        return (
+            array is not None
+            and len(array) == 1
+            and array[0].attrs.get("clear_after_read") is False
+            and self._uses.is_plain(array)
+            and handle in self.body.sources
+            and origin(flow).graph is not self.body
+            and origin(handle).graph is self.loop.graph
+        )
+
+    def is_new(self, tensor) -> bool:
+        """Whether an array has to be filled for it."""
+        return tensor not in self._arrays and self._direction(tensor) is None
+
+    def prepare(self, tensor) -> None:
+        """See to it that the values can be stacked: in the loop, where nothing has them yet."""
+        if self.is_new(tensor):
+            self._arrays[tensor] = self._filled(tensor)
+
+    def _filled(self, tensor):
+        spec = tensor.spec
+        attrs = {
+            "dtype": spec.dtype,
+            "dynamic_size": self._known is None,
+            "clear_after_read": False,
+            "element_shape": spec.shape if shapes.is_known(spec.shape) else None,
+            "infer_shape": True,
+            "tensor_array_name": f"stack_of_{tensor.op.type}",
+        }
+        with self.loop.graph.as_default():
+            size = np.int32(0)
+            if self._known is not None:
+                size = cast(self.loop.graph.resolve(self._known), np.int32)
+            start = Access(*build(CREATE, [size], attrs, f"stack_of_{tensor.op.type}"))
+
+        def following(flow):
+            return Access(self.body.capture(start.handle), flow).write(self._slot, tensor)
+
+        return Access(start.handle, Loop(self.loop).add_variable(start.flow, following))
+
+    def never_fails(self, tensor) -> bool:
+        """Whether the values can be stacked where there was no trip."""
+        if self._direction(tensor) is not None and tensor.op.record is GETITEM:
+            return True
+        return shapes.is_known(tensor.spec.shape)
+
+    def stacked(self, tensor):
+        """The values of all trips, in the graph that is being built."""
+        key = (current(), tensor)
+        if key not in self._found:
+            self._found[key] = self._stacked(tensor)
+        return self._found[key]
+
+    def _stacked(self, tensor):
+        if tensor in self._arrays:
+            return self._gathered(tensor, self._arrays[tensor], 1)
+        turn = self._direction(tensor) * self._order
+        if tensor.op.record is READ:
+            handle, _, flow = tensor.op.inputs
+            return self._gathered(tensor, Access(*map(self._outside, (handle, flow))), turn)
+        rows = self._outside(tensor.op.inputs[0])
+        return rows if turn == 1 else rows[::-1]
+
+    def _outside(self, tensor):
+        """What a tensor of the body is around it."""
+        while tensor.graph is self.body:
+            before = self.body.sources.get(tensor)
+            tensor = self.loop.inputs[place_of(tensor)] if before is None else before
+        return current().resolve(tensor)
+
+    def _gathered(self, tensor, array, turn):
+        """The slots of an array from the first to the last, or the other way."""
+        graph, fixed = current(), None if self._trips.terms else self._trips.constant
+        count = np.int64(fixed) if fixed is not None else graph.resolve(Loop(self.loop).trips)
+        slots = arange(count) if turn == 1 else arange(count - 1, np.int64(-1), np.int64(-1))
+        self._note_length(slots)
+        known = tensor.spec.shape if shapes.is_known(tensor.spec.shape) else None
+        attrs = {"dtype": tensor.dtype, "known": tensor.spec.shape, "element_shape": known}
+        handle, flow = map(graph.resolve, array)
+        return build(GATHER, [handle, slots, flow], attrs)[0]
+
+    def _note_length(self, slots):
+        """Say of indices of all trips how many they are, where that is the length of an axis."""
+        terms = list(self._trips.terms.items())
+        plain = slots.op.record is RANGE and self._trips.constant == 0
+        if plain and len(terms) == 1 and isinstance(terms[0][0], shapes.Dim) and terms[0][1] == 1:
+            slots.op.attrs["extent"] = terms[0][0]
+            slots.spec = slots.spec._replace(shape=(terms[0][0],))
+
+
+@changes
 def push_out_products(program: Program) -> Program:
     """Multiply all rows of a tensor at once where a loop multiplies each with the same matrix."""
-    program = rebuild(program, copied)
     found = [_push_out(op) for op in _loops(program)]
     return prune(program) if any(found) else program
 
@@ -108,13 +251,13 @@ def _reshaped(tensor, lengths, pattern):
     return current().create(RESHAPE, [tensor, lengths], {"pattern": pattern}).outputs[0]
 
 
+@changes
 def sum_products_outside(program: Program) -> Program:
     """Sum what a loop adds up, such as the gradient of a weight, by one product behind the loop.
 
     What it multiplies in each trip is stacked, as far as no tensor or array has it already. The
     sums are the same but for the order of additions.
     """
-    program = rebuild(program, copied)
     found = [_Sums(op, Counts(), ArrayUses(program)).move() for op in _loops(program)]
     return prune(program) if any(found) else program
 

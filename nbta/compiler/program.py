@@ -1,5 +1,7 @@
 """A program: what a run needs of a graph, by itself; and how passes build it again."""
 
+import functools
+
 from nbta.graph.copying import Copy, Rule, copied
 from nbta.graph.graph import Graph, SubGraph
 from nbta.graph.operation import Operation
@@ -39,6 +41,21 @@ def rebuild(program: Program, rule: Rule) -> Program:
     _fill(new, rule, program.inputs, program.outputs, program.targets)
     new.assumed = program.assumed
     return new
+
+
+def changes(step):
+    """A pass that changes the program that it is given, or gives another one.
+
+    Called as it is, it changes a copy. Who has a program that is nobody else's calls ``in_place``:
+    half of all passes would make a copy each.
+    """
+
+    @functools.wraps(step)
+    def pure(program: Program) -> Program:
+        return step(rebuild(program, copied))
+
+    pure.in_place = step
+    return pure
 
 
 def _fill(program, rule, inputs, outputs, targets):

@@ -7,8 +7,7 @@ import numpy as np
 from nbta import shapes
 from nbta.compiler.induction import Counts
 from nbta.compiler.passes import prune
-from nbta.compiler.program import Program, rebuild
-from nbta.graph.copying import copied
+from nbta.compiler.program import Program, changes
 from nbta.graph.graph import live, subgraphs, substitute
 from nbta.graph.views import Loop, is_loop
 from nbta.ops.arithmetic import ADD_N
@@ -20,12 +19,12 @@ _WITH_SHAPE = frozenset({BROADCAST_TO, SUM_TO})
 _REST = (slice(1, None),)
 
 
+@changes
 def rows_of_elementwise(program: Program) -> Program:
     """Compute in a loop, a row a trip, what only that loop needs and only row by row.
 
     So that what was computed of all rows takes no memory and is not read from it again.
     """
-    program = rebuild(program, copied)
     changed = False
     while (found := _next(program)) is not None:
         _move(*found)

@@ -12,7 +12,7 @@ from nbta.graph.copying import Copy, copied
 from nbta.graph.graph import SubGraph, everything, subgraphs, unify
 from nbta.graph.operation import Operation
 from nbta.graph.order import before
-from nbta.graph.record import TABLE
+from nbta.ops.arithmetic import multiply
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.indexing import GETITEM
 from nbta.ops.joining import STACK
@@ -177,7 +177,7 @@ def _product(program, known, shape, lengths):
     if known != 1:
         factors.insert(0, _constant(program, np.array(known, np.int64)))
     return functools.reduce(
-        lambda a, b: program.create(TABLE["Mul"], [a, b], {}).outputs[0], factors
+        lambda a, b: program.create(multiply.record, [a, b], {}).outputs[0], factors
     )
 
 

@@ -1,23 +1,40 @@
-"""Where values come from by way of tapes.
+"""Tapes of programs: where values come from by way of them, and which need not be kept.
 
 A tape is an array that a forward loop fills with one value a trip, at the trip's number, for loops
 that come after. A loop in a loop makes new tapes each trip, and keeps their handles, flows and
 numbers of trips on tapes of the outer loop: what is read from those is known by where the outer
 loop made it, and by the trip.
+
+`rematerialise` computes again what loops need not keep for those that come after; `share_tapes`
+keeps once what several tapes hold.
 """
 
 from collections import defaultdict
 from typing import NamedTuple
 
-from nbta.compiler.induction import Counts, Linear, Trip, is_outside
-from nbta.graph.graph import SubGraph, lies_in, running
-from nbta.graph.operation import Operation, Tensor
-from nbta.graph.spec import HANDLE
-from nbta.graph.views import Loop, Variable, is_loop, origin
+import numpy as np
+
+from nbta import shapes
+from nbta.compiler.final_values import Item, last_version
+from nbta.compiler.induction import Clamped, Counts, Linear, Trip, around, depth, is_outside
+from nbta.compiler.program import Program, changes, rebuild
+from nbta.graph.copying import copied, keep_shapes
+from nbta.graph.graph import SubGraph, lies_in, running, substitute
+from nbta.graph.operation import DATA, HANDLE, Operation, Tensor
+from nbta.graph.views import Branch, Loop, Variable, is_loop, origin, owners, variable_of
 from nbta.ops.aliases import ArrayUses, array_of
-from nbta.ops.arrays import READ, WRITE, WRITES
+from nbta.ops.arithmetic import add, maximum, multiply
+from nbta.ops.arrays import CREATE, GATHER, READ, SIZE, WRITE, WRITES
+from nbta.ops.branch import CASE
+from nbta.ops.dispatch import CONSTANT, PARAMETER, constant_in
+from nbta.ops.indexing import GETITEM, SET_ITEM, index_of
+from nbta.ops.joining import RANGE, STACK
 from nbta.ops.loop import WHILE
-from nbta.ops.trip_counts import constant_of, counts_trips
+from nbta.ops.products import MATMUL, OUTER, SWAPAXES, TRANSPOSE
+from nbta.ops.shaping import CAST, cast
+from nbta.ops.trip_counts import Limit, constant_of, counts_trips, limit_before
+
+ADD, MUL = add.record, multiply.record
 
 
 class Tape(NamedTuple):
@@ -67,12 +84,17 @@ class Taken(NamedTuple):
         return max(graphs, key=depth, default=None)
 
 
-def depth(graph) -> int:
-    """How many graphs lie around one."""
-    count = 0
-    while isinstance(graph, SubGraph) and graph.outer is not None:
-        graph, count = graph.outer, count + 1
-    return count
+def _made(tensor):
+    """`origin`, and of a handle or flow that only one branch of several makes, in that branch."""
+    source = origin(tensor)
+    while source.kind != DATA and source.op.record is CASE:
+        ends = [
+            end for end in Branch(source.op).ends(source.index) if end.op.record is not CONSTANT
+        ]
+        if len(ends) != 1:
+            return source
+        source = origin(ends[0])
+    return source
 
 
 class Tapes(Counts):
@@ -112,14 +134,14 @@ class Tapes(Counts):
 
     def whereabouts(self, tensor: Tensor) -> Place:
         """Where a value is made, also if tapes bring it."""
-        source = origin(tensor)
+        source = _made(tensor)
         if source.op.record is not READ:
             return Place(source)
         array, trips = self.whereabouts(source.op.inputs[0])
         tape = self._found.get(array)
         if tape is None:
             return Place(source)
-        value = origin(tape.value)
+        value = _made(tape.value)
         if not lies_in(value.graph, tape.body):
             if not trips:
                 return self.whereabouts(value)
@@ -144,14 +166,15 @@ class Tapes(Counts):
 
     def _in_trip(self, tensor, loop, trips):
         """An integer that the body of a loop makes, in some trip; None where it is not plain."""
-        body = Loop(loop).body
         found = self.number(tensor)
-        rest = Linear(found.constant, found.terms)
-        step = rest.terms.pop(Trip(body), 0)
-        if not rest.terms or (len(trips) == 1 and is_outside(rest, body)):
-            return rest + self.number(trips[-1]) * step
+        rest, bodies = Linear(found.constant, found.terms), around(Loop(loop).body)
+        during = list(zip(bodies, reversed(trips), strict=False))
+        steps = [(rest.terms.pop(Trip(body), 0), trip) for body, trip in during]
+        if len(during) == len(trips) and is_outside(rest, during[-1][0]):
+            return sum((self.number(trip) * step for step, trip in steps), rest)
         source = origin(tensor)
-        if source.op.record is not WHILE or source.index != 0 or source.graph is not body:
+        made = source.op.record is WHILE and source.index == 0
+        if not made or source.graph is not Loop(loop).body:
             return None
         forms = (self.number(index) for index in trips)
         frozen = tuple((form.constant, frozenset(form.terms.items())) for form in forms)
@@ -161,7 +184,8 @@ class Tapes(Counts):
         """How many values a tape has in the end, of the loop that ran in some trips."""
         if not trips:
             return self.trips(tape.loop)
-        return self._in_trip(tape.loop.outputs[0], tape.loop.graph.owner, trips)
+        around = next(owner for owner in owners(tape.loop) if is_loop(owner))
+        return self._in_trip(tape.loop.outputs[0], around, trips)
 
     def tape_read(self, read: Operation) -> Place | None:
         """What a read of a tape is sure to give: the value, and its trips; else None.
@@ -182,14 +206,7 @@ class Tapes(Counts):
 
     def _is_row(self, index, count):
         """Whether an index is sure to be from 0 to before a count."""
-        low, high = (Linear(index.constant, index.terms) for _ in range(2))
-        for trip, factor in index.terms.items():
-            if type(trip) is not Trip:
-                continue
-            far = (self.trips(trip.body.owner) - Linear(1)) * factor
-            low, high = (end - Linear(0, {trip: factor}) for end in (low, high))
-            low, high = (low + far, high) if factor < 0 else (low, high + far)
-        return low.is_natural() and (count - Linear(1) - high).is_natural()
+        return self.is_natural(index) and self.is_natural(count - Linear(1) - index)
 
 
 def _candidates(program):
@@ -233,3 +250,478 @@ def _grows(create):
     if constant_of(create.inputs[0]) != 0:
         return False
     return create.attrs["dynamic_size"] and not create.attrs["clear_after_read"]
+
+
+def rematerialise(program: Program) -> Program:
+    """Compute again what a loop keeps on a tape, where that takes little.
+
+    From the number of the trip follow variables that each trip raises by as much, shapes and
+    integers, and rows of captured tensors. From what other tapes of the loop keep anyway follow
+    parts of it, and sums, products and what else takes less time than a tape. `prune` then drops
+    the tapes.
+    """
+    while True:
+        tapes = Tapes(program)
+        if not any(_is_simple(tapes, op) for op in tapes.uses.operations if op.record is READ):
+            return program
+        program = rebuild(program, copied)
+        tapes = Tapes(program)
+        found = [_replaced(tapes, op) for op in tapes.uses.operations if op.record is READ]
+        if not any(found):
+            return program
+
+
+def _is_simple(tapes, read):
+    """Whether what a tape gives could be made again, by what makes it."""
+    made = tapes.whereabouts(read.outputs[0]).tensor
+    if made.op.record is PARAMETER:
+        return made.dtype.kind in "iu" or not made.spec.rank
+    return made.op.record is CONSTANT or _is_cheap(made.op) or made.op.record.quick or _items(made)
+
+
+def _replaced(tapes, read):
+    """Put what is computed again in place of what a tape gives; whether that can be."""
+    place = tapes.tape_read(read)
+    if place is None or read.control_inputs or read in tapes.uses.waited:
+        return False
+    tape = tapes.tapes[tapes.whereabouts(read.inputs[0]).tensor]
+    users = [op for op in tapes.users(tape) if op is not tape.write]
+    if any(op.record is not READ for op in users):
+        return False  # a gradient array has as many slots as the tape
+    alone = len(place.trips) > 1 or any(map(_is_multiplied, users))
+    kept = {} if alone else _kept(tapes, tape.loop)
+    again = Again(read.graph, tape.body, place.trips, kept, tapes).make(place.tensor)
+    if again is None:
+        return False
+    substitute(read.graph, {read.outputs[0]: again})
+    return True
+
+
+def _kept(tapes, loop):
+    """Tapes of a loop by what they keep."""
+    found = {}
+    for tape in tapes.tapes.values():
+        if tape.loop is loop and tape.value.kind == DATA:
+            found.setdefault(tape.value, tape)
+    return found
+
+
+def _is_multiplied(read):
+    """Whether a product takes what a tape gives: it may be summed with the tape as a whole."""
+    todo = [read.outputs[0]]
+    for tensor in todo:
+        users = [op for op in read.graph.operations if any(t is tensor for t in op.inputs)]
+        if any(op.record in (MATMUL, OUTER) for op in users):
+            return True
+        todo += [op.outputs[0] for op in users if op.record in (SWAPAXES, TRANSPOSE)]
+    return False
+
+
+#: Of so many operations one value is made again.
+STEPS = 4
+
+
+class Again:
+    """Builds values that the body of a loop had in a trip.
+
+    Parameters
+    ----------
+    graph : SubGraph
+        Where they are built.
+    body : SubGraph
+    trips : tuple of Tensor
+        The indices of the trips, of the loops around the values, from the outside in.
+    kept : dict of Tape
+        By the values that they keep, of the body.
+    counts : Counts, optional
+        With it, items that are final are read again (`final_values`).
+    """
+
+    def __init__(self, graph, body, trips, kept, counts=None):
+        self._graph, self._made, self._kept, self._counts = graph, {}, kept, counts
+        self._index, self._steps = trips[-1], STEPS
+        self._trips = {}
+        for index in reversed(trips):
+            while not is_loop(body.owner):
+                body = body.outer
+            self._trips[body] = index
+            body = body.outer
+
+    def make(self, tensor: Tensor) -> Tensor | None:
+        """A value of the body; None where it takes more than a little."""
+        source = origin(tensor)
+        if source not in self._made:
+            self._made[source] = self._built(source)
+        return self._made[source]
+
+    def _input(self, tensor):
+        """What a value is made of: made again too, or read from the tape that keeps it."""
+        source = origin(tensor)
+        if source not in self._kept or source in self._made:
+            return self.make(tensor)
+        free = source.op.record is PARAMETER or _is_cheap(source.op)
+        made = self._built(source) if free else None
+        self._made[source] = self._read(source) if made is None else made
+        return self._made[source]
+
+    def _read(self, source):
+        """What a tape gives in the trip, by the same operation as elsewhere in the graph."""
+        tape, graph = self._kept[source], self._graph
+        handle, flow = graph.resolve(tape.handle), graph.resolve(tape.flow.last)
+        inputs = [handle, self._index, flow]
+        for op in graph.operations:
+            same = op.record is READ and not op.control_inputs
+            if same and all(a is b for a, b in zip(op.inputs, inputs, strict=True)):
+                return op.outputs[0]
+        attrs = {"dtype": source.dtype, "known": source.spec.shape, "kind": DATA}
+        return self._create(READ, inputs, attrs)
+
+    def _built(self, source):
+        op = source.op
+        if op.record is CONSTANT:
+            return self._create(CONSTANT, [], op.attrs)
+        if source.graph not in self._trips:
+            return self._graph.resolve(source) if lies_in(self._graph, source.graph) else None
+        rules = {PARAMETER: self._counted, WHILE: self._trip_count}
+        made = rules.get(op.record, self._computed)(source)
+        return self._final(source) if made is None else made
+
+    def _computed(self, source):
+        op, inputs = source.op, []
+        if not _is_cheap(op) and not self._is_quick(op):
+            return None
+        for tensor in op.inputs:
+            inputs.append(self._input(tensor))
+            if inputs[-1] is None:
+                return None
+        with self._graph.control_dependencies(None):
+            made = self._graph.create(op.record, inputs, dict(op.attrs))
+        keep_shapes(op.outputs, made.outputs)
+        return made.outputs[source.index]
+
+    def _is_quick(self, op):
+        """Whether an operation takes less time than a tape of its result."""
+        if op.control_inputs or not op.record.quick:
+            return False
+        if not self._kept and (self._counts is None or any(t.spec.rank != 0 for t in op.outputs)):
+            return False
+        self._steps -= 1
+        return self._steps >= 0
+
+    def _trip_count(self, source):
+        """How many trips a loop made, where that follows from its first values."""
+        limit = limit_before(Loop(source.op)) if source.index == 0 else None
+        if limit is None or self._counts is None:
+            return None
+        *_, outermost = self._trips
+        clamped = [a for a in self._counts.trips(source.op).terms if type(a) is Clamped]
+        low, high = map(self.make, (limit.low, limit.high))
+        if low is None or high is None or not all(is_outside(a.inner, outermost) for a in clamped):
+            return None  # what is not plain must stay what it is: tapes are proven by it
+        with self._graph.as_default(), self._graph.control_dependencies(None):
+            found = Limit(low, high, limit.more).trips(lambda end: cast(end, source.dtype))
+            return maximum(found, 0) if clamped else found
+
+    def _final(self, source):
+        """A number that an array still has in the end, where it was read or written."""
+        if self._counts is None:
+            return None
+        for item in _items(source):
+            version = last_version(self._counts, item, self._graph)
+            inputs = [version] if version is None else [self._graph.resolve(version)]
+            inputs += map(self.make, item.scalars)
+            if not any(tensor is None for tensor in inputs):
+                return self._create(GETITEM, inputs, {"key": item.key})
+        return None
+
+    def _create(self, record, inputs, attrs=None):
+        with self._graph.control_dependencies(None):
+            return self._graph.create(record, inputs, dict(attrs or {})).outputs[0]
+
+    def _counted(self, variable):
+        """A variable that each trip raises by as much; integers wrap around as they did."""
+        found = _progression(variable)
+        if found is None:
+            return None
+        first, step = map(self.make, found)
+        if first is None or step is None:
+            return None
+        trip = self._graph.resolve(self._trips[variable.graph])
+        if trip.dtype != variable.dtype:
+            trip = self._create(CAST, [trip], {"dtype": variable.dtype})
+        if constant_of(step) != 1:
+            trip = self._create(MUL, [trip, step])
+        return trip if constant_of(first) == 0 else self._create(ADD, [first, trip])
+
+
+def _items(source) -> list[Item]:
+    """The items of arrays that have a number of a body when it is made."""
+    op = source.op
+    if source.spec.rank != 0 or getattr(source.graph, "owner", None) is None:
+        return []
+    found = [Item(op.inputs[0], op.inputs[1:], op.attrs["key"])] if op.record is GETITEM else []
+    for write in source.graph.operations:
+        if write.record is SET_ITEM and write.inputs[1] is source:
+            array, key, scalars = write.outputs[0], write.attrs["key"], write.inputs[2:]
+            one = all(i is not None for i in index_of(key, scalars, array.spec.shape))
+            found += [Item(array, scalars, key)] * (one and array.dtype == source.dtype)
+    return found
+
+
+def _progression(variable):
+    """The first value of a variable and what each trip adds to it; None where that is not so."""
+    found = variable_of(variable)
+    if found is None or variable.dtype.kind not in "iu" or variable.spec.rank != 0:
+        return None
+    op = found.following.op
+    if op.record is not ADD or not any(tensor is variable for tensor in op.inputs):
+        return None
+    step = op.inputs[1 if op.inputs[0] is variable else 0]
+    made = origin(step)
+    fixed = made.op.record is CONSTANT or not lies_in(made.graph, variable.graph)
+    return (found.first, step) if fixed and step.spec.rank == 0 else None
+
+
+def _is_cheap(op):
+    """Whether an operation picks, or measures, or computes with integer scalars."""
+    if op.control_inputs:
+        return False
+    scalars = all(t.spec.rank == 0 and t.dtype.kind in "iu" for t in op.inputs)
+    return op.record.selects or (scalars and (op.record.quick or op.record is STACK))
+
+
+@changes
+def share_tapes(program: Program) -> Program:
+    """Let one tape do for several, and for arrays that are only stacked after the loop.
+
+    Tapes of one value become one. The tape of a variable and that of its next value become one
+    that begins with the first value. An array that holds what a tape holds, and that is only
+    stacked as a whole, is stacked from the tape. `prune` then drops what nothing uses any more.
+    """
+    while True:
+        tapes = Tapes(program)
+        if not any(step(tapes) for step in (_share_equal, _share_next, _share_stacked)):
+            return program
+        program = rebuild(program, copied)
+
+
+def _share_equal(tapes):
+    """Put one tape in place of another one of the same value; whether there were such."""
+    kept = {}
+    for tape in _plain(tapes):
+        other = kept.setdefault((tape.loop, tape.value), tape)
+        if other is not tape and _alike(tape, other):
+            _retire(tape, other)
+            return True
+    return False
+
+
+def _plain(tapes):
+    """Tapes that are only read, slot by slot."""
+    only_read = {READ, WRITE}
+    return [t for t in tapes.tapes.values() if {op.record for op in tapes.users(t)} <= only_read]
+
+
+def _alike(one, other):
+    names = ("dtype", "element_shape", "infer_shape")
+    return all(one.handle.op.attrs[n] == other.handle.op.attrs[n] for n in names)
+
+
+def _retire(tape, other):
+    """Read another tape in place of one, to which nothing is written any more."""
+    tape.body.outputs[tape.place] = tape.flow.parameter
+    new = {tape.handle: other.handle, tape.flow.last: other.flow.last}
+    substitute(tape.loop.graph, new)
+
+
+def _share_next(tapes):
+    """Let the tape of a variable hold its next value too, one slot further; whether one can."""
+    for tape in _plain(tapes):
+        if not _may_shift(tapes, tape):
+            continue
+        following = _variable(tape).following
+        others = [t for t in _plain(tapes) if t.loop is tape.loop and t.value is following]
+        others = [t for t in others if _all_rows(tapes, t) and t is not tape]
+        stacks = _stacks(tapes, following, tape)
+        if not others and not stacks:
+            continue
+        for other in others:
+            for read in tapes.users(other):
+                if read.record is READ:
+                    read.inputs[1] = _plus_one(read.inputs[1])
+        _shift(tape)
+        for other in others:
+            _retire(other, tape)
+        for stack in stacks:
+            stack.take_from(tape, 1)
+        return True
+    return False
+
+
+def _may_shift(tapes, tape):
+    """Whether a tape of a variable could begin with its first value and go on with the next."""
+    variable = _variable(tape)
+    if variable is None or origin(tape.value) is not tape.value or not _all_rows(tapes, tape):
+        return False
+    if tapes.uses.is_value((tape.handle.op,)):
+        return False  # it becomes part of one tape for all trips of the loop around
+    kept = [t.spec for t in (variable.first, variable.parameter, variable.following)]
+    shape = kept[0].shape
+    even = shape is not None and None not in shape and all(spec == kept[0] for spec in kept)
+    return even and kept[0].kind == DATA
+
+
+def _variable(tape) -> Variable | None:
+    """The variable that a tape holds; None where it holds something else, or the counter."""
+    variables = Loop(tape.loop).variables()[1:]
+    return next((v for v in variables if v.parameter is tape.value), None)
+
+
+def _all_rows(tapes, tape):
+    """Whether every read of a tape is sure to find what the loop wrote."""
+    users = tapes.users(tape)
+    free = not any(op.control_inputs or op in tapes.uses.waited for op in users)
+    return free and all(op is tape.write or tapes.tape_read(op) is not None for op in users)
+
+
+def _plus_one(index):
+    one = constant_in(index.graph, np.ones((), index.dtype))
+    return index.graph.create(ADD, [index, one]).outputs[0]
+
+
+def _shift(tape):
+    """Write the first value of a variable to slot 0, and each trip's next one behind that."""
+    graph, loop, body, variable = tape.loop.graph, tape.loop, tape.body, _variable(tape)
+    handle, flow = tape.handle.op.outputs
+    zero = constant_in(graph, np.zeros((), np.int64))
+    written = graph.create(WRITE, [handle, zero, variable.first, flow])
+    loop.inputs[tape.place] = written.outputs[0]
+    inputs = [tape.write.inputs[0], body.outputs[0], variable.following, tape.flow.parameter]
+    body.outputs[tape.place] = body.create(WRITE, inputs).outputs[0]
+    body.changed()
+
+
+class _Stack(NamedTuple):
+    """An array that a loop fills, slot by slot, and that is stacked afterwards.
+
+    ``way`` is 1 where trip 0 writes slot 0, and -1 where it writes the last one.
+    """
+
+    create: Operation
+    users: list
+    way: int
+
+    def take_from(self, tape, skipped):
+        """Stack a tape instead, without its first slots."""
+        for op in self.users:
+            if op.record is SIZE:
+                substitute(op.graph, {op.outputs[0]: self._size(op.graph, op.outputs[0].dtype)})
+        for op in self.users:
+            if op.record is GATHER:
+                indices = self._indices(origin(op.inputs[1]).op, skipped)
+                inputs = [tape.handle, indices, tape.flow.last]
+                made = op.graph.create(GATHER, inputs, dict(op.attrs))
+                substitute(op.graph, {op.outputs[0]: made.outputs[0]})
+
+    def _size(self, graph, dtype):
+        size = graph.resolve(self.create.inputs[0])
+        if size.dtype == dtype:
+            return size
+        return graph.create(CAST, [size], {"dtype": dtype}).outputs[0]
+
+    def _indices(self, old, skipped):
+        """The slots of the tape, in the order of the slots of the array."""
+        graph, dtype = old.graph, old.inputs[1].dtype
+        size = self._size(graph, dtype)
+        low, step = (constant_in(graph, np.array(n, dtype)) for n in (skipped, self.way))
+        if self.way == 1:
+            bounds = [low, _moved(size, skipped), step]
+        else:
+            bounds = [_moved(size, skipped - 1), _moved(low, -1), step]
+        return graph.create(RANGE, bounds, dict(old.attrs)).outputs[0]
+
+
+def _moved(number, by):
+    by = constant_in(number.graph, np.array(by, number.dtype))
+    return number.graph.create(ADD, [number, by]).outputs[0]
+
+
+def _share_stacked(tapes):
+    """Stack tapes in place of arrays that hold the same; whether there were such."""
+    for tape in _plain(tapes):
+        for stack in _stacks(tapes, tape.value, tape):
+            stack.take_from(tape, 0)
+            return True
+    return False
+
+
+def _stacks(tapes, value, tape):
+    """Arrays that a loop fills with a value, and that are only stacked when it is over."""
+    found = [
+        _as_stack(tapes, op, tape)
+        for op in tapes.uses.operations
+        if op.record is WRITE and op.graph is tape.body and op.inputs[2] is value
+    ]
+    return [stack for stack in found if stack is not None]
+
+
+def _as_stack(tapes, write, tape):
+    loop, array = tape.loop, origin(write.inputs[0])
+    create, users = array.op, tapes.uses.users[(array.op,)]
+    if create.record is not CREATE or create.graph is not loop.graph or array in tapes.tapes:
+        return None
+    others = [op for op in users if op is not write]
+    place = place_of_flow(loop, write, create)
+    if place is None or not tapes.is_known((create,)) or not _only_stacked(tapes, create, others):
+        return None
+    count = tapes.number(create.inputs[0])
+    way = tapes.direction(write.inputs[1], loop, count)
+    if way is None or not count.is_natural() or not _holds(create, write.inputs[2].spec):
+        return None
+    gathers = [op for op in others if op.record is GATHER]
+    if not all(_is_whole(tapes, op, loop.outputs[place], count) for op in gathers):
+        return None
+    if not all(_says(op.attrs["element_shape"], write.inputs[2].spec.shape) for op in gathers):
+        return None
+    told = [made.attrs["element_shape"] for made in (create, *gathers, tape.handle.op)]
+    shaped = any(map(shapes.is_known, told[:-1])), shapes.is_known(told[-1])
+    same_when_empty = shaped[0] == shaped[1] or (count - Linear(1)).is_natural()
+    return _Stack(create, others, way) if same_when_empty else None
+
+
+def _only_stacked(tapes, create, users):
+    """Whether an array of fixed size is read by gathers that may read each slot."""
+    free = not any(op.control_inputs or op in tapes.uses.waited for op in [create, *users])
+    gathers = [op for op in users if op.record is GATHER]
+    once = len(gathers) == 1 or (gathers and not create.attrs["clear_after_read"])
+    plain = all(op.record in (GATHER, SIZE) for op in users)
+    return free and once and plain and not create.attrs["dynamic_size"]
+
+
+def _holds(create, spec):
+    """Whether all values like a spec are sure to be admitted by an array."""
+    wanted, shape = create.attrs["element_shape"], spec.shape
+    if create.attrs["dtype"] != spec.dtype or shape is None or None in shape:
+        return False
+    return _says(wanted, shape)
+
+
+def _says(pattern, shape):
+    """Whether a shape is sure to be what a pattern says."""
+    return pattern is None or (
+        len(pattern) == len(shape)
+        and all(n in (None, m) for n, m in zip(pattern, shape, strict=True))
+    )
+
+
+def _is_whole(tapes, gather, flow, count):
+    """Whether a gather takes slots 0 to the last, where the loop is over."""
+    indices = origin(gather.inputs[1])
+    made = indices.op
+    if gather.graph is not flow.graph or origin(gather.inputs[2]) is not flow:
+        return False
+    if made.record is not RANGE or indices.graph is not flow.graph:
+        return False
+    bounds = constant_of(made.inputs[0]), constant_of(made.inputs[2])
+    same = made.inputs[1].dtype == made.attrs["dtype"]
+    return same and bounds == (0, 1) and tapes.number(made.inputs[1]) == count

@@ -1,8 +1,11 @@
 """Branches and loops: cond, switch_case, while_loop, and what loops demand of their variables."""
 
+from __future__ import annotations
+
 import functools
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,26 +14,29 @@ from nbta.control.captured import guarded
 from nbta.dtypes import as_plain, as_value
 from nbta.errors import InvalidArgumentError, NbtaError, invalid
 from nbta.graph.graph import SubGraph, current, substitute
-from nbta.graph.operation import Tensor
-from nbta.graph.spec import FLOW, HANDLE, Spec, is_inexact
+from nbta.graph.operation import FLOW, HANDLE, Spec, Tensor, is_inexact
 from nbta.immutable import bodies, frozen, given_back
 from nbta.locations import Origin, of_caller
-from nbta.ops.arithmetic import add_n, where
+from nbta.ops.arithmetic import add_n, equal, less, logical_and, where
+from nbta.ops.array_lengths import carry_lengths
 from nbta.ops.arrays import array_behind
 from nbta.ops.bodies import trace
 from nbta.ops.branch import add_case
 from nbta.ops.branch import choose as chosen
-from nbta.ops.comparison import equal, less, logical_and
+from nbta.ops.checkpoints import as_checkpoint
 from nbta.ops.dispatch import as_array, as_tensor, building, is_weak
 from nbta.ops.elementwise import common_dtype
-from nbta.ops.lengths import carry_lengths
 from nbta.ops.loop import COUNTER, add_while, counting
-from nbta.ops.schedule import as_checkpoint
 from nbta.ops.trip_counts import limits
 from nbta.progress import as_label, bar
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nbta.typing import ArrayLike, Checkpoint, Integer, T, U
 
 # Variables of a loop: their structure, and what must hold in every trip.
 
@@ -326,17 +332,17 @@ def hoist(cond, body, first):
 
 
 def while_loop(
-    cond,
-    body,
-    loop_vars,
-    maximum_iterations=None,
-    parallel_iterations=None,
-    shape_invariants=None,
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: T,
+    maximum_iterations: Integer | None = None,
+    parallel_iterations: int | None = None,
+    shape_invariants: Sequence[Any] | None = None,
     *,
-    name=None,
-    checkpoint=None,
-    progress=False,
-):
+    name: str | None = None,
+    checkpoint: Checkpoint = None,
+    progress: bool | str = False,
+) -> T:
     """Repeat a body as long as a condition holds.
 
     Parameters
@@ -539,7 +545,13 @@ def _condition(cond, variables, maximum):
     return condition
 
 
-def cond(pred, true_fn, false_fn, *operands, name=None):
+def cond(
+    pred: ArrayLike,
+    true_fn: Callable[..., T],
+    false_fn: Callable[..., U],
+    *operands: Any,
+    name: str | None = None,
+) -> T | U:
     """The result of one function or of another one; in a graph only that one runs.
 
     Parameters
@@ -608,7 +620,13 @@ def _operand(value, name):
     return as_tensor(value) if current() is not None else frozen(as_array(value)[()], name)
 
 
-def switch_case(branch_index, branch_fns, *operands, default=None, name=None):
+def switch_case(
+    branch_index: Integer,
+    branch_fns: Sequence[Callable[..., T]] | Mapping[int, Callable[..., T]],
+    *operands: Any,
+    default: Callable[..., T] | None = None,
+    name: str | None = None,
+) -> T:
     """The result of one of several functions; in a graph only that one runs.
 
     Parameters
@@ -687,9 +705,14 @@ def _case(what, index, functions, labels, name):
                 results.append(function())
         _check_layouts(what, labels, results)
         columns = zip(*(leaves(result) for result in results), strict=True)
-        made = [_column(what, branches, labels, column) for column in columns]
-        tensors = iter(add_case(index, branches, scope).outputs)
-        return pack(results[0], [finish(tensors) for finish in made])
+        return pack(results[0], joined_branches(what, index, branches, labels, columns, scope))
+
+
+def joined_branches(what, index, branches, labels, columns, scope):
+    """The results of branches that are traced: one of each column, which has a value a branch."""
+    made = [_column(what, branches, labels, column) for column in columns]
+    tensors = iter(add_case(index, branches, scope).outputs)
+    return [finish(tensors) for finish in made]
 
 
 def _plain(labels):

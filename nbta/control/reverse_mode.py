@@ -1,21 +1,29 @@
 """Reverse mode: gradients as operations of the same graph."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
 from nbta import shapes
 from nbta.errors import InvalidArgumentError, invalid, located
 from nbta.graph.dependence import connections, outside_ways
 from nbta.graph.graph import SubGraph, all_bodies, current
-from nbta.graph.operation import Tensor
+from nbta.graph.operation import DATA, Addend, Tensor
 from nbta.graph.order import ordered
-from nbta.graph.spec import DATA
 from nbta.graph.verifier import verify_change
 from nbta.graph.views import Loop, is_loop
-from nbta.ops import lost_writes
+from nbta.ops.aliases import check_writes
 from nbta.ops.arithmetic import add_n
-from nbta.ops.array_access import Access, build
-from nbta.ops.arrays import TRIP
+from nbta.ops.arrays import TRIP, Access, build
 from nbta.ops.dispatch import as_tensor, special
 from nbta.ops.filling import ones_like, zeros_like
 from nbta.ops.shaping import stop_gradient
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbta.tensor_array import TensorArray
+    from nbta.typing import Array, ArrayLike
 
 
 class Computation:
@@ -34,16 +42,22 @@ class Computation:
         self._stop = frozenset(stop)
         self._clear = False if keep else None
         self._reached: list[set[Tensor]] = []
+        self._sums: list[_Sums] = []
         self._home = current()
         self._trip = ()
 
-    def run(self, ys, grads, xs) -> list:
-        """Gradients with respect to ``xs``, None where no path leads to one."""
+    def run(self, ys, grads, xs, first=()) -> list:
+        """Gradients with respect to ``xs``, None where no path leads to one.
+
+        ``first`` may have tensors, by x, that the gradients are added to.
+        """
         self._reached.append(self._between(ys, xs))
+        self._sums.append(_Sums(dict(first)))
         try:
             return self._walk(ys, grads, xs)
         finally:
             self._reached.pop()
+            self._sums.pop()
 
     def wants(self, tensor) -> bool:
         """Whether a gradient of a tensor is of use."""
@@ -57,22 +71,31 @@ class Computation:
             for output, inputs in zip(op.outputs, connections(op), strict=True):
                 if output not in self._stop and not reached.isdisjoint(inputs):
                     reached.add(output)
-        lost_writes.check(operations, reached)
+        check_writes(operations, reached)
         return reached
 
+    def so_far(self, tensor):
+        """What has arrived at a tensor, for a rule that adds to it and gives the sum.
+
+        None where nothing has: the rule must then begin with zeros.
+        """
+        return self._sums[-1].take(tensor)
+
     def _walk(self, ys, grads, xs):
-        arrived: dict[Tensor, list] = {}
+        sums = self._sums[-1]
         for y, grad in zip(ys, grads, strict=True):
             if self.wants(y):
-                arrived.setdefault(y, []).append(grad)
+                sums.add(y, grad)
         found = {}
         for op in reversed(ordered({y.op for y in ys})):
-            given = [self._passing(_total(arrived, t, found), t) for t in op.outputs]
+            for tensor in op.outputs:
+                found[tensor] = sums.take(tensor)
+            given = [self._passing(found[t], t) for t in op.outputs]
             if any(grad is not None for grad in given) and self._goes_on(op):
                 inputs = list(op.inputs)  # a rule may give a loop more variables
                 for tensor, grad in zip(inputs, self._apply(op, given), strict=True):
                     if grad is not None and self.wants(tensor):
-                        arrived.setdefault(tensor, []).append(_checked(op, tensor, grad))
+                        sums.add(tensor, _checked(op, tensor, grad))
         return [found.get(x) for x in xs]
 
     def _passing(self, grad, tensor):
@@ -125,25 +148,67 @@ def _only_order(flow):
     return stop_gradient(flow)
 
 
-def _total(arrived, tensor, found):
-    """The sum of what arrived at a tensor."""
-    parts = arrived.pop(tensor, None)
-    if parts is not None:
-        found[tensor] = parts[0] if len(parts) == 1 else add_n(parts)
-    return found.get(tensor)
+class _Sums:
+    """What arrives at tensors.
+
+    Parameters
+    ----------
+    first : dict
+        By tensor, what all that arrives is added to.
+    """
+
+    def __init__(self, first):
+        self._first, self._arrived = first, {}
+
+    def add(self, tensor, grad) -> None:
+        """Let a gradient arrive: a tensor or an `Addend`."""
+        self._arrived.setdefault(tensor, []).append(grad)
+
+    def take(self, tensor):
+        """The sum of what has arrived, which counts as not arrived any more; None of nothing."""
+        parts, total = self._arrived.pop(tensor, []), self._first.pop(tensor, None)
+        whole = [part for part in parts if not isinstance(part, Addend)]
+        added = _joined([part for part in parts if isinstance(part, Addend)])
+        if whole:
+            more = whole[0] if len(whole) == 1 else add_n(whole)
+            total = more if total is None else add_n([total, more])
+        elif total is None and added:
+            part = added.pop(0)
+            total = part.alone(part.value)
+        for part in added:
+            total = part.onto(total, part.value)
+        return total
+
+
+def _joined(addends):
+    """One addend for all of a place."""
+    places = {}
+    for addend in addends:
+        places.setdefault(addend.place, []).append(addend)
+    return [
+        same[0]._replace(value=add_n([each.value for each in same])) if len(same) > 1 else same[0]
+        for same in places.values()
+    ]
 
 
 def _checked(op, tensor, grad):
     """A gradient with the dtype and a compatible shape, or the rule is wrong."""
-    have, want = grad.spec, tensor.spec
-    if have.dtype != want.dtype or not shapes.compatible(have.shape, want.shape):
-        raise AssertionError(f"the gradient rule of {op!r} gave {have} for {tensor!r}")
+    want = tensor.spec
+    shape = want.shape if isinstance(grad, Addend) else grad.spec.shape
+    if grad.dtype != want.dtype or not shapes.compatible(shape, want.shape):
+        raise AssertionError(f"the gradient rule of {op!r} gave {grad} for {tensor!r}")
     return grad
 
 
 def gradients(
-    ys, xs, grad_ys=None, *, name="gradients", stop_gradients=None, unconnected="none"
-) -> list:
+    ys: Array | Sequence[Array],
+    xs: Array | TensorArray | Sequence[Array | TensorArray],
+    grad_ys: ArrayLike | Sequence[ArrayLike | None] | None = None,
+    *,
+    name: str = "gradients",
+    stop_gradients: Sequence[Array | TensorArray] | None = None,
+    unconnected: Literal["none", "zero"] = "none",
+) -> list[Any]:
     """Sums over ``ys`` of derivatives with respect to each of ``xs``, as tensors of the graph.
 
     Parameters

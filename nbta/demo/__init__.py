@@ -50,7 +50,7 @@ def run(file=None, column=None, epochs=None, out="nbta-demo", quick=False, worke
     _check_folder(folder)
     forecast, error = _train(record, epochs or (QUICK_EPOCHS if quick else EPOCHS), workers)
 
-    from nbta.demo.training import draw
+    from nbta.demo.network import draw
 
     picture = folder / f"{_file_name(record.name)}_forecast.png"
     folder.mkdir(parents=True, exist_ok=True)
@@ -83,13 +83,13 @@ def _train(record, epochs, workers):
     """A forecast, and how far the gradient is from central differences."""
     from tqdm import tqdm
 
-    from nbta.demo import training
+    from nbta.demo import network
 
     weeks, missing = len(record.values), int(np.isnan(record.values).sum())
     print(f"{record.name}: {weeks} weeks from {record.start}, {missing} without a value")
     print("compiling (the first time only) and checking the gradient", flush=True)
-    task = training.prepare(record)
-    error = training.check_gradient(task)
+    task = network.prepare(record)
+    error = network.check_gradient(task.start, task.windows.part(0, 3))
     with (
         _computing(workers) as options,
         tqdm(total=epochs, desc="training", unit="epoch", file=sys.stderr) as bar,
@@ -99,13 +99,13 @@ def _train(record, epochs, workers):
             bar.set_postfix(loss=f"{loss:.5f}", refresh=False)
             bar.update()
 
-        parameters = training.train(task, epochs, on_epoch, **options)
-    return training.forecast(task, parameters), error
+        parameters = network.train(task, epochs, on_epoch, **options)
+    return network.forecast(task, parameters), error
 
 
 @contextlib.contextmanager
 def _computing(workers):
-    """A context with options of `training.train`: what computes the gradient."""
+    """A context with options of `network.train`: what computes the gradient."""
     if workers is None:
         yield {}
         return

@@ -1,18 +1,324 @@
-"""Runs of programs for many items, on several threads, with sums that do not depend on these."""
+"""Runs of programs for many items, on several threads, with sums that do not depend on these.
 
+Items are cut into parts, which depend on their number and the size of the sums alone. A part adds
+up its items in order, and sums of parts are added in order: whoever computes what, and when, leaves
+no trace in the sum. Threads work from a table (`WorkTable`), as `nbta.runtime.parallel` reads it.
+"""
+
+import contextlib
+import ctypes
+import math
 import operator
 import os
 import threading
+import weakref
 
 import numba
 import numpy as np
 
+from nbta.compiler import build
+from nbta.dtypes import code_of
 from nbta.errors import memory_for
-from nbta.execution.crew import Crew
-from nbta.execution.results import Results, is_half
 from nbta.graph.graph import at_once
 from nbta.ops.bodies import note
+from nbta.runtime import intrinsics as status
 from nbta.runtime import parallel as rt
+from nbta.runtime.intrinsics import WATCH
+from nbta.runtime.parallel import ADDED
+
+#: Into how many parts items are cut, at most; and how many bytes the sums of all parts may have
+#: before there are fewer, down to some.
+MOST, FEWEST, LARGEST = 64, 16, 1 << 28
+
+
+class Results:
+    """Results of a number of items.
+
+    Parameters
+    ----------
+    count : int
+    sums : list of (tuple, dtype) or None
+        For each result its shape and dtype if it is to be added up; else None.
+
+    Attributes
+    ----------
+    starts : list of int
+        First item by part, and the number of items.
+    parts : int
+    sinks : list of Column or Total
+        By result.
+    nbytes : int
+        Of what is kept for the next items.
+    """
+
+    def __init__(self, count, sums):
+        nbytes = sum(math.prod(shape) * dtype.itemsize for shape, dtype in filter(None, sums))
+        self.parts = min(count, max(FEWEST, min(MOST, LARGEST // max(nbytes, 1))))
+        self.starts = [count * part // self.parts for part in range(self.parts + 1)]
+        self.sinks = [Column(count) if s is None else Total(self.parts, *s) for s in sums]
+        self.nbytes = nbytes * self.parts
+
+    def keep(self, part, item, values):
+        """Take the results of an item."""
+        is_first = item == self.starts[part]
+        for sink, value in zip(self.sinks, values, strict=True):
+            sink.keep(part, item, is_first, value)
+
+    def values(self, divisors) -> list:
+        """For each result the sum, or the values of all items, divided."""
+        pairs = zip(self.sinks, divisors, strict=True)
+        return [sink.value(divisor) for sink, divisor in pairs]
+
+
+class Column:
+    """One result of all items: an array where all have one shape, else a list."""
+
+    code = nbytes = 0  # nothing is added
+
+    def __init__(self, items):
+        self._items, self._others = items, {}
+        self._block = self._rows = None
+
+    def expect(self, shape, dtype):
+        """Make room for the results of new items, if their shape is known."""
+        self._others, self._block, self._rows = {}, None, None
+        if shape is not None:
+            with contextlib.suppress(MemoryError, ValueError):  # others may be smaller
+                self._block = np.empty((self._items, *shape), dtype)
+                self._rows = rows_of(self._block)
+
+    def places(self, starts):
+        """Addresses of the arrays that results are to fill, by item; 0 for none."""
+        return 0 if self._rows is None else list(map(id, self._rows))
+
+    def place(self, part, item, is_first, spare):
+        """The array that an item's result was to fill, if any."""
+        return None if self._rows is None else self._rows[item]
+
+    def spare(self):
+        """An array for a term before it is added: none."""
+
+    def sums(self, parts):
+        """Addresses of the sums of parts: none."""
+        return np.zeros(parts, np.int64)
+
+    def keep(self, part, item, is_first, value):
+        """Take the result of an item."""
+        if self._block is not None and np.shape(value) == self._block.shape[1:]:
+            self._block[item] = value
+        else:
+            self._others[item] = np.array(value)
+
+    def value(self, divisor):
+        """All results, which are the caller's from now on."""
+        others, block, rows = self._others, self._block, self._rows
+        self._others, self._block, self._rows = {}, None, None
+        if not others:
+            return divided(block, divisor)
+        values = [others[i] if i in others else rows[i] for i in range(self._items)]
+        same = len({value.shape for value in values}) == 1
+        return divided(np.stack(values), divisor) if same else [divided(v, divisor) for v in values]
+
+
+class Total:
+    """The sum of one result over all items, part by part.
+
+    Half precision is added in float32 and rounded once.
+    """
+
+    def __init__(self, parts, shape, dtype):
+        self._dtype = dtype
+        wide = np.dtype(np.float32) if is_half(dtype) else dtype
+        self._parts = np.empty((parts, *shape), wide)
+        self._rows = rows_of(self._parts)
+        self.code, self.nbytes = code_of(wide), self._rows[0].nbytes
+
+    def places(self, starts):
+        """The first item of a part fills the sum, what others give is added to it."""
+        found = np.full(starts[-1], ADDED)
+        found[starts[:-1]] = list(map(id, self._rows))
+        return found
+
+    def place(self, part, item, is_first, spare):
+        """The array that an item's result was to fill."""
+        return self._rows[part] if is_first else spare
+
+    def spare(self):
+        """An array for a term before it is added."""
+        return np.empty(self._parts.shape[1:], self._dtype)
+
+    def sums(self, parts):
+        """Addresses of the sums of parts."""
+        return self._parts.ctypes.data + self.nbytes * np.arange(parts)
+
+    def keep(self, part, item, is_first, value):
+        """Take the result of an item."""
+        if is_first:
+            self._parts[part] = value
+        else:
+            self._parts[part] += value
+
+    def value(self, divisor):
+        """The sum of all parts, in order."""
+        total = divided(np.asarray(np.add.reduce(self._parts, axis=0)), divisor)
+        return total.astype(self._dtype, copy=False)[()]
+
+
+def divided(array, divisor):
+    """An array divided by an integer, which half precision may not hold."""
+    if divisor == 1:
+        return array
+    wide = array.astype(np.float32) if is_half(array.dtype) else array
+    return (wide / wide.dtype.type(divisor)).astype(array.dtype, copy=False)
+
+
+def rows_of(array) -> list:
+    """The rows of an array, of a vector those of rank 0."""
+    return list(array) if array.ndim > 1 else [array[i, ...] for i in range(len(array))]
+
+
+def is_half(dtype):
+    """Whether sums are taken in float32."""
+    return dtype.itemsize == 2 and dtype.kind not in "biu"
+
+
+_AFTER = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+class WorkTable:
+    """Computes items with certain functions on some threads, as often as it is loaded.
+
+    Parameters
+    ----------
+    executables : list of Executable
+        By item.
+    sums : list
+        As for `Results`.
+    threads : int
+
+    Attributes
+    ----------
+    results : Results
+    errors : dict
+        What items raised, by number.
+    words : array of int64
+        The table itself, which threads read and write.
+    """
+
+    def __init__(self, executables, sums, threads):
+        self.kind = executables, sums, threads
+        self.results, self.errors = Results(len(executables), sums), {}
+        self.words, self._arrays = np.zeros(rt.TABLE, np.int64), []
+        self._programs = list(dict.fromkeys(executables))
+        place = {executable: k for k, executable in enumerate(self._programs)}
+        self._program = [place[executable] for executable in executables]
+        self._work = [[each.borrow() for each in self._programs] for _ in range(threads)]
+        self._status = self._put(rt.STATUS, np.zeros(len(executables)))
+        self._put_programs()
+        self._put_results()
+        self._after = _callback(self)
+        self.words[rt.AFTER] = ctypes.cast(self._after, ctypes.c_void_p).value
+
+    def _put(self, word, values):
+        """Let a word hold the address of numbers."""
+        array = np.array(values, np.int64, order="C")
+        self._arrays.append(array)
+        self.words[word] = array.ctypes.data
+        return array
+
+    def _put_programs(self):
+        programs = self._programs
+        self.words[rt.PROGRAMS] = len(programs)
+        self._put(rt.PROGRAM, self._program)
+        self._put(rt.FUNCTION, [each.address for each in programs])
+        self._put(rt.WORDS, [[work.address for work in row] for row in self._work])
+        self._put(rt.INPUTS, [each.generated.inputs for each in programs])
+        self.words[rt.ENSURE : rt.RELEASE + 1] = [build.address(name) for name in WATCH]
+
+    def _put_results(self):
+        results, sinks = self.results, self.results.sinks
+        self.words[rt.PARTS], self.words[rt.RESULTS] = results.parts, len(sinks)
+        self._put(rt.STARTS, results.starts)
+        self._order = self._put(rt.ORDER, np.arange(results.parts))
+        self._new = self._put(rt.NEW, np.zeros((len(self._program), len(sinks))))
+        for k, sink in enumerate(sinks):
+            self._new[:, k] = sink.places(results.starts)
+        self._spare = [[[sink.spare() for sink in sinks] for _ in row] for row in self._work]
+        self._put(rt.SPARE, [[_addresses(spares) for spares in row] for row in self._spare])
+        self._put(rt.SUM, np.transpose([sink.sums(results.parts) for sink in sinks]))
+        self._put(rt.BYTES, [sink.nbytes for sink in sinks])
+        self._put(rt.CODE, [sink.code for sink in sinks])
+
+    def load(self, items, alone) -> None:
+        """Say what the next items are computed from.
+
+        Parameters
+        ----------
+        items : Items
+        alone : callable
+            Gives the results of an item that a function cannot compute; or it raises.
+        """
+        self._items, self._alone, self._given = items, alone, items.addresses()
+        self.words[rt.GIVEN], self.words[rt.COUNT] = self._given.ctypes.data, len(items.shared)
+        self.words[rt.NEXT] = self.words[rt.STOP] = 0
+        self.words[rt.FAILED] = rt.NONE_FAILED
+        self.errors.clear()
+        sizes = np.add.reduceat(items.sizes(), self.results.starts[:-1])
+        self._order[:] = np.argsort(-sizes, kind="stable")  # no thread begins a long part last
+        one = len(self._programs) == 1
+        for k, sink in enumerate(self.results.sinks):
+            if isinstance(sink, Column):
+                sink.expect(*(self._programs[0].outputs[k] if one else (None, None)))
+                self._new[:, k] = sink.places(self.results.starts)
+
+    def behind(self, thread, part, item):
+        """What is left to do where a function could not fill the arrays that were given."""
+        try:
+            if self._status[item] == status.RESIZED:
+                values = self._resized(thread, part, item)
+            else:
+                self._work[thread][self._program[item]].forget_results()
+                values = self._alone(item)  # the reference executor says what is wrong
+            self.results.keep(part, item, values)
+        except BaseException as error:
+            self.errors[item] = error
+            self.words[rt.STOP] |= not isinstance(error, Exception)
+        else:
+            self._status[item] = status.OK
+        return 0
+
+    def _resized(self, thread, part, item):
+        """The results of the item that a thread has just computed, some of another shape."""
+        program, is_first = self._program[item], item == self.results.starts[part]
+        spares = self._spare[thread][program]
+        pairs = zip(self.results.sinks, spares, strict=True)
+        new = [sink.place(part, item, is_first, spare) for sink, spare in pairs]
+        values = self._work[thread][program].results(new)
+        self._programs[program].outputs = [(value.shape, value.dtype) for value in values]
+        return values
+
+    def was_interrupted(self):
+        """Whether threads stopped, or an item failed without an error."""
+        failed = self.words[rt.FAILED]
+        return self.words[rt.STOP] != 0 or failed not in {rt.NONE_FAILED, *self.errors}
+
+    def unload(self) -> None:
+        """Forget the items."""
+        self._items = self._alone = self._given = None
+        for work in (work for row in self._work for work in row if work.is_used):
+            work.clean()
+
+
+def _callback(table):
+    """`WorkTable.behind` for compiled code, which does not keep the table alive."""
+    reference = weakref.ref(table)
+    return _AFTER(lambda thread, part, item: reference().behind(thread, part, item))
+
+
+def _addresses(arrays):
+    """Addresses of arrays and of their items."""
+    return [[0, 0] if a is None else [id(a), a.ctypes.data] for a in arrays]
+
 
 #: Bytes of sums that are kept for the next batch.
 KEPT = 1 << 24
@@ -82,26 +388,26 @@ class Memory:
     ----------
     functions : dict
         In machine code, by kind of item.
-    crews : list of Crew
+    tables : list of WorkTable
         Those that no thread uses now.
     """
 
     def __init__(self):
-        self.functions, self.crews = {}, []
+        self.functions, self.tables = {}, []
 
-    def take(self, executables, sums, threads) -> Crew:
-        """A crew that nobody else uses."""
+    def take(self, executables, sums, threads) -> WorkTable:
+        """A table that nobody else uses."""
         kind = executables, sums, threads
         try:
-            crew = self.crews.pop()
+            table = self.tables.pop()
         except IndexError:
-            return Crew(*kind)
-        return crew if crew.kind == kind else Crew(*kind)
+            return WorkTable(*kind)
+        return table if table.kind == kind else WorkTable(*kind)
 
-    def put_back(self, crew) -> None:
-        """Let a crew be used again."""
-        if crew.results.nbytes <= KEPT and len(self.crews) < MOST:
-            self.crews.append(crew)
+    def put_back(self, table) -> None:
+        """Let a table be used again."""
+        if table.results.nbytes <= KEPT and len(self.tables) < TABLES:
+            self.tables.append(table)
 
 
 class Memories:
@@ -117,8 +423,8 @@ class Memories:
         return self._by_kind.setdefault(kind, Memory())
 
 
-#: Kinds of what is shared, kinds of items, and crews, of which there is memory.
-KINDS, REMEMBERED, MOST = 16, 4096, 2
+#: Kinds of what is shared, kinds of items, and tables, of which there is memory.
+KINDS, REMEMBERED, TABLES = 16, 4096, 2
 
 
 def run_batch(
@@ -168,9 +474,9 @@ def _run(items, runner_of, sums, compiled, threads, memory, divisors):
     functions = _functions(items, runner_of, sums, compiled, memory)
     if functions is None:
         return one_by_one(items, alone, sums, divisors)
-    crew = _on_threads(items, alone, functions, sums, threads, memory)
-    values = crew.results.values(divisors)
-    memory.put_back(crew)
+    table = _on_threads(items, alone, functions, sums, threads, memory)
+    values = table.results.values(divisors)
+    memory.put_back(table)
     return values
 
 
@@ -208,23 +514,23 @@ def _functions(items, runner_of, sums, compiled, memory):
 
 
 def _on_threads(items, alone, functions, sums, threads, memory):
-    """Compute the items on several threads; those behind one that fails, too."""
+    """Compute the items on several threads: all in front of the first that fails."""
     executables = [function.executable for function in functions]
-    crew = memory.take(executables, sums, _number_of(threads, len(items)))
-    crew.load(items, alone)
+    table = memory.take(executables, sums, _number_of(threads, len(items)))
+    table.load(items, alone)
     try:
-        _go(crew)
+        _go(table)
     finally:
-        crew.unload()
-    for error in crew.errors.values():
+        table.unload()
+    for error in table.errors.values():
         if not isinstance(error, Exception):
             raise error
-    if crew.errors:
-        item = min(crew.errors)
-        raise items.named(crew.errors[item], item)
-    if crew.table[rt.STOP]:
+    if table.was_interrupted():
         raise KeyboardInterrupt  # ctypes has printed what a signal's handler raised
-    return crew
+    if table.errors:
+        item = min(table.errors)
+        raise items.named(table.errors[item], item)
+    return table
 
 
 #: Held by the thread whose work Numba's threads do. Some of Numba's layers end the process where a
@@ -244,13 +550,13 @@ def _number_of(threads, items):
     return min(items, most if threads is None else min(threads, most))
 
 
-def _go(crew):
+def _go(table):
     """Do the work, on Numba's threads if these are free; a signal's exception is raised here."""
-    place, threads = crew.table.ctypes.data, crew.kind[-1]
+    place, threads = table.words.ctypes.data, table.kind[-1]
     free = threads > 1 and _together.acquire(blocking=False)
     try:
         if free and numba.threading_layer() == "workqueue":
-            _beside(crew.table, rt.native(rt.together), threads, place)
+            _beside(table.words, rt.native(rt.together), threads, place)
         elif free:
             rt.native(rt.together)(threads, place)
         else:
@@ -262,7 +568,7 @@ def _go(crew):
             _together.release()
 
 
-def _beside(table, work, *args):
+def _beside(words, work, *args):
     """Do work in a thread, for a layer that lets the caller sleep: so that it sees signals.
 
     It waits for a lock, as `Thread.join`, once interrupted, takes the thread for ended.
@@ -275,7 +581,7 @@ def _beside(table, work, *args):
             done.acquire()
             break
         except BaseException as error:  # what threads work on must live until all have stopped
-            table[rt.STOP], interrupt = 1, error
+            words[rt.STOP], interrupt = 1, error
     if interrupt is not None:
         raise interrupt
 

@@ -1,19 +1,24 @@
-"""How the fetches of a session run: operation by operation, or as a compiled function."""
+"""How a graph runs: operation by operation, or as a compiled function.
+
+`Session` and traced functions ask `Runners` for what computes their results, and call that.
+"""
 
 import threading
 
 import numpy as np
 
 from nbta.codegen.code import NotCompiledError
-from nbta.compiler.compiled import Compiled
-from nbta.compiler.executable import FailedError
+from nbta.compiler.executable import Compiled, FailedError
 from nbta.compiler.explain import explained
 from nbta.compiler.pipeline import optimised
 from nbta.errors import UnimplementedError, invalid
 from nbta.execution.batch import Items, Memories, run_batch
-from nbta.execution.plan import Plan
-from nbta.execution.step import ROW, Step, TooLongError
-from nbta.graph.graph import within
+from nbta.execution.reference import ROW, Plan, Step, TooLongError, as_result
+from nbta.graph.graph import at_once, within
+from nbta.graph.operation import FLOW, HANDLE, Operation
+from nbta.graph.verifier import verify
+from nbta.runtime.waiting import told
+from nbta.symbolic import SymbolicTensorArray
 
 #: Operations one by one, 3 to 5 us each, after which compiling pays.
 PATIENCE = 30_000
@@ -32,7 +37,7 @@ class CompiledStep(Step):
         """Results of a body for many inputs, on several threads."""
         found = graph.cache.get("runner")
         if found is None or found[0] != graph.version:
-            runner = Runner(graph.inputs, graph.outputs, (), patience=0)
+            runner = Runner(graph.inputs, graph.outputs, patience=0)
             found = graph.cache["runner"] = graph.version, runner, Memories()
         (_, runner, memories), items = found, Items(shared, columns, ROW)
         memory = memories.of(items.shapes())
@@ -56,13 +61,33 @@ class Plainly:
 _PLAINLY = Plainly()
 
 
+class Runners:
+    """What computes parts of a graph, made again when that has changed."""
+
+    def __init__(self, graph):
+        self._graph, self._version = graph, -1
+        self._found: dict = {}
+        self._lock = threading.Lock()
+
+    def of(self, wanted, given) -> "Runner":
+        """What computes tensors, arrays and operations from the values of tensors."""
+        key = tuple(map(_key, wanted)), tuple(map(id, given))
+        with self._lock:
+            if self._version != self._graph.version:
+                verify(self._graph)
+                self._found, self._version = {}, self._graph.version
+            if key not in self._found:
+                self._found[key] = Runner(given, wanted)
+            return self._found[key]
+
+
 class Runner:
-    """Computes some tensors of a graph from others.
+    """Computes some parts of a graph from others.
 
     Parameters
     ----------
-    given, wanted : list of Tensor
-    targets : list of Operation
+    given : list of Tensor
+    wanted : list of Tensor, SymbolicTensorArray or Operation
     patience : int
         After how many operations one by one it compiles.
 
@@ -78,8 +103,11 @@ class Runner:
         How often a compiled function gave up and operations ran one by one.
     """
 
-    def __init__(self, given, wanted, targets, patience=PATIENCE):
-        self._tensors, self._patience = (given, wanted, targets), patience
+    def __init__(self, given, wanted, patience=PATIENCE):
+        self._wanted, self._patience = wanted, patience
+        targets = [each for each in wanted if isinstance(each, Operation)]
+        wanted = [tensor for each in wanted for tensor in _tensors(each)]
+        self._tensors = given, wanted, targets
         self._plan = Plan(given, wanted, targets)
         self._taken = 0
         self.has_foreign = any(op.record.foreign for op in within(self._plan.operations))
@@ -88,8 +116,20 @@ class Runner:
         self._shapes, self.ran, self._by_shapes = None, None, {}
         self.compiled, self.refusals, self.fallbacks = [], {}, 0
 
+    def __call__(self, given, compiled="auto", trace=None) -> list:
+        """What is wanted, as users get it, for values of what is given; see `Session.run`."""
+        with at_once(), np.errstate(all="ignore"):
+            if trace is None:
+                values, step = self.run(given, compiled)
+            else:
+                from nbta.execution.tracer import traced  # what few need
+
+                values, step = traced(self, given, compiled, trace)
+        values = iter(values)
+        return [_own(_collect(step, each, values), given) for each in self._wanted]
+
     def run(self, given, compiled, watcher=_PLAINLY):
-        """Values for those that are fed, and the step of the run."""
+        """Values of tensors for those that are given, and the step of the run."""
         self._shapes = shapes = tuple([np.shape(value) for value in given])
         self.ran = None
         if compiled is False:
@@ -156,11 +196,13 @@ class Runner:
     def _ready(self, shapes, largest):
         """The function for some shapes, in machine code; or the reason why there is none."""
         function = self.function(shapes, largest)
-        if not isinstance(function, str):
-            try:
+        if isinstance(function, str) or function.is_built:
+            return function
+        try:
+            with told(f"compiling {function.generated.source.count(chr(10))} lines of a graph"):
                 function.build()
-            except NotCompiledError as reason:
-                return str(reason)
+        except NotCompiledError as reason:
+            return str(reason)
         return function
 
     def explain(self) -> str:
@@ -204,7 +246,8 @@ class Runner:
         try:
             if largest is not None and self._size > largest:
                 raise NotCompiledError(_too_large(self._size))
-            self.compiled.append(Compiled(self._program, shapes, CompiledStep))
+            with told(f"going through a graph of {self._size} operations, to compile it"):
+                self.compiled.append(Compiled(self._program, shapes, CompiledStep))
         except NotCompiledError as reason:
             self.refusals[key] = str(reason)
             return self.refusals[key]
@@ -215,6 +258,42 @@ class Runner:
         values = watcher.plan(self._plan)(step, given)
         self._taken += step.operations
         return values, step
+
+
+def _key(wanted):
+    """What is the same for all names of what is wanted: an array has many."""
+    if isinstance(wanted, SymbolicTensorArray):
+        return tuple(map(id, _tensors(wanted)))
+    return id(wanted)
+
+
+def _tensors(wanted):
+    if isinstance(wanted, SymbolicTensorArray):
+        return [wanted.handle, wanted.flow]
+    return [] if isinstance(wanted, Operation) else [wanted]
+
+
+def _collect(step, wanted, values):
+    """What is wanted, from the values of its tensors."""
+    if isinstance(wanted, SymbolicTensorArray):
+        handle, _ = next(values), next(values)
+        return step.array(handle)
+    if isinstance(wanted, Operation):
+        return None
+    value = next(values)
+    if wanted.kind == HANDLE:
+        return step.array(value).handle
+    return np.float32(0) if wanted.kind == FLOW else as_result(value)
+
+
+def _own(value, given):
+    """A result that shares no memory with what was fed, nor with a constant of the graph."""
+    if not isinstance(value, np.ndarray):
+        return value
+    constant = value.base is None and not value.flags.writeable
+    if constant or any(np.may_share_memory(value, fed) for fed in given):
+        return value.copy()
+    return value
 
 
 def check_compiled(compiled) -> None:
@@ -230,4 +309,4 @@ def _check_asked(compiled, reason):
 
 
 def _too_large(count):
-    return f"it has {count} operations, which takes minutes to compile; compiled=True does it still"
+    return f"it has {count} operations, which takes long to compile; compiled=True does it still"

@@ -1,20 +1,24 @@
 """Session: runs a graph."""
 
-import threading
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from nbta import shapes
 from nbta.dtypes import as_dtype, as_value, check_plain
 from nbta.errors import NbtaError, invalid, located
-from nbta.execution.plan import as_result
-from nbta.execution.runner import Runner, check_compiled
-from nbta.graph.graph import Graph, at_once, current
-from nbta.graph.operation import Operation, Tensor
-from nbta.graph.spec import FLOW, HANDLE, is_inexact
-from nbta.graph.verifier import verify
+from nbta.execution.runner import Runner, Runners, check_compiled
+from nbta.graph.graph import Graph, current
+from nbta.graph.operation import HANDLE, Operation, Tensor, is_inexact
 from nbta.structure import leaves, pack
 from nbta.symbolic import SymbolicTensorArray
+
+if TYPE_CHECKING:
+    import os
+
+    from nbta.typing import Compiled
 
 
 class Session:
@@ -46,23 +50,28 @@ class Session:
     {'total': np.float64(3.0), 'x': array([1., 2.])}
     """
 
-    def __init__(self, graph: Graph | None = None):
+    def __init__(self, graph: Graph | None = None) -> None:
         graph = graph or current()
         if not isinstance(graph, Graph) or graph.root is not graph:
             message = "Session: give a Graph, or make the session while one is being built"
             raise invalid("graph", message)
         self.graph = graph
-        self._runners: dict = {}
-        self._version, self._lock = -1, threading.Lock()
+        self._runners = Runners(graph)
         self.last: Runner | None = None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: Any) -> None:
         return None
 
-    def run(self, fetches, feed_dict=None, compiled="auto", trace=None):
+    def run(
+        self,
+        fetches: Any,
+        feed_dict: dict[Any, Any] | None = None,
+        compiled: Compiled = "auto",
+        trace: str | os.PathLike[str] | IO[str] | None = None,
+    ) -> Any:
         """Compute what is asked for.
 
         Parameters
@@ -131,29 +140,11 @@ class Session:
         asked = [self._fetched(fetch) for fetch in leaves(fetches)]
         feeds = self._feeds({} if feed_dict is None else feed_dict)
         given = [_fed(tensor, value) for tensor, value in feeds.items()]
-        runner = self.runner(asked, list(feeds))
-        with at_once(), np.errstate(all="ignore"):
-            if trace is None:
-                values, step = runner.run(given, compiled)
-            else:
-                from nbta.execution.tracer import traced  # what few need
+        return pack(fetches, self.runner(asked, list(feeds))(given, compiled, trace))
 
-                values, step = traced(runner, given, compiled, trace)
-        values = iter(values)
-        return pack(fetches, [_own(_collect(step, fetch, values), given) for fetch in asked])
-
-    def runner(self, asked, given):
+    def runner(self, asked: list[Any], given: list[Tensor]) -> Runner:
         """What computes fetches from the values of tensors; the last one from now on."""
-        wanted = [tensor for fetch in asked for tensor in _tensors(fetch)]
-        targets = [fetch for fetch in asked if isinstance(fetch, Operation)]
-        key = tuple(tuple(map(id, items)) for items in (wanted, targets, given))
-        with self._lock:
-            if self._version != self.graph.version:
-                verify(self.graph)
-                self._runners, self._version = {}, self.graph.version
-            if key not in self._runners:
-                self._runners[key] = Runner(given, wanted, targets)
-            self.last = found = self._runners[key]
+        self.last = found = self._runners.of(asked, given)
         return found  # ``last`` may be that of another thread by now
 
     def _feeds(self, feed_dict):
@@ -215,35 +206,6 @@ _KEYS = {
     "fetches": "tensors, TensorArrays, operations, or names of them",
     "feed_dict": "tensors or names of them",
 }
-
-
-def _tensors(fetch):
-    if isinstance(fetch, SymbolicTensorArray):
-        return [fetch.handle, fetch.flow]
-    return [] if isinstance(fetch, Operation) else [fetch]
-
-
-def _collect(step, fetch, values):
-    """The result of a fetch, from the values of its tensors."""
-    if isinstance(fetch, SymbolicTensorArray):
-        handle, _ = next(values), next(values)
-        return step.array(handle)
-    if isinstance(fetch, Operation):
-        return None
-    value = next(values)
-    if fetch.kind == HANDLE:
-        return step.array(value).handle
-    return np.float32(0) if fetch.kind == FLOW else as_result(value)
-
-
-def _own(value, given):
-    """A result that shares no memory with what was fed, nor with a constant of the graph."""
-    if not isinstance(value, np.ndarray):
-        return value
-    constant = value.base is None and not value.flags.writeable
-    if constant or any(np.may_share_memory(value, fed) for fed in given):
-        return value.copy()
-    return value
 
 
 def _fed(tensor, value):

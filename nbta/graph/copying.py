@@ -112,6 +112,8 @@ class Copy:
 
     def after(self, op: Operation) -> tuple[Operation, ...]:
         """What takes the place of an operation's control inputs."""
+        if not op.control_inputs:
+            return ()
         return tuple(self._operations[o] for o in op.control_inputs if o in self._operations)
 
     def stands_for(self, op: Operation, new: Operation) -> None:
@@ -122,12 +124,14 @@ class Copy:
         """An operation without bodies, on inputs of the same specs: the results are the same."""
         specs = [tensor.spec for tensor in op.outputs]
         made = self._add(op.record, op.name, inputs, dict(op.attrs), specs, self.after(op))
+        made.location = op.location
         self.stands_for(op, made)
         return made.outputs
 
     def create(self, op: Operation, inputs: list[Tensor], attrs: dict) -> list[Tensor]:
         """An operation like another one; its bodies capture all inputs behind their variables."""
         made = self.graph.create(op.record, inputs, attrs, name=self._name(op.name) + "/")
+        made.location = op.location
         made.control_inputs = list(self.after(op))
         self.stands_for(op, made)
         for body in subgraphs(made):

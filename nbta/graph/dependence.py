@@ -1,9 +1,8 @@
 """Which inputs a gradient can reach from which outputs."""
 
 from nbta.graph.graph import SubGraph
-from nbta.graph.operation import Operation, Tensor
+from nbta.graph.operation import NotDifferentiable, Operation, Tensor
 from nbta.graph.order import ordered
-from nbta.graph.record import NotDifferentiable
 from nbta.graph.views import Loop
 
 

@@ -1,23 +1,81 @@
 """Graphs: operations in creation order, names, scopes, and the graph that is being built."""
 
+from __future__ import annotations
+
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from nbta.errors import NbtaError, invalid, located
-from nbta.graph.names import Names, check
-from nbta.graph.operation import Operation, Tensor
+from nbta.graph.operation import Operation, Record, Spec, Tensor
 from nbta.graph.order import ordered
-from nbta.graph.record import Record
-from nbta.graph.spec import Spec
+from nbta.locations import of_caller
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from contextlib import AbstractContextManager
+
+    from nbta.typing import Array
+
+
+_VALID = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\-/]*")
+
+
+def check(name: str) -> None:
+    """Refuse what is no name of an operation or a scope."""
+    if not isinstance(name, str) or not _VALID.fullmatch(name):
+        message = (
+            f"name: {name!r} is no name; use letters, digits and any of '_.-/', beginning with a "
+            f"letter, a digit or '.'"
+        )
+        raise invalid("name", message)
+
+
+class Names:
+    """The names that a graph has given away, in any mixture of upper and lower case."""
+
+    def __init__(self):
+        self._used: dict[str, int] = {}
+
+    def unique(self, name: str) -> str:
+        """The name, or the first of ``name_1``, ``name_2``, ... that is free."""
+        key = name.lower()
+        count = self._used.get(key, 0)
+        self._used[key] = count + 1
+        if not count:
+            return name
+        while f"{key}_{count}" in self._used:
+            count += 1
+        self._used[f"{key}_{count}"] = 1
+        return f"{name}_{count}"
+
+    def copy(self) -> Names:
+        """These names, for going back to them."""
+        names = Names()
+        names._used = dict(self._used)
+        return names
+
 
 _building = threading.local()
 
 
-def current() -> "Graph | None":
+def current() -> Graph | None:
     """The graph that operations are added to; None where they run at once."""
     stack = getattr(_building, "stack", None)
     return stack[-1] if stack else None
+
+
+@contextmanager
+def locating():
+    """A context in which operations note the user's line that they come from."""
+    before = getattr(_building, "locating", False)
+    _building.locating = True
+    try:
+        yield
+    finally:
+        _building.locating = before
 
 
 @contextmanager
@@ -37,7 +95,7 @@ def at_once():
     return _entered(None)
 
 
-def name_scope(name: str):
+def name_scope(name: str) -> AbstractContextManager[str]:
     """A context in which names of operations begin with ``name/``; it gives the scope's own name.
 
     Outside of graphs it does nothing.
@@ -64,7 +122,9 @@ def _nowhere(name):
     yield name + "/"
 
 
-def control_dependencies(operations):
+def control_dependencies(
+    operations: Iterable[Operation | Array] | None,
+) -> AbstractContextManager[Any]:
     """A context in which new operations run after the given operations or tensors.
 
     Arrays wait for nothing: outside of graphs operations run in the order of their calls.
@@ -101,7 +161,7 @@ class Graph:
     array([0.        , 1.52318831])
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.operations: list[Operation] = []
         self.version = 0  # counts changes, for what is derived from the graph
         self.cache = {}  # one tensor for many uses, such as constants
@@ -112,12 +172,12 @@ class Graph:
         self._after: list[Operation] = []
         self._by_name: dict[str, Operation] = {}
 
-    def as_default(self):
+    def as_default(self) -> AbstractContextManager[Graph]:
         """A context in which operations are added to this graph."""
         return _entered(self)
 
     @contextmanager
-    def name_scope(self, name: str):
+    def name_scope(self, name: str) -> Iterator[str]:
         """See `nbta.name_scope`; a name that ends in ``/`` enters that very scope again."""
         check(name)
         before = self._scope
@@ -129,7 +189,9 @@ class Graph:
             self._scope = before
 
     @contextmanager
-    def control_dependencies(self, operations):
+    def control_dependencies(
+        self, operations: Iterable[Operation | Array] | None
+    ) -> Iterator[None]:
         """See `nbta.control_dependencies`; with None, new operations wait for nothing."""
         before = self._after
         added = [item.op if isinstance(item, Tensor) else item for item in operations or ()]
@@ -153,11 +215,18 @@ class Graph:
         return self._scope
 
     @property
-    def root(self) -> "Graph":
+    def root(self) -> Graph:
         """The graph that is no part of another one."""
         return self
 
-    def create(self, record: Record, inputs, attrs=None, *, name: str | None = None) -> Operation:
+    def create(
+        self,
+        record: Record,
+        inputs: Iterable[Tensor],
+        attrs: dict[str, Any] | None = None,
+        *,
+        name: str | None = None,
+    ) -> Operation:
         """Add an operation.
 
         Raises
@@ -183,6 +252,8 @@ class Graph:
             raise located(error, f"{record.name} {name!r}") from None
         specs = (specs,) if isinstance(specs, Spec) else specs
         op = Operation(self, record, name, inputs, attrs, self._after, specs)
+        if getattr(_building, "locating", False):
+            op.location = of_caller()
         self.add(op)
         self.changed()
         return op
@@ -299,10 +370,10 @@ def subgraphs(op: Operation) -> list[SubGraph]:
     """The bodies that an operation runs."""
     found = []
     for value in op.attrs.values():
-        if isinstance(value, SubGraph):
-            found.append(value)
-        elif type(value) is tuple:
+        if type(value) is tuple:
             found += [item for item in value if isinstance(item, SubGraph)]
+        elif isinstance(value, SubGraph):
+            found.append(value)
     return found
 
 

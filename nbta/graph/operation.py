@@ -1,11 +1,205 @@
-"""Operations, and the tensors that they give."""
+"""Operations: their records, the tensors that they give, and what is known of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nbta import shapes
 from nbta.errors import NoNumbaType, invalid
-from nbta.graph.spec import DATA, Spec
 from nbta.immutable import refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from nbta.graph.graph import Graph
+    from nbta.typing import DTypeLike, Methods
+else:
+    Methods = object
+
+
+DATA, HANDLE, FLOW = "data", "handle", "flow"
+
+
+class Spec(NamedTuple):
+    """Dtype, partly known shape, and kind.
+
+    A handle is at run time the number of an array in the step's container; a flow is a float32
+    scalar with no meaning but order.
+    """
+
+    dtype: np.dtype
+    shape: tuple | None
+    kind: str = DATA
+
+    @property
+    def rank(self) -> int | None:
+        """Number of dimensions, None where unknown."""
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether a gradient may pass: floats and complex numbers, flows among them."""
+        return self.kind != HANDLE and is_inexact(self.dtype)
+
+    def __str__(self):
+        if self.kind != DATA:
+            return self.kind
+        return f"{self.dtype.name} {shapes.text(self.shape)}"
+
+
+Spec.dtype.__doc__ = "Of the elements."
+Spec.shape.__doc__ = "Extents; None in it for one that is not known, None for an unknown rank."
+Spec.kind.__doc__ = '``"data"``, ``"handle"`` or ``"flow"``.'
+
+
+def is_inexact(dtype) -> bool:
+    """Whether a dtype has fractions: floats, bfloat16, complex."""
+    return dtype.kind in "fc" or dtype.name == "bfloat16"
+
+
+def spec(dtype: Any, shape=()) -> Spec:
+    """A `Spec` of plain data."""
+    return Spec(np.dtype(dtype), shape)
+
+
+HANDLE_SPEC = Spec(np.dtype(np.int64), (), HANDLE)
+FLOW_SPEC = Spec(np.dtype(np.float32), (), FLOW)
+
+
+class NotDifferentiable:
+    """In place of a gradient rule, where there is no gradient, and why."""
+
+    def __init__(self, reason: str):
+        self.reason = reason
+
+    def __repr__(self):
+        return f"NotDifferentiable({self.reason!r})"
+
+
+class Addend(NamedTuple):
+    """A gradient of which all but a part is zeros: it is added in place to what else arrives.
+
+    A rule gives one instead of a whole tensor for what was read by index, so that the gradient of
+    a read costs no more than the read.
+    """
+
+    value: Tensor
+    place: tuple
+    alone: Callable[[Tensor], Tensor]
+    onto: Callable[[Tensor, Tensor], Tensor]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the gradient."""
+        return self.value.dtype
+
+
+Addend.value.__doc__ = "What is added."
+Addend.place.__doc__ = "Where: the values of what has the same place are added up before."
+Addend.alone.__doc__ = "Of the value, gives the whole tensor, where nothing else arrives."
+Addend.onto.__doc__ = "Of a tensor and the value, gives the sum."
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One operation.
+
+    Attributes
+    ----------
+    name : str
+        Its type, as it is printed.
+    infer : callable
+        ``infer(*input_specs, **attrs)`` gives the spec of the result, or a tuple of specs; it
+        raises InvalidArgumentError for inputs that cannot be.
+    evaluate : callable
+        ``evaluate(*arrays, **attrs)`` computes with NumPy. With ``effects`` it gets the step, which
+        has the arrays of the run, before the values.
+    gradient : callable or NotDifferentiable
+        ``gradient(op, *output_gradients)`` builds operations and gives one gradient an input:
+        None where there is none, an `Addend` for what arrives at a part of the input. With
+        ``effects`` it gets the gradient computation first. An output without a gradient has None.
+    effects : bool
+        Whether it touches tensor arrays or runs sub-graphs.
+    foreign : bool
+        Whether it runs a user's function, which is called no more and no less often than the
+        program says, and whose errors stay what they are.
+    several : bool
+        Whether ``evaluate`` gives a tuple even where there is one result.
+    connections : callable or None
+        ``connections(op)`` gives for each output the inputs that a gradient may pass to; by
+        default all differentiable ones.
+    emit : callable or None
+        Code for the compiler.
+    elementwise : bool
+        Whether an item of the result is made of the items at its place in the inputs, which are
+        broadcast.
+    total : bool or callable
+        Whether there is a result for any values, once the shapes of the inputs are known to fit;
+        ``total(op)`` where dtypes or attributes decide. See `is_total`.
+    quick : bool
+        Whether an item takes less time to compute than to write and to read again.
+    selects : bool
+        Whether the result is a part of the first input, or tells its extents: nothing is computed.
+    changes : bool
+        Whether the result is the first input with other items in some places: code changes it where
+        it is, unless somebody needs the old items.
+    keeps : bool
+        Whether the result is the first input where that has the result's shape already.
+    shape_input : int or None
+        Which input holds the shape that the attribute ``pattern`` describes.
+    value_input : int or None
+        Which input's items go into an array.
+    fed : bool
+        Whether whatever runs the graph gives the value.
+    """
+
+    name: str
+    infer: Callable
+    evaluate: Callable
+    gradient: Callable | NotDifferentiable
+    effects: bool = False
+    several: bool = False
+    foreign: bool = False
+    connections: Callable | None = None
+    emit: Callable | None = None
+    elementwise: bool = False
+    total: bool | Callable = False
+    quick: bool = False
+    selects: bool = False
+    changes: bool = False
+    keeps: bool = False
+    shape_input: int | None = None
+    value_input: int | None = None
+    fed: bool = False
+
+    @property
+    def pure(self) -> bool:
+        """Whether it depends on its inputs alone, and does nothing but give results."""
+        return not (self.effects or self.foreign)
+
+    def is_total(self, op) -> bool:
+        """Whether an operation of this record gives a result for any values of its inputs."""
+        return self.total(op) if callable(self.total) else self.total
+
+    def __repr__(self):
+        return f"<record {self.name}>"
+
+
+#: All records by name.
+TABLE: dict[str, Record] = {}
+
+
+def register(record: Record) -> Record:
+    """Put a record in the table."""
+    if record.name in TABLE:
+        raise ValueError(f"there is a record {record.name!r} already")
+    TABLE[record.name] = record
+    return record
+
 
 NUMBER_REMEDY = (
     "Use nbta's functions in place of those of math; give back what you want to see, or fetch it "
@@ -13,7 +207,7 @@ NUMBER_REMEDY = (
 )
 
 
-class Tensor:
+class Tensor(Methods):
     """A result of an operation, known once the graph runs.
 
     Arithmetic, comparison, indexing and NumPy's functions work on it and give tensors.
@@ -30,7 +224,7 @@ class Tensor:
     # The type of Python's numbers that it behaves like in arithmetic, if it does.
     weak = None
 
-    def __init__(self, op: "Operation", index: int, spec: Spec):
+    def __init__(self, op: Operation, index: int, spec: Spec) -> None:
         self.op, self.index, self.spec = op, index, spec
 
     @property
@@ -39,12 +233,12 @@ class Tensor:
         return f"{self.op.name}:{self.index}"
 
     @property
-    def graph(self):
+    def graph(self) -> Graph:
         """Where it belongs."""
         return self.op.graph
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> np.dtype[Any]:
         """Of the elements."""
         return self.spec.dtype
 
@@ -67,30 +261,32 @@ class Tensor:
         )
         return invalid("symbolic", message)
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         remedy = (
             "Use nbta.cond, nbta.while_loop or nbta.where; & and | in place of `and` and `or`, "
             "(0 < x) & (x < 1) in place of 0 < x < 1"
         )
         raise self._no_value("a Python truth value", remedy)
 
-    def __index__(self):
+    def __index__(self) -> int:
         remedy = (
             "Use nbta.while_loop, nbta.scan or nbta.arange; make a TensorArray that is indexed "
             "with it while the graph is being built"
         )
         raise self._no_value("a Python integer", remedy)
 
-    def __int__(self):
+    def __int__(self) -> int:
         raise self._no_value("a Python integer", "Use nbta.cast")
 
-    def __float__(self):
+    def __float__(self) -> float:
         raise self._no_value("a Python number", NUMBER_REMEDY)
 
-    def __complex__(self):
+    def __complex__(self) -> complex:
         raise self._no_value("a Python number", NUMBER_REMEDY)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> np.ndarray[Any, Any]:
         remedy = (
             "Use nbta's functions, such as nbta.stack for a list of tensors and nbta.take(a, i, "
             "axis=0) for a[i] of a NumPy array; make a TensorArray that takes it while the graph "
@@ -104,16 +300,16 @@ class Tensor:
         remedy = "Make the @njit function one with nbta.custom_gradient"
         return NoNumbaType(self._no_value("an argument of compiled code", remedy))
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Tensor]:
         if not self.spec.shape or type(self.spec.shape[0]) is not int:
             remedy = "Use nbta.scan, nbta.map_fn or nbta.while_loop; take single elements by index"
             raise self._no_value("an iterable", remedy)
         return (self[i] for i in range(self.spec.shape[0]))
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: Any, value: Any) -> None:
         raise refused("an item assignment", f"{self.name}, a symbolic tensor,")
 
-    def __format__(self, spec):
+    def __format__(self, spec: str) -> str:
         if spec:
             raise self._no_value(
                 f"a number in the format {spec!r}",
@@ -157,31 +353,43 @@ class Operation:
     outputs : list of Tensor
     number : int
         Its place in creation order.
+    location : Location or None
+        The user's line that it comes from, where functions are converted.
     """
 
     __slots__ = (
-        "__weakref__", "attrs", "control_inputs", "graph", "inputs", "name", "number", "outputs",
-        "record", "tapes",
+        "__weakref__", "attrs", "control_inputs", "graph", "inputs", "location", "name", "number",
+        "outputs", "record", "tapes",
     )  # fmt: skip
 
-    def __init__(self, graph, record, name, inputs, attrs, control_inputs, specs):
+    def __init__(
+        self,
+        graph: Graph,
+        record: Record,
+        name: str,
+        inputs: Iterable[Tensor],
+        attrs: dict[str, Any],
+        control_inputs: Iterable[Operation],
+        specs: Iterable[Spec],
+    ) -> None:
         self.graph, self.record, self.name = graph, record, name
         self.inputs, self.attrs, self.control_inputs = list(inputs), attrs, list(control_inputs)
         self.outputs = [Tensor(self, i, spec) for i, spec in enumerate(specs)]
         self.number = len(graph.operations)
         self.tapes = {}
+        self.location = None
 
     @property
     def type(self) -> str:
         """Name of the record."""
         return self.record.name
 
-    def infer(self):
+    def infer(self) -> tuple[Spec, ...]:
         """Specs of the outputs, by the record's shape rule."""
         result = self.record.infer(*(t.spec for t in self.inputs), **self.attrs)
         return (result,) if isinstance(result, Spec) else tuple(result)
 
-    def add_control_input(self, op: "Operation") -> None:
+    def add_control_input(self, op: Operation) -> None:
         """Make this operation run after another one of the same graph."""
         if op.graph is not self.graph:
             message = f"add_control_input: {op.name!r} is not in the graph of {self.name!r}"

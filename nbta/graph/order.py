@@ -44,10 +44,9 @@ def _needed(targets, stop):
         if op in needed:
             continue
         needed.add(op)
-        for other in before(op):
-            if other not in stop:
-                todo.append(other)
-                forwards = forwards and other.number < op.number
+        waits = [other for other in before(op) if other not in stop]
+        todo += waits
+        forwards = forwards and all(other.number < op.number for other in waits)
     return needed, forwards
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from nbta.graph.graph import Graph, SubGraph, all_bodies
-from nbta.graph.spec import DATA
+from nbta.graph.operation import DATA
 from nbta.graph.views import arguments
 
 

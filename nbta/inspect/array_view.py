@@ -12,16 +12,8 @@ from nbta import packing, shapes
 from nbta.errors import invalid
 from nbta.inspect.picture import clean, escaped, need_matplotlib, shortened
 from nbta.runtime import python_calls
-from nbta.runtime.store import (
-    BLOCK_RANK,
-    BLOCK_SHAPE,
-    CLEARED,
-    FIELD,
-    RAGGED,
-    READ,
-    WRITTEN,
-    ZERO,
-)
+from nbta.runtime.slots import CLEARED, READ, WRITTEN, ZERO
+from nbta.runtime.store import BLOCK_RANK, BLOCK_SHAPE, FIELD, RAGGED
 
 #: States of slots, and what each means.
 STATES = {

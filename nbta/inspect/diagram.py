@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nbta.graph.graph import Closed, Graph, SubGraph, all_bodies
-from nbta.graph.operation import Operation, Tensor
+from nbta.graph.operation import DATA, FLOW, HANDLE, Operation, Tensor
 from nbta.graph.printer import attributes, is_scalar, line_of
-from nbta.graph.spec import DATA, FLOW, HANDLE
 from nbta.graph.views import Loop, arguments, is_branch, is_loop, place_of, variables_in
 from nbta.inspect.array_view import elements_text, html_in_graph
 from nbta.inspect.flow_check import Race, UnusedWrite, check_flow
 from nbta.inspect.picture import shortened
 from nbta.ops import arrays
 from nbta.ops.arrays import CREATE, LOOKUPS
-from nbta.ops.dispatch import CONSTANT
+from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.extents import outside
 
 # Boxes, arrows and frames.
@@ -209,7 +208,7 @@ def inlined(tensor: Tensor) -> str | None:
     op = outside(tensor).op
     if is_scalar(op):
         return "none" if tensor.kind != DATA else shortened(_scalar(op.attrs["value"]), 14)
-    value = op.attrs["value"] if op.type == "Constant" else None
+    value = op.attrs["value"] if op.record is CONSTANT else None
     short = value is not None and value.ndim == 1 and value.size <= 3 and value.dtype.kind in "iu"
     return str(value.tolist()) if short else None
 
@@ -226,7 +225,7 @@ def tensor_name(tensor: Tensor) -> str:
     """
     tensor = outside(tensor)
     op, graph = tensor.op, tensor.graph
-    if op.type == "Parameter" and isinstance(graph, SubGraph) and graph.owner is not None:
+    if op.record is PARAMETER and isinstance(graph, SubGraph) and graph.owner is not None:
         first = arguments(graph.owner, graph)[place_of(tensor)]
         if inlined(first) is None:
             return tensor_name(first)
@@ -264,7 +263,7 @@ def details_of(op: Operation) -> list[str]:
         return [f"{len(body.operations)} operations inside" for body in all_bodies(op)]
     if op.record.fed:
         return []
-    if op.type == "Constant":
+    if op.record is CONSTANT:
         value = op.attrs["value"]
         return [] if value.size > 6 else [str(value.tolist())]
     if op.record is arrays.CREATE:
@@ -292,7 +291,7 @@ def _of_new_array(op):
 def _slots_named(op):
     """The slots that an operation names, where these are constants."""
     index = outside(op.inputs[1]).op
-    if index.type != "Constant" or np.size(index.attrs["value"]) > 6:
+    if index.record is not CONSTANT or np.size(index.attrs["value"]) > 6:
         return []
     found = index.attrs["value"].tolist()
     slot = f"slot {found}" if op.record in _SLOTS else f"slots {found}"
@@ -474,7 +473,7 @@ class _Builder:
         """All operations of a graph or a body, and the arrows between them."""
         used = {tensor for op in graph.operations for tensor in op.inputs}
         for op in graph.operations:
-            if op.type == "Parameter" or _stands_elsewhere(op, used):
+            if op.record is PARAMETER or _stands_elsewhere(op, used):
                 continue
             if all_bodies(op) and (self._depth is None or level < self._depth):
                 self.unfolded(graph, frame, op, level + 1)
@@ -563,7 +562,7 @@ class _Builder:
 
 def _stands_elsewhere(op, used):
     """Whether a constant is shown where it is used only."""
-    return op.type == "Constant" and inlined(op.outputs[0]) is not None and op.outputs[0] in used
+    return op.record is CONSTANT and inlined(op.outputs[0]) is not None and op.outputs[0] in used
 
 
 # Arrays of graphs as HTML: what is known of them, and what their flow comes behind.

@@ -1,12 +1,13 @@
 """check_flow: operations on arrays that nothing orders, and writes that are never run."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from nbta.errors import invalid
 from nbta.graph.graph import Graph, all_bodies, current, lies_in, subgraphs
-from nbta.graph.operation import Operation
+from nbta.graph.operation import FLOW, HANDLE, Operation
 from nbta.graph.order import before, ordered
-from nbta.graph.spec import FLOW, HANDLE
 from nbta.ops import arrays
 from nbta.ops.aliases import array_of, origins
 from nbta.ops.dispatch import PARAMETER
@@ -52,7 +53,7 @@ class Touch(NamedTuple):
     clears: bool  # whether a read ends other reads of a slot
 
 
-def check_flow(graph: Graph | None = None) -> list:
+def check_flow(graph: Graph | None = None) -> list[Race | UnusedWrite]:
     """Find races and lost writes on tensor arrays, which TensorFlow never mentions.
 
     Parameters

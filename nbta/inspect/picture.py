@@ -1,13 +1,18 @@
 """What all pictures share: their class, text that no format refuses, colours and lines."""
 
+from __future__ import annotations
+
 import html
 import importlib
 import io
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbta.errors import FailedPreconditionError, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FORMATS = ("svg", "png", "pdf")
 _DPI, _PIXELS = 144, 20_000  # of a side at most: viewers give up on more
@@ -68,7 +73,7 @@ class Picture:
     True
     """
 
-    def __init__(self, engine: str, render):
+    def __init__(self, engine: str, render: Callable[[str], bytes]) -> None:
         self.engine, self._render = engine, render
         self._made = {}
 
@@ -83,7 +88,7 @@ class Picture:
         text = self._bytes("svg").decode()
         return text[text.index("<svg") :]
 
-    def save(self, file) -> None:
+    def save(self, file: str | os.PathLike[str]) -> None:
         """Write the picture to a file that ends in ``.svg``, ``.png`` or ``.pdf``.
 
         Raises

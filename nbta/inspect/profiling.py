@@ -1,9 +1,12 @@
 """Profiles of traced functions: phases, calls, and where compiled code spends its time."""
 
+from __future__ import annotations
+
 import html
 import os
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +15,21 @@ from nbta.compiler.clocked import Clocked
 from nbta.compiler.executable import FailedError
 from nbta.compiler.phases import listening
 from nbta.errors import invalid
-from nbta.execution.trace_file import TraceFile
-from nbta.execution.tracer import READINGS, Tracer, calls_users, labels, show_inside, told
+from nbta.execution.tracer import (
+    READINGS,
+    TraceFile,
+    Tracer,
+    calls_users,
+    labels,
+    show_inside,
+    told,
+)
 from nbta.graph.graph import at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nbta.typing import ArrayLike
 
 #: Rows of a table unless told otherwise, and names in one.
 ROWS, FEW = 15, 3
@@ -81,7 +96,15 @@ class Profile:
         How times of operations were found, or why they were not.
     """
 
-    def __init__(self, name, phases, calls, operations, compiled, note):
+    def __init__(
+        self,
+        name: str,
+        phases: list[Phase],
+        calls: ArrayLike,
+        operations: Iterable[Row],
+        compiled: bool,
+        note: str,
+    ) -> None:
         self.name, self.phases, self.calls = name, phases, np.array(calls)
         self.operations = sorted(operations, key=lambda row: -row.seconds)
         self.compiled, self.note = compiled, note
@@ -91,7 +114,7 @@ class Profile:
         """Seconds of a call, the median."""
         return float(np.median(self.calls))
 
-    def table(self, rows=ROWS) -> str:
+    def table(self, rows: int = ROWS) -> str:
         """All of it as text, with so many rows of operations."""
         heads, lines = ("time", "share", "runs", "operations"), self._operations(rows)
         body = [heads, *lines]

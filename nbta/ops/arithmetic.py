@@ -1,29 +1,162 @@
-"""Elementwise arithmetic and comparison."""
+"""Elementwise arithmetic, comparison and logic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen import number_rules as rules
+from nbta.codegen.fusion import Elementwise, by_kind, complex_only
 from nbta.errors import invalid
-from nbta.graph.record import NotDifferentiable
-from nbta.graph.spec import DATA, FLOW_SPEC, Spec
-from nbta.ops.comparison import equal, greater, less
-from nbta.ops.dispatch import apply, exported
+from nbta.graph.operation import DATA, FLOW_SPEC, NotDifferentiable, Spec
+from nbta.ops.dispatch import apply, data_spec, exported, stands_for
 from nbta.ops.elementwise import (
+    INTEGER,
     binary,
     broadcast_shape,
     broadcasting,
     conjugate,
     define_elementwise,
-    meet,
+    promoted,
+    truth,
     unary,
 )
 from nbta.ops.filling import zeros_like
 from nbta.ops.shaping import cast, unbroadcast
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-@binary("Add", np.add, lambda x, y, z, dz: (dz, dz), emit=rules.add, quick=True)
-def add(x, y, *, name=None):
+    from nbta.typing import Array, ArrayLike
+
+
+def _compare(name, evaluate, sign, kinds="biuf"):
+    """A comparison; complex numbers are compared in Python, as NumPy does."""
+    rule = Elementwise(f"{{}} {sign} {{}}", kinds)
+    return binary(name, evaluate, INTEGER, infer=truth, emit=rule, quick=True)
+
+
+@_compare("Less", np.less, "<")
+def less(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether ``x < y``, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.less([1, 5], 3)
+    array([ True, False])
+    """
+
+
+@_compare("LessEqual", np.less_equal, "<=")
+def less_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether ``x <= y``, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.less_equal([1, 3], 3)
+    array([ True,  True])
+    """
+
+
+@_compare("Greater", np.greater, ">")
+def greater(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether ``x > y``, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.greater([1, 5], 3)
+    array([False,  True])
+    """
+
+
+@_compare("GreaterEqual", np.greater_equal, ">=")
+def greater_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether ``x >= y``, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.greater_equal([1, 3], 3)
+    array([False,  True])
+    """
+
+
+@_compare("Equal", np.equal, "==", "biufc")
+def equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether ``x == y``, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.equal([1, 3], 3)
+    array([False,  True])
+    """
+
+
+@_compare("NotEqual", np.not_equal, "!=", "biufc")
+def not_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether ``x != y``, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.not_equal([1, 3], 3)
+    array([ True, False])
+    """
+
+
+@_compare("LogicalAnd", np.logical_and, "&", "b")
+def logical_and(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether both are true, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.logical_and([True, True], [True, False])
+    array([ True, False])
+    """
+
+
+@_compare("LogicalOr", np.logical_or, "|", "b")
+def logical_or(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether any is true, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.logical_or([True, False], [False, False])
+    array([ True, False])
+    """
+
+
+@_compare("LogicalXor", np.logical_xor, "!=", "b")
+def logical_xor(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether one is true and the other is not, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.logical_xor([True, True], [True, False])
+    array([False,  True])
+    """
+
+
+LOGICAL_NOT = define_elementwise(
+    "LogicalNot", truth, np.logical_not, INTEGER, emit=Elementwise("not {}", "b"), quick=True
+)
+
+
+@exported
+def logical_not(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether it is false.
+
+    Examples
+    --------
+    >>> nbta.logical_not([True, False])
+    array([False,  True])
+    """
+    return apply(LOGICAL_NOT, promoted(x), name=name)
+
+
+@binary(
+    "Add", np.add, lambda x, y, z, dz: (dz, dz), emit=by_kind("{0} | {1}", "{0} + {1}"), quick=True
+)
+def add(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Sum of two tensors, elementwise with broadcasting.
 
     Examples
@@ -43,7 +176,7 @@ def _numbers(*specs):
 @binary(
     "Sub", np.subtract, lambda x, y, z, dz: (dz, -dz), infer=_numbers, emit="{} - {}", quick=True
 )
-def subtract(x, y, *, name=None):
+def subtract(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Difference of two tensors, elementwise with broadcasting.
 
     Examples
@@ -57,10 +190,10 @@ def subtract(x, y, *, name=None):
     "Mul",
     np.multiply,
     lambda x, y, z, dz: (dz * conjugate(y), dz * conjugate(x)),
-    emit=rules.multiply,
+    emit=by_kind("{0} & {1}", "{0} * {1}"),
     quick=True,
 )
-def multiply(x, y, *, name=None):
+def multiply(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Product of two tensors, elementwise with broadcasting.
 
     Examples
@@ -75,14 +208,37 @@ def _divide_gradient(x, y, z, dz):
     return dx, -dx * conjugate(z)
 
 
-@binary("Div", np.true_divide, _divide_gradient, floats=True, emit=rules.divide)
-def divide(x, y, *, name=None):
+def _emit_divide(op, one, other):
+    """Quotients; Numba's own of complex numbers raises for 0."""
+    kind = op.inputs[0].dtype.kind
+    return f"complex_divide({one}, {other})" if kind == "c" else f"{one} / {other}"
+
+
+@binary("Div", np.true_divide, _divide_gradient, floats=True, emit=_emit_divide)
+def divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Quotient of two tensors, elementwise with broadcasting; integers are divided as floats.
 
     Examples
     --------
     >>> nbta.divide([1, 2], 4)
     array([0.25, 0.5 ])
+    """
+
+
+@unary(
+    "Reciprocal",
+    np.reciprocal,
+    lambda x, y: -square(y),
+    floats=False,
+    emit=Elementwise(lambda op, x: _emit_divide(op, "1", x), "fc"),
+)
+def reciprocal(x: ArrayLike, *, name: str | None = None) -> Array:
+    """One over each element; that of an integer is an integer, as in NumPy.
+
+    Examples
+    --------
+    >>> nbta.reciprocal([2.0, -4.0])
+    array([ 0.5 , -0.25])
     """
 
 
@@ -102,10 +258,10 @@ def _not_complex(op):
     np.floor_divide,
     NotDifferentiable("it is constant but for its steps"),
     infer=counted,
-    emit=rules.floor_divide,
+    emit=Elementwise("floor_divide({}, {})", "iuf"),
     total=_not_complex,
 )
-def floor_divide(x, y, *, name=None):
+def floor_divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Quotient rounded down, elementwise with broadcasting.
 
     Examples
@@ -120,10 +276,10 @@ def floor_divide(x, y, *, name=None):
     np.mod,
     lambda x, y, z, dz: (dz, -dz * floor_divide(x, y)),
     infer=counted,
-    emit=rules.modulo,
+    emit=Elementwise("modulo({}, {})", "iuf"),
     total=_not_complex,
 )
-def mod(x, y, *, name=None):
+def mod(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Remainder of floor division, with the sign of ``y``, elementwise with broadcasting.
 
     Examples
@@ -131,6 +287,20 @@ def mod(x, y, *, name=None):
     >>> nbta.mod([7, -7], 4)
     array([3, 1])
     """
+
+
+@stands_for("divmod")
+def _divmod(x, y):
+    """Quotient rounded down, and what is left."""
+    return floor_divide(x, y), mod(x, y)
+
+
+@stands_for("positive")
+def _positive(x):
+    """The values as they are, of what has a sign."""
+    (x,) = promoted(x)
+    _numbers(data_spec(x))
+    return x
 
 
 def _pick_gradient(chosen):
@@ -144,9 +314,13 @@ def _pick_gradient(chosen):
 
 
 @binary(
-    "Minimum", np.minimum, _pick_gradient(lambda x, y: less(x, y)), emit=rules.minimum, quick=True
+    "Minimum",
+    np.minimum,
+    _pick_gradient(lambda x, y: less(x, y)),
+    emit=Elementwise("minimum({}, {})", "biuf"),
+    quick=True,
 )
-def minimum(x, y, *, name=None):
+def minimum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """The lesser of two, elementwise with broadcasting; equal ones share the gradient.
 
     Examples
@@ -160,10 +334,10 @@ def minimum(x, y, *, name=None):
     "Maximum",
     np.maximum,
     _pick_gradient(lambda x, y: greater(x, y)),
-    emit=rules.maximum,
+    emit=Elementwise("maximum({}, {})", "biuf"),
     quick=True,
 )
-def maximum(x, y, *, name=None):
+def maximum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """The greater of two, elementwise with broadcasting; equal ones share the gradient.
 
     Examples
@@ -179,7 +353,7 @@ NEGATIVE = define_elementwise(
 
 
 @exported
-def negative(x, *, name=None):
+def negative(x: ArrayLike, *, name: str | None = None) -> Array:
     """The values with the other sign.
 
     Examples
@@ -187,11 +361,18 @@ def negative(x, *, name=None):
     >>> nbta.negative([1, -2])
     array([-1,  2])
     """
-    return apply(NEGATIVE, meet(x), name=name)
+    return apply(NEGATIVE, promoted(x), name=name)
 
 
-@unary("Square", np.square, lambda x, y: 2 * x, floats=False, emit=rules.square, quick=True)
-def square(x, *, name=None):
+@unary(
+    "Square",
+    np.square,
+    lambda x, y: 2 * x,
+    floats=False,
+    emit=by_kind("{0}", "{0} * {0}"),
+    quick=True,
+)
+def square(x: ArrayLike, *, name: str | None = None) -> Array:
     """The square of each element.
 
     Examples
@@ -224,7 +405,13 @@ WHERE = define_elementwise(
 
 
 @exported(numpy=3)
-def where(condition, x, y, *, name=None):
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    name: str | None = None,
+) -> Array:
     """``x`` where the condition holds, else ``y``, with broadcasting.
 
     Parameters
@@ -235,30 +422,62 @@ def where(condition, x, y, *, name=None):
     Raises
     ------
     InvalidArgumentError
-        For a condition that is not boolean.
+        For a condition that is not boolean, and without ``x`` and ``y``: in how many places it
+        holds is known to nobody before the run.
 
     Examples
     --------
     >>> nbta.where([True, False], 1.0, 2.0)
     array([1., 2.])
     """
-    return apply(WHERE, [condition, *meet(x, y)], name=name)
+    if x is None or y is None:
+        message = (
+            "where: of one argument it gives the places where that holds, and only the run knows "
+            "how many there are; choose with where(condition, x, y), add up with "
+            "sum(x, where=condition), or count with count_nonzero"
+        )
+        raise invalid("symbolic", message)
+    return apply(WHERE, [condition, *promoted(x, y)], name=name)
 
 
 @exported(numpy=3)
-def clip(x, low, high, *, name=None):
+def clip(
+    x: ArrayLike,
+    low: ArrayLike | None = None,
+    high: ArrayLike | None = None,
+    *,
+    min: ArrayLike | None = None,  # NumPy's names
+    max: ArrayLike | None = None,
+    a_min: ArrayLike | None = None,
+    a_max: ArrayLike | None = None,
+    name: str | None = None,
+) -> Array:
     """The values limited to ``[low, high]``; None sets no limit.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    low, high : array-like or Tensor, optional
+        Where low is greater, the result is high.
+    min, max, a_min, a_max : array-like or Tensor, optional
+        NumPy's other names for them.
 
     Examples
     --------
     >>> nbta.clip([-1.0, 0.5, 3.0], 0, 1)
     array([0. , 0.5, 1. ])
     """
+    low, high = _one_of(low, min, a_min), _one_of(high, max, a_max)
     if low is None and high is None:
-        return meet(x)[0]
+        return promoted(x)[0]
     if low is None:
         return minimum(x, high, name=name)
     return maximum(x, low, name=name) if high is None else minimum(maximum(x, low), high, name=name)
+
+
+def _one_of(*values):
+    """The first that is given."""
+    return next((value for value in values if value is not None), None)
 
 
 def _infer_add_n(*specs):
@@ -287,18 +506,36 @@ def _evaluate_add_n(*values):
     return total
 
 
+class _EmitAddN(Elementwise):
+    """A sum of values of one shape, which are not broadcast."""
+
+    def __init__(self):
+        super().__init__(lambda op, *texts: (" | " if _is_truth(op) else " + ").join(texts))
+
+    def __call__(self, code, op):
+        first, *others = map(code.extents, op.inputs)
+        for extents in others:
+            for mine, theirs in zip(first, extents, strict=True):
+                code.equate(mine, theirs)
+        super().__call__(code, op)
+
+
+def _is_truth(op):
+    return op.inputs[0].dtype.kind == "b"
+
+
 ADD_N = define_elementwise(
     "AddN",
     _infer_add_n,
     _evaluate_add_n,
     lambda op, dy: [dy] * len(op.inputs),
-    emit=rules.ADD_N,
+    emit=_EmitAddN(),
     quick=True,
 )
 
 
 @exported
-def add_n(values, *, name=None):
+def add_n(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> Array:
     """Sum of tensors of one shape; of flows, the flow that comes after all of them.
 
     Raises
@@ -314,11 +551,11 @@ def add_n(values, *, name=None):
     values = list(values)
     if not values:
         raise invalid("value", "add_n: there is nothing to add; give one tensor at least")
-    return values[0] if len(values) == 1 else apply(ADD_N, meet(*values), name=name)
+    return values[0] if len(values) == 1 else apply(ADD_N, promoted(*values), name=name)
 
 
 @exported(numpy=1)
-def real(x, *, name=None):
+def real(x: ArrayLike, *, name: str | None = None) -> Array:
     """The real part.
 
     Examples
@@ -326,11 +563,11 @@ def real(x, *, name=None):
     >>> nbta.real([1 + 2j])
     array([1.])
     """
-    return apply(REAL, meet(x), name=name)
+    return apply(REAL, promoted(x), name=name)
 
 
 @exported(numpy=1)
-def imag(x, *, name=None):
+def imag(x: ArrayLike, *, name: str | None = None) -> Array:
     """The imaginary part.
 
     Examples
@@ -338,11 +575,11 @@ def imag(x, *, name=None):
     >>> nbta.imag([1 + 2j])
     array([2.])
     """
-    return apply(IMAG, meet(x), name=name)
+    return apply(IMAG, promoted(x), name=name)
 
 
 @exported(also="conjugate")
-def conj(x, *, name=None):
+def conj(x: ArrayLike, *, name: str | None = None) -> Array:
     """The complex conjugate.
 
     Examples
@@ -350,7 +587,7 @@ def conj(x, *, name=None):
     >>> nbta.conj([1 + 2j])
     array([1.-2.j])
     """
-    return conjugate(meet(x)[0])
+    return conjugate(promoted(x)[0])
 
 
 def _infer_part(spec):
@@ -366,5 +603,9 @@ def _part_gradient(unit):
     return gradient
 
 
-REAL = define_elementwise("Real", _infer_part, np.real, _part_gradient(1), emit=rules.real)
-IMAG = define_elementwise("Imag", _infer_part, np.imag, _part_gradient(1j), emit=rules.imag)
+REAL = define_elementwise(
+    "Real", _infer_part, np.real, _part_gradient(1), emit=complex_only("{}.real", "{}")
+)
+IMAG = define_elementwise(
+    "Imag", _infer_part, np.imag, _part_gradient(1j), emit=complex_only("{}.imag", "0")
+)

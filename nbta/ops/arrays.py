@@ -6,14 +6,26 @@ read adds to it, what was written is read from it, and the flows' gradients orde
 against each other, backwards.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nbta import shapes
 from nbta.errors import invalid
-from nbta.graph.record import NotDifferentiable
-from nbta.graph.spec import DATA, FLOW_SPEC, HANDLE, HANDLE_SPEC, Spec
-from nbta.ops.dispatch import CONSTANT, define
+from nbta.graph.graph import current
+from nbta.graph.operation import (
+    DATA,
+    FLOW_SPEC,
+    HANDLE,
+    HANDLE_SPEC,
+    NotDifferentiable,
+    Spec,
+    Tensor,
+)
+from nbta.ops.dispatch import CONSTANT, as_tensor, define
 from nbta.ops.extents import outside
+from nbta.ops.indexing import getitem
+from nbta.ops.shaping import shape_of
 from nbta.tensor_array import TensorArray
 
 FLOW_VALUE = np.float32(0)
@@ -41,7 +53,11 @@ def _infer_create(size, **attrs):
     return HANDLE_SPEC, FLOW_SPEC
 
 
-def _create(step, size, **attrs):
+def _create(step, size, packed=False, **attrs):
+    """``packed`` says of a tape of numbers that trips fill it in order, and nothing but reads it.
+
+    Then compiled code needs no state of its slots.
+    """
     return step.add(TensorArray(size=size, **attrs)), FLOW_VALUE
 
 
@@ -90,12 +106,13 @@ SIZE = define(
 )
 
 
-def _infer_close(handle):
+def _infer_close(handle, frees=False):
     _need_handle(handle)
     return ()
 
 
-def _close(step, handle):
+def _close(step, handle, frees=False):
+    """``frees`` says that nothing comes behind: it is there for the memory alone."""
     step.array(handle).close()
     return ()
 
@@ -192,12 +209,13 @@ SPLIT = define(
 # Reading. ``known`` is the element shape as far as it is known when the graph is built.
 
 
-def _infer_read(handle, index, flow, *, dtype, known=None, kind=DATA):
+def _infer_read(handle, index, flow, *, dtype, known=None, kind=DATA, sure=False):
     _need_handle(handle)
     return Spec(dtype, known, kind)
 
 
-def _read(step, handle, index, flow, *, dtype, known=None, kind=DATA):
+def _read(step, handle, index, flow, *, dtype, known=None, kind=DATA, sure=False):
+    """``sure`` says of a read of a packed array that the slot is sure to be written."""
     array = step.array(handle)
     value = array.read(index) if array.dtype == dtype else array.read(index, dtype=dtype)
     if known is not None and value.shape != known and not shapes.compatible(value.shape, known):
@@ -218,7 +236,7 @@ def _read_gradient(context, op, dvalue):
 READ = define("TensorArrayReadV3", _infer_read, _read, _read_gradient, effects=True)
 
 
-def _settled(step, pattern):
+def _in_run(step, pattern):
     """A shape with the lengths of this run; None where one of them is not known."""
     if pattern is None:
         return None
@@ -234,7 +252,7 @@ def _infer_gather(handle, indices, flow, *, dtype, element_shape=None, known=Non
 
 def _gather(step, handle, indices, flow, *, dtype, element_shape=None, known=None, strict=False):
     if np.shape(indices) == (0,) and not strict:  # no element tells its shape
-        element_shape = _settled(step, known) or element_shape
+        element_shape = _in_run(step, known) or element_shape
     return step.array(handle)._gather(indices, element_shape, dtype, strict)
 
 
@@ -294,3 +312,70 @@ def array_behind(flow):
     if op.record is CREATE or op.record in LOOKUPS:
         return op.outputs[0]
     return op.inputs[0] if op.record in WRITES else None
+
+
+def build(record, inputs, attrs=None, name=None):
+    """The results of an operation in the graph that is being built."""
+    graph = current()
+    return graph.create(record, [as_tensor(t, graph) for t in inputs], attrs, name=name).outputs
+
+
+class Access(NamedTuple):
+    """An array's handle, with the flow that says what its operations come after."""
+
+    handle: Tensor
+    flow: Tensor
+
+    def gradient(self, source: str, clear_after_read=None, trip=()) -> "Access":
+        """The gradient array for a source, and for a trip where a loop's body calls `gradients`.
+
+        Gradient arrays of forward arrays clear what they hand out, for each slot is read once. A
+        slot of a gradient array may be written many times, so that its own gradient is read as
+        often, and kept.
+        """
+        attrs = {"source": source, "clear_after_read": clear_after_read}
+        return Access(*build(LOOKUP, [*self, *trip], attrs))
+
+    def write(self, index, value) -> Tensor:
+        """The flow after a write."""
+        return build(WRITE, [self.handle, index, value, self.flow])[0]
+
+    def scatter(self, indices, value) -> Tensor:
+        """The flow after a scatter."""
+        return build(SCATTER, [self.handle, indices, value, self.flow])[0]
+
+    def split(self, value, lengths) -> Tensor:
+        """The flow after a split into the first slots, of which there may be more."""
+        inputs = [self.handle, value, lengths, self.flow]
+        return build(SPLIT, inputs, {"partly": True})[0]
+
+    def read(self, index, spec) -> Tensor:
+        """An element like ``spec``."""
+        attrs = {"dtype": spec.dtype, "known": spec.shape, "kind": spec.kind}
+        return build(READ, [self.handle, index, self.flow], attrs)[0]
+
+    def gather(self, indices, spec) -> Tensor:
+        """Elements stacked like ``spec``."""
+        known = None if spec.shape is None else spec.shape[1:]
+        attrs = {"dtype": spec.dtype, "known": known}
+        return build(GATHER, [self.handle, indices, self.flow], attrs)[0]
+
+    def joined(self, value, lengths) -> Tensor:
+        """The pieces into which ``value`` was split, joined again."""
+        attrs = {"dtype": value.dtype, "known": value.spec.shape}
+        inputs = [self.handle, self.flow, getitem(shape_of(lengths), 0), shape_of(value)]
+        return build(CONCAT, inputs, attrs)[0]
+
+
+def tape(spec, name="tape") -> Access:
+    """A new array that grows with a loop and keeps values like ``spec``."""
+    uniform = spec.shape is not None and all(type(extent) is int for extent in spec.shape)
+    attrs = {
+        "dtype": spec.dtype,
+        "dynamic_size": True,
+        "clear_after_read": False,  # several gradients, and gradients of them, read it
+        "element_shape": spec.shape if uniform else None,
+        "infer_shape": uniform,
+        "tensor_array_name": name,
+    }
+    return Access(*build(CREATE, [np.int32(0)], attrs, name))

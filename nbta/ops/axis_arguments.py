@@ -6,15 +6,14 @@ import numpy as np
 
 from nbta import shapes
 from nbta.errors import invalid
-from nbta.graph.operation import Tensor
-from nbta.graph.spec import Spec, is_inexact
+from nbta.graph.operation import Spec, Tensor, is_inexact
 from nbta.ops.dispatch import as_array
 from nbta.ops.shaping import cast
 
 
 def operand(x, floats=False):
     """A tensor or an array, not copied; integers become floats where asked."""
-    x = x if isinstance(x, Tensor | np.ndarray) else as_array(x)
+    x = x if isinstance(x, Tensor) else as_array(x)
     return cast(x, np.float64) if floats and x.dtype.kind in "biu" else x
 
 

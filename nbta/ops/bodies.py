@@ -2,9 +2,9 @@
 
 from nbta.errors import NbtaError
 from nbta.graph.dependence import closure, uses
-from nbta.graph.graph import SubGraph, drop_unused, substitute
+from nbta.graph.graph import SubGraph, drop_unused, subgraphs, substitute
+from nbta.graph.operation import DATA, NotDifferentiable
 from nbta.graph.order import ordered
-from nbta.graph.spec import DATA
 from nbta.graph.views import Loop
 from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
 from nbta.ops.filling import zeros
@@ -62,17 +62,28 @@ class GradientGraph(SubGraph):
         return stand_in
 
     def _is_fixed(self, op):
-        """Whether a value depends on nothing but what the forward body captures."""
-        ops = ordered({op})
+        """Whether a value depends on nothing but what is at hand here: computed again, it is free.
+
+        A part of a tensor that has to be kept is kept itself, so that no trip keeps all of a
+        tensor of which it reads an item.
+        """
         sources = self.forward.sources
-        return not any(
-            op.record.effects
-            or op.record.foreign
-            or not (op.inputs or op.record is CONSTANT or op.outputs[0] in sources)
-            for op in ops
+        return all(
+            op.record.pure
+            and (op.inputs or op.record is CONSTANT or op.outputs[0] in sources)
+            and (not _picks(op) or self.is_at_hand(op.inputs[0]))
+            for op in ordered({op})
         )
 
-    def settle(self, value):
+    def is_at_hand(self, tensor) -> bool:
+        """Whether a tensor of the forward body has its value here without being kept."""
+        source, outer = self.forward.sources.get(tensor), self.outer
+        if source is None:
+            return self._is_fixed(tensor.op)
+        inside = isinstance(outer, GradientGraph) and source.graph is outer.forward
+        return not inside or outer.is_at_hand(source)
+
+    def resolve_pending(self, value):
         """Put ``value(tensor)`` in place of what stands in and is needed; drop all that is not."""
         live = set(ordered({tensor.op for tensor in self.outputs}))
         needed = {t: stand_in for t, stand_in in self._pending.items() if stand_in.op in live}
@@ -91,6 +102,23 @@ def needed_places(loop, results) -> list[int]:
     """Which inputs of a loop some of its results need, and the trip count."""
     start = {0, *results, *uses(loop.cond)[0]}
     return sorted(closure(start, dict(enumerate(uses(loop.body)))))
+
+
+def _picks(op):
+    """Whether a result is a part of a larger tensor."""
+    record = op.record
+    return record.selects and not isinstance(record.gradient, NotDifferentiable)
+
+
+def parts_are_read(body, tensor) -> bool:
+    """Whether a body, or one in it, picks parts of a tensor."""
+    for op in body.operations:
+        if op.record.selects and op.inputs[0] is tensor:
+            return True
+        inner = (sub.captures.get(tensor) for sub in subgraphs(op))
+        if any(t is not None and parts_are_read(t.graph, t) for t in inner):
+            return True
+    return False
 
 
 def no_gradient_like(tensor):

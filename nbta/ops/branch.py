@@ -11,9 +11,9 @@ from nbta import shapes
 from nbta.errors import invalid
 from nbta.graph.dependence import dependence
 from nbta.graph.graph import current, unify
-from nbta.graph.spec import DATA, Spec
+from nbta.graph.operation import DATA, Spec
 from nbta.graph.views import Branch
-from nbta.ops.bodies import GradientGraph, no_gradient_like
+from nbta.ops.bodies import GradientGraph, no_gradient_like, parts_are_read
 from nbta.ops.dispatch import as_tensor, define, special
 from nbta.ops.filling import zeros
 
@@ -89,8 +89,9 @@ def _gradient(context, op, *grads):
     if not kept:
         return [None] * len(op.inputs)
     with graph.name_scope(op.name.rpartition("/")[2] + "_grad") as scope:
+        sums = _sums(context, case, kept)
         backward = [
-            _branch_gradient(context, op, branch, f"{scope}branch_{i}", given, kept, grads)
+            _branch_gradient(context, op, branch, f"{scope}branch_{i}", (given, kept, sums), grads)
             for i, branch in enumerate(case.branches)
         ]
         made = add_case(graph.resolve(case.index), backward, scope)
@@ -100,18 +101,35 @@ def _gradient(context, op, *grads):
     return result
 
 
-def _branch_gradient(context, op, branch, name, given, kept, grads):
+def _sums(context, case, kept):
+    """What branches that read parts of captured tensors add to, if anything is there already."""
+    found = {}
+    for place in kept:
+        tensor = case.captured[place]
+        pairs = [(branch, branch.inputs[place]) for branch in case.branches]
+        if tensor.spec.rank != 0 and any(parts_are_read(*pair) for pair in pairs):
+            found[place] = context.so_far(tensor)
+    return {place: total for place, total in found.items() if total is not None}
+
+
+def _branch_gradient(context, op, branch, name, places, grads):
+    """The gradient of a branch: for each tensor that it captures, added to the sum if there is one.
+
+    ``places`` are those of results with a gradient, those of captured tensors, and sums so far.
+    """
+    given, kept, sums = places
     backward = GradientGraph(current(), name, branch)
     with backward.as_default():
         outputs = [branch.outputs[place] for place in given]
         seeds = [backward.resolve(grads[place]) for place in given]
         inputs = [branch.inputs[place] for place in kept]
-        found = context.run(outputs, seeds, inputs)
+        first = {branch.inputs[place]: backward.resolve(sums[place]) for place in sums}
+        found = context.run(outputs, seeds, inputs, first)
         backward.outputs = [
-            backward.resolve(no_gradient_like(tensor) if grad is None else grad)
+            backward.resolve(first.get(tensor, no_gradient_like(tensor)) if grad is None else grad)
             for tensor, grad in zip(inputs, found, strict=True)
         ]
-    backward.settle(lambda tensor: _expose(op, branch, tensor))
+    backward.resolve_pending(lambda tensor: _expose(op, branch, tensor))
     return backward
 
 

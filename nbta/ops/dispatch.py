@@ -1,7 +1,13 @@
 """How a function becomes an operation: in a graph it is added, elsewhere it runs at once."""
 
+from __future__ import annotations
+
+import difflib
 import functools
-from collections.abc import Callable
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -9,43 +15,127 @@ from nbta.dtypes import as_dtype, as_plain, check_plain
 from nbta.errors import InvalidArgumentError, NbtaError, invalid, located
 from nbta.graph import graph as graphs
 from nbta.graph.graph import current
-from nbta.graph.operation import Tensor
-from nbta.graph.record import Record, register
-from nbta.graph.spec import DATA, FLOW, Spec
+from nbta.graph.operation import DATA, FLOW, Record, Spec, Tensor, register
 from nbta.immutable import computed
 
 #: All functions on tensors that users call, by name.
 FUNCTIONS: dict[str, Callable] = {}
-#: What stands for NumPy's functions, by NumPy's names of them, and how many first arguments are in
-#: NumPy's order; None for universal functions, which have no others.
+#: What stands for NumPy's and SciPy's functions, by `known_as`, and how many first arguments are in
+#: their order; None for universal functions, which have no others.
 OF_NUMPY: dict[str, tuple[Callable, float | None]] = {}
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-def exported(function=None, *, also=None, numpy=None):
-    """Give users a function, and NumPy where a function of its own meets a tensor.
+
+@overload
+def exported(function: F) -> F: ...
+@overload
+def exported(*, also: str | Sequence[str] = (), numpy: float | None = None) -> Callable[[F], F]: ...
+def exported(function=None, *, also=(), numpy=None):
+    """Give users a function, and NumPy and SciPy where a function of theirs meets a tensor.
 
     Parameters
     ----------
     function : callable
-        By its name it stands for NumPy's universal function of that name, too, if there is one.
-    also : str, optional
-        Another name that NumPy has for it.
+        By its name it stands for NumPy's function of that name, too, if there is one.
+    also : str or sequence of str, optional
+        Other names that it stands for: in NumPy's namespace, "linalg.norm", "fft.rfft",
+        "scipy.special.logsumexp", or of a universal function of whichever library.
     numpy : int, optional
-        Of what is no universal function, and NumPy has as well: how many first arguments stand in
-        NumPy's order. All others are to be named.
+        Of what is no universal function, and these have as well: how many first arguments stand in
+        their order. All others are to be named.
     """
     if function is None:
         return functools.partial(exported, also=also, numpy=numpy)
     if function.__name__ in FUNCTIONS:
         raise ValueError(f"there is a function {function.__name__!r} already")
     FUNCTIONS[function.__name__] = function
-    for name in {function.__name__, also or function.__name__}:
+    for name in {function.__name__, *([also] if isinstance(also, str) else also)}:
         OF_NUMPY[name] = function, numpy
     return function
 
 
+def stands_for(*names: str, numpy: float | None = None) -> Callable[[F], F]:
+    """Let a function stand for others of NumPy's and SciPy's, without a name among nbta's own.
+
+    The parameters are those of `exported`; so other arguments or results of theirs are met.
+    """
+
+    def decorate(function):
+        OF_NUMPY.update(dict.fromkeys(names, (function, numpy)))
+        return function
+
+    return decorate
+
+
+def known_as(function: Callable) -> str:
+    """The name under which a function of NumPy's or SciPy's may be in `OF_NUMPY`.
+
+    Empty for others: what stands for a function, such as one that `functools.wraps` it, has taken
+    over its name and that of its module.
+    """
+    name = getattr(function, "__name__", "")  # not every object has one
+    if isinstance(function, np.ufunc):
+        return name
+    library, *inner = (function.__module__ or "").split(".")
+    if library != "numpy":  # where it is behind the first is SciPy's own matter
+        inner = inner[:1]
+    home = sys.modules.get(".".join([library, *inner]))
+    if getattr(home, name, None) is not function:
+        return ""
+    return ".".join([*([] if library == "numpy" else [library]), *inner, name])
+
+
+def strange(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """What of some arguments a function does not have: the first such name; empty if it takes all.
+
+    What NumPy has for its own arrays' sake, and is None, may be left out: see `sensible`.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    if inspect.Parameter.VAR_POSITIONAL in {one.kind for one in parameters}:
+        return ""
+    names = [one.name for one in parameters]
+    places = [one for one in parameters if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+    if len(args) > len(places):
+        return f"of number {len(places) + 1}"
+    return next((f"{name}=" for name in kwargs if name not in names), "")
+
+
+def sensible(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by name without those that leave everything to NumPy."""
+    idle = {"out": None, "dtype": None, "where": True, "subok": True, "casting": "same_kind"}
+    return {name: value for name, value in kwargs.items()
+            if not (name in idle and value is idle[name]) and value is not np._NoValue}  # fmt: skip
+
+
+_PLACES = (
+    "how many places there are is known only in a run, and no shape can tell: use nbta.where with "
+    "the condition, nbta.argmax for the first place, or a loop with `if`"
+)
+#: What to use in place of functions of NumPy's whose results have lengths that only values tell.
+REMEDIES = dict.fromkeys(("nonzero", "argwhere", "flatnonzero"), _PLACES) | dict.fromkeys(
+    ("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
+    "how many different ones there are is known only in a run, and no shape can tell: sort with "
+    "nbta.sort and compare neighbours, or count with nbta.bincount and minlength=",
+) | dict.fromkeys(
+    ("trim_zeros", "intersect1d", "union1d", "setdiff1d", "setxor1d"),
+    "how long the result is would be known only in a run, and no shape can tell: use nbta.where "
+    "with a condition",
+)  # fmt: skip
+
+
+def nearest(name: str) -> str:
+    """What to use in place of a function that there is no operation for, as part of a message."""
+    last = name.rpartition(".")[2]
+    if last in REMEDIES:
+        return REMEDIES[last]
+    found = difflib.get_close_matches(last, FUNCTIONS, 1, 0.75)
+    near = f"nbta.{found[0]} is nearest; else " if found else ""
+    return f"{near}write it with other functions, or give it a gradient with nbta.custom_gradient"
+
+
 def define(name, infer, evaluate, gradient, **options) -> Record:
-    """A record in the table; see `nbta.graph.record.Record`."""
+    """A record in the table; see `nbta.graph.operation.Record`."""
     return register(Record(name, infer, evaluate, gradient, **options))
 
 
@@ -82,6 +172,7 @@ def building(*values):
 
 def apply(record: Record, inputs, attrs=None, name=None):
     """The result of an operation: tensors in a graph, else arrays."""
+    inputs = [as_array(v) if isinstance(v, list | tuple) else v for v in inputs]
     graph = building(*inputs)
     if graph is None:
         arrays = [as_plain("value", value) for value in inputs]
@@ -110,11 +201,29 @@ def as_tensor(value, graph=None, dtype=None) -> Tensor:
         if dtype is not None and value.weak is not None:
             value = value.in_dtype(np.dtype(dtype))
         return graph.resolve(value)
-    return constant_in(graph, _frozen(as_array(value, dtype)))
+    array = as_array(value, dtype)
+    return array if isinstance(array, Tensor) else constant_in(graph, _frozen(array))
 
 
-def as_array(value, dtype=None) -> np.ndarray:
-    """A value as a constant array, of a dtype that tensors can have."""
+def _has_tensor(value):
+    if isinstance(value, list | tuple):
+        return any(map(_has_tensor, value))
+    return isinstance(value, Tensor) and value.kind == DATA
+
+
+def _stacked(values):
+    """A list with tensors in it as a tensor; numbers of Python have dtypes there."""
+    from nbta.ops.joining import stack
+
+    items = [v if isinstance(v, Tensor) and v.weak is None else v.in_dtype(v.dtype)
+             if isinstance(v, Tensor) else as_array(v) for v in values]  # fmt: skip
+    return stack(items)
+
+
+def as_array(value, dtype=None) -> np.ndarray | Tensor:
+    """A value as a constant array, of a dtype that tensors can have; a list of tensors as one."""
+    if isinstance(value, list | tuple) and _has_tensor(value):
+        return _stacked(value)
     if hasattr(value, "handle") and hasattr(value, "stack"):
         message = f"{value!r} is a TensorArray where a tensor is needed; use its stack() or read(i)"
         raise invalid("tensor_array", message)

@@ -1,35 +1,39 @@
 """Elementary functions of one argument."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbta.codegen import number_rules as rules
-from nbta.codegen.number_rules import Elementary
-from nbta.errors import invalid
-from nbta.graph.record import NotDifferentiable
-from nbta.graph.spec import Spec
-from nbta.ops.arithmetic import counted, divide, square, where
-from nbta.ops.comparison import equal, greater
+from nbta.codegen.fusion import Elementary, Elementwise, by_kind
+from nbta.codegen.values import Scalar, cast_text, product
+from nbta.graph.operation import NotDifferentiable, Spec
+from nbta.ops.arithmetic import counted, divide, equal, greater, square, where
 from nbta.ops.dispatch import CONSTANT, apply, exported
 from nbta.ops.elementwise import (
     INTEGER,
     binary,
-    broadcasting,
     conjugate,
     define_elementwise,
-    meet,
+    from_scipy,
+    promoted,
+    real_only,
     truth,
     unary,
 )
 from nbta.ops.filling import ones_like, zeros_like
 from nbta.ops.shaping import cast
 
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike
+
 STEPS = NotDifferentiable("it is constant but for its steps")
 
 
 @unary("Exp", np.exp, lambda x, y: y, emit=Elementary("exp", "complex_exp"))
-def exp(x, *, name=None):
+def exp(x: ArrayLike, *, name: str | None = None) -> Array:
     """e to the power of each element.
 
     Examples
@@ -40,7 +44,7 @@ def exp(x, *, name=None):
 
 
 @unary("Expm1", np.expm1, lambda x, y: y + 1, emit=Elementary("expm1"))
-def expm1(x, *, name=None):
+def expm1(x: ArrayLike, *, name: str | None = None) -> Array:
     """``exp(x) - 1``, exact near 0.
 
     Examples
@@ -51,13 +55,59 @@ def expm1(x, *, name=None):
 
 
 @unary("Log", np.log, lambda x, y: 1 / x, emit=Elementary("log"))
-def log(x, *, name=None):
+def log(x: ArrayLike, *, name: str | None = None) -> Array:
     """Natural logarithm.
 
     Examples
     --------
     >>> nbta.log([1.0, 2.0])
     array([0.        , 0.69314718])
+    """
+
+
+@unary(
+    "Log2", np.log2, lambda x, y: 1 / (x * math.log(2)), emit=Elementary("log2", compiled=math.log2)
+)
+def log2(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Logarithm of base 2.
+
+    Examples
+    --------
+    >>> nbta.log2([1.0, 8.0])
+    array([0., 3.])
+    """
+
+
+@unary(
+    "Log10",
+    np.log10,
+    lambda x, y: 1 / (x * math.log(10)),
+    emit=Elementary("log10", compiled=math.log10),
+)
+def log10(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Logarithm of base 10.
+
+    Examples
+    --------
+    >>> nbta.log10([1.0, 1000.0])
+    array([0., 3.])
+    """
+
+
+@unary(
+    "Exp2",
+    np.exp2,
+    lambda x, y: math.log(2) * y,
+    infer=real_only,
+    emit=Elementary("exp2", compiled=np.exp2),
+)
+def exp2(x: ArrayLike, *, name: str | None = None) -> Array:
+    """2 to the power of each element.
+
+    Examples
+    --------
+    >>> nbta.exp2([0.0, 3.0])
+    array([1., 8.])
     """
 
 
@@ -88,8 +138,57 @@ def _not_signed(op):
     return op.inputs[0].dtype.kind != "i"
 
 
-@binary("Pow", np.power, _power_gradient, infer=counted, emit=rules.power, total=_not_signed)
-def power(x, y, *, name=None):
+#: Exponents for which NumPy multiplies complex numbers, too.
+_FACTORS = (1, 2, 3)
+
+
+class _EmitPower(Elementwise):
+    """Small constant exponents are products; integers have no negative ones."""
+
+    def __init__(self):
+        super().__init__(_emit_power, "iufc")
+
+    def __call__(self, code, op):
+        exponents = op.inputs[1]
+        if exponents.dtype.kind == "c" and _constant(exponents) not in _FACTORS:
+            return code.call_python(op)
+        if exponents.dtype.kind == "i" and _constant(exponents) is None:
+            _refuse_negative(code, code.value(exponents))
+        elif exponents.dtype.kind == "i" and _constant(exponents) < 0:
+            code.fail_if("True")
+        return super().__call__(code, op)
+
+
+def _emit_power(op, base, exponent):
+    factors = _constant(op.inputs[1])
+    if factors in _FACTORS:
+        return " * ".join([base] * int(factors.real))
+    if op.inputs[0].dtype.kind == "f":
+        return f"{base} ** {exponent}"
+    return f"integer_power(int64({base}), uint64({exponent}))"
+
+
+def _constant(tensor):
+    """The number that all items of a constant are; None for others."""
+    if tensor.op.record is not CONSTANT:
+        return None
+    values = tensor.op.attrs["value"]
+    first = values.flat[0] if values.size else 0
+    return first if (values == first).all() else None
+
+
+def _refuse_negative(code, value):
+    if isinstance(value, Scalar):
+        return code.fail_if(f"{value.text} < 0")
+    found, index = code.name("q"), code.name("i")
+    code.add(f"{found} = False")
+    with code.nest(f"for {index} in range({product(value.extents)}):"):
+        code.add(f"{found} |= {value.at(index)} < 0")
+    return code.fail_if(found)
+
+
+@binary("Pow", np.power, _power_gradient, infer=counted, emit=_EmitPower(), total=_not_signed)
+def power(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """``x`` to the power ``y``, elementwise with broadcasting.
 
     The gradient with respect to the exponent is 0 where the base is 0 or negative.
@@ -101,8 +200,22 @@ def power(x, y, *, name=None):
     """
 
 
+@exported(also="float_power")
+def float_power(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """``x`` to the power ``y`` in float64, or complex128, whatever they are; see `nbta.power`.
+
+    Examples
+    --------
+    >>> nbta.float_power([2, 4], -1)
+    array([0.5 , 0.25])
+    """
+    x, y = promoted(x, y)
+    dtype = np.complex128 if x.dtype.kind == "c" else np.float64
+    return power(cast(x, dtype), cast(y, dtype), name=name)
+
+
 @unary("Log1p", np.log1p, lambda x, y: 1 / (1 + x), emit=Elementary("log1p", "np.log1p"))
-def log1p(x, *, name=None):
+def log1p(x: ArrayLike, *, name: str | None = None) -> Array:
     """``log(1 + x)``, exact near 0.
 
     Examples
@@ -115,7 +228,7 @@ def log1p(x, *, name=None):
 @unary(
     "Sqrt", np.sqrt, lambda x, y: 0.5 / y, emit=Elementary("sqrt", "np.sqrt", compiled=math.sqrt)
 )
-def sqrt(x, *, name=None):
+def sqrt(x: ArrayLike, *, name: str | None = None) -> Array:
     """Square root.
 
     Examples
@@ -129,8 +242,29 @@ def _rsqrt(x):
     return np.reciprocal(np.sqrt(x))
 
 
-@unary("Rsqrt", _rsqrt, lambda x, y: -0.5 * y / x, emit=rules.rsqrt)
-def rsqrt(x, *, name=None):
+@unary(
+    "Cbrt",
+    np.cbrt,
+    lambda x, y: 1 / (3 * square(y)),
+    infer=real_only,
+    emit=Elementary("cbrt", compiled=np.cbrt),
+)
+def cbrt(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Cube root, of negative numbers too.
+
+    Examples
+    --------
+    >>> nbta.cbrt([8.0, -27.0])
+    array([ 2., -3.])
+    """
+
+
+def _emit_rsqrt(op, text):
+    return f"{cast_text('1', op.inputs[0].dtype)} / sqrt({text})"
+
+
+@unary("Rsqrt", _rsqrt, lambda x, y: -0.5 * y / x, emit=Elementwise(_emit_rsqrt, "f"))
+def rsqrt(x: ArrayLike, *, name: str | None = None) -> Array:
     """One over the square root.
 
     Examples
@@ -141,7 +275,7 @@ def rsqrt(x, *, name=None):
 
 
 @unary("Tanh", np.tanh, lambda x, y: 1 - square(y), emit=Elementary("tanh"))
-def tanh(x, *, name=None):
+def tanh(x: ArrayLike, *, name: str | None = None) -> Array:
     """Hyperbolic tangent.
 
     Examples
@@ -152,27 +286,18 @@ def tanh(x, *, name=None):
 
 
 def _sigmoid(x):
-    return _from_scipy("expit", x)
+    return from_scipy("expit", x)
 
 
-def _from_scipy(name, x):
-    """A special function; of half precision by float32, as SciPy has no bfloat16."""
-    from scipy import special  # takes 0.15 s, which most programs need not wait for
-
-    wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
-    return getattr(special, name)(wide).astype(x.dtype)
-
-
-def _real(*specs):
-    """Shape rule of functions for real numbers."""
-    dtype = specs[0].dtype
-    if dtype.kind == "c":
-        raise invalid("dtype", f"it is for real numbers, not {dtype}; use real or abs first")
-    return broadcasting(*specs)
-
-
-@unary("Sigmoid", _sigmoid, lambda x, y: y * (1 - y), infer=_real, emit=Elementary("sigmoid"))
-def sigmoid(x, *, name=None):
+@unary(
+    "Sigmoid",
+    _sigmoid,
+    lambda x, y: y * (1 - y),
+    infer=real_only,
+    also=("expit",),
+    emit=Elementary("sigmoid"),
+)
+def sigmoid(x: ArrayLike, *, name: str | None = None) -> Array:
     """``1 / (1 + exp(-x))``.
 
     Examples
@@ -186,8 +311,8 @@ def _softplus(x):
     return np.logaddexp(x, np.zeros((), x.dtype))
 
 
-@unary("Softplus", _softplus, lambda x, y: sigmoid(x), infer=_real, emit=Elementary("softplus"))
-def softplus(x, *, name=None):
+@unary("Softplus", _softplus, lambda x, y: sigmoid(x), infer=real_only, emit=Elementary("softplus"))
+def softplus(x: ArrayLike, *, name: str | None = None) -> Array:
     """``log(1 + exp(x))``, without overflow.
 
     Examples
@@ -197,16 +322,20 @@ def softplus(x, *, name=None):
     """
 
 
+def _emit_relu(op, text):
+    return f"maximum({text}, {cast_text('0', op.inputs[0].dtype)})"
+
+
 @unary(
     "Relu",
     lambda x: np.maximum(x, np.zeros((), x.dtype)),
     lambda x, y: cast(greater(x, 0), x.dtype),
     floats=False,
-    infer=_real,
-    emit=rules.relu,
+    infer=real_only,
+    emit=Elementwise(_emit_relu, "biuf"),
     quick=True,
 )
-def relu(x, *, name=None):
+def relu(x: ArrayLike, *, name: str | None = None) -> Array:
     """The positive part; at 0 its derivative is 0.
 
     Examples
@@ -217,17 +346,17 @@ def relu(x, *, name=None):
 
 
 def _erf(x):
-    return _from_scipy("erf", x)
+    return from_scipy("erf", x)
 
 
 @unary(
     "Erf",
     _erf,
     lambda x, y: 2 / math.sqrt(math.pi) * exp(-square(x)),
-    infer=_real,
+    infer=real_only,
     emit=Elementary("erf"),
 )
-def erf(x, *, name=None):
+def erf(x: ArrayLike, *, name: str | None = None) -> Array:
     """Error function.
 
     Examples
@@ -238,7 +367,7 @@ def erf(x, *, name=None):
 
 
 @unary("Sin", np.sin, lambda x, y: cos(x), emit=Elementary("sin", compiled=math.sin))
-def sin(x, *, name=None):
+def sin(x: ArrayLike, *, name: str | None = None) -> Array:
     """Sine, of radians.
 
     Examples
@@ -249,7 +378,7 @@ def sin(x, *, name=None):
 
 
 @unary("Cos", np.cos, lambda x, y: -sin(x), emit=Elementary("cos", compiled=math.cos))
-def cos(x, *, name=None):
+def cos(x: ArrayLike, *, name: str | None = None) -> Array:
     """Cosine, of radians.
 
     Examples
@@ -260,7 +389,7 @@ def cos(x, *, name=None):
 
 
 @unary("Tan", np.tan, lambda x, y: 1 + square(y), emit=Elementary("tan", compiled=math.tan))
-def tan(x, *, name=None):
+def tan(x: ArrayLike, *, name: str | None = None) -> Array:
     """Tangent, of radians.
 
     Examples
@@ -279,11 +408,11 @@ def _arctan2_gradient(y, x, angle, dangle):
     "ArcTan2",
     np.arctan2,
     _arctan2_gradient,
-    infer=_real,
+    infer=real_only,
     floats=True,
     emit=Elementary("atan2", compiled=math.atan2, arity=2),
 )
-def arctan2(y, x, *, name=None):
+def arctan2(y: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
     """The angle of the point ``(x, y)``, in radians from -pi to pi, elementwise with broadcasting.
 
     Its gradient is NaN at the origin, where it has no direction.
@@ -292,6 +421,23 @@ def arctan2(y, x, *, name=None):
     --------
     >>> nbta.arctan2([1.0, -1.0], -1.0)
     array([ 2.35619449, -2.35619449])
+    """
+
+
+@unary(
+    "Erfc",
+    lambda x: from_scipy("erfc", x),
+    lambda x, y: -2 / math.sqrt(math.pi) * exp(-square(x)),
+    infer=real_only,
+    emit=Elementary("erfc", compiled=math.erfc),
+)
+def erfc(x: ArrayLike, *, name: str | None = None) -> Array:
+    """``1 - erf(x)``, exact where that is small.
+
+    Examples
+    --------
+    >>> nbta.erfc([0.0, 5.0])
+    array([1.00000000e+00, 1.53745979e-12])
     """
 
 
@@ -308,11 +454,13 @@ def _abs_gradient(op, dy):
     return [cast(dy, x.dtype) * where(zero, zeros_like(x), unit)]
 
 
-ABS = define_elementwise("Abs", _infer_abs, np.abs, _abs_gradient, emit=rules.absolute, quick=True)
+ABS = define_elementwise(
+    "Abs", _infer_abs, np.abs, _abs_gradient, emit=by_kind("{}", "abs({})"), quick=True
+)
 
 
-@exported(also="absolute")
-def abs(x, *, name=None):
+@exported(also=("absolute", "fabs"))
+def abs(x: ArrayLike, *, name: str | None = None) -> Array:
     """Absolute value; at 0 its derivative is 0.
 
     Examples
@@ -320,7 +468,7 @@ def abs(x, *, name=None):
     >>> nbta.abs([-1.5, 2.0])
     array([1.5, 2. ])
     """
-    return apply(ABS, meet(x), name=name)
+    return apply(ABS, promoted(x), name=name)
 
 
 def _not_truth(op):
@@ -328,8 +476,16 @@ def _not_truth(op):
     return op.inputs[0].dtype.kind != "b"
 
 
-@unary("Sign", np.sign, STEPS, floats=False, emit=rules.sign, quick=True, total=_not_truth)
-def sign(x, *, name=None):
+@unary(
+    "Sign",
+    np.sign,
+    STEPS,
+    floats=False,
+    emit=Elementwise("sign({})", "iuf"),
+    quick=True,
+    total=_not_truth,
+)
+def sign(x: ArrayLike, *, name: str | None = None) -> Array:
     """-1, 0 or 1.
 
     Examples
@@ -339,8 +495,8 @@ def sign(x, *, name=None):
     """
 
 
-@unary("Floor", np.floor, STEPS, infer=_real, emit=rules.floor)
-def floor(x, *, name=None):
+@unary("Floor", np.floor, STEPS, infer=real_only, emit=Elementwise("floor({})", "f"))
+def floor(x: ArrayLike, *, name: str | None = None) -> Array:
     """The greatest integer that is not greater, as a float.
 
     Examples
@@ -350,8 +506,14 @@ def floor(x, *, name=None):
     """
 
 
-@unary("IsFinite", np.isfinite, INTEGER, infer=truth, emit=rules.is_finite)
-def isfinite(x, *, name=None):
+def _emit_is_finite(op, text):
+    """What is not, less itself is NaN."""
+    parts = (f"{text}.real", f"{text}.imag") if op.inputs[0].dtype.kind == "c" else (text,)
+    return " & ".join(f"({part} - {part} == 0)" for part in parts)
+
+
+@unary("IsFinite", np.isfinite, INTEGER, infer=truth, emit=Elementwise(_emit_is_finite, "fc"))
+def isfinite(x: ArrayLike, *, name: str | None = None) -> Array:
     """Whether an element is neither infinite nor NaN.
 
     Examples

@@ -1,17 +1,17 @@
-"""What elementwise operations share: dtypes that meet, shapes that broadcast, rules."""
+"""What elementwise operations share: how dtypes meet and shapes broadcast; half precision."""
+
+from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen import number_rules as rules
-from nbta.codegen.elementwise import as_rule
+from nbta.codegen.fusion import as_rule, complex_only
 from nbta.dtypes import OTHER, code_of
 from nbta.errors import invalid
-from nbta.graph.operation import Tensor
-from nbta.graph.record import NotDifferentiable
-from nbta.graph.spec import Spec, is_inexact
+from nbta.graph.operation import NotDifferentiable, Spec, Tensor, is_inexact
 from nbta.ops.dispatch import (
     apply,
     as_array,
@@ -23,6 +23,12 @@ from nbta.ops.dispatch import (
     is_weak,
 )
 from nbta.ops.shaping import cast, unbroadcast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nbta.ops.dispatch import F
+
 
 INTEGER = NotDifferentiable("its result is an integer or a truth value")
 
@@ -60,17 +66,18 @@ def _names(dtypes):
     return " and ".join(dict.fromkeys(map(str, dtypes)))
 
 
-def meet(*values, floats=False):
+def promoted(*values, floats=False):
     """The values as tensors or arrays of one dtype; integers become floats where asked."""
     values = [v if isinstance(v, Tensor) or is_weak(v) else as_array(v) for v in values]
     dtype = common_dtype(*values)
     if floats and not is_inexact(dtype):
         dtype = np.dtype(np.float64)
     graph = building(*values)
-    return [_of_dtype(value, dtype, graph) for value in values]
+    return [of_dtype(value, dtype, graph) for value in values]
 
 
-def _of_dtype(value, dtype, graph):
+def of_dtype(value, dtype, graph):
+    """A value in a dtype; numbers of Python must fit, and are tensors where there is a graph."""
     if isinstance(value, Tensor):
         if value.weak is not None:
             value = value.in_dtype(dtype)
@@ -111,6 +118,48 @@ def truth(*specs):
     return Spec(np.dtype(bool), broadcast_shape(*specs))
 
 
+def real_only(*specs):
+    """Shape rule of functions for real numbers: the result is like the inputs, broadcast."""
+    dtype = specs[0].dtype
+    if dtype.kind == "c":
+        raise invalid("dtype", f"it is for real numbers, not {dtype}; use real or abs first")
+    return broadcasting(*specs)
+
+
+def floats_only(*specs):
+    """Shape rule of functions for real floats, which others are cast to before."""
+    if not is_inexact(specs[0].dtype):
+        raise invalid("dtype", f"it is for floats, not {specs[0].dtype}; cast it first")
+    return real_only(*specs)
+
+
+def from_scipy(name, x, *before):
+    """A special function, of some numbers before it if it has such.
+
+    Half precision goes by float32, as SciPy has no bfloat16.
+    """
+    return _of_scipy(name, before, [x])
+
+
+def of_two(name):
+    """SciPy's function of two operands."""
+    return lambda x, y: _of_scipy(name, (), [x, y])
+
+
+def of_three(name):
+    """SciPy's function of three operands."""
+    return lambda x, y, z: _of_scipy(name, (), [x, y, z])
+
+
+def _of_scipy(name, before, values):
+    from scipy import special  # takes 0.15 s, which most programs need not wait for
+
+    dtype = values[0].dtype
+    wide = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
+    given = [value.astype(wide, copy=False) for value in values]
+    return getattr(special, name)(*before, *given).astype(dtype)
+
+
 def conjugate(x):
     """The complex conjugate; real tensors as they are.
 
@@ -126,19 +175,22 @@ def define_elementwise(name, infer, evaluate, gradient, *, total=True, **options
 
 
 CONJ = define_elementwise(
-    "Conj", same, np.conj, lambda op, dy: [conjugate(dy)], emit=rules.conjugate
+    "Conj", same, np.conj, lambda op, dy: [conjugate(dy)], emit=complex_only("{}.conjugate()", "{}")
 )
 
 
-def _name_in_numpy(evaluate):
-    return evaluate.__name__ if isinstance(evaluate, np.ufunc) else None
+def _known_as(evaluate, also):
+    """NumPy's name for a function, and others."""
+    return [*([evaluate.__name__] if isinstance(evaluate, np.ufunc) else []), *also]
 
 
-def unary(name, evaluate, derivative, floats=True, infer=same, **options):
+def unary(
+    name, evaluate, derivative, floats=True, infer=same, also=(), **options
+) -> Callable[[F], F]:
     """Make a function of one argument an elementwise operation, and export it.
 
-    ``derivative(x, y)`` gives dy/dx; it may be a `NotDifferentiable`. The options are the
-    record's.
+    ``derivative(x, y)`` gives dy/dx; it may be a `NotDifferentiable`. ``also`` are other names, as
+    in `exported`. The options are the record's.
     """
 
     def gradient(op, dy):
@@ -150,36 +202,59 @@ def unary(name, evaluate, derivative, floats=True, infer=same, **options):
     def decorate(function):
         @functools.wraps(function)
         def operation(x, *, name=None):
-            return apply(record, meet(x, floats=floats), name=name)
+            return apply(record, promoted(x, floats=floats), name=name)
 
         operation.record = record
-        return exported(operation, also=_name_in_numpy(evaluate))
+        return exported(operation, also=_known_as(evaluate, also))
 
     return decorate
 
 
-def binary(name, evaluate, gradient, infer=broadcasting, floats=False, **options):
-    """Make a function of two arguments an elementwise operation, and export it.
+def summed(gradient):
+    """A record's rule of ``gradient(*inputs, result, dy)``, summed over what was broadcast."""
 
-    ``gradient(x, y, result, dy)`` gives the gradients before they are summed over broadcast axes.
-    """
-
-    def summed(op, dy):
+    def rule(op, dy):
         grads = gradient(*op.inputs, op.outputs[0], dy)
         return [
             None if grad is None else unbroadcast(grad, tensor)
             for grad, tensor in zip(grads, op.inputs, strict=True)
         ]
 
-    rule = gradient if isinstance(gradient, NotDifferentiable) else summed
+    return rule
+
+
+def binary(
+    name, evaluate, gradient, infer=broadcasting, floats=False, also=(), **options
+) -> Callable[[F], F]:
+    """Make a function of two arguments an elementwise operation, and export it.
+
+    ``gradient(x, y, result, dy)`` gives the gradients before they are summed over broadcast axes.
+    """
+
+    rule = gradient if isinstance(gradient, NotDifferentiable) else summed(gradient)
     record = define_elementwise(name, infer, evaluate, rule, **options)
 
     def decorate(function):
         @functools.wraps(function)
         def operation(x, y, *, name=None):
-            return apply(record, meet(x, y, floats=floats), name=name)
+            return apply(record, promoted(x, y, floats=floats), name=name)
 
         operation.record = record
-        return exported(operation, also=_name_in_numpy(evaluate))
+        return exported(operation, also=_known_as(evaluate, also))
 
     return decorate
+
+
+def wide(dtype):
+    """The dtype to compute in: float32 for float16 and bfloat16, else the dtype itself."""
+    return np.dtype(np.float32) if is_inexact(dtype) and dtype.itemsize == 2 else dtype
+
+
+def widened(x):
+    """An array in the dtype to compute in."""
+    return x.astype(wide(x.dtype), copy=False)
+
+
+def narrow(value, dtype):
+    """A computed value in the dtype that it is to have."""
+    return value if value.dtype == dtype else value.astype(dtype)

@@ -1,18 +1,42 @@
-"""Tensors of one value."""
+"""Tensors from nothing: constants, filled ones, and what a run is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbta.codegen import shape_rules as rules
-from nbta.dtypes import as_dtype
-from nbta.graph.operation import Tensor
-from nbta.graph.spec import Spec
-from nbta.ops.dispatch import apply, as_array, as_tensor, building, define, exported
+from nbta import shapes
+from nbta.codegen.fusion import joined
+from nbta.dtypes import as_dtype, without_loss
+from nbta.errors import FailedPreconditionError, invalid
+from nbta.graph.graph import current
+from nbta.graph.operation import Spec, Tensor
+from nbta.ops.dispatch import CONSTANT, apply, as_array, as_tensor, building, define, exported
 from nbta.ops.extents import as_shape, pattern_of
-from nbta.ops.shaping import shape_of, sum_to
+from nbta.ops.shaping import shape_of, sum_to, wanted
+
+if TYPE_CHECKING:
+    from nbta.graph.operation import Tensor
+    from nbta.typing import Array, ArrayLike, DTypeLike, Pattern, ShapeLike
 
 
 def _infer_fill(_, value, *, pattern):
     return Spec(value.dtype, pattern)
+
+
+def _emit_fill(code, op) -> None:
+    """One item everywhere."""
+    extents = wanted(code, op, 0)
+    for extent in extents:
+        if not extent.isdigit() and extent not in code.dims.values():
+            code.fail_if(f"{extent} < 0")
+    value, result = op.inputs[1], op.outputs[0]
+    if not extents:
+        return code.bind(result, code.value(value))
+    group = joined(code, [], extents)
+    text = code.scalar(value)
+    return group.step(code, text, result)
 
 
 FILL = define(
@@ -20,13 +44,13 @@ FILL = define(
     _infer_fill,
     lambda shape, value, *, pattern: np.full(shape, value),
     lambda op, dy: [None, sum_to(dy, ())],
-    emit=rules.fill,
+    emit=_emit_fill,
     shape_input=0,
 )
 
 
 @exported
-def fill(shape, value, *, name=None):
+def fill(shape: ShapeLike, value: ArrayLike, *, name: str | None = None) -> Array:
     """A tensor of one value.
 
     Parameters
@@ -44,7 +68,7 @@ def fill(shape, value, *, name=None):
 
 
 @exported
-def zeros(shape, dtype=np.float64, *, name=None):
+def zeros(shape: ShapeLike, dtype: DTypeLike = np.float64, *, name: str | None = None) -> Array:
     """A tensor of zeros.
 
     Examples
@@ -56,7 +80,7 @@ def zeros(shape, dtype=np.float64, *, name=None):
 
 
 @exported
-def ones(shape, dtype=np.float64, *, name=None):
+def ones(shape: ShapeLike, dtype: DTypeLike = np.float64, *, name: str | None = None) -> Array:
     """A tensor of ones.
 
     Examples
@@ -79,7 +103,7 @@ def _full_like(x, value, dtype, name):
 
 
 @exported(numpy=2)
-def zeros_like(x, dtype=None, *, name=None):
+def zeros_like(x: ArrayLike, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """Zeros of the shape and dtype of another tensor.
 
     Examples
@@ -91,7 +115,7 @@ def zeros_like(x, dtype=None, *, name=None):
 
 
 @exported(numpy=2)
-def ones_like(x, dtype=None, *, name=None):
+def ones_like(x: ArrayLike, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """Ones of the shape and dtype of another tensor.
 
     Examples
@@ -100,3 +124,95 @@ def ones_like(x, dtype=None, *, name=None):
     array([1., 1.])
     """
     return _full_like(x, 1, dtype, name)
+
+
+def _unfed(*, spec, label):
+    error = FailedPreconditionError(
+        f"the placeholder {label!r} got no value; give Session.run one in feed_dict, of {spec}"
+    )
+    error.reason = "unfed"
+    raise error
+
+
+def _no_gradient(op, dy):
+    return []
+
+
+PLACEHOLDER = define("Placeholder", lambda *, spec, label: spec, _unfed, _no_gradient, fed=True)
+
+
+@exported
+def placeholder(dtype: DTypeLike, shape: Pattern = None, *, name: str | None = None) -> Tensor:
+    """A tensor whose value each run is given.
+
+    Parameters
+    ----------
+    dtype : dtype-like
+    shape : tuple of int or None, optional
+        None in it stands for an extent that differs from run to run, None for any shape.
+    name : str, optional
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    InvalidArgumentError
+        Outside of a graph.
+
+    Examples
+    --------
+    >>> with nbta.Graph().as_default() as g:
+    ...     x = nbta.placeholder("float64", (None, 2), name="x")
+    >>> x.shape
+    (?, 2)
+    """
+    graph = current()
+    if graph is None:
+        message = "placeholder: no graph is being built; open one with Graph().as_default()"
+        raise invalid("graph", message)
+    if graph.root is not graph:
+        message = "placeholder: make it outside of the loop or branch and use it there"
+        raise invalid("graph", message)
+    spec = Spec(as_dtype(dtype), shapes.as_pattern("shape", shape))
+    attrs = {"spec": spec, "label": name or "Placeholder"}
+    with graph.control_dependencies(None):
+        return graph.create(PLACEHOLDER, [], attrs, name=name).outputs[0]
+
+
+def _converted(value, dtype):
+    """A value in another dtype: numbers of Python without loss, arrays within their kind."""
+    given = as_array(value)
+    if hasattr(value, "dtype"):
+        fits = np.can_cast(given.dtype, dtype, "same_kind")
+        array = given.astype(dtype) if fits else None
+    else:
+        array = without_loss(value, dtype)
+    if array is None:
+        message = f"constant: {value!r} does not fit {dtype}; round it, or cast it with nbta.cast"
+        raise invalid("dtype", message)
+    return array
+
+
+@exported
+def constant(value: ArrayLike, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
+    """A tensor of a value that is known now; outside of graphs an array.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For what is no array, and for a dtype that the value does not fit.
+
+    Examples
+    --------
+    >>> nbta.constant([1, 2], dtype="float32")
+    array([1., 2.], dtype=float32)
+    """
+    array = as_array(value) if dtype is None else _converted(value, as_dtype(dtype))
+    array, graph = np.array(array), current()
+    if graph is None:
+        return array
+    array.flags.writeable = False
+    with graph.control_dependencies(None):
+        return graph.create(CONSTANT, [], {"value": array}, name=name or "Const").outputs[0]

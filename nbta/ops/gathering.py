@@ -1,24 +1,31 @@
 """Operations with arrays of indices: take, scatter_add, one_hot."""
 
+from __future__ import annotations
+
 import builtins
 import operator
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen import gather_rules
+from nbta.codegen.fusion import spread
+from nbta.codegen.values import Block, Scalar, cast_text, product, times, total
+from nbta.codegen.windows import clear, held, integer, move, offset_of, position, strides_of, window
 from nbta.dtypes import as_dtype
 from nbta.errors import invalid
-from nbta.graph.operation import Tensor
-from nbta.graph.record import NotDifferentiable
-from nbta.graph.spec import Spec
+from nbta.graph.operation import Addend, NotDifferentiable, Spec, Tensor
+from nbta.ops.arithmetic import equal, maximum, minimum, mod, where
 from nbta.ops.axis_arguments import within
 from nbta.ops.dispatch import apply, as_array, define, exported
-from nbta.ops.elementwise import meet
+from nbta.ops.elementwise import promoted
 from nbta.ops.extents import pattern_of
-from nbta.ops.filling import zeros
-from nbta.ops.shaping import reshape, shape_of, unbroadcast
-from nbta.runtime.protocol import MOST_ITEMS
+from nbta.ops.filling import zeros, zeros_like
+from nbta.ops.shaping import reshape, shape_of, size, unbroadcast
+from nbta.runtime.intrinsics import MOST_ITEMS
+
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike, DTypeLike, Integer
 
 
 def as_axis(axis) -> int:
@@ -55,7 +62,10 @@ def as_indices(indices):
         if indices.size == 0 and indices.dtype.kind == "f":  # an empty list
             indices = indices.astype(np.int64)
     if indices.dtype.kind == "b":
-        message = "a boolean mask picks a number of elements that no shape can tell; use nbta.where"
+        message = (
+            "a boolean mask picks a number of elements that no shape can tell; use nbta.where, "
+            "with 0 for what is to be left out of a sum"
+        )
         raise invalid("mask", message)
     if indices.dtype.kind not in "iu":
         raise invalid("dtype", f"indices: must be integers, not {indices.dtype}; cast them")
@@ -97,16 +107,127 @@ def _evaluate_take(x, indices, *, axis):
 
 def _take_gradient(op, dy):
     x, indices = op.inputs
-    return [scatter_add(zeros(shape_of(x), dy.dtype), indices, dy, op.attrs["axis"]), None]
+
+    def onto(total, dy):
+        return scatter_add(total, indices, dy, op.attrs["axis"])
+
+    def alone(dy):
+        return onto(zeros(shape_of(x), dy.dtype), dy)
+
+    return [Addend(dy, (TAKE, op.attrs["axis"], indices), alone, onto), None]
 
 
-TAKE = define(
-    "Take", _infer_take, _evaluate_take, _take_gradient, emit=gather_rules.take, selects=True
-)
+def _emit_take(code, op) -> None:
+    """Rows that indices name; a single one along the first axis is a view."""
+    x, indices = map(code.value, op.inputs)
+    axis = op.attrs["axis"] % len(x.extents)
+    before, behind = x.extents[:axis], x.extents[axis + 1 :]
+    if isinstance(indices, Scalar):
+        return _take_one(code, op, x, axis)
+    block = code.result(op, extents=(*before, *indices.extents, *behind))
+    rows = _Rows(code, x.extents, axis, indices)
+    with rows.each(code) as (outer, place, row):
+        target = total(block.offset, times(rows.index_of(outer, row), rows.length))
+        source = total(x.offset, times(rows.place_of(outer, place), rows.length))
+        code.add(_copy_row(block.base, target, x.base, source, rows.length))
+    return None
+
+
+def _copy_row(target, to, source, of, length):
+    if length == "1":
+        return f"{target.name}[{to}] = {source.name}[{of}]"
+    return f"copy({target.name}, {to}, {source.name}, {of}, {length})"
+
+
+def _take_one(code, op, x, axis):
+    index = code.variable(_as_int(op.inputs[1].dtype, code.scalar(op.inputs[1])), "k")
+    place = position(code, index, x.extents[axis])
+    around = window(code, x)
+    found = around.moved(*("0",) * axis, place, *("0",) * (len(x.extents) - axis - 1))
+    extents = x.extents[:axis] + x.extents[axis + 1 :]
+    if not extents:
+        return code.bind(op.outputs[0], code.local(f"{x.base.name}[{found.offset}]", x.dtype))
+    if all(extent == "1" for extent in x.extents[:axis]):
+        return code.bind(op.outputs[0], Block(x.base, extents, offset_of(code, found)))
+    block = code.result(op, extents=extents)
+    strides = around.strides[:axis] + around.strides[axis + 1 :]
+    source = type(around)(x.base, found.offset, strides)
+    return move(code, extents, window(code, block), source)
+
+
+def _as_int(dtype, text):
+    return text if dtype == "int64" else f"int64({text})"
+
+
+class _Rows:
+    """The rows along an axis that indices name, in loops over the axes before it and over them."""
+
+    def __init__(self, code, extents, axis, indices):
+        self.before, self.length = product(extents[:axis]), product(extents[axis + 1 :])
+        self.extent, self._indices = extents[axis], indices
+        self.count = "1" if isinstance(indices, Scalar) else product(indices.extents)
+
+    def each(self, code):
+        """A block in which the number before, the index and the row's number have names."""
+        return _Nested(code, self)
+
+    def place_of(self, outer, place):
+        """Source of which row of the tensor one is, all axes before taken as one."""
+        return place if outer == "0" else total(times(outer, self.extent), place)
+
+    def index_of(self, outer, row):
+        """Source of which row one is of those that the indices name."""
+        return row if outer == "0" else total(times(outer, self.count), row)
+
+    def item(self, row):
+        """Source of an index."""
+        indices = self._indices
+        text = indices.text if isinstance(indices, Scalar) else indices.at(row)
+        return _as_int(indices.dtype, text)
+
+
+class _Nested:
+    """The loops of `_Rows`."""
+
+    def __init__(self, code, rows):
+        self._code, self._rows, self._around = code, rows, code.lines
+
+    def __enter__(self):
+        code, rows = self._code, self._rows
+        outer, row, place = "0", code.name("j"), code.name("k")
+        header = f"for {row} in range({rows.count}):"
+        if rows.before != "1":  # there may be none, and indices are to be right all the same
+            with code.nest(header):
+                self._check(rows.item(row))
+            outer = code.name("i")
+            code.lines = code.lines.nest(f"for {outer} in range({rows.before}):")
+        code.lines = code.lines.nest(header)
+        code.add(f"{place} = {rows.item(row)}")
+        if rows.before == "1":
+            self._check(place)
+        code.add(f"{place} = {place} + {rows.extent} if {place} < 0 else {place}")
+        return outer, place, row
+
+    def _check(self, index):
+        extent = self._rows.extent
+        self._code.fail_if(f"{index} < -{extent} or {index} >= {extent}")
+
+    def __exit__(self, *_):
+        self._code.lines = self._around
+
+
+TAKE = define("Take", _infer_take, _evaluate_take, _take_gradient, emit=_emit_take, selects=True)
 
 
 @exported(numpy=3)
-def take(x, indices, axis=None, *, name=None):
+def take(
+    x: ArrayLike,
+    indices: ArrayLike,
+    axis: int | None = None,
+    *,
+    mode: Literal["raise", "wrap", "clip"] = "raise",
+    name: str | None = None,
+) -> Array:
     """The elements, or rows along an axis, that indices name.
 
     Parameters
@@ -116,6 +237,9 @@ def take(x, indices, axis=None, *, name=None):
         Of any shape; negative ones count from the end.
     axis : int, optional
         By default ``x`` is taken as flat.
+    mode : {"raise", "wrap", "clip"}, optional
+        What becomes of an index that is out of range: an error, the index modulo the length, or the
+        first or the last one. With the latter two negative ones do not count from the end.
 
     Returns
     -------
@@ -137,11 +261,22 @@ def take(x, indices, axis=None, *, name=None):
     """
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
-    return apply(TAKE, [x, as_indices(indices)], {"axis": as_axis(axis)}, name)
+    indices, axis = as_indices(indices), as_axis(axis)
+    if mode != "raise":
+        indices = _bounded(indices, x if isinstance(x, Tensor) else as_array(x), axis, mode)
+    return apply(TAKE, [x, indices], {"axis": axis}, name)
+
+
+def _bounded(indices, x, axis, mode):
+    """Indices from 0 to before the length of an axis."""
+    if mode not in ("wrap", "clip"):
+        raise invalid("value", f'mode: {mode!r} is none; give "raise", "wrap" or "clip"')
+    extent = x.shape[axis]
+    return mod(indices, extent) if mode == "wrap" else minimum(maximum(indices, 0), extent - 1)
 
 
 @exported
-def gather(x, indices, axis=0, *, name=None):
+def gather(x: ArrayLike, indices: ArrayLike, axis: int = 0, *, name: str | None = None) -> Array:
     """The rows along an axis that indices name; TensorFlow's name of `take`.
 
     Raises
@@ -158,7 +293,7 @@ def gather(x, indices, axis=0, *, name=None):
     return take(x, indices, axis, name=name)
 
 
-def _infer_scatter_add(x, indices, updates, *, axis):
+def _infer_scatter(x, indices, updates, *, axis):
     rows = _taken(x, indices, axis)
     if rows is not None and updates.shape is not None:
         _check_updates(rows, updates.shape)
@@ -189,23 +324,99 @@ def _evaluate_scatter_add(x, indices, updates, *, axis):
     return out
 
 
+def _evaluate_scatter_set(x, indices, updates, *, axis):
+    indices, out = np.asarray(indices), np.array(x)
+    axis = check_axis(axis, out.shape)
+    try:
+        out[along(axis, indices.astype(np.intp, copy=False))] = updates
+    except IndexError:
+        raise _out_of_range(indices, out.shape, axis) from None
+    return out
+
+
 def _scatter_add_gradient(op, dy):
     _, indices, updates = op.inputs
     rows = take(dy, indices, op.attrs["axis"])
     return [dy, None, unbroadcast(rows, updates)]
 
 
+def _is_last(indices, shape):
+    """Whether each index is the last one that names its row."""
+    from nbta.ops.joining import arange
+
+    numbers = reshape(arange(size(indices)), shape_of(indices))
+    last = zeros(shape[:1], np.int64)
+    last = apply(SCATTER_SET, [last, indices, numbers], {"axis": 0})
+    return equal(take(last, indices, 0), numbers)
+
+
+def _scatter_set_gradient(op, dy):
+    """Replaced rows pass nothing on; of several in one place only the last one counts."""
+    x, indices, updates = op.inputs
+    rows = take(dy, indices, op.attrs["axis"])
+    rest = apply(SCATTER_SET, [dy, indices, np.zeros((), dy.dtype)], {"axis": op.attrs["axis"]})
+    behind = (None,) * (rows.spec.rank - indices.spec.rank)
+    stays = _is_last(indices, shape_of(x))[(..., *behind)]
+    return [rest, None, unbroadcast(where(stays, rows, zeros_like(rows)), updates)]
+
+
+def _emit_scatter(code, op) -> None:
+    """A tensor with updates in the rows that indices name, or added to them, one by one."""
+    adds = op.record is SCATTER_ADD
+    x, indices, updates = op.inputs
+    extents = code.extents(x)
+    axis = op.attrs["axis"] % len(extents)
+    index, added = code.value(indices), code.value(updates)
+    rows = _Rows(code, extents, axis, index)
+    groups = extents[:axis], index.extents, extents[axis + 1 :]
+    steps = spread(code, added.extents, sum(map(len, groups)), sum(groups, ()))
+    block = code.changed(op)
+    with rows.each(code) as (outer, place, row):
+        start = total(block.offset, times(rows.place_of(outer, place), rows.length))
+        numbers = _numbers(code, groups, (outer, row))
+        names = [code.name("i") for _ in groups[2]]
+        target = total(start, *map(times, names, strides_of(code, groups[2])))
+        source = total("", *map(times, [*numbers, *names], steps))
+        item = added.text if isinstance(added, Scalar) else added.at(source)
+        at = f"{block.base.name}[{target}]"
+        sign = "|" if block.dtype.kind == "b" else "+"
+        headers = [f"for {i} in range({e}):" for i, e in zip(names, groups[2], strict=True)]
+        item = f"{at} {sign} {item}" if adds else item
+        code.nested(headers, f"{at} = {cast_text(item, block.dtype)}")
+
+
+def _numbers(code, groups, counters):
+    """Source of indices along the axes of groups that are walked as one."""
+    found = []
+    for extents, counter in zip(groups[:2], counters, strict=True):
+        for axis, step in enumerate(strides_of(code, extents)):
+            text = counter if step == "1" else f"({counter} // ({step}))"
+            found.append(f"({text} % {extents[axis]})" if axis else text)
+    return found
+
+
 SCATTER_ADD = define(
     "ScatterAdd",
-    _infer_scatter_add,
+    _infer_scatter,
     _evaluate_scatter_add,
     _scatter_add_gradient,
-    emit=gather_rules.scatter_add,
+    emit=_emit_scatter,
+    changes=True,
+)
+SCATTER_SET = define(
+    "ScatterSet",
+    _infer_scatter,
+    _evaluate_scatter_set,
+    _scatter_set_gradient,
+    emit=_emit_scatter,
+    changes=True,
 )
 
 
 @exported
-def scatter_add(x, indices, updates, axis=0, *, name=None):
+def scatter_add(
+    x: ArrayLike, indices: ArrayLike, updates: ArrayLike, axis: int = 0, *, name: str | None = None
+) -> Array:
     """``x`` with updates added to the rows that indices name; ``x`` itself stays as it is.
 
     Parameters
@@ -233,7 +444,7 @@ def scatter_add(x, indices, updates, axis=0, *, name=None):
     >>> nbta.scatter_add([0.0, 0.0, 0.0], [2, 0, 2], [1.0, 2.0, 3.0])
     array([2., 0., 4.])
     """
-    x, updates = meet(x, updates)
+    x, updates = promoted(x, updates)
     attrs = {"axis": as_axis(axis)}
     return apply(SCATTER_ADD, [x, as_indices(indices), updates], attrs, name)
 
@@ -247,17 +458,34 @@ def _evaluate_one_hot(indices, depth, *, dtype, extent):
     return np.equal(np.asarray(indices)[..., None], numbers).astype(dtype)
 
 
+def _emit_one_hot(code, op) -> None:
+    """Zeros, and a one where each index says."""
+    indices, depth = code.value(op.inputs[0]), code.variable(integer(code, op.inputs[1]), "k")
+    length = held(code, code.derived(f"max(0, {depth})"), op.outputs[0].spec.shape[-1])
+    block = code.result(op, extents=(*indices.extents, length))
+    clear(code, block)
+    j, k = code.name("j"), code.name("k")
+    scalar = isinstance(indices, Scalar)
+    text = _as_int(indices.dtype, indices.text if scalar else indices.at(j))
+    with code.nest(f"for {j} in range({product(indices.extents)}):"):
+        code.add(f"{k} = {text}")
+        with code.nest(f"if {k} >= 0 and {k} < {length}:"):
+            code.add(f"{block.at(total(times(j, length), k))} = {cast_text('1', block.dtype)}")
+
+
 ONE_HOT = define(
     "OneHot",
     _infer_one_hot,
     _evaluate_one_hot,
     NotDifferentiable("its input is an index"),
-    emit=gather_rules.one_hot,
+    emit=_emit_one_hot,
 )
 
 
 @exported
-def one_hot(indices, depth, dtype=np.float64, *, name=None):
+def one_hot(
+    indices: ArrayLike, depth: Integer, dtype: DTypeLike = np.float64, *, name: str | None = None
+) -> Array:
     """Rows with a one at an index and zeros elsewhere.
 
     Parameters

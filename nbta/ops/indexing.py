@@ -1,31 +1,589 @@
-"""Indexing by integers, slices, ``...`` and None; and all that picks elements, under one roof."""
+"""Indexing by integers, slices, ``...`` and None, and all else that picks elements."""
+
+from __future__ import annotations
 
 import builtins
 import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen import index_rules
+from nbta.codegen import windows
+from nbta.codegen.fusion import spread
+from nbta.codegen.values import Block, Scalar, Vector, cast_text, times
+from nbta.codegen.windows import (
+    FARTHEST,
+    Window,
+    clipped,
+    held,
+    integers,
+    is_below,
+    move,
+    number_in,
+    offset_of,
+    position,
+    put,
+    strides_of,
+    window,
+)
+from nbta.dtypes import check_plain
 from nbta.errors import invalid
-from nbta.graph.operation import Tensor
-from nbta.graph.spec import Spec
-from nbta.ops.dispatch import apply, define, exported
-from nbta.ops.gathering import gather, one_hot, scatter_add, take
-from nbta.ops.shaping import shape_of
-from nbta.ops.slicing import dynamic_slice, dynamic_update_slice, slice
+from nbta.graph.operation import Addend, Spec, Tensor
+from nbta.ops.dispatch import apply, as_array, data_spec, define, exported, is_weak
+from nbta.ops.elementwise import of_dtype, promoted
+from nbta.ops.extents import pattern_of
+from nbta.ops.filling import zeros, zeros_like
+from nbta.ops.gathering import (
+    SCATTER_ADD,
+    SCATTER_SET,
+    as_indices,
+    gather,
+    one_hot,
+    scatter_add,
+    take,
+)
+from nbta.ops.shaping import INT64, cast, reshape, shape_of, unbroadcast, wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbta.typing import Array, ArrayLike, ShapeLike
 
 __all__ = [
     "SYMBOLIC",
+    "add_item",
     "dynamic_slice",
     "dynamic_update_slice",
     "gather",
     "getitem",
     "one_hot",
     "scatter_add",
+    "set_item",
     "slice",
     "take",
 ]
+
+
+def _as_vector(argument, value):
+    """Integers, one an axis, as a vector of int64, symbolic where any of them is."""
+    if isinstance(value, Tensor):
+        return _symbolic_vector(argument, value)
+    check_plain(argument, value)
+    items = list(value) if isinstance(value, list | tuple) else list(np.atleast_1d(value))
+    if any(isinstance(item, Tensor) for item in items):
+        from nbta.ops.joining import stack
+
+        return stack([_scalar(argument, item) for item in items])
+    array = np.asarray(items)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise invalid("shape", f"{argument}: {value!r} is no vector of integers, one an axis")
+    return array.astype(np.int64)
+
+
+def _symbolic_vector(argument, value):
+    if value.dtype.kind not in "iu" or value.spec.rank not in (0, 1, None):
+        raise invalid("shape", f"{argument}: {value!r} is no vector of integers, one an axis")
+    value = reshape(value, (1,)) if value.spec.rank == 0 else value
+    return value if value.dtype == INT64 else cast(value, INT64)
+
+
+def _scalar(argument, item):
+    dtype = item.dtype if isinstance(item, Tensor) else np.asarray(item).dtype
+    if dtype.kind not in "iu":
+        raise invalid("dtype", f"{argument}: {item!r} is no integer; cast it")
+    return cast(item, INT64)
+
+
+def _check_rank(argument, shape, *vectors):
+    """That vectors have one entry an axis."""
+    for vector in vectors:
+        count = vector.shape[0] if vector.shape else None
+        if shape is not None and type(count) is int and count != len(shape):
+            message = (
+                f"{argument}: there are {count} entries for shape {shapes.text(shape)}; give one "
+                f"for each of its {len(shape)} axes"
+            )
+            raise invalid("rank", message)
+
+
+def _length(axis, extent, begin, size, clamp):
+    """The length of a block along an axis, None where it is not known; it must lie inside."""
+    if type(extent) is not int:
+        return size if size >= 0 else None
+    length = extent - begin if size == -1 and not clamp else size
+    if length < 0 or length > extent or (not clamp and not 0 <= begin <= extent - length):
+        what = f"{size} from {begin} on" if not clamp else f"{size}"
+        message = (
+            f"axis {axis} has {extent} elements, and a slice of {what} does not fit; choose it "
+            f"within the axis"
+        )
+        raise invalid("slice", message)
+    return length
+
+
+def _infer_slice(x, begin, size, *, pattern, clamp):
+    _check_rank("begin", x.shape, begin)
+    _check_rank("size", x.shape, size)
+    if x.shape is not None and pattern is None:
+        pattern = (None,) * len(x.shape)
+    return Spec(x.dtype, pattern)
+
+
+def _block(shape, begin, size, clamp):
+    """The key of a block."""
+    if not len(shape) == len(begin) == len(size):
+        message = (
+            f"shape {shapes.text(shape)} has {len(shape)} axes, and the block begins at "
+            f"{len(begin)} and has {len(size)} sizes; give one of each for an axis"
+        )
+        raise invalid("rank", message)
+    key = []
+    for axis, (extent, first, length) in enumerate(zip(shape, begin, size, strict=True)):
+        length = _length(axis, extent, int(first), int(length), clamp)
+        first = min(max(int(first), 0), extent - length)
+        key.append(builtins.slice(first, first + length))
+    return tuple(key)
+
+
+def _evaluate_slice(x, begin, size, *, pattern, clamp):
+    return x[_block(np.shape(x), begin, size, clamp)]
+
+
+def _slice_gradient(op, dy):
+    x, begin, _ = op.inputs
+
+    def alone(dy):
+        return dynamic_update_slice(zeros(shape_of(x), dy.dtype), dy, begin)
+
+    def onto(total, dy):
+        return apply(ADD, [total, dy, begin])
+
+    return [Addend(dy, (SLICE, *op.inputs[1:]), alone, onto), None, None]
+
+
+def _emit_slice_block(code, op) -> None:
+    """A block: a view where it lies together in memory."""
+    x, result = op.inputs[0], op.outputs[0]
+    value = code.value(x)
+    if isinstance(value, Scalar):
+        return code.bind(result, value)
+    starts, sizes = (integers(code, t, len(value.extents)) for t in op.inputs[1:])
+    clamp, lengths, begun = op.attrs["clamp"], [], []
+    for start, size, extent, known in zip(
+        starts, sizes, value.extents, result.spec.shape, strict=True
+    ):
+        length = held(code, _emit_length(code, start, size, extent, clamp), known)
+        lengths.append(code.canonical(length))
+        begun.append(_begin(code, start, extent, length))
+    whole = window(code, value)
+    found = Window(value.base, whole.moved(*begun).offset, whole.strides)
+    if _is_together(code, value.extents, lengths):
+        return code.bind(result, Block(value.base, tuple(lengths), offset_of(code, found)))
+    block = code.result(op, extents=tuple(lengths))
+    return move(code, lengths, window(code, block), found)
+
+
+def _emit_length(code, start, size, extent, clamp):
+    """How long a block is along an axis; it must be within it."""
+    left = f"{extent} - {start}"
+    if number_in(size) is None:
+        length = size if clamp else code.derived(f"{left} if {size} == -1 else {size}")
+    else:
+        length = code.derived(left) if size == "-1" and not clamp else size
+    if not length.isdigit():
+        code.fail_if(f"{length} < 0")
+    is_below(code, length, extent)
+    if not clamp and start != "0":
+        code.fail_if(f"{start} < 0 or {start} > {extent} - {length}")
+    return length
+
+
+def _begin(code, start, extent, length):
+    """Where a block begins that is moved inwards if it reaches over the edge."""
+    if start == "0" or code.same(extent, length):
+        return "0"
+    return code.derived(f"min(max({start}, 0), {extent} - {length})", "k")
+
+
+def _is_together(code, extents, lengths):
+    long = [axis for axis, length in enumerate(lengths) if length != "1"]
+    behind = range(long[0] + 1, len(extents)) if long else ()
+    return all(code.same(extents[axis], lengths[axis]) for axis in behind)
+
+
+SLICE = define(
+    "Slice",
+    _infer_slice,
+    _evaluate_slice,
+    _slice_gradient,
+    emit=_emit_slice_block,
+    selects=True,
+    shape_input=2,
+)
+
+
+def _static_lengths(x, begin, size, clamp):
+    """The shape of a block, as far as it is known."""
+    if isinstance(size, Tensor):
+        return pattern_of(size)
+    extents = x.spec.shape if isinstance(x, Tensor) else np.shape(x)
+    if extents is None or len(extents) != len(size):
+        return tuple(None if n < 0 else int(n) for n in size)
+    if isinstance(begin, Tensor) or len(begin) != len(size):
+        return tuple(None if n < 0 else int(n) for n in size)
+    facts = zip(extents, begin.tolist(), size.tolist(), strict=True)
+    return tuple(_length(i, n, b, s, clamp) for i, (n, b, s) in enumerate(facts))
+
+
+@exported
+def dynamic_slice(
+    x: ArrayLike, starts: ShapeLike, sizes: Sequence[int], *, name: str | None = None
+) -> Array:
+    """A block of fixed size, moved inwards where it would reach over the edge.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    starts : sequence of int or Tensor, or Tensor
+        Where the block begins, one entry an axis. Negative ones are moved to 0; so that the block
+        fits, large ones are moved to ``extent - size``.
+    sizes : sequence of int
+        Its shape.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of shape ``sizes`` and the dtype of ``x``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For sizes that are larger than ``x``, negative or symbolic, and where there is not one entry
+        an axis.
+
+    Examples
+    --------
+    >>> nbta.dynamic_slice([1, 2, 3, 4], [3], [2])
+    array([3, 4])
+    """
+    begin, size = _as_vector("starts", starts), _as_vector("sizes", sizes)
+    if isinstance(size, Tensor):
+        raise invalid("size", "sizes: they must be integers; use nbta.slice for symbolic sizes")
+    if (size < 0).any():
+        raise invalid("size", f"sizes: {sizes!r} has a negative size")
+    x = promoted(x)[0]
+    _check_rank("sizes", data_spec(x).shape, size)
+    for axis, (extent, length) in enumerate(zip(data_spec(x).shape or (), size, strict=False)):
+        _length(axis, extent, 0, int(length), True)
+    attrs = {"pattern": tuple(size.tolist()), "clamp": True}
+    return apply(SLICE, [x, begin, size], attrs, name)
+
+
+def _infer_update(x, update, begin):
+    _check_rank("starts", x.shape, begin)
+    if x.shape is not None and update.shape is not None:
+        _check_update(x.shape, update.shape)
+    return Spec(x.dtype, x.shape)
+
+
+def _check_update(shape, update):
+    pairs = zip(shape, update, strict=False)
+    over = any(type(n) is int and type(m) is int and m > n for n, m in pairs)
+    if len(shape) != len(update) or over:
+        message = (
+            f"update: shape {shapes.text(update)} does not fit into {shapes.text(shape)}; give one "
+            f"of as many axes, none of them longer"
+        )
+        raise invalid("shape", message)
+
+
+def _evaluate_update(x, update, begin):
+    out = np.array(x)
+    out[_block(out.shape, begin, np.shape(update), True)] = update
+    return out
+
+
+def _evaluate_add(x, update, begin):
+    out = np.array(x)
+    out[_block(out.shape, begin, np.shape(update), True)] += update
+    return out
+
+
+def _update_gradient(op, dy):
+    _, update, begin = op.inputs
+    block = _block_of(dy, op)  # before it is cleared, which then happens in place
+    return [dynamic_update_slice(dy, zeros_like(update, dy.dtype), begin), block, None]
+
+
+def _add_gradient(op, dy):
+    return [dy, _block_of(dy, op), None]
+
+
+def _block_of(dy, op):
+    """The gradient of what was put into a block."""
+    _, update, begin = op.inputs
+    attrs = {"pattern": update.spec.shape, "clamp": True}
+    return apply(SLICE, [dy, begin, shape_of(update)], attrs)
+
+
+def _emit_update(code, op) -> None:
+    """A tensor with a block replaced."""
+    target, extents, value = _changed_block(code, op)
+    if isinstance(value, Scalar):
+        return code.bind(op.outputs[0], value)
+    return move(code, extents, target, windows.window(code, value))
+
+
+def _emit_add(code, op) -> None:
+    """A tensor with values added to a block."""
+    target, extents, value = _changed_block(code, op)
+    if isinstance(value, Scalar):
+        text = cast_text(f"{code.scalar(op.inputs[0])} + {value.text}", value.dtype)
+        return code.bind(op.outputs[0], code.local(text, value.dtype))
+    return put(code, extents, target, value, strides_of(code, extents), adds=True)
+
+
+def _changed_block(code, op):
+    """Where a block of a tensor is to be changed, its extents, and what goes there."""
+    x, update, begin = op.inputs
+    value = code.value(update)
+    if isinstance(value, Scalar):
+        return None, (), value
+    extents = code.extents(x)
+    begun = []
+    for start, extent, length in zip(
+        integers(code, begin, len(extents)), extents, value.extents, strict=True
+    ):
+        is_below(code, length, extent)
+        begun.append(_begin(code, start, extent, length))
+    block = code.changed(op)
+    whole = window(code, block)
+    target = Window(block.base, whole.moved(*begun).offset, whole.strides)
+    return target, value.extents, code.value(update)
+
+
+UPDATE = define(
+    "DynamicUpdateSlice",
+    _infer_update,
+    _evaluate_update,
+    _update_gradient,
+    emit=_emit_update,
+    changes=True,
+)
+ADD = define(
+    "DynamicAddSlice", _infer_update, _evaluate_add, _add_gradient, emit=_emit_add, changes=True
+)
+
+
+@exported
+def dynamic_update_slice(
+    x: ArrayLike, update: ArrayLike, starts: ShapeLike, *, name: str | None = None
+) -> Array:
+    """``x`` with a block replaced; ``x`` itself stays as it is.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    update : array-like or Tensor
+        Of the rank of ``x``, and along no axis longer.
+    starts : sequence of int or Tensor, or Tensor
+        Where the block begins, one entry an axis; moved so that the block fits, as in
+        `dynamic_slice`.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x``, and of the dtype that ``x`` and ``update`` have in common.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an update that is larger than ``x`` or of another rank.
+
+    Examples
+    --------
+    >>> nbta.dynamic_update_slice([1, 2, 3, 4], [8, 9], [1])
+    array([1, 8, 9, 4])
+    """
+    begin = _as_vector("starts", starts)
+    return apply(UPDATE, [*promoted(x, update), begin], name=name)
+
+
+@exported
+def slice(x: ArrayLike, begin: ShapeLike, size: ShapeLike, *, name: str | None = None) -> Array:
+    """A block of a tensor by its first element and its shape.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    begin : sequence of int or Tensor, or Tensor
+        Where the block begins, one entry an axis.
+    size : sequence of int or Tensor, or Tensor
+        How long it is, one entry an axis; -1 is all that is left.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of shape ``size`` and the dtype of ``x``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a block that reaches out of ``x``, and where there is not one entry an axis.
+
+    Examples
+    --------
+    >>> nbta.slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2])
+    array([[2, 3],
+           [5, 6]])
+    """
+    begin, size = _as_vector("begin", begin), _as_vector("size", size)
+    x = promoted(x)[0]
+    pattern = _static_lengths(x, begin, size, False)
+    return apply(SLICE, [x, begin, size], {"pattern": pattern, "clamp": False}, name)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a key takes of an axis: ``count`` items, or a single one where that is None."""
+
+    start: str
+    count: str | None
+    step: str = "1"
+    whole: bool = False
+
+
+def parts_of(code, key, scalars, extents, x) -> list:
+    """A `Part` for each axis, and None for each new one, of a key that ``scalars`` fill in.
+
+    ``x`` is a tensor with the axes.
+    """
+    given = iter([(windows.integer(code, tensor), tensor) for tensor in scalars])
+    axes = iter(enumerate(extents))
+
+    def filled(n):
+        return code.variable(next(given)[0], "k") if n is SYMBOLIC else n
+
+    found = []
+    for part in key:
+        if part is None:
+            found.append(None)
+            continue
+        axis, extent = next(axes)
+        if isinstance(part, builtins.slice):
+            bounds = [filled(n) for n in (part.start, part.stop, part.step)]
+            found.append(_slice(code, *bounds, code.canonical(extent)))
+        elif part is SYMBOLIC:
+            found.append(Part(_place_of(code, *next(given), x, axis, extent), None))
+        else:
+            found.append(Part(position(code, part, extent), None))
+    return found
+
+
+def _place_of(code, text, index, x, axis, extent):
+    """Where an index is in an axis, counted from the first item."""
+    text = code.variable(text, "k")
+    if code.is_within(index, x, axis):
+        return text
+    return position(code, text, extent, code.doubt(index, extent))
+
+
+def _slice(code, start, stop, step, extent):
+    """A slice of an axis; bounds are numbers, variables or None."""
+    start, stop, step = map(clipped, (start, stop, 1 if step is None else step))
+    if isinstance(step, str):
+        code.fail_if(f"{step} == 0 or {step} < {-FARTHEST}")
+    if extent.isdigit() and not any(isinstance(n, str) for n in (start, stop, step)):
+        found = range(int(extent))[start:stop:step]
+        whole = len(found) == int(extent) and step > 0
+        return Part(str(found.start), str(len(found)), str(step), whole)
+    if stop is None and step == 1 and start in (None, 0):
+        return Part("0", extent, "1", True)
+    if step == -1 and start is stop is None:
+        return Part(code.derived(f"{extent} - 1", "k"), extent, "-1")
+    lower, upper, first, last = _ends(code, step, extent)
+    start = first if start is None else _bound(code, start, extent, lower, upper)
+    stop = last if stop is None else _bound(code, stop, extent, lower, upper)
+    return Part(start, _count(code, start, stop, step), str(step))
+
+
+def _ends(code, step, extent):
+    """Within what the bounds of a slice are, and its bounds where none are given."""
+    top = f"{extent} - 1"
+    if isinstance(step, str):
+        lower = code.derived(f"0 if {step} > 0 else -1", "k")
+        upper = code.derived(f"{extent} if {step} > 0 else {top}", "k")
+        first = code.derived(f"0 if {step} > 0 else {upper}", "k")
+        return lower, upper, first, code.derived(f"{upper} if {step} > 0 else -1", "k")
+    if step > 0:
+        return "0", extent, "0", extent
+    upper = code.derived(top, "k")
+    return "-1", upper, upper, "-1"
+
+
+def _bound(code, bound, extent, lower, upper):
+    if isinstance(bound, str):
+        near, far = f"min({bound}, {upper})", f"max({bound} + {extent}, {lower})"
+        return code.variable(f"{near} if {bound} >= 0 else {far}", "k")
+    if bound == 0 and lower == "0":
+        return "0"
+    text = f"min({bound}, {upper})" if bound >= 0 else f"max({extent} - {-bound}, {lower})"
+    return code.derived(text, "k")
+
+
+def _count(code, start, stop, step):
+    """How many items there are from a bound to another."""
+    if step == 1 and start == "0":
+        return stop
+    if step in (1, -1):
+        length = f"{stop} - {start}" if step == 1 else f"{start} - {stop}"
+        return code.derived(f"max(0, {length})")
+    up = f"({stop} - {start} - 1) // {step} + 1 if {stop} > {start} else 0"
+    back = str(-step) if isinstance(step, int) else f"-{step}"
+    down = f"({start} - {stop} - 1) // ({back}) + 1 if {start} > {stop} else 0"
+    if isinstance(step, int):
+        return code.derived(up if step > 0 else down)
+    return code.derived(f"({up}) if {step} > 0 else ({down})")
+
+
+def picked(code, value, parts) -> tuple[Window, tuple[str, ...]]:
+    """What parts of a key take of a block: a window with its extents, without new axes."""
+    around, real = window(code, value), [part for part in parts if part is not None]
+    begun = around.moved(*(part.start for part in real))
+    pairs = [(p, s) for p, s in zip(real, around.strides, strict=True) if p.count is not None]
+    steps = tuple(times(part.step, stride) for part, stride in pairs)
+    return Window(value.base, begun.offset, steps), tuple(part.count for part, _ in pairs)
+
+
+def _pick(code, op, value, parts):
+    result = op.outputs[0]
+    found, counts = picked(code, value, parts)
+    if not result.spec.rank:
+        return code.bind(result, code.local(found.at(), value.dtype))
+    counts = iter(counts)
+    extents = ["1" if p is None else next(counts) for p in parts if p is None or p.count]
+    extents = tuple(held(code, *pair) for pair in zip(extents, result.spec.shape, strict=True))
+    if is_together(parts):
+        return code.bind(result, Block(value.base, extents, offset_of(code, found)))
+    block = code.result(op, extents=extents)
+    kept = tuple(n for n, p in zip(extents, _lasting(parts), strict=True) if p is not None)
+    return move(code, kept, window(code, block, kept), found)
+
+
+def _lasting(parts):
+    return [part for part in parts if part is None or part.count is not None]
+
+
+def is_together(parts) -> bool:
+    """Whether what is taken lies together: all behind the first longer part is taken whole."""
+    real = [part for part in parts if part is not None]
+    long = [k for k, part in enumerate(real) if part.count not in (None, "1")]
+    if not long:
+        return True
+    first = long[0]
+    return real[first].step == "1" and all(part.whole for part in real[first + 1 :])
 
 
 class _Symbolic:
@@ -114,6 +672,17 @@ def _aligned(key, shape):
     return key[:place] + (_EVERY,) * (len(shape) - used) + key[place + 1 :]
 
 
+def index_of(key, scalars, shape) -> list:
+    """The integer or the tensor that a key has for each axis; None where it has a slice."""
+    scalars, found = iter(scalars), []
+    for part in _aligned(key, shape):
+        parts = (part.start, part.stop, part.step) if isinstance(part, builtins.slice) else (part,)
+        given = [next(scalars) if each is SYMBOLIC else each for each in parts]
+        if part is not None:
+            found.append(given[0] if len(given) == 1 else None)
+    return found
+
+
 def _infer_getitem(spec, *scalars, key):
     return Spec(spec.dtype, None if spec.shape is None else _indexed(spec.shape, key))
 
@@ -195,20 +764,58 @@ def _evaluate_getitem(x, *scalars, key):
 
 def _getitem_gradient(op, dy):
     x, *scalars = op.inputs
-    attrs = {"key": op.attrs["key"], "pattern": x.spec.shape}
-    dx = apply(SCATTER_SLICE, [dy, shape_of(x), *scalars], attrs)
-    return [dx] + [None] * len(scalars)
+    key = op.attrs["key"]
 
+    def alone(dy):
+        attrs = {"key": key, "pattern": x.spec.shape}
+        return apply(SCATTER_SLICE, [dy, shape_of(x), *scalars], attrs)
 
-def _emit_getitem(code, op):
-    key = _aligned(op.attrs["key"], op.inputs[0].spec.shape)
-    index_rules.getitem(code, op, key, SYMBOLIC)
+    def onto(total, dy):
+        return apply(ADD_ITEM, [total, dy, *scalars], {"key": key})
+
+    place = GETITEM, repr(key), *scalars
+    return [Addend(dy, place, alone, onto)] + [None] * len(scalars)
 
 
 def _is_within(op):
     """Whether all indices are integers that were found to be within their axes."""
     fixed = all(type(part) is int for part in op.attrs["key"])
     return fixed and shapes.is_known(op.inputs[0].spec.shape)
+
+
+def _emit_getitem(code, op) -> None:
+    """A view of what lies together in memory; other items are copied."""
+    key = _aligned(op.attrs["key"], op.inputs[0].spec.shape)
+    x, result = op.inputs[0], op.outputs[0]
+    if any(tensor.spec.rank for tensor in op.inputs[1:]):
+        return code.call_python(op)
+    value = code.values[x]
+    if isinstance(value, Vector) and len(key) == 1 and _is_constant(key[0]):
+        return code.bind(result, _of_vector(value, key[0]))
+    value = code.value(x)
+    if isinstance(value, Scalar):
+        return _of_scalar(code, op, value)
+    parts = parts_of(code, key, op.inputs[1:], value.extents, x)
+    return _pick(code, op, value, parts)
+
+
+def _is_constant(part):
+    if isinstance(part, builtins.slice):
+        return SYMBOLIC not in (part.start, part.stop, part.step)
+    return isinstance(part, int)
+
+
+def _of_vector(value, part):
+    if isinstance(part, int):
+        return Scalar(value.texts[part], value.dtype)
+    return Vector(value.texts[part], value.dtype)
+
+
+def _of_scalar(code, op, value):
+    if not op.outputs[0].spec.rank:
+        return code.bind(op.outputs[0], value)
+    block = code.result(op, extents=("1",) * op.outputs[0].spec.rank)
+    return code.add(f"{block.at('0')} = {value.text}")
 
 
 GETITEM = define(
@@ -223,7 +830,7 @@ GETITEM = define(
 
 
 @exported
-def getitem(x, key, *, name=None):
+def getitem(x: ArrayLike, key: Any, *, name: str | None = None) -> Array:
     """What ``x[key]`` is: elements by integers, slices, ``...`` and None.
 
     Parameters
@@ -263,6 +870,125 @@ def _is_array(item):
     return isinstance(item, list) or (isinstance(item, np.ndarray) and item.ndim > 0)
 
 
+@exported
+def set_item(x: ArrayLike, key: Any, value: ArrayLike, *, name: str | None = None) -> Array:
+    """``x`` with other items at a key, as after ``x[key] = value``; ``x`` itself stays as it is.
+
+    In compiled code the items are replaced where they are, unless something needs the old ones.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    key : int, slice, Ellipsis, None, or a tuple of these
+        As for `getitem`; integers and bounds of slices may be symbolic scalars. An array of
+        integers, alone, names rows along the first axis; of a row that it names more than once the
+        last value stays.
+    value : array-like or Tensor
+        Broadcasts to the shape of ``x[key]``. It is cast to the dtype of ``x`` where that is of the
+        same kind.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an index that is out of range or no index, for boolean masks, and for a value of a shape
+        or kind that does not fit.
+
+    Examples
+    --------
+    >>> nbta.set_item([1.0, 2.0, 3.0], -1, 9.0)
+    array([1., 2., 9.])
+    >>> nbta.set_item([1.0, 2.0, 3.0], [0, 2], [7.0, 8.0])
+    array([7., 2., 8.])
+    >>> nbta.set_item(np.zeros((2, 3)), np.s_[:, 1], [5, 6])
+    array([[0., 5., 0.],
+           [0., 6., 0.]])
+    """
+    return _changed(SET_ITEM, SCATTER_SET, x, key, value, name)
+
+
+@exported
+def add_item(x: ArrayLike, key: Any, value: ArrayLike, *, name: str | None = None) -> Array:
+    """``x`` with values added at a key, as after ``x[key] += value``; ``x`` itself stays as it is.
+
+    Parameters
+    ----------
+    x, key, value
+        As for `set_item`. A row that an array of indices names more than once gets all of its
+        values, as by NumPy's ``np.add.at``.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As `set_item` does.
+
+    Examples
+    --------
+    >>> nbta.add_item([1.0, 2.0, 3.0], np.s_[1:], 10.0)
+    array([ 1., 12., 13.])
+    >>> nbta.add_item([0.0, 0.0], [1, 1], [2.0, 3.0])
+    array([0., 5.])
+    """
+    return _changed(ADD_ITEM, SCATTER_ADD, x, key, value, name)
+
+
+def _changed(record, rows, x, key, value, name):
+    """A tensor changed by one operation, or by another where the key is an array of rows."""
+    x, value = _target(x), value if isinstance(value, Tensor) or is_weak(value) else as_array(value)
+    value = _castable(value, x.dtype)
+    items = key if isinstance(key, tuple) else (key,)
+    if len(items) == 1 and _is_array(items[0]):
+        return apply(rows, [x, as_indices(items[0]), value], {"axis": 0}, name)
+    scalars = []
+    parts = _as_parts(items, scalars)
+    return apply(record, [x, _of_rank(value, x, parts), *scalars], {"key": parts}, name)
+
+
+def _target(x):
+    """What is to be changed, as a tensor or an array."""
+    if isinstance(x, Tensor) and x.weak is None:
+        return x
+    return promoted(x)[0]
+
+
+def _castable(value, dtype):
+    """A value in the dtype of what it goes into, as far as that loses no part of it."""
+    have = value.weak or value.dtype if isinstance(value, Tensor) else getattr(value, "dtype", None)
+    weak = is_weak(value)
+    kind = np.dtype(have or type(value))
+    sort = np.uint8 if weak and kind.kind == "i" else kind  # Python's have a sign where needed
+    if not np.can_cast(sort, dtype, "same_kind"):
+        message = (
+            f"value: it is {kind}, and what it goes into is {dtype}; cast one of them, such as "
+            f"nbta.cast(x, {kind.name!r})"
+        )
+        raise invalid("dtype", message)
+    return of_dtype(value, dtype, None)
+
+
+def _of_rank(value, x, parts):
+    """A value without first axes of one item that what it goes into does not have."""
+    rank = data_spec(x).rank
+    if rank is not None:
+        indices = [part for part in parts if part is not None and part is not Ellipsis]
+        lasting = [part for part in parts if part is None or isinstance(part, builtins.slice)]
+        rank = max(rank - len(indices) + len(lasting), 0)  # too many are told of by the operation
+    while rank is not None and value.ndim is not None and value.ndim > rank:
+        if data_spec(value).shape[0] != 1:
+            break
+        value = getitem(value, 0)
+    return value
+
+
 def _infer_scatter_slice(dy, _, *scalars, key, pattern):
     return Spec(dy.dtype, pattern)
 
@@ -279,9 +1005,39 @@ def _scatter_slice_gradient(op, dy):
     return [picked, None] + [None] * len(scalars)
 
 
-def _emit_scatter_slice(code, op):
+def _emit_scatter_slice(code, op) -> None:
+    """Zeros, with items at the places that a key names."""
     key = _aligned(op.attrs["key"], op.outputs[0].spec.shape)
-    index_rules.scatter_slice(code, op, key, SYMBOLIC)
+    dy, result, scalars = op.inputs[0], op.outputs[0], op.inputs[2:]
+    if any(tensor.spec.rank for tensor in scalars):
+        return code.call_python(op)
+    value, extents = code.kept(dy), wanted(code, op)
+    for extent in extents:
+        windows.is_below(code, "0", extent)
+    if not extents:
+        return code.bind(result, code.local(_first(code.value(dy)), result.dtype))
+    parts = parts_of(code, key, scalars, extents, result)
+    shape = tuple("1" if part is None else part.count for part in _lasting(parts))
+    if len(shape) != len(value.extents):
+        return code.call_python(op)
+    for mine, theirs in zip(value.extents, shape, strict=True):
+        code.equate(mine, theirs)
+    return _put(code, op, extents, parts)
+
+
+def _put(code, op, extents, parts):
+    value = code.value(op.inputs[0])
+    block = code.result(op, extents=extents)
+    if not all(part is None or part.whole for part in parts):
+        windows.clear(code, block)
+    target, counts = picked(code, block, parts)
+    if isinstance(value, Scalar):
+        return code.add(f"{target.at()} = {value.text}")
+    return move(code, counts, target, window(code, value, counts))
+
+
+def _first(value):
+    return value.text if isinstance(value, Scalar) else value.at("0")
 
 
 SCATTER_SLICE = define(
@@ -291,4 +1047,105 @@ SCATTER_SLICE = define(
     _scatter_slice_gradient,
     emit=_emit_scatter_slice,
     shape_input=1,
+)
+
+
+# Replacing items, and adding to them.
+
+
+def _infer_item(x, value, *scalars, key):
+    if x.shape is not None:
+        _check_value(_indexed(x.shape, key), value.shape, key)
+    return Spec(x.dtype, x.shape)
+
+
+def _check_value(shape, value, key):
+    """That a value broadcasts to what a key picks."""
+    if value is None:
+        return
+    fits = len(value) <= len(shape) and all(
+        type(n) is not int or type(m) is not int or n in (1, m)
+        for n, m in zip(value[::-1], shape[::-1], strict=False)
+    )
+    if not fits:
+        message = (
+            f"value: shape {shapes.text(value)} does not broadcast to {shapes.text(shape)}, the "
+            f"shape of [{_text(key)}]"
+        )
+        raise invalid("shape", message)
+
+
+def _evaluate_set(x, value, *scalars, key):
+    out = np.array(x)
+    place = _place(out, scalars, key, value)
+    out[place] = value
+    return out
+
+
+def _evaluate_add_item(x, value, *scalars, key):
+    out = np.array(x)
+    place = _place(out, scalars, key, value)
+    out[place] += value
+    return out
+
+
+def _place(x, scalars, key, value):
+    """A key with numbers in it, which is within an array and fits a value."""
+    key = _filled(key, scalars) if scalars else key
+    _check_value(_indexed(x.shape, key), np.shape(value), key)
+    return key
+
+
+def _set_gradient(op, dy):
+    _, _, *scalars = op.inputs
+    value = _of_value(op, dy)  # before the items are cleared, which then happens in place
+    rest = apply(SET_ITEM, [dy, np.zeros((), dy.dtype), *scalars], {"key": op.attrs["key"]})
+    return [rest, value, *[None] * len(scalars)]
+
+
+def _add_item_gradient(op, dy):
+    return [dy, _of_value(op, dy), *[None] * (len(op.inputs) - 2)]
+
+
+def _of_value(op, dy):
+    """The gradient of what was put to the places that a key names."""
+    _, value, *scalars = op.inputs
+    return unbroadcast(apply(GETITEM, [dy, *scalars], {"key": op.attrs["key"]}), value)
+
+
+def _emit_item(code, op) -> None:
+    """Items replaced, or added to, where they are unless somebody needs the old ones."""
+    x, value, *scalars = op.inputs
+    adds = op.record is ADD_ITEM
+    if any(tensor.spec.rank for tensor in scalars):
+        return code.call_python(op)
+    if not x.spec.rank:
+        return _emit_only_item(code, op, adds)
+    key = _aligned(op.attrs["key"], x.spec.shape)
+    parts = parts_of(code, key, scalars, code.extents(x), x)
+    last = _lasting(parts)
+    extents = tuple("1" if part is None else part.count for part in last)
+    steps = spread(code, code.extents(value), len(extents), extents)
+    block = code.changed(op)
+    target, _ = picked(code, block, parts)
+    strides = iter(target.strides)
+    around = Window(
+        target.base, target.offset, tuple("0" if part is None else next(strides) for part in last)
+    )
+    return put(code, extents, around, code.value(value), steps, adds=adds)
+
+
+def _emit_only_item(code, op, adds):
+    """The one item of a scalar."""
+    x, value = code.scalar(op.inputs[0]), code.value(op.inputs[1])
+    text = value.text if isinstance(value, Scalar) else value.at("0")
+    dtype = op.outputs[0].dtype
+    return code.bind(op.outputs[0], code.local(f"{x} + {text}" if adds else text, dtype))
+
+
+SET_ITEM = define(
+    "SetItem", _infer_item, _evaluate_set, _set_gradient, emit=_emit_item, changes=True
+)
+ADD_ITEM = define(
+    "AddItem", _infer_item, _evaluate_add_item, _add_item_gradient, emit=_emit_item, changes=True
 )

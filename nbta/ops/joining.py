@@ -1,22 +1,44 @@
 """Joining tensors and taking them apart; and what changes axes, under one roof."""
 
+from __future__ import annotations
+
 import builtins
+import math
 import operator
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen import join_rules
+from nbta.codegen import windows
+from nbta.codegen.values import SHORT, Block, Scalar, Vector, cast_text, times, total
+from nbta.codegen.windows import (
+    Window,
+    bind_reshaped,
+    held,
+    move,
+    number_in,
+    offset_of,
+    sum_of,
+    window,
+)
+from nbta.dtypes import as_dtype, as_plain
 from nbta.errors import invalid
-from nbta.graph.operation import Tensor
-from nbta.graph.spec import Spec
-from nbta.ops.dispatch import apply, as_array, data_spec, define, exported
-from nbta.ops.elementwise import meet
-from nbta.ops.filling import zeros
-from nbta.ops.gathering import along, as_axis, check_axis
-from nbta.ops.indexing import getitem
-from nbta.ops.rearranging import arange, expand_dims, flip, pad, squeeze
-from nbta.ops.shaping import identity, reshape, shape_of
+from nbta.graph.operation import NotDifferentiable, Spec, Tensor
+from nbta.ops.axis_arguments import within
+from nbta.ops.dispatch import CONSTANT, apply, as_array, data_spec, define, exported, stands_for
+from nbta.ops.elementwise import common_dtype, promoted
+from nbta.ops.extents import pattern_of
+from nbta.ops.filling import zeros, zeros_like
+from nbta.ops.gathering import along, as_axis, check_axis, take
+from nbta.ops.indexing import Part, getitem, is_together, parts_of, picked, slice
+from nbta.ops.shaping import cast, identity, reshape, shape_of, sum_to
+from nbta.runtime.intrinsics import MOST_ITEMS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbta.typing import Array, ArrayLike, Axis, DTypeLike
 
 __all__ = [
     "arange",
@@ -27,15 +49,523 @@ __all__ = [
     "split",
     "squeeze",
     "stack",
+    "unstack",
 ]
+
+
+def _infer_pad(x, value, *, widths):
+    if x.shape is None:
+        return Spec(x.dtype, None if len(widths) == 1 else (None,) * len(widths))
+    pairs = zip(x.shape, _for_axes(widths, x.shape), strict=True)
+    return Spec(x.dtype, tuple(_padded(extent, pair) for extent, pair in pairs))
+
+
+def _padded(extent, pair):
+    if sum(pair) == 0:
+        return extent
+    return extent + sum(pair) if type(extent) is int else None
+
+
+def _for_axes(widths, shape):
+    """One pair for each axis."""
+    if len(widths) not in (1, len(shape)):
+        message = (
+            f"pad_width: there are {len(widths)} pairs for shape {shapes.text(shape)}; give one "
+            f"for each axis, or one for all"
+        )
+        raise invalid("rank", message)
+    return widths * len(shape) if len(widths) == 1 else widths
+
+
+def _evaluate_pad(x, value, *, widths):
+    shape = np.shape(x)
+    pairs = _for_axes(widths, shape)
+    out = np.full([n + a + b for n, (a, b) in zip(shape, pairs, strict=True)], value)
+    out[tuple(builtins.slice(a, a + n) for n, (a, _) in zip(shape, pairs, strict=True))] = x
+    return out
+
+
+def _pad_gradient(op, dy):
+    x, _ = op.inputs
+    widths, extents = op.attrs["widths"], shape_of(x)
+    if len(widths) == 1:
+        begin = zeros_like(extents) + widths[0][0]
+    else:
+        begin = [before for before, _ in widths]
+    dx = slice(dy, begin, extents)
+    return [dx, sum_to(dy, ()) - sum_to(dx, ())]
+
+
+def _emit_pad(code, op) -> None:
+    """A tensor within a border of one value."""
+    value, result = code.value(op.inputs[0]), op.outputs[0]
+    if isinstance(value, Scalar):
+        return code.bind(result, value)
+    widths = op.attrs["widths"]
+    widths = widths * len(value.extents) if len(widths) == 1 else widths
+    extents = tuple(
+        held(code, sum_of(code, [extent, str(sum(pair))]), known)
+        for extent, pair, known in zip(value.extents, widths, result.spec.shape, strict=True)
+    )
+    text = code.scalar(op.inputs[1])
+    block = code.result(op, extents=extents)
+    windows.fill(code, block, text)
+    place = window(code, block).moved(*(str(before) for before, _ in widths))
+    return move(code, value.extents, place, window(code, value))
+
+
+PAD = define("Pad", _infer_pad, _evaluate_pad, _pad_gradient, emit=_emit_pad)
+
+
+@exported
+def pad(
+    x: ArrayLike,
+    pad_width: ArrayLike,
+    constant_values: ArrayLike = 0,
+    *,
+    mode: Literal["constant", "edge", "reflect", "symmetric", "wrap"] = "constant",
+    name: str | None = None,
+) -> Array:
+    """A tensor with a border.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    pad_width : int, pair of int, or sequence of pairs of int
+        How wide the border is: everywhere, before and after each axis, or one pair an axis.
+    constant_values : scalar or Tensor of rank 0, optional
+        What is in the border of one value.
+    mode : {"constant", "edge", "reflect", "symmetric", "wrap"}, optional
+        What is in it: one value, the item at the edge, the items mirrored at that item or behind
+        it, or those from the other end. But for "constant", a traced function is traced for the
+        lengths of the axes.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the dtype of ``x``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a negative width, another number of pairs than axes, and another mode.
+
+    Examples
+    --------
+    >>> nbta.pad([1, 2], (1, 2), constant_values=9)
+    array([9, 1, 2, 9, 9])
+    >>> nbta.pad([1, 2, 3], 2, mode="reflect")
+    array([3, 2, 1, 2, 3, 2, 1])
+    """
+    x = x if isinstance(x, Tensor) else as_array(x)
+    if mode != "constant":
+        return _mirrored(x, _as_widths(pad_width), mode, name)
+    value = constant_values
+    value = cast(value, x.dtype) if isinstance(value, Tensor) else as_array(value).astype(x.dtype)
+    if value.ndim not in (0, None):
+        raise invalid("shape", "constant_values: give one scalar for the whole border")
+    return apply(PAD, [x, value], {"widths": _as_widths(pad_width)}, name)
+
+
+@stands_for("pad", numpy=3)
+def _numpys_pad(array, pad_width, mode="constant", *, constant_values=0):
+    return pad(array, pad_width, constant_values, mode=mode)
+
+
+def _mirrored(x, widths, mode, name):
+    """A border of items of the tensor, which NumPy tells by their numbers."""
+    if mode not in ("edge", "reflect", "symmetric", "wrap"):
+        modes = '"constant", "edge", "reflect", "symmetric" or "wrap"'
+        raise invalid("value", f"mode: {mode!r} is none; give {modes}")
+    for axis, pair in enumerate(_for_axes(widths, data_spec(x).shape)):
+        if any(pair):
+            extent = int(x.shape[axis])
+            if not extent:
+                raise invalid("empty", f"pad: axis {axis} has no items to make a border of")
+            x = take(x, np.pad(np.arange(extent), pair, mode), axis)
+    return identity(x, name=name)
+
+
+def _as_widths(given):
+    """Pairs of integers, one for all axes or one for each."""
+    if isinstance(given, Tensor) or not _are_integers(given):
+        message = f"pad_width: {given!r} is none; give an integer, a pair, or a pair for each axis"
+        raise invalid("pad_width", message)
+    widths = as_plain("pad_width", given)
+    if (widths < 0).any():
+        raise invalid("pad_width", f"pad_width: {given!r} has a negative width")
+    rows = np.broadcast_to(widths, (1, 2)) if widths.ndim < 2 else widths
+    return tuple((int(row[0]), int(row[-1])) for row in rows)
+
+
+def _are_integers(given):
+    try:
+        widths = np.asarray(given)
+    except ValueError:  # a ragged list
+        return False
+    short = widths.ndim == 0 or widths.shape[-1] in (1, 2)
+    return widths.dtype.kind in "iu" and widths.ndim <= 2 and short
+
+
+@exported(numpy=2)
+def flip(x: ArrayLike, axis: Axis = None, *, name: str | None = None) -> Array:
+    """The elements in the opposite order along axes.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    axis : int or tuple of int, optional
+        By default all axes.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an axis that ``x`` does not have, and for a tensor of unknown rank.
+
+    Examples
+    --------
+    >>> nbta.flip([1, 2, 3])
+    array([3, 2, 1])
+    """
+    x = x if isinstance(x, Tensor) else as_array(x)
+    shape = data_spec(x).shape
+    if shape is None:
+        message = f"{x!r} has an unknown rank, so its axes cannot be flipped; reshape it first"
+        raise invalid("rank", message)
+    axes = range(len(shape)) if axis is None else within(_as_axes(axis), shape)
+    if not axes:
+        return identity(x, name=name)
+    steps = [-1 if place in axes else None for place in range(len(shape))]
+    return getitem(x, tuple(builtins.slice(None, None, step) for step in steps), name=name)
+
+
+def _as_axes(axis):
+    """One or more axes, as a tuple."""
+    axes = axis if isinstance(axis, list | tuple) else (axis,)
+    return tuple(as_axis(axis) for axis in axes)
+
+
+def _infer_squeeze(spec, *, axes):
+    if spec.shape is None or (axes is None and None in spec.shape):
+        return Spec(spec.dtype, None)
+    places = _ones(spec.shape) if axes is None else within(axes, spec.shape)
+    for place in places:
+        extent = spec.shape[place]
+        if extent is not None and extent != 1:
+            message = (
+                f"axis {place} of shape {shapes.text(spec.shape)} does not have length 1, so it "
+                f"cannot be squeezed; leave it out of axis="
+            )
+            raise invalid("squeeze", message)
+    return Spec(spec.dtype, tuple(n for i, n in enumerate(spec.shape) if i not in places))
+
+
+def _evaluate_squeeze(x, *, axes):
+    _infer_squeeze(Spec(x.dtype, np.shape(x)), axes=axes)
+    return np.squeeze(x, axes)  # None for all axes of length 1
+
+
+def _squeeze_gradient(op, dy):
+    x, axes = op.inputs[0], op.attrs["axes"]
+    return [reshape(dy, shape_of(x)) if axes is None else expand_dims(dy, axes)]
+
+
+def _emit_squeeze(code, op) -> None:
+    """The same items without axes of length 1."""
+    value, shape, axes = code.value(op.inputs[0]), op.inputs[0].spec.shape, op.attrs["axes"]
+    if axes is None:
+        gone = {axis for axis, extent in enumerate(shape) if extent == 1}
+        for axis in set(range(len(shape))) - gone:
+            code.fail_if(f"{value.extents[axis]} == 1")
+    else:
+        gone = {axis % len(shape) for axis in axes}
+        for axis in gone:
+            code.equate(value.extents[axis], "1")
+    bind_reshaped(code, op, value, [e for axis, e in enumerate(value.extents) if axis not in gone])
+
+
+SQUEEZE = define(
+    "Squeeze",
+    _infer_squeeze,
+    _evaluate_squeeze,
+    _squeeze_gradient,
+    emit=_emit_squeeze,
+)
+
+
+@exported(numpy=2)
+def squeeze(x: ArrayLike, axis: Axis = None, *, name: str | None = None) -> Array:
+    """A tensor without axes of length 1.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    axis : int or tuple of int, optional
+        By default all axes of length 1. Where the run tells which ones these are, a traced function
+        is traced for the lengths that decide it; otherwise the result has an unknown rank.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an axis of another length.
+
+    Examples
+    --------
+    >>> nbta.squeeze([[1, 2, 3]])
+    array([1, 2, 3])
+    """
+    x = x if isinstance(x, Tensor) else as_array(x)
+    shape = data_spec(x).shape
+    if axis is not None:
+        axes = within(_as_axes(axis), shape)
+    elif shape is None or None in shape:
+        axes = None
+        _ask(x)
+    else:
+        axes = _ones(shape)
+    return apply(SQUEEZE, [x], {"axes": axes}, name)
+
+
+def _ask(tensor):
+    """Begin the trace again where lengths of its arguments tell which axes have length 1."""
+    lengths = tensor.graph.root.lengths
+    for extent in tensor.shape or () if lengths is not None else ():
+        if getattr(extent, "pattern", 1) is None:
+            lengths.ask(extent.sources)
+
+
+def _ones(shape):
+    """The axes of length 1."""
+    return tuple(i for i, extent in enumerate(shape) if extent == 1)
+
+
+def _infer_expand_dims(spec, *, axes):
+    if spec.shape is None:
+        return Spec(spec.dtype, None)
+    shape = list(spec.shape)
+    for place in within(axes, (*spec.shape, *(1 for _ in axes))):
+        shape.insert(place, 1)
+    return Spec(spec.dtype, tuple(shape))
+
+
+def _emit_expand_dims(code, op) -> None:
+    """The same items with new axes of length 1."""
+    value, axes = code.value(op.inputs[0]), op.attrs["axes"]
+    extents = list(value.extents)
+    rank = len(extents) + len(axes)
+    for axis in sorted(axis % rank for axis in axes):
+        extents.insert(axis, "1")
+    bind_reshaped(code, op, value, extents)
+
+
+EXPAND_DIMS = define(
+    "ExpandDims",
+    _infer_expand_dims,
+    lambda x, *, axes: np.expand_dims(x, axes),
+    lambda op, dy: [squeeze(dy, op.attrs["axes"])],
+    emit=_emit_expand_dims,
+    total=True,
+)
+
+
+@exported(numpy=2)
+def expand_dims(x: ArrayLike, axis: int | Sequence[int], *, name: str | None = None) -> Array:
+    """A tensor with new axes of length 1.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    axis : int or tuple of int
+        Where they are in the result.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an axis that the result does not have.
+
+    Examples
+    --------
+    >>> nbta.expand_dims([1, 2], 1)
+    array([[1],
+           [2]])
+    """
+    return apply(EXPAND_DIMS, [x], {"axes": _as_axes(axis)}, name)
+
+
+def _infer_range(start, stop, step, *, dtype, extent):
+    for spec in (start, stop, step):
+        if spec.shape is not None and spec.shape != ():
+            message = f"a bound has shape {shapes.text(spec.shape)}; give scalars"
+            raise invalid("shape", message)
+    return Spec(dtype, (extent,))
+
+
+def _count(start, stop, step):
+    """How many numbers there are, by NumPy's rule."""
+    if step == 0:
+        raise invalid("step", "step: it must not be 0")
+    if all(isinstance(n, int) for n in (start, stop, step)):
+        return len(range(start, stop, step))
+    count = (stop - start) / step
+    if not math.isfinite(count):
+        raise invalid(
+            "range", f"from {start} to {stop} by {step} there is no end; give finite ones"
+        )
+    return max(0, math.ceil(count))
+
+
+def _evaluate_range(start, stop, step, *, dtype, extent):
+    start, stop, step = (np.asarray(n).item() for n in (start, stop, step))
+    count = _count(start, stop, step)
+    if count > MOST_ITEMS:  # NumPy gives none from 2**63 - 512 on
+        raise MemoryError(f"Unable to allocate {count} numbers from {start} to {stop} by {step}")
+    return np.arange(start, stop, step, dtype)
+
+
+def _emit_arange(code, op) -> None:
+    """By integers where all are; floats with the rounding of NumPy."""
+    kinds = {tensor.dtype.kind for tensor in op.inputs}
+    dtype = op.outputs[0].dtype
+    if any(tensor.dtype == np.uint64 for tensor in op.inputs) or dtype.kind in "bc":
+        return code.call_python(op)
+    if kinds <= {"i", "u"} and dtype.kind in "iu":
+        return _integers(code, op)
+    return _floats(code, op) if dtype.kind == "f" else code.call_python(op)
+
+
+def _fill(code, op, count, item):
+    """The result, with ``item`` of a place's number."""
+    block = code.result(op, extents=(count,))
+    i = code.name("i")
+    code.nested([f"for {i} in range({count}):"], f"{block.at(i)} = {item(i)}")
+
+
+def _integers(code, op):
+    start, stop, step = (code.integer(tensor) for tensor in op.inputs)
+    dtype, known = op.outputs[0].dtype, op.outputs[0].spec.shape[0]
+    for number in dict.fromkeys((start, stop, step)):
+        if number_in(number) is None:  # so that differences are exact
+            code.fail_if(f"{number} < {-(2**61)} or {number} > {2**61}")
+    if step == "1":
+        text = f"max(0, {stop} - {start})"
+    else:
+        code.fail_if(f"{step} == 0")
+        text = f"max(0, ({stop} - {start} + {step} - (1 if {step} > 0 else -1)) // {step})"
+    count = str(known) if type(known) is int else code.variable(text)
+    if dtype != np.int64:  # NumPy refuses the first two numbers where they do not fit
+        for number in (start, f"{start} + {step}"):
+            code.fail_if(f"{number} < {np.iinfo(dtype).min} or {number} > {min(_most(dtype))}")
+    _fill(code, op, count, lambda i: cast_text(f"{start} + {i} * {step}", dtype))
+
+
+def _most(dtype):
+    return np.iinfo(dtype).max, np.iinfo(np.int64).max
+
+
+def _floats(code, op):
+    """The step is rounded as the difference of the first two numbers."""
+    dtype = op.outputs[0].dtype
+    start, stop, step = (
+        code.local(f"float64({code.scalar(tensor)})", "float64").text for tensor in op.inputs
+    )
+    code.fail_if(f"{step} == 0")
+    count = code.local(f"({stop} - {start}) / {step}", "float64").text
+    # Not finite, too many, or so few that the quotient is no measure.
+    code.fail_if(f"not ({count} - {count} == 0) or {count} > {2.0**61}")
+    code.fail_if(f"{count} == 0 and {stop} != {start}")
+    known = op.outputs[0].spec.shape[0]
+    whole = f"int64(max({count}, 0.0))"
+    text = f"{whole} + int64({count} > {whole} and {count} > 0)"
+    extent = str(known) if type(known) is int else code.variable(text)
+    first = code.local(start, dtype).text
+    delta = code.local(f"{cast_text(f'{start} + {step}', dtype)} - {first}", dtype).text
+    _fill(code, op, extent, lambda i: f"{first} + {cast_text(i, dtype)} * {delta}")
+
+
+RANGE = define(
+    "Range",
+    _infer_range,
+    _evaluate_range,
+    NotDifferentiable("the number of its elements jumps"),
+    emit=_emit_arange,
+)
+
+
+@exported
+def arange(
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike = 1,
+    dtype: DTypeLike | None = None,
+    *,
+    name: str | None = None,
+) -> Array:
+    """Numbers in even steps, from ``start`` to before ``stop``.
+
+    Parameters
+    ----------
+    start : scalar or Tensor of rank 0
+        Without ``stop``, this is the stop, and numbers start at 0.
+    stop, step : scalar or Tensor of rank 0, optional
+    dtype : dtype-like, optional
+        By default the dtype that the arguments have in common.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of rank 1. No gradient passes through it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a step of 0, and for what is no real scalar.
+
+    Examples
+    --------
+    >>> nbta.arange(3)
+    array([0, 1, 2])
+    >>> nbta.arange(1.0, 2.0, 0.25)
+    array([1.  , 1.25, 1.5 , 1.75])
+    """
+    bounds = (0, start, step) if stop is None else (start, stop, step)
+    common = common_dtype(*bounds)
+    if common.kind in "bcSUMmO":
+        raise invalid("dtype", f"a range has no bounds of dtype {common}; give real numbers")
+    bounds = promoted(*bounds)
+    attrs = {"dtype": common if dtype is None else as_dtype(dtype), "extent": _length(*bounds)}
+    return apply(RANGE, bounds, attrs, name)
+
+
+def _length(start, stop, step):
+    """The length of a range, as far as it is known."""
+    known = [_constant(n) for n in (start, stop, step)]
+    if None not in known:
+        return _count(*known)
+    if known[0] != 0 or known[2] != 1 or stop.dtype.kind not in "iu" or stop.ndim != 0:
+        return None
+    return pattern_of(stop)[0]
+
+
+def _constant(number):
+    """The value of a scalar, None where only the run tells."""
+    if isinstance(number, Tensor):
+        number = number.op.attrs["value"] if number.op.record is CONSTANT else None
+    return number.item() if number is not None and number.ndim == 0 else None
+
+
+def rows_of(values) -> list:
+    """The items of a sequence, or the rows of a tensor, whose number must be known."""
+    if isinstance(values, Tensor):
+        return [getitem(values, k) for k in range(int(values.shape[0]))]
+    return list(values)
 
 
 def _as_values(values):
     """What is to be joined, in one dtype."""
-    values = list(values)
+    values = rows_of(values)
     if not values:
         raise invalid("value", "there is nothing to join; give one tensor at least")
-    return meet(*values)
+    return promoted(*values)
 
 
 def _mismatch(specs, axis, besides):
@@ -82,17 +612,50 @@ def _extent_at(tensor, axis):
     return getitem(shape_of(tensor), axis)
 
 
+def _emit_concatenate(code, op) -> None:
+    """One tensor behind the other along an axis."""
+    axis = op.attrs["axis"] % op.outputs[0].spec.rank
+    values = [code.kept(tensor) for tensor in op.inputs]
+    if all(isinstance(value, Vector) for value in values):
+        texts = sum((value.texts for value in values), ())
+        return code.bind(op.outputs[0], Vector(texts, op.outputs[0].dtype))
+    values = [code.value(tensor) for tensor in op.inputs]
+    first = values[0].extents
+    for value in values[1:]:
+        for place, (mine, theirs) in enumerate(zip(first, value.extents, strict=True)):
+            if place != axis:
+                code.equate(mine, theirs)
+    lengths = [value.extents[axis] for value in values]
+    whole = held(code, sum_of(code, lengths), op.outputs[0].spec.shape[axis])
+    block = code.result(op, extents=(*first[:axis], whole, *first[axis + 1 :]))
+    return _lay(code, block, axis, values, lengths)
+
+
+def _lay(code, block, axis, values, lengths):
+    """Put values one behind the other."""
+    whole, start = window(code, block), []
+    for value, length in zip(values, lengths, strict=True):
+        place = ["0"] * len(block.extents)
+        place[axis] = f"({total(*start)})" if len(start) > 1 else total(*start)
+        target = Window(block.base, whole.moved(*place).offset, whole.strides)
+        extents = (*block.extents[:axis], length, *block.extents[axis + 1 :])
+        move(code, extents, target, window(code, value, extents))
+        start.append(length)
+
+
 CONCATENATE = define(
     "Concatenate",
     _infer_concatenate,
     lambda *values, axis: np.concatenate(values, axis),
     _concatenate_gradient,
-    emit=join_rules.concatenate,
+    emit=_emit_concatenate,
 )
 
 
 @exported(numpy=2)
-def concatenate(values, axis=0, *, name=None):
+def concatenate(
+    values: Sequence[ArrayLike] | Array, axis: int | None = 0, *, name: str | None = None
+) -> Array:
     """Tensors one behind the other along an axis.
 
     Parameters
@@ -141,18 +704,69 @@ def _stack_gradient(op, dy):
     return [getitem(dy, along(axis, i)) for i in range(len(op.inputs))]
 
 
+def _emit_stack(code, op) -> None:
+    """Tensors of one shape along a new axis; integers of rank 0 stay as they are."""
+    result, axis = op.outputs[0], op.attrs["axis"] % op.outputs[0].spec.rank
+    values = [code.value(tensor) for tensor in op.inputs]
+    if isinstance(values[0], Scalar):
+        return _stack_scalars(code, op, values)
+    first = values[0].extents
+    for value in values[1:]:
+        for mine, theirs in zip(first, value.extents, strict=True):
+            code.equate(mine, theirs)
+    extents = (*first[:axis], str(len(values)), *first[axis:])
+    block = code.destination(result, result.dtype, extents)
+    code.bind(result, block)
+    rows = [Block(value.base, (*first[:axis], "1", *first[axis:]), value.offset)
+            for value in values]  # fmt: skip
+    return _lay(code, block, axis, rows, ["1"] * len(rows))
+
+
+def _stack_scalars(code, op, values):
+    result = op.outputs[0]
+    if result.dtype.name in SHORT:
+        return code.bind(result, Vector(tuple(value.text for value in values), result.dtype))
+    block = code.result(op, extents=(str(len(values)),))
+    return code.add(*(f"{block.at(str(k))} = {value.text}" for k, value in enumerate(values)))
+
+
 STACK = define(
     "Stack",
     _infer_stack,
     lambda *values, axis: np.stack(values, axis),
     _stack_gradient,
-    emit=join_rules.stack,
+    emit=_emit_stack,
     total=True,
 )
 
 
+@exported(numpy=1)
+def unstack(x: ArrayLike, *, axis: int = 0, name: str | None = None) -> tuple[Array, ...]:
+    """The parts of a tensor at each index of an axis, without that axis.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        A traced function is traced for the length of the axis.
+    axis : int, optional
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an axis that is not there, or whose length is not known.
+
+    Examples
+    --------
+    >>> nbta.unstack([[1, 2], [3, 4]])
+    (array([1, 2]), array([3, 4]))
+    """
+    x = x if isinstance(x, Tensor) else as_array(x)
+    check_axis(as_axis(axis), data_spec(x).shape)
+    return tuple(getitem(x, along(axis, k), name=name) for k in range(int(x.shape[axis])))
+
+
 @exported(numpy=2)
-def stack(values, axis=0, *, name=None):
+def stack(values: Sequence[ArrayLike] | Array, axis: int = 0, *, name: str | None = None) -> Array:
     """Tensors of one shape, joined along a new axis.
 
     Parameters
@@ -232,19 +846,54 @@ def _has_lengths(op):
     return not any(None in (tensor.spec.shape or (None,)) for tensor in op.outputs)
 
 
+def _emit_split(code, op) -> None:
+    """Parts along an axis: views along the first one."""
+    value, sections = code.value(op.inputs[0]), op.attrs["sections"]
+    axis = op.attrs["axis"] % len(value.extents)
+    extent = code.canonical(value.extents[axis])
+    parts = (_sections if type(sections) is int else _points)(code, extent, sections)
+    for result, part in zip(op.outputs, parts, strict=True):
+        if code.uses(result):
+            _piece(code, op, value, axis, result, part)
+
+
+def _sections(code, extent, count):
+    code.fail_if(f"{extent} % {count} != 0")
+    length = str(int(extent) // count) if extent.isdigit() else code.derived(f"{extent} // {count}")
+    return [Part(times(str(k), length), length) for k in range(count)]
+
+
+def _points(code, extent, points):
+    bounds = zip((0, *points), (*points, None), strict=True)
+    return [parts_of(code, [builtins.slice(a, b)], (), [extent], None)[0] for a, b in bounds]
+
+
+def _piece(code, op, value, axis, result, part):
+    every = [Part("0", extent, "1", True) for extent in value.extents]
+    parts = [*every[:axis], part, *every[axis + 1 :]]
+    found, extents = picked(code, value, parts)
+    extents = tuple(held(code, *pair) for pair in zip(extents, result.spec.shape, strict=True))
+    if is_together(parts):
+        return code.bind(result, Block(value.base, extents, offset_of(code, found)))
+    block = code.result(op, extents=extents, index=result.index)
+    return move(code, extents, window(code, block), found)
+
+
 SPLIT = define(
     "Split",
     _infer_split,
     _evaluate_split,
     _split_gradient,
-    emit=join_rules.split,
+    emit=_emit_split,
     total=_has_lengths,
     selects=True,
 )
 
 
 @exported(numpy=3)
-def split(x, indices_or_sections, axis=0, *, name=None):
+def split(
+    x: ArrayLike, indices_or_sections: ArrayLike, axis: int = 0, *, name: str | None = None
+) -> list[Array]:
     """The parts of a tensor between split points along an axis.
 
     Parameters

@@ -1,29 +1,42 @@
 """Linear algebra under one roof; what is solved with triangles is here."""
 
+from __future__ import annotations
+
 import functools
 import string
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen import linalg_rules
+from nbta.codegen import windows
+from nbta.codegen.fusion import broadcast, spread
+from nbta.codegen.values import product, times, total
+from nbta.codegen.windows import held
 from nbta.errors import invalid
-from nbta.graph.spec import Spec
+from nbta.graph.operation import Spec
 from nbta.ops.arithmetic import multiply
 from nbta.ops.axis_arguments import integers, operand
-from nbta.ops.contraction import einsum
-from nbta.ops.dispatch import apply, define, exported
-from nbta.ops.elementwise import conjugate, meet
-from nbta.ops.half import narrow, widened
-from nbta.ops.products import matmul, outer, swapaxes, transpose
+from nbta.ops.dispatch import apply, define, exported, stands_for
+from nbta.ops.elementwise import conjugate, narrow, promoted, widened
+from nbta.ops.filling import ones_like
+from nbta.ops.products import einsum, matmul, outer, swapaxes, transpose
 from nbta.ops.shaping import unbroadcast
 
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from nbta.typing import Array, ArrayLike
+
 __all__ = [
+    "cho_factor",
+    "cho_solve",
     "cholesky",
     "dot",
     "einsum",
     "matmul",
     "outer",
+    "solve_triangular",
     "swapaxes",
     "transpose",
     "triangular_solve",
@@ -32,7 +45,7 @@ __all__ = [
 
 
 @exported(numpy=2)
-def dot(a, b, *, name=None):
+def dot(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
     """Sum of products over the last axis of ``a`` and the last but one of ``b``, or its only one.
 
     As ``numpy.dot``: for matrices and vectors it is `nbta.matmul`, with a scalar the product, and
@@ -48,7 +61,7 @@ def dot(a, b, *, name=None):
     >>> nbta.dot([1, 2], [10, 1])
     np.int64(12)
     """
-    a, b = meet(a, b)
+    a, b = promoted(a, b)
     if 0 in (a.ndim, b.ndim):
         return multiply(a, b, name=name)
     if None in (a.ndim, b.ndim):
@@ -60,25 +73,51 @@ def dot(a, b, *, name=None):
     return einsum(f"{first},{second}{first[-1]}Z->{result}", a, b, name=name)
 
 
-def _infer_tril(spec, *, k):
+def infer_tril(spec, *, k):
+    """Shape rule of what takes matrices."""
     if spec.rank is not None and spec.rank < 2:
         message = f"shape {shapes.text(spec.shape)} has no matrix; give two axes or more"
         raise invalid("rank", message)
     return Spec(spec.dtype, spec.shape)
 
 
+#: Diagonals beyond are left to NumPy, which has a limit of its own.
+_FAR = 2**61
+
+
+def _emit_tril(code, op) -> None:
+    """Matrices with zeros above a diagonal."""
+    k = op.attrs["k"]
+    if abs(k) > _FAR:
+        return code.call_python(op)
+    value = code.value(op.inputs[0])
+    block = code.result(op, extents=value.extents)
+    *outer, rows, columns = value.extents
+    o, i, n, at = (code.name(stem) for stem in "oink")
+    around = code.lines
+    for header in (f"for {o} in range({product(outer)}):", f"for {i} in range({rows}):"):
+        code.lines = code.lines.nest(header)
+    code.add(f"{n} = min(max({i} + {k + 1}, 0), {columns})")
+    code.add(f"{at} = {times(f'({total(times(o, rows), i)})', columns)}")
+    source, target = total(value.offset, at), total(block.offset, at)
+    code.add(f"copy({block.base.name}, {target}, {value.base.name}, {source}, {n})")
+    code.add(f"clear({block.base.name}, {total(target, n)}, {columns} - {n})")
+    code.lines = around
+    return None
+
+
 TRIL = define(
     "Tril",
-    _infer_tril,
+    infer_tril,
     lambda x, *, k: np.tril(x, k),
     lambda op, dy: [tril(dy, op.attrs["k"])],
-    emit=linalg_rules.tril,
+    emit=_emit_tril,
     total=True,
 )
 
 
-@exported
-def tril(x, k=0, *, name=None):
+@exported(numpy=2)
+def tril(x: ArrayLike, k: int = 0, *, name: str | None = None) -> Array:
     """Matrices with zeros above diagonal ``k``, of the shape of ``x``.
 
     Raises
@@ -95,9 +134,9 @@ def tril(x, k=0, *, name=None):
     return apply(TRIL, [operand(x)], {"k": integers((k,))[0]}, name)
 
 
-def _square(spec):
+def square(spec):
     """Shape rule of functions of square matrices."""
-    _infer_tril(spec, k=0)
+    infer_tril(spec, k=0)
     if spec.shape is not None and not shapes.compatible(spec.shape[-2:-1], spec.shape[-1:]):
         message = f"shape {shapes.text(spec.shape)} has no square matrix in its last two axes"
         raise invalid("shape", message)
@@ -123,13 +162,30 @@ def _cholesky_gradient(op, dy):
     return [(swapaxes(both, -1, -2) + conjugate(both)) / 2]
 
 
-CHOLESKY = define(
-    "Cholesky", _square, _evaluate_cholesky, _cholesky_gradient, emit=linalg_rules.cholesky
-)
+def _emit_cholesky(code, op) -> None:
+    """Lower factors, matrix by matrix."""
+    value, result = code.value(op.inputs[0]), op.outputs[0]
+    code.equate(value.extents[-1], value.extents[-2])
+    block = code.result(op, extents=value.extents)
+    *outer, _, n = value.extents
+    i, size = code.name("i"), product((n, n))
+    helper = code.helper(f"cholesky_{result.dtype.name}")
+    routines = f"{lapack(code, 'potrf', result.dtype)}, {products(code, result.dtype)}"
+    with code.nest(f"for {i} in range({product(outer)}):"):
+        places = ", ".join(address_of(one, times(i, size)) for one in (value, block))
+        code.fail_if(f"call({helper}, ({places}, {n}, {routines})) != 0")
 
 
-@exported
-def cholesky(a, *, name=None):
+def address_of(block, start):
+    """Source of the address of an item of a block."""
+    return f"address({block.base.name}, {total(block.offset, start)})"
+
+
+CHOLESKY = define("Cholesky", square, _evaluate_cholesky, _cholesky_gradient, emit=_emit_cholesky)
+
+
+@exported(also="linalg.cholesky", numpy=1)
+def cholesky(a: ArrayLike, upper: bool = False, *, name: str | None = None) -> Array:
     """The lower triangular factor of positive definite matrices: its square is ``a``.
 
     Parameters
@@ -137,6 +193,8 @@ def cholesky(a, *, name=None):
     a : array-like or Tensor
         Of shape ``(..., n, n)``. What is factored is its mean with its conjugate transpose, and so
         the gradient is symmetric.
+    upper : bool
+        Whether to give the conjugate transpose, which is the upper triangular factor.
 
     Raises
     ------
@@ -149,12 +207,93 @@ def cholesky(a, *, name=None):
     array([[2., 0.],
            [1., 1.]])
     """
-    return apply(CHOLESKY, [operand(a, floats=True)], name=name)
+    if not upper:
+        return apply(CHOLESKY, [operand(a, floats=True)], name=name)
+    return swapaxes(conjugate(cholesky(a)), -1, -2, name=name)
 
 
-def _infer_solve(a, b, *, lower, transpose):
-    _square(a)
-    _infer_tril(b, k=0)
+@stands_for("scipy.linalg.cholesky", numpy=2)
+def _scipy_cholesky(a, lower=False, overwrite_a=False, check_finite=True):
+    return cholesky(a, not lower)
+
+
+@exported(also="scipy.linalg.cho_factor", numpy=4)
+def cho_factor(
+    a: ArrayLike,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    *,
+    name: str | None = None,
+) -> tuple[Array, bool]:
+    """What `cho_solve` takes: a triangular factor, and which it is.
+
+    Parameters
+    ----------
+    a : array-like or Tensor
+        As for `cholesky`.
+    lower : bool
+        Which factor to give; the other triangle is zeros.
+    overwrite_a, check_finite : bool
+        As SciPy has them; nothing is overwritten.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a matrix that is not square or not positive definite.
+
+    Examples
+    --------
+    >>> nbta.cho_factor([[4.0, 2.0], [2.0, 2.0]])
+    (array([[2., 1.],
+           [0., 1.]]), False)
+    """
+    return cholesky(a, not lower, name=name), bool(lower)
+
+
+@exported(also="scipy.linalg.cho_solve", numpy=4)
+def cho_solve(
+    c_and_lower: tuple[ArrayLike, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    *,
+    name: str | None = None,
+) -> Array:
+    """``x`` with ``a @ x = b``, from what `cho_factor` gives of ``a``.
+
+    Parameters
+    ----------
+    c_and_lower : tuple
+        A triangular factor, and whether it is the lower one.
+    b : array-like or Tensor
+        Matrices ``(..., n, m)``, or one vector ``(n,)``.
+    overwrite_b, check_finite : bool
+        As SciPy has them; nothing is overwritten.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For shapes that do not fit, and a zero on the diagonal.
+
+    Examples
+    --------
+    >>> nbta.cho_solve(nbta.cho_factor([[4.0, 2.0], [2.0, 2.0]]), [2.0, 0.0])
+    array([ 1., -1.])
+    """
+    factor, lower = c_and_lower
+    factor, b = promoted(factor, b, floats=True)
+    turned = conjugate(factor)
+    if lower:
+        return triangular_solve(turned, triangular_solve(factor, b), transpose=True, name=name)
+    inner = triangular_solve(turned, b, lower=False, transpose=True)
+    return triangular_solve(factor, inner, lower=False, name=name)
+
+
+def infer_solve(a, b, *, lower, transpose):
+    """Shape rule of solutions, of square matrices and matrices on the right."""
+    square(a)
+    infer_tril(b, k=0)
     if a.shape is None or b.shape is None:
         return Spec(b.dtype, None)
     if not shapes.compatible(a.shape[-1:], b.shape[-2:-1]):
@@ -169,6 +308,17 @@ def _infer_solve(a, b, *, lower, transpose):
     return Spec(b.dtype, (*batch, *b.shape[-2:]))
 
 
+def lapack(code, function, dtype, library="lapack"):
+    """Source of the address of SciPy's function of LAPACK or BLAS for a dtype."""
+    return code.helper(f"{library}_{_PREFIXES[dtype.name]}{function}")
+
+
+def products(code, dtype):
+    """Source of the addresses of what multiplies matrices."""
+    return f"{code.helper(f'gemm_{dtype.name}')}, {code.helper(f'blas_{dtype.name}')}"
+
+
+_PREFIXES = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 #: OpenBLAS wakes its threads for 1024 results and more, however little work these are, and its
 #: trtrs for any: 4 by 4 took 28 ms beside other busy processes, and 3 us by trsm on one thread.
 _ON_ONE_THREAD = 1023
@@ -195,7 +345,7 @@ def _solve_one(a, b, result, lower, transpose):
 
 
 def _evaluate_solve(a, b, *, lower, transpose):
-    _infer_solve(Spec(a.dtype, a.shape), Spec(b.dtype, b.shape), lower=lower, transpose=transpose)
+    infer_solve(Spec(a.dtype, a.shape), Spec(b.dtype, b.shape), lower=lower, transpose=transpose)
     dtype, a, b = b.dtype, widened(a), widened(b)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
@@ -222,12 +372,63 @@ def _solve_gradient(op, dy):
     return [unbroadcast(da if lower else swapaxes(da, -1, -2), a), unbroadcast(db, b)]
 
 
+def _emit_triangular_solve(code, op) -> None:
+    """Solutions, matrix by matrix, in a copy of the right sides."""
+    a, b = code.value(op.inputs[0]), code.value(op.inputs[1])
+    *outer_a, n, other = a.extents
+    *outer_b, rows, columns = b.extents
+    code.equate(n, other)
+    code.equate(n, rows)
+    known = op.outputs[0].spec.shape
+    outer = batch_of(code, outer_a, outer_b, known[:-2])
+    block = code.result(op, extents=(*outer, rows, columns))
+    repeat(code, block, b, outer)
+    flags = op.attrs["lower"] + 2 * op.attrs["transpose"]
+    names = [code.name("i") for _ in outer]
+    steps = spread(code, a.extents, len(block.extents), (*outer, n, n))
+    source = total("", *map(times, names, steps))
+    target = total("", *map(times, names, windows.strides_of(code, block.extents)))
+    helper = code.helper(f"solve_{block.dtype.name}")
+    routines = f"{lapack(code, 'trsm', block.dtype, 'blas')}, {products(code, block.dtype)}"
+    around = code.lines
+    for name, extent in zip(names, outer, strict=True):
+        code.lines = code.lines.nest(f"for {name} in range({extent}):")
+    places = f"{address_of(a, source)}, {address_of(block, target)}"
+    given = f"{places}, {n}, {columns}, {flags}, {routines}"
+    code.fail_if(f"{columns} > 0 and call({helper}, ({given})) != 0")
+    code.lines = around
+
+
+def batch_of(code, one, other, known):
+    """Extents of what is in front of matrices, which broadcasts."""
+    if not one and not other:
+        return ()
+    pairs = [(extents, tuple(int(e) if e.isdigit() else None for e in extents))
+             for extents in (one, other)]  # fmt: skip
+    found = broadcast(code, pairs)
+    return tuple(held(code, *pair) for pair in zip(found, known, strict=True))
+
+
+def repeat(code, block, value, outer):
+    """Put matrices into a block, again and again where it has more of them."""
+    steps = spread(code, value.extents, len(block.extents), block.extents)
+    names = [code.name("i") for _ in outer]
+    source = total(value.offset, *map(times, names, steps))
+    to = windows.strides_of(code, block.extents)
+    target = total(block.offset, *map(times, names, to))
+    code.nested(
+        [f"for {name} in range({extent}):" for name, extent in zip(names, outer, strict=True)],
+        f"copy({block.base.name}, {target}, {value.base.name}, {source}, "
+        f"{product(block.extents[-2:])})",
+    )
+
+
 SOLVE = define(
     "TriangularSolve",
-    _infer_solve,
+    infer_solve,
     _evaluate_solve,
     _solve_gradient,
-    emit=linalg_rules.triangular_solve,
+    emit=_emit_triangular_solve,
 )
 
 
@@ -237,7 +438,14 @@ def _solve(a, b, lower=True, transpose=False, name=None):
 
 
 @exported
-def triangular_solve(a, b, lower=True, transpose=False, *, name=None):
+def triangular_solve(
+    a: ArrayLike,
+    b: ArrayLike,
+    lower: bool = True,
+    transpose: bool = False,
+    *,
+    name: str | None = None,
+) -> Array:
     """``x`` with ``a @ x = b``, where only one triangle of ``a`` is read.
 
     Parameters
@@ -263,9 +471,65 @@ def triangular_solve(a, b, lower=True, transpose=False, *, name=None):
     """
     from nbta.ops.joining import expand_dims, squeeze
 
-    a, b = meet(a, b, floats=True)
+    a, b = promoted(a, b, floats=True)
     if b.ndim is None:
         raise invalid("rank", "b: its rank must be known, to tell a vector from matrices")
     if b.ndim != 1:
         return _solve(a, b, lower, transpose, name)
     return squeeze(_solve(a, expand_dims(b, 1), lower, transpose, name), -1)
+
+
+#: SciPy's names for how a matrix is taken: as it is, transposed, conjugated beside.
+_FORMS = {0: (False, False), 1: (True, False), 2: (True, True)}
+_FORMS |= dict(zip("NTC", _FORMS.values(), strict=True))
+
+
+@exported(also="scipy.linalg.solve_triangular", numpy=7)
+def solve_triangular(
+    a: ArrayLike,
+    b: ArrayLike,
+    trans: Literal[0, 1, 2, "N", "T", "C"] = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    *,
+    name: str | None = None,
+) -> Array:
+    """``x`` with ``a @ x = b``, where only one triangle of ``a`` is read, as SciPy has it.
+
+    Parameters
+    ----------
+    a : array-like or Tensor
+        Of shape ``(..., n, n)``.
+    b : array-like or Tensor
+        Matrices ``(..., n, m)``, or one vector ``(n,)``.
+    trans : {0, 1, 2, "N", "T", "C"}
+        Whether to solve with ``a``, its transpose, or its conjugate transpose.
+    lower : bool
+        Which triangle is read; only this one has a gradient.
+    unit_diagonal : bool
+        Whether the diagonal counts as ones, and is not read.
+    overwrite_b, check_finite : bool
+        As SciPy has them; nothing is overwritten.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For shapes that do not fit, a zero on the diagonal, and ``b`` of unknown rank.
+
+    Examples
+    --------
+    >>> nbta.solve_triangular([[1.0, 2.0], [0.0, 4.0]], [4.0, 4.0])
+    array([2., 1.])
+    """
+    if trans not in _FORMS:
+        raise invalid("value", f"trans: {trans!r} is none of 0, 1, 2, 'N', 'T' and 'C'")
+    transpose, conjugated = _FORMS[trans]
+    a, b = promoted(a, b, floats=True)
+    a = conjugate(a) if conjugated else a
+    if unit_diagonal:
+        strict = tril(a, -1) if lower else a - tril(a)
+        ones = ones_like(a)
+        a = strict + (tril(ones) - tril(ones, -1))
+    return triangular_solve(a, b, lower, transpose, name=name)

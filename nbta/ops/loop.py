@@ -9,9 +9,9 @@ gradient is built: a tape is an array like any other, so that a gradient of the 
 rule of its own.
 
 A loop with an attribute ``checkpoint`` keeps its variables at the start of each segment instead
-(`nbta.ops.schedule`). Its gradient is a loop over segments, backwards. A trip of that has a loop
-that runs the segment again, a copy of the forward body (`nbta.ops.replay`), the ordinary gradient
-of this copy, and the end of its tapes. It has ``checkpoint="again"`` itself, so that a gradient of
+(`nbta.ops.checkpoints`). Its gradient is a loop over segments, backwards. A trip of that has a loop
+that runs the segment again, a copy of the forward body, the ordinary gradient of this copy, and the
+end of its tapes. It has ``checkpoint="again"`` itself, so that a gradient of
 the gradient computes segments again, too.
 """
 
@@ -19,19 +19,22 @@ import numpy as np
 
 from nbta.graph.dependence import closure, loop_edges, uses
 from nbta.graph.graph import SubGraph, current, drop_unused, substitute, unify
+from nbta.graph.operation import DATA, FLOW, Spec
 from nbta.graph.order import ordered
-from nbta.graph.spec import FLOW, Spec
 from nbta.graph.views import Loop
-from nbta.ops.arithmetic import add, add_n, minimum, subtract
-from nbta.ops.array_access import Access, tape
-from nbta.ops.arrays import CREATE
+from nbta.ops.arithmetic import add, less, minimum, subtract
+from nbta.ops.arrays import CREATE, Access, tape
 from nbta.ops.bodies import GradientGraph, keep_only, no_gradient_like, note, trace
 from nbta.ops.branch import add_case
-from nbta.ops.closing import close_behind
-from nbta.ops.comparison import less
+from nbta.ops.checkpoints import (
+    AGAIN,
+    Replay,
+    begins,
+    close_behind,
+    number_of_segments,
+    schedule_of,
+)
 from nbta.ops.dispatch import PARAMETER, as_tensor, define
-from nbta.ops.replay import Replay
-from nbta.ops.schedule import AGAIN, begins, number_of_segments, schedule_of
 from nbta.ops.trip_counts import trips_on_entry
 from nbta.progress import bar
 
@@ -54,6 +57,8 @@ def _evaluate(step, *values, cond, body, count, checkpoint=None, progress=None, 
 def _run(step, values, cond, body, count, done):
     variables, captured = values[:count], values[count:]
     goes_on, advance = step.function(cond), step.function(body)
+    if step.is_limited:
+        step.foresee(trips_on_entry(cond, body, count, values) or 0, cond, body)
     try:
         while goes_on(step, (*variables, *captured))[0]:
             variables = advance(step, (*variables, *captured))
@@ -119,12 +124,18 @@ def _gradient(context, op, *grads):
         no_gradient_like(op.outputs[place]) if grads[place] is None else grads[place]
         for place in carried
     ]
-    sums = [no_gradient_like(op.inputs[place]) for place in kept]
+    sums = [_so_far(context, op.inputs[place]) for place in kept]
     rule = _backward if Loop(op).checkpoint is None else _backward_by_segments
     backward = rule(context, op, carried, kept, first, sums)
     for place, grad in zip([*carried, *kept], backward.outputs[1:], strict=True):
         result[place] = grad
     return result
+
+
+def _so_far(context, tensor):
+    """What a loop adds to, in place: what has arrived at a captured tensor already, or zeros."""
+    found = context.so_far(tensor) if tensor.kind == DATA else None
+    return no_gradient_like(tensor) if found is None else found
 
 
 def _active(context, op, grads):
@@ -163,7 +174,7 @@ def _backward(context, op, carried, kept, first, sums):
             made = _one_trip_back(context, body, carried, kept, parameters)
             backward.outputs = [backward.resolve(tensor) for tensor in made]
         handles = []
-        backward.settle(_value_of_trip(op, backward, handles))
+        backward.resolve_pending(_value_of_trip(op, backward, handles))
         if context.transient:
             close_behind(backward, handles)
         start = [as_tensor(np.int64(0), graph), *first, *sums]
@@ -181,13 +192,14 @@ def _one_trip_back(context, body, carried, kept, parameters):
     given = given[: len(carried)]
     outputs = [body.outputs[place] for place in carried]
     inputs = [body.inputs[place] for place in [*carried, *kept]]
-    grads = context.run(outputs, given, inputs)
+    first = zip(inputs[len(carried) :], sums, strict=True)
+    grads = context.run(outputs, given, inputs, first)
     following = [
         no_gradient_like(tensor) if grad is None else grad
         for tensor, grad in zip(inputs[: len(carried)], grads, strict=False)
     ]
     added = [
-        total if grad is None else add_n([total, grad])
+        total if grad is None else grad
         for total, grad in zip(sums, grads[len(carried) :], strict=True)
     ]
     return [add(counter, ONE), *following, *added]

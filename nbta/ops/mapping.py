@@ -14,10 +14,10 @@ import numpy as np
 from nbta.errors import UnimplementedError, invalid
 from nbta.graph.dependence import dependence
 from nbta.graph.graph import Closed, SubGraph, current
-from nbta.graph.spec import DATA, Spec
+from nbta.graph.operation import DATA, Spec
 from nbta.ops.bodies import no_gradient_like
+from nbta.ops.checkpoints import Replay
 from nbta.ops.dispatch import define
-from nbta.ops.replay import Replay
 
 
 def add_map(graph, xs, shared, likes, threads, name=None):

@@ -5,15 +5,16 @@ In arithmetic they are what Python's numbers are: float32 stays float32. Where P
 depends on as plain integers, and is for these lengths only; see `nbta.graph.lengths`.
 """
 
+from __future__ import annotations
+
 import operator
 
 import numpy as np
 
 from nbta.errors import NoNumbaType, invalid
 from nbta.graph.lengths import users_line
-from nbta.graph.operation import Shape, Tensor
-from nbta.graph.spec import Spec, is_inexact
-from nbta.ops import arithmetic, comparison, elementary, tensor_methods
+from nbta.graph.operation import Shape, Spec, Tensor, is_inexact
+from nbta.ops import arithmetic, elementary, tensor_methods
 from nbta.ops.indexing import getitem
 from nbta.ops.shaping import INT64, cast, shape_of, size
 
@@ -164,7 +165,7 @@ def _graph_of(*values):
     return next(value.graph for value in values if isinstance(value, Tensor))
 
 
-def entry(tensor, axis) -> "int | Number":
+def entry(tensor, axis) -> int | Number:
     """One extent of a tensor's shape."""
     extent = tensor.spec.shape[axis]
     if type(extent) is int:
@@ -188,7 +189,7 @@ def _extracted(tensor, axis):
     return graph.cache[key]
 
 
-def _shape(self):
+def _shape(self) -> tuple[int, ...] | None:
     """None for an unknown rank; else a tuple of extents.
 
     An extent that only the run tells is a number to compute with.
@@ -201,7 +202,7 @@ def _shape(self):
     return Shape(entry(self, axis) for axis in range(len(extents)))
 
 
-def _size(self):
+def _size(self) -> int:
     """How many elements it has: an int, or a number to compute with."""
     extents = self.shape
     if extents is not None and not isinstance(extents, Shape):
@@ -224,7 +225,7 @@ def _counted(tensor):
         return size(tensor)
 
 
-def _length(self):
+def _length(self) -> int:
     """Python's ``len``, which must be an integer of Python's."""
     if not self.spec.shape:
         raise self._no_value("something with a Python length", "It has no first axis")
@@ -400,13 +401,16 @@ def _bitwise(name):
     return method
 
 
-_OF_TRUTH = {"and": comparison.logical_and, "or": comparison.logical_or}
+_OF_TRUTH = {"and": arithmetic.logical_and, "or": arithmetic.logical_or}
 
 
-def _asking(what):
-    """An operator whose result Python must compute."""
+def _asking(what, name=None):
+    """An operator whose result Python must compute, where no tensor is in it."""
+    of_tensors = name and getattr(tensor_methods.Tensor, name)
 
     def method(self, other=None, modulus=None):
+        if of_tensors and isinstance(other, Tensor | np.ndarray) and not _is_plain(other):
+            return of_tensors(self, other)
         return self.ask(what)
 
     return method
@@ -486,8 +490,8 @@ def _install():
         setattr(Number, f"__{name}__", method)
         setattr(Number, f"__r{name}__", reflected)
     comparisons = {
-        "lt": comparison.less, "le": comparison.less_equal, "gt": comparison.greater,
-        "ge": comparison.greater_equal, "eq": comparison.equal, "ne": comparison.not_equal,
+        "lt": arithmetic.less, "le": arithmetic.less_equal, "gt": arithmetic.greater,
+        "ge": arithmetic.greater_equal, "eq": arithmetic.equal, "ne": arithmetic.not_equal,
     }  # fmt: skip
     for name, function in comparisons.items():
         setattr(Number, f"__{name}__", _comparison(name, function))
@@ -496,8 +500,8 @@ def _install():
         setattr(Number, f"__r{name}__", _bitwise(name))
     Number.__invert__ = _asking("the bits of a number")
     for name in ("lshift", "rshift", "xor"):
-        setattr(Number, f"__{name}__", _asking("the bits of a number"))
-        setattr(Number, f"__r{name}__", _asking("the bits of a number"))
+        for method in (f"__{name}__", f"__r{name}__"):
+            setattr(Number, method, _asking("the bits of a number", method))
     for name in ("trunc", "floor", "ceil"):
         setattr(Number, f"__{name}__", _asking("an integer"))
     Number.__neg__, Number.__abs__ = _negative, _absolute

@@ -1,18 +1,31 @@
-"""Products of matrices and vectors, and axes in another order."""
+"""Products of matrices and vectors, and sums of products over named axes."""
 
+from __future__ import annotations
+
+import itertools
 import math
+import string
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen import join_rules, product_rules, shape_rules
-from nbta.errors import invalid
-from nbta.graph.spec import Spec
+from nbta.codegen.fusion import broadcast, joined
+from nbta.codegen.values import Block, Scalar, cast_text, product, times, total
+from nbta.codegen.windows import Window, bind_reshaped, move, strides_of, window
+from nbta.errors import NbtaError, invalid, located
+from nbta.graph.operation import Spec
 from nbta.ops.axis_arguments import integers, operand, within
-from nbta.ops.dispatch import apply, define, exported
-from nbta.ops.elementwise import conjugate, meet
-from nbta.ops.half import narrow, widened
-from nbta.ops.shaping import reshape, shape_of, unbroadcast
+from nbta.ops.dispatch import apply, data_spec, define, exported
+from nbta.ops.elementwise import conjugate, narrow, promoted, wide, widened
+from nbta.ops.shaping import broadcast_to, cast, emit_identity, reshape, shape_of, unbroadcast
+from nbta.runtime.intrinsics import LEFT, RIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbta.typing import Array, ArrayLike
 
 
 def _misfit(a, b, message):
@@ -98,12 +111,23 @@ def _positive(shape):
     return shapes.is_known(shape) and math.prod(shape) > 0
 
 
+def _emit_as_matrix(code, op) -> None:
+    """A vector as a row or a column."""
+    value = code.kept(op.inputs[0])
+    if len(value.extents) != 1:
+        return code.bind(op.outputs[0], value)
+    is_row = op.attrs["side"] == "row"
+    value = code.value(op.inputs[0])
+    extents = ("1", *value.extents) if is_row else (*value.extents, "1")
+    return bind_reshaped(code, op, value, extents)
+
+
 AS_MATRIX = define(
     "AsMatrix",
     lambda spec, *, side: Spec(spec.dtype, _matrix_shape(spec.shape, side)),
     lambda x, *, side: np.reshape(x, _matrix_shape(x.shape, side)),
     lambda op, dy: [reshape(dy, shape_of(op.inputs[0]))],
-    emit=join_rules.as_matrix,
+    emit=_emit_as_matrix,
     total=True,
 )
 
@@ -115,7 +139,7 @@ def _matrix_shape(shape, side):
 
 
 @exported
-def as_matrix(x, side, *, name=None):
+def as_matrix(x: ArrayLike, side: Literal["row", "column"], *, name: str | None = None) -> Array:
     """A vector as a matrix of one row or column; anything else as it is.
 
     Parameters
@@ -131,18 +155,122 @@ def as_matrix(x, side, *, name=None):
     return apply(AS_MATRIX, [operand(x)], {"side": side}, name)
 
 
+@dataclass
+class _Operands:
+    """What one product is of: addresses or offsets, sizes, and which side is transposed."""
+
+    left: Block
+    right: Block
+    target: Block
+    sizes: tuple[str, str, str]  # rows, inner, columns
+    flags: int = 0
+
+
+def _emit_matmul(code, op) -> None:
+    """One product where the right side is one matrix for all; else one for each of a batch."""
+    if op.inputs[1].spec.rank > 2:
+        return _batched(code, op)
+    a, b = op.inputs
+    (left, left_turned), (right, right_turned) = code.matrix(a), code.matrix(b)
+    a_extents, b_extents = code.extents(a), code.extents(b)
+    inner = a_extents[-1]
+    code.equate(inner, b_extents[0])
+    rows, columns = a_extents[:-1], b_extents[1:]
+    flags = RIGHT * right_turned + LEFT * left_turned
+    if b.spec.rank == 1 and op.outputs[0].dtype.kind in "fc":
+        flags |= RIGHT  # a column is a row, transposed
+    target = _target(code, op, (*rows, *columns))
+    sizes = product(rows), inner, product(columns)
+    _multiply(code, _Operands(left, right, target, sizes, flags))
+    if not op.outputs[0].spec.rank:
+        code.bind(op.outputs[0], code.local(target.at("0"), op.outputs[0].dtype))
+    return None
+
+
+def _target(code, op, extents):
+    if extents:
+        return code.result(op, extents=extents)
+    return code.new(op.outputs[0].dtype, ("1",))
+
+
+def _batched(code, op):
+    a, b = op.inputs
+    left, right = code.value(a), code.value(b)
+    of_a, of_b = left.extents[:-2], right.extents[:-2]
+    inner = left.extents[-1]
+    code.equate(inner, right.extents[-2])
+    batch = broadcast(code, [(of_a, a.spec.shape[:-2]), (of_b, b.spec.shape[:-2])])
+    rows, columns = left.extents[-2:-1], right.extents[-1]
+    target = code.result(op, extents=(*batch, *rows, columns))
+    indices = [code.name("i") for _ in batch]
+    around = code.lines
+    for index, extent in zip(indices, batch, strict=True):
+        code.lines = code.lines.nest(f"for {index} in range({extent}):")
+    ranks = 1 + len(rows), 2, 1 + len(rows)
+    parts = [
+        _matrix(code, block, indices, batch, rank)
+        for block, rank in zip((left, right, target), ranks, strict=True)
+    ]
+    _multiply(code, _Operands(*parts, (product(rows), inner, columns)))
+    code.lines = around
+
+
+def _matrix(code, block, indices, batch, rank):
+    """The matrix of a block, with so many axes, for indices of a batch."""
+    own = block.extents[: len(block.extents) - rank]
+    terms = [block.offset]
+    for axis, extent in enumerate(own):
+        place = len(batch) - len(own) + axis
+        stride = product(block.extents[axis + 1 :])
+        if extent == "1":
+            continue
+        if not code.same(extent, batch[place]):
+            stride = times(f"int64({extent} != 1)", stride)
+        terms.append(times(indices[place], stride))
+    return Block(block.base, block.extents[len(own) :], code.variable(total(*terms), "o"))
+
+
+def _multiply(code, operands):
+    kind = operands.target.dtype.kind
+    return (_by_call if kind in "fc" else _by_loops)(code, operands)
+
+
+def _by_call(code, the):
+    dtype = the.target.dtype.name
+    code.add(
+        f"call({code.helper(f'gemm_{dtype}')}, ({the.left.address}, {the.right.address}, "
+        f"{the.target.address}, {', '.join(the.sizes)}, {the.flags}, "
+        f"{code.helper(f'blas_{dtype}')}))"
+    )
+
+
+def _by_loops(code, the):
+    """Integers add up modulo their size; of truth values, whether any pair is true."""
+    rows, inner, columns = the.sizes
+    i, j, k = (code.name(stem) for stem in "ijk")
+    x = total(times(k, rows), i) if the.flags & LEFT else total(times(i, inner), k)
+    y = total(times(j, inner), k) if the.flags & RIGHT else total(times(k, columns), j)
+    z = the.target.at(total(times(i, columns), j))
+    sign = "{} | {} & {}" if the.target.dtype.kind == "b" else "{} + {} * {}"
+    text = cast_text(sign.format(z, the.left.at(x), the.right.at(y)), the.target.dtype)
+    size = product((rows, columns))
+    code.add(f"clear({the.target.base.name}, {the.target.offset or 0}, {size})")
+    headers = [f"for {n} in range({e}):" for n, e in ((i, rows), (k, inner), (j, columns))]
+    code.nested(headers, f"{z} = {text}")
+
+
 MATMUL = define(
     "MatMul",
     _infer_matmul,
     _evaluate_matmul,
     _matmul_gradient,
-    emit=product_rules.matmul,
+    emit=_emit_matmul,
     total=True,
 )
 
 
-@exported
-def matmul(a, b, *, name=None):
+@exported(also="linalg.matmul", numpy=2)
+def matmul(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
     """Product of matrices, by the rules of ``numpy.matmul``.
 
     Parameters
@@ -161,7 +289,24 @@ def matmul(a, b, *, name=None):
     >>> nbta.matmul([[1, 2], [3, 4]], [10, 1])
     array([12, 34])
     """
-    return apply(MATMUL, meet(a, b), name=name)
+    return apply(MATMUL, promoted(a, b), name=name)
+
+
+def _emit_outer(code, op) -> None:
+    """Each item of one by each of the other, in the loop that waits for the result's shape."""
+    result = op.outputs[0]
+    if any(tensor.spec.rank != 1 for tensor in op.inputs):
+        return code.call_python(op)
+    a, b = map(code.value, op.inputs)
+    extents = *a.extents, *b.extents
+    group = joined(code, [], extents)
+    texts = [
+        value.text if isinstance(value, Scalar) else
+        group.load(code, Block(value.base, shape, value.offset))
+        for value, shape in ((a, (*a.extents, "1")), (b, b.extents))
+    ]  # fmt: skip
+    sign = " & " if result.dtype.kind == "b" else " * "
+    return group.step(code, cast_text(sign.join(texts), result.dtype), result)
 
 
 OUTER = define(
@@ -172,13 +317,13 @@ OUTER = define(
         matmul(dy, conjugate(op.inputs[1])),
         matmul(conjugate(op.inputs[0]), dy),
     ],
-    emit=product_rules.outer,
+    emit=_emit_outer,
     total=True,
 )
 
 
 @exported(numpy=2)
-def outer(a, b, *, name=None):
+def outer(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
     """Products of each element of ``a`` with each of ``b``: a matrix; both are flattened.
 
     Examples
@@ -187,7 +332,7 @@ def outer(a, b, *, name=None):
     array([[10,  1],
            [20,  2]])
     """
-    vectors = [x if x.ndim == 1 else reshape(x, -1) for x in meet(a, b)]
+    vectors = [x if x.ndim == 1 else reshape(x, -1) for x in promoted(a, b)]
     return apply(OUTER, vectors, name=name)
 
 
@@ -209,18 +354,49 @@ def _transpose_gradient(op, dy):
     return [transpose(dy, None if axes is None else [axes.index(i) for i in range(len(axes))])]
 
 
+def _emit_transpose(code, op) -> None:
+    """Axes in another order; the transpose of a matrix is made when somebody needs it."""
+    rank = op.inputs[0].spec.rank
+    if "axes" in op.attrs:
+        axes = op.attrs["axes"] or tuple(range(rank))[::-1]
+    else:
+        axes = list(range(rank))
+        a, b = op.attrs["a"] % rank, op.attrs["b"] % rank
+        axes[a], axes[b] = axes[b], axes[a]
+    if tuple(axes) == tuple(range(rank)):
+        return emit_identity(code, op)
+    if rank == 2:
+        return code.bind_turned(op)
+    return _move_axes(code, op, axes)
+
+
+def _move_axes(code, op, axes):
+    x = code.value(op.inputs[0])
+    extents = tuple(x.extents[axis] for axis in axes)
+    block = code.result(op, extents=extents)
+    names = [code.name("i") for _ in axes]
+    steps = [product(x.extents[axis + 1 :]) for axis in axes]
+    out = [product(extents[k + 1 :]) for k in range(len(axes))]
+    source = total(*(times(i, step) for i, step in zip(names, steps, strict=True)))
+    target = total(*(times(i, step) for i, step in zip(names, out, strict=True)))
+    code.nested(
+        [f"for {i} in range({e}):" for i, e in zip(names, extents, strict=True)],
+        f"{block.at(target)} = {x.at(source)}",
+    )
+
+
 TRANSPOSE = define(
     "Transpose",
     _infer_transpose,
     lambda x, *, axes: np.transpose(x, axes),
     _transpose_gradient,
-    emit=shape_rules.transpose,
+    emit=_emit_transpose,
     total=True,
 )
 
 
 @exported(numpy=2)
-def transpose(x, axes=None, *, name=None):
+def transpose(x: ArrayLike, axes: Sequence[int] | None = None, *, name: str | None = None) -> Array:
     """Axes in another order, by default the opposite one.
 
     Parameters
@@ -261,13 +437,13 @@ SWAPAXES = define(
     _infer_swapaxes,
     lambda x, *, a, b: np.swapaxes(x, a, b),
     lambda op, dy: [swapaxes(dy, **op.attrs)],
-    emit=shape_rules.transpose,
+    emit=_emit_transpose,
     total=True,
 )
 
 
-@exported
-def swapaxes(x, a, b, *, name=None):
+@exported(numpy=3)
+def swapaxes(x: ArrayLike, a: int, b: int, *, name: str | None = None) -> Array:
     """Axis ``a`` in the place of axis ``b``, and the other way round.
 
     Raises
@@ -283,3 +459,394 @@ def swapaxes(x, a, b, *, name=None):
     """
     a, b = integers((a, b))
     return apply(SWAPAXES, [operand(x)], {"a": a, "b": b}, name)
+
+
+#: What a length counts as that only the run tells, where operands are put in order.
+_USUAL = 64
+
+
+@exported(numpy=math.inf)
+def einsum(spec: str, *operands: ArrayLike, name: str | None = None) -> Array:
+    """Sum of products by Einstein's convention, with one letter an axis.
+
+    Parameters
+    ----------
+    spec : str
+        Such as ``"ij,jk->ik"``: the axes of each operand, and those of the result. Without
+        ``->`` the result has the letters that occur once, in alphabetical order.
+    *operands : array-like or Tensor
+        Any number. Of three and more the two that cost least are multiplied first; lengths that
+        only the run tells count as equal then.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the dtype that the operands have in common.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an ellipsis, a letter twice in one operand, operands of another rank, and lengths of
+        one letter that differ.
+
+    Examples
+    --------
+    >>> nbta.einsum("ij,j->i", [[1, 2], [3, 4]], [10, 1])
+    array([12, 34])
+    >>> nbta.einsum("i,ij,j->", [1, 1], [[1, 2], [3, 4]], [10, 1])
+    np.int64(46)
+    """
+    letters, result = _parse(spec, len(operands))
+    inputs = promoted(*operands)
+    if len(inputs) < 3:
+        return apply(EINSUM, inputs, {"operands": letters, "result": result}, name)
+    return _in_pairs(inputs, list(letters), result, name)
+
+
+def _in_pairs(inputs, letters, result, name):
+    """Of three and more operands, in pairs; half precision is rounded at the end."""
+    extents, dtype = _checked_extents(inputs, letters), inputs[0].dtype
+    inputs = [cast(x, wide(dtype)) for x in inputs] if wide(dtype) != dtype else inputs
+    lengths = {key: n if type(n) is int else _USUAL for key, n in extents.items()}
+    while len(inputs) > 2:
+        pair, kept = _cheapest(letters, result, lengths)
+        attrs = {"operands": tuple(letters[i] for i in pair), "result": kept}
+        made = apply(EINSUM, [inputs[i] for i in pair], attrs)
+        inputs, letters = (
+            [*(part for i, part in enumerate(parts) if i not in pair), new]
+            for parts, new in ((inputs, made), (letters, kept))
+        )
+    attrs = {"operands": tuple(letters), "result": result}
+    if wide(dtype) == dtype:
+        return apply(EINSUM, inputs, attrs, name)
+    return cast(apply(EINSUM, inputs, attrs), dtype, name=name)
+
+
+def _checked_extents(inputs, letters):
+    try:
+        return _extents([data_spec(x).shape for x in inputs], letters)
+    except NbtaError as error:
+        raise located(error, "Einsum") from None
+
+
+def _cheapest(letters, result, lengths):
+    """The pair that is quickest to multiply, and gives least, with what is left of its letters."""
+
+    def cost(pair):
+        both = letters[pair[0]] + letters[pair[1]]
+        return (
+            math.prod(lengths[letter] for letter in set(both)),
+            math.prod(lengths[letter] for letter in _left(letters, pair, result)),
+        )
+
+    pair = min(itertools.combinations(range(len(letters)), 2), key=cost)
+    return pair, _left(letters, pair, result)
+
+
+def _left(letters, pair, result):
+    """Letters of a pair that others name too, or the result."""
+    needed = result + "".join(part for i, part in enumerate(letters) if i not in pair)
+    both = dict.fromkeys(letters[pair[0]] + letters[pair[1]])
+    return "".join(letter for letter in both if letter in needed)
+
+
+def _parse(spec, count):
+    """The letters of each operand and of the result."""
+    if not isinstance(spec, str):
+        raise _wrong(spec, "is no text; give one such as 'ij,jk->ik'")
+    text = "".join(spec.split())
+    left, arrow, result = text.partition("->")
+    operands = tuple(left.split(","))
+    if set(left) - set(string.ascii_letters + ",") or set(result) - set(string.ascii_letters):
+        raise _wrong(spec, "may hold letters, ',' and '->' only; name all axes, without '...'")
+    if len(operands) != count:
+        raise _wrong(spec, f"is for {len(operands)} operands, and there are {count}")
+    letters = "".join(operands)
+    for axes in operands:
+        if len(set(axes)) < len(axes):
+            raise _wrong(spec, f"has a letter twice in {axes!r}; give each axis its own")
+    if not arrow:
+        result = "".join(sorted(one for one in set(letters) if letters.count(one) == 1))
+    if len(set(result)) < len(result) or set(result) - set(letters):
+        raise _wrong(
+            spec, f"asks for {result!r}; the result has letters of the operands, each once"
+        )
+    return operands, result
+
+
+def _wrong(spec, message):
+    return invalid("einsum", f"spec: {spec!r} {message}")
+
+
+def _extents(known, operands):
+    """Length by letter."""
+    found = {}
+    for shape, letters in zip(known, operands, strict=True):
+        if shape is not None and len(shape) != len(letters):
+            message = f"{letters!r} names {len(letters)} axes of shape {shapes.text(shape)}"
+            raise invalid("rank", f"{message}; give one letter an axis")
+        for letter, extent in zip(letters, shape or (None,) * len(letters), strict=True):
+            try:
+                found[letter] = shapes.merge((found.get(letter),), (extent,))[0]
+            except ValueError:
+                texts = " and ".join(shapes.text(shape) for shape in known)
+                message = f"{letter!r} has the lengths {found[letter]} and {extent} in {texts}"
+                raise invalid("shape", message) from None
+    return found
+
+
+def _infer_einsum(*specs, operands, result):
+    extents = _extents([spec.shape for spec in specs], operands)
+    return Spec(specs[0].dtype, tuple(extents[letter] for letter in result))
+
+
+def _evaluate_einsum(*arrays, operands, result):
+    extents = _extents([array.shape for array in arrays], operands)
+    dtype = arrays[0].dtype
+    if len(arrays) == 1:
+        return _arranged(arrays[0], operands[0], result)
+    return narrow(_product(*map(widened, arrays), *operands, result, extents), dtype)[()]
+
+
+def _arranged(x, letters, result):
+    """Axes in the order of the result, after the sum over those that are not in it."""
+    gone = tuple(i for i, letter in enumerate(letters) if letter not in result)
+    if gone:
+        x = narrow(np.sum(x, axis=gone, dtype=wide(x.dtype)), x.dtype)
+    left = [letter for letter in letters if letter in result]
+    return np.transpose(x, [left.index(letter) for letter in result])
+
+
+def _product(a, b, of_a, of_b, result, extents):
+    """By one product of matrices, with the letters in groups."""
+    batch = [letter for letter in of_a if letter in of_b and letter in result]
+    inner = [letter for letter in of_a if letter in of_b and letter not in result]
+    rows = [letter for letter in of_a if letter not in of_b and letter in result]
+    columns = [letter for letter in of_b if letter not in of_a and letter in result]
+
+    def lengths(letters):
+        return tuple(extents[letter] for letter in letters)
+
+    around, depth = lengths(batch), math.prod(lengths(inner))
+    left = _arranged(a, of_a, batch + rows + inner)
+    left = left.reshape(*around, math.prod(lengths(rows)), depth)
+    right = _arranged(b, of_b, batch + inner + columns)
+    right = right.reshape(*around, depth, math.prod(lengths(columns)))
+    product = left @ right if inner else left * right
+    order = batch + rows + columns
+    return _arranged(product.reshape(lengths(order)), order, result)
+
+
+def _einsum_gradient(op, dy):
+    operands, result = op.attrs["operands"], op.attrs["result"]
+    if len(operands) == 1:
+        return [_toward(op.inputs[0], operands[0], [dy], (result,))]
+    a, b = op.inputs
+    of_a, of_b = operands
+    return [
+        _toward(a, of_a, [dy, conjugate(b)], (result, of_b)),
+        _toward(b, of_b, [dy, conjugate(a)], (result, of_a)),
+    ]
+
+
+def _toward(x, letters, inputs, operands):
+    """The gradient of one operand; letters of it alone that were summed come back."""
+    from nbta.ops.joining import expand_dims
+
+    kept = "".join(letter for letter in letters if letter in "".join(operands))
+    part = apply(EINSUM, inputs, {"operands": operands, "result": kept})
+    for place, letter in enumerate(letters):
+        if letter not in kept:
+            part = expand_dims(part, place)
+    return part if kept == letters else broadcast_to(part, shape_of(x))
+
+
+def _emit_einsum(code, op) -> None:
+    """One tensor rearranged; two by products of matrices, or by loops where there are none."""
+    operands, result = op.attrs["operands"], op.attrs["result"]
+    values = [code.value(tensor) for tensor in op.inputs]
+    lengths = _lengths(code, values, operands)
+    if len(values) == 1:
+        return _sum_of(code, op, values[0], operands[0], lengths)
+    terms = [
+        _summed(code, value, letters, {*operands[1 - i], *result}, lengths)
+        for i, (value, letters) in enumerate(zip(values, operands, strict=True))
+    ]
+    if op.outputs[0].dtype.kind in "fc" and _is_matrix_product(*(t[1] for t in terms), result):
+        return _multiply_matrices(code, op, terms, result, lengths)
+    return _loop(code, op, terms, result, lengths)
+
+
+def _lengths(code, values, operands):
+    """Extent by letter."""
+    found = {}
+    for value, letters in zip(values, operands, strict=True):
+        for letter, extent in zip(letters, value.extents, strict=True):
+            code.equate(found.setdefault(letter, extent), extent)
+    return {letter: code.canonical(extent) for letter, extent in found.items()}
+
+
+def _summed(code, value, letters, needed, lengths):
+    """A tensor without the axes that nothing else names, and the letters that it has then."""
+    left = "".join(letter for letter in letters if letter in needed)
+    if left == letters:
+        return value, letters
+    if not left:
+        name = code.name("s")
+        _add_up(code, name, value.dtype, [(value, letters)], letters, lengths)
+        return Scalar(name, value.dtype), left
+    block = code.new(value.dtype, _emit_extents(left, lengths))
+    _into(code, block, [(value, letters)], left, lengths)
+    return block, left
+
+
+def _emit_extents(letters, lengths):
+    return tuple(lengths[letter] for letter in letters)
+
+
+def _sum_of(code, op, value, letters, lengths):
+    result = op.attrs["result"]
+    if result == letters:
+        return code.bind(op.outputs[0], value)
+    if len(result) < len(letters):
+        return _loop(code, op, [(value, letters)], result, lengths)
+    target = code.result(op, extents=_emit_extents(result, lengths))
+    return _arrange(code, target, value, letters, result)
+
+
+def _loop(code, op, terms, result, lengths):
+    """An item of the result after the other."""
+    dtype = op.outputs[0].dtype
+    if result:
+        block = code.result(op, extents=_emit_extents(result, lengths))
+        return _into(code, block, terms, result, lengths)
+    name = code.name("s")
+    inner = "".join(dict.fromkeys("".join(letters for _, letters in terms)))
+    _add_up(code, name, dtype, terms, inner, lengths)
+    return code.bind(op.outputs[0], Scalar(name, dtype))
+
+
+def _into(code, block, terms, result, lengths):
+    letters = "".join(dict.fromkeys("".join(letters for _, letters in terms)))
+    inner = "".join(letter for letter in letters if letter not in result)
+    names, around = {letter: code.name("i") for letter in result}, code.lines
+    for letter in result:
+        code.lines = code.lines.nest(f"for {names[letter]} in range({lengths[letter]}):")
+    target = window(code, block).at(*names.values())
+    if inner:
+        name = code.name("s")
+        _add_up(code, name, block.dtype, terms, inner, lengths, names)
+        code.add(f"{target} = {name}")
+    else:
+        code.add(f"{target} = {_emit_product(code, block.dtype, terms, names)}")
+    code.lines = around
+
+
+def _add_up(code, name, dtype, terms, inner, lengths, outer=()):
+    """Let a variable be the sum of products over the inner letters."""
+    names = dict(outer) | {letter: code.name("i") for letter in inner}
+    code.add(f"{name} = {cast_text('0', dtype)}")
+    term = _emit_product(code, dtype, terms, names)
+    if dtype.kind == "f":
+        text = f"fast_add({name}, {term})"
+    else:
+        text = cast_text(f"{name} {'|' if dtype.kind == 'b' else '+'} {term}", dtype)
+    headers = [f"for {names[letter]} in range({lengths[letter]}):" for letter in inner]
+    code.nested(headers, f"{name} = {text}")
+
+
+def _emit_product(code, dtype, terms, names):
+    texts = [_item(code, *term, names) for term in terms]
+    return cast_text((" & " if dtype.kind == "b" else " * ").join(texts), dtype)
+
+
+def _item(code, value, letters, names):
+    if isinstance(value, Scalar):
+        return value.text
+    return window(code, value).at(*(names[letter] for letter in letters))
+
+
+# By products of matrices.
+
+
+def _groups(of_a, of_b, result):
+    """Letters of the batch, rows, columns, and of what is summed over."""
+    batch = "".join(letter for letter in of_a if letter in of_b and letter in result)
+    inner = "".join(letter for letter in of_a if letter in of_b and letter not in result)
+    rows = "".join(letter for letter in of_a if letter not in of_b)
+    columns = "".join(letter for letter in of_b if letter not in of_a)
+    return batch, rows, columns, inner
+
+
+def _is_matrix_product(of_a, of_b, result):
+    _, rows, columns, inner = _groups(of_a, of_b, result)
+    return bool(inner and (rows or columns))
+
+
+def _multiply_matrices(code, op, terms, result, lengths):
+    (a, of_a), (b, of_b) = terms
+    batch, rows, columns, inner = _groups(of_a, of_b, result)
+    if result == batch + columns + rows and rows and columns:
+        a, of_a, b, of_b, rows, columns = b, of_b, a, of_a, columns, rows
+    left, is_left = _ordered(code, a, of_a, batch, rows, inner)
+    right, is_right = _ordered(code, b, of_b, batch, inner, columns)
+    order = batch + rows + columns
+    target = _ordered_target(code, op, order, lengths)
+    sizes = [product(_emit_extents(letters, lengths)) for letters in (rows, inner, columns)]
+    flags = (not is_right) + 2 * (not is_left)
+    _call(code, op, [left, right, target], sizes, flags, product(_emit_extents(batch, lengths)))
+    if not result:
+        return code.bind(op.outputs[0], code.local(target.at("0"), target.dtype))
+    if order == result:
+        return code.bind(op.outputs[0], target)
+    block = code.result(op, extents=_emit_extents(result, lengths))
+    _arrange(code, block, target, order, result)
+    return code.release(target.base)
+
+
+def _ordered_target(code, op, order, lengths):
+    extents = _emit_extents(order, lengths)
+    if order and order == op.attrs["result"]:
+        return code.result(op, extents=extents)
+    return code.new(op.outputs[0].dtype, extents or ("1",))
+
+
+def _ordered(code, value, letters, batch, one, other):
+    """A tensor as matrices, and whether they are so in memory, not the transposed ones."""
+    if letters == batch + one + other:
+        return value, True
+    if letters == batch + other + one:
+        return value, False
+    order = batch + one + other
+    extents = dict(zip(letters, value.extents, strict=True))
+    block = code.new(value.dtype, tuple(extents[letter] for letter in order))
+    _arrange(code, block, value, letters, order)
+    return block, True
+
+
+def _arrange(code, target, value, letters, order):
+    """Put axes into another order."""
+    steps = dict(zip(letters, strides_of(code, value.extents), strict=True))
+    source = Window(value.base, value.offset, tuple(steps[letter] for letter in order))
+    move(code, target.extents, window(code, target), source)
+
+
+def _call(code, op, blocks, sizes, flags, count):
+    """A product for each of the batch."""
+    dtype, (rows, inner, columns) = op.outputs[0].dtype.name, sizes
+    lengths = ((rows, inner), (inner, columns), (rows, columns))
+    i = code.name("i") if count != "1" else "0"
+    places = [
+        Block(block.base, (), total(block.offset, times(i, product(_factors(pair))))).address
+        for block, pair in zip(blocks, lengths, strict=True)
+    ]
+    helper, blas = code.helper(f"gemm_{dtype}"), code.helper(f"blas_{dtype}")
+    line = f"call({helper}, ({', '.join(places)}, {', '.join(sizes)}, {flags}, {blas}))"
+    return code.nested([f"for {i} in range({count}):"] if count != "1" else [], line)
+
+
+def _factors(sizes):
+    return [factor for size in sizes for factor in size.split(" * ")]
+
+
+EINSUM = define("Einsum", _infer_einsum, _evaluate_einsum, _einsum_gradient, emit=_emit_einsum)

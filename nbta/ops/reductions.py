@@ -1,17 +1,31 @@
-"""Reductions along axes, and what is computed along axes like them."""
+"""Reductions along axes, and what is computed along axes like them, such as recurrences."""
+
+from __future__ import annotations
 
 import functools
 import math
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen import reduction_rules, scan_rules
+from nbta.codegen.fusion import extreme_of, farthest, fold_items, product_of, total_of
+from nbta.codegen.values import Scalar, cast_text, product, times, total
 from nbta.errors import invalid
-from nbta.graph.record import NotDifferentiable
-from nbta.graph.spec import Spec, is_inexact
-from nbta.ops.arithmetic import equal
+from nbta.graph.operation import NotDifferentiable, Spec, Tensor, is_inexact
+from nbta.ops import arithmetic
+from nbta.ops.arithmetic import (
+    divide,
+    equal,
+    logical_and,
+    logical_or,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    not_equal,
+)
 from nbta.ops.axis_arguments import (
     axis_attrs,
     keeping,
@@ -23,13 +37,19 @@ from nbta.ops.axis_arguments import (
     reducing,
 )
 from nbta.ops.dispatch import apply, define, exported
-from nbta.ops.elementwise import conjugate
-from nbta.ops.half import narrow, wide
-from nbta.ops.recurrences import exclusive_cumprod, linear_recurrence
+from nbta.ops.elementwise import conjugate, narrow, promoted, wide
+from nbta.ops.filling import ones_like
 from nbta.ops.shaping import INT64, broadcast_to, cast, reshape, shape_of
+
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike, Axis, DTypeLike
 
 __all__ = [
     "argmax",
+    "argmin",
+    "cummax",
+    "cummin",
+    "cumprod",
     "cumsum",
     "exclusive_cumprod",
     "linear_recurrence",
@@ -39,6 +59,224 @@ __all__ = [
     "prod",
     "sum",
 ]
+
+
+class Along:
+    """Loops over all runs along an axis: items before it, along it, behind it."""
+
+    def __init__(self, code, extents, axis, reverse=False):
+        self._code = code
+        self.count, self._reverse = extents[axis], reverse
+        self.outer_extent = product(extents[:axis])
+        self.rest_extent = product(extents[axis + 1 :])
+        self.outer, self.rest, self.step = (code.name(stem) for stem in "orj")
+
+    @property
+    def is_dense(self):
+        """Whether the items of a run lie together."""
+        return self.rest_extent == "1"
+
+    def runs(self):
+        """Headers of the loops over runs."""
+        pairs = ((self.outer, self.outer_extent), (self.rest, self.rest_extent))
+        return [f"for {name} in range({extent}):" for name, extent in pairs]
+
+    def steps(self):
+        """The header of the loop along a run."""
+        return f"for {self.step} in range({self.count}):"
+
+    def place(self):
+        """Source of where in a run a step is."""
+        return f"{self.count} - 1 - {self.step}" if self._reverse else self.step
+
+    def at(self, block, place):
+        """Source of the item of a block in the run."""
+        run = total(times(self.outer, times(self.count, self.rest_extent)), self.rest)
+        return block.at(total(run, times(f"({place})", self.rest_extent)))
+
+    def result(self):
+        """Source of an item's place in what has one item for each run."""
+        return total(times(self.outer, self.rest_extent), self.rest)
+
+
+def scan_along(code, op, start, follow, exclusive):
+    """A state for each item: ``follow(state, *items)`` gives the next one."""
+    result = op.outputs[0]
+    extents = code.extents(op.inputs[0])
+    for tensor in op.inputs[1:]:
+        for mine, theirs in zip(extents, code.extents(tensor), strict=True):
+            code.equate(mine, theirs)
+    blocks = [code.value(tensor) for tensor in op.inputs]
+    target = code.result(op, extents=extents)
+    axis = op.attrs["axis"] % len(extents)
+    along = Along(code, extents, axis, op.attrs.get("reverse", False))
+    state = code.name("s")
+    outer, rest = along.runs()
+    with code.nest(outer), code.nest(rest):
+        code.add(f"{state} = {cast_text(start, result.dtype)}")
+        with code.nest(along.steps()):
+            items = [along.at(block, along.place()) for block in blocks]
+            lines = [
+                f"{along.at(target, along.place())} = {state}",
+                f"{state} = {cast_text(follow(state, *items), result.dtype)}",
+            ]
+            code.add(*(lines if exclusive else lines[::-1]))
+
+
+def _truth(op):
+    return op.outputs[0].dtype.kind == "b"
+
+
+def _evaluate_cumprod(x, *, axis, reverse):
+    rows = np.moveaxis(x, axis, 0)[:: -1 if reverse else 1]
+    result = np.ones(rows.shape, x.dtype)
+    np.cumprod(rows[:-1], axis=0, out=result[1:])
+    return np.moveaxis(result[:: -1 if reverse else 1], 0, axis)
+
+
+def _cumprod_gradient(op, dy):
+    axis, reverse = op.attrs["axis"], op.attrs["reverse"]
+    inner = linear_recurrence(conjugate(op.inputs[0]), dy, axis, not reverse)
+    return [inner * conjugate(op.outputs[0])]
+
+
+def _emit_exclusive_cumprod(code, op) -> None:
+    """Products of the items before each."""
+    sign = "&" if _truth(op) else "*"
+    scan_along(code, op, "1", lambda state, item: f"{state} {sign} {item}", exclusive=True)
+
+
+EXCLUSIVE_CUMPROD = define(
+    "ExclusiveCumProd",
+    keeping(numbers),
+    _evaluate_cumprod,
+    _cumprod_gradient,
+    emit=_emit_exclusive_cumprod,
+)
+
+
+@exported
+def exclusive_cumprod(
+    x: ArrayLike, axis: int = -1, reverse: bool = False, *, name: str | None = None
+) -> Array:
+    """Along an axis, the product of the elements before each one; in reverse, behind it.
+
+    Examples
+    --------
+    >>> nbta.exclusive_cumprod([2.0, 3.0, 4.0])
+    array([1., 2., 6.])
+    """
+    x = operand(x)
+    attrs = {"axis": one_axis(x, axis), "reverse": bool(reverse)}
+    return apply(EXCLUSIVE_CUMPROD, [x], attrs, name)
+
+
+def _infer_recurrence(a, b, *, axis, reverse):
+    try:
+        shape = shapes.merge(a.shape, b.shape)
+    except ValueError:
+        message = f"a has shape {shapes.text(a.shape)} and b {shapes.text(b.shape)}; make them one"
+        raise invalid("shape", message) from None
+    return keeping(numbers)(Spec(a.dtype, shape), axis=axis)
+
+
+def _evaluate_recurrence(a, b, *, axis, reverse):
+    result = np.zeros(b.shape, b.dtype)
+    rows, pushes, steps = (np.moveaxis(array, axis, 0) for array in (result, b, a))
+    state = np.zeros((), b.dtype)
+    for k in range(len(rows))[:: -1 if reverse else 1]:
+        rows[k] = state
+        state = steps[k] * state + pushes[k]
+    return result
+
+
+def _recurrence_gradient(op, dy):
+    axis, reverse = op.attrs["axis"], op.attrs["reverse"]
+    db = linear_recurrence(conjugate(op.inputs[0]), dy, axis, not reverse)
+    return [db * conjugate(op.outputs[0]), db]
+
+
+def _emit_recurrence(code, op) -> None:
+    """Each state is a multiple of the one before, and something more."""
+    times, plus = ("&", "|") if _truth(op) else ("*", "+")
+
+    def follow(state, factor, push):
+        return f"{factor} {times} {state} {plus} {push}"
+
+    scan_along(code, op, "0", follow, exclusive=True)
+
+
+RECURRENCE = define(
+    "LinearRecurrence",
+    _infer_recurrence,
+    _evaluate_recurrence,
+    _recurrence_gradient,
+    emit=_emit_recurrence,
+)
+
+
+@exported
+def linear_recurrence(
+    a: ArrayLike, b: ArrayLike, axis: int = -1, reverse: bool = False, *, name: str | None = None
+) -> Array:
+    """Along an axis, ``u`` with ``u[0] = 0`` and ``u[k + 1] = a[k] * u[k] + b[k]``.
+
+    In reverse it begins with 0 at the last one. Both tensors have one shape.
+
+    Examples
+    --------
+    >>> nbta.linear_recurrence([2.0, 2.0, 2.0], [1.0, 1.0, 1.0])
+    array([0., 1., 3.])
+    """
+    a, b = promoted(a, b)
+    attrs = {"axis": one_axis(b, axis), "reverse": bool(reverse)}
+    return apply(RECURRENCE, [a, b], attrs, name)
+
+
+def kept_axes(op) -> list[bool]:
+    """Axis by axis of the input, whether it stays."""
+    rank, axis = op.inputs[0].spec.rank, op.attrs["axis"]
+    axes = set(range(rank)) if axis is None else {one % rank for one in axis}
+    return [axis not in axes for axis in range(rank)]
+
+
+def result_extents(code, op, kept):
+    """Extents of the result."""
+    extents = code.extents(op.inputs[0])
+    if op.attrs.get("keepdims"):
+        return with_ones(extents, kept)
+    return tuple(e for e, k in zip(extents, kept, strict=True) if k)
+
+
+def with_ones(extents, kept):
+    """Extents with 1 in place of those of axes that do not stay."""
+    return tuple(e if k else "1" for e, k in zip(extents, kept, strict=True))
+
+
+def _fold(code, op, fold, finish=""):
+    kept = kept_axes(op)
+    fold_items(
+        code, op.inputs[0], op.outputs[0], kept, result_extents(code, op, kept), fold, finish
+    )
+
+
+def gone(code, op):
+    """Extents of the axes that do not stay."""
+    extents = code.extents(op.inputs[0])
+    return [e for e, k in zip(extents, kept_axes(op), strict=True) if not k]
+
+
+def _alone(code, op):
+    """A result that is its input, of rank 0."""
+    result = op.outputs[0]
+    code.bind(result, code.local(code.scalar(op.inputs[0]), result.dtype))
+
+
+def refuse_empty(code, extents) -> None:
+    """Leave where an axis has no items."""
+    for extent in extents:
+        if not extent.isdigit() or extent == "0":
+            code.fail_if(f"{extent} == 0")
 
 
 @functools.cache
@@ -77,7 +315,20 @@ def spread(dy, op):
 
 def reduce_by(record, x, axis, keepdims, name):
     """A reduction along axes as users give them."""
+    if not isinstance(keepdims, bool | np.bool_ | int):
+        message = f"keepdims: {keepdims!r} is no truth value; give a dtype, and what else, by name"
+        raise invalid("value", message)
     return apply(record, [x], axis_attrs(x, axis, keepdims=bool(keepdims)), name)
+
+
+def chosen(x, where, other):
+    """The elements that a reduction takes: all without a mask, else with others in their place."""
+    return x if where is None else arithmetic.where(where, x, np.array(other, x.dtype))
+
+
+def _in_dtype(x, dtype):
+    x = operand(x)
+    return x if dtype is None else cast(x, dtype)
 
 
 def _evaluate_sum(x, *, axis, keepdims):
@@ -85,18 +336,33 @@ def _evaluate_sum(x, *, axis, keepdims):
     return narrow(np.sum(x, axis=axis, dtype=wide(result), keepdims=keepdims), result)
 
 
+def _emit_total(code, op) -> None:
+    """Sums."""
+    if not op.inputs[0].spec.rank:
+        return _alone(code, op)
+    return _fold(code, op, total_of(op.outputs[0].dtype))
+
+
 SUM = define(
     "Sum",
     reducing(_total_dtype),
     _evaluate_sum,
     lambda op, dy: [spread(dy, op)],
-    emit=reduction_rules.total,
+    emit=_emit_total,
     total=True,
 )
 
 
 @exported(numpy=2)
-def sum(x, axis=None, keepdims=False, *, name=None):
+def sum(
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    where: ArrayLike | None = None,
+    name: str | None = None,
+) -> Array:
     """The sum along axes; integers and truth values are added as int64 or uint64.
 
     Parameters
@@ -106,6 +372,10 @@ def sum(x, axis=None, keepdims=False, *, name=None):
         None is all axes; negative ones are counted from the last.
     keepdims : bool
         Whether the axes stay, with length 1.
+    dtype : dtype-like, optional
+        What the elements are cast to before.
+    where : array-like or Tensor of bool, optional
+        Which elements count; it broadcasts.
 
     Raises
     ------
@@ -117,7 +387,7 @@ def sum(x, axis=None, keepdims=False, *, name=None):
     >>> nbta.sum([[1, 2], [3, 4]], axis=0)
     array([4, 6])
     """
-    return reduce_by(SUM, operand(x), axis, keepdims, name)
+    return reduce_by(SUM, chosen(_in_dtype(x, dtype), where, 0), axis, keepdims, name)
 
 
 def _evaluate_mean(x, *, axis, keepdims):
@@ -143,18 +413,36 @@ def _mean_gradient(op, dy):
     return [spread(dy * cast(1.0 / count, dy.dtype), op)]
 
 
+def _emit_mean(code, op) -> None:
+    """Sums by counts."""
+    if not op.inputs[0].spec.rank:
+        return _alone(code, op)
+    dtype = op.outputs[0].dtype
+    count = cast_text(product(gone(code, op)), dtype)
+    finish = f"complex_divide({{}}, {count})" if dtype.kind == "c" else f"{{}} / {count}"
+    return _fold(code, op, total_of(dtype), finish)
+
+
 MEAN = define(
     "Mean",
     reducing(mean_dtype),
     _evaluate_mean,
     _mean_gradient,
-    emit=reduction_rules.mean,
+    emit=_emit_mean,
     total=True,
 )
 
 
 @exported(numpy=2)
-def mean(x, axis=None, keepdims=False, *, name=None):
+def mean(
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    where: ArrayLike | None = None,
+    name: str | None = None,
+) -> Array:
     """The arithmetic mean along axes, see `nbta.sum`; that of integers is float64, of nothing NaN.
 
     Examples
@@ -162,7 +450,12 @@ def mean(x, axis=None, keepdims=False, *, name=None):
     >>> nbta.mean([[1, 2], [3, 4]], axis=1)
     array([1.5, 3.5])
     """
-    return reduce_by(MEAN, operand(x), axis, keepdims, name)
+    x = _in_dtype(x, dtype)
+    if where is None:
+        return reduce_by(MEAN, x, axis, keepdims, name)
+    x = cast(x, mean_dtype(x.dtype))
+    count = sum(chosen(ones_like(x), where, 0), axis, keepdims)
+    return divide(sum(x, axis, keepdims, where=where), count, name=name)
 
 
 def _extreme(name, reduce, emit):
@@ -184,13 +477,46 @@ def _extreme(name, reduce, emit):
     return define(name, infer, evaluate, gradient, emit=emit)
 
 
-MAX = _extreme("Max", np.max, reduction_rules.extreme(1))
-MIN = _extreme("Min", np.min, reduction_rules.extreme(-1))
+def _emit_extreme(sign):
+    """The rule of the greatest (1) or the least (-1)."""
+
+    def rule(code, op):
+        if not op.inputs[0].spec.rank:
+            return _alone(code, op)
+        refuse_empty(code, gone(code, op))
+        return _fold(code, op, extreme_of(op.outputs[0].dtype, sign))
+
+    return rule
+
+
+MAX = _extreme("Max", np.max, _emit_extreme(1))
+MIN = _extreme("Min", np.min, _emit_extreme(-1))
+
+
+def _masked(x, initial, where):
+    """What the greatest or the least is looked for in; without a value to begin with, all of it."""
+    x = operand(x)
+    if where is None:
+        return x
+    if initial is None:
+        message = "where: of no elements there is no greatest or least; give initial= as well"
+        raise invalid("value", message)
+    return arithmetic.where(where, x, cast(initial, x.dtype))
 
 
 @exported(also="amax", numpy=2)
-def max(x, axis=None, keepdims=False, *, name=None):
+def max(
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    name: str | None = None,
+) -> Array:
     """The greatest element along axes, see `nbta.sum`; equal ones share the gradient.
+
+    ``initial`` is one more element, for those that ``where`` leaves out.
 
     Raises
     ------
@@ -202,12 +528,24 @@ def max(x, axis=None, keepdims=False, *, name=None):
     >>> nbta.max([[1, 2], [3, 4]], axis=0)
     array([3, 4])
     """
-    return reduce_by(MAX, operand(x), axis, keepdims, name)
+    x = _masked(x, initial, where)
+    found = reduce_by(MAX, x, axis, keepdims, name)
+    return found if initial is None else maximum(found, initial)
 
 
 @exported(also="amin", numpy=2)
-def min(x, axis=None, keepdims=False, *, name=None):
+def min(
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    name: str | None = None,
+) -> Array:
     """The least element along axes, see `nbta.sum`; equal ones share the gradient.
+
+    ``initial`` is one more element, for those that ``where`` leaves out.
 
     Raises
     ------
@@ -219,7 +557,9 @@ def min(x, axis=None, keepdims=False, *, name=None):
     >>> nbta.min([[1, 2], [3, 4]], axis=0)
     array([1, 2])
     """
-    return reduce_by(MIN, operand(x), axis, keepdims, name)
+    x = _masked(x, initial, where)
+    found = reduce_by(MIN, x, axis, keepdims, name)
+    return found if initial is None else minimum(found, initial)
 
 
 def _evaluate_prod(x, *, axis, keepdims):
@@ -244,18 +584,33 @@ def _prod_gradient(op, dy):
     return [dx]
 
 
+def _emit_prod(code, op) -> None:
+    """Products."""
+    if not op.inputs[0].spec.rank:
+        return _alone(code, op)
+    return _fold(code, op, product_of(op.outputs[0].dtype))
+
+
 PROD = define(
     "Prod",
     reducing(_total_dtype),
     _evaluate_prod,
     _prod_gradient,
-    emit=reduction_rules.prod,
+    emit=_emit_prod,
     total=True,
 )
 
 
 @exported(numpy=2)
-def prod(x, axis=None, keepdims=False, *, name=None):
+def prod(
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    where: ArrayLike | None = None,
+    name: str | None = None,
+) -> Array:
     """The product along axes, see `nbta.sum`; its gradient is exact where elements are 0.
 
     Examples
@@ -263,7 +618,7 @@ def prod(x, axis=None, keepdims=False, *, name=None):
     >>> nbta.prod([[1, 2], [3, 4]], axis=0)
     array([3, 8])
     """
-    return reduce_by(PROD, operand(x), axis, keepdims, name)
+    return reduce_by(PROD, chosen(_in_dtype(x, dtype), where, 1), axis, keepdims, name)
 
 
 def _evaluate_argmax(x, *, axis):
@@ -272,17 +627,84 @@ def _evaluate_argmax(x, *, axis):
     return np.argmax(x, axis=None if axis is None else axis[0])
 
 
+def _emit_argmax(code, op) -> None:
+    """The place of the first of the greatest items, or of the first NaN."""
+    x, result = code.value(op.inputs[0]), op.outputs[0]
+    if isinstance(x, Scalar):
+        return code.bind(result, code.local("0", result.dtype))
+    kept = kept_axes(op)
+    refuse_empty(code, [e for e, k in zip(x.extents, kept, strict=True) if not k])
+    if not any(kept):
+        along = Along(code, (code.extent(product(x.extents)),), 0)
+        return code.bind(result, Scalar(_place_in_run(code, along, x), result.dtype))
+    axis = kept.index(False)
+    target = code.result(op, extents=x.extents[:axis] + x.extents[axis + 1 :])
+    along = Along(code, x.extents, axis)
+    if not along.is_dense:
+        return _places_in_rows(code, along, x, target)
+    with code.nest(along.runs()[0]):
+        code.add(f"{target.at(along.outer)} = {_place_in_run(code, along, x)}")
+    return None
+
+
+def _place_in_run(code, along, x):
+    """The greatest of items that lie together, and then the first that is like it."""
+    fold = extreme_of(x.dtype, 1)
+    best, found, item = code.name("s"), code.name("k"), code.name("x")
+    run = times(along.outer, along.count) if along.outer_extent != "1" else "0"
+    code.add(f"{best} = {fold.first}", f"{found} = 0")
+    with code.nest(along.steps()):
+        read = fold.item.format(x.at(total(run, along.step)))
+        code.add(f"{best} = {fold.inner.format(best, read)}")
+    greatest = code.local(fold.back.format(best), x.dtype).text
+    same = f"{item} == {greatest}"
+    if x.dtype.kind == "f":
+        same += f" or ({item} != {item} and {greatest} != {greatest})"
+    with code.nest(along.steps()):
+        code.add(f"{item} = {x.at(total(run, along.step))}")
+        code.add(f"if {same}:", f"    {found} = {along.step}", "    break")
+    return found
+
+
+def _places_in_rows(code, along, x, target):
+    """Row by row, with the greatest so far of each column."""
+    best = code.new(x.dtype, (code.extent(along.rest_extent),))
+    around = code.lines
+    outer, header = along.runs()
+    code.lines = code.lines.nest(outer)
+    item, last, better = (code.name(stem) for stem in "xsq")
+    with code.nest(header):
+        code.add(f"{best.at(along.rest)} = {along.at(x, '0')}",
+                 f"{target.at(along.result())} = 0")  # fmt: skip
+    text = f"{item} > {last}"
+    if x.dtype.kind == "f":
+        text = f"({text} or {item} != {item}) and {last} == {last}"
+    with code.nest(along.steps()), code.nest(header):
+        place = target.at(along.result())
+        code.add(
+            f"{item} = {along.at(x, along.step)}",
+            f"{last} = {best.at(along.rest)}",
+            f"{better} = {text}",
+            f"{best.at(along.rest)} = {item} if {better} else {last}",
+            f"{place} = {along.step} if {better} else {place}",
+        )
+    code.lines = around
+    code.release(best.base)
+
+
 ARGMAX = define(
     "ArgMax",
     reducing(lambda dtype: INT64, ordered, empty=False),
     _evaluate_argmax,
     NotDifferentiable("its result is a place"),
-    emit=scan_rules.argmax,
+    emit=_emit_argmax,
 )
 
 
 @exported(numpy=2)
-def argmax(x, axis=None, *, name=None):
+def argmax(
+    x: ArrayLike, axis: int | None = None, *, keepdims: bool = False, name: str | None = None
+) -> Array:
     """The index of the greatest element along an axis, the first of equal ones, as int64.
 
     Without an axis it is the index into the flattened tensor. There is no gradient.
@@ -298,7 +720,48 @@ def argmax(x, axis=None, *, name=None):
     array([1, 0])
     """
     x = operand(x)
-    return apply(ARGMAX, [x], {"axis": None if axis is None else (one_axis(x, axis),)}, name)
+    attrs = {"axis": None if axis is None else (one_axis(x, axis),)}
+    if not keepdims:
+        return apply(ARGMAX, [x], attrs, name)
+    return _with_axes(apply(ARGMAX, [x], attrs), x, attrs["axis"], name)
+
+
+def _with_axes(places, x, axis, name):
+    """Places with the lost axes again, which is what a reduction would leave."""
+    from nbta.ops.joining import expand_dims
+
+    if axis is not None:
+        return expand_dims(places, axis[0], name=name)
+    rank = x.spec.rank if isinstance(x, Tensor) else x.ndim
+    if rank is None:
+        raise invalid("rank", "keepdims: without an axis it needs a known rank; give an axis")
+    return reshape(places, (1,) * rank, name=name)
+
+
+@exported(numpy=2)
+def argmin(
+    x: ArrayLike, axis: int | None = None, *, keepdims: bool = False, name: str | None = None
+) -> Array:
+    """The index of the least element along an axis, the first of equal ones; see `nbta.argmax`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an axis without elements or that is not there, and for complex numbers.
+
+    Examples
+    --------
+    >>> nbta.argmin([[1, 5], [7, 4]], axis=1)
+    array([0, 1])
+    """
+    return argmax(_opposite(operand(x)), axis, keepdims=keepdims, name=name)
+
+
+def _opposite(x):
+    """Numbers in the opposite order; of integers by their bits, as the least has no negative."""
+    from nbta.ops.integers import invert
+
+    return invert(x) if x.dtype.kind in "biu" else negative(x)
 
 
 def _infer_cumsum(spec, *, axis, reverse):
@@ -316,13 +779,30 @@ def _cumsum_gradient(op, dy):
     return [apply(CUMSUM, [dy], {**op.attrs, "reverse": not op.attrs["reverse"]})]
 
 
+def _emit_cumsum(code, op) -> None:
+    """Sums up to each item, in order."""
+    scan_along(code, op, "0", "{} + {}".format, exclusive=False)
+
+
 CUMSUM = define(
-    "CumSum", _infer_cumsum, _evaluate_cumsum, _cumsum_gradient, emit=scan_rules.cumsum, total=True
+    "CumSum", _infer_cumsum, _evaluate_cumsum, _cumsum_gradient, emit=_emit_cumsum, total=True
 )
 
 
+def _axis_of_scan(x, axis):
+    """The operand and the axis of a scan; without an axis it is flattened."""
+    x, axis = (reshape(x, -1), 0) if axis is None else (x, axis)
+    return x, one_axis(x, axis)
+
+
 @exported(numpy=2)
-def cumsum(x, axis=None, *, name=None):
+def cumsum(
+    x: ArrayLike,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+) -> Array:
     """Sums of the first elements along an axis; without an axis, of the flattened tensor.
 
     Integers and truth values are added as int64 or uint64.
@@ -333,6 +813,102 @@ def cumsum(x, axis=None, *, name=None):
     array([[1, 3],
            [3, 7]])
     """
-    x = operand(x)
-    x, axis = (reshape(x, -1), 0) if axis is None else (x, axis)
-    return apply(CUMSUM, [x], {"axis": one_axis(x, axis), "reverse": False}, name)
+    x, axis = _axis_of_scan(_in_dtype(x, dtype), axis)
+    return apply(CUMSUM, [x], {"axis": axis, "reverse": False}, name)
+
+
+@exported(numpy=2)
+def cumprod(
+    x: ArrayLike,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+) -> Array:
+    """Products of the first elements along an axis; without an axis, of the flattened tensor.
+
+    Integers and truth values are multiplied as int64 or uint64. The gradient is exact where
+    elements are 0.
+
+    Examples
+    --------
+    >>> nbta.cumprod([1.0, 2.0, 3.0])
+    array([1., 2., 6.])
+    """
+    x, axis = _axis_of_scan(_in_dtype(x, dtype), axis)
+    x = cast(x, _total_dtype(x.dtype))
+    before = apply(EXCLUSIVE_CUMPROD, [x], {"axis": axis, "reverse": False})
+    return multiply(before, x, name=name)
+
+
+def _infer_running(spec, *, axis, sign):
+    return keeping(ordered)(spec, axis=axis)
+
+
+def _evaluate_running(x, *, axis, sign):
+    return (np.maximum if sign > 0 else np.minimum).accumulate(x, axis=axis)
+
+
+def _running_gradient(op, dy):
+    """What arrives while one element is the greatest goes to that; the first of equals is it."""
+    from nbta.ops.joining import pad
+
+    y, axis = op.outputs[0], op.attrs["axis"]
+    if y.spec.rank is None:
+        message = "the gradient of a running maximum needs a known rank; give the shape"
+        raise invalid("rank", message)
+    axis %= y.spec.rank
+    before, behind = (y[(slice(None),) * axis + (part,)] for part in (np.s_[:-1], np.s_[1:]))
+    both_nan = logical_and(not_equal(before, before), not_equal(behind, behind))
+    stays = cast(logical_or(equal(before, behind), both_nan), dy.dtype)
+    widths = [(int(one == axis), 0) for one in range(y.spec.rank)]
+    stays = pad(stays, widths)
+    later = linear_recurrence(stays, stays * dy, axis, reverse=True)
+    return [(1 - stays) * (dy + later)]
+
+
+def _emit_running(code, op) -> None:
+    """The greatest, or the least, up to each item."""
+    dtype, sign = op.outputs[0].dtype, op.attrs["sign"]
+    step = "maximum({}, {})" if sign > 0 else "minimum({}, {})"
+    scan_along(code, op, farthest(dtype, -sign), step.format, exclusive=False)
+
+
+RUNNING = define(
+    "RunningExtreme", _infer_running, _evaluate_running, _running_gradient, emit=_emit_running
+)
+
+
+def _running(x, axis, sign, name):
+    x, axis = _axis_of_scan(operand(x), axis)
+    return apply(RUNNING, [x], {"axis": axis, "sign": sign}, name)
+
+
+@exported
+def cummax(x: ArrayLike, axis: int | None = None, *, name: str | None = None) -> Array:
+    """The greatest of the first elements along an axis, as ``np.maximum.accumulate``.
+
+    Without an axis, of the flattened tensor. From a NaN on it is NaN. The gradient goes to the
+    first of equal elements.
+
+    Examples
+    --------
+    >>> nbta.cummax([1.0, 3.0, 2.0])
+    array([1., 3., 3.])
+    """
+    return _running(x, axis, 1, name)
+
+
+@exported
+def cummin(x: ArrayLike, axis: int | None = None, *, name: str | None = None) -> Array:
+    """The least of the first elements along an axis, as ``np.minimum.accumulate``.
+
+    Without an axis, of the flattened tensor. From a NaN on it is NaN. The gradient goes to the
+    first of equal elements.
+
+    Examples
+    --------
+    >>> nbta.cummin([3.0, 1.0, 2.0])
+    array([3., 1., 1.])
+    """
+    return _running(x, axis, -1, name)

@@ -1,17 +1,39 @@
 """Operations about dtype and shape: cast, shape, reshape, broadcasting and its undoing."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from nbta import shapes
-from nbta.codegen import shape_rules as rules
-from nbta.codegen.elementwise import Elementwise
+from nbta.codegen.fusion import Elementwise, broadcast, item_of, joined, reduction
+from nbta.codegen.values import Lazy, Scalar, Vector, cast_text, product
+from nbta.codegen.windows import bind_reshaped, number_in
 from nbta.dtypes import OTHER, as_dtype, as_plain, code_of
 from nbta.errors import invalid
-from nbta.graph.operation import Tensor
-from nbta.graph.record import NotDifferentiable
-from nbta.graph.spec import Spec, is_inexact
-from nbta.ops.dispatch import apply, define, exported
+from nbta.graph.operation import NotDifferentiable, Spec, Tensor, is_inexact
+from nbta.ops.dispatch import apply, building, define, exported
 from nbta.ops.extents import as_shape, pattern_of
+
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike, DTypeLike, ShapeLike
+
+
+def wanted(code, op, place=1) -> tuple[str, ...]:
+    """Extents of a result whose shape is an input."""
+    texts = code.vector(op.inputs[place])
+    known = op.outputs[0].spec.shape
+    found = []
+    for text, extent in zip(texts, known, strict=True):
+        if type(extent) is int and extent >= 0:
+            if number_in(text) != extent:
+                code.fail_if(f"{text} != {extent}")
+            found.append(str(extent))
+        else:
+            found.append(code.extent(text))
+    return tuple(found)
+
 
 INT64 = np.dtype(np.int64)
 
@@ -38,13 +60,21 @@ def _between_numbers(op):
     return OTHER not in (code_of(op.inputs[0].dtype), code_of(op.attrs["dtype"]))
 
 
+def _emit_to_dtype(op, text) -> str:
+    """Source of a number in another dtype, by NumPy's rules."""
+    have, want = op.inputs[0].dtype, op.outputs[0].dtype
+    if want.kind == "b":
+        return f"({text} != 0)"
+    return f"{text}.real" if have.kind == "c" != want.kind else text
+
+
 CAST = define(
     "Cast",
     _infer_cast,
     _evaluate_cast,
     _cast_gradient,
     connections=_cast_connections,
-    emit=Elementwise(rules.to_dtype),
+    emit=Elementwise(_emit_to_dtype),
     elementwise=True,
     total=_between_numbers,
     quick=True,
@@ -52,7 +82,7 @@ CAST = define(
 
 
 @exported
-def cast(x, dtype, *, name=None):
+def cast(x: ArrayLike, dtype: DTypeLike, *, name: str | None = None) -> Array:
     """The values in another dtype, by ``astype``; complex numbers lose their imaginary part.
 
     Parameters
@@ -73,19 +103,28 @@ def cast(x, dtype, *, name=None):
     return apply(CAST, [x], {"dtype": as_dtype(dtype)}, name)
 
 
+def emit_identity(code, op) -> None:
+    """The first input itself; a result in a loop that waits becomes another result of that."""
+    x, result = op.inputs[0], op.outputs[0]
+    value = code.values[x]
+    if not isinstance(value, Lazy) or not value.text:
+        return code.bind(result, code.kept(x))
+    return value.group.step(code, value.text, result)
+
+
 IDENTITY = define(
     "Identity",
     lambda spec: spec,
     lambda x: x,
     lambda op, dy: [dy],
-    emit=rules.identity,
+    emit=emit_identity,
     elementwise=True,
     total=True,
 )
 
 
 @exported
-def identity(x, *, name=None):
+def identity(x: ArrayLike, *, name: str | None = None) -> Array:
     """The same values under another name.
 
     Examples
@@ -96,19 +135,29 @@ def identity(x, *, name=None):
     return apply(IDENTITY, [x], name=name)
 
 
+def named(x, name=None):
+    """What a function of several operations gives: in a graph with a name, else as it is.
+
+    Arrays of rank 0 are NumPy's scalars, as operations give them.
+    """
+    if building(x) is not None:
+        return identity(x, name=name)
+    return x[()] if isinstance(x, np.ndarray) and not x.ndim else x
+
+
 STOP_GRADIENT = define(
     "StopGradient",
     lambda spec: spec,
     lambda x: x,
     NotDifferentiable("it is there to stop them"),
-    emit=rules.identity,
+    emit=emit_identity,
     elementwise=True,
     total=True,
 )
 
 
 @exported
-def stop_gradient(x, *, name=None):
+def stop_gradient(x: ArrayLike, *, name: str | None = None) -> Array:
     """The same values; for gradients they are constants.
 
     Examples
@@ -123,19 +172,25 @@ def _infer_shape(spec):
     return Spec(INT64, (spec.rank,))
 
 
+def _emit_shape(code, op) -> None:
+    """The extents."""
+    texts = tuple(cast_text(e, "int64") for e in code.extents(op.inputs[0]))
+    code.bind(op.outputs[0], Vector(texts, op.outputs[0].dtype))
+
+
 SHAPE = define(
     "Shape",
     _infer_shape,
     lambda x: np.array(np.shape(x), np.int64),
     NotDifferentiable("it does not depend on the values"),
-    emit=rules.shape,
+    emit=_emit_shape,
     total=True,
     selects=True,
 )
 
 
 @exported(numpy=1)
-def shape(x, *, name=None):
+def shape(x: ArrayLike, *, name: str | None = None) -> Array:
     """The extents, as a vector of int64; in a graph, those of the run.
 
     Examples
@@ -162,19 +217,25 @@ def shape_of(tensor):
     return cache[key]
 
 
+def _emit_size(code, op) -> None:
+    """The number of items."""
+    text = product(code.extents(op.inputs[0]))
+    code.bind(op.outputs[0], code.local(text, op.outputs[0].dtype))
+
+
 SIZE = define(
     "Size",
     lambda spec: Spec(INT64, ()),
     lambda x: np.int64(np.size(x)),
     NotDifferentiable("it does not depend on the values"),
-    emit=rules.size,
+    emit=_emit_size,
     total=True,
     selects=True,
 )
 
 
 @exported(numpy=1)
-def size(x, *, name=None):
+def size(x: ArrayLike, *, name: str | None = None) -> Array:
     """How many elements there are, as an int64 scalar.
 
     Examples
@@ -201,19 +262,63 @@ def _check_count(spec, pattern):
         raise invalid("reshape", message)
 
 
+def _emit_reshape(code, op) -> None:
+    """The same items under other extents."""
+    x = code.value(op.inputs[0])
+    texts = code.vector(op.inputs[1])
+    known = op.outputs[0].spec.shape
+    have = "1" if isinstance(x, Scalar) else product(x.extents)
+    extents = [
+        str(extent) if type(extent) is int and extent >= 0 else _open(code, text)
+        for text, extent in zip(texts, known, strict=True)
+    ]
+    unsure = [axis for axis, e in enumerate(extents) if not e.isdigit()]
+    free = next((axis for axis in unsure if extents[axis] == "-1"), unsure[-1] if unsure else None)
+    if free is not None:
+        extents[free] = _left_over(code, extents, free, have)
+    for axis, text in enumerate(texts):
+        if axis != free and number_in(text) == -1:  # known, but NumPy asks the others for it
+            _refuse_none(code, product(extents[:axis] + extents[axis + 1 :]))
+    if have != product(extents):
+        code.fail_if(f"{have} != {product(extents)}")
+    bind_reshaped(code, op, x, extents)
+
+
+def _open(code, text):
+    """Source of an extent that the graph does not know: -1 for what is left over."""
+    return "-1" if number_in(text) == -1 else code.extent(text)
+
+
+def _left_over(code, extents, free, have):
+    """An extent that takes what the others leave, where it is negative."""
+    text, others = extents[free], product(extents[:free] + extents[free + 1 :])
+    rest = have if others == "1" else f"({have}) // ({others})"
+    if text != "-1":
+        code.fail_if(f"{text} < 0 and ({others}) == 0")
+        return code.variable(f"({rest}) if {text} < 0 else {text}")
+    _refuse_none(code, others)
+    return rest if rest.isidentifier() or rest.isdigit() else code.derived(rest)
+
+
+def _refuse_none(code, others):
+    """Fail where the other extents hold nothing, as then any extent is left over."""
+    if not others.isdigit() or others == "0":
+        code.fail_if(f"({others}) == 0")
+
+
 RESHAPE = define(
     "Reshape",
     _infer_reshape,
     lambda x, shape, *, pattern: np.reshape(x, shape),
     lambda op, dy: [reshape(dy, shape_of(op.inputs[0])), None],
-    emit=rules.reshape,
+    emit=_emit_reshape,
     keeps=True,
     shape_input=1,
 )
 
 
 @exported(numpy=2)
-def reshape(x, shape, *, name=None):
+def reshape(x: ArrayLike, shape: ShapeLike, *, name: str | None = None) -> Array:
     """The same elements, in row-major order, in another shape.
 
     Parameters
@@ -271,19 +376,39 @@ def _infer_broadcast_to(spec, _, *, pattern):
     return Spec(spec.dtype, pattern)
 
 
+def _emit_broadcast_to(code, op) -> None:
+    """Items repeated."""
+    extents = wanted(code, op)
+    x, result = op.inputs[0], op.outputs[0]
+    if not extents:
+        return code.bind(result, code.value(x))
+    found = broadcast(
+        code,
+        [(code.extents(x), x.spec.shape), (extents, tuple(_known(e) for e in extents))],
+    )
+    for mine, theirs in zip(found, extents, strict=True):
+        code.equate(mine, theirs)
+    group = joined(code, [x], found)
+    return group.step(code, item_of(code, group, x), result)
+
+
+def _known(extent):
+    return int(extent) if extent.isdigit() else None
+
+
 BROADCAST_TO = define(
     "BroadcastTo",
     _infer_broadcast_to,
     lambda x, shape, *, pattern: np.broadcast_to(x, shape),
     lambda op, dy: [unbroadcast(dy, op.inputs[0]), None],
-    emit=rules.broadcast_to,
+    emit=_emit_broadcast_to,
     keeps=True,
     shape_input=1,
 )
 
 
 @exported(numpy=2)
-def broadcast_to(x, shape, *, name=None):
+def broadcast_to(x: ArrayLike, shape: ShapeLike, *, name: str | None = None) -> Array:
     """The values repeated along axes of length 1 and new first axes.
 
     Raises
@@ -323,19 +448,45 @@ def _evaluate_sum_to(x, shape, *, pattern):
     return np.sum(x, axis=axes, dtype=x.dtype).reshape(shape) if axes else x
 
 
+def _emit_sum_to(code, op) -> None:
+    """Sums over the axes that broadcasting repeats."""
+    x, result = op.inputs[0], op.outputs[0]
+    extents = wanted(code, op)
+    have = code.extents(x)
+    extra = len(have) - len(extents)
+    if extra < 0:
+        return code.call_python(op)
+    kept = [False] * extra
+    for axis, extent in enumerate(extents):
+        mine = have[extra + axis]
+        known = result.spec.shape[axis]
+        if code.same(mine, extent):
+            kept.append(True)
+        elif extent == "1":
+            kept.append(mine == "1")
+        elif known is None:
+            return code.call_python(op)
+        else:
+            code.equate(mine, extent)
+            kept.append(True)
+    if all(kept):
+        return emit_identity(code, op)
+    return reduction(code, op, kept, extents)
+
+
 SUM_TO = define(
     "SumTo",
     _infer_sum_to,
     _evaluate_sum_to,
     lambda op, dy: [broadcast_to(dy, shape_of(op.inputs[0])), None],
-    emit=rules.sum_to,
+    emit=_emit_sum_to,
     keeps=True,
     shape_input=1,
 )
 
 
 @exported
-def sum_to(x, shape, *, name=None):
+def sum_to(x: ArrayLike, shape: ShapeLike, *, name: str | None = None) -> Array:
     """The sum over those axes that broadcasting to the shape of ``x`` would repeat.
 
     Raises

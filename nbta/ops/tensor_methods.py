@@ -1,6 +1,8 @@
 """Operators and NumPy's functions on symbolic tensors."""
 
-import functools
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -9,100 +11,185 @@ from nbta.graph.operation import Tensor
 from nbta.immutable import FUNCTIONS, METHODS, refused
 from nbta.ops import (
     arithmetic,
-    comparison,
+    arranging,
+    diagonals,
     elementary,
+    gathering,
     indexing,
+    integers,
     joining,
     linalg,
     reductions,
+    rounding,
     shaping,
+    softmax,
+    sorting,
+    statistics,
 )
-from nbta.ops.dispatch import OF_NUMPY, as_array, data_spec
+from nbta.ops.dispatch import (
+    OF_NUMPY,
+    as_array,
+    data_spec,
+    known_as,
+    nearest,
+    sensible,
+    strange,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 def _among(tensor):
     return f"an array (the symbolic tensor {tensor.name} is among the arguments)"
 
 
-def _array_ufunc(self, ufunc, method, *inputs, out=None, **options):
+def _array_ufunc(
+    self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
+) -> Any:
     """NumPy's universal functions, as far as there is an operation for them."""
-    function, _ = OF_NUMPY.get(ufunc.__name__, (None, None))
-    options.pop("dtype", None) if options.get("dtype", 0) is None else None
-    if method == "reduce" and ufunc in _REDUCTIONS:
-        function, method = _REDUCTIONS[ufunc], "__call__"
-        inputs = (*inputs, options.pop("axis", 0), options.pop("keepdims", False))
     if out is not None or method == "at":
         kind = ".at" if method == "at" else " with out="
         raise refused(f"np.{ufunc.__name__}{kind}", _among(self))
-    if method != "__call__" or options or function is None:
-        what = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
-        message = (
-            f"{what} with {self.name!r}: nbta has no operation for this call on symbolic tensors; "
-            f"use nbta's own functions, without where="
-        )
-        raise invalid("symbolic", message)
-    return function(*inputs)
+    function, _ = OF_NUMPY.get(known_as(ufunc), (None, None))
+    options = sensible(options)
+    dtype = options.pop("dtype", None) if method == "__call__" else None
+    if dtype is not None and function is not None and np.dtype(dtype).kind in "fc":
+        inputs, dtype = [shaping.cast(value, dtype) for value in inputs], None
+    if method == "__call__" and not options and dtype is None and function is not None:
+        return function(*inputs)
+    found = _METHODS_OF_UFUNCS.get(method)
+    result = NotImplemented if found is None else found(ufunc, inputs, options)
+    if result is not NotImplemented:
+        return result
+    remedy = nearest(known_as(ufunc)) if function is None else _plainly(ufunc, method)
+    what = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    message = (
+        f"{what} with {self.name!r}: nbta has no operation for this call on symbolic tensors; "
+        f"{remedy}"
+    )
+    raise invalid("symbolic", message)
 
 
+def _plainly(ufunc, method):
+    """How to call what there is an operation for."""
+    found = f"nbta.{OF_NUMPY[known_as(ufunc)][0].__name__}"
+    return (
+        f"use {found} without where= and dtype=, and nbta.where for what is left"
+        if method == "__call__"
+        else f"write it with {found}"
+    )
+
+
+#: What the methods of universal functions are, and whether they take a dtype.
 _REDUCTIONS = {
     np.add: reductions.sum, np.multiply: reductions.prod,
     np.maximum: reductions.max, np.minimum: reductions.min,
+    np.logical_and: statistics.all, np.logical_or: statistics.any,
+    np.logaddexp: softmax.logsumexp,
+}  # fmt: skip
+_SCANS = {
+    np.add: reductions.cumsum, np.multiply: reductions.cumprod,
+    np.maximum: reductions.cummax, np.minimum: reductions.cummin,
 }  # fmt: skip
 
 
-def _array_function(self, function, types, args, kwargs):
+def _reduce(ufunc, inputs, options):
+    """Along the first axis, unless another one is given."""
+    return _along_axis(_REDUCTIONS.get(ufunc), inputs, options)
+
+
+def _accumulate(ufunc, inputs, options):
+    return _along_axis(_SCANS.get(ufunc), inputs, options)
+
+
+def _along_axis(function, inputs, options):
+    options = {"axis": inputs[1] if len(inputs) > 1 else 0, **options}
+    if function is None or len(inputs) > 2 or strange(function, inputs[:1], options):
+        return NotImplemented
+    return function(inputs[0], **options)
+
+
+def _outer(ufunc, inputs, options):
+    """Each of the first with each of the second."""
+    function, _ = OF_NUMPY.get(known_as(ufunc), (None, None))
+    ranks = [data_spec(v if isinstance(v, Tensor) else as_array(v)).rank for v in inputs]
+    if function is None or options or None in ranks:
+        return NotImplemented
+    one, other = inputs
+    return function(indexing.getitem(one, (..., *[None] * ranks[1])), other)
+
+
+_METHODS_OF_UFUNCS = {"reduce": _reduce, "accumulate": _accumulate, "outer": _outer}
+
+
+def _array_function(
+    self,
+    function: Callable[..., Any],
+    types: Iterable[type],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> Any:
     """NumPy's other functions, as far as there is an operation for them."""
     name = function.__name__
     if name in FUNCTIONS or kwargs.get("out") is not None:
         out = "" if name in FUNCTIONS else " with out="
         raise refused(f"np.{name}{out}", _among(self))
-    ours, shared = OF_NUMPY.get(name, (None, None))
+    ours, shared = OF_NUMPY.get(known_as(function), (None, None))
     if shared is None:
-        module = function.__module__.replace("numpy", "np", 1)
         message = (
-            f"{module}.{function.__name__} with {self.name!r}: nbta has no such operation on "
-            f"symbolic tensors; wrap a function of your own with nbta.custom_gradient"
+            f"np.{known_as(function)} with {self.name!r}: nbta has no such operation on symbolic "
+            f"tensors; {nearest(name)}"
+        )
+        raise invalid("symbolic", message)
+    kwargs = sensible(kwargs)
+    unknown = strange(ours, args, kwargs)
+    if unknown:
+        message = (
+            f"np.{known_as(function)} with {self.name!r}: nbta.{ours.__name__} has no argument "
+            f"{unknown}; leave it out"
         )
         raise invalid("symbolic", message)
     if len(args) > shared:
         message = (
-            f"np.{name} with {self.name!r}: give what is behind the first {shared} arguments by "
-            f"name, as NumPy's order is another one here"
+            f"np.{known_as(function)} with {self.name!r}: give what is behind the first {shared} "
+            f"arguments by name, as NumPy's order is another one here"
         )
         raise invalid("symbolic", message)
     return ours(*args, **kwargs)
 
 
 def _operator(function):
-    def method(self, other):
+    def method(self: Tensor, other: Any) -> Tensor:
         return function(self, other)
 
     return method
 
 
 def _reflected(function):
-    def method(self, other):
+    def method(self: Tensor, other: Any) -> Tensor:
         return function(other, self)
 
     return method
 
 
-def _of_truth(function):
-    """An operator that works bit by bit on integers, for which there is no operation."""
+def _divmod(x, y):
+    return arithmetic.floor_divide(x, y), arithmetic.mod(x, y)
 
-    @functools.wraps(function)
-    def checked(*values):
-        for value in values:
-            spec = data_spec(value if isinstance(value, Tensor) else as_array(value))
-            if spec.dtype.kind != "b":
-                message = (
-                    f"the operators &, | and ~ are for truth values, and one is given {spec}; "
-                    f"compare it first, or use nbta.{function.__name__}"
-                )
-                raise invalid("dtype", message)
+
+def _inverted(self: Tensor) -> Tensor:
+    return arithmetic.logical_not(self) if self.dtype.kind == "b" else integers.invert(self)
+
+
+def _logic(of_truth, of_bits):
+    """An operator of truth values, which works bit by bit on integers."""
+
+    def combined(*values):
+        specs = [data_spec(v if isinstance(v, Tensor) else as_array(v)) for v in values]
+        function = of_truth if all(spec.dtype.kind == "b" for spec in specs) else of_bits
         return function(*values)
 
-    return checked
+    return combined
 
 
 def _install():
@@ -110,29 +197,35 @@ def _install():
         "add": arithmetic.add, "sub": arithmetic.subtract, "mul": arithmetic.multiply,
         "truediv": arithmetic.divide, "floordiv": arithmetic.floor_divide,
         "mod": arithmetic.mod, "pow": elementary.power, "matmul": linalg.matmul,
-        "and": _of_truth(comparison.logical_and), "or": _of_truth(comparison.logical_or),
+        "and": _logic(arithmetic.logical_and, integers.bitwise_and),
+        "or": _logic(arithmetic.logical_or, integers.bitwise_or),
+        "xor": integers.bitwise_xor, "lshift": integers.left_shift,
+        "rshift": integers.right_shift, "divmod": _divmod,
     }  # fmt: skip
     for name, function in arithmetic_operators.items():
         setattr(Tensor, f"__{name}__", _operator(function))
         setattr(Tensor, f"__r{name}__", _reflected(function))
     comparisons = {
-        "lt": comparison.less, "le": comparison.less_equal, "gt": comparison.greater,
-        "ge": comparison.greater_equal, "eq": comparison.equal, "ne": comparison.not_equal,
+        "lt": arithmetic.less, "le": arithmetic.less_equal, "gt": arithmetic.greater,
+        "ge": arithmetic.greater_equal, "eq": arithmetic.equal, "ne": arithmetic.not_equal,
     }  # fmt: skip
     for name, function in comparisons.items():
         setattr(Tensor, f"__{name}__", _operator(function))
     Tensor.__neg__ = arithmetic.negative
     Tensor.__pos__ = shaping.identity
     Tensor.__abs__ = elementary.abs
-    Tensor.__invert__ = _of_truth(comparison.logical_not)
+    Tensor.__invert__ = _inverted
     Tensor.__getitem__ = indexing.getitem
     Tensor.__array_ufunc__ = _array_ufunc
     Tensor.__array_function__ = _array_function
     Tensor.T = property(linalg.transpose, doc="Axes in the opposite order.")
-    for name in ("sum", "mean", "max", "min", "prod", "argmax", "cumsum"):
+    for name in ("sum", "mean", "max", "min", "prod", "argmax", "argmin", "cumsum", "cumprod"):
         setattr(Tensor, name, getattr(reductions, name))
-    for name in ("reshape", "squeeze", "transpose", "astype"):
-        setattr(Tensor, name, _METHODS[name])
+    for family, names in _OF_FAMILIES.items():
+        for name in names.split():
+            setattr(Tensor, name, getattr(family, name))
+    for name, method in _METHODS.items():
+        setattr(Tensor, name, method)
     Tensor.dtype = Tensor.dtype.setter(assigned("dtype"))
     Tensor.flat = property(_flat)
     for name in METHODS:
@@ -140,7 +233,7 @@ def _install():
 
 
 def _changing(name):
-    def method(self, *args, **options):
+    def method(self: Tensor, *args: Any, **options: Any) -> NoReturn:
         raise refused(f".{name}()", f"{self.name}, a symbolic tensor,")
 
     return method
@@ -160,20 +253,38 @@ def _flat(self):
     raise AttributeError(str(refused("the iterator .flat", f"{self.name}, a symbolic tensor,")))
 
 
-def _reshape(self, *extents):
+def _reshape(self, *extents: Any) -> Tensor:
     """See `nbta.reshape`."""
     return shaping.reshape(self, extents[0] if len(extents) == 1 else extents)
 
 
-def _transpose(self, *axes):
+def _transpose(self, *axes: Any) -> Tensor:
     """See `nbta.transpose`."""
     return linalg.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
 
 
+def _copy(self, order: str = "C", *, name: str | None = None) -> Tensor:
+    """See `nbta.identity`: nothing changes a tensor."""
+    return shaping.identity(self, name=name)
+
+
 _METHODS = {
+    "copy": _copy,
+    "flatten": arranging.ravel,
     "reshape": _reshape,
     "squeeze": joining.squeeze,
     "transpose": _transpose,
     "astype": shaping.cast,
+}
+#: Methods that are functions of the tensor, by their module.
+_OF_FAMILIES = {
+    arranging: "ravel repeat",
+    diagonals: "diagonal trace",
+    arithmetic: "clip conj",
+    rounding: "round",
+    statistics: "all any std var",
+    gathering: "take",
+    linalg: "swapaxes",
+    sorting: "argpartition argsort searchsorted",
 }
 _install()

@@ -11,11 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbta.graph.operation import Tensor
-from nbta.graph.spec import DATA
+from nbta.graph.operation import DATA, Tensor
 from nbta.graph.views import Loop, origin, place_of, variable_of
-from nbta.ops.arithmetic import add, subtract
-from nbta.ops.comparison import greater, greater_equal, less, less_equal, logical_and
+from nbta.ops.arithmetic import add, greater, greater_equal, less, less_equal, logical_and, subtract
 from nbta.ops.dispatch import CONSTANT, as_tensor
 from nbta.ops.extents import outside
 from nbta.ops.shaping import CAST, IDENTITY, cast
@@ -124,20 +122,20 @@ def compared(test: Tensor) -> Limit | None:
 
 def limits(cond, body, count) -> list[Limit]:
     """What a condition says of the trip count, as far as it is plain."""
-    return _limits(_tests(cond.outputs[0]), cond, body, count)
+    return _limits(tests_of(cond.outputs[0]), cond, body, count)
 
 
 def plain_limit(cond, body, count) -> Limit | None:
     """The limit that a condition is, if it is one and nothing else ends the loop."""
-    tests = _tests(cond.outputs[0])
+    tests = tests_of(cond.outputs[0])
     found = _limits(tests, cond, body, count)
     return found[0] if len(found) == len(tests) == 1 else None
 
 
-def _tests(tensor):
+def tests_of(tensor):
     """What must all be true."""
     if tensor.op.record is logical_and.record:
-        return [test for part in tensor.op.inputs for test in _tests(part)]
+        return [test for part in tensor.op.inputs for test in tests_of(part)]
     return [tensor]
 
 
@@ -172,10 +170,24 @@ def _step(end, cond, body, count):
 
 def trips_on_entry(cond, body, count, values) -> int | None:
     """The number of trips, where the condition is one plain limit; ``values`` are all inputs."""
-    limit = plain_limit(cond, body, count)
+    versions = cond.version, body.version
+    if body.cache.get("limit", (None,))[0] != versions:  # 20 us, which inner loops pay each time
+        body.cache["limit"] = versions, plain_limit(cond, body, count)
+    limit = body.cache["limit"][1]
     if limit is None:
         return None
     return max(0, limit.trips(lambda end: int(_on_entry(end, values))))
+
+
+def limit_before(loop: Loop) -> Limit | None:
+    """The one limit that a loop has, with its ends as they are before the loop."""
+    limit = plain_limit(loop.cond, loop.body, loop.count)
+    if limit is None:
+        return None
+    ends = (limit.low, limit.high)
+    inputs = loop.op.inputs
+    low, high = (e if e.op.record is CONSTANT else inputs[place_of(e)] for e in ends)
+    return Limit(low, high, limit.more)
 
 
 def trips_before(loop: Loop) -> Tensor:

@@ -3,9 +3,9 @@
 from numba import types
 
 from nbta.dtypes import CODES, OTHER
+from nbta.runtime.failures import refusal
 from nbta.runtime.numba_private import Conversion, as_dtype, cpu_target
 from nbta.runtime.records import RecordType
-from nbta.runtime.refusals import refusal
 from nbta.shapes import MAX_RANK
 
 _KEEPS_VALUE = (Conversion.exact, Conversion.promote, Conversion.safe)

@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from nbta.runtime.pointers import INT64, call_word, word_at
+from nbta.runtime.intrinsics import INT64, call_word, word_at
 
 #: What generated source refers to.
 NAMES = ("lap", "system_lap", "start_clock", "start_system_clock")

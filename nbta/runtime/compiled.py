@@ -1,35 +1,40 @@
-"""Compiling the kernels' entrances once, and keeping them in Numba's disk cache.
+"""Compiling what users' functions link once for all processes, and keeping it in Numba's cache.
 
-Numba's cache looks at the source file of a function only; these entrances depend on every file
+Numba's cache looks at the source file of a function only; these functions depend on every file
 of the runtime, and a full disk must not stop anybody from computing.
+
+One process compiles what a folder keeps, the others wait and load it. Two hundred processes that
+start together on an empty cache would each compile the same, which takes 15 s of a processor and
+270 MB, where loading takes 0.2 s and 40 MB.
 """
 
 import contextlib
-import ctypes
 import hashlib
 import os
+import time
 from functools import cache
 from pathlib import Path
 from types import FunctionType
 
-from numba import njit, types
+from numba import config, njit, types
 from numba.extending import intrinsic
 
 import nbta.dtypes
 import nbta.errors
-from nbta.runtime import settings
 from nbta.runtime.numba_private import (
     COMPILER_LOCKS,
     FunctionCache,
+    forget_literals,
     global_compiler_lock,
     has_entry,
     keep_on_disk,
     stamp,
 )
-from nbta.runtime.status import NOT_LOADED
-from nbta.runtime.turns import turn
 
-_SIGNATURE = types.int64(types.int64, types.int64, types.int64)
+try:
+    import fcntl
+except ImportError:  # Windows: every process compiles for itself
+    fcntl = None
 
 
 @cache
@@ -41,6 +46,12 @@ def runtime_stamp() -> str:
     for file in files:
         digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+def compiler_settings() -> list[str]:
+    """Settings of Numba's that change what is compiled."""
+    settled = config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE, config.BOUNDSCHECK
+    return [str(setting) for setting in settled]
 
 
 class _RuntimeCache(FunctionCache):
@@ -70,28 +81,71 @@ class _RuntimeCache(FunctionCache):
             return False
 
 
+#: Seconds after which a process no longer waits: who has the lock may be stopped, or far away.
+PATIENCE = 600.0
+#: Seconds between two looks, at most: 200 processes that wait take 2% of a processor.
+_PAUSE = 0.2
+#: Folders whose lock this process holds.
+_locked = set()
+
+
+@contextlib.contextmanager
+def folder_lock(folder):
+    """Hold the lock of a folder; none where the system has no locks for it.
+
+    The lock is on the folder itself, so that no file is left over, and goes with its process.
+    Whoever calls this holds Numba's compiler lock, so that one thread at a time comes here.
+    """
+    folder = os.path.abspath(folder)
+    if fcntl is None or folder in _locked:  # what is compiled on the way to something else
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            if _wait(descriptor):
+                stack.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)  # a fork may share it
+        _locked.add(folder)
+        stack.callback(_locked.discard, folder)
+        yield
+
+
+def _wait(descriptor) -> bool:
+    """Whether the lock came before the patience ended."""
+    end, pause = time.monotonic() + PATIENCE, _PAUSE / 64
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        if time.monotonic() > end:
+            return False
+        time.sleep(pause)
+        pause = min(2 * pause, _PAUSE)
+
+
 def cacheable(function, **options):
     """``njit(cache=True)`` by the rules above; without a cache where no folder can be written."""
     dispatcher = njit(**options)(function)
     with contextlib.suppress(RuntimeError):
         kept = _RuntimeCache(function)
         keep_on_disk(dispatcher, kept)
-        dispatcher.compile = _in_turn(dispatcher, kept)
+        dispatcher.compile = _one_at_a_time(dispatcher, kept)
     return dispatcher
 
 
-def _in_turn(dispatcher, kept):
+def _one_at_a_time(dispatcher, kept):
     """A dispatcher's ``compile`` for one process at a time; the others load what that one made."""
     compile_or_load = dispatcher.compile
 
-    def compile_in_turn(sig):
+    def compile_one_at_a_time(sig):
         with global_compiler_lock:
             if kept.has(sig, dispatcher.targetctx):
                 return compile_or_load(sig)
-            with turn(kept.cache_path):
+            with folder_lock(kept.cache_path):
                 return compile_or_load(sig)
 
-    return compile_in_turn
+    return compile_one_at_a_time
 
 
 @intrinsic
@@ -110,7 +164,9 @@ def out_of_line(function):
 
     What a function of Numba's calls first takes over its ``forceinline``, unless told otherwise.
     """
-    return cacheable(function, forceinline=False)
+    dispatcher = cacheable(function, forceinline=False)
+    forget_literals(dispatcher)
+    return dispatcher
 
 
 def cache_folder(sources: Path = Path(__file__).parent) -> Path | None:
@@ -130,66 +186,10 @@ def cached(function, signature, **options):
     return dispatcher
 
 
-def pointer_of(dispatcher) -> int:
-    """Address of the C function behind a compiled function with one signature."""
-    (overload,) = dispatcher.overloads.values()
-    return overload.library.get_pointer_to_function(overload.fndesc.llvm_cfunc_wrapper_name)
-
-
 def call_directly(dispatcher):
     """A compiled function with one signature, callable from Python without type dispatch."""
     (overload,) = dispatcher.overloads.values()
     return overload.entry_point
-
-
-@cache
-def entry(field: int):
-    """An entrance of the kernels as a Python callable, compiled or loaded at its first use.
-
-    It keeps the interpreter's lock, which operations that take no longer than letting go of it
-    are better off with.
-    """
-    from nbta.runtime import kernels, lanes
-
-    module = lanes if field == settings.LANES_ENTRY else kernels
-    function = getattr(module, settings.NAMES[field])
-    dispatcher = cached(function, _SIGNATURE, error_model="numpy")
-    settings.put(field, pointer_of(dispatcher))
-    return call_directly(dispatcher)
-
-
-@cache
-def releasing_entry(field: int):
-    """`entry`, letting go of the interpreter's lock for the length of the call."""
-    entry(field)
-    return _C_ENTRY(settings.get(field))
-
-
-def _stand_in(field):
-    """What compiled code calls until an entrance is there: fetch it, then do as asked."""
-
-    @_C_ENTRY
-    def fetch(operation, store, request):
-        try:
-            return entry(field)(operation, store, request)
-        except BaseException as error:
-            _failures.append(error)
-            return NOT_LOADED
-
-    settings.put(field, ctypes.cast(fetch, ctypes.c_void_p).value)
-    return fetch
-
-
-#: Errors of the last attempts to fetch an entrance, for whoever looks into a NOT_LOADED.
-_failures = []
-_C_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
-ENTRIES = (
-    settings.STORAGE_ENTRY,
-    settings.BULK_ENTRY,
-    settings.GRADIENT_ENTRY,
-    settings.LANES_ENTRY,
-)
-_stand_ins = [_stand_in(field) for field in ENTRIES]
 
 
 # Forks. A child has none of its parent's other threads: what one of them had locked stays locked,

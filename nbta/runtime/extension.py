@@ -1,7 +1,17 @@
-"""Tensor arrays in users' own ``@njit`` functions: the Numba type, and arguments and results.
+"""Tensor arrays in users' own ``@njit`` functions: the type, in and out, and fast paths.
 
 The type knows the dtype and, where it can, the rank of the elements. Its methods are in
 `nbta.runtime.methods`.
+
+A fast path is a few loads and a store, emitted into the user's function; everything else goes to
+the kernels' entrances. The loads go by address: a jitclass field that is an array would count
+references at each access. Nothing that is counted is held across an error exit: LLVM could not
+remove the counting, two atomic operations or 12 ns.
+
+So method calls become function calls. For ``ta.write(i, v)`` Numba first makes a bound method,
+which takes a reference to the array and gives it back after the call, with the error exit in
+between. An argument of a function stays alive without one. Calls of a method that was stored in a
+variable first, and calls with ``*arguments``, are left as they are: right, and slower.
 """
 
 import hashlib
@@ -9,15 +19,34 @@ from functools import cache, partial
 
 from llvmlite import ir
 from numba import from_dtype, types
-from numba.extending import NativeValue, box, intrinsic, models, register_model, unbox
+from numba.extending import (
+    NativeValue,
+    box,
+    intrinsic,
+    models,
+    overload_method,
+    register_jitable,
+    register_model,
+    unbox,
+)
 
 from nbta.dtypes import own
 from nbta.runtime import compiled, request, settings
+from nbta.runtime import memory as mem
 from nbta.runtime.arguments import item_bytes, require_rank
 from nbta.runtime.memory import INT64, setting_place
-from nbta.runtime.numba_private import ConfigStack, as_dtype, cgutils, imputils
+from nbta.runtime.numba_private import (
+    ConfigStack,
+    Rewrite,
+    as_dtype,
+    cgutils,
+    imputils,
+    register_rewrite,
+)
+from nbta.runtime.numba_private import ir as numba_ir
 from nbta.runtime.records import value_type
-from nbta.runtime.store import HEADER, STORE
+from nbta.runtime.slots import field
+from nbta.runtime.store import FIELD, HEADER, STORE
 
 #: Changes when code compiled against another layout of the store must not be used again.
 LAYOUT = hashlib.sha256(repr((HEADER, request.WORDS)).encode()).hexdigest()[:8]
@@ -76,7 +105,7 @@ class TensorArrayType(types.IterableType):
         layout = "uniform" if uniform else "any layout"
         super().__init__(f"nbta.TensorArray({dtype}, {rank}, {layout}, version {LAYOUT})")
 
-    #: Parallel loops tell arrays when they begin and end; see `nbta.runtime.loop_calls`.
+    #: Parallel loops tell arrays when they begin and end; see `nbta.runtime.parallel_loops`.
     used_in_loops = True
 
     @property
@@ -165,17 +194,17 @@ def _change_use(c, kind, value, operation):
 
 
 #: Makes a Python array, or lanes, over a store; set by the module that defines the classes.
-faces = {}
+wrappers = {}
 
 
-def _face(store, dtype):
+def _wrapper(store, dtype):
     """The Python array over a store that compiled code hands out."""
-    return faces["make"](store, own(dtype))
+    return wrappers["make"](store, own(dtype))
 
 
-def _lanes_face(store, dtype):
+def _lanes_wrapper(store, dtype):
     """The same for lanes."""
-    return faces["lanes"](store, own(dtype))
+    return wrappers["lanes"](store, own(dtype))
 
 
 @box(LanesType)
@@ -183,8 +212,9 @@ def _lanes_face(store, dtype):
 def _box(kind, value, c):
     array = cgutils.create_struct_proxy(kind)(c.context, c.builder, value=value)
     store = c.box(STORE, array.store)
-    face = _lanes_face if isinstance(kind, LanesType) else _face
-    make = c.pyapi.unserialize(c.pyapi.serialize_object(face))
+    wrapper = _lanes_wrapper if isinstance(kind, LanesType) else _wrapper
+    c.env_manager.add_const(_SAME_RUNTIME)  # another version may have no such function
+    make = c.pyapi.unserialize(c.pyapi.serialize_object(wrapper))
     dtype = c.pyapi.unserialize(c.pyapi.serialize_object(as_dtype(kind.dtype)))
     result = c.pyapi.call_function_objargs(make, (store, dtype))
     for reference in (store, make, dtype):
@@ -278,6 +308,95 @@ def stack_block(words):
 
 
 new_request = stack_block(request.WORDS)
+
+
+#: What is behind the methods of tensor arrays, by name.
+methods = {}
+
+
+@register_rewrite("after-inference")
+class _DirectMethodCalls(Rewrite):
+    """Turn ``m = array.name; r = m(...)`` into ``m = function; r = m(array, ...)``."""
+
+    def match(self, func_ir, block, typemap, calltypes):
+        if not any(isinstance(kind, TensorArrayType) for kind in typemap.values()):
+            return False
+        self.block, self.typemap, self.calltypes = block, typemap, calltypes
+        self.calls = [pair for pair in _method_calls(block) if self._is_ours(pair[0].value)]
+        return bool(self.calls)
+
+    def _is_ours(self, getattr_expr):
+        kind = self.typemap.get(getattr_expr.value.name)
+        return isinstance(kind, TensorArrayType) and getattr_expr.attr in methods
+
+    def apply(self):
+        replaced = {}
+        for lookup, call in self.calls:
+            function = methods[lookup.value.attr]
+            self._retype(lookup, call.value, function)
+            name = numba_ir.Global(function.__name__, function, lookup.loc)
+            replaced[lookup] = numba_ir.Assign(name, lookup.target, lookup.loc)
+        block = self.block.copy()
+        block.body = [replaced.get(statement, statement) for statement in self.block.body]
+        return block
+
+    def _retype(self, lookup, call, function):
+        """Give the call its first argument and the types that go with it."""
+        array = lookup.value.value
+        old = self.calltypes.pop(call)
+        context = self.typingctx
+        kind = context.resolve_value_type(function)
+        call.args = [array, *call.args]
+        count = len(call.args) - 1
+        keywords = {name: self.typemap[var.name] for name, var in call.kws}
+        positional = (self.typemap[array.name], *old.args[:count])
+        self.calltypes[call] = kind.get_call_type(context, positional, keywords)
+        del self.typemap[lookup.target.name]
+        self.typemap[lookup.target.name] = kind
+
+    def __init__(self, state):
+        super().__init__(state)
+        self.typingctx = state.typingctx
+
+
+def _method_calls(block):
+    """Pairs of a method's lookup and its one call, both in this block."""
+    lookups = {}
+    for statement in block.find_insts(numba_ir.Assign):
+        value = statement.value
+        if not isinstance(value, numba_ir.Expr):
+            continue
+        if value.op == "getattr" and statement.target.name.startswith("$"):
+            lookups[statement.target.name] = statement
+        elif value.op == "call" and value.func.name in lookups and value.vararg is None:
+            yield lookups.pop(value.func.name), statement
+
+
+#: Fast paths are inlined into the user's function whatever they cost the inliner.
+inlined = {"forceinline": True, "error_model": "numpy"}
+fast = register_jitable(**inlined)
+
+
+def method(name):
+    """Define a method of tensor arrays.
+
+    Numba makes the implementation a function of its own, too, which direct calls become: it is the
+    one that typing has compiled. With another there, all behind a method was compiled twice.
+    """
+
+    def define(implementation):
+        methods[name] = implementation
+        overload_method(TensorArrayType, name, jit_options=inlined)(implementation)
+        return implementation
+
+    return define
+
+
+@fast
+def fits(store, shape):
+    """Whether a shape is the element shape of a uniform store."""
+    same_rank = field(store, FIELD.rank) == len(shape)
+    return same_rank and mem.same_extents(store + 8 * FIELD.extent0, shape)
 
 
 def register():

@@ -1,97 +1,587 @@
-"""Triangular factors that generated code calls by address."""
+"""Factors of matrices and what they solve, which generated code calls by address.
 
-from math import sqrt
+Triangles of small matrices are made by loops of our own: a call of LAPACK takes a microsecond, more
+than the work. Those of a hundred rows and more are made in blocks, with the products of graphs on
+one thread: where something else has one of two processors, each call of OpenBLAS's that wakes its
+threads takes up to 30 ms. The largest go to LAPACK and BLAS, as SciPy exports them, and so does all
+else. Addresses of functions are arguments, as those of another process are others; so is the room
+that LAPACK works in. Fortran has matrices by columns, which is the transposed matrix here: where
+the layout decides about signs, a matrix is turned, so that all is as NumPy has it.
+
+Matrices are addresses of items in C order. A function gives 0, or 1 where there is no result.
+"""
+
+from math import log, sqrt
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
+from numba.extending import get_cython_function_address, intrinsic, register_jitable
 
-from nbta.runtime.blocks import OPTIONS
-from nbta.runtime.pointers import pointer
+from nbta.runtime.intrinsics import INT64, address, call, pointer
+from nbta.runtime.matrices import OPTIONS, routines
+from nbta.runtime.memory import room
+from nbta.runtime.numba_private import cgutils
 
-#: Which triangle of a matrix is read, and whether it is taken transposed.
-LOWER, TRANSPOSED = 1, 2
+_INT32, _BYTES = ir.IntType(32), ir.IntType(8).as_pointer()
+#: Which triangle of a matrix is read, whether it is taken transposed, and has ones for a diagonal.
+LOWER, TRANSPOSED, UNIT = 1, 2, 4
+#: Whether factors are wanted beside the values.
+VECTORS = 1
+#: Rows and columns of a block, and rows up to which there are no blocks.
+BLOCK, SMALL = 24, 64
+#: Rows above which LAPACK with its threads is faster than blocks, if it has the processors.
+LARGE = 768
+#: Rows, inner length and columns of the products that blocks are made of.
+ROWS, DEPTH, COLUMNS = 32, 64, 128
+#: Bytes of an item at most.
+_MOST = 16
+_LEFT, _RIGHT, _TARGET = ROWS * DEPTH * _MOST, DEPTH * COLUMNS * _MOST, ROWS * COLUMNS * _MOST
+#: Columns of a right side from which on blocks are worth it.
+FEW = 16
+_LETTERS = {letter: np.uint8(ord(letter)) for letter in "NTULRVS"}
+_N, _T, _U, _L, _R, _V, _S = _LETTERS.values()
+
+
+def lapack_address(name: str) -> int:
+    """SciPy's function of LAPACK of a name."""
+    return get_cython_function_address("scipy.linalg.cython_lapack", name)
+
+
+def _call(context, builder, function, kinds, values, further=()):
+    """Call a function of Fortran's: addresses as they are, other numbers by reference."""
+    given = [
+        builder.inttoptr(value, _BYTES)
+        if kind == types.int64
+        else builder.bitcast(cgutils.alloca_once_value(builder, value), _BYTES)
+        for value, kind in zip(values, kinds, strict=True)
+    ]
+    given = [*given, *further]
+    kind = ir.FunctionType(ir.VoidType(), [_BYTES] * len(given))
+    builder.call(builder.inttoptr(function, kind.as_pointer()), given)
+
+
+@intrinsic
+def blas(typingctx, function, arguments):
+    """Call a function of BLAS with a tuple: addresses are int64, numbers of other types."""
+
+    def codegen(context, builder, sig, args):
+        values = cgutils.unpack_tuple(builder, args[1])
+        _call(context, builder, args[0], list(arguments), values)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, arguments), codegen
+
+
+@intrinsic
+def lapack(typingctx, function, arguments):
+    """Call a function of LAPACK likewise; what it says last, which is 0 where all is well."""
+
+    def codegen(context, builder, sig, args):
+        status = cgutils.alloca_once_value(builder, _INT32(0))
+        values, further = cgutils.unpack_tuple(builder, args[1]), builder.bitcast(status, _BYTES)
+        _call(context, builder, args[0], list(arguments), values, [further])
+        return builder.sext(builder.load(status), INT64)
+
+    return types.int64(types.int64, arguments), codegen
+
+
+def _most_in_blocks(number):
+    """Rows up to which blocks are worth it; products of complex numbers are BLAS's themselves."""
+    return SMALL if isinstance(number, types.Complex) else LARGE
+
+
+def _named(function, number):
+    function.__name__ = function.__qualname__ = f"{function.__name__}_{number.name}"
+    return function
+
+
+@njit(**OPTIONS)
+def _turn_square(x, n):
+    """Transpose a square matrix where it is."""
+    for i in range(n):
+        for j in range(i):
+            one, other = x[i * n + j], x[j * n + i]
+            x[i * n + j], x[j * n + i] = other, one
+
+
+@njit(**OPTIONS)
+def _turn(source, target, rows, columns):
+    """Write a matrix transposed."""
+    for i in range(rows):
+        for j in range(columns):
+            target[j * rows + i] = source[i * columns + j]
+
+
+# Triangles.
+
+
+@njit(**OPTIONS)
+def _subtract(number, helpers, sizes, out, a, b, conjugates):
+    """Take a product of matrices off another one: each is a pointer with its strides."""
+    (gemm, blas), (rows, inner, columns) = helpers, sizes
+    (z, z_row), (x, x_row, x_step), (y, y_row, y_step) = out, a, b
+    left, right = room(_LEFT), room(_RIGHT)
+    target = room(_TARGET)
+    packed, other = pointer(number, left, 3), pointer(number, right, 4)
+    made = pointer(number, target, 5)
+    for c in range(0, columns, COLUMNS):
+        width = min(COLUMNS, columns - c)
+        for k in range(0, inner, DEPTH):
+            depth = min(DEPTH, inner - k)
+            for i in range(depth):
+                for j in range(width):
+                    value = y[(k + i) * y_row + (c + j) * y_step]
+                    other[i * width + j] = np.conj(value) if conjugates else value
+            for r in range(0, rows, ROWS):
+                height = min(ROWS, rows - r)
+                for i in range(height):
+                    for j in range(depth):
+                        packed[i * depth + j] = x[(r + i) * x_row + (k + j) * x_step]
+                call(gemm, (left, right, target, height, depth, width, 0, blas))
+                for i in range(height):
+                    for j in range(width):
+                        at = (r + i) * z_row + c + j
+                        z[at] = z[at] - made[i * width + j]
+
+
+@njit(**OPTIONS)
+def _cholesky_by_rows(number, z, n, row):
+    """The factor of a block, in its place; 1 where there is none."""
+    for i in range(n):
+        for j in range(i + 1):
+            s = z[i * row + j]
+            for k in range(j):
+                s = s - z[i * row + k] * np.conj(z[j * row + k])
+            if i != j:
+                z[i * row + j] = s / z[j * row + j]
+            elif s.real > 0:
+                z[i * row + j] = number(sqrt(s.real))
+            else:
+                return 1
+        for j in range(i + 1, n):
+            z[i * row + j] = number(0)
+    return 0
+
+
+@njit(**OPTIONS)
+def _cholesky_below(z, first, last, n):
+    """Some columns of a factor, below the block of them that is done."""
+    for i in range(last, n):
+        for j in range(first, last):
+            s = z[i * n + j]
+            for k in range(first, j):
+                s = s - z[i * n + k] * np.conj(z[j * n + k])
+            z[i * n + j] = s / z[j * n + j]
+
+
+@register_jitable
+def _cholesky_by_blocks(number, out, n, helpers):
+    z = pointer(number, out, 1)
+    for first in range(0, n, BLOCK):
+        last = min(first + BLOCK, n)
+        if first:
+            sizes, start = (n - first, first, last - first), address(z, first * n)
+            rows = pointer(number, start, 1)
+            target = pointer(number, address(rows, first), 1)
+            _subtract(number, helpers, sizes, (target, n), (rows, n, 1), (rows, 1, n), True)
+        block = pointer(number, address(z, first * n + first), 1)
+        if _cholesky_by_rows(number, block, last - first, n):
+            return 1
+        _cholesky_below(z, first, last, n)
+    return 0
 
 
 def _cholesky(number):
     """The lower factor of the mean of a matrix and its conjugate transpose; 1 where none is."""
 
-    def cholesky(a, out, n):
+    most = _most_in_blocks(number)
+
+    def cholesky(a, out, n, potrf, gemm, blas):
         x, z, half = pointer(number, a, 0), pointer(number, out, 1), number(0.5)
         for i in range(n):
             for j in range(i + 1):
-                s = half * x[i * n + j] + half * np.conj(x[j * n + i])
-                for k in range(j):
-                    s = s - z[i * n + k] * np.conj(z[j * n + k])
-                if i != j:
-                    z[i * n + j] = s / z[j * n + j]
-                elif s.real > 0:
-                    z[i * n + j] = number(sqrt(s.real))
-                else:
-                    return 1
+                z[i * n + j] = half * x[i * n + j] + half * np.conj(x[j * n + i])
             for j in range(i + 1, n):
                 z[i * n + j] = number(0)
-        return 0
+        if n <= SMALL:
+            return _cholesky_by_rows(number, z, n, n)
+        if n <= most:
+            return _cholesky_by_blocks(number, out, n, (gemm, blas))
+        return 1 if lapack(potrf, (_U, np.int32(n), out, np.int32(n))) else 0
 
-    cholesky.__name__ = cholesky.__qualname__ = f"cholesky_{number.name}"
-    return cholesky
+    return _named(cholesky, number)
 
 
 @njit(**OPTIONS)
-def _gather(x, at, z, row, span, columns):
+def _gather(x, at, z, row, span, columns, lead):
     """Take off a row what a row of the triangle makes of the rows of a span."""
     first, last = span
-    if columns == 1:
+    if columns == 1 and lead == 1:
         s = z[row]
         for k in range(first, last):
             s = s - x[at + k] * z[k]
         z[row] = s
         return
     for k in range(first, last):
-        factor, other = x[at + k], k * columns
+        factor, other = x[at + k], k * lead
         for c in range(columns):
             z[row + c] = z[row + c] - factor * z[other + c]
 
 
 @njit(**OPTIONS)
-def _scatter(x, at, z, row, span, columns):
+def _scatter(x, at, z, row, span, columns, lead):
     """Take off the rows of a span what a row of the triangle makes of one row."""
     first, last = span
-    if columns == 1:
+    if columns == 1 and lead == 1:
         s = z[row]
         for k in range(first, last):
             z[k] = z[k] - x[at + k] * s
         return
     for k in range(first, last):
-        factor, other = x[at + k], k * columns
+        factor, other = x[at + k], k * lead
         for c in range(columns):
             z[other + c] = z[other + c] - factor * z[row + c]
+
+
+@njit(**OPTIONS)
+def _by_rows(x, step, z, lead, sizes, flags):
+    """Solve with a triangle, in place of the right side; rows are ``step`` and ``lead`` apart."""
+    n, columns = sizes
+    lower, transposed = flags & LOWER != 0, flags & TRANSPOSED != 0
+    for turn in range(n):
+        i = turn if lower != transposed else n - 1 - turn
+        span = (0, i) if lower else (i + 1, n)
+        at, row = i * step, i * lead
+        if not transposed:
+            _gather(x, at, z, row, span, columns, lead)
+        if flags & UNIT == 0:
+            for c in range(columns):
+                z[row + c] = z[row + c] / x[at + i]
+        if transposed:
+            _scatter(x, at, z, row, span, columns, lead)
+
+
+@register_jitable
+def _by_blocks(number, a, step, b, lead, sizes, flags, helpers):
+    """The same in blocks: what is solved is taken off the next one by a product."""
+    n, columns = sizes
+    x, z = pointer(number, a, 0), pointer(number, b, 1)
+    transposed = flags & TRANSPOSED != 0
+    forward = (flags & LOWER != 0) != transposed
+    row, along = (1, step) if transposed else (step, 1)
+    for turn in range(0, n, BLOCK):
+        first = turn if forward else max(n - turn - BLOCK, 0)
+        last = min(turn + BLOCK, n) if forward else n - turn
+        start, stop = (0, first) if forward else (last, n)
+        target = pointer(number, address(z, first * lead), 1)
+        if stop > start:
+            factor = pointer(number, address(x, first * row + start * along), 0)
+            solved = pointer(number, address(z, start * lead), 1)
+            wanted = last - first, stop - start, columns
+            given = (factor, row, along), (solved, lead, 1)
+            _subtract(number, helpers, wanted, (target, lead), given[0], given[1], False)
+        block = pointer(number, address(x, first * step + first), 0)
+        _by_rows(block, step, target, lead, (last - first, columns), flags)
+
+
+@register_jitable
+def _with_triangle(number, a, b, sizes, flags, trsm, helpers, most):
+    """Solve with a triangle; in BLAS's transposed equation it is on the right."""
+    n, columns = sizes
+    if n <= SMALL or columns < FEW:
+        x, z = pointer(number, a, 0), pointer(number, b, 1)
+        _by_rows(x, n, z, columns, sizes, flags)
+    elif n <= most:
+        _by_blocks(number, a, n, b, columns, sizes, flags, helpers)
+    else:
+        half = _U if flags & LOWER else _L
+        turned = _T if flags & TRANSPOSED else _N
+        diagonal = _U if flags & UNIT else _N
+        order, width = np.int32(n), np.int32(columns)
+        blas(trsm, (_R, half, turned, diagonal, width, order, number(1), a, order, b, width))
+
+
+@njit(**OPTIONS)
+def _has_zero(x, n):
+    """Whether there is a zero on the diagonal."""
+    found = False
+    for i in range(n):
+        found |= x[i * n + i] == 0
+    return found
 
 
 def _solve(number):
     """Solve with a triangle, in place of the right side; 1 for a zero on the diagonal."""
 
-    def solve(a, b, n, columns, flags):
-        x, z = pointer(number, a, 0), pointer(number, b, 1)
-        lower, transposed = flags & LOWER != 0, flags & TRANSPOSED != 0
-        for i in range(n):
-            if x[i * n + i] == 0:
-                return 1
-        for step in range(n):
-            i = step if lower != transposed else n - 1 - step
-            span = (0, i) if lower else (i + 1, n)
-            at, row = i * n, i * columns
-            if not transposed:
-                _gather(x, at, z, row, span, columns)
-            for c in range(columns):
-                z[row + c] = z[row + c] / x[at + i]
-            if transposed:
-                _scatter(x, at, z, row, span, columns)
+    most = _most_in_blocks(number)
+
+    def solve(a, b, n, columns, flags, trsm, gemm, blas):
+        if _has_zero(pointer(number, a, 0), n):
+            return 1
+        _with_triangle(number, a, b, (n, columns), flags, trsm, (gemm, blas), most)
         return 0
 
-    solve.__name__ = solve.__qualname__ = f"solve_{number.name}"
-    return solve
+    return _named(solve, number)
+
+
+# Factors with pivots.
+
+
+@njit(**OPTIONS)
+def _swap_rows(z, one, other, columns):
+    if one != other:
+        for c in range(columns):
+            first, second = z[one * columns + c], z[other * columns + c]
+            z[one * columns + c], z[other * columns + c] = second, first
+
+
+@njit(**OPTIONS)
+def _size(value):
+    return abs(value.real) + abs(value.imag)
+
+
+@njit(**OPTIONS)
+def _panel(x, p, n, first, last):
+    """Some columns of the factors, below a row; whole rows change places."""
+    for k in range(first, last):
+        at, most = k, _size(x[k * n + k])
+        for i in range(k + 1, n):
+            size = _size(x[i * n + k])
+            if size > most:
+                at, most = i, size
+        p[k] = np.int32(at)
+        _swap_rows(x, k, at, n)
+        if x[k * n + k] == 0:
+            continue
+        for i in range(k + 1, n):
+            factor = x[i * n + k] / x[k * n + k]
+            x[i * n + k] = factor
+            for j in range(k + 1, last):
+                x[i * n + j] = x[i * n + j] - factor * x[k * n + j]
+
+
+@register_jitable
+def _lu_by_blocks(number, a, pivots, n, helpers):
+    """Block by block of columns, from those on the left."""
+    x, p = pointer(number, a, 0), pointer(types.int32, pivots, 2)
+    for first in range(0, n, BLOCK):
+        last = min(first + BLOCK, n)
+        if first:
+            above = address(x, first)
+            sizes = first, last - first
+            _by_blocks(number, a, n, above, n, sizes, LOWER | UNIT, helpers)
+            rows = pointer(number, address(x, first * n), 0)
+            target = pointer(number, address(rows, first), 0)
+            wanted = n - first, first, last - first
+            solved = pointer(number, above, 0)
+            _subtract(number, helpers, wanted, (target, n), (rows, n, 1), (solved, n, 1), False)
+        _panel(x, p, n, first, last)
+
+
+def _lu(number):
+    """Triangular factors of a matrix with its rows swapped, in its place, and with whom each was.
+
+    A zero on the diagonal is no failure here.
+    """
+
+    most = _most_in_blocks(number)
+
+    def lu(a, pivots, n, getrf, gemm, blas):
+        x, p = pointer(number, a, 0), pointer(types.int32, pivots, 1)
+        if n <= SMALL:
+            _panel(x, p, n, 0, n)
+        elif n <= most:
+            _lu_by_blocks(number, a, pivots, n, (gemm, blas))
+        else:
+            _turn_square(x, n)
+            lapack(getrf, (np.int32(n), np.int32(n), a, np.int32(n), pivots))
+            _turn_square(x, n)
+            for k in range(n):
+                p[k] = p[k] - np.int32(1)
+        return 0
+
+    return _named(lu, number)
+
+
+def _lu_solve(number):
+    """Solve with such factors, in place of the right side; 1 where the matrix is singular."""
+
+    most = _most_in_blocks(number)
+
+    def lu_solve(a, pivots, b, n, columns, flags, trsm, gemm, blas):
+        z, p, sizes = pointer(number, b, 1), pointer(types.int32, pivots, 2), (n, columns)
+        if _has_zero(pointer(number, a, 0), n):
+            return 1
+        turned = flags & TRANSPOSED
+        if turned == 0:
+            for k in range(n):
+                _swap_rows(z, k, np.int64(p[k]), columns)
+        first, second = (TRANSPOSED, LOWER | UNIT | TRANSPOSED) if turned else (LOWER | UNIT, 0)
+        _with_triangle(number, a, b, sizes, first, trsm, (gemm, blas), most)
+        _with_triangle(number, a, b, sizes, second, trsm, (gemm, blas), most)
+        if turned:
+            for step in range(n):
+                k = n - 1 - step
+                _swap_rows(z, k, np.int64(p[k]), columns)
+        return 0
+
+    return _named(lu_solve, number)
+
+
+def _log_determinant(number):
+    """The sign of a determinant from such factors, and the logarithm of its size."""
+    real = getattr(number, "underlying_float", number)
+
+    def slogdet(a, pivots, sign, logarithm, n):
+        x, p = pointer(number, a, 0), pointer(types.int32, pivots, 1)
+        turn, total = number(1), real(0)
+        for k in range(n):
+            value = x[k * n + k]
+            size = abs(value)
+            total += log(size)
+            turn *= value / size if size > 0 or size != size else number(0)
+            if p[k] != k:
+                turn = -turn
+        pointer(number, sign, 2)[0], pointer(real, logarithm, 3)[0] = turn, total
+        return 0
+
+    return _named(slogdet, number)
+
+
+def _determinant(number):
+    """A determinant from such factors."""
+
+    def det(a, pivots, out, n):
+        x, p = pointer(number, a, 0), pointer(types.int32, pivots, 1)
+        found = number(1)
+        for k in range(n):
+            found *= -x[k * n + k] if p[k] != k else x[k * n + k]
+        pointer(number, out, 2)[0] = found
+        return 0
+
+    return _named(det, number)
+
+
+def permutation(pivots, out, n):
+    """Which row of a matrix is in which place, once each was swapped with another."""
+    p, z = pointer(types.int32, pivots, 0), pointer(types.int64, out, 1)
+    for k in range(n):
+        z[k] = k
+    for k in range(n):
+        other = np.int64(p[k])
+        first, second = z[k], z[other]
+        z[k], z[other] = second, first
+    return 0
+
+
+# Orthogonal factors, by LAPACK.
+
+
+def _is_complex(number):
+    return isinstance(number, types.Complex)
+
+
+def _eigh(number):
+    """Eigenvalues, and eigenvectors as columns, of the mean of a matrix and its transpose.
+
+    ``work`` has room for ``length`` items, ``more`` for real numbers and ``whole`` for int32.
+    """
+    is_complex = _is_complex(number)
+
+    def eigh(a, w, v, n, flags, work, length, more, more_length, whole, syevd):
+        x, z, half = pointer(number, a, 0), pointer(number, v, 1), number(0.5)
+        for i in range(n):
+            for j in range(n):
+                z[j * n + i] = half * x[i * n + j] + half * np.conj(x[j * n + i])
+        kind = _V if flags & VECTORS else _N
+        order, size, lengths = np.int32(n), np.int32(length), np.int32(3 + 5 * n)
+        if n == 0:
+            return 0
+        if is_complex:
+            status = lapack(
+                syevd,
+                (kind, _L, order, v, order, w, work, size, more, np.int32(more_length), whole,
+                 lengths),
+            )  # fmt: skip
+        else:
+            status = lapack(syevd, (kind, _L, order, v, order, w, work, size, whole, lengths))
+        _turn_square(z, n)
+        return 1 if status else 0
+
+    return _named(eigh, number)
+
+
+def _svd(number):
+    """Singular values, and singular vectors: columns of u, rows of v, as many as values.
+
+    ``work`` has room for the matrix and both factors, and ``length`` items behind these.
+    """
+    is_complex, size = _is_complex(number), number.bitwidth // 8
+
+    def svd(a, u, s, v, m, n, flags, work, length, more, whole, gesdd):
+        k = min(m, n)
+        if k == 0:
+            return 0
+        left, right = work + m * n * size, work + (m * n + m * k) * size
+        room, lengths = right + k * n * size, np.int32(length)
+        _turn(pointer(number, a, 0), pointer(number, work, 1), m, n)
+        kind, rows, columns, few = (
+            _S if flags & VECTORS else _N,
+            np.int32(m),
+            np.int32(n),
+            np.int32(k),
+        )
+        given = (kind, rows, columns, work, rows, s, left, rows, right, few, room, lengths)
+        if is_complex:
+            status = lapack(gesdd, given + (more, whole))  # noqa: RUF005 - for Numba
+        else:
+            status = lapack(gesdd, given + (whole,))  # noqa: RUF005
+        if flags & VECTORS:
+            _turn(pointer(number, left, 1), pointer(number, u, 2), k, m)
+            _turn(pointer(number, right, 1), pointer(number, v, 3), n, k)
+        return 1 if status else 0
+
+    return _named(svd, number)
+
+
+def _qr(number):
+    """Orthogonal columns and a triangle: ``k`` columns of q and rows of r.
+
+    ``work`` has room for the matrix, for as many numbers as it has rows or columns, and
+    ``length`` items behind these.
+    """
+    size = number.bitwidth // 8
+
+    def qr(a, q, r, m, n, work, length, geqrf, orgqr):
+        k = min(m, n)
+        if k == 0:
+            return 0
+        tau = work + m * n * size
+        room, lengths = tau + k * size, np.int32(length)
+        rows, columns, few = np.int32(m), np.int32(n), np.int32(k)
+        x, z = pointer(number, work, 1), pointer(number, r, 2)
+        _turn(pointer(number, a, 0), x, m, n)
+        status = lapack(geqrf, (rows, columns, work, rows, tau, room, lengths))
+        for i in range(k):
+            for j in range(n):
+                z[i * n + j] = x[j * m + i] if j >= i else number(0)
+        status |= lapack(orgqr, (rows, few, few, work, rows, tau, room, lengths))
+        _turn(x, pointer(number, q, 3), k, m)
+        return 1 if status else 0
+
+    return _named(qr, number)
 
 
 _NUMBERS = (types.float32, types.float64, types.complex64, types.complex128)
-FUNCTIONS = {f"cholesky_{number.name}": (_cholesky(number), 3) for number in _NUMBERS}
-FUNCTIONS |= {f"solve_{number.name}": (_solve(number), 5) for number in _NUMBERS}
+_ARITIES = {
+    _cholesky: 6, _solve: 8, _lu: 6, _lu_solve: 9, _log_determinant: 5, _determinant: 4,
+    _eigh: 11, _svd: 12, _qr: 9,
+}  # fmt: skip
+#: What compiled graphs call by its address, by name.
+FUNCTIONS = {
+    name: routine
+    for make, arity in _ARITIES.items()
+    for name, routine in routines(arity, *map(make, _NUMBERS)).items()
+}
+FUNCTIONS |= routines(3, permutation)

@@ -1,5 +1,16 @@
-"""Errors of kernels, raised in compiled code as the classes that Python users catch."""
+"""Errors of compiled code: what Numba's typing refuses, and failures of kernels as exceptions.
 
+Numba puts what an overload raises into the middle of some twenty lines of its own. It tells
+listeners when it has compiled a function, or failed to: there the sentence is put at the end once
+more, behind the line of the user's that asked for what there is not. Kernels' failures are raised
+as the classes that Python users catch.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import numba
 import numpy as np
 from numba.extending import register_jitable
 
@@ -15,17 +26,17 @@ from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
 from nbta.runtime.compiled import out_of_line, stay_out_of_line
-from nbta.runtime.locks import python_held
-from nbta.runtime.memory import kernel
+from nbta.runtime.memory import kernel, room
+from nbta.runtime.numba_private import TypingError, event
 from nbta.runtime.settings import setting
-from nbta.runtime.sharing import keep_failure, keep_stray
+from nbta.runtime.sharing import keep_failure, keep_stray, python_held
 from nbta.runtime.store import FIELD, store_at
-from nbta.runtime.vector_code import room
 
 _CLASSES = [
     InvalidArgumentError, ResourceExhaustedError, UnimplementedError, FailedPreconditionError,
     OutOfRangeError,
 ]  # fmt: skip
+_TWO_DOTS = ord(".") | ord(".") << 32
 _CLASS_OF = tuple(_CLASSES.index(row.error) for row in REASONS)
 
 
@@ -39,16 +50,17 @@ def shape_words(r, first):
 
 
 @kernel
-def trail_words(store):
+def suffix_words(store):
     """What a gradient array's name adds to its forward array's, two code points a word."""
-    w = mem.array_at(room(96), 12, np.int64)
-    w[:] = 0
+    block = room(96)
+    mem.clear_bytes(block, 96)  # w[:] = 0 would bring Numba's text for arrays that do not fit
+    w = mem.array_at(block, 12, np.int64)
     if store:
-        trail = store_at(store)._trail
-        for k in range(min(len(trail), 24)):
-            w[k // 2] |= np.int64(trail[k]) << np.int64(32 * (k % 2))
-        if len(trail) > 24:
-            w[11] = np.int64(ord(".")) | np.int64(ord(".")) << np.int64(32)
+        suffix = store_at(store)._suffix
+        for k in range(min(len(suffix), 24)):
+            w[k // 2] |= np.int64(suffix[k]) << np.int64(32 * (k % 2))
+        if len(suffix) > 24:
+            w[11] = _TWO_DOTS
     return w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11]
 
 
@@ -80,23 +92,23 @@ def raise_failure(status, operation, store, request):
     array = mem.load_int(store + 8 * FIELD.id) if store else np.int64(-1)
     slot, expected, got = r[rq.SLOT], r[rq.EXPECTED], r[rq.GOT]
     wanted, given = shape_words(r, rq.OUT_RANK), shape_words(r, rq.RANK)
-    trail = trail_words(store)
+    suffix = suffix_words(store)
     kind = _CLASS_OF[status]
     if kind == 1:
         raise ResourceExhaustedError(
-            status, operation, array, slot, expected, got, wanted, given, trail
+            status, operation, array, slot, expected, got, wanted, given, suffix
         )
     if kind == 2:
         raise UnimplementedError(
-            status, operation, array, slot, expected, got, wanted, given, trail
+            status, operation, array, slot, expected, got, wanted, given, suffix
         )
     if kind == 3:
         raise FailedPreconditionError(
-            status, operation, array, slot, expected, got, wanted, given, trail
+            status, operation, array, slot, expected, got, wanted, given, suffix
         )
     if kind == 4:
-        raise OutOfRangeError(status, operation, array, slot, expected, got, wanted, given, trail)
-    raise InvalidArgumentError(status, operation, array, slot, expected, got, wanted, given, trail)
+        raise OutOfRangeError(status, operation, array, slot, expected, got, wanted, given, suffix)
+    raise InvalidArgumentError(status, operation, array, slot, expected, got, wanted, given, suffix)
 
 
 @register_jitable
@@ -105,3 +117,57 @@ def call_kernel(entry, operation, store, request):
     status = mem.call_entry(setting(entry), operation, store, request)
     if status != 0:
         raise_failure(status, operation, store, request)
+
+
+#: What was refused so far, each once; Numba keeps of an overload's error no more than its text.
+_said = {}
+_LIBRARIES = tuple(str(Path(file).parent) for file in (numba.__file__, __file__))
+
+
+def refusal(sentence: str) -> TypingError:
+    """The error to raise for what compiled code cannot do."""
+    _said[sentence] = True
+    return TypingError(sentence)
+
+
+def _place(error):
+    """File and line of the user's code that an error is about; None where there is none."""
+    found = None
+    while error is not None:
+        loc = getattr(error, "loc", None)
+        if loc is not None and not loc.filename.startswith(_LIBRARIES):
+            found = f"{loc.filename}:{loc.line}"
+        error = error.__cause__
+    return found
+
+
+def _repeat_at_the_end(error):
+    text = str(error).rstrip()
+    said = [sentence for sentence in _said if sentence in text]
+    if not said:
+        return
+    first = min(said, key=lambda sentence: (text.index(sentence), -len(sentence)))
+    inside = re.search(rf"^\s*(\S.*:\d+): {re.escape(first)}$", text, flags=re.M)
+    place = inside[1] if inside else _place(error)  # the line of a function that was called
+    if place is None:
+        return
+    last = f"{place}: {first}"
+    if not text.endswith(last):
+        error.patch_message(f"{text}\n\n{last}")
+
+
+class _Compiled(event.Listener):
+    def on_start(self, event):
+        """Nothing is known yet."""
+
+    def on_end(self, event):
+        """Put what was refused at the end of the error, if that is why compiling failed.
+
+        The event has the error too, but no public name for it.
+        """
+        error = sys.exception()
+        if isinstance(error, TypingError):
+            _repeat_at_the_end(error)
+
+
+event.register("numba:compile", _Compiled())

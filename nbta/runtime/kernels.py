@@ -1,35 +1,48 @@
-"""The kernels' entrances, and the kernels that make and close arrays.
+"""The kernels' entrances, and the kernels that make and close arrays and their gradient arrays.
 
-An entrance is compiled once for all dtypes and ranks and kept in Numba's disk cache. There are
+One serves all dtypes and ranks. They come with a wheel, or are compiled and kept on disk. There are
 three, so that a program waits only for the compiling of what it uses. Compiled user code calls
 them by address instead of linking the kernels in, so a user's function compiles quickly.
 """
 
 import numpy as np
 
+from nbta.dtypes import OTHER
+from nbta.errors import STATUS
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
-from nbta.runtime import status as st
-from nbta.runtime.buffers import keep_older, new_buffer
-from nbta.runtime.gradients import gradient
-from nbta.runtime.joining import concat, gather, stack
-from nbta.runtime.layout import decide_layout, give, refresh, reserve, shape_known
-from nbta.runtime.looking import look, look_at_all
+from nbta.runtime.accumulation import is_half
+from nbta.runtime.buffers import enlarged, hold_owners, keep_older, new_buffer, new_points
+from nbta.runtime.layout import (
+    block_at,
+    block_owner,
+    decide_layout,
+    give,
+    new_block,
+    refresh,
+    reserve,
+    shape_known,
+    state_of,
+    try_capacity,
+)
 from nbta.runtime.memory import kernel
-from nbta.runtime.reading import read, view
+from nbta.runtime.reading import concat, gather, look, look_at_all, read, stack, view
 from nbta.runtime.request import COUNT, DTYPE, EXPECTED, GOT, INDEX, LIST, MAX_RANK, RANK, SHAPE
 from nbta.runtime.settings import add_to_setting, setting
-from nbta.runtime.sharing import acquire, change_use, free, release
+from nbta.runtime.sharing import acquire, change_use, free, inherit, release
+from nbta.runtime.slots import READ, WRITTEN, ZERO, after_read
 from nbta.runtime.store import (
-    CLEARED,
-    READ,
+    BLOCK_RANK,
+    BLOCK_SHAPE,
+    RAGGED,
     UNIFORM,
-    WRITTEN,
+    get_extent,
     new_store,
     set_extent,
     store_address,
     store_at,
+    store_owner,
 )
 from nbta.runtime.writing import (
     NOT_CLAIMED,
@@ -56,27 +69,27 @@ def create(r):
     size, flags = r[INDEX], r[LIST]
     if size < 0:
         r[GOT] = size
-        return st.NEGATIVE_SIZE
+        return STATUS.negative_size
     if r[RANK] > MAX_RANK:
         r[GOT] = r[RANK]
-        return st.RANK
+        return STATUS.rank
     s = new_store()
     if store_address(s) == 0:
         r[GOT], r[EXPECTED] = size, r[COUNT]
-        return st.TOO_LARGE
+        return STATUS.too_large
     s._id, s._dtype = new_id(), r[DTYPE]
     s._itemsize = s._storage_itemsize = r[COUNT]
     s._dynamic = flags & DYNAMIC
     s._clear_after_read = (flags & CLEARS) // CLEARS
     s._infer_shape = (flags & INFERS) // INFERS
-    s._read_state = WRITTEN | READ | (CLEARED if s._clear_after_read else 0)
+    s._read_state = after_read(s._clear_after_read)
     s._rank = r[RANK]
     for axis in range(MAX_RANK):
         set_extent(s, axis, r[SHAPE + axis])
-    status = decide_layout(s, r) if shape_known(s) else st.OK
-    if status == st.OK and size > 0:
+    status = decide_layout(s, r) if shape_known(s) else STATUS.ok
+    if status == STATUS.ok and size > 0:
         status = reserve(s, r, size)
-    if status != st.OK:
+    if status != STATUS.ok:
         return status
     s._size = size
     refresh(s)
@@ -106,13 +119,13 @@ def close(s, r):
             s._gradients = new_buffer(0, False)
         if mem.owner_of(s._gradients) == 0:
             r[GOT], r[EXPECTED] = 1, 16
-            return st.TOO_LARGE
+            return STATUS.too_large
         keep_older(s._gradients, s._data_buffer)
     s._closed = 1
     s._capacity = s._size = s._layout = 0
     free(s)
     refresh(s)
-    return st.OK
+    return STATUS.ok
 
 
 def storage_entry(operation, store, request):
@@ -143,9 +156,9 @@ def storage(operation, s, r):
         return close(s, r)
     if operation >= rq.ENTER:
         change_use(operation, s, r)
-        return st.OK
+        return STATUS.ok
     if operation == rq.ACCUMULATE:
-        return st.CLOSED if s._closed else st.NOT_GRADIENT
+        return STATUS.closed if s._closed else STATUS.not_gradient
     return write_forward(operation, s, r)
 
 
@@ -154,7 +167,7 @@ def bulk_entry(operation, store, request):
     r = mem.array_at(request, rq.WORDS, np.int64)
     s = store_at(store)
     held = acquire(s)
-    status = st.BULK_IN_LOOP if s._parallel else bulk(operation, s, r)
+    status = STATUS.bulk_in_loop if s._parallel else bulk(operation, s, r)
     release(s, held)
     return status
 
@@ -185,3 +198,144 @@ def gradient_entry(operation, store, request):
     status = gradient(s, r) if operation == rq.GRAD else write_gradient(operation, s, r)
     release(s, held)
     return status
+
+
+# Gradient arrays: lookup by source, creation, virtual zeros.
+
+
+@kernel
+def same_source(g, r):
+    """Whether a gradient array's source is the one asked for."""
+    asked = mem.array_at(r[rq.VALUE], 4 * r[COUNT], np.uint8)
+    mine = mem.array_at(mem.address_of(g._source), 4 * len(g._source), np.uint8)
+    same = len(asked) == len(mine)
+    for i in range(len(mine) if same else 0):
+        same = same and asked[i] == mine[i]
+    return same
+
+
+@kernel
+def gradient(s, r):
+    """GRAD: the gradient array for a source, made at the first lookup; ends growth."""
+    if s._closed:
+        return STATUS.closed
+    if s._dtype == OTHER:
+        return STATUS.no_gradient
+    for axis in range(r[RANK]):
+        if r[SHAPE + axis] < 0:
+            return STATUS.prepend_negative
+    owners = mem.array_at(mem.address_of(s._gradients), len(s._gradients) // 8, np.int64)
+    for i in range(len(owners)):
+        if same_source(store_at(mem.owner_payload(owners[i])), r):
+            r[rq.OWNER] = owners[i]
+            mem.retain(owners[i])
+            return STATUS.ok
+    return new_gradient(s, r)
+
+
+@kernel
+def new_gradient(s, r):
+    """Make a gradient array and let the forward array hold it."""
+    if s._rank + r[RANK] > MAX_RANK:
+        r[GOT] = s._rank + r[RANK]
+        return STATUS.rank
+    count = len(s._gradients)
+    owners = enlarged(s._gradients, count, count + 8, False, False)
+    g = new_store()
+    status = STATUS.too_large
+    if len(owners) and store_address(g):
+        status = shape_gradient(s, g, r)
+    if status == STATUS.too_large:
+        r[GOT], r[EXPECTED] = s._size, max(s._element_bytes, 1)
+    if status != STATUS.ok:
+        return status
+    hold_owners(owners)
+    mem.store_int(mem.address_of(owners) + count, store_owner(g))
+    mem.retain(store_owner(g))
+    s._gradients = owners
+    s._dynamic = 0
+    refresh(s)
+    return give(g, r)
+
+
+@kernel
+def longer_suffix(suffix, source):
+    """``suffix`` + "@" + ``source``, as code points; no points when there is no memory."""
+    longer = new_points(len(suffix) + 1 + len(source))
+    if len(longer) == 0:
+        return longer
+    longer[: len(suffix)] = suffix
+    longer[len(suffix)] = ord("@")
+    longer[len(suffix) + 1 :] = source
+    return longer
+
+
+@kernel
+def shape_gradient(s, g, r):
+    """Size, element shape and virtual zeros of a gradient array, after its forward array's."""
+    g._id, g._dtype = s._id, s._dtype
+    inherit(s, g)
+    g._itemsize = s._itemsize
+    g._storage_itemsize = 4 if is_half(s._dtype) else s._itemsize
+    g._gradient, g._infer_shape = 1, s._infer_shape
+    g._clear_after_read, g._marked = r[INDEX], s._marked
+    g._read_state = after_read(r[INDEX])
+    g._source = new_points(r[COUNT])
+    mem.copy_bytes(mem.address_of(g._source), r[rq.VALUE], 4 * len(g._source))
+    g._suffix = longer_suffix(s._suffix, g._source)
+    if len(g._source) < r[COUNT] or len(g._suffix) == 0:
+        return STATUS.too_large
+    if s._rank >= 0:
+        g._rank = s._rank + r[RANK]
+        for axis in range(r[RANK]):
+            set_extent(g, axis, r[SHAPE + axis])
+        for axis in range(s._rank):
+            set_extent(g, r[RANK] + axis, get_extent(s, axis))
+    status = STATUS.ok
+    if s._layout == RAGGED:
+        g._layout = RAGGED
+    elif shape_known(g):
+        status = decide_layout(g, r)
+    unit = 8 if g._layout == RAGGED else 0  # elements get memory at the first write or read
+    if status == STATUS.ok and s._size > 0 and not try_capacity(g, s._size, unit, True):
+        status = STATUS.too_large
+    if status != STATUS.ok:
+        return status
+    g._size = s._size
+    refresh(g)
+    return virtual_zeros(s, g, r)
+
+
+@kernel
+def virtual_zeros(s, g, r):
+    """Slots written in the forward array hold zeros of its shapes, which take no memory."""
+    for i in range(s._size):
+        if state_of(s, i) & WRITTEN == 0:
+            continue
+        if g._layout == RAGGED:
+            status = stub_shape(s, g, r, i)
+            if status != STATUS.ok:
+                return status
+        mem.store_byte(g._states + i, WRITTEN | ZERO)
+    return STATUS.ok
+
+
+@kernel
+def stub_shape(s, g, r, index):
+    """Note the shape of a ragged gradient slot: the prefix, then the forward slot's."""
+    source = block_at(block_owner(s, index))
+    rank = r[RANK] + source[BLOCK_RANK]
+    if rank > MAX_RANK:
+        r[GOT] = rank
+        return STATUS.rank
+    stub = new_block(0, source, 0, 0)
+    if stub == 0:
+        return STATUS.too_large
+    head = block_at(stub)
+    head[BLOCK_RANK] = rank
+    for axis in range(r[RANK]):
+        head[BLOCK_SHAPE + axis] = r[SHAPE + axis]
+    for axis in range(source[BLOCK_RANK]):
+        head[BLOCK_SHAPE + r[RANK] + axis] = source[BLOCK_SHAPE + axis]
+    mem.store_int(g._data + 8 * index, stub)
+    return STATUS.ok

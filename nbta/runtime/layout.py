@@ -3,11 +3,10 @@
 import numpy as np
 
 from nbta.dtypes import BOOL, OTHER
+from nbta.errors import STATUS
 from nbta.runtime import memory as mem
 from nbta.runtime import settings
-from nbta.runtime import status as st
-from nbta.runtime.arithmetic import is_half
-from nbta.runtime.atomics import publish_int
+from nbta.runtime.accumulation import is_half
 from nbta.runtime.buffers import (
     LARGEST,
     enlarged,
@@ -18,27 +17,24 @@ from nbta.runtime.buffers import (
     paint,
     painted,
 )
-from nbta.runtime.memory import kernel
+from nbta.runtime.memory import kernel, publish_int, room
 from nbta.runtime.request import EXPECTED, GOT, MAX_RANK, OUT_RANK, OUT_SHAPE, OWNER, RANK, SHAPE
 from nbta.runtime.settings import setting
+from nbta.runtime.slots import CLEARED, WRITTEN, holds_sum
 from nbta.runtime.store import (
     BLOCK_HEAD,
     BLOCK_RANK,
     BLOCK_ROOM,
     BLOCK_SHAPE,
-    CLEARED,
     FIELD,
     RAGGED,
     UNDECIDED,
     UNIFORM,
-    WRITTEN,
-    ZERO,
     field_address,
     get_extent,
     set_extent,
     store_owner,
 )
-from nbta.runtime.vector_code import room
 
 
 @kernel
@@ -55,7 +51,7 @@ def give(s, r):
     """Pass a reference to a store to the caller."""
     r[OWNER] = store_owner(s)
     mem.retain(r[OWNER])
-    return st.OK
+    return STATUS.ok
 
 
 #: Bytes of an element shape pattern.
@@ -106,23 +102,23 @@ def fits_pattern(s, rank, shape, first):
 def merge_pattern(s, r):
     """Narrow the element shape pattern by the request's; they must not contradict."""
     if r[RANK] < 0:
-        return st.OK
+        return STATUS.ok
     if s._rank < 0:
         s._rank = r[RANK]
         for axis in range(r[RANK]):
             set_extent(s, axis, r[SHAPE + axis])
-        return st.OK
+        return STATUS.ok
     fits = s._rank == r[RANK]
     for axis in range(s._rank if fits else 0):
         mine, asked = get_extent(s, axis), r[SHAPE + axis]
         fits = fits and (mine < 0 or asked < 0 or mine == asked)
     if not fits:
         tell_pattern(s, r)
-        return st.GATHER_ELEMENT_SHAPE
+        return STATUS.gather_element_shape
     for axis in range(s._rank):
         if get_extent(s, axis) < 0:
             set_extent(s, axis, r[SHAPE + axis])
-    return st.OK
+    return STATUS.ok
 
 
 @kernel
@@ -146,14 +142,14 @@ def decide_layout(s, r):
     """Choose the layout of an array whose element shape is as known as it will get."""
     if not shape_known(s):
         s._layout = RAGGED
-        return st.OK
+        return STATUS.ok
     pattern = pattern_of(s, room(PATTERN))
     nbytes = count_bytes(s._rank, pattern, 1, s._storage_itemsize)
     if nbytes < 0:
         r[GOT], r[EXPECTED] = 1, LARGEST
-        return st.TOO_LARGE
+        return STATUS.too_large
     s._layout, s._element_bytes = UNIFORM, nbytes
-    return st.OK
+    return STATUS.ok
 
 
 @kernel
@@ -254,16 +250,16 @@ def reserve(s, r, needed):
     """Make room for ``needed`` slots, with their data once the layout is decided."""
     unit = slot_bytes(s)
     if needed <= s._capacity and len(s._data_buffer) >= s._capacity * unit:
-        return st.OK
+        return STATUS.ok
     # Room to grow into is for steps: a jump, or a first size, is memory that somebody wants. What
     # grows keeps the buffers that it outgrew, so no step may be of just one slot.
     step = s._capacity < needed <= 2 * s._capacity + 8
     grows = (s._dynamic or s._gradient) and s._layout != UNDECIDED and step
     if (grows and grow(s, needed, unit)) or try_capacity(s, max(needed, s._capacity), unit, True):
         refresh(s)
-        return st.OK
+        return STATUS.ok
     r[GOT], r[EXPECTED] = needed, unit
-    return st.TOO_LARGE
+    return STATUS.too_large
 
 
 @kernel
@@ -284,9 +280,9 @@ def prepare(s, r, needed, rank, shape, first):
         for axis in range(rank):
             set_extent(s, axis, shape[first + axis])
     status = decide_layout(s, r)
-    if status == st.OK:
+    if status == STATUS.ok:
         status = reserve(s, r, needed)
-    if status != st.OK:
+    if status != STATUS.ok:
         s._layout, s._element_bytes = UNDECIDED, 0
         set_pattern(s, before)
     return status
@@ -346,19 +342,15 @@ def ready_block(s, r, index, rank, shape, first):
     """Give a ragged slot a block that takes an element of that shape."""
     room = count_bytes(rank, shape, first, s._storage_itemsize)
     old = block_owner(s, index)
-    if (
-        old
-        and block_at(old)[BLOCK_ROOM] == room
-        and state_of(s, index) & (WRITTEN | ZERO) == WRITTEN
-    ):
-        return st.OK
+    if old and block_at(old)[BLOCK_ROOM] == room and holds_sum(state_of(s, index)):
+        return STATUS.ok
     owner = new_block(rank, shape, first, room)
     if owner == 0:
         r[GOT], r[EXPECTED] = 1, room
-        return st.TOO_LARGE
+        return STATUS.too_large
     mem.store_int(s._data + 8 * index, owner)
     mem.release(old)
-    return st.OK
+    return STATUS.ok
 
 
 @kernel

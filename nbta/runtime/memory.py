@@ -1,10 +1,12 @@
-"""Raw loads, stores and copies at integer addresses, and reference-counted buffers.
+"""Memory at integer addresses: loads, stores and copies, atomic steps, counted buffers, objects.
 
 The store keeps the *address* of each buffer beside the array that owns it. Going through the
 owning field costs two atomic reference counts an access (58 ns a scalar write in a loop);
 going through the address costs 1 to 2 ns.
 """
 
+import platform
+import sys
 from functools import cache
 
 import numba
@@ -12,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from nbta.runtime.numba_private import PartCompiler, cgutils, compile_by
+from nbta.runtime.numba_private import PartCompiler, cgutils, compile_by, forget_literals
 
 INT64 = ir.IntType(64)
 BYTE = ir.IntType(8)
@@ -356,15 +358,135 @@ libc_munmap = types.ExternalFunction("munmap", types.int32(types.intp, types.int
 libc_madvise = types.ExternalFunction("madvise", types.int32(types.intp, types.intp, types.int32))
 
 
-def kernel(function):
+def kernel(function, **options):
     """``njit`` for the parts that kernels are made of; not callable from Python."""
-    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
     compile_by(dispatcher, PartCompiler)
-    find_template = dispatcher.get_call_template
-
-    def general_template(args, keywords):
-        """Numba would compile a part once more for each literal argument."""
-        return find_template([types.unliteral(kind) for kind in args], keywords)
-
-    dispatcher.get_call_template = general_template
+    forget_literals(dispatcher)
     return dispatcher
+
+
+@intrinsic(prefer_literal=True)
+def room(typingctx, nbytes):
+    """Address of so many bytes that the function has until it returns, as vectors are aligned."""
+
+    def codegen(context, builder, sig, args):
+        kind = ir.ArrayType(BYTE, nbytes.literal_value)
+        with builder.goto_entry_block():  # `alloca_once` would have LLVM fill it, for a minute
+            place = builder.alloca(kind)
+        place.align = 64
+        return builder.ptrtoint(place, INT64)
+
+    return types.int64(nbytes), codegen
+
+
+# Atomic steps, and waiting for other threads.
+
+
+def _atomic_load(llvm_type):
+    @intrinsic
+    def load(typingctx, address):
+        def codegen(context, builder, sig, args):
+            place = builder.inttoptr(args[0], llvm_type.as_pointer())
+            value = builder.load_atomic(place, "acquire", llvm_type.width // 8)
+            return value if llvm_type is INT64 else builder.zext(value, INT64)
+
+        return types.int64(types.int64), codegen
+
+    return load
+
+
+def _atomic_store(llvm_type):
+    @intrinsic
+    def store(typingctx, address, value):
+        def codegen(context, builder, sig, args):
+            place = builder.inttoptr(args[0], llvm_type.as_pointer())
+            value = args[1] if llvm_type is INT64 else builder.trunc(args[1], llvm_type)
+            builder.store_atomic(value, place, "release", llvm_type.width // 8)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), codegen
+
+    return store
+
+
+def _atomic_swap(llvm_type):
+    @intrinsic
+    def swap(typingctx, address, expected, new):
+        def codegen(context, builder, sig, args):
+            place = builder.inttoptr(args[0], llvm_type.as_pointer())
+            values = args[1:]
+            if llvm_type is not INT64:
+                values = [builder.trunc(value, llvm_type) for value in values]
+            pair = builder.cmpxchg(place, *values, "acq_rel", "acquire")
+            return builder.extract_value(pair, 1)
+
+        return types.boolean(types.int64, types.int64, types.int64), codegen
+
+    return swap
+
+
+#: Loads that see all that was written before what they load was published.
+seen_byte, seen_int = _atomic_load(BYTE), _atomic_load(INT64)
+#: Stores that show all that was written before them to whoever sees them.
+publish_byte, publish_int = _atomic_store(BYTE), _atomic_store(INT64)
+#: ``(address, expected, new)``: put another value where the expected one is; whether it was.
+swap_byte, swap_int = _atomic_swap(BYTE), _atomic_swap(INT64)
+
+
+@intrinsic
+def add_int(typingctx, address, value):
+    """Add to the int64 at an address in one step; gives what was there."""
+
+    def codegen(context, builder, sig, args):
+        place = builder.inttoptr(args[0], INT64.as_pointer())
+        return builder.atomic_rmw("add", place, args[1], "acq_rel")
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+#: What tells a processor that a loop only waits.
+_PAUSE = {"x86_64": "llvm.x86.sse2.pause", "AMD64": "llvm.x86.sse2.pause"}.get(platform.machine())
+
+
+@intrinsic
+def pause(typingctx):
+    """Leave the processor's other thread the room for a moment."""
+
+    def codegen(context, builder, sig, args):
+        if _PAUSE:
+            function = ir.FunctionType(ir.VoidType(), [])
+            builder.call(builder.module.declare_intrinsic(_PAUSE, fnty=function), [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+_yield = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+_let_others_run = types.ExternalFunction(_yield, types.int32())
+#: Turns of a waiting loop before other threads get the processor: 2 us, about a system call.
+_SPINS = 64
+
+
+@kernel
+def relax(turn):
+    """One turn of a loop that waits for another thread."""
+    if turn < _SPINS:
+        pause()
+    else:
+        _let_others_run()
+
+
+# Where objects of Python and arrays of NumPy hold what compiled code looks for. The head of an
+# object is longer in some builds of Python: cached code reads its length from the settings.
+
+#: Bytes of the head of a Python object; its last word is the address of the object's type. Behind
+#: it, a float holds its value.
+HEAD = object.__basicsize__
+
+#: Behind the head of an array, in the order that NumPy's binary interface fixes
+#: (``PyArrayObject_fields``): the addresses of its items, its rank (an int), the addresses of its
+#: extents, strides and base, then those of its dtype object, and flags (an int).
+ARRAY_DATA, ARRAY_RANK, ARRAY_EXTENTS, ARRAY_DTYPE, ARRAY_FLAGS = 0, 8, 16, 40, 48
+#: Of the flags: in C order, and aligned.
+ARRAY_READY = 0x1 | 0x100

@@ -6,6 +6,7 @@ when nbta is imported, so that a Numba which lacks one is told of at once and no
 run.
 """
 
+from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
@@ -74,7 +75,7 @@ imputils = _private(
     "numba.core.imputils",
     "values of arrays and iterators are handed on with a reference",
     "the methods that give the array back, and loops over arrays, would count wrong",
-    "impl_ret_borrowed impl_ret_new_ref iternext_impl RefType.NEW",
+    "builtin_registry impl_ret_borrowed impl_ret_new_ref iternext_impl RefType.NEW",
 )
 cpu_target = _private(
     "numba.core.registry.cpu_target",
@@ -233,13 +234,13 @@ global_compiler_lock = _private(
 )
 CompilerBase = _private(
     "numba.core.compiler.CompilerBase",
-    "generated code goes through fewer of Numba's passes",
-    "programs would take twice as long to compile",
+    "source that calls users' functions goes through fewer of Numba's passes",
+    "such programs would take twice as long to compile",
 )
 PassManager = _private(
     "numba.core.compiler_machinery.PassManager", "holds these passes", "as of CompilerBase"
 )
-#: The passes that generated code needs, in order.
+#: The passes that such source needs, in order.
 PASSES = tuple(
     _private(f"numba.core.{path}", "one of these passes", "as of CompilerBase")
     for path in (
@@ -249,6 +250,46 @@ PASSES = tuple(
         "typed_passes.NoPythonBackend",
     )
 )  # fmt: skip
+FunctionDescriptor = _private(
+    "numba.core.funcdesc.FunctionDescriptor",
+    "describes a function whose code is made without Numba's passes",
+    "programs would take four times as long to compile",
+    "llvm_cfunc_wrapper_name llvm_cpython_wrapper_name",
+)
+callconv = _private(
+    "numba.core.callconv",
+    "says that such a function divides as NumPy does, and how its parts are left",
+    "as of FunctionDescriptor",
+    "create_error_model CPUCallConv",
+)
+FastMathOptions = _private(
+    "numba.core.cpu_options.FastMathOptions",
+    "says that it may join a product and a sum",
+    "as of FunctionDescriptor",
+)
+fastmathpass = _private(
+    "numba.core.fastmathpass",
+    "tells LLVM so",
+    "as of FunctionDescriptor",
+    "rewrite_module",
+)
+_Typing = _private(
+    "numba.core.typing.context.Context",
+    "knows types of numbers' operators and functions, without all of Numba's other tables",
+    "the first program of a process would take half a second longer",
+    "_insert_global _lookup_global _remove_global insert_attributes insert_function",
+)
+_templates = _private(
+    "numba.core.typing.templates",
+    "has these types",
+    "as of typing.context.Context",
+    "_OverloadAttributeTemplate builtin_registry",
+)
+Intrinsic = _private(
+    "numba.core.extending._Intrinsic",
+    "the code of our own intrinsics, without a search for it",
+    "as of FunctionDescriptor",
+)
 
 # Machine code, on disk and in memory.
 
@@ -286,7 +327,8 @@ _CodeLibrary = _private(
     "numba.core.codegen.JITCodeLibrary",
     "the object code of a function, for our own files",
     "compiled programs would go through Numba's cache, whose tables take half a second to fill",
-    "_get_compiled_object _optimize_final_module _finalize_final_module get_pointer_to_function",
+    "_get_compiled_object _optimize_functions _optimize_final_module _finalize_final_module "
+    "_finalize_dynamic_globals get_pointer_to_function",
 )
 _threading = _private(
     "numba.np.ufunc.parallel",
@@ -352,8 +394,18 @@ def compile_by(dispatcher, compiler_class):
     )
 
 
+def forget_literals(dispatcher):
+    """Let a function take literal arguments as any others: not one compiled for each."""
+    find_template = dispatcher.get_call_template
+
+    def general_template(args, keywords):
+        return find_template([numba.types.unliteral(kind) for kind in args], keywords)
+
+    dispatcher.get_call_template = general_template
+
+
 class ShortPipeline(CompilerBase):
-    """Numba's passes without those that generated code has no need of.
+    """Numba's passes without those that generated code which calls users' functions has no need of.
 
     There are no closures, no lists and no calls to be inlined in it, and names keep their type, so
     that LLVM's own single assignment form does: half the time to compile.
@@ -366,6 +418,118 @@ class ShortPipeline(CompilerBase):
             manager.add_pass(step, step.__name__)
         manager.finalize()
         return [manager]
+
+
+class _NumberTyping(_Typing):
+    """Types of what numbers can do.
+
+    Numba's own context fills all its tables as soon as it meets an attribute of an ``@overload``,
+    which imports half of it and SciPy's linear algebra.
+    """
+
+    def learn(self, registry):
+        """Take over what numbers may need of a table."""
+        for template in registry.functions:
+            self.insert_function(template(self))
+        for template in registry.attributes:
+            if not issubclass(template, _templates._OverloadAttributeTemplate):
+                self.insert_attributes(template(self))
+        for value, kind in registry.globals:
+            known = self._lookup_global(value)
+            if known is not None:
+                kind = known.augment(kind)
+                self._remove_global(value)
+            self._insert_global(value, kind)
+
+
+@cache
+def number_typing():
+    """Types of numbers' operators and functions, whose code `cpu_target` then knows as well."""
+    for name in ("numbers", "rangeobj", "tupleobj"):
+        _later(f"numba.cpython.{name}")
+    codes = [_later(f"numba.{n}") for n in ("cpython.cmathimpl", "cpython.mathimpl", "np.npyimpl")]
+    typing = _NumberTyping()
+    kinds = [_later(f"numba.core.typing.{name}") for name in ("cmathdecl", "mathdecl", "npydecl")]
+    for registry in (*(kind.registry for kind in kinds), _templates.builtin_registry):
+        typing.learn(registry)
+    for registry in (*(code.registry for code in codes), imputils.builtin_registry):
+        cpu_target.target_context.install_registry(registry)
+    return typing
+
+
+def _later(path):
+    """A module of Numba's with such types or code, which importing nbta does not wait for."""
+    return _private(path, "types or code of numbers", "as of typing.context.Context")
+
+
+class _AheadCompiler(_FunctionCompiler):
+    """Compiles a function, with its wrappers, as far as LLVM's code."""
+
+    def _customize_flags(self, flags):
+        flags.no_compile = True
+        return flags
+
+
+def lowered(dispatcher, signature):
+    """The library of a function and what it calls, not optimised, and Numba's names for it."""
+    compile_by(dispatcher, _AheadCompiler)
+    with global_compiler_lock:
+        result = dispatcher._compiler._compile_core(signature.args, signature.return_type)
+        library = result.library
+        library._optimize_final_module = lambda: None
+        library._finalize_final_module = lambda: setattr(library, "_finalized", True)
+        library.finalize()
+        library._finalize_dynamic_globals()
+    return library, result.fndesc
+
+
+def bitcode_of(library) -> bytes:
+    """LLVM's code of such a library."""
+    return library._final_module.as_bitcode()
+
+
+def optimised(bitcode):
+    """LLVM's code behind Numba's passes, and the object file, for Numba's processor."""
+    codegen = cpu_target.target_context.codegen()
+    library = codegen.create_library("ahead")
+    library._final_module = llvm.parse_bitcode(bitcode)
+    library._optimize_final_module()
+    return library._final_module, codegen._tm.emit_object(library._final_module)
+
+
+def processor_features() -> set:
+    """What the processor has that Numba compiles for, by LLVM's names."""
+    features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")
+    return {feature[1:] for feature in features if feature.startswith("+")}
+
+
+def new_library(context, name):
+    """Where a function's code goes that is optimised as a whole, and not loaded.
+
+    Numba goes through each function once more before, for the sake of references that it counts.
+    Without the cheap passes loops of a sum and of a stencil took a quarter more time.
+    """
+    library = context.codegen().create_library(name)
+    codegen = library.codegen
+    library.enable_object_caching()
+
+    def laid_out(module):
+        module.data_layout = codegen._data_layout
+
+    def optimise():
+        first = {"loop_vectorize": codegen._loopvect, "slp_vectorize": False, "cost": "cheap"}
+        for options in (first, {}):
+            manager, builder = codegen._module_pass_manager(**options)
+            manager.run(library._final_module, builder)
+
+    def emit():
+        library._finalize_dynamic_globals()
+        library._compiled_object = codegen._tm.emit_object(library._final_module)
+        library._finalized = True
+
+    library._optimize_functions, library._optimize_final_module = laid_out, optimise
+    library._finalize_final_module = emit
+    return library
 
 
 def final_module(library):

@@ -12,17 +12,17 @@ from llvmlite import ir
 from numba import prange, types
 from numba.extending import intrinsic
 
-from nbta.runtime.arithmetic import add_elements
-from nbta.runtime.atomics import add_int
+from nbta.runtime.accumulation import add_elements
 from nbta.runtime.compiled import cached, call_directly
-from nbta.runtime.memory import INT64, kernel
-from nbta.runtime.pointers import call, pointer
-from nbta.runtime.protocol import INTERRUPTED, OK
+from nbta.runtime.intrinsics import INTERRUPTED, OK, call, pointer
+from nbta.runtime.machine_code import Routine
+from nbta.runtime.memory import INT64, add_int, kernel
 
 #: Words of the table that all threads share, many of them addresses of int64.
 (
     NEXT,  # of the parts in their order, which nobody has taken
     STOP,  # whether nobody is to begin another item
+    FAILED,  # the first of the items that failed: nobody is to begin one behind it
     PARTS,  # how many
     ORDER,  # part by turn
     STARTS,  # first item by part, and behind the last
@@ -43,7 +43,9 @@ from nbta.runtime.protocol import INTERRUPTED, OK
     AFTER,  # function to call after an item that did not go as planned; puts OK in its status
     ENSURE, CHECK, RELEASE,  # functions of Python's C interface, to look at signals
     TABLE,
-) = range(24)  # fmt: skip
+) = range(25)  # fmt: skip
+#: In place of the number of an item that failed.
+NONE_FAILED = 2**62
 #: In place of the address of an array: what comes is to be added.
 ADDED = -1
 
@@ -116,7 +118,7 @@ def run_part(t, thread, part):
     """Compute the items of a part."""
     starts, status = numbers(t[STARTS]), numbers(t[STATUS])
     for item in range(starts[part], starts[part + 1]):
-        if t[STOP] != 0:
+        if t[STOP] != 0 or item > t[FAILED]:
             return
         program = numbers(t[PROGRAM])[item]
         table = numbers(t[WORDS])[thread * t[PROGRAMS] + program]
@@ -128,8 +130,10 @@ def run_part(t, thread, part):
             t[STOP] = 1
         else:
             call(t[AFTER], (thread, part, item))
-            if status[item] != OK:  # its result says nothing: see `protocol`
-                t[STOP] = 1
+            # The status says it, and no result: see `protocol`. Where two threads come at once and
+            # the later item stays, some that need not be are computed, and all that must be.
+            if status[item] != OK and item < t[FAILED]:
+                t[FAILED] = item
 
 
 @kernel
@@ -161,8 +165,10 @@ def together(threads, table):
 @cache
 def native(function):
     """One of these two, compiled or loaded at its first use; without the interpreter's lock."""
-    word = types.int64
     if function is alone:
-        return call_directly(cached(alone, types.void(word), nogil=True, error_model="numpy"))
-    options = {"parallel": True, "nogil": True, "error_model": "numpy"}
-    return call_directly(cached(together, types.void(word, word), **options))
+        return ALONE.load().function
+    signature = types.void(types.int64, types.int64)  # Numba's threads: not code by itself
+    return call_directly(cached(together, signature, parallel=True, **ALONE.options))
+
+
+ALONE = Routine(alone, types.void(types.int64), {"nogil": True, "error_model": "numpy"})

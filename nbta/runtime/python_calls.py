@@ -17,29 +17,27 @@ from nbta.dtypes import FLOAT64
 from nbta.runtime import memory as mem
 from nbta.runtime import settings
 from nbta.runtime.buffers import enlarged, hold_owners
-from nbta.runtime.compiled import cached, call_directly
 from nbta.runtime.layout import block_at, refresh, store_intact
-from nbta.runtime.memory import INT64, kernel
-from nbta.runtime.numba_private import cgutils
-from nbta.runtime.object_layout import (
+from nbta.runtime.machine_code import Routine
+from nbta.runtime.memory import (
     ARRAY_DATA,
     ARRAY_DTYPE,
     ARRAY_EXTENTS,
     ARRAY_FLAGS,
     ARRAY_RANK,
     ARRAY_READY,
+    INT64,
+    kernel,
 )
+from nbta.runtime.numba_private import cgutils
 from nbta.runtime.settings import setting
 from nbta.runtime.sharing import acquire, lend, release, take_back
+from nbta.runtime.slots import field, is_free, occupy, state_place, take
 from nbta.runtime.store import (
     BLOCK_HEAD,
     BLOCK_ROOM,
-    CLEARED,
     FIELD,
-    PENDING,
     STORE,
-    WRITTEN,
-    ZERO,
     store_at,
     store_of_owner,
     store_owner,
@@ -95,12 +93,6 @@ def type_address(value):
 
 
 @kernel
-def field(store, index):
-    """One int64 field of the store at an address."""
-    return mem.load_int(store + 8 * index)
-
-
-@kernel
 def slot_number(index):
     """Value of a Python int, or -1 for any other object."""
     is_int = type_address(index) == setting(settings.INT_TYPE)
@@ -148,19 +140,15 @@ def write_object(store, dtype, index, value):
 @kernel
 def put_object(store, dtype, slot, value):
     """Write a value to a slot by its number."""
-    if slot < 0 or slot >= field(store, FIELD.fast_write):
+    if not is_free(store, slot):
         return 0
-    state = field(store, FIELD.states) + slot
     source = value_address(store, address(dtype), address(value))
-    if source == 0 or mem.load_byte(state) != 0:
-        return 0
     nbytes = field(store, FIELD.element_bytes)
-    if nbytes >= setting(settings.LARGE):
+    if source == 0 or nbytes >= setting(settings.LARGE):
         return 0
+    place = state_place(store, slot)
     mem.copy_bytes(field(store, FIELD.data) + slot * nbytes, source, nbytes)
-    mem.store_byte(state, WRITTEN)
-    if slot >= field(store, FIELD.size):
-        mem.store_int(store + 8 * FIELD.size, slot + 1)
+    occupy(store, place, slot)
     return 1
 
 
@@ -171,14 +159,7 @@ def append_object(store, dtype, value):
 
 def claim_object(store, index):
     """Mark a slot as read and give the address of all elements; 0 where it is not that simple."""
-    slot = slot_number(address(index))
-    if slot < 0 or slot >= field(store, FIELD.fast_read):
-        return 0
-    state = field(store, FIELD.states) + slot
-    if mem.load_byte(state) & (WRITTEN | CLEARED | ZERO | PENDING) != WRITTEN:
-        return 0
-    mem.store_byte(state, field(store, FIELD.read_state))
-    return field(store, FIELD.data)
+    return field(store, FIELD.data) if take(store, slot_number(address(index))) else 0
 
 
 def own_store(owner):
@@ -264,9 +245,9 @@ def hold_gradient(store, gradient):
     return 1
 
 
-def name_trail(store):
+def name_suffix(store):
     """What a gradient array's name adds to its forward array's, as code points."""
-    return store_at(store)._trail
+    return store_at(store)._suffix
 
 
 def guards_intact(store):
@@ -280,8 +261,8 @@ def guards_intact(store):
 
 @cache
 def native(function):
-    """One of this module's functions, compiled (or loaded) at its first use."""
-    return call_directly(cached(function, _SIGNATURES[function], error_model="numpy"))
+    """One of this module's functions, loaded or compiled at its first use."""
+    return ROUTINES[function].load().function
 
 
 _WORD = types.int64
@@ -301,6 +282,7 @@ _SIGNATURES = {
     share_store: STORE(_WORD),
     source_points: types.Array(types.int32, 1, "C")(_WORD),
     hold_gradient: _WORD(_WORD, STORE),
-    name_trail: types.Array(types.int32, 1, "C")(_WORD),
+    name_suffix: types.Array(types.int32, 1, "C")(_WORD),
     guards_intact: types.boolean(_WORD),
 }
+ROUTINES = {f: Routine(f, kind, {"error_model": "numpy"}) for f, kind in _SIGNATURES.items()}

@@ -1,54 +1,66 @@
-"""Kernels that read one slot.
+"""Kernels that read: one slot, many, stacked or joined; and those that look, and mark nothing.
 
 A uniform array hands out views of its own buffer, a ragged one its blocks. Where reads give
 memory back (large clearing arrays), they copy the element out first, so no view loses its pages.
+
+A look may be followed by a write or by another look. What it hands out never changes: a view only
+of what nobody may change, take back or clear any more, else a copy.
 """
 
 import numpy as np
 
+from nbta.errors import STATUS
 from nbta.runtime import memory as mem
-from nbta.runtime import status as st
-from nbta.runtime.arithmetic import is_half, narrow
+from nbta.runtime.accumulation import is_half, narrow
 from nbta.runtime.buffers import HUGE_PAGE, give_back, may_allocate
-from nbta.runtime.claims import claim_read, settled
 from nbta.runtime.layout import (
     PATTERN,
     block_at,
     block_owner,
     count_bytes,
     gives_back,
+    merge_pattern,
     new_block,
     pattern_of,
     prepare,
     refresh,
+    set_pattern,
     shape_known,
     slot_data,
     state_of,
     tell_pattern,
     tell_slot_shape,
 )
-from nbta.runtime.memory import kernel
+from nbta.runtime.memory import kernel, room
 from nbta.runtime.request import (
+    COUNT,
+    DTYPE,
     EXPECTED,
     GOT,
     INDEX,
+    LIST,
+    MAX_RANK,
     OUT_RANK,
     OUT_SHAPE,
     OWNER,
+    RANK,
     RESULT,
+    SHAPE,
     SLOT,
+    VALUE,
 )
-from nbta.runtime.store import (
-    BLOCK_RANK,
-    BLOCK_SHAPE,
+from nbta.runtime.slots import (
     CLEARED,
     PENDING,
-    RAGGED,
-    WRITTEN,
-    ZERO,
+    claim_read,
+    holds_sum,
+    holds_value,
+    look_status,
+    published,
+    read_status,
 )
-from nbta.runtime.vector_code import room
-from nbta.runtime.writing import check_array
+from nbta.runtime.store import BLOCK_RANK, BLOCK_SHAPE, RAGGED, UNIFORM
+from nbta.runtime.writing import check_array, forget_layout, item_of, unmark
 
 
 @kernel
@@ -57,16 +69,14 @@ def check_read(s, r, index):
     r[SLOT] = index
     if index < 0 or (index >= s._size and not s._gradient):
         r[EXPECTED] = s._size
-        return st.READ_OUT_OF_RANGE
+        return STATUS.read_out_of_range
     if index >= s._size and s._parallel:
-        return st.GROWTH_IN_LOOP
-    state = settled(s._states + index) if s._parallel else state_of(s, index)
-    if state & (CLEARED | PENDING):
-        return st.CLEARED
-    if state & WRITTEN == 0 and not shape_known(s):
+        return STATUS.growth_in_loop
+    state = published(s._states + index) if s._parallel else state_of(s, index)
+    status = read_status(state, shape_known(s))
+    if status == STATUS.unknown_element_shape:
         tell_pattern(s, r)
-        return st.UNKNOWN_ELEMENT_SHAPE
-    return st.OK
+    return status
 
 
 @kernel
@@ -74,7 +84,7 @@ def make_readable(s, r, index):
     """Room for a slot that may lie past a gradient array's end, and zeros where it has none."""
     pattern = pattern_of(s, room(PATTERN))
     status = prepare(s, r, max(index + 1, s._size), pattern[0], pattern, 1)
-    if status == st.OK and s._layout == RAGGED:
+    if status == STATUS.ok and s._layout == RAGGED:
         status = fill_block(s, r, index)
     return status
 
@@ -82,31 +92,39 @@ def make_readable(s, r, index):
 @kernel
 def fill_block(s, r, index):
     """A block of zeros for a ragged slot that has no data."""
-    if state_of(s, index) & (WRITTEN | ZERO) == WRITTEN:
-        return st.OK
+    if holds_sum(state_of(s, index)):
+        return STATUS.ok
     tell_slot_shape(s, r, index)
     room = count_bytes(r[OUT_RANK], r, OUT_SHAPE, s._storage_itemsize)
     owner = new_block(r[OUT_RANK], r, OUT_SHAPE, room)
     if owner == 0:
         r[GOT], r[EXPECTED] = 1, room
-        return st.TOO_LARGE
+        return STATUS.too_large
     mem.release(block_owner(s, index))
     mem.store_int(s._data + 8 * index, owner)
     mem.clear_bytes(slot_data(s, index), room)
-    return st.OK
+    return STATUS.ok
+
+
+@kernel
+def new_memory(s, r, items):
+    """Memory for a copy of so many items, in the dtype that users see."""
+    nbytes = items * s._itemsize
+    owner = mem.allocate_owner(nbytes) if may_allocate() else 0
+    if owner == 0:
+        r[GOT], r[EXPECTED] = 1, nbytes
+        return STATUS.too_large
+    r[OWNER], r[RESULT] = owner, mem.owner_payload(owner)
+    return STATUS.ok
 
 
 @kernel
 def take_copy(s, r, source, count):
     """Copy ``count`` items into memory of their own, in the dtype that users see."""
-    nbytes = count * s._itemsize
-    owner = mem.allocate_owner(nbytes) if may_allocate() else 0
-    if owner == 0:
-        r[GOT], r[EXPECTED] = 1, nbytes
-        return st.TOO_LARGE
-    r[OWNER], r[RESULT] = owner, mem.owner_payload(owner)
-    copy_items(s, r[RESULT], source, count)
-    return st.OK
+    status = new_memory(s, r, count)
+    if status == STATUS.ok:
+        copy_items(s, r[RESULT], source, count)
+    return status
 
 
 @kernel
@@ -157,12 +175,12 @@ def return_pages(s, index):
 @kernel
 def ready_to_read(s, r):
     """Check a read and find the memory for what it hands out."""
-    status = check_array(s, r, st.READ_DTYPE)
-    if status == st.OK:
+    status = check_array(s, r, STATUS.read_dtype)
+    if status == STATUS.ok:
         status = check_read(s, r, r[INDEX])
-    if status == st.OK:
+    if status == STATUS.ok:
         status = make_readable(s, r, r[INDEX])
-    if status == st.OK and s._parallel:
+    if status == STATUS.ok and s._parallel:
         status = claim_read(s, r, r[INDEX])
     return status
 
@@ -174,21 +192,21 @@ def view(s, r):
     From then on the array keeps its pages: compiled code counts no references to such views.
     """
     status = ready_to_read(s, r)
-    if status != st.OK:
+    if status != STATUS.ok:
         return status
     grows = r[INDEX] >= s._size
     mark_read(s, r[INDEX])
     if grows or gives_back(s):
         s._shared = 1
         refresh(s)
-    return st.OK
+    return STATUS.ok
 
 
 @kernel
 def read(s, r):
     """READ: hand out the value of a slot."""
     status = ready_to_read(s, r)
-    if status != st.OK:
+    if status != STATUS.ok:
         return status
     index, grows = r[INDEX], r[INDEX] >= s._size
     tell_slot_shape(s, r, index)
@@ -196,7 +214,7 @@ def read(s, r):
     returns = gives_back(s)
     if returns or (is_half(s._dtype) and s._gradient):
         status = take_copy(s, r, slot_data(s, index), count)
-        if status != st.OK:
+        if status != STATUS.ok:
             return status
     else:
         r[OWNER] = block_owner(s, index) if s._layout == RAGGED else mem.owner_of(s._data_buffer)
@@ -207,4 +225,388 @@ def read(s, r):
         return_pages(s, index)
     if grows:
         refresh(s)
-    return st.OK
+    return STATUS.ok
+
+
+# Many slots: stacked along a new axis, or joined along the first.
+
+
+@kernel
+def claim(s, r):
+    """Check every listed slot; a clearing array lets each be named once."""
+    if all_written(s, r):
+        return STATUS.ok
+    done, status = 0, STATUS.ok
+    while status == STATUS.ok and done < r[COUNT]:
+        slot = item_of(r, done)
+        status = check_read(s, r, slot)
+        if status == STATUS.ok:
+            status = make_readable(s, r, slot)
+        if status == STATUS.ok:
+            if s._clear_after_read:
+                mem.store_byte(s._states + slot, state_of(s, slot) | PENDING)
+            done += 1
+    unmark(s, r, done)
+    return status
+
+
+@kernel
+def all_written(s, r):
+    """Whether the first slots, in order, all have values that lie side by side.
+
+    So it is after a loop of appends. Going slot by slot, a stack took 50 ns for each.
+    """
+    if r[LIST] or s._layout != UNIFORM or s._gradient or r[COUNT] > s._capacity:
+        return False
+    states, missing = s._states, 0
+    for k in range(r[COUNT]):
+        missing += not holds_value(mem.load_byte(states + k))
+    return missing == 0
+
+
+@kernel
+def same_shapes(s, r, from_axis):
+    """Whether the listed elements agree from an axis on; leaves the first one's shape."""
+    tell_slot_shape(s, r, item_of(r, 0))
+    if s._layout != RAGGED:
+        return STATUS.ok
+    first_rank = r[OUT_RANK]
+    first = mem.array_at(room(PATTERN), MAX_RANK, np.int64)
+    for axis in range(first_rank):
+        first[axis] = r[OUT_SHAPE + axis]
+    status = STATUS.ok
+    for k in range(1, r[COUNT]):
+        tell_slot_shape(s, r, item_of(r, k))
+        same = r[OUT_RANK] == first_rank
+        for axis in range(from_axis, first_rank if same else 0):
+            same = same and r[OUT_SHAPE + axis] == first[axis]
+        if not same and status == STATUS.ok:
+            status, r[SLOT] = STATUS.inconsistent_shapes, item_of(r, k)
+            r[RANK] = r[OUT_RANK]
+            for axis in range(r[OUT_RANK]):
+                r[SHAPE + axis] = r[OUT_SHAPE + axis]
+    r[OUT_RANK] = first_rank
+    for axis in range(first_rank):
+        r[OUT_SHAPE + axis] = first[axis]
+    return status
+
+
+@kernel
+def in_a_row(s, r):
+    """Whether the listed slots lie one behind the other, to be handed out as they are."""
+    if s._layout != UNIFORM or (is_half(s._dtype) and s._gradient):
+        return False
+    if r[LIST] == 0:
+        return True
+    in_order = True
+    for k in range(1, r[COUNT]):
+        in_order = in_order and item_of(r, k) == item_of(r, 0) + k
+    return in_order
+
+
+@kernel
+def hand_out(s, r, total):
+    """The listed elements, ``total`` items in all: a view where they lie in a row, or a copy."""
+    if in_a_row(s, r):
+        r[OWNER] = mem.owner_of(s._data_buffer)
+        r[RESULT] = slot_data(s, item_of(r, 0))
+        mem.retain(r[OWNER])
+        s._shared = 1
+    else:
+        status = take_copy(s, r, 0, 0) if total == 0 else copy_listed(s, r, total)
+        if status != STATUS.ok:
+            return status
+    mark_listed(s, r)
+    refresh(s)
+    return STATUS.ok
+
+
+@kernel
+def mark_listed(s, r):
+    """Note that all listed slots were read."""
+    if r[LIST] == 0 and s._layout == UNIFORM and r[COUNT] <= s._size:
+        for k in range(r[COUNT]):  # LLVM makes a memset of it
+            mem.store_byte(s._states + k, s._read_state)
+    else:
+        for k in range(r[COUNT]):
+            mark_read(s, item_of(r, k))
+
+
+@kernel
+def copy_listed(s, r, total):
+    """Copy the listed elements one behind the other."""
+    status = new_memory(s, r, total)
+    if status != STATUS.ok:
+        return status
+    target = r[RESULT]
+    for k in range(r[COUNT]):
+        slot = item_of(r, k)
+        count = slot_items(s, slot)
+        copy_items(s, target, slot_data(s, slot), count)
+        target += count * s._itemsize
+    return STATUS.ok
+
+
+@kernel
+def slot_items(s, index):
+    """How many items a slot's element has."""
+    if s._layout == UNIFORM:
+        return s._element_bytes // s._storage_itemsize
+    head = block_at(block_owner(s, index))
+    return count_bytes(head[BLOCK_RANK], head, BLOCK_SHAPE, 1)
+
+
+@kernel
+def push_axis(r, extent):
+    """Put an axis in front of the result's shape."""
+    rank = r[OUT_RANK]
+    for axis in range(rank, 0, -1):
+        r[OUT_SHAPE + axis] = r[OUT_SHAPE + axis - 1]
+    r[OUT_SHAPE] = extent
+    r[OUT_RANK] = rank + 1
+
+
+@kernel
+def gather(s, r):
+    """GATHER: stack the listed slots; the shape asked for stays with the array."""
+    status = check_array(s, r, STATUS.read_dtype)
+    if status == STATUS.closed and r[COUNT] == 0:  # nothing is read: TensorFlow lets it pass
+        status = STATUS.ok if r[DTYPE] == s._dtype else STATUS.read_dtype
+    if status != STATUS.ok:
+        return status
+    before, undecided = pattern_of(s, room(PATTERN)), s._layout == 0
+    status = merge_pattern(s, r)
+    if status == STATUS.ok:
+        status = gather_merged(s, r)
+    if status != STATUS.ok:
+        if undecided and s._layout != 0:
+            forget_layout(s, before)
+        set_pattern(s, before)
+    return status
+
+
+@kernel
+def stack(s, r):
+    """STACK: gather of every slot."""
+    if s._closed:
+        return STATUS.closed
+    r[LIST], r[COUNT], r[RANK] = 0, s._size, -1
+    return gather(s, r)
+
+
+@kernel
+def gather_merged(s, r):
+    """Gather, the element shape asked for being the array's by now."""
+    if r[COUNT] == 0:
+        return nothing_listed(s, r)
+    status = claim(s, r)
+    if status != STATUS.ok:
+        return status
+    tell_slot_shape(s, r, item_of(r, 0))
+    if r[OUT_RANK] >= 2 * MAX_RANK:
+        r[GOT] = r[OUT_RANK] + 1
+        return STATUS.rank
+    if not first_fits(r):
+        return STATUS.gather_element_shape
+    items = count_bytes(r[OUT_RANK], r, OUT_SHAPE, 1)
+    if items > 0:  # else TensorFlow looks at the first one only
+        status = same_shapes(s, r, 0)
+    if status == STATUS.ok:
+        status = hand_out(s, r, items * r[COUNT])
+    if status == STATUS.ok:
+        push_axis(r, r[COUNT])
+    return status
+
+
+@kernel
+def nothing_listed(s, r):
+    """No slots have the array's element shape, or, where INDEX is set, the one asked for.
+
+    The latter is TensorFlow's raw operation, which its methods tell what they know.
+    """
+    tell_pattern(s, r)
+    known = shape_known(s)
+    if r[INDEX]:
+        r[OUT_RANK], known = r[RANK], r[RANK] >= 0
+        for axis in range(r[RANK]):
+            r[OUT_SHAPE + axis] = r[SHAPE + axis]
+            known = known and r[SHAPE + axis] >= 0
+    if not known:
+        return STATUS.empty_gather
+    push_axis(r, 0)
+    return STATUS.ok
+
+
+@kernel
+def first_fits(r):
+    """Whether the first of the elements has the shape asked for."""
+    fits = r[RANK] < 0 or r[RANK] == r[OUT_RANK]
+    for axis in range(r[RANK] if fits else 0):
+        fits = fits and r[SHAPE + axis] in (-1, r[OUT_SHAPE + axis])
+    return fits
+
+
+@kernel
+def concat(s, r):
+    """CONCAT: join all elements along their first axis; lengths go to the request's list.
+
+    There is room for INDEX lengths. Where that is too little, nothing is done but to tell COUNT.
+    VALUE elements are joined; all where it is 0, of a gradient array those that a split marked.
+    """
+    status = check_array(s, r, STATUS.read_dtype)
+    if status != STATUS.ok:
+        return status
+    lengths, r[LIST] = r[LIST], 0
+    r[COUNT] = s._marked if s._gradient and s._marked else s._size
+    if r[VALUE]:
+        r[COUNT] = r[VALUE]
+    if r[COUNT] > r[INDEX]:
+        r[LIST], r[OUT_RANK] = lengths, 0
+        return STATUS.ok
+    status = concat_empty(s, r) if r[COUNT] == 0 else concat_elements(s, r, lengths)
+    r[LIST] = lengths
+    return status
+
+
+@kernel
+def concat_empty(s, r):
+    """Joining nothing needs to be told the shape behind the first axis."""
+    tell_pattern(s, r)
+    if r[RANK] < 0:
+        return STATUS.empty_concat
+    for axis in range(r[RANK]):
+        if r[SHAPE + axis] < 0:
+            return STATUS.empty_concat
+        r[OUT_SHAPE + axis + 1] = r[SHAPE + axis]
+    r[OUT_RANK], r[OUT_SHAPE] = r[RANK] + 1, 0
+    return STATUS.ok
+
+
+@kernel
+def check_first(s, r):
+    """The first element to join has a first axis, and behind it the shape that was asked for."""
+    r[SLOT] = 0
+    tell_slot_shape(s, r, 0)
+    if r[OUT_RANK] == 0:
+        return STATUS.concat_scalar
+    fits = r[RANK] < 0 or r[OUT_RANK] == r[RANK] + 1
+    for axis in range(r[RANK] if fits else 0):
+        fits = fits and r[SHAPE + axis] in (-1, r[OUT_SHAPE + axis + 1])
+    return STATUS.ok if fits else STATUS.concat_except0
+
+
+@kernel
+def concat_elements(s, r, lengths):
+    """Join elements, of which there is at least one."""
+    status = claim(s, r)
+    if status == STATUS.ok:
+        status = check_first(s, r)
+    if status == STATUS.ok:
+        status = same_shapes(s, r, 1)
+        if status != STATUS.ok and r[RANK] == 0:  # the shape that came is there
+            status = STATUS.concat_scalar
+    if status != STATUS.ok:
+        return status
+    rows = 0
+    items = np.int64(0)
+    for k in range(r[COUNT]):
+        tell_slot_shape(s, r, k)
+        mem.store_int(lengths + 8 * k, r[OUT_SHAPE])
+        rows += r[OUT_SHAPE]
+        items += slot_items(s, k)
+    status = hand_out(s, r, items)
+    if status == STATUS.ok:
+        r[OUT_SHAPE] = rows
+    return status
+
+
+# Looks.
+
+
+@kernel
+def check_look(s, r, index):
+    """Whether a slot that exists has, or stands for, a value to look at."""
+    r[SLOT] = index
+    state = published(s._states + index) if s._parallel else state_of(s, index)
+    status = look_status(state, shape_known(s), s._gradient, s._parallel)
+    if status == STATUS.unknown_element_shape:
+        tell_pattern(s, r)
+    return status
+
+
+@kernel
+def copy_slot(s, target, index, items):
+    """Copy a slot's value, or the zeros that it stands for."""
+    if holds_value(state_of(s, index)):
+        copy_items(s, target, slot_data(s, index), items)
+    else:
+        mem.clear_bytes(target, items * s._itemsize)
+
+
+@kernel
+def look(s, r):
+    """LOOK: the value of a slot; a negative INDEX counts from the end."""
+    status = check_array(s, r, STATUS.read_dtype)
+    if status != STATUS.ok:
+        return status
+    index = r[INDEX] + s._size if r[INDEX] < 0 else r[INDEX]
+    if index < 0 or index >= s._size:
+        r[SLOT], r[EXPECTED] = r[INDEX], s._size
+        return STATUS.no_slot
+    status = check_look(s, r, index)
+    if status != STATUS.ok:
+        return status
+    tell_slot_shape(s, r, index)
+    if not s._gradient and not s._clear_after_read and holds_value(state_of(s, index)):
+        r[OWNER] = block_owner(s, index) if s._layout == RAGGED else mem.owner_of(s._data_buffer)
+        r[RESULT] = slot_data(s, index)
+        mem.retain(r[OWNER])
+        return STATUS.ok
+    items = count_bytes(r[OUT_RANK], r, OUT_SHAPE, 1)
+    status = new_memory(s, r, items)
+    if status == STATUS.ok:
+        copy_slot(s, r[RESULT], index, items)
+    return status
+
+
+@kernel
+def look_at_all(s, r):
+    """LOOK_AT_ALL: all values, stacked."""
+    status = check_array(s, r, STATUS.read_dtype)
+    if status != STATUS.ok:
+        return status
+    r[LIST], r[COUNT], r[RANK] = 0, s._size, -1
+    if r[COUNT] == 0:
+        tell_pattern(s, r)
+        if not shape_known(s):
+            return STATUS.empty_gather
+        push_axis(r, 0)
+        return STATUS.ok
+    k = 0
+    while status == STATUS.ok and k < r[COUNT]:
+        status = check_look(s, r, k)
+        k += 1
+    if status == STATUS.ok:
+        status = same_shapes(s, r, 0)
+    if status == STATUS.ok:
+        status = stack_seen(s, r)
+    if status == STATUS.ok:
+        push_axis(r, r[COUNT])
+    return status
+
+
+@kernel
+def stack_seen(s, r):
+    """Stack all values, of one shape, without marking them as read."""
+    if r[OUT_RANK] >= 2 * MAX_RANK:
+        r[GOT] = r[OUT_RANK] + 1
+        return STATUS.rank
+    if all_written(s, r) and not s._clear_after_read:
+        r[OWNER], r[RESULT] = mem.owner_of(s._data_buffer), s._data
+        mem.retain(r[OWNER])
+        return STATUS.ok
+    items = count_bytes(r[OUT_RANK], r, OUT_SHAPE, 1)
+    status = new_memory(s, r, items * r[COUNT])
+    for k in range(r[COUNT] if status == STATUS.ok else 0):
+        copy_slot(s, r[RESULT] + k * items * s._itemsize, k, items)
+    return status

@@ -4,12 +4,16 @@ Every kernel has the signature ``(operation, store address, request address) -> 
 that one compiled function serves all dtypes and ranks, from Python and from compiled code.
 """
 
+from typing import NamedTuple
+
+import numpy as np
+
 MAX_RANK = 8
 
 # In: what is asked.
 INDEX = 0  # slot; for GRAD: whether the new array clears after reads; for CONCAT: how many lengths
 # there is room for; for SPLIT: whether fewer pieces than slots will do; for GATHER: see
-# `joining.nothing_listed`
+# `reading.nothing_listed`
 VALUE = 1  # address of a C-contiguous value; for GRAD: of the source's int32 code points;
 # for CONCAT: how many slots from the first one, 0: as many as the array says
 DTYPE = 2  # dtype code of the value, or the one asked for
@@ -34,4 +38,11 @@ VIEW = 12  # a read in compiled code, of an element that is looked at in place
 LANES, TAKE, RANGE, JOIN = 14, 15, 16, 17  # see `nbta.runtime.lanes`
 # These change who uses an array, and cannot fail; see `nbta.runtime.sharing`. (13: size)
 ENTER, LEAVE, ARRIVE, DEPART = 18, 19, 20, 21
-LOOK, LOOK_AT_ALL = 22, 23  # a slot, all slots, without a read; see `nbta.runtime.looking`
+LOOK, LOOK_AT_ALL = 22, 23  # a slot, all slots, without a read; see `nbta.runtime.reading`
+
+
+class Concat(NamedTuple):
+    """The result of `TensorArray.concat`."""
+
+    value: np.ndarray
+    lengths: np.ndarray

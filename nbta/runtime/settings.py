@@ -13,9 +13,15 @@ import numpy as np
 from llvmlite import binding
 from numba import types
 
-from nbta.runtime.atomics import add_int
-from nbta.runtime.memory import SETTINGS_SYMBOL, kernel, load_int, setting_address, store_int
-from nbta.runtime.object_layout import HEAD
+from nbta.runtime.memory import (
+    HEAD,
+    SETTINGS_SYMBOL,
+    add_int,
+    kernel,
+    load_int,
+    setting_address,
+    store_int,
+)
 from nbta.runtime.request import WORDS
 
 NAMES = (

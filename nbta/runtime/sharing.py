@@ -1,4 +1,4 @@
-"""Who uses a store without the interpreter's lock, and what that changes.
+"""Who uses a store without the interpreter's lock, what that changes, and the store's own lock.
 
 Python code and users' plain ``@njit`` functions hold the interpreter's lock, so they come one
 after another and need no other: their fast paths have no atomic steps, and their kernels take no
@@ -12,20 +12,63 @@ With users there are no fast paths, and kernels run under the store's lock. User
 the interpreter's lock held, when nobody is in the middle of a fast path; so the counts need no
 atomic steps either. Gradient arrays have the users of their forward arrays, from which anybody
 can look them up.
+
+A lock is one word of its store, held for the length of a kernel. Whoever holds it never waits for
+the interpreter's lock, so that one may wait for a store with the interpreter's lock held.
+
+A fork would leave the child with what a kernel of another thread had done half, so it waits until
+no lock is held (`settings.LOCKS`), and nobody gets one meanwhile. Holders of the interpreter's
+lock do, as no fork comes between: the thread that forks may be waiting for them.
 """
 
 import numpy as np
+from numba import types
 
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
-from nbta.runtime.atomics import publish_int, seen_int, swap_int
 from nbta.runtime.buffers import no_bytes
 from nbta.runtime.layout import refresh
-from nbta.runtime.locks import lock, unlock
-from nbta.runtime.memory import kernel, setting_address
-from nbta.runtime.settings import change_setting, setting
-from nbta.runtime.store import DEPOSIT, FIELD, PENDING, field_address, store_address, store_at
+from nbta.runtime.memory import kernel, publish_int, relax, seen_int, setting_address, swap_int
+from nbta.runtime.settings import add_to_setting, change_setting, setting
+from nbta.runtime.slots import DEPOSIT, PENDING
+from nbta.runtime.store import FIELD, field_address, store_address, store_at
+
+# Python's own lock, for code that may run without it.
+python_held = types.ExternalFunction("PyGILState_Check", types.int32())
+hold_python = types.ExternalFunction("PyGILState_Ensure", types.int32())
+let_python_go = types.ExternalFunction("PyGILState_Release", types.void(types.int32))
+forget_python_error = types.ExternalFunction("PyErr_Clear", types.void())
+
+
+@kernel
+def lock(s):
+    """Wait until no other thread holds a store's lock, and hold it."""
+    wait_for_forks()
+    turn = 0
+    while not swap_int(field_address(s, FIELD.lock), 0, 1):
+        relax(turn)
+        turn += 1
+
+
+@kernel
+def wait_for_forks():
+    """Count one more holder of a lock, unless a fork is about to come."""
+    turn = 0
+    while True:
+        add_to_setting(settings.LOCKS, 1)
+        if setting(settings.FORKS) == 0 or python_held():
+            return
+        add_to_setting(settings.LOCKS, -1)
+        relax(turn)
+        turn += 1
+
+
+@kernel
+def unlock(s):
+    """Let the next thread in."""
+    publish_int(field_address(s, FIELD.lock), 0)
+    add_to_setting(settings.LOCKS, -1)
 
 
 @kernel
@@ -178,12 +221,22 @@ def failure_words(s):
 
 
 @kernel
+def copy_request(target, source):
+    """Copy the words of a request.
+
+    An assignment of arrays would bring Numba's text for those that do not fit into each function
+    that can fail, and into each of a user's.
+    """
+    mem.copy_bytes(mem.address_of(target), mem.address_of(source), 8 * rq.WORDS)
+
+
+@kernel
 def keep_failure(status, operation, s, r):
     """Keep a failure until the loop ends: the one with the lowest slot."""
     held = acquire(s)
     if lowest_failure(s, r):
         s._failed, s._failed_in, s._failed_at = status, operation, store_address(s)
-        failure_words(s)[:] = r
+        copy_request(failure_words(s), r)
     release(s, held)
 
 
@@ -199,7 +252,7 @@ def hand_up_failure(s, g):
     held = acquire(g)
     if g._failed and lowest_failure(s, failure_words(g)):
         s._failed, s._failed_in, s._failed_at = g._failed, g._failed_in, g._failed_at
-        failure_words(s)[:] = failure_words(g)
+        copy_request(failure_words(s), failure_words(g))
     if g._parallel == 0:
         g._failed = 0
     release(g, held)
@@ -213,7 +266,7 @@ def kept_failure(s, r):
     """
     held = acquire(s)
     status, operation, store = s._failed, s._failed_in, s._failed_at
-    r[:] = failure_words(s)
+    copy_request(r, failure_words(s))
     if s._parallel == 0:
         s._failed = 0
     release(s, held)
@@ -229,7 +282,7 @@ def keep_stray(status, operation, r):
     place = setting_address() + 8 * settings.STRAY
     if swap_int(place, 0, -1):
         change_setting(settings.STRAY_IN, operation)
-        stray_request()[:] = r
+        copy_request(stray_request(), r)
         publish_int(place, status)
 
 
@@ -246,7 +299,7 @@ def stray_failure(r):
     if status <= 0:
         return 0, 0
     operation = setting(settings.STRAY_IN)
-    r[:] = stray_request()
+    copy_request(r, stray_request())
     if setting(settings.LOOPS) == 0:
         change_setting(settings.STRAY, 0)
     return status, operation

@@ -1,22 +1,131 @@
-"""The jitclass that stores a tensor array, and what its fields mean.
+"""The jitclass that stores a tensor array, what its fields mean, and its type with a stable name.
 
 A *uniform* array (element shape fully known) keeps all elements in one buffer, one state byte a
 slot beside it. A *ragged* array keeps a table with the owner of one block a slot; a block holds
 its capacity, its rank, eight extents and then the element.
+
+Numba names a jitclass type after the address of its Python class, so a compiled function that
+takes one is never found again in the disk cache (numba/numba#4830). The types here are named
+after module, class and fields; constructor, methods and callers are then cached on disk.
 """
 
 from collections import namedtuple
+from functools import cache
 
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import box, intrinsic, models, register_model, unbox
 
 from nbta.runtime.buffers import may_allocate
-from nbta.runtime.jitclass_types import stable_jitclass
 from nbta.runtime.memory import INT64, kernel
-from nbta.runtime.numba_private import cgutils, instance_destructor
+from nbta.runtime.numba_private import (
+    BOX_FIELDS,
+    BOX_OWNER,
+    Box,
+    ClassBuilder,
+    InstanceModel,
+    cgutils,
+    instance_destructor,
+    register_class_type,
+    unbox_instance,
+)
 from nbta.runtime.request import MAX_RANK, WORDS
+
+_class_types = {}
+
+
+class StaleType(types.Opaque):
+    """Stands for a type of another version that a cache index names; no argument has it."""
+
+
+def _class_type(name):
+    """The registered class type of that name."""
+    return _class_types.get(name) or StaleType(name)
+
+
+def _instance_type(name):
+    """The type of that class's instances."""
+    kind = _class_type(name)
+    return kind if isinstance(kind, StaleType) else kind.instance_type
+
+
+class StableInstanceType(types.ClassInstanceType):
+    """Instances of a jitclass with a stable name."""
+
+    def __reduce__(self):
+        return _instance_type, (self.class_type.name,)
+
+
+class StableClassType(types.ClassType):
+    """A jitclass with a stable name."""
+
+    instance_type_class = StableInstanceType
+
+    def __init__(self, class_def, *args):
+        super().__init__(class_def, *args)
+        fields = ",".join(f"{name}:{kind}" for name, kind in self.struct.items())
+        self.name = f"jitclass.{class_def.__module__}.{class_def.__qualname__}<{fields}>"
+        _class_types[self.name] = self
+
+    @property
+    def instance_type(self):
+        """The type of instances."""
+        return StableInstanceType(self)
+
+    def __reduce__(self):
+        return _class_type, (self.name,)
+
+    def get_impl_key(self, sig):
+        """Constructors of all jitclasses are lowered alike."""
+        return types.ClassType
+
+
+register_model(StableClassType)(models.OpaqueModel)
+register_model(StableInstanceType)(InstanceModel)
+
+
+@cache
+def _box_class(name):
+    """The Python class of instances: a bare box.
+
+    Numba's own has a property for each field and compiles its getter at once, 50 ms a field.
+    """
+    members = {"__slots__": (), "_numba_type_": _instance_type(name)}
+    return type(_class_type(name).class_name, (Box,), members)
+
+
+def stable_jitclass(spec):
+    """`numba.experimental.jitclass` with a stable type name and a bare box."""
+
+    def wrap(cls):
+        return register_class_type(cls, spec, StableClassType, ClassBuilder)
+
+    return wrap
+
+
+@box(StableInstanceType)
+def _box_instance(typ, value, c):
+    """Like Numba's own boxing, but finds the Python class by name instead of by address."""
+    meminfo, data = cgutils.unpack_tuple(c.builder, value)
+    find = c.pyapi.unserialize(c.pyapi.serialize_object(_box_class))
+    name = c.pyapi.unserialize(c.pyapi.serialize_object(typ.class_type.name))
+    box_class = c.pyapi.call_function_objargs(find, (name,))
+    instance = c.pyapi.call_function_objargs(box_class, ())
+    pointer = ir.IntType(8).as_pointer()
+    for offset, part in ((BOX_OWNER, meminfo), (BOX_FIELDS, data)):
+        place = cgutils.pointer_add(
+            c.builder, instance, c.context.get_constant(types.uintp, offset)
+        )
+        place = c.builder.bitcast(place, pointer.as_pointer())
+        c.builder.store(c.builder.bitcast(part, pointer), place)
+    for reference in (find, name, box_class):
+        c.pyapi.decref(reference)
+    return instance
+
+
+unbox(StableInstanceType)(unbox_instance)
+
 
 #: The int64 fields, in memory order, so that Python and compiled fast paths can find them.
 HEADER = (
@@ -66,10 +175,6 @@ FIELD = namedtuple("FIELD", HEADER)(*range(len(HEADER)))
 #: Layouts.
 UNDECIDED, UNIFORM, RAGGED = range(3)
 
-#: State bits of a slot. ZERO: written, but its zeros take no memory yet. PENDING: claimed by an
-#: operation that runs. DEPOSIT: added to in the parallel loop that runs.
-WRITTEN, READ, CLEARED, ZERO, PENDING, DEPOSIT = 1, 2, 4, 8, 16, 32
-
 _BYTES = types.Array(types.uint8, 1, "C")
 
 
@@ -80,7 +185,7 @@ _BYTES = types.Array(types.uint8, 1, "C")
         ("_state_buffer", _BYTES),
         ("_gradients", _BYTES),  # owners of the gradient arrays' stores
         ("_source", types.Array(types.int32, 1, "C")),  # of a gradient array, as code points
-        ("_trail", types.Array(types.int32, 1, "C")),  # what its name adds: @SOURCE, maybe twice
+        ("_suffix", types.Array(types.int32, 1, "C")),  # what its name adds: @SOURCE, maybe twice
     ]
 )
 class Store:

@@ -6,12 +6,10 @@ Each checks everything first, then finds the memory, then writes: an error chang
 import numpy as np
 
 from nbta.dtypes import BOOL
+from nbta.errors import STATUS
 from nbta.runtime import memory as mem
-from nbta.runtime import status as st
-from nbta.runtime.arithmetic import add_elements, add_widened, is_half, widen
-from nbta.runtime.atomics import publish_byte
+from nbta.runtime.accumulation import add_elements, add_widened, is_half, widen
 from nbta.runtime.buffers import LARGEST
-from nbta.runtime.claims import claim, claim_deposit, claim_limit, written_state
 from nbta.runtime.layout import (
     PATTERN,
     count_bytes,
@@ -27,7 +25,7 @@ from nbta.runtime.layout import (
     tell_pattern,
     tell_slot_shape,
 )
-from nbta.runtime.memory import kernel
+from nbta.runtime.memory import kernel, publish_byte, room
 from nbta.runtime.request import (
     APPEND,
     COUNT,
@@ -44,17 +42,17 @@ from nbta.runtime.request import (
     SLOT,
     VALUE,
 )
-from nbta.runtime.store import (
-    FIELD,
+from nbta.runtime.slots import (
     PENDING,
-    RAGGED,
-    READ,
     WRITTEN,
     ZERO,
-    set_extent,
-    store_address,
+    after_write,
+    claim,
+    claim_limit,
+    holds_sum,
+    write_status,
 )
-from nbta.runtime.vector_code import room
+from nbta.runtime.store import FIELD, RAGGED, set_extent, store_address
 
 
 @kernel
@@ -67,8 +65,8 @@ def item_of(r, k):
 def check_array(s, r, dtype_status):
     """Closed arrays take no operation, and a value's dtype is the array's."""
     if s._closed:
-        return st.CLOSED
-    return st.OK if r[DTYPE] == s._dtype else dtype_status
+        return STATUS.closed
+    return STATUS.ok if r[DTYPE] == s._dtype else dtype_status
 
 
 @kernel
@@ -77,18 +75,18 @@ def check_slot(s, r, index, rank, first):
     r[SLOT] = index
     if index < 0 or (index >= s._size and not s._dynamic):
         r[EXPECTED] = s._size
-        return st.WRITE_OUT_OF_RANGE
+        return STATUS.write_out_of_range
     if index >= s._size and s._parallel:
-        return st.GROWTH_IN_LOOP
+        return STATUS.growth_in_loop
     if index >= LARGEST:
         r[GOT], r[EXPECTED] = index, s._itemsize
-        return st.TOO_LARGE
+        return STATUS.too_large
     if rank > MAX_RANK:
         r[GOT] = rank
-        return st.RANK
+        return STATUS.rank
     if not fits_pattern(s, rank, r, first):
         tell_pattern(s, r)
-        return st.INCOMPATIBLE_ELEMENT_SHAPE
+        return STATUS.incompatible_element_shape
     return check_state(s, r, index, rank, first)
 
 
@@ -96,23 +94,20 @@ def check_slot(s, r, index, rank, first):
 def check_state(s, r, index, rank, first):
     """Forward slots are written once; gradient slots add what has their shape."""
     state = state_of(s, index)
-    if state & READ:
-        return st.ALREADY_READ
-    if not s._gradient:
-        return st.ALREADY_WRITTEN if state & (WRITTEN | PENDING) else st.OK
-    if state & (WRITTEN | PENDING) == 0:
-        return st.OK
+    status = write_status(state, s._gradient)
+    if status != STATUS.ok or state & (WRITTEN | PENDING) == 0:
+        return status
     if s._layout == RAGGED and state & WRITTEN:
         tell_slot_shape(s, r, index)
         same = r[OUT_RANK] == rank
         for axis in range(rank if same else 0):
             same = same and r[OUT_SHAPE + axis] == r[first + axis]
         if not same:
-            return st.AGGREGATE_SHAPE
-    holds_value = state & ZERO == 0 or state & PENDING  # of this scatter, an earlier row
-    if s._dtype == BOOL and holds_value and count_bytes(rank, r, first, 1):
-        return st.AGGREGATE_DTYPE
-    return st.OK
+            return STATUS.aggregate_shape
+    adds = state & ZERO == 0 or state & PENDING  # to an earlier row of this scatter
+    if s._dtype == BOOL and adds and count_bytes(rank, r, first, 1):
+        return STATUS.aggregate_dtype
+    return STATUS.ok
 
 
 @kernel
@@ -125,8 +120,7 @@ def fill(s, index, source, nbytes):
 @kernel
 def add(s, index, source, nbytes):
     """Add a value into a slot of a gradient array that is ready for it."""
-    state, target = state_of(s, index), slot_data(s, index)
-    adds = state & WRITTEN and not state & ZERO
+    adds, target = holds_sum(state_of(s, index)), slot_data(s, index)
     if is_half(s._dtype):
         if adds:
             add_widened(s._dtype, target, source, nbytes // 2)
@@ -142,7 +136,7 @@ def add(s, index, source, nbytes):
 @kernel
 def occupy(s, index):
     """Mark a slot as written; the array reaches at least this far."""
-    publish_byte(s._states + index, written_state(s))
+    publish_byte(s._states + index, after_write(s._gradient, s._parallel))
     if index >= s._size:
         s._size = index + 1
 
@@ -161,19 +155,19 @@ def _writer(put_value):
 
     @kernel
     def write(s, r):
-        status = check_array(s, r, st.WRITE_DTYPE)
-        if status == st.OK:
+        status = check_array(s, r, STATUS.write_dtype)
+        if status == STATUS.ok:
             status = check_slot(s, r, r[INDEX], r[RANK], SHAPE)
-        if status != st.OK:
+        if status != STATUS.ok:
             return status
         nbytes = count_bytes(r[RANK], r, SHAPE, s._itemsize)
         needed = max(r[INDEX] + 1, s._size)
         status = prepare(s, r, needed, r[RANK], r, SHAPE)
-        if status == st.OK and s._layout == RAGGED:
+        if status == STATUS.ok and s._layout == RAGGED:
             status = ready_block(s, r, r[INDEX], r[RANK], r, SHAPE)
-        if status == st.OK and s._parallel:
+        if status == STATUS.ok and s._parallel:
             status = claim(s, r, r[INDEX])
-        if status == st.OK:
+        if status == STATUS.ok:
             put_value(s, r[INDEX], r[VALUE], nbytes)
         return status
 
@@ -201,8 +195,8 @@ def add_by_claim(operation, s, r):
         return NOT_CLAIMED
     if r[DTYPE] != s._dtype or not fits_pattern(s, r[RANK], r, SHAPE):
         return NOT_CLAIMED
-    status = claim_deposit(s, r, index)
-    if status == st.OK:
+    status = claim(s, r, index)
+    if status == STATUS.ok:
         add(s, index, r[VALUE], s._element_bytes)
     return status
 
@@ -241,30 +235,30 @@ def check_bounds(s, r):
         slot = item_of(r, k)
         if slot >= s._size:
             r[SLOT], r[EXPECTED] = slot, s._size
-            return st.SCATTER_OUT_OF_RANGE
-    return st.OK
+            return STATUS.scatter_out_of_range
+    return STATUS.ok
 
 
 @kernel
 def scatter(s, r):
     """SCATTER: row k goes to slot ``indices[k]``; INDEX rows, of the shape in RANK and SHAPE."""
-    status = check_array(s, r, st.WRITE_DTYPE)
-    if status != st.OK:
+    status = check_array(s, r, STATUS.write_dtype)
+    if status != STATUS.ok:
         return status
     if r[RANK] < 0:
-        return st.SCATTER_SCALAR
+        return STATUS.scatter_scalar
     if r[INDEX] != r[COUNT]:
         r[EXPECTED], r[GOT] = r[COUNT], r[INDEX]
-        return st.SCATTER_LENGTH
+        return STATUS.scatter_length
     status = check_bounds(s, r)
-    if status == st.OK and r[COUNT] == 0:
-        return st.OK if r[LIST] else learn_shape(s, r)
-    if status != st.OK:
+    if status == STATUS.ok and r[COUNT] == 0:
+        return STATUS.ok if r[LIST] else learn_shape(s, r)
+    if status != STATUS.ok:
         return status
     if not fits_pattern(s, r[RANK], r, SHAPE):
         tell_pattern(s, r)
         r[SLOT] = item_of(r, 0)
-        return st.INCOMPATIBLE_ELEMENT_SHAPE
+        return STATUS.incompatible_element_shape
     return scatter_rows(s, r)
 
 
@@ -273,17 +267,17 @@ def learn_shape(s, r):
     """Rows of which there are none tell the shape of elements where a first write would."""
     r[SLOT] = 0
     if s._gradient or not s._infer_shape:
-        return st.OK
+        return STATUS.ok
     if r[RANK] > MAX_RANK:
         r[GOT] = r[RANK]
-        return st.RANK
+        return STATUS.rank
     if not fits_pattern(s, r[RANK], r, SHAPE):
         tell_pattern(s, r)
-        return st.INCOMPATIBLE_ELEMENT_SHAPE
+        return STATUS.incompatible_element_shape
     s._rank = r[RANK]
     for axis in range(r[RANK]):
         set_extent(s, axis, r[SHAPE + axis])
-    return st.OK
+    return STATUS.ok
 
 
 @kernel
@@ -291,19 +285,19 @@ def scatter_rows(s, r):
     """Claim all slots, find memory for all, then write all."""
     before, undecided = pattern_of(s, room(PATTERN)), s._layout == 0
     status = prepare(s, r, highest(s, r), r[RANK], r, SHAPE)
-    if status != st.OK:
+    if status != STATUS.ok:
         return status
     done = 0
-    while status == st.OK and done < r[COUNT]:
+    while status == STATUS.ok and done < r[COUNT]:
         slot = item_of(r, done)
         status = check_slot(s, r, slot, r[RANK], SHAPE)
-        if status == st.OK and s._layout == RAGGED:
+        if status == STATUS.ok and s._layout == RAGGED:
             status = ready_block(s, r, slot, r[RANK], r, SHAPE)
-        if status == st.OK:
+        if status == STATUS.ok:
             mark_pending(s, r, slot)
             done += 1
     unmark(s, r, done)
-    if status != st.OK:
+    if status != STATUS.ok:
         if undecided:
             forget_layout(s, before)
         return status
@@ -311,7 +305,7 @@ def scatter_rows(s, r):
     for k in range(r[COUNT]):
         put(s, item_of(r, k), r[VALUE] + k * nbytes, nbytes)
     refresh(s)
-    return st.OK
+    return STATUS.ok
 
 
 @kernel
@@ -329,20 +323,20 @@ def split(s, r):
 
     INDEX says whether there may be fewer pieces than slots.
     """
-    status = check_array(s, r, st.WRITE_DTYPE)
-    if status == st.OK:
+    status = check_array(s, r, STATUS.write_dtype)
+    if status == STATUS.ok:
         status = check_lengths(s, r)
-    if status != st.OK or r[COUNT] == 0:
+    if status != STATUS.ok or r[COUNT] == 0:
         return status
     lengths, r[LIST] = r[LIST], 0
     before, undecided = pattern_of(s, room(PATTERN)), s._layout == 0
     status = split_check(s, r, lengths)
-    if status == st.OK:
+    if status == STATUS.ok:
         r[SHAPE] = mem.load_int(lengths)
         status = prepare(s, r, max(s._size, r[COUNT]), r[RANK], r, SHAPE)
-    if status == st.OK:
+    if status == STATUS.ok:
         status = split_pieces(s, r, lengths)
-        if status != st.OK and undecided:
+        if status != STATUS.ok and undecided:
             forget_layout(s, before)
     return status
 
@@ -351,7 +345,7 @@ def split(s, r):
 def check_lengths(s, r):
     """Lengths are not negative, add up to the rows there are, and number the slots."""
     if r[RANK] == 0:
-        return st.SPLIT_SCALAR
+        return STATUS.split_scalar
     total = negative = 0
     for k in range(r[COUNT]):
         length = mem.load_int(r[LIST] + 8 * k)
@@ -360,15 +354,15 @@ def check_lengths(s, r):
         total += length
     if total != r[SHAPE]:
         r[GOT], r[EXPECTED] = total, r[SHAPE]
-        return st.SPLIT_SUM
+        return STATUS.split_sum
     if negative:
         r[GOT] = negative
-        return st.SPLIT_NEGATIVE
+        return STATUS.split_negative
     too_few = r[COUNT] < s._size and not r[INDEX]
     if too_few or (r[COUNT] > s._size and not s._dynamic):
         r[GOT], r[EXPECTED] = r[COUNT], s._size
-        return st.SPLIT_COUNT
-    return st.OK
+        return STATUS.split_count
+    return STATUS.ok
 
 
 @kernel
@@ -376,16 +370,16 @@ def split_check(s, r, lengths):
     """Whether every slot takes its piece; with infer_shape, the first piece sets the shape."""
     one_shape = s._infer_shape and not shape_known(s)
     first = mem.load_int(lengths)
-    status, k = st.OK, 0
-    while status == st.OK and k < r[COUNT]:
+    status, k = STATUS.ok, 0
+    while status == STATUS.ok and k < r[COUNT]:
         r[SHAPE] = mem.load_int(lengths + 8 * k)
         status = check_slot(s, r, k, r[RANK], SHAPE)
-        if status == st.OK and one_shape and r[SHAPE] != first:
+        if status == STATUS.ok and one_shape and r[SHAPE] != first:
             r[OUT_RANK] = r[RANK]
             for axis in range(r[RANK]):
                 r[OUT_SHAPE + axis] = r[SHAPE + axis]
             r[OUT_SHAPE] = first
-            status = st.INCOMPATIBLE_ELEMENT_SHAPE
+            status = STATUS.incompatible_element_shape
         k += 1
     return status
 
@@ -397,7 +391,7 @@ def split_pieces(s, r, lengths):
         for k in range(r[COUNT]):
             r[SHAPE] = mem.load_int(lengths + 8 * k)
             status = ready_block(s, r, k, r[RANK], r, SHAPE)
-            if status != st.OK:
+            if status != STATUS.ok:
                 return status
     source = r[VALUE]
     for k in range(r[COUNT]):
@@ -408,4 +402,4 @@ def split_pieces(s, r, lengths):
     if not s._gradient:  # whose mark is the forward array's
         s._marked = r[COUNT]
     refresh(s)
-    return st.OK
+    return STATUS.ok

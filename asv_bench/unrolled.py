@@ -1,0 +1,114 @@
+"""The first value and gradient of programs without loops, small to large: nbta beside JAX.
+
+``python -m asv_bench.unrolled`` starts a process a figure, with an empty folder for graphs,
+and prints seconds from a call of ``value_and_grad``'s function to its results. A small graph is
+compiled before, so that helpers of the runtime are there. Both libraries' numbers must agree.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+#: Programs with the sizes that are measured.
+CASES = {"layers": (5, 20, 80, 320), "steps": (300,), "parameters": (200,)}
+
+
+def layers(xp, loop, n):
+    """``n`` layers of two functions of a matrix, as issues of deep networks have them."""
+    rng = np.random.default_rng(0)
+
+    def function(x, w, c):
+        for _ in loop(n):
+            x = xp.tanh(x @ w) * 0.9 + xp.sin(x) * c
+        return xp.sum(x * x)
+
+    return function, (rng.normal(size=(4, 8)), rng.normal(size=(8, 8)) * 0.3, rng.normal(size=8))
+
+
+def steps(xp, loop, n):
+    """``n`` steps of a plain recurrent net, written out."""
+    rng = np.random.default_rng(0)
+
+    def function(h, w):
+        for _ in loop(n):
+            h = xp.tanh(h @ w)
+        return xp.sum(h)
+
+    return function, (rng.normal(size=(4, 8)), rng.normal(size=(8, 8)) * 0.3)
+
+
+def parameters(xp, loop, n):
+    """The sum of squares of ``n`` parameters in a dict."""
+    rng = np.random.default_rng(0)
+
+    def function(tree):
+        return sum(xp.sum(value * value) for value in tree.values())
+
+    return function, ({f"p{k}": rng.normal(size=3) for k in range(n)},)
+
+
+def by_nbta(name, n):
+    """Value and slopes, and the seconds until they are there."""
+    import nbta
+
+    nbta.value_and_grad(lambda x: nbta.sum(nbta.tanh(x @ x)), compiled=True)(np.eye(3))
+    function, arguments = globals()[name](nbta, lambda n: nbta.unroll(range(n)), n)
+    return timed(nbta.value_and_grad(function, compiled=True), arguments)
+
+
+def by_jax(name, n):
+    """The same by JAX, in float64."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    jax.jit(lambda x: x + 1)(1.0)
+    function, arguments = globals()[name](jax.numpy, range, n)
+    return timed(jax.jit(jax.value_and_grad(function)), arguments)
+
+
+def timed(function, arguments):
+    """Seconds of a first call, and a number that stands for its results."""
+    begin = time.perf_counter()
+    value, slope = function(*arguments)
+    first = slope["p0"] if isinstance(slope, dict) else slope
+    check = float(value) + float(np.sum(np.asarray(first)))
+    return {"seconds": time.perf_counter() - begin, "check": check}
+
+
+def measured(library, name, n):
+    """The same in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {**os.environ, "NBTA_CACHE_DIR": folder}
+        command = [sys.executable, "-m", "asv_bench.unrolled", "--one", library, name, str(n)]
+        output = subprocess.run(command, env=settings, stdout=subprocess.PIPE, check=True).stdout
+    return json.loads(output)
+
+
+def main(repeats=3):
+    """Print the table."""
+    print("| program | nbta s | JAX s | to it |", "| --- | --- | --- | --- |", sep="\n")
+    for name, sizes in CASES.items():
+        for n in sizes:
+            runs = [[measured(lib, name, n) for lib in ("nbta", "jax")] for _ in range(repeats)]
+            np.testing.assert_allclose(*(run["check"] for run in runs[0]), rtol=1e-9)
+            mine, theirs = (statistics.median(r[k]["seconds"] for r in runs) for k in (0, 1))
+            print(f"| {n} {name} | {mine:.2f} | {theirs:.2f} | {mine / theirs:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--one", nargs=3, metavar=("LIBRARY", "PROGRAM", "SIZE"))
+    parser.add_argument("--repeats", type=int, default=3)
+    given = parser.parse_args()
+    if given.one:
+        library, name, n = given.one
+        print(json.dumps({"nbta": by_nbta, "jax": by_jax}[library](name, int(n))))
+    else:
+        main(given.repeats)

@@ -1,0 +1,150 @@
+"""Arguments that are no inputs of a graph, but part of what it is for."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import Any
+
+from nbta.errors import invalid
+from nbta.graph.operation import Tensor
+
+
+class Fixed:
+    """A static argument, as a leaf of a structure; equal ones share a graph."""
+
+    __slots__ = ("_key", "value")
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.value = value
+        try:
+            self._key = _typed(value)
+            hash(self._key)
+        except TypeError:
+            message = (
+                f"{name} is static and is {_kind(value)}, which has no hash; give what cannot "
+                f"change, such as a tuple, or let it be no static argument"
+            )
+            raise invalid("static", message) from None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fixed) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def _kind(value: Any) -> str:
+    return "a tensor" if isinstance(value, Tensor) else f"of type {type(value).__name__}"
+
+
+def _typed(value: Any) -> Any:
+    """What tells values apart that Python takes as equal, such as 1, 1.0 and True."""
+    if isinstance(value, Tensor):
+        raise TypeError
+    if isinstance(value, tuple):
+        return type(value), tuple(map(_typed, value))
+    return type(value), repr(value) if isinstance(value, float | complex) else value
+
+
+def unfixed(leaf: Any) -> Any:
+    """A static argument's value; other leaves as they are."""
+    return leaf.value if isinstance(leaf, Fixed) else leaf
+
+
+class Static:
+    """Which arguments of a function are static.
+
+    Parameters
+    ----------
+    f : callable
+    argnums : int or sequence of int
+        By position; also where they are given by name.
+    argnames : str or sequence of str
+        By name; also where they are given by position.
+    differentiated : int or tuple of int, optional
+        Those that are not to be among them.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For numbers and names that there are not.
+    """
+
+    def __init__(self, f: Any, argnums: Any, argnames: Any, differentiated: Any = ()) -> None:
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+        parameters = _parameters(f) if numbers or names else {}
+        order = [n for n, p in parameters.items() if p.kind in _POSITIONAL]
+        rest = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
+        taken = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        numbers = tuple(_number(n, order, rest) for n in numbers)
+        for name in names:
+            if name not in parameters and not taken:
+                message = f"static_argnames: there is no argument {name!r}; {_list(parameters)}"
+                raise invalid("static", message)
+        self.names = {*names, *(order[n] for n in numbers if n < len(order))}
+        self.numbers = {*numbers, *(k for k, name in enumerate(order) if name in names)}
+        self._order = order
+        chosen = differentiated if isinstance(differentiated, tuple) else (differentiated,)
+        both = self.numbers & {n for n in chosen if isinstance(n, int)}
+        if both:
+            message = f"static_argnums: argument {min(both)} is in argnums too; give it in one"
+            raise invalid("static", message)
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self.numbers)
+
+    def of_method(self) -> Static:
+        """The same for a function that has got its first argument."""
+        made = copy.copy(self)
+        made.numbers, made._order = {n - 1 for n in self.numbers if n}, self._order[1:]
+        return made
+
+    def wrapped(self, structure: Any) -> Any:
+        """A pair of arguments and keyword arguments, with static ones as leaves."""
+        args, kwargs = structure
+        args = tuple(
+            self._fixed(self._name(k), value) if k in self.numbers else value
+            for k, value in enumerate(args)
+        )
+        return args, {k: self._fixed(k, v) if k in self.names else v for k, v in kwargs.items()}
+
+    def _name(self, number: int) -> str:
+        return self._order[number] if number < len(self._order) else f"args[{number}]"
+
+    def _fixed(self, name: str, value: Any) -> Fixed:
+        return value if isinstance(value, Fixed) else Fixed(name, value)
+
+
+_POSITIONAL = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+)
+
+
+def _parameters(f: Any) -> Any:
+    try:
+        return inspect.signature(getattr(f, "py_func", f)).parameters
+    except (TypeError, ValueError):
+        message = f"static_argnums: nothing tells which arguments {f!r} has; wrap it in a function"
+        raise invalid("static", message) from None
+
+
+def _number(number: Any, order: list[str], rest: bool) -> int:
+    """A number of an argument, counted from the first."""
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise invalid("static", f"static_argnums: {number!r} is no int and no sequence of ints")
+    if number >= 0 and (rest or number < len(order)):
+        return number
+    if -len(order) <= number < 0 and not rest:
+        return number + len(order)
+    message = f"static_argnums: there is no argument {number}; {_list(order)}"
+    raise invalid("static", message)
+
+
+def _list(names: Any) -> str:
+    return f"there are {', '.join(names)}" if names else "there are none"

@@ -1,0 +1,206 @@
+"""Parts of buffers, axis by axis: where they begin, what they hold, copies between them."""
+
+from dataclasses import dataclass
+
+from nbta.codegen.values import SHORT, Base, Block, Vector, cast_text, product, times, total
+
+#: Bounds of slices are cut to this: no axis is as long, and sums of two are int64.
+FARTHEST = 2**62
+
+
+@dataclass(frozen=True)
+class Window:
+    """Items of a buffer: where the first is, and how far apart they are along each axis."""
+
+    base: Base
+    offset: str
+    strides: tuple[str, ...]
+
+    def at(self, *indices) -> str:
+        """Source of the item at an index an axis."""
+        steps = (times(i, stride) for i, stride in zip(indices, self.strides, strict=True))
+        return f"{self.base.name}[{total(self.offset, *steps)}]"
+
+    def moved(self, *indices) -> "Window":
+        """The window that begins at an index an axis."""
+        steps = (times(i, stride) for i, stride in zip(indices, self.strides, strict=True))
+        return Window(self.base, total(self.offset, *steps), self.strides)
+
+
+def offset_of(code, found) -> str:
+    """Where a window begins, in a variable where that takes arithmetic."""
+    text = total(found.offset)
+    if text == "0":
+        return ""
+    return text if text.isidentifier() or text.isdigit() else code.variable(text, "o")
+
+
+def strides_of(code, extents) -> tuple[str, ...]:
+    """How far apart items are in C order."""
+    extents = tuple(map(code.canonical, extents))
+    return tuple(product(extents[axis + 1 :]) for axis in range(len(extents)))
+
+
+def window(code, block, extents=None) -> Window:
+    """All items of a block, also under other extents."""
+    extents = block.extents if extents is None else extents
+    return Window(block.base, block.offset, strides_of(code, extents))
+
+
+def move(code, extents, target: Window, source: Window) -> None:
+    """Copy items from one window to another; the innermost ones that lie together all at once."""
+    extents = tuple(map(code.canonical, extents))
+    outer = len(extents)
+    while outer and _together(extents, outer - 1, target, source):
+        outer -= 1
+    run = product(extents[outer:])
+    axes = [axis for axis in range(outer) if extents[axis] != "1"]
+    names = {axis: code.name("i") for axis in axes}
+    indices = [names.get(axis, "0") for axis in range(len(extents))]
+    to, of = target.moved(*indices), source.moved(*indices)
+    line = f"{to.base.name}[{to.offset or 0}] = {of.base.name}[{of.offset or 0}]"
+    if run != "1":
+        line = f"copy({to.base.name}, {to.offset or 0}, {of.base.name}, {of.offset or 0}, {run})"
+    code.nested([f"for {names[axis]} in range({extents[axis]}):" for axis in axes], line)
+
+
+def _together(extents, axis, *windows):
+    """Whether items along an axis and all behind it lie one behind the other."""
+    run = product(extents[axis + 1 :])
+    return extents[axis] == "1" or all(w.strides[axis] == run for w in windows)
+
+
+def put(code, extents, target: Window, source, steps, *, adds: bool) -> None:
+    """Store items, or add them, one by one.
+
+    ``source`` is a block or a scalar whose items are ``steps`` apart along each axis; 0 repeats.
+    """
+    extents = tuple(map(code.canonical, extents))
+    names = ["0" if extent == "1" else code.name("i") for extent in extents]
+    inside = isinstance(source, Block)
+    item = source.at(total(*map(times, names, steps))) if inside else source.text
+    at = target.at(*names)
+    if adds:
+        item = f"{at} {'|' if target.base.dtype.kind == 'b' else '+'} {item}"
+    pairs = zip(names, extents, strict=True)
+    headers = [f"for {name} in range({extent}):" for name, extent in pairs if name != "0"]
+    code.nested(headers, f"{at} = {cast_text(item, target.base.dtype)}")
+
+
+def fill(code, block, text) -> None:
+    """Put one item everywhere."""
+    i = code.name("i")
+    item = cast_text(text, block.dtype)
+    header = f"for {i} in range({product(block.extents)}):"
+    code.nested([header], f"{block.at(i)} = {item}")
+
+
+def clear(code, block) -> None:
+    """Put zeros everywhere."""
+    code.add(f"clear({block.base.name}, {block.offset or 0}, {product(block.extents)})")
+
+
+def is_below(code, one: str, other: str) -> None:
+    """Fail where an extent is longer than another."""
+    one, other = code.canonical(one), code.canonical(other)
+    if one.isdigit() and other.isdigit():
+        if int(one) > int(other):
+            code.fail_if("True")
+    elif one != other and not (one == "0" and other in code.dims.values()):
+        code.fail_if(f"{one} > {other}")
+
+
+def held(code, extent: str, known) -> str:
+    """An extent, held against what the graph knows of it."""
+    name = str(known) if type(known) is int else code.known_extent(known)
+    if name is None:
+        return code.canonical(extent)
+    code.equate(extent, name)
+    return name
+
+
+def integer(code, tensor) -> str:
+    """Source of a scalar integer as an int64, also where that is used as an index."""
+    text = code.integer(tensor)
+    if tensor.dtype.kind == "u" and tensor.dtype.itemsize == 8:
+        code.fail_if(f"{text} < 0")  # beyond what an int64 holds
+    return text
+
+
+def integers(code, tensor, count) -> list[str]:
+    """The items of a vector that must have so many: numbers, or variables that stay."""
+    (extent,) = code.extents(tensor)
+    code.equate(extent, str(count))
+    return [_extent_text(code, text) for text in _items(code, tensor, extent, count)]
+
+
+def _items(code, tensor, extent, count):
+    if extent.isdigit():
+        return code.vector(tensor)
+    block = code.value(tensor)
+    return [f"int64({block.at(str(k))})" for k in range(count)]
+
+
+def _extent_text(code, text):
+    number = number_in(text)
+    return code.extent(text) if number is None else str(number)
+
+
+def number_in(text: str) -> int | None:
+    """The integer that source says, None for others."""
+    text = text.removeprefix("int64(").removesuffix(")").removeprefix("(")
+    return int(text) if text.removeprefix("-").isdigit() else None
+
+
+def position(code, index, extent, doubt=None) -> str:
+    """An index counted from the first item: a variable or a number; the run fails outside.
+
+    ``doubt`` is a truth value: where it is false, the variable is sure to be from 0 to before the
+    extent. As no trip of a loop changes it, LLVM makes a loop without checks for that case.
+    """
+    if not isinstance(index, str):
+        index = clipped(index)
+        if extent.isdigit():
+            index = index + int(extent) * (index < 0)
+            if not 0 <= index < int(extent):
+                code.fail_if("True")
+            return str(index)
+        if index >= 0:
+            code.fail_if(f"{index} >= {extent}")
+            return str(index)
+        found = code.derived(f"{extent} - {-index}", "k")
+        code.fail_if(f"{found} < 0")
+        return found
+    outside, negative = f"{index} < -{extent} or {index} >= {extent}", f"{index} < 0"
+    if doubt is not None:
+        outside, negative = f"{doubt} and ({outside})", f"{doubt} and {negative}"
+    code.fail_if(outside)
+    return code.variable(f"{index} + {extent} if {negative} else {index}", "k")
+
+
+def clipped(n):
+    """A bound within what arithmetic with extents allows."""
+    return n if n is None or isinstance(n, str) else max(-FARTHEST, min(n, FARTHEST))
+
+
+def sum_of(code, lengths):
+    """Source of a sum of extents."""
+    numbers = sum(int(n) for n in lengths if n.isdigit())
+    names = [n for n in lengths if not n.isdigit()]
+    text = total(*names, str(numbers))
+    return code.derived(text) if len(names) > 1 or (names and numbers) else text
+
+
+def bind_reshaped(code, op, value, extents):
+    """Let the items of a value stand for the result under other extents."""
+    result = op.outputs[0]
+    if isinstance(value, Block) and extents:
+        return code.bind(result, Block(value.base, tuple(extents), value.offset))
+    if isinstance(value, Block):
+        return code.bind(result, code.local(value.at("0"), value.dtype))
+    if not extents:
+        return code.bind(result, value)
+    if len(extents) == 1 and value.dtype.name in SHORT:
+        return code.bind(result, Vector((value.text,), value.dtype))
+    block = code.result(op, extents=tuple(extents))
+    return code.add(f"{block.at('0')} = {value.text}")

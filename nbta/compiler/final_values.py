@@ -1,0 +1,180 @@
+"""Items that a loop reads and nothing writes any more: what comes after it reads them again.
+
+A loop that fills an array, or changes it in place, mostly reads items that are final: those of
+earlier trips in a recurrence, the rows above in a decomposition. The last version of the array has
+them, so that no tape need keep them; tools for source transformation know that as the analysis of
+values to be recorded (Hascoet, Naumann and Pascual, "To be recorded" analysis in reverse-mode
+automatic differentiation, 2005).
+
+That a write in a later trip, or later in the same one, goes to another item is shown along one
+axis: the indices of both are linear forms in the numbers of trips, and one is sure to be greater.
+This is the dependence test of compilers, direction by direction (Banerjee, Dependence Analysis,
+1997): for a later trip of each loop around both, the loops around that in the same one.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from nbta.compiler.induction import Counts, Linear, Trip, depth, is_outside
+from nbta.graph.graph import lies_in
+from nbta.graph.operation import Operation, Tensor
+from nbta.graph.views import Loop, Variable, is_loop, origin
+from nbta.ops.indexing import ADD_ITEM, SET_ITEM, index_of
+
+
+class Item(NamedTuple):
+    """An item of an array as it was at some point: what ``key`` picks, with the scalars in it."""
+
+    array: Tensor
+    scalars: list[Tensor]
+    key: tuple
+
+
+class _Made(NamedTuple):
+    """A version of an array in a trip, and whether it comes behind the one that is read."""
+
+    version: Tensor
+    is_later: bool
+
+
+def last_version(counts: Counts, item: Item, graph) -> Tensor | None:
+    """The version of an array that a graph sees, where that has the item; None if unknown.
+
+    Parameters
+    ----------
+    counts : Counts
+    item : Item
+        Of an array in the body of a loop that the graph does not lie in.
+    graph : SubGraph
+    """
+    version, read, writes, bodies = origin(item.array), None, [], []
+    while not lies_in(graph, version.graph):
+        found = _variable(version)
+        if found is None:
+            return None
+        variable, trip = found
+        bodies.append(variable.loop.body)
+        others = [made for made in trip if made.version is not read]
+        writes += [(write, bodies[-1], made.is_later) for made in others for write in _writes(made)]
+        version = read = variable.last
+    if not bodies:
+        return None
+    forms = _Forms(counts, item, bodies)
+    return version if all(forms.miss(*write) for write in writes) else None
+
+
+def _variable(version) -> tuple[Variable, list[_Made]] | None:
+    """The variable of a loop that a version belongs to, and all versions that a trip makes."""
+    body, owner = version.graph, getattr(version.graph, "owner", None)
+    if owner is None or not is_loop(owner) or body is not Loop(owner).body:
+        return None
+    for variable in Loop(owner).variables():
+        versions = _versions(variable.following, body)
+        places = [place for place, each in enumerate(versions) if each is version]
+        if places and versions[-1] is variable.parameter:
+            return variable, [_Made(v, place < places[0]) for place, v in enumerate(versions[:-1])]
+    return None
+
+
+def _versions(version, body) -> list[Tensor]:
+    """An array's versions in a body, from the one that is given back to the first."""
+    found = []
+    while version is not None and origin(version).graph is body:
+        found.append(origin(version))
+        version = _before(found[-1])
+    return found
+
+
+def _before(version):
+    op = version.op
+    if is_loop(op):
+        return Loop(op).variable(version.index).first
+    return op.inputs[0] if op.record in (SET_ITEM, ADD_ITEM) else None
+
+
+def _writes(made) -> Iterator[Operation | None]:
+    """What makes a version of the one before, in trips of loops too; None for what is unknown."""
+    op = made.version.op
+    if not is_loop(op):
+        yield op
+        return
+    variable = Loop(op).variable(made.version.index)
+    versions = _versions(variable.following, variable.loop.body)
+    if not versions or versions[-1] is not variable.parameter:
+        yield None
+        return
+    for version in versions[:-1]:
+        yield from _writes(_Made(version, made.is_later))
+
+
+class _Forms:
+    """The indices of an item that is read, held against those of writes.
+
+    Parameters
+    ----------
+    counts : Counts
+    item : Item
+    bodies : list of SubGraph
+        Of the loops around what is read that change the array, from the inside out.
+    """
+
+    def __init__(self, counts, item, bodies):
+        self._counts, self._bodies = counts, bodies
+        self._read = self._indices(item)
+
+    def _indices(self, item):
+        """A linear form for each axis; None where not one index is known, that does not wrap."""
+        parts = index_of(item.key, item.scalars, item.array.spec.shape)
+        return [None if part is None else self._form(part) for part in parts]
+
+    def _form(self, part):
+        if type(part) is int:
+            return Linear(part) if part >= 0 else None
+        form = self._counts.number(part)
+        varying = {a: n for a, n in form.terms.items() if type(a) is not Trip}
+        fixed = all(is_outside(Linear(0, {a: n}), self._bodies[-1]) for a, n in varying.items())
+        return form if fixed and self._counts.is_natural(form) else None
+
+    def miss(self, write, body, is_later) -> bool:
+        """Whether a write goes to other items in later trips, and in the same one if it is later.
+
+        ``body`` is the innermost that it is in together with the read.
+        """
+        if write is None:
+            return False
+        inputs = write.inputs
+        indices = self._indices(Item(inputs[0], inputs[2:], write.attrs["key"]))
+        pairs = [pair for pair in zip(self._read, indices, strict=True) if None not in pair]
+        around = self._bodies[next(k for k, b in enumerate(self._bodies) if b is body) :]
+        cases = [(around[k:], each) for k, each in enumerate(around)]
+        cases += [(around, None)] * is_later
+        return all(any(self._differ(*pair, *case) for pair in pairs) for case in cases)
+
+    def _differ(self, read, write, same, later):
+        """Whether an index is always above another, or below, in the same trips of some loops.
+
+        Of the loop of ``later`` the write is in a later trip, of those further in, in any.
+        """
+        return any(self._above(read * n, write * n, same, later) for n in (1, -1))
+
+    def _above(self, read, write, same, later):
+        low, high = self._least(write, same), self._least(read * -1, same)
+        if low is None or high is None:
+            return False
+        step = low.terms.get(Trip(later), 0) if later is not None else 0
+        return step >= 0 and self._counts.is_natural(low + high + (step - 1))
+
+    def _least(self, form, same):
+        """What a form is not below in any trip of loops that are further in; None if unknown."""
+        while inner := [atom for atom in form.terms if self._is_inner(atom, same)]:
+            trip = max(inner, key=lambda atom: depth(atom.body))  # its bound may name the others
+            n, bound = form.terms[trip], self._counts.bound(trip.body)
+            form = form - Linear(0, {trip: n})
+            if n < 0 and bound is None:
+                return None
+            form = form + (bound - Linear(1)) * n if n < 0 else form
+        return form
+
+    def _is_inner(self, atom, same):
+        around = type(atom) is Trip and lies_in(atom.body, self._bodies[-1])
+        return around and not any(atom.body is body for body in same)

@@ -1,0 +1,722 @@
+"""From generated source to LLVM's code: a walk over its syntax tree.
+
+Numba comes to LLVM's code by way of bytecode, blocks, a search for the types of all names, and a
+table of references: three quarters of the time that a graph took to compile. Generated source
+needs none of it. A name has the type of what is assigned to it first, control flow is nested, and
+nothing counts references. So what is asked of Numba is the type and the code of each operator and
+call, once for the types of its operands: numbers are what they would be in Numba. Variables are
+places in memory here; LLVM finds single assignments by itself.
+"""
+
+import ast
+import builtins
+import copy
+import itertools
+import operator
+import re
+from collections import ChainMap, Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from typing import NamedTuple
+
+from llvmlite import ir
+from numba import types
+
+from nbta.runtime import intrinsics
+from nbta.runtime.intrinsics import FAILED, INT64, Pointer
+from nbta.runtime.numba_private import (
+    Environment,
+    FastMathOptions,
+    FunctionDescriptor,
+    Intrinsic,
+    NumbaError,
+    callconv,
+    cgutils,
+    cpu_target,
+    fastmathpass,
+    new_library,
+    number_typing,
+    signature,
+)
+
+_ARGUMENTS, _RESULT = (types.int64,), types.int64
+_OPERATORS = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Mod: operator.mod,
+    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.USub: operator.neg,
+    ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne,
+}  # fmt: skip
+#: Conditions of two integers of one type, which Numba compiles a function for.
+_PICKED = {max: ">", min: "<"}
+
+
+class Typed(NamedTuple):
+    """A value: Numba's type, and LLVM's value or None for what exists while compiling only."""
+
+    kind: types.Type
+    llvm: object
+
+
+class NotLoweredError(NumbaError):
+    """Source that is not of the kind that the compiler generates."""
+
+
+@cache
+def _target():
+    """Numba's context for the code of all generated functions, and their description."""
+    context = cpu_target.target_context
+    number_typing()  # whose code the context knows from then on; what that calls needs all types
+    description = FunctionDescriptor(
+        native=True, modname="nbta", qualname="run", unique_name="run", doc="", typemap={},
+        restype=_RESULT, calltypes={}, args=["w"], kws=(), argtypes=_ARGUMENTS,
+    )  # fmt: skip
+    context = context.subtarget(
+        enable_nrt=True, fastmath=FastMathOptions({"contract"}), fndesc=description,
+        error_model=callconv.create_error_model("numpy", context),
+        environment=Environment.from_fndesc(description),
+    )  # fmt: skip
+    own = {"call_conv": property(_Convention), "is_true": _is_true}
+    context.__class__ = type("Context", (type(context),), own)
+    return context, description
+
+
+def _is_true(context, builder, kind, value):
+    """LLVM's truth value of a number, as Numba finds it, by the rules that are there."""
+    function, code = _resolved(bool, (kind,))
+    return code(builder, [context.cast(builder, value, kind, *function.args)])
+
+
+def _intrinsic(function, kinds):
+    """The signature and the code, ``(builder, values)``, of one of our own functions."""
+    wanted = kinds if function._prefer_literal else tuple(map(types.unliteral, kinds))
+    found, code = function._defn(number_typing(), *wanted)
+    return found, lambda builder, values: code(_target()[0], builder, found, values)
+
+
+@cache
+def _resolved(function, kinds):
+    """The same of a function of Python's, NumPy's or Numba's."""
+    typing, (context, _) = number_typing(), _target()
+    if function in _PICKED and kinds == (types.int64, types.int64):
+        return types.int64(*kinds), partial(_picked, _PICKED[function])
+    kind = typing.resolve_value_type(function)
+    found = typing.resolve_function_type(kind, kinds, {})
+    if found is None:
+        raise NotLoweredError(f"{function} of {kinds}")
+    return found, context.get_function(kind, found)
+
+
+def _picked(sign, builder, values):
+    """The greater or the less of two integers, and the first of equals."""
+    first, second = values
+    return builder.select(builder.icmp_signed(sign, second, first), second, first)
+
+
+_literal = lru_cache(4096)(types.literal)
+
+
+class _Convention(callconv.CPUCallConv):
+    """How functions are left: parts of one give the status, or `_ON` where it goes on."""
+
+    def return_value(self, builder, retval):
+        """Leave the function that is being made."""
+        if _is_part(builder):
+            return builder.ret(retval)
+        return super().return_value(builder, retval)
+
+    def return_user_exc(self, builder, *arguments, **keywords):
+        """Leave it where Python would raise: in a part, as for all that is refused."""
+        if _is_part(builder):
+            return builder.ret(INT64(FAILED))
+        return super().return_user_exc(builder, *arguments, **keywords)
+
+    def return_status_propagate(self, builder, status):
+        """Leave it where a function of Numba's raised."""
+        if _is_part(builder):
+            return builder.ret(INT64(FAILED))
+        return super().return_status_propagate(builder, status)
+
+
+def _is_part(builder):
+    return builder.function.ftype.return_type == INT64
+
+
+#: What a part of a function gives where the function goes on behind it; statuses are not negative.
+_ON = INT64(-1)
+#: Statements from which on a function is made in parts: LLVM takes more than twice the time for
+#: twice the blocks of a function, and in large graphs many loops are the same but for their names.
+#: Below, parts would only keep LLVM from looking at neighbours together.
+LARGE = 600
+#: Functions that give pointers of their own: their scopes are those of the whole function.
+_POINTERS = frozenset(("pointer", "room", "array_in"))
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+
+
+@dataclass
+class _Part:
+    """A part of a function: a loop that is a function of its own."""
+
+    function: ir.Function
+    calls: int = 0
+
+
+class _Unit:
+    """A source: what the functions that it becomes have in common.
+
+    Parameters
+    ----------
+    module : llvmlite.ir.Module
+    source : str
+    names : dict
+        What the source refers to.
+    """
+
+    def __init__(self, module, source, names):
+        self.module, self.names, self.lines = module, names, source.splitlines()
+        *constants, function = ast.parse(source).body
+        exec(compile(ast.Module(constants, []), "<nbta>", "exec"), names)
+        self.statements, self.is_large = function.body, _is_large(function)
+        self.single = _Names(function).single
+        self.found = Counter(_NAME.findall(source)) if self.is_large else None
+        if self.is_large:
+            intrinsics.share_calls(module)
+        self.parts: dict = {}
+
+    def text(self, node) -> str:
+        """The lines of a statement."""
+        lines = self.lines[node.lineno - 1 : node.end_lineno]
+        return "\n".join(line[node.col_offset :] for line in lines)
+
+
+def _alike(text, given, stored):
+    """What a loop shares with others: its text, types of variables, and how many scopes.
+
+    Variables are numbered as they come, and scopes of pointers too.
+    """
+    order, kinds, scopes = {}, [], {}
+
+    def numbered(match):
+        name = match[0]
+        if name not in given and name not in stored:
+            return name
+        if name not in order:
+            order[name] = f"_{len(order)}"
+            if name in given:
+                kinds.append((name, _in_order(given[name].kind, scopes)))
+        return order[name]
+
+    return _NAME.sub(numbered, text), kinds, len(scopes)
+
+
+def _in_order(kind, scopes):
+    """A type, with the number of a pointer's scope as it came.
+
+    Each number is a buffer's, also those that are too many to tell LLVM of. Only the table of words
+    has none: parts of it are buffers.
+    """
+    if not isinstance(kind, Pointer) or kind.scope == intrinsics.WORDS:
+        return kind
+    return Pointer(kind.dtype, scopes.setdefault(kind.scope, len(scopes)))
+
+
+def _stored(node):
+    """The names that a statement gives values to, but for that of numbers nobody looks at."""
+    found = (item for item in ast.walk(node) if isinstance(item, ast.Name))
+    return {item.id for item in found if isinstance(item.ctx, ast.Store)} - {"_"}
+
+
+def _is_large(node):
+    return node.end_lineno - node.lineno > LARGE
+
+
+class _Names:
+    """Where the names of a function are stored and used."""
+
+    def __init__(self, function):
+        self._stores, self._around = Counter(), {}
+        self._blocks = itertools.count()
+        self._visit(function.body, ())
+        #: Those that are one value each: they need no place in memory, where LLVM has to find out.
+        self.single = {
+            name for name, (block, around) in self._around.items()
+            if self._stores[name] == 1 and block == around
+        }  # fmt: skip
+
+    def _visit(self, statements, block):
+        """Go through a block, which is known by the numbers of the blocks around it."""
+        for statement in statements:
+            match statement:
+                case ast.For(target, values, body):
+                    self._note(values, block)
+                    inner = self._inside(block)
+                    self._note(target, inner)
+                    self._visit(body, inner)
+                case ast.While(test, body):
+                    self._note(test, block)
+                    self._visit(body, self._inside(block))
+                case ast.If(test, body, otherwise):
+                    self._note(test, block)
+                    self._visit(body, self._inside(block))
+                    self._visit(otherwise, self._inside(block))
+                case _:
+                    self._note(statement, block)
+
+    def _inside(self, block):
+        return (*block, next(self._blocks))
+
+    def _note(self, node, block):
+        """Keep the block of the last store, and the innermost block around all uses."""
+        for item in ast.walk(node):
+            if isinstance(item, ast.Name):
+                is_store = isinstance(item.ctx, ast.Store)
+                self._stores[item.id] += is_store
+                place, around = self._around.get(item.id, (block, block))
+                same = [one for one, other in zip(around, block, strict=False) if one == other]
+                self._around[item.id] = (block if is_store else place), tuple(same)
+
+
+class _Function:
+    """A function that is being made, from the first of its statements to the last.
+
+    Parameters
+    ----------
+    unit : _Unit
+    function : llvmlite.ir.Function
+        Without blocks.
+    is_large : bool
+        Whether loops in it may become parts.
+    """
+
+    def __init__(self, unit, function, is_large):
+        self.unit, self.is_large, (self.context, _) = unit, is_large, _target()
+        self.typing, self.names = number_typing(), unit.names
+        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self.convention = self.context.call_conv
+        self.helper = self.convention.init_call_helper(self.builder)
+        #: Values of names that are one each, and places of the others.
+        self.values: dict[str, Typed] = {}
+        self.variables: dict[str, Typed] = {}
+        self.exits: list = []  # what is behind each of the loops around
+        self.has_loops = False
+        body = self.builder.append_basic_block("body")
+        self.builder.branch(body)
+        self.builder.position_at_end(body)
+
+    # Parts.
+
+    def is_part(self, node) -> bool:
+        """Make a loop a function of its own and call that, unless it must stay here.
+
+        In a loop, variables that outlive it must stay in registers: they are no arguments by place.
+        """
+        text = self.unit.text(node)
+        found, stored = Counter(_NAME.findall(text)), _stored(node)
+        kept = {n for n in stored if self._given(n) or self.unit.found[n] > found[n]}
+        has_pointers = not _POINTERS.isdisjoint(found)
+        if (self.exits and (kept or has_pointers)) or not kept <= self.variables.keys():
+            return False
+        if has_pointers:
+            kinds = [(n, known.kind) for n in found if (known := self._given(n))]
+            self._call_part(self._made(node, kinds, kept, intrinsics.SCOPES), kinds, kept)
+            return True
+        text, kinds, scopes = _alike(text, ChainMap(self.values, self.variables), stored)
+        key = text, tuple((kind, name in kept) for name, kind in kinds)
+        if key not in self.unit.parts:
+            self.unit.parts[key] = self._made(node, kinds, kept, scopes)
+        self._call_part(self.unit.parts[key], kinds, kept)
+        return True
+
+    def _made(self, node, given, kept, scopes):
+        """The part that a loop becomes, which takes variables by value, or those kept by place."""
+        kinds = [self.context.get_value_type(kind) for _, kind in given]
+        takes = [k.as_pointer() if n in kept else k for (n, _), k in zip(given, kinds, strict=True)]
+        name = self.unit.module.get_unique_name("part")
+        function = ir.Function(self.unit.module, ir.FunctionType(INT64, takes), name)
+        function.linkage = "internal"
+        intrinsics.limit_scopes(function, scopes)
+        inner = _Function(self.unit, function, _is_large(node))
+        for (name, kind), value in zip(given, function.args, strict=True):
+            value = inner.builder.load(value) if name in kept else value
+            inner.assign(name, Typed(kind, value))
+        inner.statement(node)
+        for (name, _), place in zip(given, function.args, strict=True):
+            if name in kept:
+                inner.builder.store(inner.builder.load(inner.variables[name].llvm), place)
+        inner.builder.ret(_ON)
+        return _Part(function)
+
+    def _call_part(self, part, given, kept):
+        part.calls += 1
+        values = [self.variables[n].llvm if n in kept else self._value_of(n) for n, _ in given]
+        status = self.builder.call(part.function, values)
+        with cgutils.if_unlikely(self.builder, self.builder.icmp_signed("!=", status, _ON)):
+            self.convention.return_value(self.builder, status)
+
+    # Values.
+
+    def _given(self, name):
+        """What a name is so far, its type at least; None where it is not yet."""
+        return self.values.get(name) or self.variables.get(name)
+
+    def _value_of(self, name):
+        """LLVM's value of a name."""
+        one = self.values.get(name)
+        return self.builder.load(self.variables[name].llvm) if one is None else one.llvm
+
+    def cast(self, value, kind):
+        """A value as one of another type, by Numba's rule."""
+        if kind in (value.kind, types.unliteral(value.kind)):
+            return value.llvm
+        return self.context.cast(self.builder, value.llvm, value.kind, kind)
+
+    def constant(self, value):
+        """A value of Python's."""
+        if isinstance(value, bool):
+            return Typed(types.literal(value), ir.IntType(1)(int(value)))
+        if isinstance(value, int):
+            return Typed(_literal(value), INT64(value))
+        kind = self.typing.resolve_value_type(value)
+        if isinstance(kind, types.Number):
+            return Typed(kind, self.context.get_constant_generic(self.builder, kind, value))
+        return Typed(kind, None)
+
+    def called(self, function, values):
+        """What a function gives for values."""
+        kinds = tuple(value.kind for value in values)
+        if isinstance(function, Intrinsic):
+            found, code = _intrinsic(function, kinds)
+        else:
+            found, code = _resolved(function, tuple(map(types.unliteral, kinds)))
+            values = list(map(self._together, values))
+        return Typed(found.return_type, code(self.builder, self._wanted(values, found.args)))
+
+    def _together(self, value):
+        """A tuple as one value of LLVM's, which our own intrinsics need not have."""
+        if not isinstance(value.llvm, list):
+            return value
+        return Typed(value.kind, self.context.make_tuple(self.builder, value.kind, value.llvm))
+
+    def _wanted(self, values, kinds):
+        """Arguments as a function wants them."""
+        if kinds and isinstance(kinds[0], types.StarArgTuple | types.StarArgUniTuple):
+            given = [self.cast(value, kind) for value, kind in zip(values, kinds[0], strict=True)]
+            return [self.context.make_tuple(self.builder, kinds[0], given)]
+        pairs = zip(values, kinds, strict=True)
+        return [None if value.llvm is None else self.cast(value, kind) for value, kind in pairs]
+
+    def value(self, node):
+        """The value of an expression."""
+        return self._rule("_", node)(node)
+
+    def _rule(self, prefix, node):
+        """The method for an expression, or with another prefix for a statement."""
+        rule = getattr(self, prefix + type(node).__name__.lower(), None)
+        if rule is None:
+            raise NotLoweredError(f"a {type(node).__name__}")
+        return rule
+
+    def truth(self, node):
+        """LLVM's truth value of an expression."""
+        value = self.value(node)
+        if types.unliteral(value.kind) == types.boolean:
+            return value.llvm
+        return self.context.is_true(self.builder, types.unliteral(value.kind), value.llvm)
+
+    def _constant(self, node):
+        return self.constant(node.value)
+
+    def _name(self, node):
+        found = self._given(node.id)
+        if found is not None:
+            return Typed(found.kind, self._value_of(node.id))
+        return self.constant(self.names[node.id])
+
+    def _global(self, node):
+        """What a function's name stands for."""
+        if isinstance(node, ast.Attribute):
+            return getattr(self._global(node.value), node.attr)
+        return self.names[node.id] if node.id in self.names else _BUILTINS[node.id]
+
+    def _call(self, node):
+        if self._is_of_value(node.func):
+            return self._method(self.value(node.func.value), node)
+        return self.called(self._global(node.func), [self.value(arg) for arg in node.args])
+
+    def _tuple(self, node):
+        values = [self.value(item) for item in node.elts]
+        kind = types.Tuple(tuple(types.unliteral(value.kind) for value in values))
+        return Typed(kind, [self.cast(value, one) for value, one in zip(values, kind, strict=True)])
+
+    def _is_of_value(self, node):
+        """Whether a name behind a point is one of a value's, and not of a module."""
+        inner = getattr(node, "value", None)
+        return inner is not None and not (isinstance(inner, ast.Name) and inner.id in self.names)
+
+    def _method(self, value, node):
+        kind = self.typing.resolve_getattr(value.kind, node.func.attr)
+        given = [self.value(arg) for arg in node.args]
+        found = self.typing.resolve_function_type(kind, tuple(one.kind for one in given), {})
+        code = self.context.get_function(kind, found)
+        return Typed(
+            found.return_type, code(self.builder, [value.llvm, *self._wanted(given, found.args)])
+        )
+
+    def _attribute(self, node):
+        if self._is_of_value(node):
+            value = self.value(node.value)
+            kind = self.typing.resolve_getattr(value.kind, node.attr)
+            read = self.context.get_getattr(value.kind, node.attr)
+            return Typed(kind, read(self.context, self.builder, value.kind, value.llvm, node.attr))
+        return self.constant(self._global(node))
+
+    def _binop(self, node):
+        return self.called(
+            _OPERATORS[type(node.op)], [self.value(node.left), self.value(node.right)]
+        )
+
+    def _unaryop(self, node):
+        if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+            return self.constant(-node.operand.value)
+        if isinstance(node.op, ast.Not):
+            return Typed(types.boolean, self.builder.not_(self.truth(node.operand)))
+        return self.called(_OPERATORS[type(node.op)], [self.value(node.operand)])
+
+    def _compare(self, node):
+        if len(node.ops) > 1:
+            lefts = [node.left, *node.comparators]  # expressions have no effects
+            parts = zip(lefts, node.ops, node.comparators, strict=False)
+            return self._boolop(
+                ast.BoolOp(ast.And(), [ast.Compare(a, [sign], [b]) for a, sign, b in parts])
+            )
+        sides = [self.value(node.left), self.value(node.comparators[0])]
+        return self.called(_OPERATORS[type(node.ops[0])], sides)
+
+    def _subscript(self, node):
+        place, index = self.value(node.value), self.value(node.slice)
+        if not isinstance(place.kind, Pointer):
+            return self.called(operator.getitem, [place, index])
+        found = signature(place.kind.dtype, place.kind, types.int64)
+        values = place.llvm, self.cast(index, types.int64)
+        return Typed(place.kind.dtype, intrinsics._load(self.context, self.builder, found, values))
+
+    def _boolop(self, node):
+        """Truth values from the left, until one decides."""
+        builder, decides = self.builder, isinstance(node.op, ast.Or)
+        end, sources = builder.append_basic_block("decided"), []
+        for item in node.values[:-1]:
+            truth, following = self.truth(item), builder.append_basic_block("next")
+            sources.append((ir.IntType(1)(int(decides)), builder.block))
+            builder.cbranch(truth, *((end, following) if decides else (following, end)))
+            builder.position_at_end(following)
+        sources.append((self.truth(node.values[-1]), builder.block))
+        builder.branch(end)
+        return Typed(types.boolean, self._joined(end, ir.IntType(1), sources))
+
+    def _ifexp(self, node):
+        builder = self.builder
+        one, other, end = (builder.append_basic_block(name) for name in ("then", "else", "join"))
+        builder.cbranch(self.truth(node.test), one, other)
+        found = []
+        for block, item in ((one, node.body), (other, node.orelse)):
+            builder.position_at_end(block)
+            found.append((self.value(item), builder.block))
+        kind = self.typing.unify_types(*(types.unliteral(value.kind) for value, _ in found))
+        if kind is None:
+            raise NotLoweredError("two types in a choice")
+        sources = []
+        for value, block in found:
+            builder.position_at_end(block)
+            sources.append((self.cast(value, kind), block))
+            builder.branch(end)
+        return Typed(kind, self._joined(end, self.context.get_value_type(kind), sources))
+
+    def _joined(self, block, kind, sources):
+        self.builder.position_at_end(block)
+        value = self.builder.phi(kind)
+        for one, source in sources:
+            value.add_incoming(one, source)
+        return value
+
+    # Statements.
+
+    def run(self, statements):
+        """Statements, one behind another."""
+        for statement in statements:
+            is_loop = isinstance(statement, ast.For | ast.While)
+            if is_loop and self.is_large and self.is_part(statement):
+                continue
+            self.has_loops |= is_loop
+            self.statement(statement)
+
+    def statement(self, node):
+        """One statement, here."""
+        self._rule("_do_", node)(node)
+
+    def assign(self, name, value):
+        """Let a name stand for a value: it keeps the type that it had first."""
+        kind = types.unliteral(value.kind)
+        if name in self.unit.single:
+            self.values[name] = Typed(kind, self.cast(value, kind))
+            return
+        value, place = self._together(value), self.variables.get(name)
+        if place is None:
+            room = cgutils.alloca_once(self.builder, self.context.get_value_type(kind), zfill=False)
+            place = self.variables[name] = Typed(kind, room)
+        elif place.kind != kind:
+            raise NotLoweredError(f"{name} is {place.kind} and {kind}")
+        self.builder.store(self.cast(value, kind), place.llvm)
+
+    def _do_assign(self, node):
+        (target,) = node.targets
+        value = self.value(node.value)
+        if isinstance(target, ast.Name):
+            return self.assign(target.id, value)
+        return self._store(target, value)
+
+    def _store(self, target, value):
+        place, index = self.value(target.value), self.value(target.slice)
+        found = signature(types.none, place.kind, types.int64, place.kind.dtype)
+        item = self.cast(value, place.kind.dtype)
+        values = place.llvm, self.cast(index, types.int64), item
+        intrinsics._store(self.context, self.builder, found, values)
+
+    def _do_augassign(self, node):
+        load = copy.copy(node.target)
+        load.ctx = ast.Load()
+        value = self.called(_OPERATORS[type(node.op)], [self.value(load), self.value(node.value)])
+        if isinstance(node.target, ast.Name):
+            return self.assign(node.target.id, value)
+        return self._store(node.target, value)
+
+    def _do_expr(self, node):
+        self.value(node.value)
+
+    def _do_pass(self, node):
+        pass
+
+    def _do_return(self, node):
+        value = self.cast(self.value(node.value), _RESULT)
+        self.convention.return_value(self.builder, value)
+        self.builder.position_at_end(self.builder.append_basic_block("behind"))
+
+    @contextmanager
+    def _block(self, block, following):
+        """Statements in a block of LLVM's, which goes on with another."""
+        self.builder.position_at_end(block)
+        yield
+        self.builder.branch(following)
+
+    def _do_if(self, node):
+        builder = self.builder
+        one, other, end = (builder.append_basic_block(name) for name in ("then", "else", "end"))
+        builder.cbranch(self.truth(node.test), one, other)
+        for block, statements in ((one, node.body), (other, node.orelse)):
+            with self._block(block, end):
+                self.run(statements)
+        builder.position_at_end(end)
+
+    def _do_break(self, node):
+        self.builder.branch(self.exits[-1])
+        self.builder.position_at_end(self.builder.append_basic_block("behind"))
+
+    def _do_while(self, node):
+        builder = self.builder
+        head, body, end = (builder.append_basic_block(name) for name in ("while", "body", "end"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        builder.cbranch(self.truth(node.test), body, end)
+        with self._block(body, head):
+            self._run_loop(node.body, end)
+        builder.position_at_end(end)
+
+    def _run_loop(self, statements, end):
+        self.exits.append(end)
+        self.run(statements)
+        self.exits.pop()
+
+    def _do_for(self, node):
+        """A loop over a range of int64, tested behind each trip."""
+        builder, given = self.builder, [self.value(arg) for arg in node.iter.args]
+        given = [self.cast(value, types.int64) for value in given]
+        start, stop, step = (
+            [INT64(0), *given, INT64(1)] if len(given) == 1 else [*given, INT64(1)][:3]
+        )
+        body, end = builder.append_basic_block("for"), builder.append_basic_block("end")
+        before = builder.block
+        builder.cbranch(self._goes_on(start, stop, step), body, end)
+        builder.position_at_end(body)
+        number = builder.phi(INT64)
+        number.add_incoming(start, before)
+        self.assign(node.target.id, Typed(types.int64, number))
+        self._run_loop(node.body, end)
+        following = builder.add(number, step, flags=("nsw",))
+        number.add_incoming(following, builder.block)
+        builder.cbranch(self._goes_on(following, stop, step), body, end)
+        builder.position_at_end(end)
+
+    def _goes_on(self, number, stop, step):
+        up = self.builder.icmp_signed("<", number, stop)
+        if isinstance(step, ir.Constant) and step.constant > 0:
+            return up
+        down = self.builder.icmp_signed(">", number, stop)
+        return self.builder.select(self.builder.icmp_signed(">", step, INT64(0)), up, down)
+
+
+_BUILTINS = {name: getattr(builtins, name) for name in ("max", "min", "abs", "complex", "bool")}
+
+
+def _whole(unit, function):
+    """The function itself."""
+    made = _Function(unit, function, unit.is_large)
+    (start,) = made.convention.decode_arguments(made.builder, _ARGUMENTS, function)
+    made.assign("w", Typed(types.int64, start))
+    made.run(unit.statements)
+    made.builder.unreachable()
+    for part in unit.parts.values():
+        if part.calls > 1:
+            part.function.attributes.add("noinline")
+    if unit.is_large and not made.has_loops:  # what runs once need not be fast
+        for attribute in ("noinline", "optnone"):
+            function.attributes.add(attribute)
+    return made
+
+
+class Lowered(NamedTuple):
+    """What Numba has of a compiled function, as far as it is asked for."""
+
+    library: object
+    fndesc: object
+
+
+def lowered(source: str, names: dict) -> Lowered:
+    """The compiled function ``run`` of a source.
+
+    Parameters
+    ----------
+    source : str
+        Assignments of constants, and the definition of ``run``, which takes and gives an int64.
+    names : dict
+        What it refers to.
+
+    Raises
+    ------
+    NotLoweredError
+        If a name would have two types, or Numba has no code for a call.
+    """
+    context, description = _target()
+    library = new_library(context, "run")
+    module = library.create_ir_module("run")
+    unit = _Unit(module, source, names)
+    with context.push_code_library(library):
+        made = _whole(unit, context.declare_function(module, description))
+    fastmathpass.rewrite_module(module, context.fastmath)
+    library.add_ir_module(module)
+    wrapped = library, description, context.environment, made.helper
+    context.create_cpython_wrapper(*wrapped, release_gil=True)
+    context.create_cfunc_wrapper(*wrapped)
+    library.finalize()
+    return Lowered(library, description)

@@ -1,0 +1,336 @@
+"""Tapes of nested loops: one for a whole nest, in place of one for each trip of the outer loop.
+
+A loop in the body of another one makes its tapes anew in each outer trip, and a tape of the outer
+loop keeps their handles. `join_tapes` makes one array in front of the nest that all trips fill one
+behind the other, as a list of lists lies in memory in Apache Arrow's columnar format. Where the
+values of an outer trip begin is a sum of trip counts, which the loops around carry; those that
+come after read it from a tape of its own.
+"""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from nbta import shapes
+from nbta.compiler.induction import around, depth
+from nbta.compiler.passes import prune
+from nbta.compiler.program import Program, changes
+from nbta.compiler.tapes import Again, Tape, Tapes
+from nbta.graph.graph import lies_in, substitute
+from nbta.graph.operation import DATA, Operation, Tensor
+from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin
+from nbta.ops.arithmetic import add
+from nbta.ops.arrays import (
+    CREATE,
+    GATHER,
+    LOOKUP,
+    LOOKUPS,
+    READ,
+    SIZE,
+    WRITE,
+    WRITES,
+    Access,
+    build,
+    tape,
+)
+from nbta.ops.dispatch import as_tensor
+from nbta.ops.loop import COUNTER
+from nbta.ops.shaping import INT64, cast
+
+
+@changes
+def join_tapes(program: Program) -> Program:
+    """Let loops in loops fill one tape for all trips of the outer loops."""
+    found = _found(Tapes(program))
+    if not found:
+        return program
+    nests = {}
+    for nested in found:
+        key = tuple(nested.owners)
+        nests.setdefault(key, _Nest(key, nests)).join(nested)
+    return prune(program)
+
+
+class _Nested(NamedTuple):
+    """A tape that loops around it make, and each read of it with the trips.
+
+    ``owners`` are the loop that fills it, those around, and branches in between, from the inside.
+    """
+
+    tape: Tape
+    owners: list[Operation]
+    reads: list[tuple[Operation, tuple]]
+
+
+def _found(tapes):
+    """Tapes whose handles are kept for what comes after, where all that touches them is known."""
+    found = []
+    for each in tapes.tapes.values():
+        if each.value.kind != DATA:
+            continue  # nobody needs handles and flows of tapes that are joined
+        others = [op for op in tapes.users(each) if op is not each.write]
+        reads = [(op, tapes.whereabouts(op.inputs[0]).trips) for op in others]
+        if not all(_may_move(*read) for read in reads):
+            continue
+        depths = {len(trips) for _, trips in reads} - {0}
+        owners = _owners(each.handle.graph, max(depths, default=0))
+        kept = depths or not all(lies_in(op.graph, each.handle.graph) for op in others)
+        if kept and len(depths) <= 1 and owners is not None:
+            found.append(_Nested(each, [each.loop, *owners], reads))
+            _note_sure_reads(tapes, others)
+    return found
+
+
+def _may_move(op, trips):
+    """Whether an operation may find its slots in an array that has others in front of them."""
+    return not op.control_inputs and (op.record is READ or (op.record is GATHER and not trips))
+
+
+def _owners(graph, depth):
+    """So many loops around a graph, with branches in between, from the inside out; or None."""
+    found = []
+    while depth:
+        owner = getattr(graph, "owner", None)
+        if owner is None or not (is_branch(owner) or graph is Loop(owner).body):
+            return None
+        found.append(owner)
+        graph = owner.graph
+        depth -= is_loop(owner)
+    while is_branch_body(graph):  # what reads the tapes may be in a branch of its own
+        found.append(graph.owner)
+        graph = graph.owner.graph
+    return found
+
+
+def is_branch_body(graph) -> bool:
+    """Whether a graph is what one way of a branch runs."""
+    owner = getattr(graph, "owner", None)
+    return owner is not None and is_branch(owner)
+
+
+class _Nest:
+    """A loop with the loops and branches around it.
+
+    Parameters
+    ----------
+    owners : tuple of Operation
+        From the inside out; the first fills tapes.
+    others : dict of _Nest
+        All, by these.
+    """
+
+    def __init__(self, owners, others):
+        self._filling, self._around, self._others = owners[0], owners[1:], others
+        self._home = owners[-1].graph
+        self._is_repeated = any(map(is_loop, self._around))
+        self._begin = self._kept = None
+        self._starts: dict[tuple, Tensor] = {}
+
+    def _bodies(self):
+        """The bodies that the loop lies in, from the inside out."""
+        around = [self._filling, *self._around]
+        return [op.graph for op in around[:-1]]
+
+    @property
+    def begin(self) -> Tensor:
+        """How many trips earlier runs of the loop have made, in the body around it."""
+        if self._begin is None:
+            with self._home.as_default():
+                zero = as_tensor(np.int64(0), self._home)
+            _threaded(self._bodies(), zero, self._counted)
+        return self._begin
+
+    def _counted(self, begin):
+        self._begin = begin
+        return add(begin, Loop(self._filling).trips)
+
+    def join(self, nested: _Nested) -> None:
+        """Put one array in place of a tape of each trip of the loops around."""
+        old, body = nested.tape, Loop(self._filling).body
+        with self._home.as_default(), self._home.control_dependencies(None):
+            attrs = old.handle.op.attrs | {"packed": old.value.spec.rank == 0}
+            made = Access(*build(CREATE, [np.int32(0)], attrs, "tape"))
+        around = self._filling.graph
+        begin = self.begin
+
+        def filled(flow):
+            substitute(around, {old.handle: around.resolve(made.handle),
+                                old.handle.op.outputs[1]: flow})  # fmt: skip
+            return old.flow.last
+
+        last = _threaded(self._bodies(), made.flow, filled)
+        with body.as_default(), body.control_dependencies(None):
+            old.write.inputs[1] = add(body.resolve(begin), old.write.inputs[1])
+        body.changed()
+        for read, trips in nested.reads:
+            self._move(read, trips, Access(made.handle, last))
+
+    def _move(self, read, trips, joined):
+        """Let a read find its slot in the joined array."""
+        graph = read.graph
+        with graph.as_default(), graph.control_dependencies(None):
+            index, (handle, flow) = _long(read.inputs[1]), read.inputs[::2]
+            inside = not trips and lies_in(graph, self._filling.graph)
+            if not inside:
+                handle, flow = map(graph.resolve, joined)
+            if trips or inside:  # else it is in a branch of its own, for one run of the loop
+                start = self.start(trips) if trips else self.begin
+                index = add(graph.resolve(start), index)
+        read.inputs = [handle, index, flow]
+        graph.changed()
+
+    def start(self, trips) -> Tensor:
+        """Where the values begin that the loop gave in some trips of those around it."""
+        outer = next(k for k, owner in enumerate(self._around) if is_loop(owner))
+        owners = self._around[outer:]
+        outer = self._others.setdefault(owners, _Nest(owners, self._others))
+        if self._kept is None:
+            self._kept = outer.keep(origin(self.begin))
+        if trips not in self._starts:
+            self._starts[trips] = outer.kept(self._kept, trips, COUNTER)
+        return self._starts[trips]
+
+    def keep(self, value) -> Access:
+        """A new tape of a value in the body of the loop, for all trips."""
+        body, loop = Loop(self._filling).body, Loop(self._filling)
+        with self._home.as_default(), self._home.control_dependencies(None):
+            made = tape(value.spec, "starts")
+            made.handle.op.attrs["packed"] = True
+
+        def written(flow):
+            index = loop.counter
+            if self._is_repeated:
+                index = add(body.resolve(self.begin), index)
+            return Access(body.resolve(made.handle), flow).write(index, value)
+
+        last = _threaded([body, *self._bodies()], made.flow, written)
+        return Access(made.handle, last)
+
+    def value_in(self, value, trips) -> Tensor:
+        """What the body of the loop had in some trips, those of the loop itself the last."""
+        return self.kept(self.keep(value), trips, value.spec)
+
+    def kept(self, joined, trips, spec) -> Tensor:
+        """What a tape made by `keep` has of some trips."""
+        graph = max((trip.graph for trip in trips), key=depth)
+        with graph.as_default(), graph.control_dependencies(None):
+            index = _long(graph.resolve(trips[-1]))
+            if self._is_repeated:
+                index = add(graph.resolve(self.start(trips[:-1])), index)
+            return Access(*map(graph.resolve, joined)).read(index, spec)
+
+
+def _threaded(bodies, first, inner) -> Tensor:
+    """A new variable of bodies in one another, given from the inside out; its last value.
+
+    ``inner(parameter)`` gives its next value in the innermost one. Other branches pass it on.
+    """
+    if not bodies:
+        return inner(first)
+    *deeper, body = bodies
+    op = body.owner
+    if is_branch(op):
+        with body.as_default(), body.control_dependencies(None):
+            following = _threaded(deeper, body.resolve(first), inner)
+        branches = Branch(op).branches
+        return Branch(op).add_result(
+            [following if branch is body else branch.resolve(first) for branch in branches]
+        )
+    loop, place = Loop(op), Loop(op).count
+    loop.add_variable(first, lambda parameter: parameter)
+    with body.as_default(), body.control_dependencies(None):
+        following = _threaded(deeper, loop.variable(place).parameter, inner)
+    body.outputs[place] = following
+    body.changed()
+    return loop.variable(place).last
+
+
+@changes
+def detach_gradients(program: Program) -> Program:
+    """Make gradient arrays of arrays that a trip of a loop made in the trip back, anew.
+
+    They need no more of the forward array than its size and the shape of its elements; so its
+    handle need not be kept for them.
+    """
+    tapes, lookups = Tapes(program), defaultdict(list)
+    for op in tapes.uses.operations:
+        if op.record in LOOKUPS:
+            lookups[tapes.whereabouts(op.inputs[0]).tensor.op].append(op)
+    found = [_detach(tapes, *one) for one in lookups.items()]
+    return prune(program) if any(found) else program
+
+
+def _detach(tapes, create, lookups):
+    """Let all lookups in an array's gradient arrays find those of a stand-in; whether they can."""
+    reads = [origin(op.inputs[0]).op for op in lookups]
+    read, trips = reads[0], tapes.whereabouts(lookups[0].inputs[0]).trips
+    together = all(
+        op.record is LOOKUP
+        and len(op.inputs) == 2
+        and each.graph is read.graph
+        and tapes.same_trips(trips, tapes.whereabouts(op.inputs[0]).trips)
+        for op, each in zip(lookups, reads, strict=True)
+    )
+    made = _stand_in(tapes, read, create, trips) if together else None
+    for op in lookups if made is not None else ():
+        op.inputs[0] = op.graph.resolve(made.handle)
+        if origin(op.inputs[1]).op.record is READ:  # of the trip forward, which is long over
+            op.inputs[1] = op.graph.resolve(made.flow)
+        op.graph.changed()
+    return made is not None
+
+
+def _stand_in(tapes, read, create, trips):
+    """An empty array like one that a trip has made, where its handle is read; None if unknown."""
+    if not trips or create.record is not CREATE or create.attrs.get("dynamic_size"):
+        return None
+    once = all(_is_visited_once(tapes, trip) for trip in trips)
+    if not once or not _tells_elements(tapes, create):
+        return None
+    size = Again(read.graph, create.graph, trips, {}).make(create.inputs[0])
+    if size is None:
+        owners = _owners(create.graph, len(trips))
+        if owners is None or not is_loop(owners[0]):
+            return None
+        size = read.graph.resolve(_Nest(tuple(owners), {}).value_in(create.inputs[0], trips))
+    return Access(*read.graph.create(CREATE, [size], dict(create.attrs)).outputs)
+
+
+def _is_visited_once(tapes, index):
+    """Whether the trips of the loop that has an index read as many others, each once."""
+    body = next(around(index.graph), None)
+    found = None if body is None else tapes.affine(index, body)
+    return found is not None and found[1] in (1, -1)
+
+
+def _tells_elements(tapes, create):
+    """Whether the shape of an array's elements is known before anything is written."""
+    writes = [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
+    values = [op.inputs[op.record.value_input].spec for op in writes]
+    wanted = [0 if op.record is WRITE else 1 for op in writes]
+    plain = [value.rank for value in values] == wanted
+    return plain or shapes.is_known(create.attrs.get("element_shape"))
+
+
+@changes
+def pack_tapes(program: Program) -> Program:
+    """Let tapes of numbers that are only read be numbers one behind the other, without states."""
+    tapes = Tapes(program)
+    for each in tapes.tapes.values():
+        only_read = {op.record for op in tapes.users(each)} <= {READ, GATHER, WRITE, SIZE}
+        if only_read and each.value.kind == DATA and each.value.spec.rank == 0:
+            each.handle.op.attrs["packed"] = True
+            _note_sure_reads(tapes, [op for op in tapes.users(each) if op.record is READ])
+    return program
+
+
+def _note_sure_reads(tapes, reads):
+    """Say of reads that their slots are sure to be there."""
+    for read in reads:
+        if tapes.tape_read(read) is not None:
+            read.attrs["sure"] = True
+
+
+def _long(index):
+    return index if index.dtype == INT64 else cast(index, INT64)

@@ -1,1 +1,0 @@
-"""Array operations that run at once."""

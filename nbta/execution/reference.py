@@ -1,0 +1,279 @@
+"""The reference executor: operations one by one, in creation order as far as edges allow.
+
+A `Plan` is what runs, a `Step` what belongs to one run: its arrays, by handles.
+"""
+
+import copy
+import functools
+import itertools
+
+import numpy as np
+
+from nbta.errors import InvalidArgumentError, NbtaError, ResourceExhaustedError, invalid
+from nbta.execution.batch import Items, one_by_one
+from nbta.graph.operation import Operation, Spec
+from nbta.graph.order import ordered
+from nbta.ops.bodies import note
+from nbta.ops.dispatch import CONSTANT
+from nbta.shapes import Dim
+from nbta.tensor_array import TensorArray
+
+
+class Plan:
+    """A graph, or a part of it, as a list of calls.
+
+    Parameters
+    ----------
+    given : list of Tensor
+        Whose values each call brings.
+    wanted : list of Tensor
+        Whose values it returns.
+    targets : list of Operation
+        What is to run besides.
+
+    Attributes
+    ----------
+    operations : list of Operation
+        In order.
+    """
+
+    def __init__(self, given, wanted, targets=()):
+        fed = set(given)
+        stop = {t.op for t in given if fed.issuperset(t.op.outputs)}
+        needed = dict.fromkeys([*(t.op for t in wanted if t not in fed), *targets])
+        self.operations = ordered(list(needed), stop)
+        self._place = {tensor: i for i, tensor in enumerate(given)}
+        self._start = [None] * len(given)
+        self._given = len(given)
+        self._calls = [self._call(op, fed) for op in self.operations if op.record is not CONSTANT]
+        self._wanted = [self._place_of(tensor) for tensor in wanted]
+        self._forget()
+
+    def _lengths(self, given):
+        """The lengths of what is given, by what stands for them in the graph."""
+        pairs = zip(list(self._place)[: self._given], given, strict=True)
+        return {
+            extent: length
+            for tensor, value in pairs
+            for extent, length in zip(tensor.spec.shape or (), np.shape(value), strict=False)
+            if isinstance(extent, Dim)
+        }
+
+    def _place_of(self, tensor):
+        if tensor not in self._place:
+            self._place[tensor] = len(self._start)
+            constant = tensor.op.record is CONSTANT
+            self._start.append(as_result(tensor.op.attrs["value"]) if constant else None)
+        return self._place[tensor]
+
+    def _call(self, op, fed):
+        record = op.record
+        function = functools.partial(record.evaluate, **op.attrs) if op.attrs else record.evaluate
+        inputs = [self._place_of(tensor) for tensor in op.inputs]
+        outputs = [-1 if tensor in fed else self._place_of(tensor) for tensor in op.outputs]
+        single = outputs[0] if len(outputs) == 1 and not record.several else None
+        return [function, record.effects, inputs, single, outputs, (), op]
+
+    def _forget(self):
+        """Note behind each call which values nobody needs any more."""
+        kept = {*self._wanted, *(i for i, value in enumerate(self._start) if value is not None)}
+        for call in reversed(self._calls):
+            used = {*call[2], *call[4]} - {-1}
+            call[5] = tuple(used - kept)
+            kept |= used
+
+    def __len__(self):
+        return len(self._calls)
+
+    def observed(self, observe) -> "Plan":
+        """The same, with functions as ``observe(op, function)`` gives them for operations."""
+        other = copy.copy(self)
+        other._calls = [[observe(call[-1], call[0]), *call[1:]] for call in self._calls]
+        return other
+
+    def __call__(self, step, given):
+        """Run for the values of what is given; the values of what is wanted."""
+        if len(given) != self._given:
+            message = (
+                "run: the graph was changed while it ran; build all of it, gradients too, before "
+                "other threads run it"
+            )
+            raise invalid("changed", message)
+        step.count(len(self))
+        if step.lengths is None:  # the outermost plan
+            step.lengths = self._lengths(given)
+        values = [*given, *self._start[self._given :]]
+        op, arguments = None, []
+        try:
+            for function, effects, inputs, single, outputs, dead, op in self._calls:  # noqa: B007
+                arguments = [values[i] for i in inputs]
+                result = function(step, *arguments) if effects else function(*arguments)
+                if single is not None:
+                    values[single] = result
+                else:
+                    for place, part in zip(outputs, result, strict=True):
+                        values[place] = part
+                for place in dead:
+                    values[place] = None
+        except Exception as error:
+            raise _located(_by_rule(error, op, arguments), op) from error.__cause__
+        return [values[i] for i in self._wanted]
+
+
+def _by_rule(error, op, values):
+    """What the shape rule of the operation says to the values, where it refuses them too."""
+    known = isinstance(error, NbtaError | MemoryError) or not isinstance(error, _CONVERTED)
+    if known or op.record.effects or op.record.foreign:
+        return error
+    try:
+        op.record.infer(*(Spec(np.asarray(v).dtype, np.shape(v)) for v in values), **op.attrs)
+    except NbtaError as refusal:
+        return refusal
+    return error
+
+
+def _located(error, op: Operation):
+    """The error as nbta's own, with the operation; those of users' functions stay as they are."""
+    where = f"(operation {op.name!r}, {op.type})"
+    if not getattr(error, "nbta_line", False):
+        error.nbta_line = op.record.foreign or op.location is not None
+        if op.location is not None and not op.record.foreign:
+            error.add_note(f"({op.location})")
+    if isinstance(error, NbtaError):
+        if not _has_place(error):
+            note(error, where)
+        return error
+    if _has_place(error):
+        return error
+    if op.record.foreign or not isinstance(error, _CONVERTED):
+        note(error, where)
+        return error
+    kind = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
+    made = kind(f"{error} {where}")
+    made.reason, made.nbta_place = "run_time", True
+    return made
+
+
+_CONVERTED = (ArithmeticError, IndexError, MemoryError, TypeError, ValueError)
+
+
+def _has_place(error):
+    """Whether the innermost operation is named already."""
+    seen = getattr(error, "nbta_place", False)
+    error.nbta_place = True
+    return seen
+
+
+def body_function(body):
+    """The plan of a sub-graph, made again when the graph has changed."""
+    found = body.cache.get("plan")
+    if found is None or found[0] != body.version:
+        found = body.version, Plan(body.inputs, body.outputs)
+        body.cache["plan"] = found
+    return found[1]
+
+
+def as_result(value):
+    """A value as users get it: arrays, and scalars for rank 0."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
+#: What errors call a row.
+ROW = "row {} of map_fn"
+
+
+class TooLongError(Exception):
+    """A run takes so many operations that it pays to compile the program."""
+
+
+class Step:
+    """The container of a run.
+
+    Parameters
+    ----------
+    limit : int, optional
+        How many operations it may take.
+
+    Attributes
+    ----------
+    operations : int
+        How many it took.
+    lengths : dict or None
+        By `Dim`, those of what the run was given, once it began.
+    """
+
+    def __init__(self, limit=None):
+        self.operations, self._limit = 0, limit
+        self._arrays: list[TensorArray] = []
+        self._gradients: dict[tuple[int, str], int] = {}
+        self._functions = {}
+        self.lengths = None
+        self._numbers = itertools.count()
+
+    def count(self, operations: int) -> None:
+        """Count operations, and stop the run where there are too many to go on one by one.
+
+        Raises
+        ------
+        TooLongError
+        """
+        self.operations += operations
+        if self._limit is not None and self.operations > self._limit:
+            raise TooLongError
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it may take so many operations only."""
+        return self._limit is not None
+
+    def foresee(self, trips: int, *bodies) -> None:
+        """Stop a limited run ahead of a loop that would be too long, not half-way in it.
+
+        Raises
+        ------
+        TooLongError
+        """
+        if self.operations + trips * sum(len(body_function(body)) for body in bodies) > self._limit:
+            raise TooLongError
+
+    def add(self, array: TensorArray) -> int:
+        """Keep an array; its handle's value."""
+        self._arrays.append(array)
+        return len(self._arrays) - 1
+
+    def number(self) -> int:
+        """One that this run has not given before."""
+        return next(self._numbers)
+
+    def array(self, handle) -> TensorArray:
+        """The array of a handle.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For the handle of another run.
+        """
+        if not 0 <= handle < len(self._arrays):
+            raise invalid("handle", f"there is no array {handle} in this run; handles end with it")
+        return self._arrays[handle]
+
+    def gradient(self, handle, source: str, clear_after_read=None) -> int:
+        """The handle of a gradient array, looked up or made."""
+        key = (handle, source)
+        array = self.array(handle)
+        if key not in self._gradients or array.closed:
+            clear = not array.is_gradient if clear_after_read is None else clear_after_read
+            made = array.grad(source, clear_after_read=clear)
+            self._gradients[key] = self.add(made)
+        return self._gradients[key]
+
+    def each(self, graph, shared, columns, sums, threads) -> list:
+        """Results of a body for many inputs; see `nbta.execution.batch.run_batch`."""
+        run, items = self.function(graph), Items(shared, columns, ROW)
+        return one_by_one(items, lambda item: run(self, items.given(item)), sums, [1] * len(sums))
+
+    def function(self, body):
+        """What runs a sub-graph; found once a run, as a graph may grow between runs."""
+        if body not in self._functions:
+            self._functions[body] = body_function(body)
+        return self._functions[body]

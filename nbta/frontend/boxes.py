@@ -1,0 +1,1179 @@
+"""Arrays that change while a function is traced: boxes, and views of boxes.
+
+A `Box` stands for one array of the user's function. What it holds is a tensor, or a NumPy array as
+long as only values that Python knows went into it; an assignment of items puts another one in. A
+`View` is its base and a step: it is read through the base as it is then, and written into it.
+
+While a block is traced that may become the body of a loop or a branch, a `Frame` notes what the
+boxes from before it held, so that they can have it back.
+
+Two boxes that may stand for one array, nobody knows whether in this run, are linked: where one is
+changed, the other is spoiled, and to use it is an error.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import threading
+
+import numpy as np
+
+from nbta.errors import InvalidArgumentError, invalid
+from nbta.frontend import native, picking
+from nbta.frontend.problems import here
+from nbta.graph.graph import current, lies_in
+from nbta.graph.operation import Spec, Tensor
+from nbta.immutable import refused
+from nbta.ops import arithmetic, numbers
+from nbta.ops.dispatch import as_tensor, constant_in, nearest
+from nbta.ops.filling import fill
+from nbta.ops.linalg import transpose
+from nbta.ops.places import compress
+from nbta.ops.shaping import cast, reshape, shape_of
+from nbta.ops.sorting import sort
+from nbta.structure import node_of
+
+_serials = itertools.count(1)
+
+
+class _Frames(threading.local):
+    def __init__(self):
+        self.stack = []
+
+
+_frames = _Frames()
+
+
+class Frame:
+    """What boxes held before a block that is traced.
+
+    Attributes
+    ----------
+    start : int
+        Boxes with smaller serial numbers are from before.
+    changed : dict
+        By the identity of a box: it, what it held, and why it was spoiled.
+    traced : bool
+        Whether it is the body of a loop or a branch, and no trips of Python's.
+    spent : str or None
+        What the block did that cannot be put back.
+    explicit : bool
+        Whether the block is a function that the user gave to `nbta.while_loop` or its like: arrays
+        from outside of it are values there, as they are outside of graphs.
+    """
+
+    def __init__(self, explicit=False, traced=False):
+        self.start, self.changed, self.explicit = next(_serials), {}, explicit
+        self.traced, self.spent = traced, None
+        self.places, self._born, self._linked = {}, {}, []
+
+    def __enter__(self):
+        _frames.stack.append(self)
+        return self
+
+    def __exit__(self, kind, *_):
+        _frames.stack.pop()
+        if kind is not None and not self.explicit:
+            self.spent = None
+            self.undo()
+
+    def is_before(self, box) -> bool:
+        """Whether a box was there before the block."""
+        return box.serial < self.start
+
+    def boxes(self) -> list:
+        """Those from before that were changed."""
+        return [box for box, _, _ in self.changed.values()]
+
+    def undo(self) -> None:
+        """Give boxes and places what they held."""
+        if self.spent is not None:
+            raise invalid("effect", self.spent)
+        for box, value, spoiled in self.changed.values():
+            box._value, box.spoiled = value, spoiled
+        for place, value in reversed(self.places.values()):
+            place.value = value
+        for one, other in self._linked:
+            self._unlink(one, other)
+            self._unlink(other, one)
+
+    def _unlink(self, older, younger):
+        """Let a box from before forget one of the block, which is traced again or is over."""
+        if self.is_before(older) and not self.is_before(younger):
+            older.links = [box for box in older.links if box is not younger]
+
+    def keep(self) -> None:
+        """Let the changes stand, for those who note them around."""
+        if _frames.stack:
+            around = _frames.stack[-1]
+            for key, entry in self.changed.items():
+                if around.is_before(entry[0]):
+                    around.changed.setdefault(key, entry)
+            around._born.update(self._born)
+            around._linked += self._linked
+            for key, entry in self.places.items():
+                around.note_place(key, *entry)
+
+    def note_place(self, key, place, value) -> None:
+        """Note what a place held, if its owner was there before."""
+        if id(place.owner) in self._born or self.explicit or key in self.places:
+            return
+        if key[1] == "item" and (id(place.owner), "whole") in self.places:
+            return
+        if key[1] == "whole":
+            value = self._before(place, value)
+        self.places[key] = place, value
+
+    def _before(self, place, value):
+        """What an object held in all, of which the block has changed items already."""
+        for other, old in self.places.values():
+            if other.owner is place.owner and isinstance(other, Item):
+                if old is Missing:
+                    value.pop(other.name)
+                else:
+                    value[other.name] = old
+        return value
+
+    def owns(self, owner) -> None:
+        """Note that an object was made in the block."""
+        self._born[id(owner)] = owner
+
+
+def link(one, other):
+    """Say that two boxes may stand for one array."""
+    if other is not one and not any(other is box for box in one.links):
+        one.links.append(other)
+        other.links.append(one)
+        if _frames.stack:
+            _frames.stack[-1]._linked.append((one, other))
+
+
+def born(owner):
+    """An object that was made where things are traced now."""
+    if _frames.stack:
+        _frames.stack[-1].owns(owner)
+    return owner
+
+
+def in_trace(owner=None) -> bool:
+    """Whether a block is traced that only the run decides about, and an object is older."""
+    for frame in reversed(_frames.stack):
+        if owner is not None and id(owner) in frame._born:
+            return False
+        if frame.traced:
+            return True
+    return False
+
+
+def explicitly_older(owner) -> bool:
+    """Whether an object is from outside of a function that was given to a loop of nbta's."""
+    for frame in reversed(_frames.stack):
+        if id(owner) in frame._born:
+            return False
+        if frame.explicit:
+            return True
+    return False
+
+
+def spend(reason) -> None:
+    """Note that what cannot be put back is done."""
+    for frame in _frames.stack:
+        frame.spent = frame.spent or reason
+
+
+def is_older(owner) -> bool:
+    """Whether an object was there before the block that is traced."""
+    return bool(_frames.stack) and id(owner) not in _frames.stack[-1]._born
+
+
+def note_place(place) -> None:
+    """Note what a place of an object holds before that changes."""
+    if _frames.stack:
+        if isinstance(place, Attribute) and place.value is not Missing:
+            _check_no_structure(place)
+        _frames.stack[-1].note_place(place.key, place, place.value)
+
+
+def _check_no_structure(place):
+    """Refuse to change what is taken apart as a value where a loop or branch leaves off."""
+    if node_of(place.owner) is None:
+        return
+    message = (
+        f"{place} changes in a loop or a branch, and objects of classes that register_structure "
+        f"knows are values there: make a new object, as with dataclasses.replace"
+    )
+    raise invalid("register", message)
+
+
+class Missing:
+    """In place of what a place does not hold."""
+
+
+class Attribute:
+    """An attribute of an object of the user's."""
+
+    def __init__(self, owner, name):
+        self.owner, self.name = owner, name
+        self.key = id(owner), "attribute", name
+
+    @property
+    def value(self):
+        """What it holds."""
+        return getattr(self.owner, self.name, Missing)
+
+    @value.setter
+    def value(self, new):
+        if new is Missing:
+            if self.value is not Missing:
+                delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, new)
+
+    def __str__(self):
+        return f"{type(self.owner).__name__}.{self.name}"
+
+
+class Cell:
+    """A variable of a function around a function."""
+
+    def __init__(self, cell, name):
+        self.owner, self.name = cell, name
+        self.key = id(cell), "cell"
+
+    @property
+    def value(self):
+        """What it holds."""
+        try:
+            return self.owner.cell_contents
+        except ValueError:
+            return Missing
+
+    @value.setter
+    def value(self, new):
+        if new is Missing:
+            del self.owner.cell_contents
+        else:
+            self.owner.cell_contents = new
+
+    def __str__(self):
+        return self.name
+
+
+def cells_of(function):
+    """The variables from around a function, as places."""
+    names = zip(function.__closure__ or (), function.__code__.co_freevars, strict=True)
+    return [Cell(cell, name) for cell, name in names]
+
+
+class Item:
+    """An item of a list or a dict of the user's."""
+
+    def __init__(self, owner, name):
+        self.owner, self.name = owner, name
+        self.key = id(owner), "item", name
+
+    @property
+    def value(self):
+        """What it holds."""
+        try:
+            return self.owner[self.name]
+        except (KeyError, IndexError):
+            return Missing
+
+    @value.setter
+    def value(self, new):
+        if new is Missing:
+            if self.value is not Missing:
+                del self.owner[self.name]
+        else:
+            self.owner[self.name] = new
+
+    def __str__(self):
+        return f"{type(self.owner).__name__}[{self.name!r}]"
+
+
+def _note(box):
+    """Note what a box holds before that changes."""
+    if _frames.stack:
+        frame = _frames.stack[-1]
+        if frame.is_before(box) and id(box) not in frame.changed:
+            frame.changed[id(box)] = box, box._value, box.spoiled
+            return True
+    return False
+
+
+class Box(Tensor):
+    """An array that may change while a function is traced.
+
+    Attributes
+    ----------
+    label : str or None
+        What the user calls it.
+    serial : int
+    links : list of Box
+        What may be the same array.
+    spoiled : str or None
+        Why nobody knows what it holds.
+    fixed : str or None
+        Why it cannot be changed.
+    made : bool
+        Whether the function made it to be filled, as by ``np.zeros``, and did not compute it.
+    read : int
+        A serial number of about when it was last read.
+    written : bool
+        Whether it was changed.
+    """
+
+    __slots__ = (
+        "_constant", "_first", "_maker", "_value", "fixed", "label", "links", "made", "read",
+        "serial", "spoiled", "written",
+    )  # fmt: skip
+
+    def __init__(self, value, label=None, fixed=None, maker=None):
+        self._value, self.label, self.fixed, self._maker = value, label, fixed, maker
+        self._first = value if isinstance(value, Tensor) else None
+        self._constant, self.links, self.spoiled = None, [], None
+        self.serial = next(_serials)
+        self.made = not isinstance(value, Tensor)
+        self.read, self.written = 0, False
+
+    # What it holds.
+
+    @property
+    def root(self):
+        """The box that holds the items."""
+        return self
+
+    @property
+    def content(self):
+        """The tensor or array that it holds."""
+        if self.spoiled is not None:
+            raise invalid("spoiled_array", self.spoiled)
+        self.read = next(_serials)
+        return self._value
+
+    def store(self, value) -> None:
+        """Hold another tensor or array."""
+        self.check_writable()
+        _note(self)
+        self._value, self._constant, self._maker = value, None, None
+        self._changed()
+
+    def _changed(self):
+        self.written = True
+        for other in self.links:
+            other.spoil(self)
+
+    def spoil(self, changed) -> None:
+        """Forget what it holds, as an array that it may be was changed."""
+        _note(self)
+        mine, other = self.label or "an array", changed.label or "another one"
+        self.spoiled = (
+            f"{mine} may or may not be the same array as {other}, which was changed, as that is "
+            f"decided when the function runs; make a copy, such as {mine} = {other}.copy()"
+        )
+
+    def rebind(self, tensor) -> None:
+        """Hold what a trip of a loop begins with."""
+        _note(self)
+        self._value, self._constant, self._maker = tensor, None, None
+
+    def put_off(self, reason) -> None:
+        """Be spoiled."""
+        _note(self)
+        self.spoiled = reason
+
+    def check_writable(self) -> None:
+        """Refuse to change what is not the function's own."""
+        if self.fixed is not None:
+            raise invalid("immutable", self.fixed)
+        if self.is_value:
+            what = "an item assignment in a function that is given to a loop or a branch of nbta's"
+            raise refused(what, self.label or "an array")
+
+    @property
+    def is_value(self) -> bool:
+        """Whether it is an array that a function given to a loop of nbta's was handed."""
+        frame = next((f for f in reversed(_frames.stack) if f.explicit), None)
+        root = self.root
+        return frame is not None and (frame.is_before(root) or not root.made or bool(root.fixed))
+
+    @property
+    def itself(self):
+        """The tensor that it holds, in the graph that is being built or one around it."""
+        value = self.content
+        if isinstance(value, Tensor):
+            return value
+        if self._maker is not None and current() is not None:
+            return self._maker()
+        return self._as_constant(value)
+
+    def _as_constant(self, value):
+        graph = current()
+        root = None if graph is None else graph.root
+        if self._constant is None or self._constant.graph is not root:
+            with root.as_default(), root.control_dependencies(None):
+                self._constant = constant_in(root, _frozen(value))
+        return self._constant
+
+    @property
+    def is_known(self) -> bool:
+        """Whether Python knows what it holds."""
+        return not isinstance(self.content, Tensor)
+
+    graph = property(lambda self: self.itself.graph)
+    op = property(lambda self: self.itself.op)
+    index = property(lambda self: self.itself.index)
+
+    @property
+    def spec(self):
+        value = self._value
+        return value.spec if isinstance(value, Tensor) else Spec(value.dtype, value.shape)
+
+    @property
+    def _shaped(self):
+        """A tensor that has its shape, which never changes: the first that it held."""
+        first = self._first
+        graph = current()
+        known = first is not None and (graph is None or lies_in(graph, first.graph))
+        return first if known else self.itself
+
+    @property
+    def shape(self):
+        value = self._value
+        return self._shaped.shape if isinstance(value, Tensor) else value.shape
+
+    @shape.setter
+    def shape(self, extents):
+        raise invalid("immutable", "an array keeps its shape; use reshape, which gives a view")
+
+    @property
+    def size(self):
+        value = self._value
+        return self._shaped.size if isinstance(value, Tensor) else value.size
+
+    @property
+    def length(self):
+        """The extent of the first axis: an int, or a number that the run tells."""
+        shape = self.shape
+        if shape is None:
+            return shape_of(self.itself)[0]
+        if not shape:
+            raise TypeError("len() of unsized object")
+        return shape[0]
+
+    def __len__(self):
+        length = self.length
+        return length if type(length) is int else length.ask("a Python length")
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self):
+        value = self.content
+        if isinstance(value, Tensor):
+            message = (
+                f"{self.label or 'an array'} has no truth value: use np.any, np.all or compare "
+                f"single items"
+            )
+            raise invalid("symbolic", message)
+        return bool(value)
+
+    def __array__(self, dtype=None, copy=None):
+        value = self.content
+        return np.asarray(value, dtype) if self.is_known else value.__array__(dtype)
+
+    def __repr__(self):
+        return f"<array {self.label or ''} {self.spec}>" if current() else repr(self._value)
+
+    # Items.
+
+    def __getitem__(self, key):
+        key = picking.as_key(key)
+        rank = _rank_of(key, self.ndim)
+        if rank is None:
+            return boxed(picking.item(self.content_for(key), native.plain(key)))
+        if rank == 0:
+            return self.scalar_at(key)
+        return View(self, KeyStep(native.plain(key), self.ndim))
+
+    def content_for(self, key):
+        """What it holds, as a tensor where a key has tensors in it."""
+        return self.content if native.is_known(native.plain(key)) else self.itself
+
+    def scalar_at(self, key):
+        """A single item."""
+        return picking.item(self.content_for(key), native.plain(key))
+
+    def __setitem__(self, key, value):
+        self.check_writable()
+        self.put(native.plain(picking.as_key(key)), native.plain(value))
+
+    def put(self, key, value) -> None:
+        """Replace items."""
+        content = self.content
+        if not isinstance(content, Tensor) and native.is_known((key, value)):
+            return self._put_known(key, value)
+        if picking.selects(key, value):
+            return self.store(picking.where_true(key, value, self.itself))
+        value = native.settled(value, self.dtype)
+        if all(part is Ellipsis or _is_whole(part) for part in _as_tuple(key)):
+            return self._put_whole(key, value)
+        return self.store(picking.replaced(self.itself, key, value))
+
+    def _put_whole(self, key, value):
+        """Replace all items, for which nobody needs the old ones."""
+        scalar = value.spec.rank == 0 if isinstance(value, Tensor) else np.ndim(value) == 0
+        known = self.shape is not None
+        if scalar and known and _dtype_of(value, self.dtype) == self.dtype:
+            held = value if isinstance(value, Tensor) else np.asarray(value, self.dtype)[()]
+            return self.store(fill(self.shape, held))
+        extents = self.spec.shape
+        alike = isinstance(value, Tensor) and value.spec == self.spec
+        if alike and extents is not None and None not in extents:
+            return self.store(as_tensor(value))
+        return self.store(picking.replaced(self.itself, key, value))
+
+    def _put_known(self, key, value):
+        if _note(self) or self._is_noted():
+            self._value = self._value.copy()
+        self._value[key] = value
+        self._constant = self._maker = None
+        self._changed()
+
+    def _is_noted(self):
+        return bool(_frames.stack) and _frames.stack[-1].is_before(self)
+
+    def change_where(self, mask, compute, value) -> None:
+        """``array[mask] = compute(array[mask], value)``."""
+        self.check_writable()
+        self.store(picking.computed_where(mask, compute, self.itself, value))
+
+    def add(self, key, value) -> None:
+        """Add to items."""
+        content = self.content
+        if not isinstance(content, Tensor) and native.is_known((key, value)):
+            return self._put_known(key, content[key] + value)
+        return self.store(picking.added(self.itself, key, native.settled(value, self.dtype)))
+
+    # What NumPy's arrays can do.
+
+    @property
+    def T(self):  # noqa: N802
+        """The view with its axes in the opposite order."""
+        return self.transpose()
+
+    def transpose(self, *axes):
+        """A view with other axes; see `nbta.transpose`."""
+        order = axes[0] if len(axes) == 1 and axes[0] is not None else axes or None
+        order = tuple(range(self.ndim))[::-1] if order in (None, (None,)) else tuple(order)
+        return View(self, AxesStep(tuple(n % self.ndim for n in order)))
+
+    def reshape(self, *extents, shape=None, order="C", copy=None):
+        """A view of another shape; see `nbta.reshape`."""
+        shape = shape if shape is not None else extents[0] if len(extents) == 1 else extents
+        if _is_fortran(order):
+            turned = shape[::-1] if isinstance(shape, list | tuple) else shape
+            return self.transpose()._in_shape(native.plain(turned)).transpose()
+        return self._in_shape(native.plain(shape))
+
+    def ravel(self, order="C"):
+        """The view as a vector; a copy where its items do not lie together."""
+        return (self.transpose() if _is_fortran(order) else self)._in_shape((-1,))
+
+    #: Whether the items lie together in memory, in their order.
+    together = True
+
+    def _in_shape(self, shape):
+        view = View(self, ShapeStep(shape))
+        if self.together:
+            return view
+        copy = view.copy()  # or a view, as NumPy finds by the strides
+        link(copy, self.root)
+        return copy
+
+    def flatten(self, order="C"):
+        """A vector of all items."""
+        return self.ravel(order).copy()
+
+    def diagonal(self, offset=0, axis1=0, axis2=1):
+        """A view of a diagonal, for reading."""
+        found = boxed(native.method("diagonal", self.content, (offset, axis1, axis2), {}))
+        found = found.copy()
+        link(found, self.root)
+        return found
+
+    def swapaxes(self, one, other):
+        """A view with two axes in each other's place."""
+        order = list(range(self.ndim))
+        order[one], order[other] = order[other], order[one]
+        return View(self, AxesStep(tuple(order)))
+
+    def moveaxis(self, source, destination):
+        """A view with some axes at other places."""
+        source, destination = (
+            [n % self.ndim for n in np.atleast_1d(axes)] for axes in (source, destination)
+        )
+        order = [n for n in range(self.ndim) if n not in source]
+        for place, axis in sorted(zip(destination, source, strict=True)):
+            order.insert(place, int(axis))
+        return View(self, AxesStep(tuple(order)))
+
+    def squeeze(self, axis=None):
+        """The view without axes of one item."""
+        extents = self.shape
+        axes = range(self.ndim) if axis is None else np.atleast_1d(axis) % self.ndim
+        axes = {int(n) for n in axes if axis is not None or bool(extents[n] == 1)}
+        if any(type(extents[n]) is int and extents[n] != 1 for n in axes):
+            message = f"{here()}: squeeze: an axis of {self.spec} has other than one item"
+            raise invalid("shape", message)
+        return self[tuple(0 if n in axes else slice(None) for n in range(self.ndim))]
+
+    def expand_dims(self, axis):
+        """The view with axes of one item more."""
+        count = self.ndim + np.size(axis)
+        axes = {int(n) for n in np.atleast_1d(axis) % count}
+        return self[tuple(None if n in axes else slice(None) for n in range(count))]
+
+    def flip(self, axis=None):
+        """The view with the items of some axes, or of all, in the opposite order."""
+        axes = range(self.ndim) if axis is None else np.atleast_1d(axis) % self.ndim
+        axes = set(map(int, axes))
+        return self[tuple(slice(None, None, -1 if n in axes else None) for n in range(self.ndim))]
+
+    def copy(self, order="C"):
+        """Another array with the same items."""
+        content = self.content
+        made = Box(content if isinstance(content, Tensor) else content.copy(), self.label)
+        made._maker, made._first, made.made = self._maker, self._first, True
+        return made
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo):
+        return self.copy()
+
+    def fill(self, value):
+        """Set all items."""
+        self[...] = value
+
+    def astype(self, dtype, copy=True):
+        """A copy of another dtype."""
+        return boxed(native.method("astype", self.content, (dtype,), {}))
+
+    def item(self, *index):
+        """A single item."""
+        return self.scalar_at(index) if index else self.ravel().scalar_at(0)
+
+    def tolist(self):
+        """The items in lists."""
+        return self.content.tolist() if self.is_known else [_listed(part) for part in self]
+
+    @property
+    def flat(self):
+        """Its items in one row, to be read and assigned."""
+        return Flat(self)
+
+    def view(self, *kinds, **options):
+        """All of it, as an array of its own that shares its items."""
+        if kinds or options:
+            raise _no_attribute(self, "view(dtype)", "astype gives a copy of another dtype")
+        return self[...]
+
+    @property
+    def real(self):
+        """The real parts; of real numbers a view of them all."""
+        return boxed(arithmetic.real(self.itself)) if self.dtype.kind == "c" else self[...]
+
+    @property
+    def imag(self):
+        """The imaginary parts."""
+        return boxed(arithmetic.imag(self.itself))
+
+    @property
+    def nbytes(self):
+        """How many bytes its items have."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def itemsize(self):
+        """How many bytes an item has."""
+        return self.dtype.itemsize
+
+    def __getattr__(self, name):
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+        raise _no_attribute(self, name, f"nbta has no such operation; {nearest(name)}")
+
+    def __hash__(self):
+        return object.__hash__(self)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
+        if out is not None or method == "at":
+            return _into(self, ufunc, method, inputs, out, options)
+        inputs, options = native.plain(inputs), native.plain(options)
+        return boxed(getattr(ufunc, method)(*inputs, **options))
+
+    def __array_function__(self, function, types, args, kwargs):
+        return boxed(function(*native.plain(args), **native.plain(kwargs)))
+
+
+class NoAttributeError(InvalidArgumentError, AttributeError):
+    """NumPy's arrays have an attribute, and those that are traced have not."""
+
+
+def _no_attribute(box, name, remedy):
+    error = NoAttributeError(f"{here()}: .{name} of {box.label or 'an array'}: {remedy}")
+    error.reason = "symbolic"
+    return error
+
+
+def _into(box, ufunc, method, inputs, out, options):
+    """A universal function that changes an array."""
+    if method == "at":
+        target, key, *rest = inputs
+        if not rest or ufunc is not np.add:
+            raise invalid("symbolic", f"np.{ufunc.__name__}.at: write a loop over the indices")
+        target.check_writable()
+        return target.add(native.plain(key), native.plain(rest[0]))
+    (target,) = out if isinstance(out, tuple) else (out,)
+    found = getattr(ufunc, method)(*native.plain(inputs), **native.plain(options))
+    target[...] = found
+    return target
+
+
+def _listed(part):
+    return part.tolist() if isinstance(part, Box) else part
+
+
+def _frozen(array):
+    array = np.array(array)
+    array.flags.writeable = False
+    return array
+
+
+def _is_fortran(order):
+    """Whether an order lets the first axis run fastest."""
+    if order not in ("C", "F"):
+        message = (
+            f'{here()}: order={order!r}: which order an array lies in is not known; give "C" or "F"'
+        )
+        raise invalid("value", message)
+    return order == "F"
+
+
+def _rank_of(key, rank):
+    """How many axes a key leaves; None where it picks copies of items, or nobody knows."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if rank is None:
+        return None
+    for part in parts:
+        if part is None:
+            rank += 1
+        elif isinstance(part, slice) or part is Ellipsis:
+            continue
+        elif native.is_integer(part):
+            rank -= 1
+        else:
+            return None
+    return max(rank, 0)
+
+
+class View(Box):
+    """A part of an array, or all of it in another order, that stays the array's."""
+
+    __slots__ = ("_kept", "base", "step")
+
+    def __init__(self, base, step, label=None):
+        self.base, self.step, self._kept = base, step, (None, None)
+        super().__init__(None, label or base.label)
+
+    @property
+    def root(self):
+        return self.base.root
+
+    @property
+    def together(self):
+        return self.base.together and self.step.together
+
+    @property
+    def content(self):
+        whole = self.base.content
+        if self.base.is_known and not native.is_known(self.step.values):
+            whole = self.base.itself
+        graph = current()
+        held, found = self._kept
+        here = held is whole and (
+            not isinstance(found, Tensor) or graph is None or lies_in(graph, found.graph)
+        )
+        if not here or not isinstance(whole, Tensor):
+            found = self.step.get(whole)
+            self._kept = whole, found
+        return found
+
+    def store(self, value) -> None:
+        base = self.base
+        base.check_writable()
+        known = base.is_known and native.is_known((value, self.step.values))
+        base.store(self.step.put(base.content if known else base.itself, value))
+
+    def check_writable(self) -> None:
+        self.base.check_writable()
+
+    @property
+    def itself(self):
+        content = self.content
+        return content if isinstance(content, Tensor) else as_tensor(content)
+
+    @property
+    def spec(self):
+        value = self.content
+        return value.spec if isinstance(value, Tensor) else Spec(value.dtype, value.shape)
+
+    @property
+    def shape(self):
+        return self.content.shape
+
+    @shape.setter
+    def shape(self, extents):
+        raise invalid("immutable", "a view keeps its shape; use reshape, which gives another")
+
+    @property
+    def size(self):
+        return self.content.size
+
+    def scalar_at(self, key):
+        inner = self.step.composed(_as_tuple(native.plain(key)))
+        if inner is not None:
+            return self.base.scalar_at(inner)
+        return super().scalar_at(key)
+
+    def put(self, key, value) -> None:
+        inner = self.step.composed(_as_tuple(key))
+        if inner is not None:
+            return self.base.put(inner, value)
+        content = self.content
+        if not isinstance(content, Tensor) and native.is_known((key, value)):
+            changed = content.copy()
+            changed[key] = value
+            return self.store(changed)
+        if picking.selects(key, value):
+            return self.store(picking.where_true(key, value, self.itself))
+        return self.store(picking.replaced(self.itself, key, native.settled(value, self.dtype)))
+
+    def add(self, key, value) -> None:
+        inner = self.step.composed(_as_tuple(key))
+        if inner is not None:
+            return self.base.add(inner, value)
+        content = self.content
+        if not isinstance(content, Tensor) and native.is_known((key, value)):
+            return self.put(key, content[key] + value)
+        return self.store(picking.added(self.itself, key, native.settled(value, self.dtype)))
+
+    def copy(self, order="C"):
+        content = self.content
+        made = Box(content if isinstance(content, Tensor) else content.copy(), self.label)
+        made.made = True
+        return made
+
+    __copy__ = copy
+
+
+class Flat(View):
+    """What ``array.flat`` is: items in C's order, wherever they lie; parts of it are copies."""
+
+    __slots__ = ()
+
+    def __init__(self, base):
+        super().__init__(base, ShapeStep((-1,)))
+
+    def __getitem__(self, key):
+        found = super().__getitem__(key)
+        return found.copy() if isinstance(found, View) else found
+
+
+def _dtype_of(value, dtype):
+    """The dtype of a value; of a number of Python's the one that it is to have, if it may."""
+    if hasattr(value, "dtype") and not (isinstance(value, Tensor) and value.weak is not None):
+        return value.dtype
+    kind = np.asarray(value).dtype if not isinstance(value, Tensor) else value.dtype
+    return dtype if np.can_cast(kind, dtype, "same_kind") and kind.kind != "b" else kind
+
+
+def _as_tuple(key):
+    return key if isinstance(key, tuple) else (key,)
+
+
+# Steps from an array to a view of it.
+
+_WHOLE = slice(None)
+
+
+def _is_whole(part):
+    return isinstance(part, slice) and part.start is part.stop is part.step is None
+
+
+def _padded(key, rank):
+    """A key with a part for each of so many axes; None where it is not that simple."""
+    simple = all(isinstance(part, slice) or native.is_integer(part) for part in key)
+    if not simple or len(key) > rank:
+        return None
+    return (*key, *[_WHOLE] * (rank - len(key)))
+
+
+class KeyStep:
+    """Integers, slices, None and ``...`` between brackets."""
+
+    def __init__(self, key, rank):
+        self.key = _as_tuple(key)
+        self._parts = _padded(self.key, rank) if rank is not None else None
+
+    values = property(lambda self: self.key)
+
+    @property
+    def together(self):
+        """Whether it leaves items that lie together: whole ones behind the first slice."""
+        if self._parts is None:
+            return all(part is None or _is_whole(part) for part in self.key)
+        kept = list(self._parts)
+        while kept and not isinstance(kept[0], slice):
+            kept.pop(0)
+        first = [part for part in kept[:1] if part.step in (None, 1)]
+        return not kept or (bool(first) and all(map(_is_whole, kept[1:])))
+
+    def get(self, array):
+        """The view of an array."""
+        return picking.item(array, self.key)
+
+    def put(self, array, value):
+        """The array where the view is another one."""
+        if not isinstance(array, Tensor):
+            array = array.copy()
+            array[self.key] = value
+            return array
+        return picking.replaced(array, self.key, value)
+
+    def composed(self, key):
+        """The key of the array for one of the view; None where that is not simple."""
+        if self._parts is None:
+            return None
+        kept = [part for part in self._parts if isinstance(part, slice)]
+        inner = _padded(key, len(kept))
+        if inner is None:
+            return None
+        merged = [_merged(part, other) for part, other in zip(kept, inner, strict=True)]
+        if any(part is None for part in merged):
+            return None
+        merged = iter(merged)
+        return tuple(next(merged) if isinstance(p, slice) else p for p in self._parts)
+
+
+def _merged(part, inner):
+    """A part of a key within what a slice leaves; None where that is not simple."""
+    if _is_whole(part):
+        return inner
+    if _is_whole(inner):
+        return part
+    plain = part.stop is None and part.step in (None, 1) and type(part.start) is int
+    if plain and part.start >= 0 and type(inner) is int and inner >= 0:
+        return part.start + inner
+    return None
+
+
+class AxesStep:
+    """Another order of axes."""
+
+    values = ()
+
+    def __init__(self, axes):
+        self.axes = axes
+        self.together = list(axes) == sorted(axes)
+
+    def get(self, array):
+        """The view of an array."""
+        if isinstance(array, Tensor):
+            return transpose(array, self.axes)
+        return np.transpose(array, self.axes)
+
+    def put(self, array, value):
+        """The array where the view is another one."""
+        return AxesStep(tuple(np.argsort(self.axes).tolist())).get(value)
+
+    def composed(self, key):
+        """The key of the array for one of the view."""
+        parts = _padded(key, len(self.axes))
+        if parts is None or sum(isinstance(part, slice) for part in parts) > 1:
+            return None
+        found = [None] * len(parts)
+        for axis, part in zip(self.axes, parts, strict=True):
+            found[axis] = part
+        return tuple(found)
+
+
+class ShapeStep:
+    """Another shape, in the same order of items."""
+
+    together = True
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    values = property(lambda self: self.shape)
+
+    def get(self, array):
+        """The view of an array."""
+        if isinstance(array, Tensor) or not native.is_known(self.shape):
+            return reshape(array, self.shape)
+        return np.reshape(array, self.shape)
+
+    def put(self, array, value):
+        """The array where the view is another one."""
+        if not isinstance(value, Tensor) and not isinstance(array, Tensor):
+            return np.reshape(value, np.shape(array)).copy()
+        return reshape(value, array.shape if array.shape is not None else shape_of(array))
+
+    def composed(self, key):
+        """Which item that is depends on the shape."""
+        return
+
+
+# What operations give.
+
+
+def made(value, label=None):
+    """A box that may be filled, of a tensor of any rank but 0."""
+    found = boxed(value, label)
+    if isinstance(found, Box):
+        found.made = True
+    return found
+
+
+def boxed(value, label=None):
+    """What a computation gives, with arrays in boxes; their own boxes where they have some."""
+    if isinstance(value, Box):
+        return value
+    if isinstance(value, Tensor):
+        data = value.kind == "data" and value.spec.rank != 0 and value.weak is None
+        return Box(value, label) if data else value
+    if isinstance(value, np.ndarray):
+        return Box(np.asarray(value), label) if value.ndim else value[()]
+    if type(value) in (tuple, list):
+        return type(value)(boxed(part, label) for part in value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(boxed(part, label) for part in value))
+    if type(value) is dict:
+        return {key: boxed(part, label) for key, part in value.items()}
+    return value
+
+
+def _operator(name):
+    compute = getattr(operator, name)
+
+    def method(self, other):
+        return _computed(compute, self, other)
+
+    return method
+
+
+def _reflected(name):
+    compute = getattr(operator, name)
+
+    def method(self, other):
+        return _computed(compute, other, self)
+
+    return method
+
+
+def _computed(compute, a, b):
+    if a is None or b is None:
+        return NotImplemented
+    a, b = (native.together(v) if isinstance(v, list | tuple) else native.plain(v) for v in (a, b))
+    with np.errstate(all="ignore"):
+        return boxed(compute(a, b))
+
+
+def _method(name):
+    def method(self, *args, **options):
+        given = native.plain(args), native.plain(options)
+        return boxed(native.method(name, self.content, *given))
+
+    return method
+
+
+def _in_place(name):
+    compute = getattr(operator, name)
+
+    def method(self, other):
+        if self.is_value:
+            return _computed(compute, self, other)
+        change_in_place(self, compute, other)
+        return self
+
+    return method
+
+
+def change_in_place(box, compute, other) -> None:
+    """``box = compute(box, other)`` as NumPy does it in place."""
+    box.check_writable()
+    with np.errstate(all="ignore"):
+        found = compute(box.content, native.plain(other))
+    held = box.content
+    if not isinstance(found, Tensor) and not isinstance(held, Tensor):
+        box[...] = np.asarray(found).astype(held.dtype, casting="same_kind")
+        return
+    if found.dtype != held.dtype:
+        if not np.can_cast(found.dtype, held.dtype, "same_kind"):
+            message = (
+                f"{box.label or 'an array'} is {held.dtype}, and cannot take {found.dtype} in "
+                f"place; make it with dtype={found.dtype.name!r}"
+            )
+            raise invalid("dtype", message)
+        found = cast(found, held.dtype)
+    same = isinstance(found, Tensor) and found.spec.shape == box.spec.shape
+    if same and None not in (found.spec.shape or (None,)):
+        box.store(found)
+    else:
+        box[...] = found
+
+
+def _install():
+    names = (
+        "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor",
+        "lshift", "rshift",
+    )  # fmt: skip
+    for name in names:
+        plain = name.strip("_")
+        setattr(Box, f"__{plain}__", _operator(name))
+        setattr(Box, f"__r{plain}__", _reflected(name))
+        setattr(Box, f"__i{plain}__", _in_place(name))
+    for name in ("lt", "le", "gt", "ge", "eq", "ne"):
+        setattr(Box, f"__{name}__", _operator(name))
+    for name in ("neg", "pos", "abs", "invert"):
+        compute = getattr(operator, name)
+        setattr(Box, f"__{name}__", lambda self, c=compute: boxed(c(self.content)))
+    for name in (
+        "sum", "mean", "max", "min", "prod", "argmax", "argmin", "cumsum", "cumprod", "dot", "std",
+        "var", "any", "all", "conj", "clip", "round", "repeat", "trace", "nonzero",
+        "argsort", "take", "argpartition", "searchsorted", "choose",
+    ):  # fmt: skip
+        setattr(Box, name, _method(name))
+    Box.compress = _compress
+    Box.sort = _sort
+    Box.partition = lambda self, kth, axis=-1, kind=None: _sort(self, axis)
+    Box.__hash__ = object.__hash__
+
+
+def _compress(self, condition, axis=None):
+    """Items for which a condition holds."""
+    return boxed(compress(native.plain(condition), self.content, axis))
+
+
+def _sort(self, axis=-1, kind=None, *, stable=None):
+    """Sort in place."""
+    self[...] = np.sort(self.content, axis) if self.is_known else sort(self.itself, axis)
+
+
+_install()
+#: Imported for what it does to tensors.
+_NUMBERS = numbers

@@ -1,0 +1,954 @@
+"""Calls in functions that are traced: who is called with what."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import random
+import sysconfig
+import types
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+import numpy as np
+from numba import prange
+
+from nbta.errors import NbtaError, UnimplementedError, invalid
+from nbta.frontend import control, conversion, effects, iteration, native
+from nbta.frontend.array_boxes import ArrayBox, in_box, unboxed
+from nbta.frontend.boxes import (
+    Attribute,
+    Box,
+    born,
+    boxed,
+    in_trace,
+    is_older,
+    link,
+    made,
+    note_place,
+    spend,
+)
+from nbta.frontend.lists import Listing, Whole, listing
+from nbta.frontend.math_functions import call_math, rounded
+from nbta.frontend.maybe import Maybe
+from nbta.frontend.picking import as_key
+from nbta.frontend.problems import here, refuse_numbas
+from nbta.graph.graph import current
+from nbta.graph.operation import Tensor
+from nbta.immutable import METHODS
+from nbta.locations import OWN
+from nbta.ops import (
+    arithmetic,
+    arranging,
+    diagonals,
+    filling,
+    joining,
+    places,
+    reductions,
+    rounding,
+)
+from nbta.ops.dispatch import OF_NUMPY, as_tensor, known_as, nearest, sensible, strange
+from nbta.ops.numbers import Number
+from nbta.ops.shaping import cast, reshape, stop_gradient
+from nbta.runtime.numba_private import Dispatcher
+from nbta.structure import map_leaves
+from nbta.symbolic import SymbolicTensorArray
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P, R = ParamSpec("P"), TypeVar("R")
+
+#: Methods that change lists, dicts and sets.
+_CHANGING = {
+    "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "add",
+    "discard", "popitem", "setdefault",
+}  # fmt: skip
+#: Where the functions are that converted code calls.
+_RUNTIME = "nbta.frontend.runtime"
+#: Functions of Python's that go along their arguments.
+_ITERATING = {sorted, functools.reduce}
+#: Functions of nbta whose arguments are blocks of the user's program.
+_WITH_BLOCKS = {"while_loop", "cond", "switch_case", "scan", "foldl", "foldr", "map_fn"}
+_LIBRARIES = tuple(
+    {sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+
+
+def call(function, /, *args, **kwargs):
+    """``function(*args, **kwargs)`` in a function that is traced."""
+    if current() is None:
+        return function(*args, **kwargs)
+    special = _special_of(function)
+    if special is not None:
+        return special(*args, **kwargs)
+    return _called(function, args, kwargs)
+
+
+def _special_of(function):
+    """What stands for a function of Python's."""
+    try:
+        return _SPECIAL.get(function)
+    except TypeError:  # it has no hash
+        return None
+
+
+def _called(function, args, kwargs):
+    """A call by what kind of function it is."""
+    if isinstance(function, Dispatcher):
+        return _converted(function.py_func, args, kwargs)
+    for kind, handle in _KINDS:
+        if isinstance(function, kind):
+            return handle(function, args, kwargs)
+    method = user_method(function)
+    if method is not None:  # whatever name it has taken over
+        return call(types.MethodType(method, function), *args, **kwargs)
+    if _library(function) == "numpy":
+        return _numpy(function, args, kwargs)
+    if _module(function).startswith("scipy.fft"):  # whose functions are objects
+        return _scipy(function, args, kwargs)
+    return _foreign(function, args, kwargs)
+
+
+def user_method(function):
+    """What the calls of an object of a user's class call; None for others."""
+    method = getattr(type(function), "__call__", None)  # noqa: B004 # the class's own
+    plain = isinstance(method, types.FunctionType) and not isinstance(function, type)
+    return method if plain and not is_library(method) else None
+
+
+def _partial(function, args, kwargs):
+    return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
+
+
+def _cached(function, args, kwargs):
+    """A function of `functools.lru_cache`, which must not keep tensors of a trace."""
+    return call(function.__wrapped__, *args, **kwargs)
+
+
+def _module(function):
+    """The module that a function is of: its own, not one that `functools.wraps` has named."""
+    if isinstance(function, types.FunctionType):
+        return function.__globals__.get("__name__") or ""
+    return getattr(function, "__module__", None) or ""
+
+
+def _library(function):
+    """The package that a function is of: a user's module may be called numpy_tools."""
+    return _module(function).partition(".")[0]
+
+
+def is_library(function):
+    """Whether a function is no one's who would have it converted."""
+    if _library(function) in ("numpy", "numba", "scipy") or _is_ours(function):
+        return True
+    return function.__code__.co_filename.startswith(_LIBRARIES)
+
+
+def _is_ours(function):
+    """Whether a function of Python's is nbta's, by its file: doctests are in nbta's modules."""
+    return function.__code__.co_filename.startswith(OWN)
+
+
+def _plain_function(function, args, kwargs):
+    if _is_ours(function):
+        return _ours(function, args, kwargs)
+    if _library(function) == "numpy":
+        return _numpy(function, args, kwargs)
+    if _library(function) == "scipy":
+        return _scipy(function, args, kwargs)
+    if is_library(function):
+        return _foreign(function, args, kwargs)
+    return _converted(function, args, kwargs)
+
+
+def _ours(function, args, kwargs):
+    """A function of nbta, which knows tensors only, unless it is of this package."""
+    if function.__module__ == _RUNTIME:
+        return function(*args, **kwargs)
+    if function.__name__ in _WITH_BLOCKS:
+        args = [_block(a, function.__name__) for a in args]
+        kwargs = {k: _block(v, function.__name__) for k, v in kwargs.items()}
+    return boxed(function(*native.plain(tuple(args)), **native.plain(kwargs)))
+
+
+def _block(value, what):
+    """A function that becomes the body of a loop or a branch, and changes nothing around it."""
+    if isinstance(value, list | tuple) and any(callable(v) for v in value):
+        return type(value)(_block(v, what) for v in value)
+    if isinstance(value, dict) and any(callable(v) for v in value.values()):
+        return {k: _block(v, what) for k, v in value.items()}
+    if not callable(value) or isinstance(value, Tensor | type):
+        return value
+
+    @functools.wraps(value) if hasattr(value, "__name__") else lambda f: f
+    def block(*args, **kwargs):
+        given = boxed(args), boxed(kwargs)
+        with control.Frame(explicit=True):
+            return native.plain(call(value, *given[0], **given[1]))
+
+    return block
+
+
+def _converted(function, args, kwargs):
+    """A function of the user's."""
+    found = conversion.converted(function)
+    if found is None:
+        return _foreign(function, args, kwargs)
+    try:
+        return found(*args, **kwargs)
+    except RecursionError:
+        message = (
+            f"{here()}: {function.__qualname__} calls itself again and again, as only the run "
+            f"knows where that ends; write a loop"
+        )
+        raise UnimplementedError(message) from None
+
+
+def _next(items, *default):
+    """``next``, which cannot be put back."""
+    reason = (
+        f"{here()}: next() of an iterator in a loop or a branch that only the run decides about; "
+        f"take items by their index"
+    )
+    if in_trace(items):
+        raise invalid("effect", reason)
+    if is_older(items):
+        spend(reason)
+    return next(items, *default)
+
+
+def _iter(*args):
+    return born(iter(*map(iteration.elements, args)))
+
+
+def _refuse_random(function):
+    """Refuse random numbers that a run would draw anew, where a trace draws one for all."""
+    owner = getattr(function, "__self__", None)
+    shared = isinstance(owner, np.random.RandomState | random.Random)
+    drawn = shared or (isinstance(owner, np.random.Generator) and in_trace(owner))
+    if drawn and function.__name__ != "seed":
+        message = (
+            f"{here()}: {function.__name__}() draws random numbers, which would be the same in "
+            f"each trip and call: draw them before, and give them as an argument"
+        )
+        raise invalid("random", message)
+
+
+def _method(function, args, kwargs):
+    owner, inner = function.__self__, function.__func__
+    _refuse_random(function)
+    if isinstance(owner, Box | Listing | ArrayBox):
+        return inner(owner, *args, **kwargs)
+    if isinstance(inner, types.FunctionType) and _is_ours(inner):
+        return boxed(function(*native.plain(args), **native.plain(kwargs)))
+    if is_library(inner):
+        return _foreign(function, args, kwargs)
+    return call(inner, owner, *args, **kwargs)
+
+
+def _made(kind, args, kwargs):
+    """An object of a class."""
+    if kind is str and args and _traced(args[0]) and not isinstance(args[0], Number):
+        message = f"{here()}: the text of a value that only the run knows; print shows it then"
+        raise invalid("symbolic", message)
+    if kind in (map, filter):
+        return kind(*map(_callable, map(iteration.elements, args)))
+    if kind is list:
+        return listing(*(list(iteration.elements(part)) for part in args) if args else ((),))
+    if issubclass(kind, np.generic) and args and not native.is_known(args):
+        return _cast(args[0], kind)
+    if not native.is_known((args, kwargs)):
+        refuse_numbas(kind)
+    if issubclass(kind, BaseException):
+        return kind(*args, **kwargs)
+    initial = kind.__init__
+    plain = isinstance(initial, types.FunctionType) and kind.__new__ is object.__new__
+    if plain and not is_library(initial) and type(kind) is type:
+        found = conversion.converted(initial)
+        if found is not None:
+            owner = born(kind.__new__(kind))
+            found(owner, *args, **kwargs)
+            return owner
+    if _library(kind) in ("nbta", "numpy"):
+        return in_box(kind(*native.plain(args), **native.plain(kwargs)))
+    return born(kind(*args, **kwargs))
+
+
+def _builtin(function, args, kwargs):
+    owner = getattr(function, "__self__", None)
+    _refuse_random(function)
+    if isinstance(owner, list | dict | set) and function.__name__ in _CHANGING:
+        note_place(Whole(owner))
+    if isinstance(owner, dict) and any(map(_is_run_value, args)):
+        message = f"{here()}: a dict is asked for by a value that only the run knows; use an array"
+        raise invalid("dict", message)
+    if isinstance(owner, list | dict | set | tuple | str | type):
+        return function(*args, **kwargs)
+    if isinstance(owner, np.ufunc) and function.__name__ == "at":
+        return _at(owner, *args, **kwargs)
+    if isinstance(owner, np.ndarray | np.generic | np.random.Generator):
+        return _of_numpys(function, args, kwargs)
+    if _library(function) == "numpy":
+        return _numpy(function, args, kwargs)
+    if _module(function) == "math":
+        return call_math(function, args, kwargs)
+    if function in _ITERATING:
+        return function(*map(_callable, map(iteration.elements, args)), **kwargs)
+    if _module(function) == "builtins":
+        return function(*args, **kwargs)
+    return _foreign(function, args, kwargs)
+
+
+def _of_numpys(function, args, kwargs):
+    """A method of NumPy's: of an array perhaps with values that only the run knows."""
+    owner, name = function.__self__, function.__name__
+    if not isinstance(owner, np.ndarray) or native.is_known((args, kwargs)):
+        return _foreign(function, args, kwargs)
+    if name in METHODS:
+        message = (
+            f"{here()}: .{name}() would change an array from outside of the function by what only "
+            f"the run knows; make a copy first, and give it back"
+        )
+        raise invalid("effect", message)
+    return getattr(Box(owner), name)(*args, **kwargs)
+
+
+def _is_run_value(value):
+    return isinstance(value, Tensor) and not isinstance(value, Box) and value.weak is None
+
+
+def _callable(value):
+    """A function that Python itself calls, such as the first argument of `map`."""
+    if isinstance(value, types.FunctionType | types.MethodType) and not isinstance(value, type):
+        return functools.partial(call, value)
+    return value
+
+
+class Opaque:
+    """A function that is called as it is; see `opaque`."""
+
+    def __init__(self, function):
+        functools.update_wrapper(self, function)
+        self._function = function
+
+    def __call__(self, *args, **kwargs):
+        """Call it with tensors in place of arrays that change."""
+        found = self._function(*native.plain(args), **native.plain(kwargs))
+        return found if current() is None else boxed(map_leaves(_without_gradient, found))
+
+
+def opaque(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function be called as it is, without conversion, and without a gradient.
+
+    Parameters
+    ----------
+    function : callable
+        It is given tensors where a function is traced, and may call functions of nbta.
+
+    Returns
+    -------
+    callable
+        What it gives passes no gradient on.
+
+    Examples
+    --------
+    >>> @nbta.opaque
+    ... def scale(x):
+    ...     return nbta.max(nbta.abs(x))
+    >>> nbta.grad(lambda x: nbta.sum(x / scale(x)))(np.array([1.0, -4.0]))
+    array([0.25, 0.25])
+    """
+    return Opaque(function)
+
+
+def _without_gradient(leaf):
+    return stop_gradient(leaf) if isinstance(leaf, Tensor) and leaf.kind == "data" else leaf
+
+
+def _foreign(function, args, kwargs):
+    """A function that nbta cannot look into."""
+    name = getattr(function, "__qualname__", repr(function))
+    if not native.is_known((args, kwargs)):
+        owner = getattr(function, "__self__", None)
+        refuse_numbas(function if owner is None else owner)
+    try:
+        return boxed(function(*native.plain(args), **native.plain(kwargs)))
+    except NbtaError as error:
+        if native.is_known((args, kwargs)):
+            raise
+        what = f"{name} of {_module(function) or 'another library'}"
+        error.add_note(_unknown_to(what, name))
+        raise
+
+
+# Numbers.
+
+
+def _cast(value, dtype):
+    if isinstance(value, Box):
+        return boxed(cast(value.itself, dtype))
+    return cast(as_tensor(value), dtype)
+
+
+def _int(value=0, *base):
+    if not control.is_traced(value):
+        return int(value, *base)
+    if isinstance(value, Number) and value.weak is int:
+        return value
+    value = as_tensor(native.plain(value))
+    return cast(rounding.trunc(value) if value.dtype.kind == "f" else value, np.int64)
+
+
+def _float(value=0.0):
+    return cast(as_tensor(native.plain(value)), np.float64) if _traced(value) else float(value)
+
+
+def _traced(value):
+    return control.is_traced(value)
+
+
+def _bool(value=False):
+    return control.truth(value)
+
+
+def _len(value):
+    if isinstance(value, Box):
+        return value.length
+    if isinstance(value, Tensor) and value.ndim:
+        return value.shape[0] if value.shape is not None else len(value)
+    if isinstance(value, iteration.Indexed):
+        return value.count
+    if isinstance(value, Listing) and value.array is not None:
+        return value.count
+    return len(value)
+
+
+def _abs(value):
+    return boxed(abs(native.plain(value)))
+
+
+def _round(value, digits=None):
+    if not _traced(value) or isinstance(value, Number):
+        return round(value) if digits is None else round(value, digits)
+    value = as_tensor(native.plain(value))
+    if digits is None:
+        return rounded(rounding.rint)(value)
+    if value.dtype.kind in "iu" and digits >= 0:
+        return value
+    scale = 10.0 ** abs(digits)
+    near = rounding.rint(value * scale if digits > 0 else value / scale)
+    return cast(near / scale if digits > 0 else near * scale, value.dtype)
+
+
+def _extreme(plain, pair, reduce):
+    def extreme(*args, **kwargs):
+        items = _together(args if len(args) > 1 else args[0])
+        if isinstance(items, Box):
+            return boxed(reduce(items.itself)) if _traced(items) else plain(items.content)
+        if kwargs or not any(map(_traced, items := list(items))):
+            return plain(*args, **kwargs) if len(args) > 1 else plain(items, **kwargs)
+        found = items[0]
+        for item in items[1:]:
+            found = pair(native.plain(found), native.plain(item))
+        return found
+
+    return extreme
+
+
+def _truth_of_all(name, combine):
+    def found(items):
+        items = _together(items)
+        if isinstance(items, Box):
+            return boxed(native.method(name, items.content, (), {}))
+        value = combine is control.both  # of nothing
+        for item in iteration.elements(items):
+            value = combine(True, control.truth(value), lambda item=item: control.truth(item))
+            if not _traced(value) and value is not (combine is control.both):
+                break
+        return value
+
+    found.__doc__ = f"``{name}``."
+    return found
+
+
+def _together(items):
+    """The items of a list that a loop fills as one array; others as they are."""
+    return items.stacked() if _is_filled(items) else items
+
+
+def _sum(items, start=0):
+    items = _together(items)
+    if isinstance(items, Box):
+        found = boxed(items.sum(axis=0))
+        return found if _is_zero(start) else start + found
+    for item in items:
+        start = item if _is_zero(start) and isinstance(item, Tensor) else start + item
+    return start
+
+
+def _is_zero(value):
+    return type(value) is int and value == 0
+
+
+def _print(*values, **options):
+    """``print``: when the function runs, where only that knows a value."""
+    if native.is_known(values) or options.get("file") is not None:
+        return print(*map(native.plain, values), **options)
+    parts = [None if _traced(value) else str(native.plain(value)) for value in values]
+    return effects.show(parts, [native.plain(v) for v in values if _traced(v)], options)
+
+
+def _pow(base, exponent, modulus=None):
+    if modulus is None:
+        return base**exponent
+    if native.is_known((base, exponent, modulus)):
+        return pow(base, exponent, modulus)
+    message = (
+        f"{here()}: pow() with a modulus, of values that only the run knows; write a loop that "
+        f"squares and takes % each time"
+    )
+    raise UnimplementedError(message)
+
+
+def _setattr(owner, name, value):
+    if not isinstance(owner, Tensor):
+        note_place(Attribute(owner, name))
+    setattr(owner, name, value)
+
+
+def _divmod(a, b):
+    return (a // b, a % b) if _traced(a) or _traced(b) else divmod(a, b)
+
+
+def _isinstance(value, kinds):
+    value = unboxed(value)
+    if isinstance(value, Maybe):
+        found = _isinstance(value.parts.value, kinds)
+        return control.both(True, value.parts.present, lambda: True) if found else False
+    if isinstance(value, kinds):
+        return True
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    flat = [kind for kind in kinds if isinstance(kind, type)]
+    if isinstance(value, Box):
+        return any(issubclass(np.ndarray, kind) for kind in flat)
+    if isinstance(value, Tensor):
+        python = {"f": float, "i": int, "u": int, "b": bool, "c": complex}.get(value.dtype.kind)
+        own = (value.dtype.type, *([python] if python else []))
+        return any(issubclass(mine, kind) for kind in flat for mine in own)
+    return False
+
+
+# NumPy.
+
+
+def _is_filled(value):
+    """Whether a value is a list that a loop of the graph fills."""
+    return isinstance(value, Listing) and value.array is not None
+
+
+def _stacked(listing, axis=0):
+    """``np.stack`` of such a list."""
+    found = listing.stacked()
+    if axis == 0:
+        return found
+    order = list(range(1, found.ndim))
+    order.insert(axis % found.ndim, 0)
+    return found.transpose(order).copy()
+
+
+def _joined(listing, axis=0):
+    """``np.concatenate`` of such a list."""
+    if axis != 0 or not listing.array.element_shape:
+        listing.refuse("joining numbers, or along another axis than the first,")
+    return boxed(listing.array.concat().value)
+
+
+def _stacked_rows(listing):
+    """``np.vstack`` of such a list."""
+    rank = len(listing.array.element_shape)
+    return listing.stacked() if rank == 1 else _joined(listing)
+
+
+def _numpy(function, args, kwargs):
+    own = _OF_LISTS.get(getattr(function, "__name__", ""))
+    if args and own is not None and _is_filled(args[0]):
+        return own(*args, **kwargs)
+    args = tuple(map(_together, args))
+    special = _OF_NUMPY.get(getattr(function, "__name__", ""))
+    if special is not None and getattr(np, function.__name__, None) is function:
+        found = special(*args, **kwargs)
+        if found is not NotImplemented:
+            return found
+    if native.is_known((args, kwargs)):
+        return _known_numpy(function, args, kwargs)
+    out = kwargs.pop("out", None)
+    if isinstance(function, np.ufunc) and len(args) > function.nin:
+        args, out = args[: function.nin], args[function.nin]
+    if out is not None:
+        (target,) = out if isinstance(out, tuple) else (out,)
+        target[...] = call(function, *args, **kwargs)
+        return target
+    found = boxed(_symbolic_numpy(function, native.plain(args), native.plain(kwargs)))
+    return _linked(found, args) if function.__name__ in _SHARING else found
+
+
+def _linked(found, args):
+    """What NumPy gives as views of its arguments: to change one spoils the other."""
+    sources = [arg.root for arg in args if isinstance(arg, Box)]
+    for part in found if isinstance(found, list | tuple) else [found]:
+        for source in sources if isinstance(part, Box) else ():
+            link(part, source)
+    return found
+
+
+def _known_numpy(function, args, kwargs):
+    """NumPy's own function, whose results are arrays of their own."""
+    given = native.plain(args), native.plain(kwargs)
+    with np.errstate(all="ignore"):
+        found = function(*given[0], **given[1])
+    sources = [a for a in args if isinstance(a, Box)]
+    return _own(found, sources)
+
+
+def _own(found, sources):
+    if isinstance(found, list | tuple):
+        return type(found)(_own(part, sources) for part in found)
+    if not isinstance(found, np.ndarray) or not found.ndim:
+        return boxed(found)
+    for source in sources:
+        if found is source.content:
+            return source
+    shared = [s for s in sources if np.may_share_memory(found, s.content)]
+    if not shared:
+        return boxed(found)
+    copy = Box(found.copy())
+    for source in shared:
+        link(copy, source.root)
+    return copy
+
+
+def _symbolic_numpy(function, args, kwargs):
+    ours, shared = OF_NUMPY.get(known_as(function), (None, 0))
+    in_order = shared is None or len(args) <= shared
+    kwargs = sensible(kwargs)
+    if ours is not None and in_order and not strange(ours, args, kwargs):
+        return ours(*args, **kwargs)
+    try:
+        return function(*args, **kwargs)
+    except NbtaError as error:
+        if function.__name__ not in str(error):
+            error.add_note(_unknown_to(f"np.{known_as(function)}", function.__name__))
+        raise
+
+
+def _unknown_to(what, name):
+    """Who could not do with a tensor, and what can."""
+    return (
+        f"{here()}: {what} was called with values that are known only when the function runs; "
+        f"{nearest(name)}"
+    )
+
+
+def _scipy(function, args, kwargs):
+    """A function of SciPy's."""
+    name = known_as(function)
+    if name not in OF_NUMPY or native.is_known((args, kwargs)):
+        return _foreign(function, args, kwargs)
+    ours, shared = OF_NUMPY[name]
+    if shared is not None and len(args) > shared:
+        message = (
+            f"{here()}: {name}: give what is behind the first {shared} arguments by name, as "
+            f"SciPy's order is another one here"
+        )
+        raise invalid("symbolic", message)
+    return boxed(ours(*native.plain(args), **native.plain(kwargs)))
+
+
+def _new(fill):
+    """An array of one value, which code fills where it needs it."""
+
+    def make(shape, dtype=None, *order, **options):
+        dtype = np.dtype(float if dtype is None else _dtype(dtype))
+        return _constant_array(native.plain(shape), fill, dtype)
+
+    return make
+
+
+def _dtype(dtype):
+    """A dtype, also of Numba's or as a type of Python's."""
+    if hasattr(dtype, "as_numpy_dtype"):
+        return dtype.as_numpy_dtype
+    text = str(dtype)
+    return np.dtype(text) if _library(type(dtype)) == "numba" else dtype
+
+
+def _constant_array(shape, value, dtype):
+    value = native.plain(value)
+    if native.is_known((shape, value)):
+        array = np.full(shape, value, dtype)
+        if not array.ndim:
+            return array[()]
+        fixed = np.asarray(value, dtype)[()]
+        return Box(array, maker=lambda: filling.fill(array.shape, fixed))
+    value = value if isinstance(value, Tensor) else np.asarray(value, dtype)[()]
+    value = cast(value, dtype) if isinstance(value, Tensor) and value.dtype != dtype else value
+    return made(filling.fill(shape, value))
+
+
+def _full(shape, fill_value, dtype=None, **options):
+    value = native.plain(fill_value)
+    if dtype is None:
+        dtype = value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
+    return _constant_array(native.plain(shape), value, np.dtype(_dtype(dtype)))
+
+
+def _like(fill):
+    def make(array, dtype=None, *order, **options):
+        if not isinstance(array, Box):
+            return NotImplemented
+        kind = np.dtype(array.dtype if dtype is None else _dtype(dtype))
+        shape = array.shape
+        if not native.is_known(shape) or shape is None:
+            return made(filling._full_like(array._shaped, fill, kind, None))
+        return _constant_array(shape, fill, kind)
+
+    return make
+
+
+def _full_like(array, fill_value, dtype=None, **options):
+    if not isinstance(array, Box):
+        return NotImplemented
+    return _full(array.shape, fill_value, array.dtype if dtype is None else dtype)
+
+
+def array(values, dtype=None, **options):
+    """``np.array``: a copy."""
+    values = _together(values)
+    if isinstance(values, Box):
+        copy = values.copy()
+        return copy if dtype is None or dtype == copy.dtype else made(copy.astype(dtype))
+    if native.is_known(values):
+        return NotImplemented
+    if isinstance(values, list | tuple):
+        found = native.together(values)
+        return made(found if dtype is None else cast(found, np.dtype(_dtype(dtype))))
+    if isinstance(values, SymbolicTensorArray):
+        return boxed(values.stack())
+    return as_tensor(values)
+
+
+def _asarray(values, dtype=None, **options):
+    if isinstance(values, Box) and (dtype is None or np.dtype(dtype) == values.dtype):
+        return values
+    return array(values, dtype)
+
+
+def _view(name):
+    def make(array, *args, **kwargs):
+        if not isinstance(array, Box):
+            return NotImplemented
+        return getattr(array, name)(*args, **kwargs)
+
+    return make
+
+
+def _atleast(rank):
+    def make(*arrays):
+        if native.is_known(arrays):
+            return NotImplemented
+        found = tuple(map(one, arrays))
+        return found[0] if len(found) == 1 else found
+
+    def one(array):
+        if not isinstance(array, Box):
+            array = boxed(joining.stack([native.plain(array)]))
+        if array.ndim >= rank:
+            return array
+        middle, behind = (rank == 3 and array.ndim == n for n in (1, 2))
+        front = (None,) * (rank - array.ndim)
+        return array[(None, ..., None) if middle else (..., None) if behind else front]
+
+    return make
+
+
+def _diag(array, k=0):
+    return array.diagonal(k) if isinstance(array, Box) and array.ndim == 2 else NotImplemented
+
+
+def _matrix_transpose(array):
+    return array.swapaxes(-1, -2) if isinstance(array, Box) else NotImplemented
+
+
+def _meshgrid(*rows, copy=True, **options):
+    """With views of the rows where no copies are asked for."""
+    if native.is_known(rows):
+        return NotImplemented
+    found = boxed(arranging.meshgrid(*native.plain(rows), **options))
+    return found if copy else _linked(found, rows)
+
+
+def _rot90(array, k=1, axes=(0, 1)):
+    """Views of views, as NumPy has it."""
+    if not isinstance(array, Box) or not native.is_known((k, axes)) or len(axes) != 2:
+        return NotImplemented
+    one, other = (axis % array.ndim for axis in axes)
+    if one == other or k % 4 == 0:
+        return NotImplemented if one == other else array[...]
+    if k % 4 == 2:
+        return array.flip((one, other))
+    turned = array.flip(other).swapaxes(one, other) if k % 4 == 1 else array.swapaxes(one, other)
+    return turned if k % 4 == 1 else turned.flip(other)
+
+
+def _rollaxis(array, axis, start=0):
+    if not isinstance(array, Box) or not -array.ndim <= axis < array.ndim:
+        return NotImplemented
+    axis, start = axis % array.ndim, start + array.ndim * (start < 0)
+    return array.moveaxis(axis, start - (axis < start))
+
+
+def _identity(n, dtype=None, **options):
+    """As `nbta.identity` is another function."""
+    return NotImplemented if native.is_known(n) else made(diagonals.eye(n, dtype=dtype or float))
+
+
+def _fill_diagonal(array, value, wrap=False):
+    extents = array.shape
+    if wrap or len(extents) != 2:
+        message = (
+            f"{here()}: np.fill_diagonal: of a matrix, without wrap; write a loop over a[i, i]"
+        )
+        raise UnimplementedError(message)
+    places = joining.arange(iteration.least(extents))
+    array[places, places] = value
+
+
+def _ndim(array):
+    return array.ndim if isinstance(array, Tensor) else NotImplemented
+
+
+def _put_along_axis(target, indices, values, axis):
+    target.check_writable()
+    given = native.plain(indices), native.plain(values)
+    if native.is_known((target, *given)):
+        found = np.array(target.content)
+        np.put_along_axis(found, *given, axis)
+    else:
+        found = places.put_along_axis(target.itself, *given, axis)
+    target[...] = found
+
+
+def _put(target, indices, values, mode="raise"):
+    """``np.put``: items of the array in one row."""
+    found = boxed(places.put_along_axis(*_in_one_row(target, indices, values, mode), 0))
+    target[...] = found.reshape(target.shape)
+
+
+def _in_one_row(target, indices, values, mode):
+    target.check_writable()
+    numbers, values = (
+        native.together(part) if isinstance(part, list | tuple) else native.plain(part)
+        for part in (indices, values)
+    )
+    numbers = reshape(numbers, (-1,))
+    count = values.size if isinstance(values, Tensor) else np.size(values)
+    if mode != "raise" or (count != 1 and count != numbers.shape[0]):
+        message = (
+            f"{here()}: np.put: with as many values as indices or one, without mode=; write "
+            f"a.flat[indices] = values"
+        )
+        raise UnimplementedError(message)
+    values = reshape(values, () if count == 1 else (-1,))
+    return reshape(target.itself, (-1,)), numbers, values
+
+
+def _putmask(target, mask, values):
+    target[mask] = values
+
+
+def _copyto(target, source, **options):
+    target[...] = source
+
+
+def _at(function, target, key, *values):
+    """``np.add.at`` and its like."""
+    if function not in (np.add, np.subtract) or not isinstance(target, Box):
+        message = (
+            f"{here()}: np.{function.__name__}.at of what only the run knows; write a loop over "
+            f"the indices"
+        )
+        raise invalid("symbolic", message)
+    (value,) = values if function is np.add else (-values[0],)
+    target.check_writable()
+    if native.is_known((target, key, value)):
+        found = np.array(target.content)
+        np.add.at(found, native.plain(key), native.plain(value))
+        target[...] = found
+        return
+    target.add(native.plain(as_key(key)), native.plain(value))
+
+
+def _append(array, values, axis=None):
+    if native.is_known((array, values)):
+        return NotImplemented
+    parts = [native.together(v) if isinstance(v, list | tuple) else native.plain(v)
+             for v in (array, values)]  # fmt: skip
+    return boxed(arranging.append(*parts, axis))
+
+
+_OF_NUMPY = {
+    "zeros": _new(0), "ones": _new(1), "empty": _new(0), "full": _full,
+    "zeros_like": _like(0), "ones_like": _like(1), "empty_like": _like(0),
+    "full_like": _full_like, "array": array, "asarray": _asarray, "copy": _view("copy"),
+    "ascontiguousarray": _asarray, "ravel": _view("ravel"), "reshape": _view("reshape"),
+    "transpose": _view("transpose"), "fill_diagonal": _fill_diagonal, "copyto": _copyto,
+    "ndim": _ndim, "put_along_axis": _put_along_axis, "put": _put, "putmask": _putmask,
+    "atleast_1d": _atleast(1), "atleast_2d": _atleast(2), "atleast_3d": _atleast(3),
+    "append": _append, "rot90": _rot90, "diag": _diag,
+    "diagonal": _view("diagonal"), "matrix_transpose": _matrix_transpose, "meshgrid": _meshgrid,
+    "rollaxis": _rollaxis, "identity": _identity,
+    "swapaxes": _view("swapaxes"), "moveaxis": _view("moveaxis"), "squeeze": _view("squeeze"),
+    "expand_dims": _view("expand_dims"), "flip": _view("flip"),
+    "flipud": lambda array: _view("flip")(array, 0),
+    "fliplr": lambda array: _view("flip")(array, 1),
+}  # fmt: skip
+#: Functions of NumPy whose results are views of what they are given.
+_SHARING = {
+    "split", "array_split", "hsplit", "vsplit", "dsplit", "rollaxis", "rot90", "broadcast_to",
+    "atleast_3d", "diagonal", "matrix_transpose", "unstack", "real",
+    "imag", "broadcast_arrays", "require", "asanyarray",
+}  # fmt: skip
+#: What NumPy's functions of several arrays are for a list that a loop fills.
+_OF_LISTS = {
+    "stack": _stacked, "vstack": _stacked_rows, "concatenate": _joined, "hstack": _joined,
+}  # fmt: skip
+
+
+def _special():
+    return {
+        builtins.range: iteration.range_, builtins.len: _len, builtins.enumerate:
+        iteration.enumerate_, builtins.zip: iteration.zip_, builtins.reversed:
+        iteration.reversed_, builtins.int: _int, builtins.float: _float, builtins.bool: _bool,
+        builtins.abs: _abs, builtins.round: _round, builtins.sum: _sum, builtins.pow: _pow,
+        builtins.divmod: _divmod, builtins.setattr: _setattr,
+        builtins.min: _extreme(min, arithmetic.minimum, reductions.min),
+        builtins.max: _extreme(max, arithmetic.maximum, reductions.max),
+        builtins.any: _truth_of_all("any", control.any_of),
+        builtins.all: _truth_of_all("all", control.both),
+        builtins.isinstance: _isinstance, builtins.next: _next, builtins.iter: _iter,
+        builtins.print: _print,
+        iteration.unroll: iteration.unroll, prange: iteration.range_,
+    }  # fmt: skip
+
+
+_SPECIAL = _special()
+#: Kinds of functions, and what calls them.
+_KINDS = (
+    (functools.partial, _partial),
+    (functools._lru_cache_wrapper, _cached),
+    (types.MethodType, _method),
+    (types.FunctionType, _plain_function),
+    (type, _made),
+    (np.ufunc, _numpy),
+    (types.BuiltinFunctionType, _builtin),
+)

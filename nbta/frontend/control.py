@@ -1,0 +1,1156 @@
+"""Branches and loops of a function that is traced: Python's where it knows the way, else nbta's.
+
+A block of a user's function is a function without arguments here, with a pair of functions that get
+and set the variables that it hands on. Traced, it runs in a `Frame`; what it left in variables and
+boxes becomes the state of a loop or the results of a branch. Which those are is found by tracing
+until what was assumed is so.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+
+from nbta.control.control_flow import joined_branches, while_loop
+from nbta.errors import NbtaError, UnimplementedError, invalid
+from nbta.frontend import effects
+from nbta.frontend.array_boxes import ArrayBox, unboxed, unlike
+from nbta.frontend.boxes import Attribute, Box, Frame, Missing, link, made, note_place
+from nbta.frontend.lists import Grows, Listing, Stacked, grow, growing
+from nbta.frontend.maybe import Maybe, Parts, as_parts, as_state, as_user, in_state, may_be_none
+from nbta.frontend.problems import here
+from nbta.graph.graph import SubGraph, current, lies_in
+from nbta.graph.operation import Tensor
+from nbta.ops.arithmetic import logical_and, logical_not, logical_or, not_equal
+from nbta.ops.dispatch import as_tensor
+from nbta.ops.numbers import Number
+from nbta.ops.shaping import cast
+from nbta.structure import layout, leaves, pack
+from nbta.symbolic import SymbolicTensorArray
+from nbta.tensor_array import TensorArray
+
+#: Loops of more trips that Python knows become one loop of the graph.
+UNROLLED = 8
+LABELS = ("then", "else")
+#: Each trace of a loop learns of one thing more that it carries.
+ATTEMPTS = 1000
+
+
+class NoValueError(UnboundLocalError):
+    """A variable is read that has no value, as far as this trace knows."""
+
+
+class Undefined:
+    """In place of a variable that has no value yet."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def _refuse(self, *_):
+        raise NoValueError(
+            f"{here()}: the variable {self.name!r} has no value on the way that leads here"
+        )
+
+    __getattr__ = __getitem__ = __iter__ = __len__ = __bool__ = __call__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _refuse
+    __rtruediv__ = __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __mod__ = _refuse
+    __neg__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = __array__ = __matmul__ = _refuse
+    __index__ = __float__ = __int__ = __str__ = __format__ = _refuse
+
+    def __repr__(self):
+        return f"<no value of {self.name}>"
+
+
+class Absent(Undefined):
+    """In place of an attribute, or an item of a dict, that an object does not have yet."""
+
+    def refuse(self):
+        """Refuse to guess: whether it is there is something that Python may ask for."""
+        message = (
+            f"{here()}: {self.name} is given a value in a loop or a branch that only the run "
+            f"decides about, and has none before; give it one before"
+        )
+        raise invalid("undefined", message)
+
+
+class AbsentAttribute(Absent):
+    """Of an attribute; where it is a number elsewhere the run tells whether it is there."""
+
+    is_absent = True
+
+
+def absent(place) -> Absent:
+    """In place of what a place does not hold."""
+    return (AbsentAttribute if isinstance(place, Attribute) else Absent)(str(place))
+
+
+class Again(BaseException):
+    """A block must be traced once more, with what was learnt; no `Exception` that users catch."""
+
+
+class KnownCondition(BaseException):
+    """What ends a loop is decided by values that Python knows."""
+
+
+def is_traced(value) -> bool:
+    """Whether a truth value is known only when the function runs."""
+    return isinstance(value, Tensor) and not (isinstance(value, Box) and value.is_known)
+
+
+def truth(value):
+    """A value as a condition: a bool, or a tensor of one."""
+    if isinstance(value, Listing) and value.array is not None:
+        return value.count > 0
+    if not is_traced(value):
+        return bool(value)
+    if isinstance(value, Maybe):
+        return logical_and(value.parts.present, truth(value.parts.value))
+    if isinstance(value, Box):
+        return bool(value)
+    if value.dtype.kind == "b":
+        return value
+    return value != 0 if isinstance(value, Number) else not_equal(value, 0)
+
+
+def decided(value):
+    """A condition of a branch; Python decides on lengths of arguments, for which it traces anew."""
+    found = truth(value)
+    if not isinstance(found, Number) or _open.tests:
+        return found
+    try:
+        return bool(found)
+    except NbtaError:
+        return found
+
+
+class _Open(threading.local):
+    tests = 0  # conditions of loops that are looked at, for which Python asks for no lengths
+
+
+_open = _Open()
+
+
+def _looked_at(test):
+    """A condition of a loop, in which lengths are left open."""
+    _open.tests += 1
+    try:
+        return truth(test())
+    finally:
+        _open.tests -= 1
+
+
+# Expressions.
+
+
+def negated(value):
+    """``not value``."""
+    found = truth(value)
+    return logical_not(found) if is_traced(found) else not found
+
+
+def both(safe, first, *thunks):
+    """``first and ...``, where what follows is computed if it is asked for."""
+    value = first
+    for thunk in thunks:
+        found = decided(value)
+        if is_traced(found):
+            value = _combined(safe, found, value, thunk, logical_and)
+        elif not found:
+            return value
+        else:
+            value = thunk()
+    return value
+
+
+def _combined(safe, found, value, thunk, combine):
+    """``value and thunk()`` or ``value or thunk()``: the second of them, or the first itself."""
+    with_second = combine is logical_and
+    if safe:
+        other, checks = _tried(thunk)
+        if not checks:
+            if _is_truth(value) and _is_truth(other):
+                return combine(found, other)
+            thunk = _constantly(other)
+    ways = thunk, _constantly(value)
+    return _chosen(found, *(ways if with_second else ways[::-1]))
+
+
+def _tried(thunk):
+    """A value, and whether to compute it checks something, so that it must not be if not asked for.
+
+    Such is whether a variable has a value, or is not None.
+    """
+    try:
+        with Frame() as frame:
+            other = thunk()
+            checks = bool(frame.changed)
+            (frame.undo if checks else frame.keep)()
+    except NoValueError:
+        return None, True
+    return other, checks
+
+
+def _constantly(value):
+    return lambda: value
+
+
+def _is_truth(value):
+    return isinstance(value, bool | np.bool_) or getattr(value, "dtype", None) == np.bool_
+
+
+def any_of(safe, first, *thunks):
+    """``first or ...``."""
+    value = first
+    for thunk in thunks:
+        found = decided(value)
+        if is_traced(found):
+            value = _combined(safe, found, value, thunk, logical_or)
+        elif found:
+            return value
+        else:
+            value = thunk()
+    return value
+
+
+def either(test, then, orelse):
+    """``then() if test else orelse()``."""
+    found = decided(test)
+    if not is_traced(found):
+        return then() if found else orelse()
+    return _chosen(found, then, orelse)
+
+
+def _chosen(pred, then, orelse):
+    """The value of one of two functions, which only the run decides."""
+    cell = [Undefined("the value")]
+
+    def get():
+        return (cell[0],)
+
+    def set_(values):
+        (cell[0],) = values
+
+    def run(function):
+        def block():
+            cell[0] = function()
+
+        return block
+
+    _branch(pred, run(then), run(orelse), ("the value",), get, set_)
+    return cell[0]
+
+
+# What a block leaves behind.
+
+_NUMBERS = bool | int | float | complex | np.number | np.bool_
+
+
+def _is_value(leaf):
+    """Whether a graph can hand something on."""
+    return isinstance(leaf, Tensor | SymbolicTensorArray | _NUMBERS)
+
+
+def _is_carried(value):
+    return bool(leaves(value)) and all(map(_is_value, leaves(value)))
+
+
+def _same(one, other):
+    """Whether two values are one, for Python."""
+    if one is other:
+        return True
+    if isinstance(one, Undefined) and isinstance(other, Undefined):
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    plain = isinstance(one, str | bytes | _NUMBERS)
+    return plain and (one == other or one != one)
+
+
+def described(value) -> str:
+    """What a value is, for messages."""
+    if isinstance(value, Undefined):
+        return "nothing"
+    if isinstance(value, Tensor):
+        return str(value.spec)
+    if isinstance(value, np.ndarray | np.generic):
+        return f"{value.dtype} {np.shape(value)}"
+    return repr(value) if isinstance(value, str | _NUMBERS | None) else type(value).__name__
+
+
+def _as_data(leaf):
+    """A value of a leaf that goes into a graph."""
+    if isinstance(leaf, Box):
+        return leaf.itself
+    if isinstance(leaf, bool | int | float | complex) and not isinstance(leaf, np.generic):
+        return np.asarray(leaf)[()]
+    return leaf
+
+
+class Outcome:
+    """What a branch left: the variables, and the boxes that it changed with what they hold."""
+
+    def __init__(self, values, count, frame):
+        self.values = values
+        self.arrays = list(map(unboxed, values[:count]))
+        self.contents = {id(v): _content(v) for part in values[:count] for v in leaves(part)}
+        self.places = frame.places
+        for place, old in frame.places.values():
+            error = growing(place, old)
+            if error is not None:
+                raise error
+        entries = frame.changed.values()
+        self.boxes = {id(b): (b, b._value) for b, old, _ in entries if b._value is not old}
+        self.spoiled = {id(b): (b, b.spoiled) for b, _, old in entries if b.spoiled is not old}
+        self.frame = frame
+
+
+def _content(leaf):
+    """What a box holds, as long as somebody knows."""
+    return leaf.content if isinstance(leaf, Box) and leaf.root.spoiled is None else leaf
+
+
+def _run_block(block, entry, get, set_, count):
+    """Run a block of a branch, and put everything back."""
+    if set_ is not None:
+        set_(entry)
+    with Frame(traced=True) as frame:
+        try:
+            block()
+            return Outcome(get(), count, frame)
+        finally:
+            frame.undo()
+            if set_ is not None:
+                set_(entry)
+
+
+def if_(test, then, orelse, names, get, set_):
+    """An `if`: one of two blocks, or both, traced.
+
+    ``names`` are the first of the variables that ``get`` gives: those that something reads later.
+    The others are put back for the second block.
+    """
+    found = decided(test)
+    if not is_traced(found):
+        return then() if found else orelse()
+    return _branch(found, then, orelse, names, get, set_)
+
+
+def _growing_lists(run, *args):
+    """Run what may find that a list is to be an array from here on."""
+    while True:
+        try:
+            return run(*args)
+        except (Grows, Stacked) as error:
+            grow(error)
+
+
+def _branch(*given):
+    """Both blocks of a branch."""
+    return _growing_lists(_traced_branch, *given)
+
+
+class Raised(BaseException):
+    """A block of a branch ends in an error of the user's."""
+
+    def __init__(self, error, is_second):
+        super().__init__(error)
+        self.error, self.is_second = error, is_second
+
+
+def _traced_branch(pred, then, orelse, names, get, set_):
+    check_try("a branch")
+    try:
+        return _both_blocks(pred, then, orelse, names, *in_state(get, set_))
+    except Raised as found:
+        if isinstance(found.error, NoValueError):
+            _attempts.put_off(found.error)
+        else:
+            effects.check(pred if found.is_second else logical_not(pred), found.error)
+        return then() if found.is_second else orelse()
+
+
+class _Attempts(threading.local):
+    """Traces of loops in which a branch was left out, as it reads what a later trace will know.
+
+    Attributes
+    ----------
+    errors : list
+        For each loop that is traced, the innermost last, why its trace is not to be the last one.
+    """
+
+    def __init__(self):
+        self.errors = []
+
+    def put_off(self, error):
+        """Trace on without a branch, if there is a loop that may learn of its variable."""
+        if not self.errors:
+            raise error
+        self.errors[-1] = error
+
+    def end(self):
+        """Fail, or leave that to the loop around, where a loop has learnt of nothing more."""
+        error = self.errors.pop()
+        if error is not None:
+            self.put_off(error)
+
+
+_attempts = _Attempts()
+
+
+def _both_blocks(pred, then, orelse, names, get, set_, known=frozenset()):
+    graph, entry = current(), get()
+    with graph.name_scope("if") as scope:
+        branches = [SubGraph(graph, f"{scope}{label}") for label in LABELS]
+        outcomes = []
+        for branch, block in zip(branches, (then, orelse), strict=True):
+            with branch.as_default():
+                outcomes.append(_outcome(block, entry, get, set_, names, bool(outcomes)))
+        places = {**outcomes[0].places, **outcomes[1].places}
+        new = [place for key, (place, _) in places.items() if key not in known]
+        if new:
+            state = _with_places(new, names, get, set_)
+            return _both_blocks(pred, then, orelse, *state, known | places.keys())
+        merged = _Merge(entry, names, outcomes, branches)
+        values = joined_branches("if", as_tensor(pred), branches, LABELS, merged.columns, scope)
+    return merged.finish(values, set_)
+
+
+def _outcome(block, entry, get, set_, names, second):
+    """What a block leaves; `Raised` where it ends in an error of the user's, or cannot go on."""
+    try:
+        return _run_block(block, entry, get, set_, len(names))
+    except Exception as error:
+        if not (isinstance(error, NoValueError) or getattr(error, "nbta_raised", False)):
+            raise
+        raise Raised(error, second) from None
+
+
+def _with_places(places, names, get, set_):
+    """Names, and functions that get and set variables, with places of objects in front."""
+    count = len(places)
+
+    def get_all():
+        return (*(_value_of(place) for place in places), *get())
+
+    def set_all(values):
+        for place, value in zip(places, values, strict=False):
+            hold_place(place, value)
+        if set_ is not None:
+            set_(values[count:])
+
+    return (*map(str, places), *names), get_all, set_all
+
+
+def _value_of(place):
+    value = place.value
+    return absent(place) if value is Missing else as_state((value,))[0]
+
+
+def hold_place(place, value):
+    """Let a place of an object hold a value."""
+    new = Missing if isinstance(value, Undefined) else as_user((value,))[0]
+    if new is not place.value:
+        note_place(place)
+        place.value = new
+
+
+class _Merge:
+    """What both branches leave, side by side.
+
+    Attributes
+    ----------
+    columns : list
+        Of pairs of values, one a branch, that the branch operation decides on.
+    """
+
+    def __init__(self, entry, names, outcomes, branches):
+        self._entry, self._names, self._outcomes = entry, names, outcomes
+        self._branches, self.columns = branches, []
+        self._plans = [self._variable(i) for i in range(len(names))]
+        self._boxes = {**outcomes[0].boxes, **outcomes[1].boxes}
+        for key, (box, _) in self._boxes.items():
+            self.columns.append([self._held(outcome, key, box) for outcome in outcomes])
+
+    def _held(self, outcome, key, box):
+        value = outcome.boxes[key][1] if key in outcome.boxes else box._value
+        return box.itself if value is box._value and not isinstance(value, Tensor) else value
+
+    def _variable(self, i):
+        """How a variable gets its value: ``(kind, what for)``."""
+        one, other = (outcome.values[i] for outcome in self._outcomes)
+        if _same(one, other):
+            return "same", one
+        if may_be_none(one, other):
+            one, other = as_parts(one, other), as_parts(other, one)
+        one, other = self._filled(one, other), self._filled(other, one)
+        if unlike(one, other):
+            one, other = (outcome.arrays[i] for outcome in self._outcomes)
+        if layout(one) != layout(other) or not (_is_carried(one) and _is_carried(other)):
+            raise self._unlike(i, one, other)
+        pairs = list(zip(leaves(one), leaves(other), strict=True))
+        for pair in pairs:
+            self.columns.append(self._column(i, pair))
+        return "joined", (one, pairs)
+
+    def _filled(self, value, other):
+        """A stand-in where a variable has no value on one way."""
+        if isinstance(value, Absent):
+            value.refuse()
+        if isinstance(value, Undefined) and _is_carried(other):
+            return pack(other, [_stand_in(leaf) for leaf in leaves(other)])
+        return value
+
+    def _unlike(self, i, one, other):
+        name = self._names[i]
+        what = "the function gives" if "result" in name else f"{name!r} is"
+        message = (
+            f"{here()}: {what} {described(one)} where the condition holds and {described(other)} "
+            f"elsewhere; make both numbers, or arrays of one rank and dtype"
+        )
+        return invalid("branches", message)
+
+    def _column(self, i, pair):
+        """A pair of values in one dtype."""
+        if any(isinstance(leaf, SymbolicTensorArray) for leaf in pair):
+            return list(pair)
+        held = zip(pair, self._outcomes, strict=True)  # a view's key may be the branch's
+        pair = [outcome.contents.get(id(leaf), leaf) for leaf, outcome in held]
+        ranks = {leaf.spec.rank if isinstance(leaf, Tensor) else np.ndim(leaf) for leaf in pair}
+        if len(ranks) > 1 and None not in ranks:
+            raise self._unlike(i, *pair)
+        dtype = _common(*pair)
+        if dtype is None:
+            raise self._unlike(i, *pair)
+        found = []
+        for leaf, branch in zip(pair, self._branches, strict=True):
+            with branch.as_default():
+                found.append(_in_dtype(leaf, dtype))
+        return found
+
+    def finish(self, values, set_):
+        """Give variables and boxes what the branch operation gives."""
+        split, results = len(values) - len(self._boxes), []
+        for (box, _), value in zip(self._boxes.values(), values[split:], strict=True):
+            box.store(value)
+        values = iter(values[:split])
+        for kind, what in self._plans:
+            results.append(what if kind == "same" else self._joined(*what, values))
+        for outcome in self._outcomes:
+            for box, reason in outcome.spoiled.values():
+                box.put_off(reason)
+        if set_ is not None:
+            set_((*results, *self._entry[len(results) :]))
+
+    def _joined(self, like, pairs, values):
+        found = []
+        for pair in pairs:
+            joined = made(next(values))
+            if isinstance(joined, Box):
+                for part in pair:
+                    _link_to_earlier(joined, part, self._outcomes)
+            found.append(joined)
+        return pack(like, found)
+
+
+def _link_to_earlier(made, part, outcomes):
+    """Note that a box may be one of those from before the branch."""
+    if not isinstance(part, Box):
+        return
+    for each in (part.root, *part.root.links):
+        if outcomes[0].frame.is_before(each):
+            link(made, each)
+
+
+def _stand_in(leaf):
+    """A value that nobody reads, like another one."""
+    if isinstance(leaf, SymbolicTensorArray):
+        raise invalid("undefined", f"{here()}: a TensorArray has no value on one way")
+    if not isinstance(leaf, Tensor):
+        return np.zeros(np.shape(leaf), np.asarray(leaf).dtype)[()]
+    extents = [n if type(n) is int else 0 for n in leaf.spec.shape or ()]
+    made = np.zeros(extents, leaf.dtype)
+    return Box(made) if isinstance(leaf, Box) else made[()]
+
+
+def _is_weak(leaf):
+    plain = isinstance(leaf, bool | int | float | complex) and not isinstance(leaf, np.generic)
+    return plain or (isinstance(leaf, Tensor) and leaf.weak is not None)
+
+
+def _dtype(leaf):
+    return leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
+
+
+def _common(one, other):
+    """The dtype for two values of a variable: one of theirs; None where they do not go together."""
+    a, b = _dtype(one), _dtype(other)
+    if a == b:
+        return a
+    if "b" in (a.kind, b.kind):
+        return None
+    for weak, leaf, dtype in ((one, other, b), (other, one, a)):
+        if _is_weak(weak) and not _is_weak(leaf) and _takes(_dtype(weak).kind, dtype.kind):
+            return dtype
+    if a.kind in "iu" or b.kind in "iu" or _is_weak(one) or _is_weak(other):
+        return np.promote_types(a, b)
+    return None
+
+
+def _takes(kind, into):
+    order = "iufc"
+    return kind in order and into in order and order.index(kind) <= order.index(into)
+
+
+def _in_dtype(leaf, dtype):
+    if isinstance(leaf, Tensor):
+        tensor = as_tensor(leaf)
+        return tensor if tensor.dtype == dtype else cast(tensor, dtype)
+    return np.asarray(leaf).astype(dtype)[()]
+
+
+# Loops.
+
+
+def native_for(items, body, flags):
+    """A loop of Python's."""
+    for item in items:
+        body(item)
+        if any(flags()):
+            break
+
+
+def known_trips(items, body, flags, names, get, set_):
+    """Trips that Python counts; whether all of them are done.
+
+    Where a flag that ends the loop is known only when the function runs, all is put back.
+    """
+    return _growing_lists(_known_trips, items, body, flags, get, set_)
+
+
+@contextmanager
+def _put_back(entry, set_):
+    """Give variables what they had where trips are given up, to be made again in another way."""
+    try:
+        yield
+    except BaseException:
+        if set_ is not None:
+            set_(entry)
+        raise
+
+
+def _known_trips(items, body, flags, get, set_):
+    entry = get()
+    with _put_back(entry, set_), Frame() as frame:
+        for item in items:
+            body(item)
+            ended = flags()
+            if any(map(is_traced, ended)):
+                frame.undo()
+                if set_ is not None:
+                    set_(entry)
+                return False
+            if any(ended):
+                break
+    frame.keep()
+    return True
+
+
+def guarded_trips(items, body, flags, names, get, set_):
+    """Trips over what only Python knows, each in a branch once a flag is traced."""
+    for item in items:
+        ended = _any(flags())
+        if not is_traced(ended):
+            if ended:
+                return
+            body(item)
+        else:
+            block = _with(body, item)
+            _branch(logical_not(ended), block, _nothing, names, get, set_)
+
+
+def _with(body, item):
+    return lambda: body(item)
+
+
+def _nothing():
+    pass
+
+
+def _any(flags):
+    found = False
+    for flag in flags:
+        if is_traced(flag):
+            found = logical_or(found, flag) if is_traced(found) else flag
+        elif flag:
+            return True
+    return found
+
+
+def counted_loop(start, stop, step, item, body, flags, *state):
+    """A loop of the graph over integers, which ``item`` makes what the body is given."""
+    first = _int64(start)
+    stop = _int64(stop)
+
+    def test(place):
+        goes_on = place < stop if step > 0 else place > stop
+        ended = _any(flags())
+        return both(True, negated(ended), lambda: goes_on) if flags() else goes_on
+
+    def advance(place):
+        body(item(place))
+        return place + step
+
+    _Loop(*state).run([first], test, lambda place: [advance(place)])
+
+
+def _int64(value):
+    if isinstance(value, Tensor):
+        tensor = as_tensor(value)
+        return tensor if tensor.dtype == np.int64 else cast(tensor, np.int64)
+    return np.int64(value)
+
+
+def while_(test, body, flags, names, get, set_, changed, safe=False):
+    """A `while`."""
+    if current() is None:
+        while not any(flags()) and test():
+            body()
+        return
+    state = names, get, set_, _older(changed)
+    if _growing_lists(_known_while, test, body, flags, get, set_, UNROLLED):
+        return
+
+    def goes_on():
+        ended = _any(flags())
+        return both(safe, negated(ended), test)
+
+    def advance():
+        body()
+        return []
+
+    try:
+        _Loop(*state).run([], goes_on, advance)
+    except KnownCondition:
+        _growing_lists(_known_while, test, body, flags, get, set_, None)
+
+
+def _older(changed):
+    """Of some variables' values the arrays of now: trips that are put back leave theirs."""
+    start = Frame().start
+    return lambda: [v for v in changed() if not isinstance(v, Box) or v.root.serial < start]
+
+
+def _known_while(test, body, flags, get, set_, most):
+    """Trips as long as Python knows the condition; False where all was put back."""
+    entry, trips = get(), 0
+    with _put_back(entry, set_), Frame() as frame:
+        while True:
+            ended = _any(flags())
+            goes_on = _looked_at(test) if ended is False else negated(ended)
+            if is_traced(goes_on) or (goes_on and trips == most):
+                frame.undo()
+                if set_ is not None:
+                    set_(entry)
+                return False
+            if not goes_on:
+                break
+            body()
+            trips += 1
+    frame.keep()
+    return True
+
+
+class _Loop:
+    """A loop of the graph, traced until its state is what was assumed.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Variables that trips may assign and that something reads later.
+    get, set_ : callable
+        Get and set these.
+    changed : callable
+        Gives variables whose arrays the body may change.
+    """
+
+    def __init__(self, names, get, set_, changed):
+        self._names, (self._get, setter) = names, in_state(get, set_)
+        self._set = setter or (lambda values: None)
+        self._entry = self._get()
+        self._stand_ins, self._dtypes, self._begun = {}, {}, {}
+        self._carried = {i for i, v in enumerate(self._entry) if self._is_scalar(v)}
+        self._known = set()  # variables that no trip changes though one could
+        self._boxes, self._places = [], set()
+        self._aliases, self._outer, self._spoiled = set(), {}, {}
+        for value in changed():
+            self._guess(value)
+
+    def _is_scalar(self, value):
+        found = leaves(value)
+        return _is_carried(value) and not any(isinstance(leaf, Box) for leaf in found)
+
+    def _guess(self, value):
+        if isinstance(value, Box) and value.fixed is None and value.root.fixed is None:
+            root = value.root
+            held = root._value  # a variable may have it from a trace that is given up
+            traced = root.spoiled is None and isinstance(held, Tensor)
+            traced = traced and lies_in(current(), held.graph)
+            if traced and not any(root is box for box in self._boxes):
+                self._boxes.append(root)
+
+    def run(self, first, test, advance):
+        """Build it; ``advance`` gives what ``test`` and it are given next."""
+        check_try("a loop")
+        for _ in range(ATTEMPTS):
+            self._set(self._entry)
+            _attempts.errors.append(None)
+            try:
+                self._attempt(first, test, advance)
+            except Again:
+                _attempts.errors.pop()
+            except (Grows, Stacked) as error:
+                _attempts.errors.pop()
+                grow(error)
+            except BaseException:
+                _attempts.errors.pop()
+                raise
+            else:
+                return _attempts.end()
+        message = (
+            f"{here()}: what this loop carries from trip to trip is not found after {ATTEMPTS} "
+            f"traces of it; give arrays that are other ones in each trip names of their own"
+        )
+        raise UnimplementedError(message)
+
+    def _attempt(self, first, test, advance):
+        own = len(first)
+        begin = [*first, *self._first_values(), *(box.itself for box in self._boxes)]
+        begin = [as_tensor(v) if not isinstance(v, TensorArray) else v for v in begin]
+        if not begin:
+            begin = [as_tensor(np.int64(0))]
+
+        def cond(*variables):
+            with Frame(traced=True) as frame:
+                try:
+                    self._bind(variables[own:])
+                    goes_on = truth(test(*variables[:own]))
+                    return self._as_condition(goes_on, frame)
+                finally:
+                    frame.undo()
+
+        def body(*variables):
+            with Frame(traced=True) as frame:
+                try:
+                    bound = self._bind(variables[own:])
+                    following = advance(*variables[:own])
+                    found = [*following, *self._results(bound, frame, variables[own:])]
+                    return tuple(found or variables)
+                finally:
+                    frame.undo()
+
+        try:
+            last = while_loop(cond, body, begin)
+        finally:
+            self._set(self._entry)
+        self._finish(begin[own:], last[own:])
+
+    def _as_condition(self, goes_on, frame):
+        if not is_traced(goes_on):
+            if goes_on and not self._carried_traces():
+                raise KnownCondition
+            return as_tensor(np.bool_(goes_on))
+        mine = set(map(id, self._boxes))
+        if any(b._value is not old for b, old, _ in frame.changed.values() if id(b) not in mine):
+            raise invalid("loop", f"{here()}: the condition of a loop changes an array")
+        return goes_on
+
+    def _carried_traces(self):
+        return False
+
+    def _first_values(self):
+        found = []
+        for i in sorted(self._carried):
+            value = self._stand_ins.get(i, self._entry[i])
+            for j, leaf in enumerate(leaves(value)):
+                leaf, dtype = _as_data(leaf), self._dtypes.get((i, j))
+                found.append(leaf if dtype is None else _in_dtype(leaf, dtype))
+                self._begun[i, j] = getattr(found[-1], "dtype", None)
+        return found
+
+    def _bind(self, given):
+        """Give variables and boxes what a trip begins with; the variables' values."""
+        given, values = iter(given), list(self._entry)
+        for i in sorted(self._carried):
+            like = self._stand_ins.get(i, self._entry[i])
+            values[i] = pack(like, [made(next(given), self._names[i]) for _ in leaves(like)])
+        for box in self._boxes:
+            box.rebind(next(given))
+        for box, reason in self._spoiled.values():
+            box.put_off(reason)
+        self._link(values)
+        self._set(tuple(values))
+        return values
+
+    def _slots(self, values):
+        """The boxes of variables that trips hand on, by place."""
+        return {
+            (i, j): leaf
+            for i in sorted(self._carried)
+            for j, leaf in enumerate(leaves(values[i]))
+            if isinstance(leaf, Box)
+        }
+
+    def _link(self, values):
+        slots, entries = self._slots(values), self._entries()
+        for one, other in self._aliases | _pairs(entries):
+            link(slots[one], slots[other])
+        for place, box in slots.items():
+            for other in self._outer.setdefault(place, [entries[place].root]):
+                link(box, other)
+
+    def _entries(self):
+        """The boxes that variables of the loop are before it."""
+        return self._slots([self._stand_ins.get(i, v) for i, v in enumerate(self._entry)])
+
+    def _results(self, bound, frame, given):
+        """What a trip ends with; `Again` where the state is another one than was assumed."""
+        pairs = zip(bound, self._get(), strict=False)
+        end = [_in_form_of(start, found) for start, found in pairs]
+        again = self._learn_boxes(frame) or self._learn_places(frame)
+        if again:
+            raise Again
+        for i in range(len(self._names)):
+            again |= self._learn_variable(i, bound[i], end[i])
+        if again:
+            raise Again
+        self._learn_aliases(bound, end, frame)
+        self._learn_spoiled(frame)
+        found = [self._ended(i, j, leaf) for i in sorted(self._carried)
+                 for j, leaf in enumerate(leaves(end[i]))]  # fmt: skip
+        params = given[len(found) :]
+        for box, param in zip(self._boxes, params, strict=True):
+            found.append(param if box.spoiled is not None else box.itself)
+        return found
+
+    def _learn_boxes(self, frame):
+        new = [
+            box
+            for box, old, _ in frame.changed.values()
+            if box._value is not old and not any(box is mine for mine in self._boxes)
+        ]
+        self._boxes += new
+        return bool(new)
+
+    def _learn_places(self, frame):
+        """Make places of objects that a trip changes variables."""
+        new = [(key, *entry) for key, entry in frame.places.items() if key not in self._places]
+        for key, place, old in new:
+            error = growing(place, old)
+            if error is not None:
+                raise error
+            if place.value is not old:
+                self._add_place(key, place, old)
+        return any(key in self._places for key, _, _ in new)
+
+    def _add_place(self, key, place, old):
+        self._places.add(key)
+        value = absent(place) if old is Missing else as_state((old,))[0]
+        if self._is_scalar(value):
+            self._carried.add(len(self._names))
+        self._names = (*self._names, str(place))
+        self._entry = (*self._entry, value)
+        get, set_ = self._get, self._set
+        self._get = lambda: (*get(), _value_of(place))
+
+        def set_all(values):
+            set_(values[:-1])
+            hold_place(place, values[-1])
+
+        self._set = set_all
+
+    def _learn_variable(self, i, start, end):
+        """Whether a variable is something else than was assumed."""
+        if not isinstance(start, Parts) and may_be_none(start, end) and not _same(start, end):
+            if i in self._stand_ins:
+                raise self._changes(i, start, end)
+            self._stand_ins[i] = as_parts(self._entry[i], end)
+            self._carried.add(i)
+            return True
+        if isinstance(start, ArrayBox) and unlike(start, end):
+            self._stand_ins[i] = self._entry[i].array
+            self._carried.add(i)
+            return True
+        if i not in self._carried:
+            if _same(start, end):
+                return False
+            self._carry(i, start, end)
+            return True
+        if end is start and self._may_be_known(i):
+            self._known.add(i)
+            self._carried.discard(i)
+            return True
+        if layout(start) != layout(end) or not _is_carried(end):
+            raise self._changes(i, start, end)
+        pairs = zip(leaves(start), leaves(end), strict=True)
+        found = [self._learn_leaf(i, j, *pair) for j, pair in enumerate(pairs)]
+        return any(found)
+
+    def _may_be_known(self, i):
+        """Whether Python may go on with the value that a variable has before the loop."""
+        learnt = i in self._stand_ins or i in self._known or (i, 0) in self._dtypes
+        return not learnt and not any(isinstance(v, Tensor) for v in leaves(self._entry[i]))
+
+    def _carry(self, i, start, end):
+        """Make a variable one of the loop's."""
+        if isinstance(start, Absent):
+            start.refuse()
+        if isinstance(start, Undefined):
+            if not _is_carried(end):
+                raise self._changes(i, start, end)
+            self._stand_ins[i] = pack(end, [_stand_in(leaf) for leaf in leaves(end)])
+        elif layout(start) != layout(end) or not (_is_carried(start) and _is_carried(end)):
+            raise self._changes(i, start, end)
+        self._carried.add(i)
+
+    def _changes(self, i, start, end):
+        message = (
+            f"{here()}: {self._names[i]!r} is {described(start)} before a trip of the loop and "
+            f"{described(end)} behind it; a variable of a loop keeps what it is: begin with a "
+            f"number or an array of that dtype and rank, such as math.inf in place of None"
+        )
+        return invalid("loop_variable", message)
+
+    def _learn_leaf(self, i, j, start, end):
+        if isinstance(start, TensorArray) or isinstance(end, TensorArray):
+            return False
+        ranks = [v.spec.rank if isinstance(v, Tensor) else np.ndim(v) for v in (start, end)]
+        if None not in ranks and ranks[0] != ranks[1]:
+            raise self._changes(i, start, end)
+        have, new = _dtype(start), _dtype(end)
+        if have == new or (_is_weak(end) and _takes(new.kind, have.kind)):
+            return False
+        if (i, j) in self._dtypes or not self._may_become(i, j, have, new):
+            raise self._changes(i, start, end)
+        self._dtypes[i, j] = np.promote_types(have, new) if have.kind in "iu" else new
+        if self._weak_entry(i, j):
+            self._dtypes[i, j] = new
+        return True
+
+    def _weak_entry(self, i, j):
+        return i not in self._stand_ins and _is_weak(leaves(self._entry[i])[j])
+
+    def _may_become(self, i, j, have, new):
+        """Whether a first value may take a dtype that a trip gives."""
+        if have.kind == "b" or new.kind == "b":
+            return False
+        if have.kind in "iu":
+            return new.kind in "iufc"
+        return self._weak_entry(i, j) and new.kind in "fc"
+
+    def _ended(self, i, j, leaf):
+        if isinstance(leaf, TensorArray):
+            return leaf
+        return _in_dtype(leaf, self._begun[i, j])
+
+    def _learn_aliases(self, bound, end, frame):
+        """Which boxes may be the same array in a later trip."""
+        slots, ends = self._slots(bound), self._slots(end)
+        starts = {id(box): place for place, box in slots.items()}
+        found = _pairs(ends)
+        outer = {place: {id(b): b for b in self._outer[place]} for place in slots}
+        for place, box in ends.items():
+            for root in (box.root, *box.root.links):
+                if id(root) not in starts and frame.is_before(root):
+                    outer[place][id(root)] = root
+        changed = True
+        while changed:
+            changed = False
+            for place, box in ends.items():
+                for root in (box.root, *box.root.links):
+                    source = starts.get(id(root))
+                    more = outer[source].keys() - outer[place].keys() if source else set()
+                    outer[place].update({key: outer[source][key] for key in more})
+                    changed |= bool(more)
+        for place in slots:
+            known = self._outer[place]
+            new = [b for b in outer[place].values() if not any(b is k for k in known)]
+            known += new
+            changed |= bool(new)
+        if found - self._aliases or changed:
+            self._aliases |= found
+            raise Again
+
+    def _learn_spoiled(self, frame):
+        """Boxes that a trip spoils are spoiled in the next one, from its start."""
+        again = False
+        for box, _, old in frame.changed.values():
+            if box.spoiled is not None and box.spoiled is not old and id(box) not in self._spoiled:
+                self._spoiled[id(box)] = box, box.spoiled
+                again |= box.read > frame.start
+        if again:
+            raise Again
+
+    def _finish(self, begin, last):
+        """Give variables and boxes what the loop gives."""
+        pairs = iter(zip(begin, last, strict=False))
+        values, given = list(self._entry), {}
+        for i in sorted(self._carried):
+            like = self._stand_ins.get(i, self._entry[i])
+            given[i] = like, [next(pairs)[1] for _ in leaves(like)]
+        for box in self._boxes:
+            first, found = next(pairs)
+            if found is not first:
+                box.store(found)
+        for i, (like, found) in given.items():
+            values[i] = pack(like, [made(each, self._names[i]) for each in found])
+        self._link(values)
+        for box, reason in self._spoiled.values():
+            box.put_off(reason)
+        self._set(tuple(values))
+
+
+def _in_form_of(start, end):
+    """The value of a variable behind a trip, in the form that it had before it."""
+    if isinstance(start, SymbolicTensorArray):
+        return unboxed(end)
+    return as_parts(end, start) if isinstance(start, Parts) and may_be_none(start, end) else end
+
+
+def _pairs(slots):
+    """Pairs of places that hold one array, or arrays that may be one."""
+    places = list(slots)
+    return {
+        (one, other)
+        for k, one in enumerate(places)
+        for other in places[:k]
+        if slots[one].root is slots[other].root
+        or any(slots[other].root is box for box in slots[one].root.links)
+    }
+
+
+# `try`, which sees no errors of a run.
+
+_tries = [0]
+
+
+def enter_try():
+    """Note that what follows is in a `try`."""
+    _tries[0] += 1
+
+
+def leave_try():
+    """Note that it is over."""
+    _tries[0] -= 1
+
+
+def check_try(what):
+    """Refuse control flow of the graph in a `try`, which would not see its errors."""
+    if _tries[0]:
+        raise UnimplementedError(
+            f"{here()}: {what} that only the run decides stands in a try statement, which would "
+            f"not see errors of a run; take it out of the try"
+        )

@@ -1,0 +1,88 @@
+"""Functions with converted code: made once for each code, with what is around the function now."""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+
+import numpy as np
+
+from nbta.frontend import source
+from nbta.frontend.boxes import Box
+from nbta.frontend.jumps import PREFIX
+from nbta.frontend.rewriting import converted_code
+
+#: By the identity of a code object: a weak reference to it, and its converted code or why not.
+_made: dict = {}
+#: Converted codes, which are not converted again.
+_ours: weakref.WeakSet = weakref.WeakSet()
+
+
+def converted(function):
+    """A function whose control flow nbta can follow; None where its source is not to be found.
+
+    Parameters
+    ----------
+    function : types.FunctionType
+
+    Returns
+    -------
+    callable or None
+    """
+    if function.__code__ in _ours:
+        return function
+    code = _code_of(function)
+    if code is None:
+        return None
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells[PREFIX] = types.CellType(runtime())
+    closure = tuple(cells[each] for each in code.co_freevars)
+    defaults = function.__defaults__ and tuple(map(_default, function.__defaults__))
+    made = types.FunctionType(code, function.__globals__, function.__name__, defaults, closure)
+    named = function.__kwdefaults__
+    made.__kwdefaults__ = named and {key: _default(value) for key, value in named.items()}
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    return made
+
+
+def _code_of(function):
+    code = function.__code__
+    known = _made.get(id(code))
+    if known is None or known[0]() is not code:
+        try:
+            found = converted_code(function)
+        except source.NoSourceError:
+            found = None
+        key = id(code)
+        known = weakref.ref(code, functools.partial(_forget, _made, key)), found
+        _made[key] = known
+    if known[1] is not None:
+        _ours.add(known[1])
+    return known[1]
+
+
+def _forget(made, key, _):
+    made.pop(key, None)
+
+
+def _default(value):
+    return outer(value, "a default value")
+
+
+def outer(value, name=None):
+    """A value from outside of a function: arrays as constants that it may not change."""
+    if type(value) is not np.ndarray or not value.ndim:
+        return value
+    fixed = (
+        f"{name or 'an array'} is from outside of the function, which may not change it: give it "
+        f"as an argument, or change a copy, such as {name or 'a'}.copy()"
+    )
+    return Box(value, name, fixed)
+
+
+def runtime():
+    """The module that converted code calls."""
+    from nbta.frontend import runtime as found
+
+    return found

@@ -1,0 +1,129 @@
+"""Variables that may have no value where they are read, of which the run then asks.
+
+A forward analysis of definite assignment over a body without jumps. A variable that some way leaves
+without a value gets a truth value beside it, which each assignment sets, and a read that such a way
+leads to is a call that checks it: in a trace, as an assertion of the run.
+"""
+
+import ast
+
+from nbta.frontend.jumps import PREFIX, assign, blocks, name
+from nbta.frontend.liveness import bound_in, own_nodes
+
+_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+
+
+def with_checks(body, own, arguments):
+    """A body that checks variables of its own where they may have no value."""
+    analysis = _Analysis(own)
+    analysis.block(body, set(arguments))
+    if not analysis.maybe:
+        return body
+    idents = sorted(analysis.maybe)
+    first = [ast.copy_location(assign(flag_of(each), ast.Constant(False)), body[0])
+             for each in idents]  # fmt: skip
+    return [*first, *_noted(body, analysis.maybe)]
+
+
+def flag_of(ident) -> str:
+    """The name that says whether a variable has a value."""
+    return f"{PREFIX}has_{ident}"
+
+
+class _Analysis:
+    """Finds reads of variables that may have no value.
+
+    Attributes
+    ----------
+    maybe : set of str
+        Their names.
+    """
+
+    def __init__(self, own):
+        self._own, self.maybe = own, set()
+
+    def block(self, statements, known):
+        """What has a value behind statements, from what has one before."""
+        for statement in statements:
+            known = self._statement(statement, known)
+        return known
+
+    def _statement(self, statement, known):
+        if isinstance(statement, ast.If):
+            statement.test = self._read(statement.test, known)
+            then = self.block(statement.body, set(known))
+            return then & self.block(statement.orelse, set(known))
+        if isinstance(statement, ast.For):
+            statement.iter = self._read(statement.iter, known)
+            self.block(statement.body, known | bound_in(statement.target))
+            return known
+        if isinstance(statement, ast.While):
+            statement.test = self._read(statement.test, known)
+            self.block(statement.body, set(known))
+            return known
+        if isinstance(statement, ast.With):
+            bound = set().union(*(bound_in(item) for item in statement.items))
+            return self.block(statement.body, known | bound)
+        inner = list(blocks(statement))
+        if inner and not isinstance(statement, _SCOPES):  # try and match: Python's own affair
+            return known | bound_in(statement)
+        return self._plain(statement, known)
+
+    def _plain(self, statement, known):
+        if isinstance(statement, ast.Delete):
+            return known
+        for field, value in ast.iter_fields(statement):
+            if isinstance(value, ast.expr) and not isinstance(statement, _SCOPES):
+                setattr(statement, field, self._read(value, known))
+        return known | bound_in(statement)
+
+    def _read(self, expression, known):
+        """An expression with checks of what may have no value."""
+        late = {n.target.id for n in own_nodes(expression) if isinstance(n, ast.NamedExpr)}
+        return _Checks(self, known | late).visit(expression)
+
+    def is_open(self, ident, known) -> bool:
+        """Whether a name is a variable that may have no value."""
+        return ident in self._own and ident not in known and not ident.startswith(PREFIX)
+
+
+class _Checks(ast.NodeTransformer):
+    """Puts checks around reads."""
+
+    def __init__(self, analysis, known):
+        self._analysis, self._known = analysis, known
+
+    def visit_Name(self, node):
+        if not isinstance(node.ctx, ast.Load) or not self._analysis.is_open(node.id, self._known):
+            return node
+        self._analysis.maybe.add(node.id)
+        checked = ast.Attribute(name(PREFIX), "checked", ast.Load())
+        call = ast.Call(checked, [node, name(flag_of(node.id)), ast.Constant(node.id)], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
+
+    def visit_Lambda(self, node):
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_Lambda
+
+
+def _noted(statements, idents):
+    """Statements, with a note behind each that gives one of some variables a value."""
+    found = []
+    for statement in statements:
+        bound = bound_in(statement) & idents
+        if isinstance(statement, ast.For):
+            statement.body = [*_notes(statement, bound_in(statement.target) & idents),
+                              *_noted(statement.body, idents)]  # fmt: skip
+        elif not isinstance(statement, _SCOPES):
+            for block in blocks(statement):
+                block[:] = _noted(block, idents)
+        found.append(statement)
+        if not list(blocks(statement)) or isinstance(statement, _SCOPES | ast.Try | ast.Match):
+            found += _notes(statement, bound, not isinstance(statement, ast.Delete))
+    return found
+
+
+def _notes(statement, bound, has=True):
+    made = [assign(flag_of(each), ast.Constant(has)) for each in sorted(bound)]
+    return [ast.fix_missing_locations(ast.copy_location(each, statement)) for each in made]

@@ -1,0 +1,171 @@
+"""Where users' functions come in: their arrays become boxes, and what they give tensors again."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from contextlib import contextmanager, nullcontext
+
+import numpy as np
+
+from nbta.control.captured import guarded
+from nbta.errors import NbtaError, invalid
+from nbta.frontend import effects, native, source
+from nbta.frontend.boxes import Box, boxed
+from nbta.frontend.calls import call, is_library, user_method
+from nbta.frontend.conversion import converted
+from nbta.frontend.rewriting import converted_text
+from nbta.graph.graph import current, locating
+from nbta.graph.operation import Tensor
+from nbta.locations import of_error
+from nbta.ops.dispatch import building
+from nbta.runtime.numba_private import Dispatcher
+from nbta.structure import leaves, map_leaves
+
+
+def prepared(function, what, convert=True, outputs=()):
+    """A function for a trace: converted, or with the arrays from around it guarded.
+
+    Parameters
+    ----------
+    function : callable
+        The user's.
+    what : str
+        What messages call it.
+    convert : bool
+    outputs : sequence of str
+        Arguments that it gives, as it leaves them, behind what it gives itself.
+    """
+    inner = _python_function(function)
+    if outputs and (not convert or inner is None or converted(inner) is None):
+        message = f"outputs: {what} is not converted, so that it cannot fill {', '.join(outputs)}"
+        raise invalid("outputs", message)
+    if not convert or inner is None:
+        return guarded(function, what)
+    if converted(inner) is None:
+        return _without_source(guarded(function, what), inner)
+
+    def run(*args, **kwargs):
+        graph = building(*leaves((args, kwargs)))
+        with graph.as_default() if current() is None else nullcontext():
+            return in_graph(*args, **kwargs)
+
+    def in_graph(*args, **kwargs):
+        names = _names(function, inner)
+        given = [_given(value, name) for name, value in zip(names, args, strict=False)]
+        given += [_given(value, None) for value in args[len(given) :]]
+        with effects.ordered() as behind, _placed_errors(), locating():
+            named = {k: _given(v, k) for k, v in kwargs.items()}
+            found = call(function, *given, **named)
+            _note_changes(leaves((args, kwargs)), leaves((given, named)))
+            if outputs:
+                found = _with_outputs(found, outputs, inspect.signature(function), given, named)
+            return behind(native.plain(found))
+
+    return run
+
+
+def _note_changes(values, boxes):
+    """Note which arguments were changed; refuse that if another one is the same array."""
+    found = current().root.cache.setdefault(_ARGUMENTS, [])
+    for value, box in zip(values, boxes, strict=True):
+        if not isinstance(box, Box) or box is value:
+            continue
+        if isinstance(value, Tensor):
+            found.append((value, box.label, box.written))
+        if not box.written:
+            continue
+        other = next((o for v, o in zip(values, boxes, strict=True) if v is value and o is not box),
+                     None)  # fmt: skip
+        if other is not None:
+            message = (
+                f"{box.label} and {other.label} are one array, and the function changes "
+                f"{box.label}; give a copy"
+            )
+            raise invalid("aliased", message)
+
+
+_ARGUMENTS = "arguments of functions as they stand"
+
+
+def arguments_of(graph) -> list:
+    """What functions as they stand were given in a graph: tensor, name, and whether it changed."""
+    return graph.root.cache.get(_ARGUMENTS, [])
+
+
+def _with_outputs(found, outputs, signature, args, kwargs):
+    """What a function gives, and behind it arguments as they are now."""
+    given = signature.bind(*args, **kwargs).arguments
+    missing = [each for each in outputs if each not in given]
+    if missing:
+        message = f"outputs: there is no argument {missing[0]!r}; there are {', '.join(given)}"
+        raise invalid("outputs", message)
+    filled = tuple(given[each] for each in outputs)
+    parts = filled if found is None else (found, *filled)
+    return parts[0] if len(parts) == 1 else parts
+
+
+def source_of(function) -> str | None:
+    """What a function is converted to, for reading; None for what is not converted."""
+    inner = _python_function(function)
+    return None if inner is None or converted(inner) is None else converted_text(inner)
+
+
+@contextmanager
+def _placed_errors():
+    """Say in errors of nbta's which line of the user's they came from."""
+    try:
+        yield
+    except NbtaError as error:
+        place = of_error(error)
+        notes = getattr(error, "__notes__", ())
+        if place is not None and not any(str(place) in text for text in (str(error), *notes)):
+            error.add_note(f"({place})")
+        raise
+
+
+def _given(value, name):
+    return map_leaves(lambda leaf: _given_leaf(leaf, name), value)
+
+
+def _given_leaf(leaf, name):
+    """An argument as an array that may change: the caller's own stays as it is."""
+    if isinstance(leaf, np.ndarray) and type(leaf) is np.ndarray and leaf.ndim:
+        return boxed(leaf.copy(), name)
+    return boxed(leaf, name) if isinstance(leaf, Tensor) else leaf
+
+
+def _names(function, inner):
+    """Names of arguments by position."""
+    code = inner.__code__
+    names = code.co_varnames[: code.co_argcount]
+    bound = isinstance(function, types.MethodType)
+    return names[1:] if bound else names
+
+
+def _python_function(function):
+    """The user's Python function that is called in the end; None where it is no such one."""
+    if isinstance(function, functools.partial):
+        return _python_function(function.func)
+    if isinstance(function, Dispatcher):
+        return function.py_func
+    if isinstance(function, types.MethodType):
+        return _python_function(function.__func__)
+    if isinstance(function, types.FunctionType):
+        return None if is_library(function) else function
+    return user_method(function)
+
+
+def _without_source(guarded_function, inner):
+    """A function that is traced as it is; where that does not do, the error says why."""
+
+    def run(*args, **kwargs):
+        try:
+            return guarded_function(*args, **kwargs)
+        except NbtaError as error:
+            if error.reason in ("symbolic", "immutable"):
+                raise source.no_source(inner) from error
+            raise
+
+    return run

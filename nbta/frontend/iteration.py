@@ -1,0 +1,314 @@
+"""What `for` goes along: ranges and arrays whose lengths the run may tell, and what wraps them."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from nbta.errors import InvalidArgumentError, invalid
+from nbta.frontend import control
+from nbta.frontend.boxes import Box
+from nbta.frontend.lists import Listing, listing
+from nbta.frontend.problems import here
+from nbta.graph.graph import current
+from nbta.graph.operation import Tensor
+from nbta.ops.arithmetic import floor_divide, maximum, minimum
+from nbta.ops.dispatch import as_tensor
+from nbta.ops.numbers import Number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+T = TypeVar("T")
+
+
+class Indexed:
+    """Items that are found by their number.
+
+    Attributes
+    ----------
+    count : int or Tensor
+        How many there are.
+    item : callable
+        Of the number.
+    """
+
+    def __init__(self, count, item):
+        self.count, self.item = count, item
+
+    def __iter__(self):
+        return (self.item(k) for k in range(known_count(self)))
+
+    def __len__(self):
+        return known_count(self)
+
+
+class Range(Indexed):
+    """A `range` whose bounds may be known only when the function runs."""
+
+    def __init__(self, start, stop, step):
+        self.start, self.stop, self.step = start, stop, step
+
+    def __getitem__(self, k):
+        if isinstance(k, slice):
+            return self._behind(k)
+        return self.item(k if not isinstance(k, int) or k >= 0 else self.count + k)
+
+    def _behind(self, part):
+        """The range without its first ones."""
+        first = part.start or 0
+        if (
+            part.stop is not None
+            or part.step not in (None, 1)
+            or not (isinstance(first, int) and first >= 0)
+        ):
+            message = (
+                f"{here()}: a part of a range that only the run knows; give range() the bounds "
+                f"of that part"
+            )
+            raise invalid("symbolic", message)
+        return Range(self.start + first * self.step, self.stop, self.step)
+
+    def __iter__(self):
+        return iter(range(*map(operator.index, (self.start, self.stop, self.step))))
+
+    @property
+    def count(self):
+        """How many integers there are."""
+        left = self.stop - self.start if self.step > 0 else self.start - self.stop
+        size = abs(self.step)
+        left = left if size == 1 else floor_divide(as_tensor(left) + (size - 1), size)
+        return maximum(as_tensor(left), 0)
+
+    def item(self, k):
+        """The integer of a number."""
+        return self.start + k * self.step
+
+
+class Unrolled:
+    """Items for which Python makes each trip; see `unroll`."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __iter__(self):
+        return iter(self.items)
+
+
+def unroll(iterable: Iterable[T]) -> Iterable[T]:
+    """Let a loop's trips be traced one by one, however many there are.
+
+    Parameters
+    ----------
+    iterable : iterable
+        Of a length that Python knows, such as ``range(20)``.
+
+    Returns
+    -------
+    iterable
+
+    Examples
+    --------
+    A loop over a range of more than eight numbers is one loop of the graph, in which the number is
+    a tensor. Here Python makes each trip, and so may look into a list:
+
+    >>> weights = [0.1 * k for k in range(12)]
+    >>> @nbta.function
+    ... def weighted(x):
+    ...     total = 0.0
+    ...     for k in nbta.unroll(range(12)):
+    ...         total += weights[k] * x**k
+    ...     return total
+    >>> weighted(1.0)
+    np.float64(6.6...)
+    """
+    return Unrolled(iterable)  # type: ignore[return-value] # it is gone along only
+
+
+def known_count(items) -> int:
+    """The number of items, which Python must know."""
+    count = items.count
+    if isinstance(count, Number):
+        return count.ask("the number of trips")
+    if isinstance(count, Tensor):
+        message = (
+            f"{here()}: the number of items is known only when the function runs; write a "
+            f"for loop over them that fills an array"
+        )
+        raise invalid("symbolic", message)
+    return count
+
+
+def range_(*bounds):
+    """``range``."""
+    if not any(isinstance(bound, Tensor) for bound in bounds):
+        return range(*bounds)
+    start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    if isinstance(step, Tensor):
+        message = (
+            f"{here()}: the step of this range is known only when the function runs; use "
+            f"a while loop"
+        )
+        raise invalid("symbolic", message)
+    if step == 0:
+        raise ValueError("range() arg 3 must not be zero")
+    for bound in bounds:
+        if isinstance(bound, Tensor) and (bound.dtype.kind not in "iu" or bound.ndim):
+            message = (
+                f"{here()}: range() is given {bound.spec}; give it integers, such as int(value)"
+            )
+            raise invalid("dtype", message)
+    return Range(start, stop, int(step))
+
+
+def indexed(items):
+    """Items that are found by their number; None for others."""
+    if isinstance(items, Indexed):
+        return items
+    if isinstance(items, range):
+        return _PlainRange(items)
+    if isinstance(items, Listing):
+        if items.below is not None:
+            items.refuse("a loop over the items")
+        return None if items.array is None else Indexed(items.count, items.item)
+    if isinstance(items, np.ndarray):
+        items = Box(items)
+    if isinstance(items, Tensor) and items.ndim:
+        box = items if isinstance(items, Box) else Box(items)
+        return Indexed(box.length, lambda k: box[k])
+    return None
+
+
+class _PlainRange(Range):
+    """A range of Python's."""
+
+    def __init__(self, items):
+        super().__init__(items.start, items.stop, items.step)
+        self._items = items
+
+    @property
+    def count(self):
+        return len(self._items)
+
+    def item(self, k):
+        return self._items[k] if type(k) is int else super().item(k)
+
+
+def _is_open(items):
+    """Whether the run may tell how many items there are, or they are worth a loop."""
+    found = indexed(items)
+    return found is not None and (isinstance(found.count, Tensor) or found.count > 8)
+
+
+def enumerate_(items, start=0):
+    """``enumerate``."""
+    if current() is None or not _is_open(items):
+        return enumerate(elements(items), start)
+    found = indexed(items)
+    return Indexed(found.count, lambda k: (k + start if start != 0 else k, found.item(k)))
+
+
+def zip_(*columns, strict=False):
+    """``zip``."""
+    found = [indexed(column) for column in columns]
+    if current() is None or None in found or not all(map(_is_open, columns)):
+        return zip(*map(elements, columns), strict=strict)
+    return Indexed(least([f.count for f in found]), lambda k: tuple(f.item(k) for f in found))
+
+
+def least(counts):
+    """The least of several lengths."""
+    first = counts[0]
+    for count in counts[1:]:
+        if isinstance(count, Number) and isinstance(first, Number):
+            if count.source is not None and count.source is first.source:
+                continue
+        elif not isinstance(count, Tensor) and not isinstance(first, Tensor):
+            first = min(first, count)
+            continue
+        first = minimum(as_tensor(first), as_tensor(count))
+    return first
+
+
+def reversed_(items):
+    """``reversed``."""
+    found = indexed(items)
+    if found is None:
+        return reversed(items)
+    if isinstance(found, Range):
+        return _reversed_range(found)
+    return Indexed(found.count, lambda k: found.item(found.count - 1 - k))
+
+
+def _reversed_range(items):
+    if isinstance(items, _PlainRange):
+        return reversed_plain(items)
+    if abs(items.step) == 1:
+        step = items.step
+        return Range(items.stop - step, items.start - step, -step)
+    last = items.start + (items.count - 1) * items.step
+    return Range(last, items.start - items.step, -items.step)
+
+
+def reversed_plain(items):
+    """A range of Python's, the other way round."""
+    return items._items[::-1]
+
+
+def elements(items):
+    """What Python can go along, in comprehensions and calls."""
+    if isinstance(items, Indexed) or not isinstance(items, Tensor | np.ndarray):
+        return items
+    found = indexed(items)
+    return items if found is None else list(found)
+
+
+def comprehension(item, test, items):
+    """``[item(x) for x in items if test(x)]``."""
+    found = listing(())
+
+    def add(each):
+        found.append(item(each))
+
+    def body(each):
+        if test is None:
+            return add(each)
+        return control.if_(test(each), lambda: add(each), lambda: None, (), _no_values, None)
+
+    try:
+        for_(items, body, _no_values, (), _no_values, None, _no_values)
+    except InvalidArgumentError as error:
+        if error.reason != "list_items" or indexed(items) is None:
+            raise
+        return comprehension(item, test, list(elements(indexed(items))))
+    return found
+
+
+def _no_values():
+    return ()
+
+
+def for_(items, body, flags, names, get, set_, changed):
+    """A `for`."""
+    if current() is None:
+        return control.native_for(items, body, flags)
+    if isinstance(items, Undefined):
+        iter(items)
+    if isinstance(items, Unrolled):
+        return control.guarded_trips(items, body, flags, names, get, set_)
+    found = indexed(items)
+    if found is None:
+        return control.guarded_trips(items, body, flags, names, get, set_)
+    short = not isinstance(found.count, Tensor) and found.count <= control.UNROLLED
+    if short and control.known_trips(found, body, flags, names, get, set_):
+        return None
+    state = names, get, set_, changed
+    if isinstance(found, Range):
+        bounds = found.start, found.stop, found.step
+        return control.counted_loop(*bounds, lambda k: k, body, flags, *state)
+    return control.counted_loop(0, found.count, 1, found.item, body, flags, *state)
+
+
+Undefined = control.Undefined

@@ -1,0 +1,233 @@
+"""Loops and branches without jumps: break, continue and early returns as truth values.
+
+What stands behind a statement that may jump moves into the branch that does not, or is guarded by
+the flags that the jump sets. What comes out has `if`, `while` and `for` alone, which name the flags
+that end them in ``flags``.
+"""
+
+import ast
+import itertools
+
+#: What the names of flags begin with; no user's name does.
+PREFIX = "_nbta_"
+RESULT, DONE = PREFIX + "result", PREFIX + "returned"
+
+BREAK, CONTINUE, RETURN = "break", "continue", "return"
+_JUMPS = {ast.Break: BREAK, ast.Continue: CONTINUE, ast.Return: RETURN}
+_SCOPES = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef,
+)  # fmt: skip
+
+
+def name(ident, store=False):
+    """A name to read or to bind."""
+    return ast.Name(ident, ast.Store() if store else ast.Load())
+
+
+def assign(ident, value):
+    """``ident = value``."""
+    return ast.Assign([name(ident, True)], value)
+
+
+def jumps(statements) -> set:
+    """Which jumps lead out of statements."""
+    found = set()
+    for statement in statements:
+        found |= _jumps_of(statement)
+    return found
+
+
+def _jumps_of(statement):
+    kind = _JUMPS.get(type(statement))
+    if kind is not None:
+        return {kind}
+    if isinstance(statement, _SCOPES):
+        return set()
+    if isinstance(statement, ast.For | ast.While):
+        inner = jumps(statement.body) & {RETURN}
+        return inner | jumps(statement.orelse)
+    return set().union(*(jumps(block) for block in blocks(statement)))
+
+
+def blocks(statement):
+    """The lists of statements in a statement."""
+    for field in ("body", "orelse", "finalbody"):
+        if isinstance(getattr(statement, field, None), list):
+            yield getattr(statement, field)
+    for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        yield part.body
+
+
+def ends(statements) -> bool:
+    """Whether each way through statements ends in a jump."""
+    return any(_ends(statement) for statement in statements)
+
+
+def _ends(statement):
+    if type(statement) in _JUMPS:
+        return True
+    if isinstance(statement, ast.If):
+        return bool(statement.orelse) and ends(statement.body) and ends(statement.orelse)
+    return isinstance(statement, ast.With) and ends(statement.body)
+
+
+class Lowering:
+    """Rewrites the body of one function.
+
+    Attributes
+    ----------
+    returns : bool
+        Whether its result is in a variable.
+    """
+
+    def __init__(self, body):
+        self._numbers = itertools.count(1)
+        self.returns = bool(jumps(body[:-1])) or (
+            bool(jumps(body)) and not isinstance(body[-1], ast.Return)
+        )
+
+    def function(self, body):
+        """The body, with one return behind it where it has several."""
+        if not self.returns:
+            return self._block(body, None)
+        undefined = assign(RESULT, _marker("no_result"))
+        lowered = [assign(DONE, ast.Constant(False)), undefined, *self._block(body, None)]
+        result = ast.Return(_marker("returned", name(RESULT)))
+        return [*lowered, result]
+
+    def _block(self, statements, loop):
+        """Statements without jumps; ``loop`` has the flags of the loop around them."""
+        found = []
+        for place, statement in enumerate(statements):
+            rest = statements[place + 1 :]
+            if type(statement) in _JUMPS:
+                return found + self._jump(statement, loop)
+            if isinstance(statement, ast.If) and jumps([statement]):
+                return found + self._branch(statement, rest, loop)
+            left = _jumps_of(statement)
+            found += self._statement(statement, loop)
+            if left and rest:
+                return [*found, self._guarded(statement, rest, left, loop)]
+        return found
+
+    def _jump(self, statement, loop):
+        kind = _JUMPS[type(statement)]
+        if kind is RETURN:
+            if not self.returns:
+                return [statement]
+            value = statement.value or ast.Constant(None)
+            made = [assign(RESULT, value), assign(DONE, ast.Constant(True))]
+        else:
+            made = [assign(loop[kind], ast.Constant(True))]
+        return [ast.copy_location(each, statement) for each in made]
+
+    def _branch(self, statement, rest, loop):
+        """A branch that may jump, with what stands behind it."""
+        body, orelse = statement.body, statement.orelse
+        if ends(body):
+            orelse, rest = orelse + rest, []
+        elif ends(orelse):
+            body, rest = body + rest, []
+        left = _jumps_of(statement)
+        made = self._if(statement, statement.test, self._block(body, loop), orelse, loop)
+        return [made, self._guarded(statement, rest, left, loop)] if rest else [made]
+
+    def _if(self, around, test, body, orelse, loop):
+        made = ast.If(test, body or [ast.Pass()], self._block(orelse, loop))
+        return ast.copy_location(made, around)
+
+    def _guarded(self, statement, rest, left, loop):
+        """What is behind a statement that may have jumped."""
+        flags = [DONE if kind is RETURN else loop[kind] for kind in sorted(left)]
+        return self._if(rest[0], _any(flags), [ast.Pass()], rest, loop)
+
+    def _statement(self, statement, loop):
+        if isinstance(statement, ast.For | ast.While):
+            return self._loop(statement, loop)
+        if isinstance(statement, ast.Match):
+            lowered = _cases(statement, next(self._numbers))
+            if lowered is not None:
+                return self._block(lowered, loop)
+        for block in blocks(statement):
+            if not isinstance(statement, _SCOPES):
+                block[:] = self._block(block, loop) or ([ast.Pass()] if block else [])
+        return [statement]
+
+    def _loop(self, statement, around):
+        number, statement = next(self._numbers), _without_walrus(statement)
+        inside, orelse = jumps(statement.body), statement.orelse
+        own = {BREAK: f"{PREFIX}break_{number}", CONTINUE: f"{PREFIX}continue_{number}"}
+        flags = [own[BREAK]] * (BREAK in inside) + [DONE] * (RETURN in inside)
+        first = [assign(own[BREAK], ast.Constant(False))] if BREAK in inside else []
+        body = self._block(statement.body, own)
+        if CONTINUE in inside:
+            body.insert(0, assign(own[CONTINUE], ast.Constant(False)))
+        statement.body, statement.orelse, statement.flags = body or [ast.Pass()], [], flags
+        for each in (*first, *statement.body):
+            if not hasattr(each, "lineno"):
+                ast.copy_location(each, statement)
+        behind = self._block(orelse, around)
+        if behind and flags:
+            made = ast.If(_any(flags), [ast.Pass()], behind)
+            behind = [ast.copy_location(made, orelse[0])]
+        return [*first, statement, *behind]
+
+
+def _marker(function, *arguments):
+    return ast.Call(ast.Attribute(name(PREFIX), function, ast.Load()), list(arguments), [])
+
+
+def _any(flags):
+    tests = [name(flag) for flag in flags]
+    return tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
+
+
+def _without_walrus(loop):
+    """A `while` whose test binds names, with the test in its body."""
+    if not isinstance(loop, ast.While) or not binds(loop.test):
+        return loop
+    stop = ast.If(ast.UnaryOp(ast.Not(), loop.test), [ast.Break()], [])
+    made = ast.While(ast.Constant(True), [ast.copy_location(stop, loop.test), *loop.body], [])
+    made.orelse = loop.orelse
+    return ast.fix_missing_locations(ast.copy_location(made, loop))
+
+
+def binds(expression) -> bool:
+    """Whether an expression gives a variable a value, by ``:=``."""
+    return any(isinstance(node, ast.NamedExpr) for node in ast.walk(expression))
+
+
+def _cases(statement, number):
+    """A `match` of plain values as branches; None for others, whose subject Python must know."""
+    subject = f"{PREFIX}subject_{number}"
+    tests = [_test(case.pattern, subject) for case in statement.cases]
+    if None in tests:
+        return None
+    made = []
+    for case, (test, bound) in reversed(list(zip(statement.cases, tests, strict=True))):
+        body = [*bound, *case.body]
+        if case.guard is not None:
+            if bound:
+                return None
+            test = case.guard if test is None else ast.BoolOp(ast.And(), [test, case.guard])
+        made = body if test is None else [ast.If(test, body, made)]
+        for each in (*bound, *made):
+            ast.copy_location(each, case.body[0])
+    first = ast.copy_location(assign(subject, statement.subject), statement)
+    return [ast.fix_missing_locations(each) for each in (first, *made)]
+
+
+def _test(pattern, subject):
+    """A test for a pattern (None for any value) and what it binds; None for other patterns."""
+    if isinstance(pattern, ast.MatchValue):
+        return ast.Compare(name(subject), [ast.Eq()], [pattern.value]), []
+    if isinstance(pattern, ast.MatchSingleton):
+        return ast.Compare(name(subject), [ast.Is()], [ast.Constant(pattern.value)]), []
+    if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
+        bound = [] if pattern.name is None else [assign(pattern.name, name(subject))]
+        return None, bound
+    if isinstance(pattern, ast.MatchOr):
+        parts = [_test(part, subject) for part in pattern.patterns]
+        if all(part is not None and part[0] is not None and not part[1] for part in parts):
+            return ast.BoolOp(ast.Or(), [test for test, _ in parts]), []
+    return None

@@ -1,0 +1,263 @@
+"""Lists of a traced function, which loops of the graph may fill.
+
+A list is Python's until a loop or a branch that only the run decides appends to it. Then it is made
+a `TensorArray`, in front of the outermost of these, and what is around is traced again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nbta.errors import UnimplementedError, invalid
+from nbta.frontend import native
+from nbta.frontend.boxes import Attribute, Box, born, boxed, in_trace, is_older, link, note_place
+from nbta.frontend.problems import here
+from nbta.graph.operation import Tensor
+from nbta.ops.arithmetic import where
+from nbta.ops.dispatch import as_tensor
+from nbta.ops.joining import arange
+from nbta.ops.shaping import cast
+from nbta.symbolic import SymbolicTensorArray
+
+
+class Grows(BaseException):
+    """A list must be a `TensorArray` from before a loop on; no `Exception` that users catch."""
+
+    def __init__(self, listing, sample):
+        super().__init__("nbta traces the function again, as a list grows in a loop")
+        self.listing, self.sample = listing, sample
+
+
+class Stacked(BaseException):
+    """A list that grows must note which item is below which, from before a loop on."""
+
+    def __init__(self, listing):
+        super().__init__("nbta traces the function again, as a list shrinks in a loop")
+        self.listing = listing
+
+
+class Whole:
+    """All items of a list, dict or set, as a place."""
+
+    def __init__(self, owner):
+        self.owner, self.key = owner, (id(owner), "whole")
+
+    @property
+    def value(self):
+        """A copy."""
+        return list(self.owner) if isinstance(self.owner, list) else self.owner.copy()
+
+    @value.setter
+    def value(self, new):
+        if isinstance(self.owner, list):
+            list.__setitem__(self.owner, slice(None), new)
+        else:
+            self.owner.clear()
+            self.owner.update(new)
+
+    def __str__(self):
+        return f"a {'list' if isinstance(self.owner, list) else type(self.owner).__name__}"
+
+
+class Listing(list):
+    """A list that a traced function made.
+
+    Attributes
+    ----------
+    array : SymbolicTensorArray or None
+        Where its items are, once a loop of the graph appends to it.
+    count : Tensor
+        How many there are then.
+    """
+
+    array, count = None, None
+    below, top, used, guard = None, None, None, None
+
+    def _write(self, value):
+        if isinstance(value, Box):
+            self._share(value)
+        value = native.plain(value)
+        dtype = self.array.dtype
+        value = cast(as_tensor(value), dtype) if _dtype(value) != dtype else value
+        place = self.count if self.below is None else self.used
+        if self.below is not None:
+            self._hold("below", self.below.write(place, self.top))
+            self._hold("top", place)
+            self._hold("used", place + 1)
+        self._hold("array", self.array.write(place, value))
+        self._hold("count", self.count + 1)
+
+    def _share(self, box):
+        """Note that an array is an item: where it is changed, so is the item, which is a copy."""
+        if self.guard is None:
+            self.guard = Box(np.zeros(1), "an item of a list")
+            self.guard.serial = 0  # older than any block
+        link(self.guard, box.root)
+
+    def check(self):
+        """Refuse to read items of which an array was changed."""
+        if self.guard is not None and self.guard.spoiled is not None:
+            raise invalid("spoiled_array", f"{here()}: {self.guard.spoiled}")
+
+    def _hold(self, name, value):
+        note_place(Attribute(self, name))
+        setattr(self, name, value)
+
+    def stack_up(self):
+        """Note for each item which one is below it, so that the last can be taken off.
+
+        Slots of arrays are written once: what is appended behind a pop has a slot of its own.
+        """
+        indices = arange(self.count)
+        below = SymbolicTensorArray(
+            np.int64, self.count, True, False, "below", element_shape=()
+        ).unstack(indices - 1)
+        self._hold("below", below)
+        self._hold("top", self.count - 1)
+        self._hold("used", self.count)
+
+    def pop(self, index=-1):
+        """Take the last item off."""
+        if self.array is None:
+            if in_trace(self):
+                raise Grows(self, self[-1] if len(self) else 0.0)
+            note_place(Whole(self))
+            return super().pop(index)
+        if type(index) is not int or index != -1:
+            self.refuse(".pop() of another item than the last")
+        if self.below is None:
+            if is_older(self):
+                raise Stacked(self)
+            self.stack_up()
+        self.check()
+        found = self.array.read(self.top)
+        self._hold("top", self.below.read(self.top))
+        self._hold("count", self.count - 1)
+        return boxed(found)
+
+    def append(self, value):
+        """Add an item."""
+        if self.array is not None:
+            return self._write(value)
+        if in_trace(self):
+            raise Grows(self, native.plain(value))
+        note_place(Whole(self))
+        return super().append(value)
+
+    def extend(self, values):
+        """Add items."""
+        for value in values:
+            self.append(value)
+
+    def __iadd__(self, values):
+        self.extend(values)
+        return self
+
+    def place_of(self, key):
+        """The slot for an index."""
+        if isinstance(key, slice):
+            self.refuse("a slice")
+        if self.below is not None:
+            if type(key) is int and key == -1:
+                return self.top
+            self.refuse("another item than the last")
+        if native.is_known(key):
+            return key if key >= 0 else self.count + key
+        key = as_tensor(key)
+        return where(key < 0, key + self.count, key)
+
+    def item(self, key):
+        """The item at an index."""
+        if self.array is None:
+            return list.__getitem__(self, key)
+        self.check()
+        found = boxed(self.array.read(self.place_of(key)))
+        if isinstance(found, Box):
+            self._share(found)
+        return found
+
+    def stacked(self):
+        """All items as one array."""
+        if self.below is not None:
+            self.refuse("all items")
+        self.check()
+        return boxed(self.array.stack())
+
+    def __iter__(self):
+        if self.array is not None:
+            self.refuse("a loop of Python's own")
+        return super().__iter__()
+
+    def refuse(self, what):
+        """Say what cannot be done once a loop fills the list."""
+        raise UnimplementedError(
+            f"{here()}: {what} of a list that a loop appends to, whose length only the run knows; "
+            f"append, len, pop() of the last, single items, loops over it and np.array(list) are "
+            f"possible, where nothing is popped"
+        )
+
+
+def _changing(name):
+    method = getattr(list, name)
+
+    def change(self, *args, **options):
+        if self.array is not None:
+            self.refuse(f".{name}()")
+        note_place(Whole(self))
+        return method(self, *args, **options)
+
+    return change
+
+
+for _name in ("insert", "remove", "clear", "sort", "reverse"):
+    setattr(Listing, _name, _changing(_name))
+
+
+def listing(values):
+    """A list display."""
+    return born(Listing(values))
+
+
+def _dtype(value):
+    return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
+
+
+def grow(error) -> None:
+    """Make a list an array here, or leave that to what is around, if that is younger than it."""
+    if is_older(error.listing):
+        raise error
+    if isinstance(error, Stacked):
+        error.listing.stack_up()
+        return
+    items = [native.plain(each) for each in list.__iter__(error.listing)]
+    samples = [*items, error.sample]
+    if not all(
+        isinstance(each, Tensor | np.ndarray | np.generic | int | float) for each in samples
+    ):
+        kinds = sorted({type(each).__name__ for each in samples})
+        message = (
+            f"{here()}: a loop appends {' and '.join(kinds)} to a list; it may append numbers and "
+            f"arrays of one dtype"
+        )
+        raise invalid("list_items", message)
+    dtype = np.result_type(*(_dtype(each) for each in samples))
+    sample = native.plain(error.sample)
+    rank = sample.ndim if isinstance(sample, Tensor) else np.ndim(sample)
+    array = SymbolicTensorArray(
+        dtype, 0, True, False, "list", element_shape=(None,) * rank, infer_shape=not rank
+    )
+    for k, each in enumerate(items):
+        array = array.write(k, cast(as_tensor(each), dtype))
+    list.clear(error.listing)
+    error.listing.array, error.listing.count = array, as_tensor(np.int64(len(items)))
+
+
+def growing(place, old) -> Grows | None:
+    """Why a place of a loop is to be an array: it is a list that a trip makes longer."""
+    owner = place.owner
+    if not isinstance(place, Whole) or not isinstance(owner, Listing) or owner.array is not None:
+        return None
+    now = place.value
+    if len(now) <= len(old):
+        return None
+    return Grows(owner, native.plain(now[-1]))

@@ -1,0 +1,596 @@
+"""The syntax tree of a function, rewritten so that control flow asks what its values are.
+
+`if`, loops, `and`, subscripts and calls, which Python does not let arrays overload, become calls of
+`nbta.frontend.runtime`, under the one name `jumps.PREFIX`. All else stays as it is. A block that
+may become the body of a loop or a branch is a function in the function; the variables that it
+assigns are ``nonlocal`` there, and a pair of functions gets and sets them.
+"""
+
+import ast
+import copy
+import itertools
+import types
+
+from nbta.errors import UnimplementedError
+from nbta.frontend import source
+from nbta.frontend.definedness import with_checks
+from nbta.frontend.jumps import PREFIX, Lowering, binds, blocks, name
+from nbta.frontend.liveness import Liveness, bound_in, captured_names, own_nodes
+
+#: Functions that look at the frame they are called in.
+_FRAMES = {"locals", "globals", "vars", "dir", "eval", "exec", "super"}
+_SAFE = (
+    ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Attribute,
+    ast.Add, ast.Sub, ast.Mult, ast.cmpop, ast.boolop, ast.unaryop, ast.expr_context,
+)  # fmt: skip
+
+
+def converted_code(function):
+    """The code of a function that asks its values where to go.
+
+    Raises
+    ------
+    NoSourceError
+        Where its text is not to be found.
+    UnimplementedError
+        For a generator and for what is asynchronous.
+    """
+    tree = source.tree_of(function)
+    code = function.__code__
+    _refuse_generators(tree, function)
+    definition = _rewritten(tree, code)
+    module = _factory(definition, code, _class_of(code))
+    made = compile(module, code.co_filename, "exec", code.co_flags & source.FUTURES, True)
+    found = _renamed(_code_named(made, definition.name), code)
+    return found.replace(co_firstlineno=code.co_firstlineno)
+
+
+def _renamed(made, code):
+    """A code with the user's names: blocks have that of the function, functions in it their own."""
+    consts = tuple(
+        _renamed(const, code) if isinstance(const, types.CodeType) else const
+        for const in made.co_consts
+    )
+    if made.co_name.startswith(PREFIX):
+        name, qualified = code.co_name, code.co_qualname
+    else:
+        name, inner = made.co_name, made.co_qualname.rpartition(f"{PREFIX}function.")[2]
+        qualified = f"{code.co_qualname}.{inner}"
+    found = made.replace(co_consts=consts, co_name=name, co_qualname=qualified)
+    if not made.co_name.startswith(PREFIX):
+        source.trusted.add(found)
+    return found
+
+
+def converted_text(function) -> str:
+    """The rewritten function as Python, for reading."""
+    return ast.unparse(_rewritten(source.tree_of(function), function.__code__))
+
+
+def _refuse_generators(tree, function):
+    kinds = ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith
+    found = isinstance(tree, ast.AsyncFunctionDef)
+    if found or any(isinstance(node, kinds) for node in own_nodes(tree)):
+        code = function.__code__
+        raise UnimplementedError(
+            f"{function.__qualname__} ({code.co_filename}:{code.co_firstlineno}) is a generator or "
+            f"asynchronous, which has no loops that nbta could run; give back a list or an array"
+        )
+
+
+def _rewritten(tree, code):
+    """The definition of a rewritten function."""
+    definition = _definition(tree)
+    scope = _Scope(definition, code)
+    lowered = Lowering(definition.body)
+    body = with_checks(lowered.function(definition.body), scope.own, scope.arguments)
+    Liveness(captured_names(definition)).block(body, set())
+    definition.body = _Rewriter(scope).function(body)
+    return ast.fix_missing_locations(definition)
+
+
+def _definition(tree):
+    """A function as a definition of its own, without what Python evaluates around it."""
+    if isinstance(tree, ast.Lambda):
+        body = [ast.copy_location(ast.Return(tree.body), tree.body)]
+        definition = ast.FunctionDef(f"{PREFIX}lambda", tree.args, body, [])
+        definition = ast.copy_location(definition, tree)
+    else:
+        definition = ast.FunctionDef(f"{PREFIX}function", tree.args, tree.body, [])
+        definition = ast.copy_location(definition, tree)
+    definition = copy.deepcopy(definition)
+    _without_annotations(definition.args)
+    return definition
+
+
+def _without_annotations(arguments):
+    """Annotations and defaults belong to the function that is made, not to its code."""
+    given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    for argument in (*given, arguments.vararg, arguments.kwarg):
+        if argument is not None:
+            argument.annotation = None
+    arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
+    arguments.kw_defaults = [
+        None if default is None else ast.Constant(None) for default in arguments.kw_defaults
+    ]
+
+
+class _Scope:
+    """The names of a function: its own, and those that it declares to be others'."""
+
+    def __init__(self, definition, code):
+        nodes = list(own_nodes(ast.Module(definition.body, [])))
+        self.globals = {n for node in nodes if isinstance(node, ast.Global) for n in node.names}
+        outer = {n for node in nodes if isinstance(node, ast.Nonlocal) for n in node.names}
+        given = definition.args
+        arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+        self.in_order = [a.arg for a in arguments if a is not None]
+        self.arguments = set(self.in_order)
+        bound = bound_in(ast.Module(definition.body, [])) - self.globals - outer
+        self.own = bound | self.arguments
+        self.outer = outer
+        self.shared_with_inner = self.own & {
+            each
+            for node in ast.walk(definition)
+            if isinstance(node, ast.Nonlocal)
+            for each in node.names
+        }
+
+
+def _class_of(code):
+    """The class in whose text a method stands, whose name Python puts before private names."""
+    parts = code.co_qualname.split(".")
+    return parts[-2] if len(parts) > 1 and parts[-2] != "<locals>" else None
+
+
+def _factory(definition, code, owner):
+    """A module with the function in one that has the names that it takes from around it."""
+    inner = [definition]
+    if owner is not None:
+        inner = [ast.ClassDef(owner, [], [], [definition], [])]
+        inner = inner if owner in code.co_freevars else [ast.Global([owner]), *inner]
+    names = [*code.co_freevars, PREFIX]
+    arguments = ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])
+    factory = ast.FunctionDef(f"{PREFIX}factory", arguments, inner, [])
+    return ast.fix_missing_locations(ast.Module([ast.copy_location(factory, definition)], []))
+
+
+def _code_named(code, wanted):
+    """The code of a function somewhere in another."""
+    todo = [code]
+    while todo:
+        found = todo.pop(0)
+        if found.co_name == wanted:
+            return found
+        todo += [const for const in found.co_consts if hasattr(const, "co_name")]
+    raise AssertionError(f"{wanted} was compiled")
+
+
+def _runtime(function, *arguments):
+    """A call of the runtime."""
+    called = ast.Attribute(name(PREFIX), function, ast.Load())
+    return ast.Call(called, list(arguments), [])
+
+
+def _names(idents):
+    return ast.Tuple([ast.Constant(each) for each in idents], ast.Load())
+
+
+def _lambda(body, *arguments):
+    given = ast.arguments([], [ast.arg(each) for each in arguments], None, [], [], None, [])
+    return ast.Lambda(given, body)
+
+
+def _is_safe(expression):
+    """Whether an expression can be computed where it is not wanted."""
+    return all(isinstance(node, _SAFE) for node in ast.walk(expression))
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Rewrites the lowered body of a function."""
+
+    def __init__(self, scope):
+        self._scope = scope
+        self._numbers = itertools.count(1)
+        self._shared = set()  # names that functions in the function bind
+
+    def function(self, body):
+        """The body, with a mark for each variable that may not have a value yet."""
+        rewritten = self._block(body)
+        unbound = sorted(self._shared - self._scope.arguments - self._scope.outer)
+        marks = [
+            ast.Assign([name(each, True)], _runtime("undefined", ast.Constant(each)))
+            for each in unbound
+        ]
+        text = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+        place = 1 if text else 0
+        declared = [s for s in rewritten if isinstance(s, ast.Global | ast.Nonlocal)]
+        rest = [s for s in rewritten[place:] if s not in declared]
+        if self._scope.shared_with_inner:
+            idents = sorted(self._scope.shared_with_inner)
+            inner = _lambda(ast.Tuple([name(each) for each in idents], ast.Load()))
+            marks.append(ast.Expr(_runtime("own_cells", inner)))
+        for each in marks:
+            ast.copy_location(each, body[0])
+            ast.fix_missing_locations(each)
+        return [*rewritten[:place], *declared, *marks, *rest]
+
+    def _block(self, statements):
+        found = []
+        for statement in statements:
+            before, behind = self._about_outer(statement)
+            new = self.visit(statement)
+            new = new if isinstance(new, list) else [new] if new is not None else []
+            found += self._placed(statement, [*before, *new, *behind]) if before or behind else new
+        return found
+
+    def _about_outer(self, statement):
+        """What is noted of variables of others that a statement assigns, before and behind it."""
+        if any(True for _ in blocks(statement)) and not isinstance(statement, ast.With):
+            return [], []
+        bound = bound_in(statement)
+        outer, shared = sorted(bound & self._scope.outer), sorted(bound & self._scope.globals)
+        before = []
+        if outer:
+            inner = _lambda(ast.Tuple([name(each) for each in outer], ast.Load()))
+            before = [ast.Expr(_runtime("cells", inner))]
+        behind = []
+        for each in shared:
+            kept, text = f"{PREFIX}old_{each}", ast.Constant(each)
+            old = _runtime("global_before", text, _lambda(name(each)))
+            before.append(ast.Assign([name(kept, True)], old))
+            refuse = ast.Expr(_runtime("refuse_global", text))
+            back = ast.Assign([name(each, True)], name(kept))
+            behind.append(ast.If(_runtime("is_run_value", name(each)), [back, refuse], []))
+        return before, behind
+
+    # Blocks as functions.
+
+    def _define(self, ident, statements, arguments=()):
+        """A function in the function, of statements of it."""
+        bound = set().union(*map(bound_in, statements)) if statements else set()
+        body = self._declarations(bound) + self._block(statements)
+        given = ast.arguments([], [ast.arg(each) for each in arguments], None, [], [], None, [])
+        return ast.FunctionDef(ident, given, body or [ast.Pass()], [])
+
+    def _declarations(self, bound):
+        shared = bound & self._scope.globals
+        made = [ast.Global(sorted(shared))] if shared else []
+        others = sorted(bound - self._scope.globals)
+        self._shared |= set(others)
+        return made + ([ast.Nonlocal(others)] if others else [])
+
+    def _state(self, idents, number):
+        """Functions that get and set variables: statements, and how the runtime is told."""
+        get = _lambda(ast.Tuple([name(each) for each in idents], ast.Load()))
+        if not idents:
+            return [], [_names(()), get, ast.Constant(None)]
+        ident, values = f"{PREFIX}set_{number}", f"{PREFIX}values"
+        target = ast.Tuple([name(each, True) for each in idents], ast.Store())
+        body = [*self._declarations(set(idents)), ast.Assign([target], name(values))]
+        given = ast.arguments([], [ast.arg(values)], None, [], [], None, [])
+        setter = ast.FunctionDef(ident, given, body, [])
+        return [setter], [_names(idents), get, name(ident)]
+
+    def _state_of(self, node, blocks, more=()):
+        bound = set(more)
+        for statement in itertools.chain(*blocks):
+            bound |= bound_in(statement)
+        return sorted((bound & node.live) - self._scope.globals)
+
+    def _changed_in(self, statements):
+        """The variables whose arrays statements may change, for a first guess."""
+        found = set()
+        for node in own_nodes(ast.Module(statements, [])):
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                found |= _root(node)
+            elif isinstance(node, ast.AugAssign):
+                found |= _root(node.target)
+            elif isinstance(node, ast.Call):
+                found |= _root(node.func) if isinstance(node.func, ast.Attribute) else set()
+                found |= {arg.id for arg in node.args if isinstance(arg, ast.Name)}
+        idents = sorted(found & self._scope.own)
+        self._shared |= {each for each in idents if each not in self._scope.arguments}
+        return _lambda(ast.Tuple([name(each) for each in idents], ast.Load()))
+
+    def _placed(self, node, statements):
+        for each in statements:
+            ast.copy_location(each, node)
+            ast.fix_missing_locations(each)
+        return statements
+
+    def visit_If(self, node):
+        number = next(self._numbers)
+        idents = self._state_of(node, [node.body, node.orelse])
+        handed = [each for each in idents if each in node.behind]
+        idents = handed + [each for each in idents if each not in node.behind]
+        setter, state = self._state(idents, number)
+        state[0] = _names(handed)
+        then, orelse = f"{PREFIX}then_{number}", f"{PREFIX}else_{number}"
+        made = [self._define(then, node.body), self._define(orelse, node.orelse), *setter]
+        test = self.visit(node.test)
+        call = ast.Expr(_runtime("if_", test, name(then), name(orelse), *state))
+        return self._placed(node, [*made, call])
+
+    def visit_For(self, node):
+        number, item = next(self._numbers), f"{PREFIX}item"
+        take = ast.copy_location(ast.Assign([node.target], name(item)), node.target)
+        statements = [ast.fix_missing_locations(take), *node.body]
+        ident, changed = f"{PREFIX}body_{number}", self._changed_in(node.body)
+        setter, state = self._state(self._state_of(node, [statements]), number)
+        body = self._define(ident, statements, [item])
+        around = [self._flags(node.flags), *state, changed]
+        call = ast.Expr(_runtime("for_", self.visit(node.iter), name(ident), *around))
+        return self._placed(node, [body, *setter, call])
+
+    def visit_While(self, node):
+        number = next(self._numbers)
+        ident, changed = f"{PREFIX}body_{number}", self._changed_in(node.body)
+        setter, state = self._state(self._state_of(node, [node.body]), number)
+        body = self._define(ident, node.body)
+        test = _lambda(self.visit(node.test))
+        around = [self._flags(node.flags), *state, changed]
+        call = ast.Expr(_runtime("while_", test, name(ident), *around))
+        return self._placed(node, [body, *setter, call])
+
+    def _flags(self, flags):
+        self._shared |= set(flags)
+        return _lambda(ast.Tuple([name(flag) for flag in flags], ast.Load()))
+
+    # Statements.
+
+    def visit_FunctionDef(self, node):
+        return node  # converted when it is called
+
+    visit_Lambda = visit_ClassDef = visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_Nonlocal(self, node):
+        return node
+
+    def visit_AnnAssign(self, node):
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        plain = ast.copy_location(ast.Assign([node.target], node.value), node)
+        return self.visit(plain)
+
+    def visit_Assign(self, node):
+        value = self.visit(node.value)
+        stores = []
+        targets = [self._target(target, stores) for target in node.targets]
+        if len(targets) == 1 and len(stores) == 1 and isinstance(node.targets[0], ast.Subscript):
+            stores[0].value.args[0] = value
+            return self._placed(node, stores)
+        made = ast.Assign(targets, value)
+        return self._placed(node, [made, *stores])
+
+    def _target(self, target, stores):
+        """What a value is assigned to; items of arrays get theirs behind."""
+        if isinstance(target, ast.Subscript):
+            kept = f"{PREFIX}kept_{next(self._numbers)}"
+            array, key = self.visit(target.value), self._key(target.slice)
+            store = ast.Expr(_runtime("set_item", name(kept), array, key))
+            stores.append(ast.copy_location(store, target))
+            return name(kept, True)
+        if isinstance(target, ast.Attribute):
+            return self._attribute(target, stores)
+        if isinstance(target, ast.Tuple | ast.List):
+            target.elts = [self._target(part, stores) for part in target.elts]
+        elif isinstance(target, ast.Starred):
+            target.value = self._target(target.value, stores)
+        return target
+
+    def _attribute(self, target, stores):
+        """An attribute of an object, which a loop may have to hand on."""
+        target.value = self.visit(target.value)
+        if target.attr.startswith("__"):  # a name that Python changes
+            return target
+        kept = f"{PREFIX}kept_{next(self._numbers)}"
+        text = ast.Constant(target.attr)
+        store = ast.Expr(_runtime("set_attribute", name(kept), target.value, text))
+        stores.append(ast.copy_location(store, target))
+        return name(kept, True)
+
+    def visit_AugAssign(self, node):
+        operator = ast.Constant(type(node.op).__name__)
+        value = self.visit(node.value)
+        target = node.target
+        if isinstance(target, ast.Subscript):
+            array, key = self.visit(target.value), self._key(target.slice)
+            return self._placed(node, [ast.Expr(_runtime("change", operator, array, key, value))])
+        if isinstance(target, ast.Attribute):
+            owner = self.visit(target.value)
+            text = ast.Constant(target.attr)
+            call = _runtime("change_attribute", operator, owner, text, value)
+            return self._placed(node, [ast.Expr(call)])
+        old = ast.copy_location(name(target.id), target)
+        made = ast.Assign([target], _runtime("in_place", operator, old, value))
+        return self._placed(node, [made])
+
+    def visit_Delete(self, node):
+        made = []
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                mark = _runtime("undefined", ast.Constant(target.id))
+                made.append(ast.Assign([name(target.id, True)], mark))
+            elif isinstance(target, ast.Subscript):
+                owner, key = self.visit(target.value), self._key(target.slice)
+                made.append(ast.Expr(_runtime("delete_item", owner, key)))
+            else:
+                made.append(ast.Delete([target]))
+        return self._placed(node, made)
+
+    def visit_Assert(self, node):
+        message = ast.Constant(None) if node.msg is None else self.visit(node.msg)
+        call = _runtime("assert_", self.visit(node.test), _lambda(message))
+        return self._placed(node, [ast.Expr(call)])
+
+    def visit_With(self, node):
+        for item in node.items:
+            item.context_expr = _runtime("managed", self.visit(item.context_expr))
+        node.body = self._block(node.body)
+        return self._placed(node, [node])
+
+    def visit_Raise(self, node):
+        if node.exc is not None:
+            node.exc = _runtime("raised", self.visit(node.exc))
+            node.cause = None if node.cause is None else self.visit(node.cause)
+        return ast.fix_missing_locations(node)
+
+    def visit_Try(self, node):
+        for block in blocks(node):
+            block[:] = self._block(block)
+        for handler in node.handlers:
+            handler.type = None if handler.type is None else self.visit(handler.type)
+        enter = self._placed(node, [ast.Expr(_runtime("enter_try"))])
+        leave = self._placed(node, [ast.Expr(_runtime("leave_try"))])
+        return self._placed(node, [*enter, ast.Try([node], [], [], leave)])
+
+    visit_TryStar = visit_Try
+
+    # Expressions.
+
+    def visit_Name(self, node):
+        known = node.id in self._scope.own or node.id.startswith(PREFIX)
+        if known or not isinstance(node.ctx, ast.Load):
+            return node
+        return ast.copy_location(_runtime("outer", node, ast.Constant(node.id)), node)
+
+    def visit_Attribute(self, node):
+        node.value = self._base(node.value)
+        return ast.copy_location(_runtime("outer", node, ast.Constant(node.attr)), node)
+
+    def _base(self, node):
+        """What an attribute is taken of, or what is called: nobody changes it by that."""
+        if isinstance(node, ast.Name):
+            return node
+        if isinstance(node, ast.Attribute):
+            node.value = self._base(node.value)
+            return node
+        return self.visit(node)
+
+    def visit_Call(self, node):
+        if isinstance(node.func, ast.Name) and node.func.id in _FRAMES:
+            return self._about_frame(node)
+        function = self._base(node.func)
+        arguments = [self.visit(argument) for argument in node.args]
+        keywords = [ast.keyword(k.arg, self.visit(k.value)) for k in node.keywords]
+        call = _runtime("call", function, *arguments)
+        call.keywords = keywords
+        return ast.copy_location(call, node)
+
+    def _about_frame(self, node):
+        if node.func.id == "super" and not node.args:
+            first = next(iter(self._scope.in_order), None)
+            node.args = [name("__class__"), name(first)] if first else []
+        return node
+
+    def visit_Subscript(self, node):
+        call = _runtime("item", self.visit(node.value), self._key(node.slice))
+        return ast.copy_location(call, node)
+
+    def _key(self, key):
+        """What stands between brackets, as a value."""
+        if isinstance(key, ast.Slice):
+            parts = (key.lower, key.upper, key.step)
+            bounds = [ast.Constant(None) if n is None else self.visit(n) for n in parts]
+            return ast.copy_location(_runtime("slice", *bounds), key)
+        if isinstance(key, ast.Tuple):
+            made = ast.Tuple([self._key(part) for part in key.elts], ast.Load())
+            return ast.copy_location(made, key)
+        return self.visit(key)
+
+    def visit_IfExp(self, node):
+        if binds(node.body) or binds(node.orelse):
+            return self.generic_visit(node)  # in a function it would bind a variable of that
+        parts = [_lambda(self.visit(part)) for part in (node.body, node.orelse)]
+        return ast.copy_location(_runtime("either", self.visit(node.test), *parts), node)
+
+    def visit_BoolOp(self, node):
+        first, *others = node.values
+        if any(map(binds, others)):
+            return self.generic_visit(node)
+        safe = ast.Constant(all(map(_is_safe, others)))
+        parts = [self.visit(first), *(_lambda(self.visit(part)) for part in others)]
+        function = "both" if isinstance(node.op, ast.And) else "any_of"
+        return ast.copy_location(_runtime(function, safe, *parts), node)
+
+    def visit_UnaryOp(self, node):
+        if not isinstance(node.op, ast.Not):
+            return self.generic_visit(node)
+        return ast.copy_location(_runtime("negated", self.visit(node.operand)), node)
+
+    def visit_Compare(self, node):
+        if any(map(binds, node.comparators)):
+            return self.generic_visit(node)
+        kinds = ast.In | ast.NotIn | ast.Is | ast.IsNot
+        plain = not any(isinstance(op, kinds) for op in node.ops)
+        if len(node.ops) == 1 and plain:
+            return self.generic_visit(node)
+        signs = [ast.Constant(type(op).__name__) for op in node.ops]
+        parts = [self.visit(node.left), *(_lambda(self.visit(n)) for n in node.comparators)]
+        safe = ast.Constant(all(map(_is_safe, node.comparators)))
+        call = _runtime("compared", safe, ast.Tuple(signs, ast.Load()), *parts)
+        return ast.copy_location(call, node)
+
+    def visit_List(self, node):
+        node = self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        return ast.copy_location(_runtime("listing", node), node)
+
+    def visit_Dict(self, node):
+        return ast.copy_location(_runtime("owned", self.generic_visit(node)), node)
+
+    visit_Set = visit_Dict
+
+    def visit_ListComp(self, node):
+        """A list by a loop, which may be one of the graph."""
+        bound = [part for part in ast.walk(node) if isinstance(part, ast.NamedExpr)]
+        if len(node.generators) > 1 or bound or node.generators[0].is_async:
+            found = self._comprehension(node)
+            return ast.copy_location(_runtime("listing", found), node)
+        (generator,) = node.generators
+        items = self.visit(generator.iter)
+        item = self._of_target(generator.target, self.visit(node.elt))
+        test = ast.Constant(None)
+        if generator.ifs:
+            tests = ast.BoolOp(ast.And(), generator.ifs)
+            tests = generator.ifs[0] if len(generator.ifs) == 1 else tests
+            test = self._of_target(generator.target, self.visit(ast.fix_missing_locations(tests)))
+        return ast.copy_location(_runtime("comprehension", item, test, items), node)
+
+    visit_GeneratorExp = visit_ListComp
+
+    def _of_target(self, target, body):
+        """A function of what a comprehension goes along."""
+        if isinstance(target, ast.Name):
+            return _lambda(body, target.id)
+        idents = [part.id for part in target.elts if isinstance(part, ast.Name)]
+        if len(idents) < len(target.elts):  # parts in parts: Python takes them apart
+            whole = ast.ListComp(body, [ast.comprehension(target, self._alone(), [], 0)])
+            first = ast.Subscript(whole, ast.Constant(0), ast.Load())
+            return _lambda(first, f"{PREFIX}whole")
+        inner = _lambda(body, *idents)
+        call = ast.Call(inner, [ast.Starred(name(f"{PREFIX}whole"), ast.Load())], [])
+        return _lambda(call, f"{PREFIX}whole")
+
+    def _alone(self):
+        return ast.List([name(f"{PREFIX}whole")], ast.Load())
+
+    def _comprehension(self, node):
+        for generator in node.generators:
+            generator.iter = _runtime("elements", self.visit(generator.iter))
+            generator.ifs = [self.visit(test) for test in generator.ifs]
+        for field in ("elt", "key", "value"):
+            if hasattr(node, field):
+                setattr(node, field, self.visit(getattr(node, field)))
+        return node
+
+    visit_SetComp = visit_DictComp = _comprehension
+
+
+def _root(target):
+    """The variable that an assigned item or attribute is of."""
+    while isinstance(target, ast.Subscript | ast.Attribute):
+        target = target.value
+    return {target.id} if isinstance(target, ast.Name) else set()

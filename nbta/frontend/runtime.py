@@ -1,0 +1,384 @@
+"""What converted functions call, by short names."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import types
+
+import numpy as np
+
+from nbta.errors import invalid
+from nbta.frontend import control, effects, native
+from nbta.frontend.boxes import (
+    Attribute,
+    Box,
+    Item,
+    born,
+    boxed,
+    cells_of,
+    change_in_place,
+    in_trace,
+    note_place,
+)
+from nbta.frontend.calls import array, call, is_library
+from nbta.frontend.control import (
+    Undefined,
+    any_of,
+    both,
+    either,
+    enter_try,
+    if_,
+    leave_try,
+    negated,
+    while_,
+)
+from nbta.frontend.conversion import outer as _outer
+from nbta.frontend.iteration import comprehension, elements, for_
+from nbta.frontend.lists import Listing, Whole, listing
+from nbta.frontend.maybe import Maybe
+from nbta.frontend.picking import concatenated, is_mask
+from nbta.frontend.problems import here, refuse_numbas
+from nbta.graph.graph import current
+from nbta.graph.operation import Tensor
+from nbta.ops.arithmetic import logical_not
+
+__all__ = [
+    "any_of",
+    "assert_",
+    "both",
+    "call",
+    "cells",
+    "change",
+    "change_attribute",
+    "checked",
+    "compared",
+    "comprehension",
+    "delete_item",
+    "either",
+    "elements",
+    "enter_try",
+    "for_",
+    "global_before",
+    "if_",
+    "in_place",
+    "item",
+    "leave_try",
+    "listing",
+    "managed",
+    "negated",
+    "no_result",
+    "outer",
+    "own_cells",
+    "owned",
+    "raised",
+    "returned",
+    "set_attribute",
+    "set_item",
+    "slice",
+    "undefined",
+    "while_",
+]  # fmt: skip
+
+undefined = Undefined
+slice = builtins.slice
+_OPERATORS = {
+    "Add": (operator.add, operator.iadd), "Sub": (operator.sub, operator.isub),
+    "Mult": (operator.mul, operator.imul), "Div": (operator.truediv, operator.itruediv),
+    "FloorDiv": (operator.floordiv, operator.ifloordiv), "Mod": (operator.mod, operator.imod),
+    "Pow": (operator.pow, operator.ipow), "MatMult": (operator.matmul, operator.imatmul),
+    "BitAnd": (operator.and_, operator.iand), "BitOr": (operator.or_, operator.ior),
+    "BitXor": (operator.xor, operator.ixor), "LShift": (operator.lshift, operator.ilshift),
+    "RShift": (operator.rshift, operator.irshift),
+}  # fmt: skip
+_COMPARISONS = {
+    "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le,
+    "Gt": operator.gt, "GtE": operator.ge,
+}  # fmt: skip
+
+
+def outer(value, name):
+    """A value from outside of the function."""
+    return value if current() is None else _outer(value, name)
+
+
+def no_result():
+    """What a function gives that has not returned yet."""
+    return Undefined("the result")
+
+
+def returned(value):
+    """What a function gives that has ended."""
+    return None if isinstance(value, Undefined) else value
+
+
+def item(array, key):
+    """``array[key]``."""
+    if isinstance(array, Box) or current() is None:
+        return array[key]
+    if isinstance(array, np.ndarray):
+        return _outer(array)[key]
+    if isinstance(array, Listing) and array.array is not None:
+        return array.item(key)
+    if (array is np.c_ or array is np.r_) and not native.is_known(key):
+        return boxed(concatenated(native.plain(key), columns=array is np.c_))
+    if isinstance(array, Tensor):
+        return boxed(array[native.plain(key)])
+    if isinstance(array, dict) and isinstance(key, Tensor) and key.weak is None:
+        message = f"{here()}: a dict is asked for by a value that only the run knows; use an array"
+        raise invalid("dict", message)
+    if isinstance(array, list | tuple | str) and isinstance(key, Tensor) and key.weak is None:
+        return _item_of_list(array, key)
+    return _outer(array[native.plain(key)])
+
+
+def _item_of_list(values, key):
+    """An item of a list of numbers, by a number that only the run knows."""
+    if not native.is_known(values):
+        return array(values)[key]
+    found = np.asarray(values)
+    if found.dtype.kind in "OSU":  # a text, too
+        message = (
+            f"{here()}: an item of a {type(values).__name__} of other things than numbers "
+            f"is chosen when the function runs; make it an array, or use nbta.unroll(range(...))"
+        )
+        raise invalid("index", message)
+    fixed = (
+        f"{here()}: an item of a list is changed, which one only the run decides; use an array, as "
+        f"np.zeros makes it"
+    )
+    return Box(found, fixed=fixed)[key]
+
+
+def set_item(value, array, key):
+    """``array[key] = value``."""
+    if current() is not None:
+        if isinstance(array, np.ndarray):
+            array = _outer(array)
+        elif isinstance(array, Tensor) and not isinstance(array, Box):
+            array[key] = value  # which says that it cannot be
+        elif isinstance(array, list | dict):
+            _note_item(array, key)
+        elif not native.is_known((key, value)):
+            refuse_numbas(array)
+    array[key] = value
+
+
+def _note_item(owner, key):
+    """Note an item of a list or a dict before it changes."""
+    if isinstance(owner, Listing) and owner.array is not None:
+        owner.refuse("an assigned item")
+    if isinstance(owner, list) and (isinstance(key, builtins.slice | Tensor)):
+        if isinstance(key, Tensor) and key.weak is None:
+            message = (
+                f"{here()}: an item of a list is assigned whose place only the run knows; "
+                f"use an array"
+            )
+            raise invalid("list", message)
+        return note_place(Whole(owner))
+    if isinstance(owner, dict) and isinstance(key, Tensor) and key.weak is None:
+        message = f"{here()}: a dict is asked for by a value that only the run knows; use an array"
+        raise invalid("dict", message)
+    key = key + len(owner) if isinstance(owner, list) and key < 0 else key
+    return note_place(Item(owner, key))
+
+
+def delete_item(owner, key):
+    """``del owner[key]``."""
+    if current() is not None and isinstance(owner, list | dict):
+        if isinstance(owner, Listing) and (owner.array is not None or in_trace(owner)):
+            owner.refuse("a deleted item")
+        note_place(Whole(owner))
+    del owner[key]
+
+
+def set_attribute(value, owner, name):
+    """``owner.name = value``."""
+    if current() is not None and not isinstance(owner, Tensor):
+        note_place(Attribute(owner, name))
+    setattr(owner, name, value)
+
+
+def checked(value, has_value, name):
+    """The value of a variable that may have none."""
+    if current() is None or not control.is_traced(has_value):
+        return value
+    error = UnboundLocalError(f"{here()}: the variable {name!r} has no value on the way taken")
+    effects.check(has_value, error)
+    return value
+
+
+def raised(error):
+    """An error of a `raise` statement, which is one of the run where that decides."""
+    found = error() if isinstance(error, type) else error
+    if current() is not None:
+        found.nbta_raised = True
+    return found
+
+
+def owned(value):
+    """A dict or a set that is made here."""
+    return value if current() is None else born(value)
+
+
+def change(name, array, key, value):
+    """``array[key] += value``, and with other operators."""
+    compute, in_place = _OPERATORS[name]
+    if current() is None or not isinstance(array, Box):
+        old = item(array, key)
+        shared = isinstance(old, list | np.ndarray | Box)
+        new = in_place(old, value) if shared else compute(old, value)
+        return set_item(new, array, key)
+    plain = native.plain(key)
+    array.check_writable()
+    if name in ("Add", "Sub") and _is_basic(plain):
+        value = native.plain(value)
+        return array.add(plain, -value if name == "Sub" else value)
+    if is_mask(plain) and not native.is_known((array, plain, value)):
+        return array.change_where(plain, compute, native.plain(value))
+    part = array[key]
+    if isinstance(part, Box) and part.root is array.root:
+        return change_in_place(part, compute, value)
+    with np.errstate(all="ignore"):
+        array[key] = compute(part, value)
+    return None
+
+
+def _is_basic(key):
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(
+        part is None or part is Ellipsis or isinstance(part, builtins.slice)
+        or native.is_integer(part)
+        for part in parts
+    )  # fmt: skip
+
+
+def in_place(name, old, value):
+    """``old += value``, and with other operators."""
+    _, changing = _OPERATORS[name]
+    if isinstance(old, Undefined):
+        old._refuse()
+    if current() is not None and isinstance(old, np.ndarray):
+        old = _outer(old)
+    return changing(old, value)
+
+
+def change_attribute(name, owner, attribute, value):
+    """``owner.attribute += value``, and with other operators."""
+    set_attribute(in_place(name, _outer(getattr(owner, attribute)), value), owner, attribute)
+
+
+def compared(safe, signs, first, *thunks):
+    """Comparisons in a row, and ``in``."""
+    left, tests = first, []
+    for sign, thunk in zip(signs, thunks, strict=True):
+        right = thunk()
+        tests.append(_compare(sign, left, right))
+        left = right
+    found = tests[0]
+    for test in tests[1:]:
+        found = both(True, found, lambda t=test: t)
+    return found
+
+
+def _is_same(left, right):
+    """``left is right``, where one array has one box."""
+    arrays = isinstance(left, Box) and isinstance(right, Box) and left is not right
+    if arrays and any(left.root is other for other in right.root.links):
+        message = f"{here()}: whether two arrays are the same is decided when the function runs"
+        raise invalid("identity", message)
+    return left is right
+
+
+def cells(function):
+    """Note variables of functions around this one, which a statement gives other values."""
+    if current() is not None:
+        for cell in cells_of(function):
+            note_place(cell)
+
+
+def own_cells(function):
+    """Note that the variables of a function that functions in it assign are its own."""
+    for cell in cells_of(function):
+        born(cell.owner)
+
+
+def global_before(name, get):
+    """What a module's variable holds before a statement assigns it."""
+    if current() is not None and in_trace():
+        refuse_global(name)
+    try:
+        return get()
+    except NameError:
+        return None
+
+
+def is_run_value(value):
+    """Whether a value may not be left in a module's variable."""
+    return current() is not None and control.is_traced(value)
+
+
+def refuse_global(name):
+    """Refuse a value of a trace in a module's variable."""
+    message = (
+        f"{here()}: the global {name!r} is assigned a value that only the run knows, or as often "
+        f"as only the run decides; give it back as a result"
+    )
+    raise invalid("global", message)
+
+
+def managed(manager):
+    """The object of a `with`, whose methods are converted where they are the user's."""
+    enter = getattr(type(manager), "__enter__", None)
+    plain = isinstance(enter, types.FunctionType) and not is_library(enter)
+    return Managed(manager) if plain and current() is not None else manager
+
+
+class Managed:
+    """A user's object in a `with`."""
+
+    def __init__(self, manager):
+        self._manager = manager
+
+    def __enter__(self):
+        return call(type(self._manager).__enter__, self._manager)
+
+    def __exit__(self, *error):
+        return call(type(self._manager).__exit__, self._manager, *error)
+
+
+def _compare(sign, left, right):
+    if sign in ("Is", "IsNot"):
+        if isinstance(left, Maybe) and right is None:
+            there = left.parts.present
+            return there if sign == "IsNot" else logical_not(there)
+        return _is_same(left, right) is (sign == "Is")
+    if sign in _COMPARISONS:
+        return _COMPARISONS[sign](left, right)
+    found = _contains(right, left)
+    if sign == "In":
+        return found
+    return logical_not(found) if control.is_traced(found) else not found
+
+
+def _contains(items, value):
+    if not control.is_traced(value) and not isinstance(items, Box):
+        return value in items
+    if isinstance(items, Box):
+        return boxed(np.any(items == value))
+    found = False
+    for each in items:
+        found = any_of(True, found, lambda e=each: value == e)
+    return found
+
+
+def assert_(test, message):
+    """``assert test, message``."""
+    found = control.truth(test)
+    if not control.is_traced(found):
+        if not found:
+            raise AssertionError(message())
+        return
+    text = message()
+    where = here()
+    effects.check(found, f"{where}: {text}" if text is not None else f"{where}: assertion failed")

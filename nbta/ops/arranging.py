@@ -1,0 +1,867 @@
+"""Tensors laid out anew: under each other, in rows, repeated, rolled, turned, in grids."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbta.codegen.windows import move, window
+from nbta.errors import invalid
+from nbta.graph.operation import Spec, Tensor
+from nbta.ops.arithmetic import logical_or, multiply
+from nbta.ops.axis_arguments import integers, one_axis, operand
+from nbta.ops.axis_arguments import within as places_of
+from nbta.ops.dispatch import apply, data_spec, define, exported
+from nbta.ops.elementwise import promoted
+from nbta.ops.filling import zeros_like
+from nbta.ops.gathering import as_indices, take
+from nbta.ops.indexing import getitem
+from nbta.ops.joining import concatenate, flip, rows_of, split
+from nbta.ops.products import swapaxes, transpose
+from nbta.ops.shaping import broadcast_to, identity, named, reshape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbta.typing import Array, ArrayLike, Axis, ShapeLike
+
+__all__ = [
+    "append",
+    "array_split",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block",
+    "broadcast_arrays",
+    "column_stack",
+    "dsplit",
+    "dstack",
+    "fliplr",
+    "flipud",
+    "hsplit",
+    "hstack",
+    "kron",
+    "matrix_transpose",
+    "meshgrid",
+    "moveaxis",
+    "ravel",
+    "repeat",
+    "resize",
+    "roll",
+    "rollaxis",
+    "rot90",
+    "tile",
+    "vsplit",
+    "vstack",
+]
+
+
+def ranked(x):
+    """A tensor or an array whose rank is known."""
+    x = operand(x)
+    if data_spec(x).shape is None:
+        message = f"{x!r} has an unknown rank; reshape it to a shape with as many extents as axes"
+        raise invalid("rank", message)
+    return x
+
+
+# More axes.
+
+
+def _in_rank(x, rank):
+    """With new axes of length 1 in front, or for matrices of rank 3 behind, as NumPy has it."""
+    x = ranked(x)
+    if x.ndim >= rank:
+        return x
+    keys = {3: {0: (None,) * 3, 1: (None, ..., None), 2: (..., None)}}
+    return getitem(x, keys.get(rank, {}).get(x.ndim, (None,) * (rank - x.ndim)))
+
+
+def _all_in_rank(arrays, rank, name):
+    found = tuple(named(_in_rank(x, rank), name=name) for x in arrays)
+    return found[0] if len(found) == 1 else found
+
+
+@exported(numpy=math.inf)
+def atleast_1d(*arrays: ArrayLike, name: str | None = None) -> Array | tuple[Array, ...]:
+    """Tensors of rank 1 or more: scalars become vectors of one element.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray, or a tuple of them
+        One for each argument.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an unknown rank.
+
+    Examples
+    --------
+    >>> nbta.atleast_1d(2.5)
+    array([2.5])
+    """
+    return _all_in_rank(arrays, 1, name)
+
+
+@exported(numpy=math.inf)
+def atleast_2d(*arrays: ArrayLike, name: str | None = None) -> Array | tuple[Array, ...]:
+    """Tensors of rank 2 or more: new axes are in front; see `nbta.atleast_1d`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an unknown rank.
+
+    Examples
+    --------
+    >>> nbta.atleast_2d([1, 2])
+    array([[1, 2]])
+    """
+    return _all_in_rank(arrays, 2, name)
+
+
+@exported(numpy=math.inf)
+def atleast_3d(*arrays: ArrayLike, name: str | None = None) -> Array | tuple[Array, ...]:
+    """Tensors of rank 3 or more; vectors stand in the middle axis, matrices in the first two.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an unknown rank.
+
+    Examples
+    --------
+    >>> nbta.atleast_3d([1, 2]).shape
+    (1, 2, 1)
+    """
+    return _all_in_rank(arrays, 3, name)
+
+
+# Joining.
+
+
+@exported(numpy=1)
+def vstack(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> Array:
+    """Tensors under each other: along the first axis; vectors are rows.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For shapes that do not fit, and an empty sequence.
+
+    Examples
+    --------
+    >>> nbta.vstack([[1, 2], [3, 4]])
+    array([[1, 2],
+           [3, 4]])
+    """
+    return concatenate([_in_rank(x, 2) for x in rows_of(values)], 0, name=name)
+
+
+@exported(numpy=1)
+def hstack(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> Array:
+    """Tensors beside each other: along the second axis, vectors and scalars along the first.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For shapes that do not fit, and an empty sequence.
+
+    Examples
+    --------
+    >>> nbta.hstack([[1, 2], 3])
+    array([1, 2, 3])
+    """
+    values = [_in_rank(x, 1) for x in rows_of(values)]
+    return concatenate(values, 0 if values and values[0].ndim == 1 else 1, name=name)
+
+
+@exported(numpy=1)
+def dstack(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> Array:
+    """Tensors along the third axis; see `nbta.atleast_3d`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For shapes that do not fit, and an empty sequence.
+
+    Examples
+    --------
+    >>> nbta.dstack([[1, 2], [3, 4]])
+    array([[[1, 3],
+            [2, 4]]])
+    """
+    return concatenate([_in_rank(x, 3) for x in rows_of(values)], 2, name=name)
+
+
+@exported(numpy=1)
+def column_stack(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> Array:
+    """Vectors as the columns of a matrix; matrices beside them stay as they are.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For shapes that do not fit, and an empty sequence.
+
+    Examples
+    --------
+    >>> nbta.column_stack([[1, 2], [3, 4]])
+    array([[1, 3],
+           [2, 4]])
+    """
+    values = [ranked(x) for x in rows_of(values)]
+    columns = [reshape(x, (-1, 1)) if x.ndim < 2 else x for x in rows_of(values)]
+    return concatenate(columns, 1, name=name)
+
+
+@exported(numpy=1)
+def block(arrays: Sequence | Array, *, name: str | None = None) -> Array:
+    """A tensor of blocks in nested lists: the innermost are joined along the last axis.
+
+    Parameters
+    ----------
+    arrays : nested lists of array-like or Tensor
+        All as deep. Blocks of a lower rank get new axes in front.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For shapes that do not fit, an empty list, and lists that are not all as deep.
+
+    Examples
+    --------
+    >>> nbta.block([[np.eye(2), np.zeros((2, 1))], [5.0, 6.0, 7.0]])
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [5., 6., 7.]])
+    """
+    depths = _depths(arrays)
+    if len(set(depths)) != 1:
+        raise invalid("value", "block: the lists are not all as deep; put single blocks into lists")
+    leaves = promoted(*(ranked(x) for x in _leaves(arrays)))
+    rank = max(depths[0], *(x.ndim for x in leaves), 1)
+    return named(_joined(arrays, iter(leaves), rank, depths[0]), name=name)
+
+
+def _depths(arrays, depth=0):
+    if not isinstance(arrays, list):
+        return [depth]
+    if not arrays:
+        raise invalid("value", "block: a list is empty; give each at least one block")
+    return [found for part in arrays for found in _depths(part, depth + 1)]
+
+
+def _leaves(arrays):
+    return [x for part in arrays for x in _leaves(part)] if isinstance(arrays, list) else [arrays]
+
+
+def _joined(arrays, leaves, rank, depth):
+    if not isinstance(arrays, list):
+        return _in_front(next(leaves), rank)
+    parts = [_joined(part, leaves, rank, depth - 1) for part in arrays]
+    return concatenate(parts, rank - depth)
+
+
+def _in_front(x, rank):
+    return getitem(x, (None,) * (rank - x.ndim)) if x.ndim < rank else x
+
+
+@exported(numpy=3)
+def append(
+    x: ArrayLike, values: ArrayLike, axis: int | None = None, *, name: str | None = None
+) -> Array:
+    """A tensor with more behind it along an axis.
+
+    Parameters
+    ----------
+    x, values : array-like or Tensor
+    axis : int, optional
+        By default both are taken as flat.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For shapes that do not fit.
+
+    Examples
+    --------
+    >>> nbta.append([1, 2], 3)
+    array([1, 2, 3])
+    """
+    return concatenate([operand(x), operand(values)], axis, name=name)
+
+
+# Cutting.
+
+
+@exported(numpy=3)
+def array_split(
+    x: ArrayLike, indices_or_sections: ArrayLike, axis: int = 0, *, name: str | None = None
+) -> list[Array]:
+    """As `nbta.split`, for any number of sections: the first ones are longer by one.
+
+    Where the run tells how long the axis is, a traced function is traced for that length.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For less than one section, and for an axis that is not there.
+
+    Examples
+    --------
+    >>> nbta.array_split([1, 2, 3], 2)
+    [array([1, 2]), array([3])]
+    """
+    if np.ndim(indices_or_sections) or isinstance(indices_or_sections, Tensor):
+        return split(x, indices_or_sections, axis, name=name)
+    x, sections = ranked(x), int(indices_or_sections)
+    if sections < 1:
+        raise invalid("split", f"{sections} sections are none; give 1 or more, or split points")
+    length, longer = divmod(int(x.shape[one_axis(x, axis)]), sections)
+    points = np.cumsum([length + (k < longer) for k in range(sections)])[:-1]
+    return split(x, points.tolist(), axis, name=name)
+
+
+def _split_along(what, least, axis):
+    def cut(x, indices_or_sections, name):
+        x = ranked(x)
+        if x.ndim < least:
+            message = f"{what}: a tensor of rank {x.ndim} has no axis {axis}; reshape it first"
+            raise invalid("rank", message)
+        return split(x, indices_or_sections, axis if x.ndim > 1 else 0, name=name)
+
+    return cut
+
+
+_hsplit, _vsplit, _dsplit = (
+    _split_along(*one) for one in (("hsplit", 1, 1), ("vsplit", 2, 0), ("dsplit", 3, 2))
+)
+
+
+@exported(numpy=2)
+def hsplit(x: ArrayLike, indices_or_sections: ArrayLike, *, name: str | None = None) -> list[Array]:
+    """`nbta.split` along the second axis, of vectors along the first.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a scalar, and for a number of parts that does not divide the axis.
+
+    Examples
+    --------
+    >>> nbta.hsplit([1, 2, 3, 4], 2)
+    [array([1, 2]), array([3, 4])]
+    """
+    return _hsplit(x, indices_or_sections, name)
+
+
+@exported(numpy=2)
+def vsplit(x: ArrayLike, indices_or_sections: ArrayLike, *, name: str | None = None) -> list[Array]:
+    """`nbta.split` along the first axis of a tensor of rank 2 or more.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a lower rank, and for a number of parts that does not divide the axis.
+
+    Examples
+    --------
+    >>> nbta.vsplit([[1, 2], [3, 4]], 2)
+    [array([[1, 2]]), array([[3, 4]])]
+    """
+    return _vsplit(x, indices_or_sections, name)
+
+
+@exported(numpy=2)
+def dsplit(x: ArrayLike, indices_or_sections: ArrayLike, *, name: str | None = None) -> list[Array]:
+    """`nbta.split` along the third axis of a tensor of rank 3 or more.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a lower rank, and for a number of parts that does not divide the axis.
+
+    Examples
+    --------
+    >>> nbta.dsplit([[[1, 2]], [[3, 4]]], 2)[0].shape
+    (2, 1, 1)
+    """
+    return _dsplit(x, indices_or_sections, name)
+
+
+# Axes in another order.
+
+
+@exported(numpy=3)
+def moveaxis(x: ArrayLike, source: Axis, destination: Axis, *, name: str | None = None) -> Array:
+    """Axes at other places; the others keep their order.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    source, destination : int or sequence of int
+        Which axes, and where each of them goes.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an axis that is not there or given twice, and where there are not as many places.
+
+    Examples
+    --------
+    >>> nbta.moveaxis(np.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    x = ranked(x)
+    source, destination = _axes(x, source), _axes(x, destination)
+    if len(source) != len(destination):
+        message = f"axis: {len(source)} axes go to {len(destination)} places; give one for each"
+        raise invalid("axis", message)
+    order = [axis for axis in range(x.ndim) if axis not in source]
+    for place, axis in sorted(zip(destination, source, strict=True)):
+        order.insert(place, axis)
+    return transpose(x, order, name=name)
+
+
+def _axes(x, given):
+    """Axes in the order in which they are given, counted from the first."""
+    axes = integers(given if isinstance(given, list | tuple) else (given,))
+    places_of(axes, data_spec(x).shape)
+    return [axis % x.ndim for axis in axes]
+
+
+@exported(numpy=3)
+def rollaxis(x: ArrayLike, axis: int, start: int = 0, *, name: str | None = None) -> Array:
+    """An axis in front of the one that is at ``start``; `nbta.moveaxis` says it more simply.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an axis or a start that is not there.
+
+    Examples
+    --------
+    >>> nbta.rollaxis(np.zeros((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
+    x = ranked(x)
+    (axis,), rank = _axes(x, axis), x.ndim
+    if not -rank <= start <= rank:
+        raise invalid("axis", f"start: there is no place {start} among the axes of rank {rank}")
+    start = start + rank if start < 0 else start
+    return moveaxis(x, axis, start - (axis < start), name=name)
+
+
+@exported(numpy=1)
+def matrix_transpose(x: ArrayLike, *, name: str | None = None) -> Array:
+    """The last two axes in each other's place.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For less than two axes.
+
+    Examples
+    --------
+    >>> nbta.matrix_transpose(np.zeros((2, 3, 4))).shape
+    (2, 4, 3)
+    """
+    return swapaxes(x, -1, -2, name=name)
+
+
+@exported(numpy=1)
+def ravel(x: ArrayLike, order: str = "C", *, name: str | None = None) -> Array:
+    """All elements in one row; with ``order="F"`` the first axis runs fastest.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For another order.
+
+    Examples
+    --------
+    >>> nbta.ravel([[1, 2], [3, 4]])
+    array([1, 2, 3, 4])
+    """
+    if order not in ("C", "F"):
+        message = f'order: {order!r} is none of a tensor, which has no strides; give "C" or "F"'
+        raise invalid("value", message)
+    return reshape(transpose(x) if order == "F" else x, (-1,), name=name)
+
+
+# The opposite order, turned, rolled.
+
+
+@exported(numpy=1)
+def flipud(x: ArrayLike, *, name: str | None = None) -> Array:
+    """The rows in the opposite order; see `nbta.flip`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a scalar.
+
+    Examples
+    --------
+    >>> nbta.flipud([[1, 2], [3, 4]])
+    array([[3, 4],
+           [1, 2]])
+    """
+    return flip(x, 0, name=name)
+
+
+@exported(numpy=1)
+def fliplr(x: ArrayLike, *, name: str | None = None) -> Array:
+    """The columns in the opposite order; see `nbta.flip`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For less than two axes.
+
+    Examples
+    --------
+    >>> nbta.fliplr([[1, 2], [3, 4]])
+    array([[2, 1],
+           [4, 3]])
+    """
+    return flip(x, 1, name=name)
+
+
+@exported(numpy=3)
+def rot90(
+    x: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1), *, name: str | None = None
+) -> Array:
+    """A quarter turn from the first of two axes to the second, ``k`` times.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For axes that are not there or the same, and for other than two.
+
+    Examples
+    --------
+    >>> nbta.rot90([[1, 2], [3, 4]])
+    array([[2, 4],
+           [1, 3]])
+    """
+    x = ranked(x)
+    axes = _axes(x, axes)
+    if len(axes) != 2:
+        raise invalid("axis", f"axes: a turn is in a plane of two axes, not {len(axes)}")
+    (turns,) = integers((k,))
+    one, other = axes
+    if turns % 4 == 2:
+        return flip(x, (one, other), name=name)
+    if turns % 4 == 0:
+        return identity(x, name=name)
+    if turns % 4 == 1:
+        return swapaxes(flip(x, other), one, other, name=name)
+    return flip(swapaxes(x, one, other), other, name=name)
+
+
+def _infer_roll(x, shift, *, axis):
+    if shift.shape not in (None, ()) or shift.dtype.kind not in "iu":
+        raise invalid("value", f"shift: {shift} is no distance; give an integer")
+    places_of((axis,), x.shape)
+    return Spec(x.dtype, x.shape)
+
+
+def _emit_roll(code, op) -> None:
+    """Two blocks in each other's place."""
+    value, axis = code.value(op.inputs[0]), op.attrs["axis"] % op.inputs[0].spec.rank
+    count, shift = code.canonical(value.extents[axis]), code.integer(op.inputs[1])
+    block = code.result(op, extents=value.extents)
+    first = code.variable(f"({shift}) % {count} if {count} > 0 else 0")
+    rest = code.variable(f"{count} - {first}")
+    target, source = window(code, block), window(code, value)
+    for length, to, of in ((first, "0", rest), (rest, first, "0")):
+        extents = (*value.extents[:axis], length, *value.extents[axis + 1 :])
+        move(code, extents, *(w.moved(*_at(axis, place, len(extents)))
+                              for w, place in ((target, to), (source, of))))  # fmt: skip
+
+
+def _at(axis, place, rank):
+    return [place if k == axis else "0" for k in range(rank)]
+
+
+ROLL = define(
+    "Roll",
+    _infer_roll,
+    lambda x, shift, *, axis: np.roll(x, int(shift), axis),
+    lambda op, dy: [apply(ROLL, [dy, -op.inputs[1]], op.attrs), None],
+    emit=_emit_roll,
+)
+
+
+@exported(numpy=3)
+def roll(x: ArrayLike, shift: ArrayLike, axis: Axis = None, *, name: str | None = None) -> Array:
+    """Elements moved along axes; those that leave at one end come in at the other.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    shift : int or Tensor, or tuple of them
+        How far: one for all axes, or one for each.
+    axis : int or tuple of int, optional
+        By default ``x`` is rolled as flat.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an axis that is not there, and for shifts that are no integers or not one an axis.
+
+    Examples
+    --------
+    >>> nbta.roll([1, 2, 3, 4], 1)
+    array([4, 1, 2, 3])
+    """
+    x = ranked(x)
+    if axis is None:
+        return reshape(roll(reshape(x, (-1,)), shift, 0), x.shape, name=name)
+    axes = integers(axis if isinstance(axis, list | tuple) else (axis,))
+    shifts = list(shift) if isinstance(shift, list | tuple) else [shift] * len(axes)
+    if len(axes) == 1:
+        axes = axes * len(shifts)
+    if len(axes) != len(shifts):
+        message = f"shift: there are {len(shifts)} for {len(axes)} axes; give one for each"
+        raise invalid("value", message)
+    for one, distance in zip(axes, shifts, strict=True):
+        x = apply(ROLL, [x, _distance(distance)], {"axis": one_axis(x, one)}, name)
+    return x
+
+
+def _distance(shift):
+    found = as_indices(shift)
+    return found if isinstance(found, Tensor) else found.astype(np.int64)
+
+
+# Repeated.
+
+
+@exported(numpy=2)
+def tile(x: ArrayLike, reps: ShapeLike, *, name: str | None = None) -> Array:
+    """A tensor beside itself so many times along each axis.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    reps : int or tuple of int
+        How often along each of the last axes; for more than ``x`` has there are new axes in front.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a negative number, and for an unknown rank.
+
+    Examples
+    --------
+    >>> nbta.tile([1, 2], (2, 2))
+    array([[1, 2, 1, 2],
+           [1, 2, 1, 2]])
+    """
+    x = ranked(x)
+    counts = list(reps) if isinstance(reps, list | tuple | np.ndarray) else [reps]
+    counts = [_count("reps", n) for n in [*[1] * (x.ndim - len(counts)), *counts]]
+    x = _in_front(x, len(counts))
+    apart, whole, shape = [], [], []
+    for count, extent in zip(counts, x.shape, strict=True):
+        apart += [extent] if _is_one(count) else [1, extent]
+        whole += [extent] if _is_one(count) else [count, extent]
+        shape.append(extent if _is_one(count) else count * extent)
+    if len(apart) == x.ndim:
+        return identity(x, name=name)
+    return reshape(broadcast_to(reshape(x, apart), whole), shape, name=name)
+
+
+def _is_one(count):
+    return type(count) is int and count == 1
+
+
+def _count(what, number):
+    """A number of repetitions: an integer, or what the run tells."""
+    if isinstance(number, Tensor):
+        return number
+    (count,) = integers((number,))
+    if count < 0:
+        raise invalid("value", f"{what}: {count} is negative")
+    return count
+
+
+@exported(numpy=3)
+def repeat(
+    x: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, name: str | None = None
+) -> Array:
+    """Each element, or row along an axis, so many times.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    repeats : int or Tensor of rank 0, or sequence of int
+        One number for all, or one for each row, which must then be known when a graph is built.
+    axis : int, optional
+        By default ``x`` is taken as flat.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For negative numbers, for other than one a row, and for a vector that the run tells.
+
+    Examples
+    --------
+    >>> nbta.repeat([1, 2], 2)
+    array([1, 1, 2, 2])
+    >>> nbta.repeat([1, 2, 3], [0, 1, 2])
+    array([2, 3, 3])
+    """
+    x = ranked(x)
+    x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, one_axis(x, axis))
+    repeats = repeats if isinstance(repeats, Tensor) else np.asarray(repeats)
+    if repeats.ndim:
+        return take(x, _repeated(x.shape[axis], repeats), axis, name=name)
+    count = repeats if isinstance(repeats, Tensor) else _count("repeats", repeats.item())
+    before, extent, behind = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    apart = reshape(x, (*before, extent, 1, *behind))
+    wide = broadcast_to(apart, (*before, extent, count, *behind))
+    return reshape(wide, (*before, extent * count, *behind), name=name)
+
+
+def _repeated(extent, repeats):
+    """Which row each row of the result is."""
+    if isinstance(repeats, Tensor):
+        message = (
+            "repeats: the run would tell how many rows there are; give known numbers, or pick rows "
+            "with nbta.take and indices of a known length"
+        )
+        raise invalid("value", message)
+    counts = [_count("repeats", number) for number in repeats]
+    if len(counts) == 1:
+        counts = counts * int(extent)
+    if len(counts) != int(extent):
+        message = f"repeats: there are {len(counts)} numbers for {int(extent)} rows; give one a row"
+        raise invalid("shape", message)
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+@exported(numpy=2)
+def resize(x: ArrayLike, new_shape: ShapeLike, *, name: str | None = None) -> Array:
+    """Another shape of any number of elements: those of ``x``, again from the first on as needed.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a negative extent, and for lengths that only a run tells outside of a traced function.
+
+    Examples
+    --------
+    >>> nbta.resize([1, 2, 3], (2, 2))
+    array([[1, 2],
+           [3, 1]])
+    """
+    shape = tuple(int(n) for n in np.atleast_1d(np.asarray(new_shape, dtype=object)))
+    if any(n < 0 for n in shape):
+        raise invalid("shape", f"shape: {shape} has a negative extent")
+    x = reshape(x, (-1,))
+    have, want = int(x.shape[0]), math.prod(shape)
+    if not have:
+        return identity(np.zeros(shape, x.dtype), name=name)
+    return reshape(take(x, np.arange(want) % have, 0), shape, name=name)
+
+
+# Products and grids.
+
+
+@exported(numpy=2)
+def kron(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
+    """The Kronecker product: ``b`` times each element of ``a``, as blocks.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an unknown rank.
+
+    Examples
+    --------
+    >>> nbta.kron([1, 10], [1, 2])
+    array([ 1,  2, 10, 20])
+    """
+    a, b = promoted(ranked(a), ranked(b))
+    rank = max(a.ndim, b.ndim)
+    a, b = _in_front(a, rank), _in_front(b, rank)
+    apart = [[part for extent in a.shape for part in (extent, 1)],
+             [part for extent in b.shape for part in (1, extent)]]  # fmt: skip
+    found = multiply(reshape(a, apart[0]), reshape(b, apart[1]))
+    return reshape(found, [n * m for n, m in zip(a.shape, b.shape, strict=True)], name=name)
+
+
+@exported(numpy=math.inf)
+def meshgrid(
+    *xi: ArrayLike,
+    indexing: str = "xy",
+    sparse: bool = False,
+    copy: bool = True,
+    name: str | None = None,
+) -> tuple[Array, ...]:
+    """The coordinates of all points of a grid, from the coordinates along each axis.
+
+    Parameters
+    ----------
+    *xi : array-like or Tensor
+        Vectors; scalars are vectors of one element.
+    indexing : {"xy", "ij"}, optional
+        With "xy" the first two axes of the results are in each other's place.
+    sparse : bool, optional
+        Whether results have length 1 along the axes that they do not depend on.
+    copy : bool, optional
+        NumPy's; nothing shares its elements.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For another ``indexing``.
+
+    Examples
+    --------
+    >>> nbta.meshgrid([1, 2], [3, 4])
+    (array([[1, 2],
+           [1, 2]]), array([[3, 3],
+           [4, 4]]))
+    """
+    if indexing not in ("xy", "ij"):
+        raise invalid("value", f'indexing: {indexing!r} is none; give "xy" or "ij"')
+    places = list(range(len(xi)))
+    if indexing == "xy" and len(xi) > 1:
+        places[:2] = 1, 0
+    rows = [reshape(operand(x), (-1,)) for x in xi]
+    found = [reshape(x, [-1 if k == place else 1 for k in range(len(xi))])
+             for x, place in zip(rows, places, strict=True)]  # fmt: skip
+    if not sparse:
+        shape = [0] * len(xi)
+        for x, place in zip(rows, places, strict=True):
+            shape[place] = x.shape[0]
+        found = [broadcast_to(x, shape) for x in found]
+    return tuple(named(x, name) for x in found)
+
+
+@exported(numpy=math.inf)
+def broadcast_arrays(*args: ArrayLike, name: str | None = None) -> tuple[Array, ...]:
+    """Tensors in the shape that they broadcast to.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For shapes that do not fit.
+
+    Examples
+    --------
+    >>> nbta.broadcast_arrays([1, 2], 3)
+    (array([1, 2]), array([3, 3]))
+    """
+    args = [operand(x) for x in args]
+    marks = [zeros_like(x, np.bool_) for x in args]
+    shape = functools.reduce(logical_or, marks).shape if marks else ()
+    return tuple(broadcast_to(x, shape, name=name) for x in args)

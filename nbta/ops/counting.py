@@ -1,0 +1,224 @@
+"""How many there are of each: counts, and sums of weights."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbta.errors import invalid
+from nbta.graph.operation import Tensor
+from nbta.ops.arithmetic import (
+    equal,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    minimum,
+    where,
+)
+from nbta.ops.axis_arguments import operand
+from nbta.ops.checks import checked
+from nbta.ops.dispatch import exported
+from nbta.ops.elementwise import promoted
+from nbta.ops.filling import ones_like, zeros
+from nbta.ops.gathering import as_indices, scatter_add
+from nbta.ops.ranges import linspace
+from nbta.ops.reductions import max as max_
+from nbta.ops.reductions import min as min_
+from nbta.ops.reductions import sum as sum_
+from nbta.ops.shaping import INT64, cast, named, reshape
+from nbta.ops.sorting import rising, searchsorted
+
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike
+
+__all__ = ["bincount", "histogram", "histogram_bin_edges"]
+
+
+@exported(numpy=3)
+def bincount(
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    minlength: int = 0,
+    *,
+    name: str | None = None,
+) -> Array:
+    """How often each number from 0 on is there, or the sum of the weights of each.
+
+    Parameters
+    ----------
+    x : array-like or Tensor of int
+        Of rank 1.
+    weights : array-like or Tensor, optional
+        One an element of ``x``. Gradients pass to them.
+    minlength : int, optional
+        How long the result is at least. Where only the run tells ``x``, it is as long as that, and
+        a greater number in ``x`` is an error.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of int64; with weights of float64.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For negative numbers, for what is not of rank 1, for complex weights, and without
+        ``minlength`` for numbers that the run tells.
+
+    Examples
+    --------
+    >>> nbta.bincount([0, 2, 2])
+    array([1, 0, 2])
+    >>> nbta.bincount([0, 2, 2], [0.5, 1.0, 2.0], minlength=4)
+    array([0.5, 0. , 3. , 0. ])
+    """
+    x, length = as_indices(x), operator.index(minlength)
+    if x.ndim != 1 or length < 0:
+        what = f"minlength: {length} is negative" if length < 0 else f"x: of rank {x.ndim}, not 1"
+        raise invalid("value", f"bincount: {what}")
+    if not isinstance(x, Tensor):
+        length = max(length, *(x + 1), 0)
+    elif not length:
+        message = (
+            "bincount: how long the result is would be known only in a run; give minlength=, above "
+            "the greatest number that there can be"
+        )
+        raise invalid("value", message)
+    fits = logical_and(greater_equal(x, 0), less(x, length))
+    message = f"bincount: a number is negative, or not less than the {length} of minlength="
+    x = cast(checked(x, equal(sum_(logical_not(fits)), 0), message), INT64)
+    if weights is None:
+        return scatter_add(zeros(length, INT64), x, np.int64(1), name=name)
+    return scatter_add(zeros(length), x, _weights(weights, x), name=name)
+
+
+def _weights(weights, x):
+    weights = operand(weights)
+    if weights.dtype.kind == "c":
+        raise invalid("dtype", "bincount: complex weights; count real and imag by themselves")
+    if weights.ndim != 1:
+        raise invalid("shape", f"weights: of rank {weights.ndim}; give one an element of x")
+    return cast(weights, np.float64)
+
+
+@exported(numpy=3)
+def histogram_bin_edges(
+    x: ArrayLike,
+    bins: int | ArrayLike = 10,
+    range: tuple[ArrayLike, ArrayLike] | None = None,  # NumPy's name
+    *,
+    name: str | None = None,
+) -> Array:
+    """The edges of the bins that `nbta.histogram` counts in.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    bins : int, or array-like or Tensor
+        How many, all as wide, or their edges.
+    range : pair of scalar or Tensor, optional
+        The first and the last edge of a number of bins; by default the least and the greatest of
+        ``x``, through which gradients pass.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For edges that do not rise, less than one bin, and NumPy's rules by name.
+
+    Examples
+    --------
+    >>> nbta.histogram_bin_edges([0.0, 4.0, 1.0], 4)
+    array([0., 1., 2., 3., 4.])
+    """
+    if isinstance(bins, str):
+        message = f"bins: {bins!r} would tell how many there are in the run; give a number"
+        raise invalid("value", message)
+    if isinstance(bins, Tensor) or np.ndim(bins):
+        return named(_rising(operand(bins)), name=name)
+    count = operator.index(bins)
+    if count < 1:
+        raise invalid("value", f"bins: {count} is none; give 1 or more, or edges")
+    first, last = _outer_edges(operand(x), range)
+    return linspace(first, last, count + 1, name=name)
+
+
+def _rising(edges):
+    if edges.ndim != 1:
+        raise invalid("rank", f"bins: of rank {edges.ndim}; give the edges in one row")
+    message = "histogram: the edges do not rise; sort them with nbta.sort"
+    return checked(edges, rising(edges), message)
+
+
+def _outer_edges(x, given):
+    """The first and the last; apart where all are the same, as NumPy has it."""
+    first, last = given if given is not None else _extremes(x)
+    first, last = promoted(first, last, floats=True)
+    if x.dtype.kind == "f":
+        first, last = promoted(first, last, np.zeros((), x.dtype))[:2]
+    message = "histogram: the range has no width or an end that is not finite; see range="
+    first = checked(
+        first, logical_and(less_equal(first, last), less(last - first, np.inf)), message
+    )
+    same = equal(first, last)
+    return where(same, first - 0.5, first), where(same, last + 0.5, last)
+
+
+def _extremes(x):
+    if not isinstance(x, Tensor) and not x.size:
+        return 0.0, 1.0
+    return min_(x), max_(x)
+
+
+@exported(numpy=3)
+def histogram(
+    x: ArrayLike,
+    bins: int | ArrayLike = 10,
+    range: tuple[ArrayLike, ArrayLike] | None = None,  # NumPy's name
+    density: bool | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    name: str | None = None,
+) -> tuple[Array, Array]:
+    """How many elements are in each of some bins, or the sum of their weights; and the edges.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        What is in no bin, NaN too, is left out.
+    bins, range
+        See `nbta.histogram_bin_edges`. The last bin has its last edge as well.
+    density : bool, optional
+        Whether to divide by widths and by the sum of all, so that the area is 1.
+    weights : array-like or Tensor, optional
+        Of the shape of ``x``. Gradients pass to them; in ``x`` counts have steps and no gradient.
+
+    Returns
+    -------
+    tuple of Tensor or numpy.ndarray
+        The counts, of int64 or the dtype of the weights; the edges, one more.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As `nbta.histogram_bin_edges`.
+
+    Examples
+    --------
+    >>> nbta.histogram([0.5, 1.5, 1.7], [0.0, 1.0, 2.0])
+    (array([1, 2]), array([0., 1., 2.]))
+    """
+    x = operand(x)
+    edges, x = histogram_bin_edges(x, bins, range), reshape(x, (-1,))
+    count = int(edges.shape[0]) - 1
+    inside = logical_and(greater_equal(x, edges[0]), less_equal(x, edges[-1]))
+    place = minimum(searchsorted(edges, x, "right") - 1, count - 1)
+    weights = ones_like(x, INT64) if weights is None else reshape(operand(weights), (-1,))
+    sums = scatter_add(zeros(count + 1, weights.dtype), where(inside, place, count), weights)
+    found = sums[:count]
+    if density:
+        found = found / (edges[1:] - edges[:-1]) / sum_(found)
+    return named(found, name), edges

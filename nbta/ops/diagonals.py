@@ -1,0 +1,225 @@
+"""Diagonals, and what is beside them: taken, made, cut off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbta.dtypes import as_dtype
+from nbta.errors import invalid
+from nbta.ops.arithmetic import equal, greater_equal, maximum, minimum, where
+from nbta.ops.arranging import moveaxis, ranked
+from nbta.ops.axis_arguments import integers
+from nbta.ops.dispatch import data_spec, exported, stands_for
+from nbta.ops.filling import zeros
+from nbta.ops.gathering import scatter_add, take
+from nbta.ops.joining import arange
+from nbta.ops.reductions import sum as sum_
+from nbta.ops.shaping import cast, reshape
+
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike, DTypeLike, Integer
+
+__all__ = ["diag", "diagflat", "diagonal", "eye", "trace", "tri", "triu"]
+
+
+def _length(rows, columns, offset):
+    """How many items a diagonal has."""
+    rows, columns = (rows + offset, columns) if offset < 0 else (rows, columns - offset)
+    if type(rows) is type(columns) is int:
+        return max(0, min(rows, columns))
+    return maximum(0, minimum(rows, columns))
+
+
+@exported(numpy=4)
+def diagonal(
+    x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, *, name: str | None = None
+) -> Array:
+    """The items whose index along one axis is that along another, and ``offset`` more.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    offset : int, optional
+        Positive above the main diagonal, negative below.
+    axis1, axis2 : int, optional
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The two axes are gone, and a last one has the diagonal.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For axes that are not there or the same.
+
+    Examples
+    --------
+    >>> nbta.diagonal([[1, 2], [3, 4]])
+    array([1, 4])
+    """
+    x, (offset,) = ranked(x), integers((offset,))
+    if x.ndim < 2:
+        raise invalid("rank", f"a tensor of rank {x.ndim} has no matrix; give two axes or more")
+    if (axis1, axis2) not in ((x.ndim - 2, x.ndim - 1), (-2, -1)):
+        x = moveaxis(x, (axis1, axis2), (-2, -1))
+    *outer, rows, columns = x.shape
+    first = offset if offset >= 0 else -offset * columns
+    square = not offset and data_spec(x).shape[-2] == data_spec(x).shape[-1] is not None
+    count = rows if square else _length(rows, columns, offset)
+    numbers = first + arange(count) * (columns + 1)
+    return take(reshape(x, (*outer, rows * columns)), numbers, -1, name=name)
+
+
+@exported(numpy=4)
+def trace(
+    x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, *, name: str | None = None
+) -> Array:
+    """The sum along a diagonal; see `nbta.diagonal`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As `nbta.diagonal`.
+
+    Examples
+    --------
+    >>> nbta.trace([[1, 2], [3, 4]])
+    np.int64(5)
+    """
+    return sum_(diagonal(x, offset, axis1, axis2), -1, name=name)
+
+
+@exported(numpy=2)
+def diag(x: ArrayLike, k: int = 0, *, name: str | None = None) -> Array:
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal and zeros elsewhere.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For another rank than 1 or 2.
+
+    Examples
+    --------
+    >>> nbta.diag([1, 2])
+    array([[1, 0],
+           [0, 2]])
+    >>> nbta.diag([[1, 2], [3, 4]])
+    array([1, 4])
+    """
+    x, (k,) = ranked(x), integers((k,))
+    if x.ndim == 2:
+        return diagonal(x, k, name=name)
+    if x.ndim != 1:
+        raise invalid("rank", f"diag is for vectors and matrices, not for rank {x.ndim}")
+    size = x.shape[0] + abs(k)
+    numbers = max(k, -k * size) + arange(x.shape[0]) * (size + 1)
+    return reshape(scatter_add(zeros(size * size, x.dtype), numbers, x), (size, size), name=name)
+
+
+@exported(numpy=2)
+def diagflat(x: ArrayLike, k: int = 0, *, name: str | None = None) -> Array:
+    """The matrix with all elements of a tensor on its diagonal; see `nbta.diag`.
+
+    Examples
+    --------
+    >>> nbta.diagflat([[1, 2]])
+    array([[1, 0],
+           [0, 2]])
+    """
+    return diag(reshape(x, (-1,)), k, name=name)
+
+
+def _offsets(rows, columns):
+    """The numbers of columns, and those of rows below each other."""
+    return arange(columns), reshape(arange(rows), (-1, 1))
+
+
+def _lengths(n, m):
+    return n, n if m is None else m
+
+
+@exported(numpy=4)
+def eye(
+    n: Integer,
+    m: Integer | None = None,
+    k: int = 0,
+    dtype: DTypeLike = np.float64,
+    *,
+    name: str | None = None,
+) -> Array:
+    """Ones on a diagonal of a matrix, and zeros elsewhere.
+
+    Parameters
+    ----------
+    n, m : int or Tensor of rank 0
+        Rows and columns; by default as many.
+    k : int, optional
+        Which diagonal.
+    dtype : dtype-like, optional
+
+    Examples
+    --------
+    >>> nbta.eye(2)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    columns, rows = _offsets(*_lengths(n, m))
+    return cast(equal(columns, rows + k), as_dtype(dtype), name=name)
+
+
+@exported(numpy=4)
+def tri(
+    n: Integer,
+    m: Integer | None = None,
+    k: int = 0,
+    dtype: DTypeLike = np.float64,
+    *,
+    name: str | None = None,
+) -> Array:
+    """Ones on a diagonal of a matrix and below it, and zeros elsewhere; see `nbta.eye`.
+
+    Examples
+    --------
+    >>> nbta.tri(2)
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    columns, rows = _offsets(*_lengths(n, m))
+    return cast(greater_equal(rows + k, columns), as_dtype(dtype), name=name)
+
+
+@exported(numpy=2)
+def triu(x: ArrayLike, k: int = 0, *, name: str | None = None) -> Array:
+    """Matrices with zeros below diagonal ``k``, of the shape of ``x``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For less than two axes.
+
+    Examples
+    --------
+    >>> nbta.triu([[1, 2], [3, 4]])
+    array([[1, 2],
+           [0, 4]])
+    """
+    x = ranked(x)
+    if x.ndim < 2:
+        raise invalid("rank", f"a tensor of rank {x.ndim} has no matrix; give two axes or more")
+    columns, rows = _offsets(*x.shape[-2:])
+    return where(greater_equal(columns, rows + k), x, np.zeros((), x.dtype), name=name)
+
+
+@stands_for("linalg.diagonal", numpy=1)
+def _diagonals(x, offset=0):
+    """NumPy's, of the matrices in the last two axes."""
+    return diagonal(x, offset, -2, -1)
+
+
+@stands_for("linalg.trace", numpy=1)
+def _traces(x, offset=0, dtype=None):
+    """NumPy's, of the matrices in the last two axes."""
+    return sum_(diagonal(x, offset, -2, -1), -1, dtype=dtype)

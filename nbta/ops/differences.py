@@ -1,0 +1,189 @@
+"""Differences of neighbours along an axis, and integrals by trapezia."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbta.errors import invalid
+from nbta.graph.operation import Tensor
+from nbta.ops.arithmetic import add, divide, multiply, not_equal, subtract
+from nbta.ops.axis_arguments import one_axis, operand
+from nbta.ops.dispatch import as_array, exported, stands_for
+from nbta.ops.elementwise import promoted
+from nbta.ops.indexing import getitem
+from nbta.ops.joining import concatenate
+from nbta.ops.reductions import cumprod, cumsum, sum
+from nbta.ops.shaping import broadcast_to, cast, reshape, shape_of
+
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike
+
+
+def _rank(x):
+    return x.spec.rank if isinstance(x, Tensor) else x.ndim
+
+
+def _along(axis, part):
+    """The key of a part along an axis, which may be counted from the last."""
+    if axis >= 0:
+        return (slice(None),) * axis + (part,)
+    return (..., part) + (slice(None),) * (-1 - axis)
+
+
+def _neighbours(x, axis):
+    """All but the last, and all but the first along an axis."""
+    return (getitem(x, _along(axis, part)) for part in (np.s_[:-1], np.s_[1:]))
+
+
+def _edge(x, edge, axis):
+    """What is put before or behind a tensor: one number stands for as many as fit."""
+    edge = edge if isinstance(edge, Tensor) else as_array(edge)
+    if _rank(edge) != 0:
+        return edge
+    first = getitem(x, _along(axis, np.s_[:1]))
+    return broadcast_to(edge, shape_of(first) if isinstance(first, Tensor) else first.shape)
+
+
+@exported(numpy=3)
+def diff(
+    x: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+    *,
+    name: str | None = None,
+) -> Array:
+    """What each element along an axis is more than the one before it.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Of truth values, whether two differ.
+    n : int
+        How many times that is done.
+    axis : int
+    prepend, append : array-like or Tensor, optional
+        What is put before and behind first: one number, or of the rank of ``x``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a negative n, for a scalar, and for an axis that is not there.
+
+    Examples
+    --------
+    >>> nbta.diff([1, 4, 9, 16])
+    array([3, 5, 7])
+    """
+    x, n = operand(x), operator.index(n)
+    if n < 0:
+        raise invalid("value", f"n: {n} is no number of differences; give 0 or more")
+    axis = one_axis(x, axis)
+    parts = [None if edge is None else _edge(x, edge, axis) for edge in (prepend, append)]
+    if any(part is not None for part in parts):
+        parts = promoted(*(part for part in (parts[0], x, parts[1]) if part is not None))
+        x = concatenate(parts, axis)
+    for _ in range(n):
+        before, behind = _neighbours(x, axis)
+        x = not_equal(behind, before) if x.dtype.kind == "b" else subtract(behind, before)
+    return x
+
+
+@exported(numpy=3)
+def ediff1d(
+    x: ArrayLike,
+    to_end: ArrayLike | None = None,
+    to_begin: ArrayLike | None = None,
+    *,
+    name: str | None = None,
+) -> Array:
+    """The differences of neighbours of the flattened tensor, with others before and behind.
+
+    Examples
+    --------
+    >>> nbta.ediff1d([1, 4, 9], to_begin=0)
+    array([0, 3, 5])
+    """
+    found = diff(reshape(operand(x), -1))
+    edges = [
+        None if e is None else reshape(cast(operand(e), found.dtype), -1)
+        for e in (to_begin, to_end)
+    ]
+    parts = [part for part in (edges[0], found, edges[1]) if part is not None]
+    return found if len(parts) == 1 else concatenate(parts, 0, name=name)
+
+
+@exported(numpy=4)
+def trapezoid(
+    y: ArrayLike,
+    x: ArrayLike | None = None,
+    dx: ArrayLike = 1.0,
+    axis: int = -1,
+    *,
+    name: str | None = None,
+) -> Array:
+    """The integral along an axis of what is straight between its points.
+
+    Parameters
+    ----------
+    y : array-like or Tensor
+        Values at the points.
+    x : array-like or Tensor, optional
+        Where the points are: a vector, or what broadcasts with ``y``.
+    dx : scalar or Tensor
+        How far the points are apart where ``x`` is not given.
+    axis : int
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a scalar, and for an axis that is not there.
+
+    Examples
+    --------
+    >>> nbta.trapezoid([1.0, 2.0, 3.0], dx=2.0)
+    np.float64(8.0)
+    """
+    y = operand(y)
+    axis = one_axis(y, axis)
+    before, behind = _neighbours(y, axis)
+    if x is None:
+        steps = dx
+    elif _rank(x := operand(x)) == 1:
+        behind_axis = (0 if axis < 0 else _known_rank(y)) - 1 - axis
+        steps = getitem(diff(x), (slice(None), *[None] * behind_axis))
+    else:
+        steps = diff(x, axis=axis)
+    return sum(divide(multiply(steps, add(behind, before)), 2.0), axis, name=name)
+
+
+def _known_rank(y):
+    if _rank(y) is None:
+        raise invalid("rank", "trapezoid: give a tensor of known rank, or a negative axis")
+    return _rank(y)
+
+
+def _cumulative(scan, initial):
+    """A scan by its name in the array API's standard, which flattens nothing."""
+
+    def scanned(x, axis=None, dtype=None, include_initial=False):
+        x = operand(x)
+        if axis is None and _rank(x) != 1:
+            raise invalid("axis", "axis: it may be left out for tensors of rank 1 alone; give one")
+        axis = one_axis(x, 0 if axis is None else axis)
+        found = scan(x, axis, dtype=dtype)
+        if not include_initial:
+            return found
+        lengths = shape_of(found) if isinstance(found, Tensor) else found.shape
+        one = [1 if k == axis % len(lengths) else n for k, n in enumerate(lengths)]
+        return concatenate([broadcast_to(np.array(initial, found.dtype), one), found], axis)
+
+    return scanned
+
+
+stands_for("cumulative_sum", numpy=1)(_cumulative(cumsum, 0))
+stands_for("cumulative_prod", numpy=1)(_cumulative(cumprod, 1))

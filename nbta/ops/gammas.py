@@ -1,0 +1,409 @@
+"""Gamma and beta functions, their logarithms, derivatives of these, and incomplete ones."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbta.codegen.fusion import Elementary
+from nbta.codegen.special import BERNOULLI, ZETA_FROM, OfSciPy, hurwitz_zeta, riemann_zeta
+from nbta.errors import UnimplementedError, invalid
+from nbta.ops.arithmetic import divide, less, maximum, mod, negative, where
+from nbta.ops.dispatch import apply, exported, stands_for
+from nbta.ops.elementary import exp, log, power, sin
+from nbta.ops.elementwise import (
+    binary,
+    define_elementwise,
+    floats_only,
+    from_scipy,
+    of_three,
+    of_two,
+    promoted,
+    real_only,
+    same,
+    summed,
+    unary,
+)
+from nbta.ops.information import xlog1py, xlogy
+from nbta.ops.rounding import rint
+from nbta.ops.shaping import cast
+
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike
+
+
+@unary(
+    "Gamma",
+    lambda x: from_scipy("gamma", x),
+    lambda x, y: y * polygamma(0, x),
+    infer=real_only,
+    emit=Elementary("gamma", compiled=math.gamma),
+)
+def gamma(x: ArrayLike, *, name: str | None = None) -> Array:
+    """The gamma function, ``(x - 1)!`` of integers.
+
+    Examples
+    --------
+    >>> nbta.gamma([0.5, 5.0])
+    array([ 1.77245385, 24.        ])
+    """
+
+
+def _gammaln(x):
+    """SciPy's, but as C has it, and `math.lgamma`, at minus infinity and for subnormal numbers."""
+    found, size = from_scipy("gammaln", x), np.abs(x)
+    tiny = (size > 0) & (size < np.finfo(np.float64).tiny)
+    return np.where(x == -np.inf, size, np.where(tiny, -np.log(size), found)).astype(x.dtype)
+
+
+class _EmitGammaLn(OfSciPy):
+    """SciPy's likewise: near 1 Numba's `math.lgamma` is 2000 units in the last place off."""
+
+    def __init__(self):
+        super().__init__("gammaln")
+
+    def text(self, op, texts, code):
+        """Source of an item."""
+        (x,), tiny = texts, repr(float(np.finfo(np.float64).tiny))
+        usual = super().text(op, texts, code)
+        return f"(inf if {x} == -inf else (-log(abs({x})) if 0 < abs({x}) < {tiny} else {usual}))"
+
+
+@unary(
+    "GammaLn",
+    _gammaln,
+    lambda x, y: polygamma(0, x),
+    infer=real_only,
+    emit=_EmitGammaLn(),
+)
+def gammaln(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Logarithm of the absolute value of the gamma function.
+
+    Examples
+    --------
+    >>> nbta.gammaln([0.5, 100.0])
+    array([  0.57236494, 359.13420537])
+    """
+
+
+def _infer_polygamma(spec, *, n):
+    return floats_only(spec)
+
+
+def _evaluate_polygamma(x, *, n):
+    return from_scipy("psi", x) if n == 0 else from_scipy("polygamma", x, n)
+
+
+def _polygamma_gradient(op, dy):
+    return [dy * polygamma(op.attrs["n"] + 1, op.inputs[0])]
+
+
+class _EmitPolygamma(OfSciPy):
+    """SciPy's digamma function, and the others by sums of powers."""
+
+    def __init__(self):
+        super().__init__("psi")
+
+    def text(self, op, texts, code):
+        """Source of an item."""
+        n = op.attrs["n"]
+        if n == 0:
+            return super().text(op, texts, code)
+        return f"{(-1) ** (n + 1) * math.gamma(n + 1)!r} * hurwitz_zeta({n + 1}.0, {texts[0]})"
+
+
+POLYGAMMA = define_elementwise(
+    "Polygamma", _infer_polygamma, _evaluate_polygamma, _polygamma_gradient, emit=_EmitPolygamma()
+)
+
+
+@exported(also="scipy.special.polygamma", numpy=2)
+def polygamma(n: int, x: ArrayLike, *, name: str | None = None) -> Array:
+    """Derivatives of the digamma function, which is the derivative of `gammaln`.
+
+    Parameters
+    ----------
+    n : int
+        Which derivative; 0 is the digamma function itself.
+    x : array-like or Tensor
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a negative n.
+
+    Examples
+    --------
+    >>> nbta.polygamma(0, 1.0)
+    np.float64(-0.5772156649015329)
+    """
+    if n < 0:
+        raise invalid("value", f"n: {n} is no number of derivatives; give 0 or more")
+    return apply(POLYGAMMA, promoted(x, floats=True), {"n": int(n)}, name=name)
+
+
+@exported(also="psi")
+def digamma(x: ArrayLike, *, name: str | None = None) -> Array:
+    """The derivative of `nbta.gammaln`.
+
+    Examples
+    --------
+    >>> nbta.digamma([1.0, 10.0])
+    array([-0.57721566,  2.25175259])
+    """
+    return polygamma(0, x, name=name)
+
+
+@stands_for("loggamma")
+def _loggamma(x):
+    """SciPy's, which is complex for negative numbers, and so NaN where numbers are real."""
+    (x,) = promoted(x, floats=True)
+    return where(less(x, 0), np.array(math.nan, x.dtype), gammaln(x))
+
+
+@stands_for("scipy.special.multigammaln", numpy=2)
+def _multigammaln(a, d):
+    """Logarithm of the multivariate gamma function."""
+    (a,) = promoted(a, floats=True)
+    total = d * (d - 1) * 0.25 * math.log(math.pi)
+    for j in range(d):
+        total = gammaln(a - 0.5 * j) + total
+    return total
+
+
+def _zeta_slope(s, q):
+    """By the exponent: what the derivatives of the sums of Euler and Maclaurin are.
+
+    As many first terms are added up as make what ten corrections leave nothing for exponents up to
+    15; of greater ones the first terms are nearly all.
+    """
+    total = 0.0
+    for k in range(20):
+        total = total - exp(-s * log(q + k)) * log(q + k)
+    far = q + 20
+    last, height = exp(-s * log(far)), log(far)
+    total = total - last * far / (s - 1) * (height + divide(1.0, s - 1)) - 0.5 * last * height
+    term, slope = last * s / far, last * (1.0 - s * height) / far
+    for j, ratio in enumerate(BERNOULLI):
+        total = total + ratio * slope
+        one, other = s + (2 * j + 1), s + (2 * j + 2)
+        slope = (slope * one * other + term * (one + other)) / (far * far)
+        term = term * one * other / (far * far)
+    return total
+
+
+ZETA = define_elementwise(
+    "Zeta",
+    floats_only,
+    of_two("zeta"),
+    summed(lambda s, q, z, dz: (dz * _zeta_slope(s, q), -dz * s * zeta(s + 1, q))),
+    emit=Elementary("hurwitz_zeta", compiled=hurwitz_zeta, arity=2),
+)
+
+
+RIEMANN_ZETA = define_elementwise(
+    "RiemannZeta",
+    floats_only,
+    lambda s: from_scipy("zeta", np.where(s < ZETA_FROM, s.dtype.type(np.nan), s)),
+    lambda op, dz: [dz * _zeta_slope(op.inputs[0], 1.0)],
+    emit=Elementary("riemann_zeta", compiled=riemann_zeta),
+)
+
+
+def _reflection(s):
+    """What zeta(s) is of zeta(1 - s): ``2**s pi**(s-1) sin(pi s/2) gamma(1-s)``.
+
+    By the duplication formula of gamma, whose halves stay in range; the sine of an angle that is
+    reduced first, so that it is 0 at even numbers. From -338 down all but these is infinite.
+    """
+    turns = rint(s / 2)
+    sine = sin((s / 2 - turns) * math.pi) * (1 - 2 * mod(turns, 2))
+    s = maximum(s, -338.0)
+    root = power(math.pi, s / 2 - 0.75)
+    return root * gamma((1 - s) / 2) * sine * (root * gamma(1 - s / 2))
+
+
+def _riemann(x, name):
+    """By reflection below -0.1; between that and 0 it would take digits from ``1 - x``."""
+    (x,) = promoted(x, floats=True)
+    s = x if x.dtype == np.float64 or x.dtype.kind == "c" else cast(x, np.float64)
+    low = less(s, ZETA_FROM)
+    found = apply(RIEMANN_ZETA, [where(low, 1.0 - s, s)])
+    found = where(low, _reflection(where(low, s, -1.0)) * found, found)
+    return cast(found, x.dtype, name=name)
+
+
+@exported(also=("scipy.special.zeta", "_zeta", "_riemann_zeta"), numpy=2)
+def zeta(x: ArrayLike, q: ArrayLike | None = None, *, name: str | None = None) -> Array:
+    """The sum of ``(k + q)**-x`` over all integers k from 0 on, elementwise with broadcasting.
+
+    Without ``q`` it is Riemann's zeta function, with values below 1, too. With ``q`` it is NaN
+    there; at 1 both are infinite.
+
+    Examples
+    --------
+    >>> nbta.zeta([2.0, 4.0, -1.0])
+    array([ 1.64493407,  1.08232323, -0.08333333])
+    """
+    if q is None:
+        return _riemann(x, name)
+    return apply(ZETA, promoted(x, q, floats=True), name=name)
+
+
+@binary(
+    "Beta",
+    of_two("beta"),
+    lambda a, b, y, dy: _beta_slopes(a, b, dy * y),
+    infer=floats_only,
+    floats=True,
+    also=("beta",),
+    emit=OfSciPy("beta"),
+)
+def beta(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
+    """``gamma(a) * gamma(b) / gamma(a + b)``, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.beta([1.0, 2.0], 3.0)
+    array([0.33333333, 0.08333333])
+    """
+
+
+def _beta_slopes(a, b, scale):
+    both = digamma(a + b)
+    return scale * (digamma(a) - both), scale * (digamma(b) - both)
+
+
+@binary(
+    "BetaLn",
+    of_two("betaln"),
+    lambda a, b, y, dy: _beta_slopes(a, b, dy),
+    infer=floats_only,
+    floats=True,
+    also=("betaln",),
+    emit=OfSciPy("betaln"),
+)
+def betaln(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
+    """The logarithm of the absolute value of `nbta.beta`, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.betaln([1.0, 2.0], 3.0)
+    array([-1.09861229, -2.48490665])
+    """
+
+
+def _refuse_slope(op, dy):
+    raise UnimplementedError(
+        f"{op.attrs['what']}: nbta has no derivative by it; differentiate by x, or hold it fixed "
+        f"with nbta.stop_gradient"
+    )
+
+
+FIXED = define_elementwise(
+    "Fixed",
+    lambda spec, *, what: same(spec),
+    lambda x, *, what: x,
+    _refuse_slope,
+    emit="{}",
+    quick=True,
+)
+
+
+def _fixed(value, what):
+    """A parameter that must not be differentiated by: whatever gradient arrives is refused."""
+    return apply(FIXED, [value], {"what": what})
+
+
+def _gammainc_slope(sign):
+    def gradient(a, x, y, dy):
+        density = exp(xlogy(a - 1, x) - x - gammaln(a))
+        return dy, dy * (density if sign > 0 else -density)
+
+    return gradient
+
+
+GAMMAINC = define_elementwise(
+    "GammaInc",
+    floats_only,
+    of_two("gammainc"),
+    summed(_gammainc_slope(1)),
+    emit=OfSciPy("gammainc"),
+)
+GAMMAINCC = define_elementwise(
+    "GammaIncC",
+    floats_only,
+    of_two("gammaincc"),
+    summed(_gammainc_slope(-1)),
+    emit=OfSciPy("gammaincc"),
+)
+
+
+def _incomplete(record, what, a, x, name):
+    a, x = promoted(a, x, floats=True)
+    return apply(record, [_fixed(a, f"{what}: a"), x], name=name)
+
+
+@exported
+def gammainc(a: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
+    """The regularised lower incomplete gamma function, elementwise with broadcasting.
+
+    Raises
+    ------
+    UnimplementedError
+        For derivatives by ``a``.
+
+    Examples
+    --------
+    >>> nbta.gammainc(2.0, [0.0, 1.0])
+    array([0.        , 0.26424112])
+    """
+    return _incomplete(GAMMAINC, "gammainc", a, x, name)
+
+
+@exported
+def gammaincc(a: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
+    """The regularised upper incomplete gamma function, ``1 - gammainc(a, x)``.
+
+    Raises
+    ------
+    UnimplementedError
+        For derivatives by ``a``.
+
+    Examples
+    --------
+    >>> nbta.gammaincc(2.0, [0.0, 1.0])
+    array([1.        , 0.73575888])
+    """
+    return _incomplete(GAMMAINCC, "gammaincc", a, x, name)
+
+
+def _betainc_slope(a, b, x, y, dy):
+    density = exp(xlogy(a - 1, x) + xlog1py(b - 1, negative(x)) - betaln(a, b))
+    return dy, dy, dy * density
+
+
+BETAINC = define_elementwise(
+    "BetaInc", floats_only, of_three("betainc"), summed(_betainc_slope), emit=OfSciPy("betainc")
+)
+
+
+@exported
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
+    """The regularised incomplete beta function, elementwise with broadcasting.
+
+    Raises
+    ------
+    UnimplementedError
+        For derivatives by ``a`` and ``b``.
+
+    Examples
+    --------
+    >>> nbta.betainc(2.0, 3.0, [0.0, 0.5])
+    array([0.    , 0.6875])
+    """
+    given = promoted(a, b, x, floats=True)
+    fixed = [_fixed(v, f"betainc: {what}") for v, what in zip(given, "ab", strict=False)]
+    return apply(BETAINC, [*fixed, given[2]], name=name)

@@ -1,0 +1,198 @@
+"""Products with logarithms: entropies, and what undoes ``w * exp(w)``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbta.codegen.fusion import Elementwise
+from nbta.codegen.special import OfSciPy
+from nbta.codegen.special import lambert_w as _of_number
+from nbta.errors import invalid
+from nbta.ops.arithmetic import divide, equal, where
+from nbta.ops.dispatch import apply, exported, stands_for
+from nbta.ops.elementary import exp, log, log1p
+from nbta.ops.elementwise import (
+    binary,
+    define_elementwise,
+    floats_only,
+    from_scipy,
+    of_two,
+    promoted,
+    unary,
+)
+from nbta.ops.filling import zeros_like
+from nbta.ops.shaping import cast
+
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike
+
+
+def _share(x, whole):
+    """``x / whole``, and 0 of nothing, whatever the whole is."""
+    none = equal(x, 0)
+    return where(none, zeros_like(x), divide(x, where(none, 1.0, whole)))
+
+
+@binary(
+    "XLogY",
+    of_two("xlogy"),
+    lambda x, y, z, dz: (dz * log(y), dz * _share(x, y)),
+    infer=floats_only,
+    floats=True,
+    also=("xlogy",),
+    emit=Elementwise("(0 if {0} == 0 and {1} == {1} else {0} * log({1}))", "f"),
+)
+def xlogy(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """``x * log(y)``, and 0 where ``x`` is 0; elementwise with broadcasting.
+
+    There its derivative by ``y`` is 0, and that by ``x`` is ``log(y)``.
+
+    Examples
+    --------
+    >>> nbta.xlogy([0.0, 2.0], [0.0, np.e])
+    array([0., 2.])
+    """
+
+
+@binary(
+    "XLog1PY",
+    of_two("xlog1py"),
+    lambda x, y, z, dz: (dz * log1p(y), dz * _share(x, 1 + y)),
+    infer=floats_only,
+    floats=True,
+    also=("xlog1py",),
+    emit=Elementwise("(0 if {0} == 0 and {1} == {1} else {0} * log1p({1}))", "f"),
+)
+def xlog1py(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """``x * log1p(y)``, and 0 where ``x`` is 0; elementwise with broadcasting.
+
+    There its derivative by ``y`` is 0, and that by ``x`` is ``log1p(y)``.
+
+    Examples
+    --------
+    >>> nbta.xlog1py([0.0, 2.0], [-1.0, 1e-12])
+    array([0.e+00, 2.e-12])
+    """
+
+
+@unary(
+    "Entr",
+    lambda x: from_scipy("entr", x),
+    lambda x, y: -log(x) - 1,
+    infer=floats_only,
+    also=("entr",),
+    emit=OfSciPy("entr"),
+)
+def entr(x: ArrayLike, *, name: str | None = None) -> Array:
+    """``-x * log(x)``, 0 at 0, and minus infinity for negative numbers.
+
+    Its derivative is infinite at 0, and NaN for negative numbers.
+
+    Examples
+    --------
+    >>> nbta.entr([0.0, 0.5])
+    array([0.        , 0.34657359])
+    """
+
+
+@binary(
+    "RelEntr",
+    of_two("rel_entr"),
+    lambda x, y, z, dz: (dz * (log(divide(x, y)) + 1), -dz * _share(x, y)),
+    infer=floats_only,
+    floats=True,
+    also=("rel_entr",),
+    emit=OfSciPy("rel_entr"),
+)
+def rel_entr(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """``x * log(x / y)``, 0 where ``x`` is 0 and ``y`` is not negative, else infinite.
+
+    Elementwise with broadcasting; where ``x`` is 0 its derivative by ``x`` is minus infinity.
+
+    Examples
+    --------
+    >>> nbta.rel_entr([0.0, 0.5], [1.0, 0.25])
+    array([0.        , 0.34657359])
+    """
+
+
+@binary(
+    "KLDiv",
+    of_two("kl_div"),
+    lambda x, y, z, dz: (dz * log(divide(x, y)), dz * (1 - _share(x, y))),
+    infer=floats_only,
+    floats=True,
+    also=("kl_div",),
+    emit=OfSciPy("kl_div"),
+)
+def kl_div(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """``x * log(x / y) - x + y``, elementwise with broadcasting; see `nbta.rel_entr`.
+
+    Examples
+    --------
+    >>> nbta.kl_div([0.0, 0.5], [1.0, 0.25])
+    array([1.        , 0.09657359])
+    """
+
+
+def _infer_lambert(spec, *, k):
+    return floats_only(spec)
+
+
+_OF_NUMBERS = np.frompyfunc(_of_number.py_func, 2, 1)
+
+
+def _evaluate_lambert(x, *, k):
+    return np.asarray(_OF_NUMBERS(x.astype(np.float64), k)).astype(x.dtype)
+
+
+def _lambert_gradient(op, dw):
+    w = op.outputs[0]
+    return [dw * divide(exp(-w), 1 + w)]
+
+
+class _EmitLambert(Elementwise):
+    """The branch is a number in the call."""
+
+    def __init__(self):
+        super().__init__(lambda op, x: f"lambert_w({x}, {op.attrs['k']})", "f")
+
+
+LAMBERT_W = define_elementwise(
+    "LambertW", _infer_lambert, _evaluate_lambert, _lambert_gradient, emit=_EmitLambert()
+)
+
+
+@exported
+def lambertw(x: ArrayLike, k: int = 0, *, name: str | None = None) -> Array:
+    """The real ``w`` of which ``w * exp(w)`` is ``x``; NaN where there is none.
+
+    ``scipy.special.lambertw`` of tensors gives the same as a complex number.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Of real numbers from ``-1 / e`` on; where it is that, the derivative is infinite.
+    k : int
+        0 for the branch from -1 upwards, -1 for that downwards, which has negative ``x`` only.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For complex numbers, and for other branches, which have no real values.
+
+    Examples
+    --------
+    >>> nbta.lambertw([0.0, np.e])
+    array([0., 1.])
+    """
+    if k not in (0, -1):
+        raise invalid("value", f"k: the branch {k} has no real values; give 0 or -1")
+    return apply(LAMBERT_W, promoted(x, floats=True), {"k": int(k)}, name=name)
+
+
+@stands_for("scipy.special.lambertw", numpy=2)
+def _lambertw_of_scipy(z, k=0, tol=1e-8):
+    return cast(lambertw(z, k), np.complex128)

@@ -1,0 +1,168 @@
+"""Bits of integers, shifts, and common divisors and multiples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbta.codegen.fusion import Elementwise, by_kind
+from nbta.codegen.values import cast_text
+from nbta.errors import invalid
+from nbta.ops.arithmetic import counted
+from nbta.ops.dispatch import apply, exported
+from nbta.ops.elementwise import INTEGER, binary, broadcasting, define_elementwise, promoted
+
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike
+
+
+def _bits(*specs):
+    """Shape rule of operations on bits."""
+    dtype = specs[0].dtype
+    if dtype.kind not in "biu":
+        raise invalid("dtype", f"{dtype} has no bits to compute with; cast it to an integer first")
+    return broadcasting(*specs)
+
+
+def _whole(*specs):
+    """Shape rule of operations on integers; truth values count as int8, by NumPy's rules."""
+    _bits(*specs)
+    return counted(*specs)
+
+
+@binary(
+    "BitwiseAnd", np.bitwise_and, INTEGER, infer=_bits, emit=Elementwise("{} & {}", "biu"),
+    quick=True,
+)  # fmt: skip
+def bitwise_and(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """The bits that both have, elementwise with broadcasting; of truth values, whether both hold.
+
+    Examples
+    --------
+    >>> nbta.bitwise_and([6, 7], 3)
+    array([2, 3])
+    """
+
+
+@binary(
+    "BitwiseOr", np.bitwise_or, INTEGER, infer=_bits, emit=Elementwise("{} | {}", "biu"),
+    quick=True,
+)  # fmt: skip
+def bitwise_or(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """The bits that any has, elementwise with broadcasting; of truth values, whether any holds.
+
+    Examples
+    --------
+    >>> nbta.bitwise_or([4, 6], 3)
+    array([7, 7])
+    """
+
+
+@binary(
+    "BitwiseXor", np.bitwise_xor, INTEGER, infer=_bits, emit=Elementwise("{} ^ {}", "biu"),
+    quick=True,
+)  # fmt: skip
+def bitwise_xor(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """The bits in which two differ, elementwise with broadcasting.
+
+    Of truth values, whether they differ.
+
+    Examples
+    --------
+    >>> nbta.bitwise_xor([4, 6], 3)
+    array([7, 5])
+    """
+
+
+INVERT = define_elementwise(
+    "Invert", _bits, np.invert, INTEGER, emit=Elementwise(by_kind("not {}", "~{}"), "biu"),
+    quick=True,
+)  # fmt: skip
+
+
+@exported(also="bitwise_not")
+def invert(x: ArrayLike, *, name: str | None = None) -> Array:
+    """The bits that it does not have, ``-x - 1``; of truth values, whether it is false.
+
+    Examples
+    --------
+    >>> nbta.invert([0, 5])
+    array([-1, -6])
+    """
+    return apply(INVERT, promoted(x), name=name)
+
+
+def _emit_left_shift(op, x, count):
+    dtype = op.outputs[0].dtype
+    zero = cast_text("0", dtype)
+    return f"({x} << {count} if 0 <= {count} < {8 * dtype.itemsize} else {zero})"
+
+
+@binary(
+    "LeftShift", np.left_shift, INTEGER, infer=_whole, emit=Elementwise(_emit_left_shift, "iu"),
+    quick=True,
+)  # fmt: skip
+def left_shift(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """``x * 2**y`` by bits, elementwise with broadcasting.
+
+    Negative counts, and counts of all bits or more, leave none, as in NumPy.
+
+    Examples
+    --------
+    >>> nbta.left_shift([1, 3], 2)
+    array([ 4, 12])
+    """
+
+
+def _emit_right_shift(op, x, count):
+    dtype = op.outputs[0].dtype
+    bits = 8 * dtype.itemsize
+    rest = cast_text("0", dtype) if dtype.kind == "u" else f"{x} >> {cast_text(bits - 1, dtype)}"
+    return f"({x} >> {count} if 0 <= {count} < {bits} else {rest})"
+
+
+@binary(
+    "RightShift", np.right_shift, INTEGER, infer=_whole, emit=Elementwise(_emit_right_shift, "iu"),
+    quick=True,
+)  # fmt: skip
+def right_shift(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """``x / 2**y`` rounded down, by bits, elementwise with broadcasting.
+
+    Negative counts, and counts of all bits or more, leave 0, or -1 of negative numbers, as in
+    NumPy.
+
+    Examples
+    --------
+    >>> nbta.right_shift([12, -5], 2)
+    array([ 3, -2])
+    """
+
+
+def _divisible(*specs):
+    """Shape rule of what divides integers."""
+    if specs[0].dtype.kind == "b":
+        raise invalid("dtype", "truth values have no divisors; cast them first")
+    return _bits(*specs)
+
+
+@binary("Gcd", np.gcd, INTEGER, infer=_divisible)
+def gcd(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """Greatest common divisor, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.gcd([12, 7], 18)
+    array([6, 1])
+    """
+
+
+@binary("Lcm", np.lcm, INTEGER, infer=_divisible)
+def lcm(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """Least common multiple, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.lcm([4, 7], 6)
+    array([12, 42])
+    """

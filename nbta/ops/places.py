@@ -1,0 +1,447 @@
+"""Items by where they are in an array whose axes are taken as one."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from nbta.errors import invalid
+from nbta.graph.operation import Tensor
+from nbta.ops.arithmetic import (
+    clip,
+    equal,
+    greater_equal,
+    less,
+    logical_and,
+    logical_not,
+    mod,
+    where,
+)
+from nbta.ops.arranging import moveaxis
+from nbta.ops.axis_arguments import one_axis, operand
+from nbta.ops.checks import checked
+from nbta.ops.dispatch import apply, as_array, exported
+from nbta.ops.elementwise import promoted
+from nbta.ops.gathering import SCATTER_SET, as_indices, take
+from nbta.ops.indexing import getitem
+from nbta.ops.joining import arange, concatenate, rows_of
+from nbta.ops.reductions import sum as sum_
+from nbta.ops.shaping import INT64, broadcast_to, cast, named, reshape, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbta.typing import Array, ArrayLike
+
+__all__ = [
+    "choose",
+    "compress",
+    "delete",
+    "extract",
+    "insert",
+    "put_along_axis",
+    "select",
+    "take_along_axis",
+]
+
+
+def extents_of(x) -> list:
+    """Lengths of the axes: integers where they are known, else scalars."""
+    known = x.spec.shape if isinstance(x, Tensor) else np.shape(x)
+    if known is None:
+        message = f"{x!r} has an unknown rank; reshape it to a shape with as many extents as axes"
+        raise invalid("rank", message)
+    return [n if type(n) is int else getitem(shape_of(x), k) for k, n in enumerate(known)]
+
+
+def inside(index, extent):
+    """An index counted from the first item, and whether there is such an item."""
+    index = cast(index, INT64)
+    index = where(less(index, 0), index + extent, index)
+    return index, logical_and(greater_equal(index, 0), less(index, extent))
+
+
+def numbers_of(indices, extents):
+    """Places as numbers, of an index an axis; beyond the last one where any is out of range."""
+    found, fit = 0, None
+    for index, extent in zip(indices, extents, strict=True):
+        index, fits = inside(index, extent)
+        found = found * extent + index
+        fit = fits if fit is None else logical_and(fit, fits)
+    return where(fit, found, math.prod(extents))
+
+
+def numbers_along(indices, extents, axis):
+    """Places as numbers, where indices along an axis are right and others count one by one."""
+    found = indices * math.prod(extents[axis + 1 :])
+    for other, extent in enumerate(extents):
+        if other != axis:
+            row = arange(extent) * math.prod(extents[other + 1 :])
+            found = found + reshape(row, (-1, *[1] * (len(extents) - other - 1)))
+    return found
+
+
+@exported(numpy=3)
+def take_along_axis(
+    x: ArrayLike, indices: ArrayLike, axis: int | None = -1, *, name: str | None = None
+) -> Array:
+    """The items of each row along an axis that indices in a row of their own name.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    indices : array-like or Tensor of int
+        Of the rank of ``x``. Axes besides ``axis`` broadcast against those of ``x``.
+    axis : int or None, optional
+        None takes ``x`` as flat.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``indices``, broadcast.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an index that is out of range, for indices that are not integers or of another rank.
+
+    Examples
+    --------
+    >>> nbta.take_along_axis([[10, 20], [30, 40]], [[1], [0]], 1)
+    array([[20],
+           [30]])
+    """
+    x, indices = operand(x), as_indices(indices)
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    axis = one_axis(x, axis)
+    _check_rank(x, indices)
+    return take(reshape(x, (-1,)), _numbers(x, indices, axis), name=name)
+
+
+def _check_rank(x, indices):
+    if indices.ndim != x.ndim:
+        message = (
+            f"indices: of rank {indices.ndim}, and x has rank {x.ndim}; give as many axes, of "
+            f"length 1 where the indices are the same for all"
+        )
+        raise invalid("rank", message)
+
+
+def _numbers(x, indices, axis):
+    """Places along an axis as numbers in the flattened tensor; beyond it where there is none."""
+    if indices.ndim == 1:
+        return indices
+    extents = extents_of(x)
+    index, fits = inside(indices, extents[axis])
+    return where(fits, numbers_along(index, extents, axis), math.prod(extents))
+
+
+@exported(numpy=4)
+def put_along_axis(
+    x: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
+    axis: int | None = -1,
+    *,
+    name: str | None = None,
+) -> Array:
+    """A tensor with other items in the places that `nbta.take_along_axis` would read.
+
+    NumPy's function changes its argument, and so it does in functions as they stand; this one gives
+    another tensor.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    indices : array-like or Tensor of int
+        Of the rank of ``x``. Of several values for one place the last one stays.
+    values : array-like or Tensor
+        Broadcast to the shape of ``indices``, in the dtype of ``x``.
+    axis : int or None, optional
+        None takes ``x`` as flat.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As `nbta.take_along_axis`.
+
+    Examples
+    --------
+    >>> nbta.put_along_axis([[1, 2], [3, 4]], [[0], [1]], 9, 1)
+    array([[9, 2],
+           [3, 9]])
+    """
+    x = operand(x)
+    values = cast(values, x.dtype)
+    if axis is None:
+        flat = put_along_axis(reshape(x, (-1,)), indices, values, 0)
+        return reshape(flat, x.shape, name=name)
+    indices, axis = as_indices(indices), one_axis(x, axis)
+    _check_rank(x, indices)
+    flat, numbers = reshape(x, (-1,)), _numbers(x, indices, axis)
+    return reshape(apply(SCATTER_SET, [flat, numbers, values], {"axis": 0}), x.shape, name=name)
+
+
+# By conditions and choices.
+
+
+@exported(numpy=3)
+def select(
+    condlist: Sequence[ArrayLike],
+    choicelist: Sequence[ArrayLike],
+    default: ArrayLike = 0,
+    *,
+    name: str | None = None,
+) -> Array:
+    """Of each place the choice of the first condition that holds, else a default.
+
+    Parameters
+    ----------
+    condlist : sequence of array-like or Tensor of bool
+    choicelist : sequence of array-like or Tensor
+        As many; all broadcast.
+    default : array-like or Tensor, optional
+
+    Raises
+    ------
+    InvalidArgumentError
+        For no conditions, other than a choice for each, and shapes that do not fit.
+
+    Examples
+    --------
+    >>> nbta.select([[True, False], [True, True]], [[1, 2], [3, 4]])
+    array([1, 4])
+    """
+    condlist, choicelist = (
+        several if isinstance(several, list | tuple) else list(operand(several))
+        for several in (condlist, choicelist)
+    )
+    if len(condlist) != len(choicelist) or not condlist:
+        message = f"select: {len(condlist)} conditions and {len(choicelist)} choices; give as many"
+        raise invalid("value", message)
+    *choices, found = promoted(*choicelist, default)
+    for condition, choice in zip(condlist[::-1], choices[::-1], strict=True):
+        found = where(condition, choice, found)
+    return named(found, name)
+
+
+@exported(numpy=2)
+def choose(
+    indices: ArrayLike,
+    choices: Sequence[ArrayLike] | Array,
+    mode: Literal["raise", "wrap", "clip"] = "raise",
+    *,
+    name: str | None = None,
+) -> Array:
+    """Of each place the item of one of several tensors, which an index names.
+
+    Parameters
+    ----------
+    indices : array-like or Tensor of int
+    choices : sequence of array-like or Tensor
+        All broadcast with ``indices``.
+    mode : {"raise", "wrap", "clip"}, optional
+        What becomes of an index for which there is no choice.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For no choices, another mode, and an index for which there is no choice.
+
+    Examples
+    --------
+    >>> nbta.choose([1, 0], [[1, 2], [3, 4]])
+    array([3, 2])
+    """
+    if mode not in ("raise", "wrap", "clip"):
+        raise invalid("value", f'mode: {mode!r} is none; give "raise", "wrap" or "clip"')
+    choices, indices = rows_of(choices), cast(as_indices(indices), INT64)
+    if mode == "wrap" and choices:
+        indices = mod(indices, len(choices))
+    if mode == "clip":
+        indices = clip(indices, 0, len(choices) - 1)
+    if mode == "raise":
+        fits = logical_and(greater_equal(indices, 0), less(indices, len(choices)))
+        message = f"choose: an index is not from 0 to {len(choices) - 1}; see mode="
+        indices = checked(indices, equal(sum_(logical_not(fits)), 0), message)
+    return select([equal(indices, k) for k in range(len(choices))], choices, name=name)
+
+
+# With places that are known when a graph is built.
+
+
+@exported(numpy=3)
+def compress(
+    condition: ArrayLike, x: ArrayLike, axis: int | None = None, *, name: str | None = None
+) -> Array:
+    """The items, or rows along an axis, for which a condition holds.
+
+    Parameters
+    ----------
+    condition : array-like of bool
+        Of rank 1 and known when a graph is built, as it tells how long the result is.
+    x : array-like or Tensor
+    axis : int, optional
+        By default ``x`` is taken as flat.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a condition that the run tells, of another rank, or that is longer than the axis.
+
+    Examples
+    --------
+    >>> nbta.compress([True, False, True], [1, 2, 3])
+    array([1, 3])
+    """
+    condition = _known("compress", condition)
+    if condition.ndim != 1:
+        raise invalid("rank", f"condition: of rank {condition.ndim}; give a row of truth values")
+    return take(x, np.flatnonzero(condition), axis, name=name)
+
+
+@exported(numpy=2)
+def extract(condition: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
+    """The items of a flattened tensor for which a flattened condition holds; see `nbta.compress`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a condition that the run tells.
+
+    Examples
+    --------
+    >>> nbta.extract([[True, False]], [[1, 2]])
+    array([1])
+    """
+    return take(x, np.flatnonzero(_known("extract", condition)), name=name)
+
+
+def _known(what, value):
+    """An array that tells how long a result is."""
+    if isinstance(value, Tensor):
+        message = (
+            f"{what}: the run would tell how many items there are, and no shape can; take all of "
+            f"them, with nbta.where and 0 for those that are left out of a sum"
+        )
+        raise invalid("mask", message)
+    return as_array(value)
+
+
+@exported(numpy=3)
+def delete(
+    x: ArrayLike, obj: ArrayLike, axis: int | None = None, *, name: str | None = None
+) -> Array:
+    """A tensor without some of its items, or rows along an axis.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        A traced function is traced for the length of the axis.
+    obj : int, slice, or array-like of int or bool
+        Which ones, known when a graph is built.
+    axis : int, optional
+        By default ``x`` is taken as flat.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a place that is not there, and for what only the run tells.
+
+    Examples
+    --------
+    >>> nbta.delete([1, 2, 3], 1)
+    array([1, 3])
+    """
+    x, axis = _flat_or_along(x, axis)
+    obj = obj if isinstance(obj, builtins.slice) else _known("delete", obj)
+    return take(x, _edited(np.delete, int(x.shape[axis]), obj), axis, name=name)
+
+
+def _flat_or_along(x, axis):
+    x = operand(x)
+    return (reshape(x, (-1,)), 0) if axis is None else (x, one_axis(x, axis))
+
+
+def _edited(function, extent, *arguments):
+    """The numbers of rows as a function of NumPy leaves them."""
+    try:
+        return function(np.arange(extent), *arguments)
+    except (IndexError, ValueError) as error:
+        raise invalid("index", f"{function.__name__}: {error}") from None
+
+
+@exported(numpy=4)
+def insert(
+    x: ArrayLike,
+    obj: ArrayLike,
+    values: ArrayLike,
+    axis: int | None = None,
+    *,
+    name: str | None = None,
+) -> Array:
+    """A tensor with more items, or rows along an axis, before some of its own.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        A traced function is traced for the length of the axis.
+    obj : int, slice, or array-like of int or bool
+        Before which ones, known when a graph is built.
+    values : array-like or Tensor
+        In the dtype of ``x``, broadcast to the rows that are new.
+    axis : int, optional
+        By default ``x`` is taken as flat.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a place that is not there, and for what only the run tells.
+
+    Examples
+    --------
+    >>> nbta.insert([1, 2, 3], 1, 9)
+    array([1, 9, 2, 3])
+    """
+    x, axis = _flat_or_along(x, axis)
+    values, extent = cast(operand(values), x.dtype), int(x.shape[axis])
+    if values.ndim < x.ndim:
+        values = getitem(values, (None,) * (x.ndim - values.ndim))
+    indices = _before(obj, extent)
+    if indices.ndim == 0:  # NumPy's rule for one place: a row of values is one new row
+        values = moveaxis(values, 0, axis)
+    count = int(values.shape[axis]) if indices.size == 1 else indices.size
+    shape = [*x.shape[:axis], count, *x.shape[axis + 1 :]]
+    rows = concatenate([x, broadcast_to(values, shape)], axis)
+    return take(rows, _mixed(np.atleast_1d(indices), extent, count), axis, name=name)
+
+
+def _before(obj, extent):
+    """Before which rows others are put, counted from the first."""
+    if isinstance(obj, builtins.slice):
+        return np.arange(extent)[obj]
+    indices = _known("insert", obj)
+    if indices.dtype.kind == "b":
+        indices = np.flatnonzero(indices)
+    indices = indices.astype(np.int64)
+    outside = indices[(indices < -extent) | (indices > extent)]
+    if outside.size:
+        message = f"insert: there is no place {outside.flat[0]} among {extent} rows"
+        raise invalid("index", message)
+    return np.where(indices < 0, indices + extent, indices)
+
+
+def _mixed(indices, extent, count):
+    """Which row, of the old ones and the new ones behind them, each row of the result is."""
+    indices = np.repeat(indices, count) if indices.size == 1 else indices
+    new = indices[np.argsort(indices, kind="stable")] + np.arange(count)
+    found = np.empty(extent + count, np.int64)
+    is_old = np.ones(extent + count, bool)
+    is_old[new] = False
+    found[is_old] = np.arange(extent)
+    found[new] = extent + np.argsort(indices, kind="stable")
+    return found

@@ -1,0 +1,310 @@
+"""What is in the middle of sorted elements and at other fractions, also with NaN left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbta.errors import UnimplementedError, invalid
+from nbta.graph.operation import Tensor
+from nbta.ops.arithmetic import (
+    add,
+    divide,
+    greater_equal,
+    logical_not,
+    maximum,
+    minimum,
+    multiply,
+    subtract,
+    where,
+)
+from nbta.ops.axis_arguments import axis_attrs, operand
+from nbta.ops.dispatch import as_array, exported
+from nbta.ops.elementary import floor
+from nbta.ops.elementwise import wide
+from nbta.ops.gathering import take
+from nbta.ops.joining import expand_dims, stack
+from nbta.ops.places import take_along_axis
+from nbta.ops.products import transpose
+from nbta.ops.reductions import mean_dtype, sum
+from nbta.ops.rounding import ceil, isnan
+from nbta.ops.shaping import cast, reshape, shape_of
+from nbta.ops.sorting import sort
+from nbta.ops.statistics import extents_along
+
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike, Axis
+
+
+def _in_rows(x, axis):
+    """The elements along axes as the last axis, and the axes from the first on."""
+    rank = x.spec.rank if isinstance(x, Tensor) else x.ndim
+    if axis is None:
+        return reshape(x, (-1,)), None
+    if rank is None:
+        raise invalid("rank", "axis: quantiles along one need a tensor of known rank")
+    axes = axis_attrs(x, axis)["axis"]
+    others = tuple(one for one in range(rank) if one not in axes)
+    if (*others, *axes) != tuple(range(rank)):
+        x = transpose(x, (*others, *axes))
+    if len(axes) != 1:
+        lengths = shape_of(x) if isinstance(x, Tensor) else np.array(x.shape)
+        x = reshape(x, [*(lengths[one] for one in range(len(others))), -1])
+    return x, axes
+
+
+def _kept(found, x, axes, keepdims, name):
+    """A result with the lost axes again where they are to stay, behind those of the fractions."""
+    if keepdims:
+        rank = x.spec.rank if isinstance(x, Tensor) else x.ndim
+        if rank is None:
+            raise invalid("rank", "keepdims: it needs a tensor of known rank")
+        axes = tuple(range(rank)) if axes is None else axes
+        more = (found.spec.rank if isinstance(found, Tensor) else np.ndim(found)) - rank
+        found = expand_dims(found, tuple(one + more + len(axes) for one in axes)) if axes else found
+    return found if name is None else cast(found, found.dtype, name=name)
+
+
+def _between(low, high, part):
+    """As NumPy goes from one to the other: from the nearer end, so that both ends are met."""
+    apart = subtract(high, low)
+    up, down = add(low, multiply(apart, part)), subtract(high, multiply(apart, subtract(1, part)))
+    return where(greater_equal(part, 0.5), down, up)
+
+
+#: Where methods look, and which part of the way they go then; None is as far as it is, 0 no way.
+_METHODS = {
+    "linear": (floor, None),
+    "lower": (floor, 0),
+    "higher": (ceil, 0),
+    "midpoint": (floor, 0.5),
+}
+
+
+def _place(count, q, method, dtype):
+    """Where a fraction of sorted elements is: the indices around it, and the way between."""
+    if method not in _METHODS:
+        known = ", ".join(map(repr, _METHODS))
+        message = f"method: nbta has no quantiles by {method!r}; give one of {known}"
+        raise UnimplementedError(message)
+    rounded, part = _METHODS[method]
+    last = maximum(subtract(cast(count, np.float64), 1), 0)
+    at = multiply(q, last if dtype == np.float64 else cast(last, dtype))
+    below = minimum(maximum(rounded(at), 0), cast(last, at.dtype))
+    above = minimum(add(below, 1), cast(last, at.dtype))
+    if part is None:
+        way = subtract(at, below)
+    else:
+        way = _way(at, below, part) if part else None
+    return cast(below, np.int64), cast(above, np.int64), way
+
+
+def _way(at, below, part):
+    """A fixed part, of what is between two elements."""
+    return where(greater_equal(below, at), *(np.array(v, at.dtype) for v in (0, part)))
+
+
+def _fractions(q, dtype, percent):
+    """Fractions as an array or tensor; numbers of Python take the dtype of the elements."""
+    weak = isinstance(q, int | float) and not isinstance(q, np.generic)
+    if percent != 1:
+        q = q / percent if weak else divide(q, percent)
+    q = operand(q, floats=True) if isinstance(q, Tensor) else as_array(q)
+    q = q if isinstance(q, Tensor) else q.astype(dtype if weak else np.result_type(q, np.float32))
+    if not isinstance(q, Tensor) and not np.all((q >= 0) & (q <= 1)):
+        raise invalid("value", "q: fractions are from 0 to 1, percentages from 0 to 100")
+    return q
+
+
+def _rank(q):
+    return q.spec.rank if isinstance(q, Tensor) else np.ndim(q)
+
+
+def _sorted(x, axis, method="linear"):
+    """Rows that are sorted, of floats where there is something between; the dtype of the result."""
+    x = operand(x)
+    if x.dtype.kind == "c":
+        raise invalid("dtype", "complex numbers have no order; use real, imag or abs first")
+    own = x.dtype if method in ("lower", "higher") else mean_dtype(x.dtype)
+    x = x if x.dtype == wide(own) else cast(x, wide(own))
+    rows, axes = _in_rows(x, axis)
+    return x, sort(rows), axes, own
+
+
+def _narrow(found, own):
+    """A result of half precision again."""
+    return found if own.itemsize != 2 else cast(found, own)
+
+
+def _quantile(x, q, axis, method, keepdims, name, percent=1):
+    x, rows, axes, own = _sorted(x, axis, method)
+    q = _fractions(q, mean_dtype(x.dtype), percent)
+    if _rank(q) not in (0, 1):
+        raise invalid("rank", "q: give one fraction or a vector of them")
+    count = extents_along(rows, -1)
+    below, above, way = _place(count, q, method, q.dtype)
+    if _rank(q):
+        rows = transpose(rows, (rows.ndim - 1, *range(rows.ndim - 1)))
+    if _rank(q) and way is not None:
+        way = reshape(way, (-1, *[1] * (rows.ndim - 1)))
+    along = 0 if _rank(q) else -1
+    found = take(rows, below, along)
+    if way is not None:
+        found = _between(found, take(rows, above, along), way)
+    if rows.dtype.kind == "f":
+        last = take(rows, subtract(cast(count, np.int64), 1), along)  # where NaN is sorted to
+        found = where(isnan(last), last, found)
+    return _kept(_narrow(found, own), x, axes, keepdims, name)
+
+
+def _nan_quantile(x, q, axis, method, keepdims, name, percent=1):
+    """Row by row, with as many elements as are no NaN, which are sorted last."""
+    x, rows, axes, own = _sorted(x, axis, method)
+    if x.dtype.kind in "biu":
+        return _quantile(x, q, axes, method, keepdims, name, percent)
+    q = _fractions(q, x.dtype, percent)
+    count = sum(cast(logical_not(isnan(rows)), np.int64), -1, keepdims=True)
+    found = []
+    for one in [q] if _rank(q) == 0 else [q[k] for k in range(q.shape[0])]:
+        below, above, way = _place(count, one, method, q.dtype)
+        low, high = (take_along_axis(rows, at, -1) for at in (below, above))
+        found.append(take(low if way is None else _between(low, high, way), 0, -1))
+    found = stack(found) if _rank(q) else found[0]
+    return _kept(_narrow(found, own), x, axes, keepdims, name)
+
+
+@exported(numpy=3)
+def quantile(
+    x: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Array:
+    """What is at fractions of the sorted elements along axes; NaN where one of them is.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Of real numbers.
+    q : number, vector or Tensor
+        From 0 to 1. A vector makes the first axis of the result.
+    axis : int, tuple of int or None
+        None is all axes.
+    method : {"linear", "lower", "higher", "midpoint"}
+        What is taken between two elements.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The gradient goes to the elements that it lies between, of equal ones to those that
+        `nbta.sort` puts there, and to ``q`` where that is a tensor.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For fractions out of range, axes that are not there or empty, and complex numbers.
+    UnimplementedError
+        For other methods.
+
+    Examples
+    --------
+    >>> nbta.quantile([3.0, 1.0, 2.0, 4.0], [0.0, 0.5])
+    array([1. , 2.5])
+    """
+    return _quantile(x, q, axis, method, keepdims, name)
+
+
+@exported(numpy=3)
+def percentile(
+    x: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Array:
+    """What is at percentages of the sorted elements along axes; see `nbta.quantile`.
+
+    Examples
+    --------
+    >>> nbta.percentile([3.0, 1.0, 2.0, 4.0], 50)
+    array(2.5)
+    """
+    return _quantile(x, q, axis, method, keepdims, name, percent=100)
+
+
+@exported(numpy=2)
+def median(
+    x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, name: str | None = None
+) -> Array:
+    """The middle of the sorted elements along axes, or the mean of the two there.
+
+    It is NaN where an element is. The gradient goes as that of `nbta.quantile`.
+
+    Examples
+    --------
+    >>> nbta.median([[3.0, 1.0, 2.0], [4.0, 6.0, 5.0]], axis=1)
+    array([2., 5.])
+    """
+    return _quantile(x, 0.5, axis, "midpoint", keepdims, name)
+
+
+@exported(numpy=2)
+def nanmedian(
+    x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, name: str | None = None
+) -> Array:
+    """`nbta.median` of what is no NaN; of nothing else it is NaN.
+
+    Examples
+    --------
+    >>> nbta.nanmedian([3.0, np.nan, 2.0])
+    np.float64(2.5)
+    """
+    return _nan_quantile(x, 0.5, axis, "midpoint", keepdims, name)
+
+
+@exported(numpy=3)
+def nanquantile(
+    x: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Array:
+    """`nbta.quantile` of what is no NaN; of nothing else it is NaN.
+
+    Examples
+    --------
+    >>> nbta.nanquantile([3.0, np.nan, 2.0], 0.25)
+    np.float64(2.25)
+    """
+    return _nan_quantile(x, q, axis, method, keepdims, name)
+
+
+@exported(numpy=3)
+def nanpercentile(
+    x: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Array:
+    """`nbta.percentile` of what is no NaN; of nothing else it is NaN.
+
+    Examples
+    --------
+    >>> nbta.nanpercentile([3.0, np.nan, 2.0], 25)
+    np.float64(2.25)
+    """
+    return _nan_quantile(x, q, axis, method, keepdims, name, percent=100)

@@ -1,0 +1,447 @@
+"""Rounding to integers, remainders and signs of floats, and which floats are no numbers."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbta.codegen.fusion import Elementary, Elementwise
+from nbta.errors import invalid
+from nbta.graph.operation import Tensor, is_inexact
+from nbta.ops.arithmetic import (
+    counted,
+    divide,
+    equal,
+    floor_divide,
+    greater,
+    imag,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    multiply,
+    not_equal,
+    real,
+    subtract,
+    where,
+)
+from nbta.ops.dispatch import as_array, exported, stands_for
+from nbta.ops.elementary import STEPS, abs, exp2, sign
+from nbta.ops.elementwise import INTEGER, binary, promoted, real_only, truth, unary
+from nbta.ops.filling import zeros_like
+from nbta.ops.shaping import cast
+
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike
+
+
+@unary("Ceil", np.ceil, STEPS, infer=real_only, emit=Elementwise("-floor(-{})", "f"))
+def ceil(x: ArrayLike, *, name: str | None = None) -> Array:
+    """The least integer that is not less, as a float.
+
+    Examples
+    --------
+    >>> nbta.ceil([-1.5, 2.0])
+    array([-1.,  2.])
+    """
+
+
+@unary(
+    "Trunc",
+    np.trunc,
+    STEPS,
+    infer=real_only,
+    emit=Elementwise("(floor({0}) if {0} >= 0 else -floor(-{0}))", "f"),
+)
+def trunc(x: ArrayLike, *, name: str | None = None) -> Array:
+    """The integer towards 0, as a float.
+
+    Examples
+    --------
+    >>> nbta.trunc([-1.5, 2.5])
+    array([-1.,  2.])
+    """
+
+
+@unary("Rint", np.rint, STEPS, infer=real_only, emit=Elementary("rint", compiled=np.rint))
+def rint(x: ArrayLike, *, name: str | None = None) -> Array:
+    """The nearest integer, as a float; of two the even one.
+
+    Examples
+    --------
+    >>> nbta.rint([0.5, 1.5, -1.2])
+    array([ 0.,  2., -1.])
+    """
+
+
+def _emit_is_nan(op, text):
+    parts = (f"{text}.real", f"{text}.imag") if op.inputs[0].dtype.kind == "c" else (text,)
+    return " | ".join(f"({part} != {part})" for part in parts)
+
+
+@unary("IsNaN", np.isnan, INTEGER, infer=truth, emit=Elementwise(_emit_is_nan, "fc"))
+def isnan(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether an element is NaN.
+
+    Examples
+    --------
+    >>> nbta.isnan([1.0, np.nan])
+    array([False,  True])
+    """
+
+
+def _emit_is_infinite(op, text):
+    parts = (f"{text}.real", f"{text}.imag") if op.inputs[0].dtype.kind == "c" else (text,)
+    return " | ".join(f"(abs({part}) == inf)" for part in parts)
+
+
+@unary("IsInf", np.isinf, INTEGER, infer=truth, emit=Elementwise(_emit_is_infinite, "fc"))
+def isinf(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether an element is infinite.
+
+    Examples
+    --------
+    >>> nbta.isinf([1.0, -np.inf])
+    array([False,  True])
+    """
+
+
+@binary(
+    "CopySign",
+    np.copysign,
+    lambda x, y, z, dz: (dz * (sign(x) * sign(z)), None),
+    infer=real_only,
+    floats=True,
+    emit=Elementary("copysign", compiled=math.copysign, arity=2),
+)
+def copysign(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """``x`` with the sign of ``y``, elementwise with broadcasting; its derivative at 0 is 0.
+
+    Examples
+    --------
+    >>> nbta.copysign([1.0, -2.0], -0.0)
+    array([-1., -2.])
+    """
+
+
+def _remainder(*specs):
+    """Shape rule: of real numbers; of truth values int8, by NumPy's rules."""
+    return counted(*specs) if specs[0].dtype.kind != "c" else real_only(*specs)
+
+
+@binary(
+    "FMod",
+    np.fmod,
+    lambda x, y, z, dz: (dz, -dz * trunc(divide(x, y))),
+    infer=_remainder,
+    emit=Elementary("fmod", compiled=np.fmod, arity=2),
+)
+def fmod(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """Remainder of division towards 0, with the sign of ``x``, elementwise with broadcasting.
+
+    Examples
+    --------
+    >>> nbta.fmod([7.0, -7.0], 4.0)
+    array([ 3., -3.])
+    """
+
+
+def _larger_gradient(first):
+    """To the one that was taken, as `maximum` has it; a NaN is not taken beside a number."""
+
+    def gradient(x, y, z, dz):
+        taken = logical_or(first(x, y), logical_and(isnan(y), logical_not(isnan(x))))
+        both = logical_or(equal(x, y), logical_and(isnan(x), isnan(y)))
+        share = cast(taken, dz.dtype) + 0.5 * cast(both, dz.dtype)
+        return dz * share, dz * (1 - share)
+
+    return gradient
+
+
+def _either(sign):
+    """An emitted rule: the first where it is on that side or the second is NaN."""
+    return Elementwise(f"({{0}} if {{0}} {sign} {{1}} or {{1}} != {{1}} else {{1}})", "iuf")
+
+
+@binary("FMax", np.fmax, _larger_gradient(lambda x, y: greater(x, y)), emit=_either(">="))
+def fmax(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """The greater of two, or the one that is no NaN; elementwise with broadcasting.
+
+    Equal ones share the gradient.
+
+    Examples
+    --------
+    >>> nbta.fmax([1.0, np.nan], [np.nan, 2.0])
+    array([1., 2.])
+    """
+
+
+@binary("FMin", np.fmin, _larger_gradient(lambda x, y: less(x, y)), emit=_either("<="))
+def fmin(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """The lesser of two, or the one that is no NaN; elementwise with broadcasting.
+
+    Equal ones share the gradient.
+
+    Examples
+    --------
+    >>> nbta.fmin([1.0, np.nan], [0.5, 2.0])
+    array([0.5, 2. ])
+    """
+
+
+@unary(
+    "SignBit",
+    np.signbit,
+    INTEGER,
+    infer=lambda spec: truth(real_only(spec)),
+    emit=Elementwise("(copysign(1.0, {}) < 0)", "f"),
+)
+def signbit(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether an element has a minus, as -0.0 has.
+
+    Examples
+    --------
+    >>> nbta.signbit([1.0, -0.0])
+    array([False,  True])
+    """
+
+
+@binary(
+    "Heaviside",
+    np.heaviside,
+    lambda x, y, z, dz: (None, dz * cast(equal(x, 0), dz.dtype)),
+    infer=real_only,
+    floats=True,
+    emit=Elementwise("({1} if {0} == 0 else (1 if {0} > 0 else (0 if {0} < 0 else {0})))", "f"),
+)
+def heaviside(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """0 where ``x`` is negative, 1 where it is positive and ``y`` at 0, with broadcasting.
+
+    It passes no gradient on to ``x``, as it is constant but for its step.
+
+    Examples
+    --------
+    >>> nbta.heaviside([-1.5, 0.0, 2.0], 0.5)
+    array([0. , 0.5, 1. ])
+    """
+
+
+@exported(also="fix", numpy=1)
+def fix(x: ArrayLike, *, name: str | None = None) -> Array:
+    """The integer towards 0, as `nbta.trunc`.
+
+    Examples
+    --------
+    >>> nbta.fix([-1.5, 2.5])
+    array([-1.,  2.])
+    """
+    return trunc(x, name=name)
+
+
+@exported(also="around", numpy=2)
+def round(x: ArrayLike, decimals: int = 0, *, name: str | None = None) -> Array:
+    """Numbers with so many decimals, of two that are as near the even one; as NumPy rounds.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Integers stay what they are.
+    decimals : int
+        Negative ones round to tens, hundreds and so on.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For negative decimals of integers.
+
+    Examples
+    --------
+    >>> nbta.round([2.5, -1.27], 1)
+    array([ 2.5, -1.3])
+    """
+    (x,) = promoted(x)
+    decimals = operator.index(decimals)
+    if x.dtype.kind in "biu" and decimals >= 0:
+        return x
+    if x.dtype.kind in "biu":
+        message = f"decimals: {decimals} of {x.dtype}; cast it to a float first"
+        raise invalid("dtype", message)
+    if x.dtype.kind == "c":
+        parts = (round(part, decimals) for part in (real(x), imag(x)))
+        one, other = (cast(part, x.dtype) for part in parts)
+        return one + multiply(other, 1j)
+    if not decimals:
+        return rint(x, name=name)
+    scale = 10.0 ** builtins.abs(decimals)
+    there, back = (multiply, divide) if decimals > 0 else (divide, multiply)
+    return back(rint(there(x, scale)), scale, name=name)
+
+
+@exported(numpy=1)
+def nan_to_num(
+    x: ArrayLike,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+    *,
+    copy: bool = True,
+    name: str | None = None,
+) -> Array:
+    """Numbers in place of NaN and infinities.
+
+    What is replaced passes no gradient on.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Of real numbers; integers stay what they are.
+    nan : scalar or Tensor
+    posinf, neginf : scalar or Tensor, optional
+        The greatest and the least number of the dtype by default.
+    copy : bool
+        For NumPy's sake: the result is always another array.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For complex numbers.
+
+    Examples
+    --------
+    >>> nbta.nan_to_num([1.0, np.nan, np.inf], posinf=9.0)
+    array([1., 0., 9.])
+    """
+    (x,) = promoted(x)
+    if x.dtype.kind == "c":
+        raise invalid("dtype", f"it is for real numbers, not {x.dtype}; use real and imag")
+    if not is_inexact(x.dtype):
+        return x
+    most = _greatest(x.dtype)
+    high, low = (most if posinf is None else posinf), (-most if neginf is None else neginf)
+    finite = where(isposinf(x), cast(high, x.dtype), where(isneginf(x), cast(low, x.dtype), x))
+    return where(isnan(x), cast(nan, x.dtype), finite, name=name)
+
+
+def _greatest(dtype):
+    """The greatest number of a dtype."""
+    if dtype.kind == "f":
+        return float(np.finfo(dtype).max)
+    import ml_dtypes  # which knows bfloat16, and is there where that is used
+
+    return float(ml_dtypes.finfo(dtype).max)
+
+
+@exported(numpy=1)
+def isposinf(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether an element is infinite and positive.
+
+    Examples
+    --------
+    >>> nbta.isposinf([np.inf, -np.inf])
+    array([ True, False])
+    """
+    return equal(x, math.inf, name=name)
+
+
+@exported(numpy=1)
+def isneginf(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether an element is infinite and negative.
+
+    Examples
+    --------
+    >>> nbta.isneginf([np.inf, -np.inf])
+    array([False,  True])
+    """
+    return equal(x, -math.inf, name=name)
+
+
+@exported(numpy=2)
+def ldexp(x: ArrayLike, exponent: ArrayLike, *, name: str | None = None) -> Array:
+    """``x * 2**exponent``, elementwise with broadcasting; there is no gradient by the exponent.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Of real numbers.
+    exponent : array-like or Tensor of int
+
+    Raises
+    ------
+    InvalidArgumentError
+        For exponents that are no integers.
+
+    Examples
+    --------
+    >>> nbta.ldexp([1.0, 3.0], [3, -1])
+    array([8. , 1.5])
+    """
+    (x,) = promoted(x)
+    exponent = exponent if isinstance(exponent, Tensor) else as_array(exponent)
+    if exponent.dtype.kind not in "biu":
+        message = f"exponent: {exponent.dtype} are no integers; use multiply(x, exp2(exponent))"
+        raise invalid("dtype", message)
+    x = x if is_inexact(x.dtype) else cast(x, np.float64)
+    # By two factors, as one alone may be out of range where the result is not.
+    half = floor_divide(cast(exponent, np.int64), 2)
+    rest = subtract(cast(exponent, np.int64), half)
+    first, second = (cast(exp2(cast(part, np.float64)), x.dtype) for part in (half, rest))
+    return multiply(multiply(x, first), second, name=name)
+
+
+@stands_for("modf")
+def _modf(x):
+    """What is behind the point, and what is before it, each with the sign of x."""
+    (x,) = promoted(x, floats=True)
+    whole = trunc(x)
+    behind = where(isinf(x), zeros_like(x), subtract(x, whole))
+    return copysign(behind, x), copysign(whole, x)
+
+
+@stands_for("frexp", "spacing", "nextafter")
+def _by_bits(*values):
+    """What takes floats apart."""
+    message = "floats are not taken apart into bits, or put together; use nbta.log2 and nbta.ldexp"
+    raise invalid("symbolic", message)
+
+
+@exported(numpy=2)
+def isclose(
+    x: ArrayLike,
+    y: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+    *,
+    name: str | None = None,
+) -> Array:
+    """Whether ``|x - y| <= atol + rtol * |y|``, elementwise with broadcasting; infinities if equal.
+
+    Examples
+    --------
+    >>> nbta.isclose([1.0, 2.0], [1.0 + 1e-9, 2.1])
+    array([ True, False])
+    """
+    x, y = promoted(x, y, floats=True)
+    near = less_equal(abs(subtract(x, y)), atol + multiply(rtol, abs(y)))
+    # An infinite difference is below an infinite bound.
+    near = logical_and(near, not_equal(abs(y), math.inf))
+    if equal_nan:
+        near = logical_or(near, logical_and(isnan(x), isnan(y)))
+    return logical_or(near, equal(x, y), name=name)
+
+
+@stands_for("isreal", numpy=1)
+def _isreal(x):
+    """NumPy's: whether the imaginary part is 0."""
+    return equal(imag(x), 0)
+
+
+@stands_for("iscomplex", numpy=1)
+def _iscomplex(x):
+    """NumPy's: whether the imaginary part is not 0, or is NaN."""
+    return not_equal(imag(x), 0)

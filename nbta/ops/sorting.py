@@ -1,0 +1,509 @@
+"""Order along an axis: sorting, and what is found in what is sorted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from nbta import shapes
+from nbta.codegen.values import NUMBERS, Scalar, product, times
+from nbta.errors import invalid
+from nbta.graph.operation import NotDifferentiable, Spec
+from nbta.ops.arithmetic import equal, greater, logical_or, where
+from nbta.ops.axis_arguments import integers, keeping, numbers, one_axis, operand
+from nbta.ops.checks import checked
+from nbta.ops.dispatch import apply, data_spec, define, exported
+from nbta.ops.elementwise import promoted
+from nbta.ops.filling import zeros_like
+from nbta.ops.gathering import scatter_add, take
+from nbta.ops.joining import rows_of
+from nbta.ops.places import extents_of, numbers_along, take_along_axis
+from nbta.ops.reductions import Along
+from nbta.ops.reductions import sum as sum_
+from nbta.ops.shaping import INT64, named, reshape, shape_of, size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbta.typing import Array, ArrayLike
+
+__all__ = [
+    "argpartition",
+    "argsort",
+    "digitize",
+    "lexsort",
+    "partition",
+    "searchsorted",
+    "sort",
+]
+
+
+def _infer_sort(spec, *, axis):
+    found = keeping(numbers)(spec, axis=axis)
+    return found, Spec(INT64, found.shape)
+
+
+def _evaluate_sort(x, *, axis):
+    places = np.argsort(x, axis, kind="stable")
+    return np.take_along_axis(x, places, axis), places.astype(np.int64, copy=False)
+
+
+def _sort_connections(op):
+    return [op.inputs, []]
+
+
+def _sort_gradient(op, dy, _):
+    """Each item's gradient goes to where the item was."""
+    x, places = op.inputs[0], op.outputs[1]
+    if x.spec.rank == 1:
+        return [scatter_add(zeros_like(dy), places, dy)]
+    numbers = reshape(numbers_along(places, extents_of(x), op.attrs["axis"]), -1)
+    dy = reshape(dy, -1)
+    return [reshape(scatter_add(zeros_like(dy), numbers, dy), shape_of(x))]
+
+
+#: Items that are sorted by insertion before runs are merged.
+_SHORT = 12
+
+
+def _emit_sort(code, op) -> None:
+    """Insertion in short runs, then merges, between the halves of a buffer; both are stable."""
+    x = op.inputs[0]
+    if x.dtype.char not in NUMBERS or x.dtype.kind == "c":
+        return code.call_python(op)
+    axis, value = op.attrs["axis"] % x.spec.rank, code.value(x)
+    found = {k: code.result(op, extents=value.extents, index=k)
+             for k, output in enumerate(op.outputs) if code.uses(output)}  # fmt: skip
+    run = _Run(code, x.dtype, value.extents[axis], placed=1 in found)
+    along = Along(code, value.extents, axis)
+    outer, rest = along.runs()
+    with code.nest(outer), code.nest(rest):
+        with code.nest(along.steps()):
+            run.set(along.step, along.at(value, along.step), along.step)
+        run.sort()
+        with code.nest(along.steps()):
+            for which, block in found.items():
+                text = run.item(which, f"{run.source} + {along.step}")
+                code.add(f"{along.at(block, along.step)} = {text}")
+    run.release()
+    return None
+
+
+class _Run:
+    """Lines that sort the items of a buffer, and their places along with them if asked.
+
+    Parameters
+    ----------
+    code : Code
+    dtype : numpy.dtype
+    count : str
+        How many items there are.
+    placed : bool
+    """
+
+    def __init__(self, code, dtype, count, placed):
+        self._code, self._count, self._dtype = code, count, dtype
+        room = (code.extent(times("2", count)),)
+        self._blocks = [code.new(dtype, room), *([code.new(INT64, room)] if placed else [])]
+        self._names = {}
+        self.source, self._target = code.name("a"), code.name("a")
+
+    def _name(self, stem):
+        """A variable of these lines."""
+        if stem not in self._names:
+            self._names[stem] = self._code.name(stem)
+        return self._names[stem]
+
+    def item(self, which, place):
+        """Source of a key, or with 1 of where it was."""
+        return self._blocks[which].at(place)
+
+    def set(self, place, *items):
+        """Lines that put a key and where it was."""
+        pairs = zip(self._blocks, items, strict=False)
+        self._code.add(*(f"{block.at(place)} = {item}" for block, item in pairs))
+
+    def _less(self, one, other):
+        return less(self._dtype, one, other)
+
+    def sort(self):
+        """All lines; the items are then from ``source`` on."""
+        code, low, high = self._code, self._name("l"), self._name("h")
+        code.add(f"{self.source} = 0", f"{self._target} = {self._count}", f"{low} = 0")
+        with code.nest(f"while {low} < {self._count}:"):
+            code.add(f"{high} = min({low} + {_SHORT}, {self._count})")
+            self._insert(low, high)
+            code.add(f"{low} = {high}")
+        self._merge_all(low, high)
+
+    def _insert(self, low, high):
+        """Insertion sort from one place to before another."""
+        code, i, j = self._code, self._name("i"), self._name("j")
+        held = [self._name(stem) for stem in ("x", "p")][: len(self._blocks)]
+        with code.nest(f"for {i} in range({low} + 1, {high}):"):
+            code.add(*(f"{name} = {self.item(k, i)}" for k, name in enumerate(held)), f"{j} = {i}")
+            before = self.item(0, f"{j} - 1")
+            with code.nest(f"while {j} > {low} and {self._less(held[0], before)}:"):
+                self.set(j, *(self.item(k, f"{j} - 1") for k in range(len(held))))
+                code.add(f"{j} = {j} - 1")
+            self.set(j, *held)
+
+    def _merge_all(self, low, high):
+        code, width, middle, kept = self._code, self._name("w"), self._name("m"), self._name("k")
+        code.add(f"{width} = {_SHORT}")
+        with code.nest(f"while {width} < {self._count}:"):
+            code.add(f"{low} = 0")
+            with code.nest(f"while {low} < {self._count}:"):
+                code.add(f"{middle} = min({low} + {width}, {self._count})",
+                         f"{high} = min({middle} + {width}, {self._count})")  # fmt: skip
+                self._merge(low, middle, high)
+                code.add(f"{low} = {high}")
+            code.add(f"{kept} = {self.source}", f"{self.source} = {self._target}",
+                     f"{self._target} = {kept}", f"{width} = 2 * {width}")  # fmt: skip
+
+    def _merge(self, low, middle, high):
+        """Two sorted runs become one; without jumps that a processor would have to guess."""
+        code, i, j, k = self._code, *(self._name(stem) for stem in "ijo")
+        right, count = self._name("q"), len(self._blocks)
+        code.add(f"{i} = {low}", f"{j} = {middle}", f"{k} = {self._target} + {low}")
+        with code.nest(f"while {i} < {middle} and {j} < {high}:"):
+            ours, theirs = ([self.item(n, f"{self.source} + {place}") for n in range(count)]
+                            for place in (i, j))  # fmt: skip
+            pairs = [(self._name(f"x{n}l"), self._name(f"x{n}r")) for n in range(count)]
+            for (one, other), mine, other_item in zip(pairs, ours, theirs, strict=True):
+                code.add(f"{one} = {mine}", f"{other} = {other_item}")
+            code.add(f"{right} = {_comes_first(self._dtype, *pairs[0][::-1])}")
+            self.set(k, *(f"{other} if {right} != 0 else {one}" for one, other in pairs))
+            code.add(f"{i} = {i} + 1 - {right}", f"{j} = {j} + {right}", f"{k} = {k} + 1")
+        for place, end in ((i, middle), (j, high)):  # one of them is at its end
+            for name in (block.base.name for block in self._blocks):
+                code.add(f"copy({name}, {k}, {name}, {self.source} + {place}, {end} - {place})")
+
+    def release(self):
+        """Let the buffers be used again."""
+        for block in self._blocks:
+            self._code.release(block.base)
+
+
+def _comes_first(dtype, one, other) -> str:
+    """The same as a number, 1 or 0, without jumps."""
+    if dtype.kind != "f":
+        return f"int64({one} < {other})"
+    last = f"int64({other} != {other}) & int64({one} == {one})"
+    return f"int64({one} < {other}) | ({last})"
+
+
+def less(dtype, one, other) -> str:
+    """Source of whether one number comes before another; NaN is last, as in NumPy."""
+    if dtype.kind != "f":
+        return f"{one} < {other}"
+    return f"({one} < {other} or ({other} != {other} and {one} == {one}))"
+
+
+SORT = define(
+    "Sort",
+    _infer_sort,
+    _evaluate_sort,
+    _sort_gradient,
+    connections=_sort_connections,
+    emit=_emit_sort,
+    several=True,
+    total=True,
+)
+
+
+def _sorted(x, axis, name):
+    """Items in order, and where they were."""
+    x = operand(x)
+    x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    return apply(SORT, [x], {"axis": one_axis(x, axis)}, name)
+
+
+@exported(numpy=3)
+def sort(
+    x: ArrayLike,
+    axis: int | None = -1,
+    kind: str | None = None,
+    *,
+    stable: bool | None = None,
+    name: str | None = None,
+) -> Array:
+    """The items of each row along an axis in ascending order, NaN last.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    axis : int or None, optional
+        None sorts the flattened tensor.
+    kind, stable : optional
+        NumPy's; the order is stable whatever they are.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``. The gradient of an item goes to where it was, of equal ones
+        the first to the first.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an axis that is not there, and for what is no number.
+
+    Examples
+    --------
+    >>> nbta.sort([3.0, 1.0, 2.0])
+    array([1., 2., 3.])
+    >>> nbta.grad(lambda x: nbta.sort(x)[0])(np.array([3.0, 1.0, 2.0]))
+    array([0., 1., 0.])
+    """
+    return _sorted(x, axis, name)[0]
+
+
+@exported(numpy=3)
+def argsort(
+    x: ArrayLike,
+    axis: int | None = -1,
+    kind: str | None = None,
+    *,
+    stable: bool | None = None,
+    name: str | None = None,
+) -> Array:
+    """Where the items of each row along an axis are, in ascending order; see `nbta.sort`.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of int64 and the shape of ``x``. Of equal items the first comes first. There is no gradient.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As `nbta.sort`.
+
+    Examples
+    --------
+    >>> nbta.argsort([3.0, 1.0, 2.0])
+    array([1, 2, 0])
+    """
+    return _sorted(x, axis, name)[1]
+
+
+@exported(numpy=3)
+def partition(
+    x: ArrayLike,
+    kth: int | Sequence[int],
+    axis: int | None = -1,
+    kind: str | None = None,
+    *,
+    name: str | None = None,
+) -> Array:
+    """The items of each row with item ``kth`` where it is when sorted: here all of them are sorted.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As `nbta.sort`, and for a place that is not there.
+
+    Examples
+    --------
+    >>> nbta.partition([3, 1, 2], 1)
+    array([1, 2, 3])
+    """
+    _check_places(x, kth, axis)
+    return sort(x, axis, name=name)
+
+
+@exported(numpy=3)
+def argpartition(
+    x: ArrayLike,
+    kth: int | Sequence[int],
+    axis: int | None = -1,
+    kind: str | None = None,
+    *,
+    name: str | None = None,
+) -> Array:
+    """Where the items are in the order of `nbta.partition`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As `nbta.partition`.
+
+    Examples
+    --------
+    >>> nbta.argpartition([3, 1, 2], 1)
+    array([1, 2, 0])
+    """
+    _check_places(x, kth, axis)
+    return argsort(x, axis, name=name)
+
+
+def _check_places(x, kth, axis):
+    x = operand(x)
+    shape = data_spec(x).shape
+    extent = None if shape is None or axis is None else shape[one_axis(x, axis)]
+    for place in integers(kth if isinstance(kth, list | tuple | np.ndarray) else (kth,)):
+        if type(extent) is int and not -extent <= place < extent:
+            raise invalid("index", f"kth: there is no item {place} among {extent}")
+
+
+@exported(numpy=2)
+def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1, *, name: str | None = None) -> Array:
+    """Where items are in the order of several keys, of which the last decides first.
+
+    Parameters
+    ----------
+    keys : sequence of array-like or Tensor
+        Of one shape.
+    axis : int, optional
+
+    Raises
+    ------
+    InvalidArgumentError
+        As `nbta.sort`, and for no keys.
+
+    Examples
+    --------
+    >>> nbta.lexsort(([1, 2, 3], [1, 0, 1]))
+    array([1, 0, 2])
+    """
+    keys = [operand(key) for key in rows_of(keys)]
+    if not keys:
+        raise invalid("value", "lexsort: there are no keys; give one at least")
+    axis, places = one_axis(keys[0], axis), argsort(keys[0], axis)
+    for key in keys[1:]:
+        order = argsort(take_along_axis(key, places, axis), axis)
+        places = take_along_axis(places, order, axis)
+    return named(places, name)
+
+
+def _infer_search(x, values, *, side):
+    numbers(x)
+    if x.shape is not None and len(x.shape) != 1:
+        message = f"what is searched has shape {shapes.text(x.shape)}; give one row in order"
+        raise invalid("rank", message)
+    return Spec(INT64, values.shape)
+
+
+def _emit_search(code, op) -> None:
+    """Halves, until one place is left."""
+    x, values = op.inputs
+    if x.dtype.char not in NUMBERS or x.dtype.kind == "c":
+        return code.call_python(op)
+    row, value = code.value(x), code.value(values)
+    low, high, middle, item, right = (code.name(stem) for stem in "lhmxq")
+    if isinstance(value, Scalar):
+        code.add(f"{item} = {value.text}")
+        _halve(code, op, row, (low, high, middle, item, right))
+        return code.bind(op.outputs[0], Scalar(low, INT64))
+    block, i = code.result(op, extents=value.extents), code.name("i")
+    with code.nest(f"for {i} in range({product(value.extents)}):"):
+        code.add(f"{item} = {value.at(i)}")
+        _halve(code, op, row, (low, high, middle, item, right))
+        code.add(f"{block.at(i)} = {low}")
+    return None
+
+
+def _halve(code, op, row, names):
+    low, high, middle, item, right = names
+    pair = row.at(middle), item
+    code.add(f"{low} = 0", f"{high} = {row.extents[0]}")
+    with code.nest(f"while {low} < {high}:"):
+        code.add(f"{middle} = ({low} + {high}) // 2")
+        if op.attrs["side"] == "left":
+            code.add(f"{right} = {_comes_first(row.dtype, *pair)}")
+        else:
+            code.add(f"{right} = 1 - ({_comes_first(row.dtype, *pair[::-1])})")
+        code.add(f"{low} = {middle} + 1 if {right} != 0 else {low}",
+                 f"{high} = {high} if {right} != 0 else {middle}")  # fmt: skip
+
+
+SEARCH = define(
+    "SearchSorted",
+    _infer_search,
+    lambda x, values, *, side: np.asarray(np.searchsorted(x, values, side), np.int64),
+    NotDifferentiable("its result is a place"),
+    emit=_emit_search,
+)
+
+
+@exported(numpy=4)
+def searchsorted(
+    x: ArrayLike,
+    values: ArrayLike,
+    side: Literal["left", "right"] = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    name: str | None = None,
+) -> Array:
+    """Where values would stand in a row that is in order, so that it stays so.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Of rank 1, ascending, NaN last. It is not checked.
+    values : array-like or Tensor
+    side : {"left", "right"}, optional
+        Whether before equal ones or behind them.
+    sorter : array-like or Tensor of int, optional
+        The order of ``x``, as `nbta.argsort` gives it, where that is in none.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of int64 and the shape of ``values``. There is no gradient.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For another rank than 1, and another side.
+
+    Examples
+    --------
+    >>> nbta.searchsorted([10, 20, 30], [5, 20, 35])
+    array([0, 1, 3])
+    """
+    if side not in ("left", "right"):
+        raise invalid("value", f'side: {side!r} is none; give "left" or "right"')
+    x = operand(x) if sorter is None else take(x, sorter, 0)
+    return apply(SEARCH, promoted(x, values), {"side": side}, name)
+
+
+@exported(numpy=3)
+def digitize(
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, name: str | None = None
+) -> Array:
+    """Which bin each element is in, as int64.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    bins : array-like or Tensor
+        Edges in ascending or descending order; bin ``i`` ends before edge ``i``.
+    right : bool, optional
+        Whether the last value of a bin belongs to it, and not the first.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For edges in no order, when they are known or else in the run.
+
+    Examples
+    --------
+    >>> nbta.digitize([0.2, 6.4, 3.0], [0.0, 1.0, 2.5, 4.0])
+    array([1, 4, 3])
+    """
+    bins, side = operand(bins), "left" if right else "right"
+    rises, falls = rising(bins), rising(bins[::-1])
+    bins = checked(bins, logical_or(rises, falls), _UNORDERED)
+    down = size(bins) - searchsorted(bins[::-1], x, side)
+    return where(rises, searchsorted(bins, x, side), down, name=name)
+
+
+_UNORDERED = "digitize: the edges neither rise nor fall all along; sort them with nbta.sort"
+
+
+def rising(row):
+    """Whether no number of a row is less than the one before."""
+    return equal(sum_(greater(row[:-1], row[1:])), 0)

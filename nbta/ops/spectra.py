@@ -1,0 +1,849 @@
+"""Eigenvalues, singular values, orthogonal columns and exponentials of matrices, by LAPACK.
+
+Gradients of vectors divide by the differences of values, or of their squares: where values repeat
+they are infinite or NaN, as the vectors are any of a space there. Gradients of values alone do not.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nbta.codegen.values import product, times, total
+from nbta.errors import invalid
+from nbta.graph.operation import Spec
+from nbta.ops.arithmetic import add, add_n, divide, greater, multiply, real, subtract, where
+from nbta.ops.axis_arguments import operand
+from nbta.ops.dispatch import apply, data_spec, define, exported, stands_for
+from nbta.ops.elementwise import conjugate, promoted, wide
+from nbta.ops.filling import ones_like, zeros_like
+from nbta.ops.indexing import getitem
+from nbta.ops.joining import concatenate, expand_dims, squeeze
+from nbta.ops.linalg import address_of, infer_tril, lapack, square, triangular_solve, tril
+from nbta.ops.products import matmul, swapaxes
+from nbta.ops.reductions import sum as sum_
+from nbta.ops.shaping import cast, shape_of, stop_gradient
+from nbta.ops.statistics import count_nonzero
+from nbta.runtime.factors import VECTORS
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from nbta.typing import Array, ArrayLike
+
+
+def _real(dtype):
+    return np.empty(0, dtype).real.dtype
+
+
+def _matrices(a):
+    """Matrices in a dtype that LAPACK has, and the dtype of the result."""
+    (a,) = promoted(a, floats=True)
+    dtype = a.dtype
+    infer_tril(data_spec(a), k=0)
+    return (a if wide(dtype) == dtype else cast(a, wide(dtype))), dtype
+
+
+def _lengths(a):
+    """Rows and columns, which Python must know."""
+    return tuple(operator.index(extent) for extent in a.shape[-2:])
+
+
+def _adjoint(x):
+    return conjugate(swapaxes(x, -1, -2))
+
+
+def _as_rows(values):
+    """Values as a factor of columns of matrices."""
+    return expand_dims(values, -2)
+
+
+def _refuse_turning(dtype, what):
+    """Refuse the gradient by vectors that are each free to be turned."""
+    if dtype.kind == "c":
+        message = (
+            f"{what} of complex matrices have no gradient, as each may be turned by a number of "
+            f"size 1; use the values, or a function of the matrix that needs no such vectors"
+        )
+        raise invalid("turned", message)
+
+
+def _by_place(a, results, function):
+    """Fill results, matrix by matrix."""
+    for place in np.ndindex(a.shape[:-2]):
+        for result, one in zip(results, function(a[place]), strict=True):
+            result[place] = one
+    return results
+
+
+def _converged(what, status):
+    if status:
+        message = f"{what} were not found; look for NaN and infinities in the matrix"
+        raise invalid("converge", message)
+
+
+def _count(code, terms, **lengths):
+    """Source of a polynomial of lengths: factors by the letters of the lengths."""
+    parts = [product([str(c), *(lengths[one] for one in key)]) for key, c in terms.items()]
+    known = all(part.isdigit() for part in parts)
+    return str(sum(map(int, parts))) if known else code.derived(total(*parts))
+
+
+def _least(code, one, other):
+    if one == other:
+        return one
+    return (
+        str(min(int(one), int(other)))
+        if (one + other).isdigit()
+        else code.derived(f"min({one}, {other})")
+    )
+
+
+def _for_each(code, a, arrays, routine, rest):
+    """Call a helper for each matrix, with arrays by their blocks and lengths within."""
+    i = code.name("i")
+    places = [address_of(block, times(i, product(lengths))) for block, lengths in arrays]
+    given = ", ".join([*places, *rest])
+    helper = code.helper(f"{routine}_{a.dtype.name}")
+    with code.nest(f"for {i} in range({product(a.extents[:-2])}):"):
+        code.fail_if(f"call({helper}, ({given})) != 0")
+
+
+def _work(code, dtype, count):
+    """Source of the address of room for so many items."""
+    return code.new(dtype, (count,)).address
+
+
+# Eigenvalues.
+
+
+def _infer_eigh(a, *, invariant=False):
+    spec = square(a)
+    return Spec(_real(a.dtype), None if spec.shape is None else spec.shape[:-1]), spec
+
+
+def _evaluate_eigh(a, *, invariant=False):
+    from scipy.linalg import get_lapack_funcs  # takes 0.1 s, which most programs need not wait for
+
+    name = "heevd" if a.dtype.kind == "c" else "syevd"
+    results = np.empty(a.shape[:-1], _real(a.dtype)), np.empty_like(a)
+    if not a.size:
+        return results
+    (find,) = get_lapack_funcs((name,), (a,))
+
+    def one(a):
+        w, v, status = find((a + a.conj().T) / 2, lower=1)
+        _converged("eigenvalues", status)
+        return w, v
+
+    return _by_place(a, results, one)
+
+
+def _inverse_differences(values):
+    """Of each two of some values, with zeros for each and itself."""
+    rows, columns = expand_dims(values, -1), expand_dims(values, -2)
+    unit = _unit(values)
+    return subtract(divide(1.0, add(subtract(columns, rows), unit)), unit)
+
+
+def _unit(values):
+    """The identity of the order of some values."""
+    ones = ones_like(multiply(expand_dims(values, -1), expand_dims(values, -2)))
+    return subtract(tril(ones), tril(ones, -1))
+
+
+def _eigh_gradient(op, dw, dv):
+    (w, v), inner = op.outputs, None
+    if v.dtype.kind == "c" and dv is None:
+        # What comes of these vectors is the same however each of them is turned.
+        w, v = apply(EIGH, op.inputs, {"invariant": True})
+    if dv is not None:
+        if not op.attrs.get("invariant"):
+            _refuse_turning(v.dtype, "eigenvectors")
+        inner = multiply(matmul(_adjoint(v), dv), cast(_inverse_differences(w), v.dtype))
+        inner = matmul(v, inner)
+    if dw is not None:
+        by_values = multiply(v, cast(expand_dims(dw, -2), v.dtype))
+        inner = by_values if inner is None else add(inner, by_values)
+    if inner is None:
+        return [None]
+    found = matmul(inner, _adjoint(v))
+    return [(found + _adjoint(found)) / 2]
+
+
+def _emit_eigh(code, op) -> None:
+    """Values and, where somebody needs them, vectors, matrix by matrix."""
+    a, (values, vectors) = code.value(op.inputs[0]), op.outputs
+    code.equate(a.extents[-1], a.extents[-2])
+    n, kind, is_complex = a.extents[-1], a.dtype, a.dtype.kind == "c"
+    w = code.result(op, extents=a.extents[:-1])
+    v = code.result(op, extents=a.extents, index=1)
+    length = _count(code, {"": 1, "n": 6, "nn": 2}, n=n)
+    more = _work(code, values.dtype, length) if is_complex else "0"
+    whole = _work(code, np.int32, _count(code, {"": 3, "n": 5}, n=n))
+    routine = lapack(code, "heevd" if is_complex else "syevd", kind)
+    flags = str(VECTORS * bool(code.uses(vectors)))
+    rest = [n, flags, _work(code, kind, length), length, more, length, whole, routine]
+    _for_each(code, a, [(a, (n, n)), (w, (n,)), (v, (n, n))], "eigh", rest)
+
+
+EIGH = define("Eigh", _infer_eigh, _evaluate_eigh, _eigh_gradient, emit=_emit_eigh)
+
+
+class EighResult(NamedTuple):
+    """What `eigh` gives."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+@exported(also="linalg.eigh", numpy=1)
+def eigh(a: ArrayLike, *, name: str | None = None) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices.
+
+    Parameters
+    ----------
+    a : array-like or Tensor
+        Of shape ``(..., n, n)``. What is taken is its mean with its conjugate transpose, and so the
+        gradient is symmetric.
+
+    Returns
+    -------
+    eigenvalues : Tensor or numpy.ndarray
+        Of shape ``(..., n)``, from the least.
+    eigenvectors : Tensor or numpy.ndarray
+        In columns. Their gradient is infinite or NaN where eigenvalues repeat, and refused for
+        complex matrices.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a matrix that is not square, and where LAPACK finds none.
+
+    Examples
+    --------
+    >>> nbta.eigh([[2.0, 0.0], [0.0, 1.0]])[0]
+    array([1., 2.])
+    """
+    a, dtype = _matrices(a)
+    w, v = apply(EIGH, [a], name=name)
+    return EighResult(cast(w, _real(dtype)), cast(v, dtype))
+
+
+@exported(also="linalg.eigvalsh", numpy=1)
+def eigvalsh(a: ArrayLike, *, name: str | None = None) -> Array:
+    """Eigenvalues of symmetric or Hermitian matrices, from the least; see `eigh`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a matrix that is not square, and where LAPACK finds none.
+
+    Examples
+    --------
+    >>> nbta.eigvalsh([[2.0, 0.0], [0.0, 1.0]])
+    array([1., 2.])
+    """
+    return eigh(a, name=name)[0]
+
+
+def _scipys(function):
+    """SciPy's function of such matrices, of which it reads one triangle."""
+
+    def found(
+        a, b=None, *, lower=True, overwrite_a=False, overwrite_b=False, check_finite=True,
+        driver=None, **others,
+    ):  # fmt: skip
+        if b is not None or others or not lower:
+            given = ", ".join(["b"] * (b is not None) + ["lower"] * (not lower) + sorted(others))
+            message = f"scipy.linalg.{function.__name__}: {given}: the whole matrix is taken, alone"
+            raise invalid("value", message)
+        return function(a)
+
+    return stands_for(f"scipy.linalg.{function.__name__}", numpy=1)(found)
+
+
+_SCIPYS = [_scipys(eigvalsh), _scipys(eigh)]
+
+
+# Singular values.
+
+
+def _infer_svd(a):
+    infer_tril(a, k=0)
+    if a.shape is None:
+        return (Spec(a.dtype, None), Spec(_real(a.dtype), None), Spec(a.dtype, None))
+    *outer, m, n = a.shape
+    k = min(m, n) if type(m) is type(n) is int else m if m == n and m is not None else None
+    return (
+        Spec(a.dtype, (*outer, m, k)), Spec(_real(a.dtype), (*outer, k)),
+        Spec(a.dtype, (*outer, k, n)),
+    )  # fmt: skip
+
+
+def _evaluate_svd(a):
+    from scipy.linalg import get_lapack_funcs
+
+    specs = _infer_svd(Spec(a.dtype, a.shape))
+    results = tuple(np.empty(spec.shape, spec.dtype) for spec in specs)
+    if not a.size:
+        return results
+    (find,) = get_lapack_funcs(("gesdd",), (a,))
+
+    def one(a):
+        *found, status = find(a, full_matrices=0)
+        _converged("singular values", status)
+        return found
+
+    return _by_place(a, results, one)
+
+
+def _svd_gradient(op, du, ds, dv):
+    """See J. Townsend, "Differentiating the singular value decomposition", 2016."""
+    u, s, v = op.outputs
+    if du is not None or dv is not None:
+        _refuse_turning(u.dtype, "singular vectors")
+    rows, columns = swapaxes(u, -1, -2), swapaxes(v, -1, -2)
+    inner = None if ds is None else multiply(_unit(s), expand_dims(ds, -2))
+    terms = []
+    if du is not None or dv is not None:
+        gaps = _inverse_differences(multiply(s, s))
+    if du is not None:
+        skew = matmul(rows, du)
+        part = multiply(multiply(gaps, skew - swapaxes(skew, -1, -2)), expand_dims(s, -2))
+        inner = part if inner is None else add(inner, part)
+        beside = divide(subtract(du, matmul(u, skew)), expand_dims(s, -2))
+        terms.append(matmul(beside, v))
+    if dv is not None:
+        skew = matmul(v, swapaxes(dv, -1, -2))
+        part = multiply(expand_dims(s, -1), multiply(gaps, skew - swapaxes(skew, -1, -2)))
+        inner = part if inner is None else add(inner, part)
+        beside = divide(subtract(dv, matmul(matmul(dv, columns), v)), expand_dims(s, -1))
+        terms.append(matmul(u, beside))
+    if inner is not None:
+        terms.insert(0, matmul(u, matmul(cast(inner, u.dtype), v)))
+    return [add_n(terms) if terms else None]
+
+
+def _emit_svd(code, op) -> None:
+    """Values and, where somebody needs them, vectors, matrix by matrix."""
+    a, (left, values, right) = code.value(op.inputs[0]), op.outputs
+    *outer, m, n = map(code.canonical, a.extents)
+    k, kind, is_complex = _least(code, m, n), a.dtype, a.dtype.kind == "c"
+    u = code.result(op, extents=(*outer, m, k))
+    s = code.result(op, extents=(*outer, k), index=1)
+    v = code.result(op, extents=(*outer, k, n), index=2)
+    length = _count(code, {"kk": 4, "k": 7, "m": 65, "n": 65}, m=m, n=n, k=k)
+    room = {"mn": 1, "mk": 1, "kn": 1, "kk": 4, "k": 7, "m": 65, "n": 65}
+    work = _work(code, kind, _count(code, room, m=m, n=n, k=k))
+    reals = _count(code, {"kk": 7, "k": 7, "mk": 2, "nk": 2}, m=m, n=n, k=k)
+    more = _work(code, values.dtype, reals) if is_complex else "0"
+    whole = _work(code, np.int32, _count(code, {"k": 8}, k=k))
+    flags = str(VECTORS * bool(code.uses(left) or code.uses(right)))
+    rest = [m, n, flags, work, length, more, whole, lapack(code, "gesdd", kind)]
+    arrays = [(a, (m, n)), (u, (m, k)), (s, (k,)), (v, (k, n))]
+    _for_each(code, a, arrays, "svd", rest)
+
+
+SVD = define("SVD", _infer_svd, _evaluate_svd, _svd_gradient, emit=_emit_svd)
+
+
+def _full_gradient(op, du, ds, dv):
+    if du is not None or dv is not None:
+        message = (
+            "singular vectors that fill a space have no gradient, as those beyond the values are "
+            "any; use full_matrices=False"
+        )
+        raise invalid("turned", message)
+    u, _, v = svd(op.inputs[0], full_matrices=False)
+    return [None if ds is None else matmul(multiply(u, cast(expand_dims(ds, -2), u.dtype)), v)]
+
+
+def _infer_full(a):
+    *outer, m, n = a.shape
+    values = Spec(_real(a.dtype), (*outer, min(m, n)))
+    return Spec(a.dtype, (*outer, m, m)), values, Spec(a.dtype, (*outer, n, n))
+
+
+FULL_SVD = define("FullSVD", _infer_full, lambda a: tuple(np.linalg.svd(a)), _full_gradient)
+
+
+class SVDResult(NamedTuple):
+    """What `svd` gives."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+@exported(also="linalg.svd", numpy=3)
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    *,
+    name: str | None = None,
+) -> Any:
+    """Singular values and vectors of matrices: ``a = u @ diag(s) @ vh``.
+
+    Parameters
+    ----------
+    a : array-like or Tensor
+        Of shape ``(..., m, n)``.
+    full_matrices : bool
+        Whether ``u`` and ``vh`` are square. Where ``a`` is not, compiled code leaves this to
+        Python, and only the values have a gradient; False is native.
+    compute_uv : bool
+        Whether to give vectors besides the values.
+
+    Returns
+    -------
+    tuple of Tensor or numpy.ndarray
+        ``u``, ``s``, ``vh``; or ``s`` alone. Values from the greatest. The gradient of vectors is
+        infinite or NaN where values repeat, or are 0, and refused for complex matrices.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For less than two axes, and where LAPACK finds none; with ``full_matrices`` for lengths
+        that only the run tells.
+
+    Examples
+    --------
+    >>> nbta.svd([[3.0, 0.0], [0.0, -4.0]])[1]
+    array([4., 3.])
+    >>> nbta.svd([[3.0, 4.0]])[2].shape, nbta.svd([[3.0, 4.0]], full_matrices=False)[2].shape
+    ((2, 2), (1, 2))
+    """
+    a, dtype = _matrices(a)
+    full = full_matrices and compute_uv and len(set(_lengths(a))) > 1
+    u, s, v = apply(FULL_SVD if full else SVD, [a], name=name)
+    s = cast(s, _real(dtype))
+    return SVDResult(cast(u, dtype), s, cast(v, dtype)) if compute_uv else s
+
+
+@stands_for("scipy.linalg.svd", numpy=3)
+def _scipy_svd(
+    a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True,
+    lapack_driver="gesdd",
+):  # fmt: skip
+    found = svd(a, full_matrices, compute_uv)
+    return tuple(found) if compute_uv else found
+
+
+@exported(also="linalg.svdvals", numpy=1)
+def svdvals(a: ArrayLike, *, name: str | None = None) -> Array:
+    """Singular values of matrices, from the greatest.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For less than two axes, and where LAPACK finds none.
+
+    Examples
+    --------
+    >>> nbta.svdvals([[3.0, 0.0], [0.0, -4.0]])
+    array([4., 3.])
+    """
+    return svd(a, compute_uv=False, name=name)
+
+
+@stands_for("scipy.linalg.svdvals", numpy=1)
+def _scipy_svdvals(a, overwrite_a=False, check_finite=True):
+    return svdvals(a)
+
+
+# What singular values give.
+
+
+def _pinv_gradient(op, dp):
+    """See G. H. Golub and V. Pereyra, SIAM J. Numer. Anal. 10, 1973; for a rank that stays."""
+    a, p = op.inputs[0], op.outputs[0]
+    turned = _adjoint(p)
+    both = matmul(_adjoint(dp), matmul(p, turned))
+    others = matmul(turned, matmul(p, _adjoint(dp)))
+    return [
+        subtract(
+            add(
+                subtract(both, matmul(a, matmul(p, both))),
+                subtract(others, matmul(matmul(others, p), a)),
+            ),
+            matmul(turned, matmul(dp, turned)),
+        ),
+        None,
+    ]
+
+
+PINV = define(
+    "PseudoInverse",
+    lambda a, p: p,
+    lambda a, p: p,
+    _pinv_gradient,
+    emit=lambda code, op: code.bind(op.outputs[0], code.value(op.inputs[1])),
+)
+
+
+def _precision(a):
+    return float(max(_lengths(a)) * np.finfo(a.dtype).eps)
+
+
+def _pseudo_inverse(a, cut):
+    """By singular vectors, which gradients do not go through: they need no values apart."""
+    u, s, v = svd(stop_gradient(a), full_matrices=False)
+    kept = greater(s, multiply(cut, getitem(s, (..., slice(0, 1)))))
+    factors = where(kept, divide(1.0, where(kept, s, ones_like(s))), zeros_like(s))
+    found = matmul(multiply(_adjoint(v), cast(expand_dims(factors, -2), a.dtype)), _adjoint(u))
+    return apply(PINV, [a, found])
+
+
+@exported(also="linalg.pinv", numpy=2)
+def pinv(a: ArrayLike, rcond: float | None = None, *, name: str | None = None) -> Array:
+    """Pseudo-inverses of matrices.
+
+    Parameters
+    ----------
+    a : array-like or Tensor
+        Of shape ``(..., m, n)``.
+    rcond : float, optional
+        Singular values up to so much of the greatest count as 0; by default 1e-15.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The gradient holds where the rank stays as it is near by.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For less than two axes, and where LAPACK finds no singular values.
+
+    Examples
+    --------
+    >>> nbta.pinv([[2.0], [0.0]])
+    array([[0.5, 0. ]])
+    """
+    a, dtype = _matrices(a)
+    return cast(_pseudo_inverse(a, 1e-15 if rcond is None else rcond), dtype, name=name)
+
+
+@stands_for("scipy.linalg.pinv", numpy=1)
+def _scipy_pinv(a, *, atol=None, rtol=None, check_finite=True):
+    if atol:
+        raise invalid("value", "scipy.linalg.pinv: atol: give rtol, of the greatest singular value")
+    a, dtype = _matrices(a)
+    return cast(_pseudo_inverse(a, _precision(a) if rtol is None else rtol), dtype)
+
+
+@exported(also="linalg.matrix_rank", numpy=2)
+def matrix_rank(
+    a: ArrayLike,
+    tol: ArrayLike | None = None,
+    *,
+    rtol: ArrayLike | None = None,
+    name: str | None = None,
+) -> Array:
+    """How many singular values are not 0; it has no gradient.
+
+    Parameters
+    ----------
+    a : array-like or Tensor
+        Of shape ``(..., m, n)``, or a vector.
+    tol : float, optional
+        What counts as 0.
+    rtol : float, optional
+        The same as a part of the greatest; by default the longer length times the precision.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Where LAPACK finds no singular values.
+
+    Examples
+    --------
+    >>> nbta.matrix_rank([[1.0, 2.0], [2.0, 4.0]])
+    np.int64(1)
+    """
+    if operand(a).ndim == 1:
+        return cast(count_nonzero(a) > 0, np.int64, name=name)
+    a, _ = _matrices(a)
+    s = stop_gradient(svdvals(a))
+    if tol is None:
+        tol = multiply(_precision(a) if rtol is None else rtol, getitem(s, (..., slice(0, 1))))
+    else:
+        tol = expand_dims(tol, -1)
+    return sum_(cast(greater(s, tol), np.int64), -1, name=name)
+
+
+@exported(also="linalg.cond", numpy=2)
+def condition_number(
+    a: ArrayLike, p: Literal[2, -2] | None = None, *, name: str | None = None
+) -> Array:
+    """Condition numbers of matrices: the greatest singular value by the least.
+
+    Parameters
+    ----------
+    a : array-like or Tensor
+        Of shape ``(..., m, n)``.
+    p : {None, 2, -2}
+        With -2 the other way round.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For other norms, and where LAPACK finds no singular values.
+
+    Examples
+    --------
+    >>> nbta.condition_number([[3.0, 0.0], [0.0, -4.0]])
+    np.float64(1.3333333333333333)
+    """
+    if p not in (None, 2, -2):
+        message = f"p: cond is by singular values; for {p!r} use norm(a, p) * norm(inv(a), p)"
+        raise invalid("value", message)
+    s = svdvals(a)
+    first, last = getitem(s, (..., 0)), getitem(s, (..., -1))
+    return divide(last, first, name=name) if p == -2 else divide(first, last, name=name)
+
+
+@exported(also="linalg.lstsq", numpy=3)
+def lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, name: str | None = None
+) -> tuple[Array, Array, Array, Array]:
+    """``x`` that makes the squares of ``a @ x - b`` least, the shortest where there are several.
+
+    Parameters
+    ----------
+    a : array-like or Tensor
+        A matrix ``(m, n)``.
+    b : array-like or Tensor
+        A vector ``(m,)`` or a matrix ``(m, k)``.
+    rcond : float, optional
+        Singular values up to so much of the greatest count as 0; by default the longer length
+        times the precision.
+
+    Returns
+    -------
+    x : Tensor or numpy.ndarray
+        The gradient holds where the rank stays as it is near by.
+    residuals : Tensor or numpy.ndarray
+        Sums of squares; empty unless there are more rows than columns. (NumPy's are empty for a
+        lesser rank, too.)
+    rank : Tensor or numpy.ndarray
+        An integer without a gradient.
+    s : Tensor or numpy.ndarray
+        Singular values.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For shapes that do not fit, and where LAPACK finds no singular values.
+
+    Examples
+    --------
+    >>> nbta.lstsq([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], [1.0, 3.0, 5.0])[0].round(12)
+    array([1., 2.])
+    """
+    a, b = promoted(a, b, floats=True)
+    if a.ndim != 2 or b.ndim not in (1, 2):
+        raise invalid("rank", "lstsq: give a matrix and a vector or a matrix")
+    (a, dtype), (m, n) = _matrices(a), _lengths(a)
+    b, cut = cast(b, a.dtype), _precision(a) if rcond is None else rcond
+    x = matmul(_pseudo_inverse(a, cut), b)
+    right = expand_dims(b, 1) if b.ndim == 1 else b
+    rest = subtract(matmul(a, expand_dims(x, 1) if b.ndim == 1 else x), right)
+    squares = sum_(real(multiply(conjugate(rest), rest)), 0)
+    rank = cast(matrix_rank(a, rtol=cut), np.int32)
+    if m <= n:
+        squares = getitem(squares, slice(0, 0))
+    values = cast(svdvals(a), _real(dtype))
+    return cast(x, dtype, name=name), cast(squares, _real(dtype)), rank, values
+
+
+@stands_for("scipy.linalg.lstsq", numpy=3)
+def _scipy_lstsq(
+    a, b, cond=None, overwrite_a=False, overwrite_b=False, check_finite=True, lapack_driver=None
+):
+    x, squares, rank, values = lstsq(a, b, np.finfo(operand(a).dtype).eps if cond is None else cond)
+    if operand(b).ndim == 1 and squares.shape == (1,):
+        squares = squeeze(squares, 0)
+    return x, squares, rank, values
+
+
+# Orthogonal columns.
+
+
+def _infer_qr(a):
+    left, _, _ = _infer_svd(a)
+    shape = None if a.shape is None else (*a.shape[:-2], left.shape[-1], a.shape[-1])
+    return left, Spec(a.dtype, shape)
+
+
+def _evaluate_qr(a):
+    found = np.linalg.qr(a)
+    return found.Q, found.R
+
+
+def _qr_gradient(op, dq, dr):
+    """For no more columns than rows; with the diagonal of r real, as LAPACK has it."""
+    q, r = op.outputs
+    dq = zeros_like(q) if dq is None else dq
+    inner = matmul(_adjoint(q), dq)
+    if dr is not None:
+        inner = subtract(inner, matmul(dr, _adjoint(r)))
+    strict = subtract(inner, tril(inner))
+    diagonal = subtract(tril(inner), tril(inner, -1))
+    if diagonal.dtype.kind == "c":
+        diagonal = cast(real(diagonal), diagonal.dtype)
+    both = subtract(dq, matmul(q, add(add(strict, _adjoint(strict)), diagonal)))
+    turned = triangular_solve(conjugate(r), swapaxes(both, -1, -2), lower=False)
+    return [swapaxes(turned, -1, -2)]
+
+
+def _emit_qr(code, op) -> None:
+    """Columns and a triangle, matrix by matrix."""
+    a = code.value(op.inputs[0])
+    *outer, m, n = map(code.canonical, a.extents)
+    k, kind = _least(code, m, n), a.dtype
+    q = code.result(op, extents=(*outer, m, k))
+    r = code.result(op, extents=(*outer, k, n), index=1)
+    length = _count(code, {"m": 64, "n": 64}, m=m, n=n)
+    room = _count(code, {"mn": 1, "k": 1, "m": 64, "n": 64}, m=m, n=n, k=k)
+    generate = "ungqr" if kind.kind == "c" else "orgqr"
+    routines = [lapack(code, function, kind) for function in ("geqrf", generate)]
+    rest = [m, n, _work(code, kind, room), length, *routines]
+    _for_each(code, a, [(a, (m, n)), (q, (m, k)), (r, (k, n))], "qr", rest)
+
+
+QR = define("QR", _infer_qr, _evaluate_qr, _qr_gradient, emit=_emit_qr)
+
+
+class QRResult(NamedTuple):
+    """What `qr` gives."""
+
+    Q: Any
+    R: Any
+
+
+@exported(also="linalg.qr", numpy=2)
+def qr(a: ArrayLike, mode: Literal["reduced", "r"] = "reduced", *, name: str | None = None) -> Any:
+    """Orthogonal columns and an upper triangle: ``a = q @ r``.
+
+    Parameters
+    ----------
+    a : array-like or Tensor
+        Of shape ``(..., m, n)``.
+    mode : {"reduced", "r"}
+        With ``"r"`` the triangle alone.
+
+    Returns
+    -------
+    q : Tensor or numpy.ndarray
+        Of shape ``(..., m, min(m, n))``.
+    r : Tensor or numpy.ndarray
+        Of shape ``(..., min(m, n), n)``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For less than two axes, another mode, and lengths that only the run tells; and from the
+        gradient where columns depend on each other.
+
+    Examples
+    --------
+    >>> nbta.abs(nbta.qr([[3.0, 1.0], [4.0, 2.0]])[1]).round(12)
+    array([[5. , 2.2],
+           [0. , 0.4]])
+    """
+    if mode not in ("reduced", "r"):
+        message = f"mode: {mode!r}; there are 'reduced' and 'r': other columns are any"
+        raise invalid("value", message)
+    a, dtype = _matrices(a)
+    m, n = _lengths(a)
+    if m >= n:
+        q, r = apply(QR, [a], name=name)
+    else:
+        q, r = apply(QR, [getitem(a, (..., slice(0, m)))], name=name)
+        r = concatenate([r, matmul(_adjoint(q), getitem(a, (..., slice(m, n))))], -1)
+    r = cast(r, dtype)
+    return r if mode == "r" else QRResult(cast(q, dtype), r)
+
+
+@stands_for("scipy.linalg.qr", numpy=1)
+def _scipy_qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
+    if pivoting or mode not in ("economic", "r", "full"):
+        raise invalid("value", f"scipy.linalg.qr: mode={mode!r}, pivoting={pivoting}: {_ECONOMIC}")
+    m, n = _lengths(_matrices(a)[0])
+    if m > n and mode != "economic":
+        raise invalid("value", f"scipy.linalg.qr: mode={mode!r} of {m} by {n}: {_ECONOMIC}")
+    found = qr(a)
+    return (found.R,) if mode == "r" else tuple(found)
+
+
+_ECONOMIC = "use mode='economic' without pivoting"
+
+
+# Exponentials.
+
+
+def _evaluate_expm(a):
+    from scipy.linalg import expm
+
+    return expm(a) if a.size else a
+
+
+def _expm_gradient(op, dy):
+    """The upper right block of the exponential of a block matrix (C. Van Loan, 1978)."""
+    turned = _adjoint(op.inputs[0])
+    above = concatenate([turned, dy], -1)
+    below = concatenate([zeros_like(turned), turned], -1)
+    n = shape_of(op.inputs[0])[-1]
+    return [_block_above(apply(EXPM, [concatenate([above, below], -2)]), n)]
+
+
+def _block_above(whole, n):
+    return getitem(whole, (..., slice(None, n), slice(n, None)))
+
+
+def _emit_expm(code, op) -> None:
+    """Exponentials, matrix by matrix."""
+    a = code.value(op.inputs[0])
+    code.equate(a.extents[-1], a.extents[-2])
+    n, kind = a.extents[-1], a.dtype
+    block = code.result(op, extents=a.extents)
+    work = _work(code, kind, _count(code, {"nn": 6}, n=n))
+    helpers = [
+        code.helper(f"gemm_{kind.name}"), code.helper(f"blas_{kind.name}"),
+        code.helper(f"lu_{kind.name}"), lapack(code, "getrf", kind),
+        code.helper(f"lu_solve_{kind.name}"), lapack(code, "trsm", kind, "blas"),
+    ]  # fmt: skip
+    rest = [work, _work(code, np.int32, n), n, *helpers]
+    _for_each(code, a, [(a, (n, n)), (block, (n, n))], "expm", rest)
+
+
+EXPM = define("MatrixExponential", square, _evaluate_expm, _expm_gradient, emit=_emit_expm)
+
+
+@exported(also="scipy.linalg.expm", numpy=1)
+def expm(a: ArrayLike, *, name: str | None = None) -> Array:
+    """Exponentials of matrices, by scaling and squaring.
+
+    Parameters
+    ----------
+    a : array-like or Tensor
+        Of shape ``(..., n, n)``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a matrix that is not square.
+
+    Examples
+    --------
+    >>> nbta.expm([[0.0, 1.0], [0.0, 0.0]])
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    a, dtype = _matrices(a)
+    return cast(apply(EXPM, [a]), dtype, name=name)

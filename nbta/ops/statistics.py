@@ -1,0 +1,604 @@
+"""Statistics along axes: how many, how wide, on average; and all of it with NaN left out."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+import operator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbta import shapes
+from nbta.errors import invalid
+from nbta.graph.operation import Tensor
+from nbta.ops.arithmetic import (
+    add,
+    clip,
+    divide,
+    equal,
+    greater,
+    imag,
+    logical_not,
+    maximum,
+    multiply,
+    not_equal,
+    real,
+    square,
+    subtract,
+)
+from nbta.ops.arithmetic import (
+    where as choose,
+)
+from nbta.ops.arranging import ranked
+from nbta.ops.axis_arguments import axis_attrs, one_axis, operand
+from nbta.ops.checks import checked
+from nbta.ops.diagonals import diagonal
+from nbta.ops.dispatch import as_array, exported, stands_for
+from nbta.ops.elementary import sqrt
+from nbta.ops.elementwise import conjugate, promoted, wide
+from nbta.ops.filling import ones_like
+from nbta.ops.joining import concatenate, squeeze
+from nbta.ops.products import matmul, swapaxes
+from nbta.ops.reductions import (
+    argmax,
+    argmin,
+    chosen,
+    cumprod,
+    cumsum,
+    max,
+    mean,
+    mean_dtype,
+    min,
+    prod,
+    sum,
+)
+from nbta.ops.rounding import isclose, isnan
+from nbta.ops.shaping import broadcast_to, cast, reshape, shape_of
+
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike, Axis, DTypeLike
+
+
+def _truths(x):
+    x = operand(x)
+    return x if x.dtype.kind == "b" else not_equal(x, 0)
+
+
+def _count(truths, axis, keepdims, name=None):
+    """How many hold: sums, of nothing too, which has no greatest."""
+    return sum(cast(truths, np.int64), axis, keepdims, name=name)
+
+
+@exported(numpy=2)
+def any(
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+    name: str | None = None,
+) -> Array:
+    """Whether any element along axes is true, or not 0; of nothing it is false. See `nbta.sum`.
+
+    Examples
+    --------
+    >>> nbta.any([[0, 0], [0, 3]], axis=0)
+    array([False,  True])
+    """
+    return greater(_count(chosen(_truths(x), where, False), axis, keepdims), 0, name=name)
+
+
+@exported(numpy=2)
+def all(
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+    name: str | None = None,
+) -> Array:
+    """Whether all elements along axes are true, or not 0; of nothing it is true. See `nbta.sum`.
+
+    Examples
+    --------
+    >>> nbta.all([[1, 0], [2, 3]], axis=0)
+    array([ True, False])
+    """
+    missing = logical_not(chosen(_truths(x), where, True))
+    return equal(_count(missing, axis, keepdims), 0, name=name)
+
+
+@exported(numpy=2)
+def count_nonzero(
+    x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, name: str | None = None
+) -> Array:
+    """How many elements along axes are not 0, as int64; see `nbta.sum`.
+
+    Examples
+    --------
+    >>> nbta.count_nonzero([[1, 0], [2, 3]], axis=0)
+    array([2, 1])
+    """
+    return _count(_truths(x), axis, keepdims, name)
+
+
+@exported(numpy=2)
+def allclose(
+    x: ArrayLike,
+    y: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+    *,
+    name: str | None = None,
+) -> Array:
+    """Whether all elements of two tensors are close to each other, see `nbta.isclose`.
+
+    Examples
+    --------
+    >>> nbta.allclose([1.0, 2.0], [1.0 + 1e-9, 2.0])
+    np.True_
+    """
+    return all(isclose(x, y, rtol, atol, equal_nan), name=name)
+
+
+@exported(numpy=2)
+def array_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """Whether two tensors have one shape and equal elements.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Where the shapes are not known.
+
+    Examples
+    --------
+    >>> nbta.array_equal([1, 2], [1, 3])
+    np.False_
+    """
+    x, y = promoted(x, y)
+    if not (_has_shape(x) and _has_shape(y)):
+        message = "two tensors of unknown shapes: compare shapes, and then nbta.all(x == y)"
+        raise invalid("shape", message)
+    alike = tuple(x.shape) == tuple(y.shape)
+    return all(equal(x, y), name=name) if alike else np.False_
+
+
+def _has_shape(x):
+    return not isinstance(x, Tensor) or (x.spec.rank is not None and None not in x.spec.shape)
+
+
+def _extents(x):
+    """The shape of a tensor or an array, with None where only a run knows."""
+    return x.spec.shape if isinstance(x, Tensor) else x.shape
+
+
+def extents_along(x, axis):
+    """How many elements a reduction along axes takes: an integer, or a tensor of one."""
+    axis = axis_attrs(x, axis)["axis"]
+    known = _extents(x)
+    if known is not None and axis is not None:
+        known = [known[one] for one in axis]
+    if shapes.is_known(known):
+        return math.prod(known)
+    lengths = shape_of(x)
+    if axis is None:
+        return prod(lengths)
+    return functools.reduce(operator.mul, [lengths[one] for one in axis])
+
+
+def _counted(x, axis, mask):
+    """How many elements count, in the dtype of the operand; with a mask, with the axes kept."""
+    if mask is not None:
+        return sum(chosen(ones_like(x), mask, 0), axis, True)
+    return cast(extents_along(x, axis), x.dtype)
+
+
+def _floats(x, dtype=None):
+    """The operand in floats, in which half precision is computed as float32; and its own dtype."""
+    x = operand(x)
+    own = mean_dtype(x.dtype) if dtype is None else np.dtype(dtype)
+    return cast(x, wide(own)) if x.dtype != wide(own) else x, own
+
+
+def _real_dtype(dtype):
+    return np.empty(0, dtype).real.dtype if dtype.kind == "c" else dtype
+
+
+def _narrow(x, dtype, name=None):
+    """A result in the dtype that it is to have."""
+    return x if x.dtype == dtype and name is None else cast(x, dtype, name=name)
+
+
+def _squares(x):
+    """The squares of absolute values."""
+    return add(square(real(x)), square(imag(x))) if x.dtype.kind == "c" else square(x)
+
+
+def _variance(x, axis, ddof, keepdims, mask):
+    """By two passes, as NumPy; where no elements are left it divides by 0."""
+    count = _counted(x, axis, mask)
+    apart = subtract(x, divide(sum(x, axis, True, where=mask), count))
+    total = sum(chosen(_squares(apart), mask, 0), axis, True)
+    left = maximum(subtract(real(count), ddof), 0)
+    found = divide(total, left)
+    return found if keepdims else squeezed(found, axis)
+
+
+def squeezed(x, axis):
+    """Without the axes that a reduction kept."""
+    return reshape(x, ()) if axis is None else squeeze(x, axis)
+
+
+@exported(numpy=2)
+def var(
+    x: ArrayLike,
+    axis: Axis = None,
+    *,
+    ddof: float = 0,
+    keepdims: bool = False,
+    dtype: DTypeLike | None = None,
+    where: ArrayLike | None = None,
+    correction: float | None = None,
+    name: str | None = None,
+) -> Array:
+    """The variance along axes: the mean of the squares of what elements are off their mean.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    axis : int, tuple of int or None
+        None is all axes; negative ones are counted from the last.
+    ddof : float
+        What is taken off the number of elements before the sum is divided by it.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+    dtype : dtype-like, optional
+        What is computed in; float64 for integers by default.
+    where : array-like or Tensor of bool, optional
+        Which elements count; it broadcasts.
+    correction : float, optional
+        Another name of ``ddof``.
+
+    Examples
+    --------
+    >>> nbta.var([1.0, 2.0, 3.0], ddof=1)
+    array(1.)
+    """
+    x, own = _floats(x, dtype)
+    found = _variance(x, axis, ddof if correction is None else correction, keepdims, where)
+    return _narrow(found, _real_dtype(own), name)
+
+
+@exported(numpy=2)
+def std(
+    x: ArrayLike,
+    axis: Axis = None,
+    *,
+    ddof: float = 0,
+    keepdims: bool = False,
+    dtype: DTypeLike | None = None,
+    where: ArrayLike | None = None,
+    correction: float | None = None,
+    name: str | None = None,
+) -> Array:
+    """The standard deviation along axes, the square root of `nbta.var`.
+
+    Its gradient is NaN where all elements are equal, as that of a square root is at 0.
+
+    Examples
+    --------
+    >>> nbta.std([1.0, 3.0])
+    np.float64(1.0)
+    """
+    x, own = _floats(x, dtype)
+    found = _variance(x, axis, ddof if correction is None else correction, keepdims, where)
+    return _narrow(sqrt(found), _real_dtype(own), name)
+
+
+@exported(numpy=2)
+def ptp(
+    x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, name: str | None = None
+) -> Array:
+    """The greatest element along axes less the least; see `nbta.max`.
+
+    Examples
+    --------
+    >>> nbta.ptp([[1, 5], [7, 4]], axis=1)
+    array([4, 3])
+    """
+    return subtract(max(x, axis, keepdims), min(x, axis, keepdims), name=name)
+
+
+def _weights(x, weights, axis):
+    """Weights in a shape that broadcasts with the operand."""
+    have, want = _extents(weights), _extents(x)
+    if axis is None or have is None or len(have) != 1 or (want is not None and len(want) == 1):
+        return weights
+    behind = -1 - one_axis(x, axis) + (0 if want is None else len(want))
+    if want is None or behind < 0:
+        message = "weights: a vector of them needs a tensor of known rank; give as many as elements"
+        raise invalid("rank", message)
+    return weights[(slice(None), *[None] * behind)]
+
+
+@exported(numpy=3)
+def average(
+    x: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Array | tuple[Array, Array]:
+    """The mean along axes, in which elements count by weights.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+    axis : int, tuple of int or None
+        None is all axes; negative ones are counted from the last.
+    weights : array-like or Tensor, optional
+        Of the shape of ``x``, or a vector along the one axis. Where they sum to 0 the result is
+        NaN or infinite; NumPy raises.
+    returned : bool
+        Whether to give the sums of weights, too.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an axis that is not there, and weights that do not fit.
+
+    Examples
+    --------
+    >>> nbta.average([1.0, 2.0, 4.0], weights=[2.0, 1.0, 1.0])
+    np.float64(2.0)
+    """
+    x = operand(x)
+    if weights is None:
+        found = mean(x, axis, keepdims, name=name)
+        if not returned:
+            return found
+        count = cast(extents_along(x, axis), found.dtype)
+        return found, multiply(ones_like(found), count)
+    weights = weights if isinstance(weights, Tensor) else as_array(weights)
+    x, weights = promoted(x, weights, floats=True)
+    shape = shape_of(x) if isinstance(x, Tensor) else x.shape
+    weights = broadcast_to(_weights(x, weights, axis), shape)
+    total = sum(weights, axis, keepdims)
+    found = divide(sum(multiply(x, weights), axis, keepdims), total, name=name)
+    return (found, total) if returned else found
+
+
+def _without(x, other):
+    """Floats with another number in place of NaN, and whether each was none."""
+    x = operand(x)
+    if x.dtype.kind not in "fcV":
+        return x, None
+    present = logical_not(isnan(x))
+    return choose(present, x, np.array(other, x.dtype)), present
+
+
+@exported(numpy=2)
+def nansum(
+    x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, name: str | None = None
+) -> Array:
+    """The sum along axes of what is no NaN, see `nbta.sum`; NaN gets the gradient 0.
+
+    Examples
+    --------
+    >>> nbta.nansum([1.0, np.nan, 2.0])
+    np.float64(3.0)
+    """
+    return sum(_without(x, 0)[0], axis, keepdims, name=name)
+
+
+@exported(numpy=2)
+def nanprod(
+    x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, name: str | None = None
+) -> Array:
+    """The product along axes of what is no NaN, see `nbta.prod`; NaN gets the gradient 0.
+
+    Examples
+    --------
+    >>> nbta.nanprod([3.0, np.nan, 2.0])
+    np.float64(6.0)
+    """
+    return prod(_without(x, 1)[0], axis, keepdims, name=name)
+
+
+@exported(numpy=2)
+def nancumsum(x: ArrayLike, axis: int | None = None, *, name: str | None = None) -> Array:
+    """Sums of the first elements along an axis with 0 for NaN, see `nbta.cumsum`.
+
+    Examples
+    --------
+    >>> nbta.nancumsum([1.0, np.nan, 2.0])
+    array([1., 1., 3.])
+    """
+    return cumsum(_without(x, 0)[0], axis, name=name)
+
+
+@exported(numpy=2)
+def nancumprod(x: ArrayLike, axis: int | None = None, *, name: str | None = None) -> Array:
+    """Products of the first elements along an axis with 1 for NaN, see `nbta.cumprod`.
+
+    Examples
+    --------
+    >>> nbta.nancumprod([3.0, np.nan, 2.0])
+    array([3., 3., 6.])
+    """
+    return cumprod(_without(x, 1)[0], axis, name=name)
+
+
+@exported(numpy=2)
+def nanmean(
+    x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, name: str | None = None
+) -> Array:
+    """The mean along axes of what is no NaN, see `nbta.mean`; of nothing but NaN it is NaN.
+
+    Examples
+    --------
+    >>> nbta.nanmean([1.0, np.nan, 2.0])
+    np.float64(1.5)
+    """
+    x, present = _without(x, 0)
+    return mean(x, axis, keepdims, where=present, name=name)
+
+
+@exported(numpy=2)
+def nanvar(
+    x: ArrayLike,
+    axis: Axis = None,
+    *,
+    ddof: float = 0,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Array:
+    """The variance along axes of what is no NaN, see `nbta.var`; of too few elements it is NaN.
+
+    Examples
+    --------
+    >>> nbta.nanvar([1.0, np.nan, 3.0])
+    array(1.)
+    """
+    x, present = _without(x, 0)
+    return var(x, axis, ddof=ddof, keepdims=keepdims, where=present, name=name)
+
+
+@exported(numpy=2)
+def nanstd(
+    x: ArrayLike,
+    axis: Axis = None,
+    *,
+    ddof: float = 0,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Array:
+    """The standard deviation along axes of what is no NaN, see `nbta.std`.
+
+    Examples
+    --------
+    >>> nbta.nanstd([1.0, np.nan, 3.0])
+    np.float64(1.0)
+    """
+    x, present = _without(x, 0)
+    return std(x, axis, ddof=ddof, keepdims=keepdims, where=present, name=name)
+
+
+def _nan_extreme(reduce, farthest):
+    """The greatest or the least of what is no NaN; NaN where there is nothing else."""
+
+    def extreme(x, axis, keepdims, name):
+        x, present = _without(x, farthest)
+        found = reduce(x, axis, keepdims, name=name)
+        if present is None:
+            return found
+        return choose(any(present, axis, keepdims), found, np.array(math.nan, x.dtype))
+
+    return extreme
+
+
+_nanmax, _nanmin = _nan_extreme(max, -math.inf), _nan_extreme(min, math.inf)
+
+
+@exported(numpy=2)
+def nanmax(
+    x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, name: str | None = None
+) -> Array:
+    """The greatest element along axes that is no NaN, see `nbta.max`; of nothing but NaN it is NaN.
+
+    Examples
+    --------
+    >>> nbta.nanmax([1.0, np.nan, 2.0])
+    array(2.)
+    """
+    return _nanmax(x, axis, keepdims, name)
+
+
+@exported(numpy=2)
+def nanmin(
+    x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, name: str | None = None
+) -> Array:
+    """The least element along axes that is no NaN, see `nbta.min`; of nothing but NaN it is NaN.
+
+    Examples
+    --------
+    >>> nbta.nanmin([1.0, np.nan, 2.0])
+    array(1.)
+    """
+    return _nanmin(x, axis, keepdims, name)
+
+
+def _nan_place(place, farthest, x, axis, keepdims):
+    """The place of an extreme of what is no NaN; a run fails where there is nothing else."""
+    x, present = _without(x, farthest)
+    if present is not None:
+        some = all(any(present, axis))
+        x = checked(x, some, "nanargmax, nanargmin: there is nothing but NaN along the axis")
+    return place(x, axis, keepdims=keepdims)
+
+
+@stands_for("nanargmax", numpy=2)
+def _nanargmax(x, axis=None, *, keepdims=False):
+    return _nan_place(argmax, -math.inf, x, axis, keepdims)
+
+
+@stands_for("nanargmin", numpy=2)
+def _nanargmin(x, axis=None, *, keepdims=False):
+    return _nan_place(argmin, math.inf, x, axis, keepdims)
+
+
+def _variables(x, rowvar, dtype):
+    """Observations as a matrix, of which each row is a variable."""
+    x = cast(x, dtype) if x.dtype != dtype else x
+    if x.ndim < 2:
+        return reshape(x, (1, -1))
+    return x if rowvar else swapaxes(x, 0, 1)
+
+
+def _covariances(x, y, rowvar, ddof, dtype):
+    """The matrix of covariances, of one variable too."""
+    given = [ranked(one) for one in (x, y) if one is not None]
+    if builtins.any(one.ndim > 2 for one in given):
+        raise invalid("rank", "covariances are of variables in a vector or a matrix; reshape them")
+    dtype = np.result_type(*(one.dtype for one in given), np.float64) if dtype is None else dtype
+    rows = [_variables(one, rowvar, np.dtype(dtype)) for one in given]
+    found = rows[0] if len(rows) == 1 else concatenate(rows, 0)
+    apart = subtract(found, mean(found, 1, True))
+    left = maximum(subtract(real(_counted(found, 1, None)), ddof), 0)
+    found = multiply(matmul(apart, swapaxes(conjugate(apart), 0, 1)), divide(1.0, left))
+    return _of_several(found)
+
+
+@stands_for("cov", numpy=3)
+def _cov(m, y=None, rowvar=True, bias=False, ddof=None, *, dtype=None):
+    """NumPy's; with no more observations than ``ddof`` it divides by 0."""
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    found = _covariances(m, y, rowvar, ddof, dtype)
+    return reshape(found, ()) if _extents(found) == (1, 1) else found
+
+
+def _of_several(found):
+    """A matrix that is none of one variable, which NumPy makes a scalar of."""
+    if _extents(found)[0] is not None:
+        return found
+    message = "cov, corrcoef: there is one variable in a matrix; give it as a vector"
+    return checked(found, not_equal(extents_along(found, 0), 1), message)
+
+
+@stands_for("corrcoef", numpy=3)
+def _corrcoef(x, y=None, rowvar=True, *, dtype=None):
+    """NumPy's, of real numbers; a variable that is constant has NaN."""
+    found = _covariances(x, y, rowvar, 1, dtype)
+    if found.dtype.kind == "c":
+        raise invalid("dtype", "corrcoef is for real numbers; divide what np.cov gives")
+    if _extents(found) == (1, 1):
+        return reshape(divide(found, found), ())
+    width = sqrt(diagonal(found))
+    return clip(divide(divide(found, width[:, None]), width), -1, 1)

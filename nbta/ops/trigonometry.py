@@ -1,0 +1,251 @@
+"""Inverse circular functions, hyperbolic functions and their inverses, and right triangles."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbta.codegen.fusion import Elementary, Elementwise
+from nbta.codegen.values import cast_text
+from nbta.ops.arithmetic import equal, imag, less, multiply, real, square, where
+from nbta.ops.dispatch import exported, stands_for
+from nbta.ops.elementary import abs, arctan2, cos, rsqrt, sin, sqrt
+from nbta.ops.elementwise import binary, narrow, promoted, real_only, unary, widened
+from nbta.ops.filling import ones_like, zeros_like
+
+if TYPE_CHECKING:
+    from nbta.typing import Array, ArrayLike
+
+
+@unary(
+    "ArcSin",
+    np.arcsin,
+    lambda x, y: 1 / sqrt(1 - square(x)),
+    emit=Elementary("asin", compiled=math.asin),
+)
+def arcsin(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Inverse sine, in radians from -pi/2 to pi/2.
+
+    Examples
+    --------
+    >>> nbta.arcsin([0.0, 1.0])
+    array([0.        , 1.57079633])
+    """
+
+
+@unary(
+    "ArcCos",
+    np.arccos,
+    lambda x, y: -1 / sqrt(1 - square(x)),
+    emit=Elementary("acos", compiled=math.acos),
+)
+def arccos(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Inverse cosine, in radians from 0 to pi.
+
+    Examples
+    --------
+    >>> nbta.arccos([1.0, 0.0])
+    array([0.        , 1.57079633])
+    """
+
+
+@unary(
+    "ArcTan",
+    np.arctan,
+    lambda x, y: 1 / (1 + square(x)),
+    emit=Elementary("atan", compiled=math.atan),
+)
+def arctan(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Inverse tangent, in radians from -pi/2 to pi/2.
+
+    Examples
+    --------
+    >>> nbta.arctan([0.0, 1.0])
+    array([0.        , 0.78539816])
+    """
+
+
+@unary("Sinh", np.sinh, lambda x, y: cosh(x), emit=Elementary("sinh", compiled=math.sinh))
+def sinh(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Hyperbolic sine.
+
+    Examples
+    --------
+    >>> nbta.sinh([0.0, 1.0])
+    array([0.        , 1.17520119])
+    """
+
+
+@unary("Cosh", np.cosh, lambda x, y: sinh(x), emit=Elementary("cosh", compiled=math.cosh))
+def cosh(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Hyperbolic cosine.
+
+    Examples
+    --------
+    >>> nbta.cosh([0.0, 1.0])
+    array([1.        , 1.54308063])
+    """
+
+
+@unary(
+    "ArcSinh",
+    np.arcsinh,
+    lambda x, y: 1 / sqrt(1 + square(x)),
+    emit=Elementary("asinh", compiled=math.asinh),
+)
+def arcsinh(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Inverse hyperbolic sine.
+
+    Examples
+    --------
+    >>> nbta.arcsinh([0.0, 1.0])
+    array([0.        , 0.88137359])
+    """
+
+
+@unary(
+    "ArcCosh",
+    np.arccosh,
+    lambda x, y: rsqrt(x - 1) * rsqrt(x + 1),
+    emit=Elementary("acosh", compiled=math.acosh),
+)
+def arccosh(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Inverse hyperbolic cosine, of numbers from 1 on.
+
+    Examples
+    --------
+    >>> nbta.arccosh([1.0, 2.0])
+    array([0.        , 1.3169579])
+    """
+
+
+@unary(
+    "ArcTanh",
+    np.arctanh,
+    lambda x, y: 1 / (1 - square(x)),
+    emit=Elementary("atanh", compiled=math.atanh),
+)
+def arctanh(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Inverse hyperbolic tangent, of numbers between -1 and 1.
+
+    Examples
+    --------
+    >>> nbta.arctanh([0.0, 0.5])
+    array([0.        , 0.54930614])
+    """
+
+
+def _hypot_gradient(x, y, length, dlength):
+    """In the origin it has no slope in any direction, as `abs` has none at 0."""
+    zero = equal(length, 0)
+    share = where(zero, zeros_like(dlength), dlength / where(zero, ones_like(length), length))
+    return share * x, share * y
+
+
+@binary(
+    "Hypot",
+    np.hypot,
+    _hypot_gradient,
+    infer=real_only,
+    floats=True,
+    emit=Elementary("hypot", compiled=math.hypot, arity=2),
+)
+def hypot(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """``sqrt(x**2 + y**2)`` without overflow, elementwise with broadcasting.
+
+    In the origin its derivatives are 0.
+
+    Examples
+    --------
+    >>> nbta.hypot([3.0, 0.0], 4.0)
+    array([5., 4.])
+    """
+
+
+@exported(also=("deg2rad",))
+def radians(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Degrees as radians.
+
+    Examples
+    --------
+    >>> nbta.radians([0.0, 180.0])
+    array([0.        , 3.14159265])
+    """
+    return multiply(*promoted(x, math.pi / 180, floats=True), name=name)
+
+
+@exported(also=("rad2deg",))
+def degrees(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Radians as degrees.
+
+    Examples
+    --------
+    >>> nbta.degrees([0.0, np.pi])
+    array([  0., 180.])
+    """
+    return multiply(*promoted(x, 180 / math.pi, floats=True), name=name)
+
+
+@exported(numpy=2)
+def angle(x: ArrayLike, deg: bool = False, *, name: str | None = None) -> Array:
+    """The angle of complex numbers, in radians from -pi to pi or in degrees.
+
+    Its gradient is NaN at 0, which has no direction.
+
+    Examples
+    --------
+    >>> nbta.angle([1.0, 1j], deg=True)
+    array([ 0., 90.])
+    """
+    (x,) = promoted(x)
+    if not deg:
+        return arctan2(imag(x), real(x), name=name)
+    return degrees(arctan2(imag(x), real(x)), name=name)
+
+
+#: Of x, up to which the derivative of `sinc` is summed by powers.
+_NEAR = 0.5
+#: Of odd powers of x in that derivative, from the first one on: pi**2k (-1)**k 2k / (2k + 1)!, as
+#: many as leave less than the last place of a derivative of third order at 0.5.
+_SLOPES = [(-1) ** k * math.pi ** (2 * k) * 2 * k / math.factorial(2 * k + 1) for k in range(1, 15)]
+
+
+def _sinc_slope(x, y):
+    """``(cos(pi x) - y) / x``, whose parts cancel near 0."""
+    near = less(abs(x), _NEAR)
+    far = where(near, ones_like(x), x)
+    x = where(near, x, zeros_like(x))
+    by_powers, squared = zeros_like(x), square(x)
+    for coefficient in reversed(_SLOPES):
+        by_powers = by_powers * squared + coefficient
+    return where(near, by_powers * x, (cos(math.pi * far) - y) / far)
+
+
+def _emit_sinc(op, x):
+    y = f"({cast_text(repr(math.pi), op.inputs[0].dtype)} * {x})"
+    return f"(1 if {x} == 0 else sin{y} / {y})"
+
+
+def _sinc(x):
+    return narrow(np.asarray(np.sinc(widened(x))), x.dtype)
+
+
+@stands_for("sinc", numpy=1)
+@unary("Sinc", _sinc, _sinc_slope, infer=real_only, emit=Elementwise(_emit_sinc, "f"))
+def sinc(x: ArrayLike, *, name: str | None = None) -> Array:
+    """``sin(pi x) / (pi x)``, and 1 at 0.
+
+    Examples
+    --------
+    >>> nbta.sinc([0.0, 0.5])
+    array([1.        , 0.63661977])
+    """
+
+
+@stands_for("cosm1")
+def _cosm1(x):
+    """SciPy's: the cosine less 1, without that difference."""
+    (x,) = promoted(x, floats=True)
+    return multiply(-2.0, square(sin(multiply(0.5, x))))

@@ -1,0 +1,248 @@
+"""Functions in machine code: such as came with the package, kept on disk, or compiled now.
+
+On disk there is a file for each function (`object_files`), named by a hash of all it depends on.
+Whatever is wrong with a file or with the folder, code is compiled again and nobody hears of it.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import llvmlite
+import numba
+import numpy as np
+
+from nbta.runtime import shipped
+from nbta.runtime.compiled import compiler_settings, folder_lock, runtime_stamp
+from nbta.runtime.numba_private import cpu_target, global_compiler_lock
+from nbta.runtime.object_files import (
+    Code,
+    Compiled,
+    Loaded,
+    decoded,
+    encoded,
+    only_overload,
+    taken_from,
+)
+from nbta.runtime.waiting import told
+
+#: Bytes that all files may have; above it those go that were not used for longest.
+LIMIT = 256 << 20
+#: Seconds after which a file that another process was writing is left over.
+LEFT_OVER = 3600
+_NAMES = re.compile(r"[0-9a-f]{64}\.(graph|[^.]+\.tmp)")
+
+
+class Routine(NamedTuple):
+    """A function of the runtime that is called from outside, with one signature.
+
+    Attributes
+    ----------
+    function : callable
+    signature : numba.core.typing.Signature
+    options : dict
+        Of Numba's compiler.
+    by_processor : bool
+        Whether it is lowered to other code for each processor.
+    """
+
+    function: Callable
+    signature: Any
+    options: dict
+    by_processor: bool = False
+
+    @property
+    def name(self) -> str:
+        """Under which it is kept; no two have the same."""
+        return self.function.__name__
+
+    @property
+    def text(self) -> str:
+        """What stands for the source."""
+        return f"{self.name} {self.signature}"
+
+    def load(self):
+        """The function in machine code: `Loaded` or `Compiled`."""
+        return _shipped(self.name) or kept(self.text, self.options, self.compiled)
+
+    def compiled(self):
+        """What Numba has of the function, compiled."""
+        dispatcher = numba.njit(**self.options)(self.function)
+        dispatcher.compile(self.signature)
+        return only_overload(dispatcher)
+
+
+def _shipped(name):
+    """A routine that came with the package; None where none does for this process."""
+    with global_compiler_lock:
+        found = (_loaded(lambda: code) for code in shipped.codes(name))  # noqa: B023 - at once
+        return next(filter(None, found), None)
+
+
+def kept(text: str, options: dict, compiled):
+    """A function from the cache, or compiled and put there.
+
+    Parameters
+    ----------
+    text : str
+        Source, or the name of a function of the runtime with its signature.
+    options : dict
+        Of Numba's compiler.
+    compiled : callable
+        Gives what Numba has of a function, compiled for one signature.
+
+    Returns
+    -------
+    Loaded or Compiled
+    """
+    with global_compiler_lock:
+        name = key(text, options)
+        found = _loaded(lambda: read(name))
+        if found is not None:
+            return found
+        with _lock():
+            return _loaded(lambda: read(name)) or _made(name, compiled)
+
+
+def _lock():
+    """The lock of the folder, for compiling; none where there is no folder."""
+    place = folder()
+    if place is None:
+        return contextlib.nullcontext()
+    with contextlib.suppress(OSError):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder_lock(place)
+
+
+def _made(name, compiled):
+    with told("compiling what operations call, once for this machine and version"):
+        overload = compiled()
+    code = taken_from(overload)
+    if code is None:
+        return Compiled(overload)
+    write(name, code)
+    return _loaded(lambda: code) or Compiled(overload)
+
+
+def _loaded(code):
+    try:
+        return Loaded(code())
+    except LookupError:
+        return None
+
+
+def key(text: str, options: dict) -> str:
+    """The name of an entry: a hash of the source and of what makes code from it."""
+    settled = {name: sorted(v) if isinstance(v, set) else v for name, v in options.items()}
+    parts = [text, repr(sorted(settled.items())), *_versions(), *compiler_settings()]
+    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
+
+
+@cache
+def _versions():
+    """Versions of everything, and the processor."""
+    others = [numba.__version__, llvmlite.__version__, *np.__version__.split(".")[:2], sys.version]
+    return [runtime_stamp(), *others, *cpu_target.target_context.codegen().magic_tuple()]
+
+
+def folder() -> Path | None:
+    """Where the files are; None where nothing says where."""
+    given = os.environ.get("NBTA_CACHE_DIR")
+    if given:
+        return Path(given).absolute()
+    if sys.platform == "win32":
+        place = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
+    elif sys.platform == "darwin":
+        place = os.path.expanduser("~/Library/Caches")
+    else:
+        place = os.environ.get("XDG_CACHE_HOME", "")
+        if not os.path.isabs(place):  # to be ignored, says the XDG Base Directory Specification
+            place = os.path.expanduser("~/.cache")
+    return Path(place, "nbta") if os.path.isabs(place) else None
+
+
+def read(name: str) -> Code:
+    """An entry.
+
+    Raises
+    ------
+    LookupError
+        If there is none, or none that is whole and this user's or the administrator's own.
+    """
+    place = folder()
+    if place is None:
+        raise LookupError(name)
+    try:
+        with open(place / f"{name}.graph", "rb") as file:
+            _check_owner(file)
+            data = file.read()
+        code = decoded(name, data)
+        with contextlib.suppress(OSError):
+            os.utime(place / f"{name}.graph")
+    except (OSError, ValueError) as error:
+        raise LookupError(name) from error
+    return code
+
+
+def _check_owner(file):
+    """What is read will run: it must not be another user's."""
+    if hasattr(os, "geteuid") and os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
+        raise PermissionError("another user's file")
+
+
+def write(name: str, code: Code):
+    """Put an entry there, if that can be done; other processes see all of it or nothing."""
+    place = folder()
+    if place is None:
+        return
+    with contextlib.suppress(OSError):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number, path = tempfile.mkstemp(".tmp", f"{name}.", place)
+        try:
+            with open(number, "wb") as file:
+                file.write(encoded(name, code))
+            os.replace(path, place / f"{name}.graph")
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            raise
+        _shrink(place)
+
+
+def _shrink(place):
+    """Remove what was not used for longest, and what others left behind."""
+    found = sorted((*_facts(path), path) for path in files(place))
+    size = sum(nbytes for _, nbytes, _ in found)
+    old = time.time() - LEFT_OVER
+    for used, nbytes, path in found:
+        left = path.suffix == ".tmp" and used < old
+        if left or (size > LIMIT and path.suffix == ".graph"):
+            with contextlib.suppress(OSError):
+                path.unlink()
+            size -= nbytes
+
+
+def _facts(path):
+    """When a file was used, and its bytes; neither if another process removed it."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return 0.0, 0
+    return facts.st_mtime, facts.st_size
+
+
+def files(place: Path | None = None) -> list:
+    """All files of the cache, unfinished ones too."""
+    place = place or folder()
+    try:
+        return [path for path in place.iterdir() if _NAMES.fullmatch(path.name)] if place else []
+    except OSError:
+        return []

@@ -1,0 +1,1266 @@
+"""Tensor arrays in compiled code: making them, and their methods and those of their lanes.
+
+What writes or reads one slot has a fast path, made of the rules in `nbta.runtime.slots`; all else
+goes to the kernels' entrances.
+"""
+
+import operator
+from math import prod
+
+import numpy as np
+from numba import from_dtype, types
+from numba.extending import (
+    intrinsic,
+    lower_builtin,
+    models,
+    overload,
+    overload_method,
+    register_jitable,
+    register_model,
+)
+
+from nbta.errors import OPERATIONS, STATUS
+from nbta.runtime import memory as mem
+from nbta.runtime import request as rq
+from nbta.runtime import settings
+from nbta.runtime.arguments import (
+    check_index,
+    check_rows,
+    check_value,
+    check_vector,
+    code_of,
+    item_bytes,
+    item_words,
+    nested_shape,
+    rank_of,
+    require_rank,
+)
+from nbta.runtime.compiled import out_of_line, stay_out_of_line
+from nbta.runtime.extension import (
+    LanesType,
+    TensorArrayIteratorType,
+    TensorArrayType,
+    fast,
+    fits,
+    inlined,
+    method,
+    new_array_type,
+    new_request,
+    same_array_type,
+    stack_block,
+    store_fields,
+    store_owner,
+)
+from nbta.runtime.failures import call_kernel, raise_failure, refusal
+from nbta.runtime.memory import INT64, room, seen_int
+from nbta.runtime.numba_private import cgutils, imputils
+from nbta.runtime.parallel_loops import read_in_loop, write_in_loop
+from nbta.runtime.records import value_reader
+from nbta.runtime.request import Concat
+from nbta.runtime.settings import setting
+from nbta.runtime.slots import field, is_free, is_sum, is_value, occupy, state_place, take
+from nbta.runtime.store import FIELD
+from nbta.shapes import MAX_RANK
+
+# Values and indices, as memory that the kernels can take. An array in C order is where it is. Other
+# arrays, and lists, are copied to memory of their own, and tuples and items to the stack of the
+# method. Whoever calls gives the copy back before anything is raised: what compiled code holds then
+# is lost.
+
+LISTS = types.List | types.ListType
+
+
+@intrinsic
+def store_layout(typingctx, address, value):
+    """Store an array's extents, and behind them its strides, as int64 from an address on."""
+
+    def codegen(context, builder, sig, args):
+        array = context.make_array(value)(context, builder, args[1])
+        words = [*cgutils.unpack_tuple(builder, array.shape)]
+        words += cgutils.unpack_tuple(builder, array.strides)
+        for k, word in enumerate(words):
+            place = builder.add(args[0], INT64(8 * k))
+            builder.store(word, builder.inttoptr(place, INT64.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, value), codegen
+
+
+#: Bytes of a counter for each axis of a value of rows.
+_COUNTERS = 8 * (MAX_RANK + 1)
+
+
+@out_of_line
+def copy_strided(target, source, layout, rank, itemsize):
+    """Copy an array in C order; its layout is what `store_layout` left.
+
+    One function for all dtypes and ranks, where Numba's assignment took seconds to compile in each
+    function of a user's.
+    """
+    stay_out_of_line()
+    extents = mem.array_at(layout, rank, np.int64)
+    strides = mem.array_at(layout + 8 * rank, rank, np.int64)
+    at = mem.array_at(room(_COUNTERS), rank, np.int64)
+    count = 1
+    for axis in range(rank):
+        count *= extents[axis]
+        at[axis] = 0
+    for _ in range(count):
+        mem.copy_bytes(target, source, itemsize)
+        target += itemsize
+        axis = rank - 1
+        while axis >= 0:
+            at[axis] += 1
+            source += strides[axis]
+            if at[axis] < extents[axis]:
+                break
+            source -= strides[axis] * extents[axis]
+            at[axis] = 0
+            axis -= 1
+
+
+def items_writer(item):
+    """An intrinsic ``(address, value)`` that stores the items of a nested tuple, or one item."""
+
+    @intrinsic
+    def store_items(typingctx, address, value):
+        def codegen(context, builder, sig, args):
+            memory_type = context.data_model_manager[item].get_data_type()
+            size = context.get_abi_sizeof(memory_type)
+            for k, (kind, part) in enumerate(_items(builder, value, args[1])):
+                place = builder.add(args[0], INT64(k * size))
+                place = builder.inttoptr(place, memory_type.as_pointer())
+                context.pack_value(
+                    builder, item, context.cast(builder, part, kind, item), place, align=1
+                )
+            return context.get_dummy_value()
+
+        return types.void(types.int64, value), codegen
+
+    return store_items
+
+
+def _items(builder, kind, value):
+    """Types and values of the items of a nested tuple."""
+    if not isinstance(kind, types.BaseTuple):
+        yield kind, value
+        return
+    for k, member in enumerate(kind):
+        yield from _items(builder, member, builder.extract_value(value, k))
+
+
+def in_memory(item, value):
+    """Functions for a value of a type that `check_value` took: block, load and shape.
+
+    ``block()`` gives the address of room on the stack. ``load(block, value)`` gives the address of
+    the items and the owner of a copy: 0 for none, -1 where there is no memory; the address is then
+    the bytes that were asked for. ``shape(value)`` is the shape.
+    """
+    if isinstance(value, types.Array) and value.layout == "C":
+        return _no_block, fast(lambda block, value: (mem.address_of(value), 0)), _array_shape
+    if isinstance(value, types.Array):
+        return _no_block, _strided_loader(item, value.ndim), _array_shape
+    if isinstance(value, LISTS):
+        return _no_block, _item_by_item(item), fast(lambda value: (len(value),))
+    shape, store = nested_shape(value), items_writer(item)
+    block = stack_block(max(1, -(-prod(shape) * item_bytes(item) // 8)))
+
+    @fast
+    def load(block, value):
+        store(block, value)
+        return block, 0
+
+    return block, load, fast(lambda value: shape)
+
+
+_no_block = fast(lambda: 0)
+_array_shape = fast(lambda value: value.shape)
+
+
+def _strided_loader(item, rank):
+    itemsize, layout_block = item_bytes(item), stack_block(2 * rank)
+
+    @register_jitable
+    def copy_array(block, value):
+        nbytes = value.size * itemsize
+        owner = mem.allocate_owner(nbytes)
+        if owner == 0:
+            return nbytes, -1
+        address, layout = mem.owner_payload(owner), layout_block()
+        store_layout(layout, value)
+        copy_strided(address, mem.address_of(value), layout, rank, itemsize)
+        return address, owner
+
+    return copy_array
+
+
+def _item_by_item(item):
+    """A loader of lists, and of vectors that are cast."""
+    itemsize, store = item_bytes(item), mem.item_writer(item)
+
+    @register_jitable
+    def copy_items(block, value):
+        nbytes = len(value) * itemsize
+        owner = mem.allocate_owner(nbytes)
+        if owner == 0:
+            return nbytes, -1
+        address = mem.owner_payload(owner)
+        for k in range(len(value)):
+            store(address + k * itemsize, value[k])
+        return address, owner
+
+    return copy_items
+
+
+def integers(value):
+    """Functions ``(count, load)`` for a vector of integers.
+
+    ``load(block, value)`` gives what `in_memory` does, of int64. Arrays are copied too, as other
+    threads may change them between a kernel's check and its act.
+    """
+    if isinstance(value, types.Array | LISTS):
+        return fast(lambda value: len(value)), _item_by_item(types.int64)
+    count, store = len(value), items_writer(types.int64)
+
+    @register_jitable
+    def copy_tuple(block, value):
+        owner = mem.allocate_owner(8 * count)
+        if owner == 0:
+            return 8 * count, -1
+        store(mem.owner_payload(owner), value)
+        return mem.owner_payload(owner), owner
+
+    return fast(lambda value: count), copy_tuple
+
+
+# Making an array.
+
+_PYTHON_TYPES = {
+    bool: types.boolean,
+    int: types.int64,
+    float: types.float64,
+    complex: types.complex128,
+}
+
+
+def item_of(dtype):
+    """The Numba dtype that an argument ``dtype`` names."""
+    if isinstance(dtype, types.DTypeSpec):
+        return dtype.dtype
+    if isinstance(dtype, types.StringLiteral):
+        return _named(dtype.literal_value)
+    if isinstance(dtype, types.Function) and dtype.typing_key in _PYTHON_TYPES:
+        return _PYTHON_TYPES[dtype.typing_key]
+    raise refusal(f"TensorArray: dtype must be a dtype such as np.float64, not {dtype}")
+
+
+def _named(name):
+    try:
+        return from_dtype(np.dtype(name))
+    except Exception as error:
+        raise refusal(f"TensorArray: {name!r} is not a dtype ({error})") from None
+
+
+def _item_bytes(item):
+    try:
+        return item_bytes(item)
+    except NotImplementedError:
+        raise refusal(f"TensorArray: Numba cannot compute with dtype {item}") from None
+
+
+def rank_asked(method, argument, shape):
+    """Rank of an ``element_shape``, None where that is unknown."""
+    if isinstance(shape, types.Omitted):
+        shape = shape.value
+    if isinstance(shape, types.NoneType) or shape is None:
+        return None
+    if isinstance(shape, types.BaseTuple):
+        _check_extents(method, argument, shape)
+        return len(shape)
+    if isinstance(shape, types.Integer | types.IntegerLiteral):
+        return 1
+    raise refusal(f"{method}: {argument} must be a tuple or None, not {shape}")
+
+
+def _check_extents(method, argument, shape):
+    if len(shape) > rq.MAX_RANK:
+        raise refusal(
+            f"{method}: elements have at most {rq.MAX_RANK} dimensions, and {argument} has "
+            f"{len(shape)}; join some of them"
+        )
+    for extent in shape:
+        if not isinstance(extent, types.Integer | types.IntegerLiteral | types.NoneType):
+            raise refusal(
+                f"{method}: {argument} has an extent of type {extent}; use an integer, or "
+                f"None where unknown"
+            )
+
+
+def dtype_code(array, dtype):
+    """Code of the dtype that a read asks for; -1 for one that is not the array's."""
+    if isinstance(dtype, types.Omitted):
+        dtype = dtype.value
+    if dtype is None or isinstance(dtype, types.NoneType) or item_of(dtype) == array.dtype:
+        return code_of(array.dtype)
+    return -1
+
+
+def _check_size(size):
+    if not isinstance(size, types.Integer | types.IntegerLiteral | types.Omitted | int):
+        raise refusal(f"TensorArray: size must be one integer, not {size}")
+
+
+def _is_uniform(shape, infer_shape):
+    """Whether the arguments promise one buffer for all elements."""
+    if infer_shape is True or getattr(infer_shape, "value", None) is True:
+        return True
+    if getattr(infer_shape, "literal_value", None) is True:
+        return True
+    parts = shape if isinstance(shape, types.BaseTuple) else (shape,)
+    return all(isinstance(part, types.Integer | types.IntegerLiteral) for part in parts)
+
+
+@register_jitable
+def put_word(words, word, value):
+    """Store one word of a request."""
+    mem.store_int(words + 8 * word, np.int64(value))
+
+
+@register_jitable
+def put_extent(words, axis, extent, operation, store):
+    """Store a known extent of an element shape."""
+    if extent < 0:
+        put_word(words, rq.GOT, extent)
+        raise_failure(STATUS.negative_extent, operation, store, words)
+    put_word(words, rq.SHAPE + axis, extent)
+
+
+def put_extents(words, axis, shape, operation, store):
+    """Describe an element shape, axis by axis; None for an unknown extent."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(put_extents)
+def _put_extents(words, axis, shape, operation, store):
+    if isinstance(shape, types.Integer | types.IntegerLiteral):
+        return lambda words, axis, shape, operation, store: put_extent(
+            words, 0, shape, operation, store
+        )
+    if not isinstance(shape, types.BaseTuple) or len(shape) == 0:
+        return lambda words, axis, shape, operation, store: None
+    if isinstance(shape[0], types.NoneType):
+
+        def unknown(words, axis, shape, operation, store):
+            put_word(words, rq.SHAPE + axis, -1)
+            put_extents(words, axis + 1, shape[1:], operation, store)
+
+        return unknown
+
+    def known(words, axis, shape, operation, store):
+        put_extent(words, axis, shape[0], operation, store)
+        put_extents(words, axis + 1, shape[1:], operation, store)
+
+    return known
+
+
+def register_constructor(cls):
+    """Let compiled code call a class whose constructor has `TensorArray`'s signature."""
+
+    @overload(cls, prefer_literal=True)
+    def construct(
+        dtype,
+        size=0,
+        dynamic_size=False,
+        clear_after_read=False,
+        tensor_array_name=None,
+        element_shape=None,
+        infer_shape=True,
+        name=None,
+    ):
+        _check_size(size)
+        item, rank = item_of(dtype), rank_asked("TensorArray", "element_shape", element_shape)
+        code, itemsize = code_of(item), _item_bytes(item)
+        uniform = _is_uniform(element_shape, infer_shape)
+        array_over = new_array_type(TensorArrayType(item, rank, uniform))
+        words_rank = -1 if rank is None else rank
+
+        def implementation(
+            dtype,
+            size=0,
+            dynamic_size=False,
+            clear_after_read=False,
+            tensor_array_name=None,
+            element_shape=None,
+            infer_shape=True,
+            name=None,
+        ):
+            words = new_request()
+            put_word(words, rq.INDEX, size)
+            put_word(words, rq.DTYPE, code)
+            put_word(words, rq.COUNT, itemsize)
+            flags = np.int64(bool(dynamic_size)) | np.int64(bool(clear_after_read)) << 1
+            put_word(words, rq.LIST, flags | np.int64(bool(infer_shape)) << 2)
+            put_word(words, rq.RANK, words_rank)
+            put_extents(words, 0, element_shape, rq.CREATE, 0)
+            call_kernel(settings.STORAGE_ENTRY, rq.CREATE, 0, words)
+            return array_over(mem.load_int(words + 8 * rq.OWNER))
+
+        return implementation
+
+    return construct
+
+
+# write, append, accumulate, identity, close.
+
+
+def _kernel_write(array, operation):
+    """A function that writes through the kernels and gives a status, with the facts in a request.
+
+    For shapes to infer, growth, sums, errors.
+    """
+    code = code_of(array.dtype)
+    may_claim = operation == rq.WRITE
+
+    @register_jitable
+    def kernel_write(store, index, address, shape, words):
+        claimable = may_claim and field(store, FIELD.claim_write) and fits(store, shape)
+        if claimable and write_in_loop(store, index, address):
+            return STATUS.ok
+        mem.store_int(words + 8 * rq.INDEX, index)
+        mem.store_int(words + 8 * rq.DTYPE, code)
+        mem.store_int(words + 8 * rq.VALUE, address)
+        mem.store_int(words + 8 * rq.RANK, len(shape))
+        mem.store_extents(words + 8 * rq.SHAPE, shape)
+        return mem.call_entry(setting(settings.STORAGE_ENTRY), operation, store, words)
+
+    return kernel_write
+
+
+def _slow_write(array, operation):
+    """`_kernel_write`, whose failure is an exception."""
+    kernel_write = _kernel_write(array, operation)
+
+    @register_jitable
+    def slow(store, index, address, shape):
+        words = new_request()
+        status = kernel_write(store, index, address, shape, words)
+        if status != STATUS.ok:
+            raise_failure(status, operation, store, words)
+
+    return slow
+
+
+def _slow_item_write(array, operation):
+    """`_slow_write` for an item, which it puts into memory first."""
+    slow, item_place = _slow_write(array, operation), stack_block(item_words(array.dtype))
+    store_item = mem.item_writer(array.dtype)
+
+    @register_jitable
+    def slow_item(store, index, value, shape):
+        place = item_place()
+        store_item(place, value)
+        slow(store, index, place, shape)
+
+    return slow_item
+
+
+def _scalar_write(array, operation):
+    """Write an item: five loads, two stores and three branches."""
+    store_item, itemsize = mem.item_writer(array.dtype), item_bytes(array.dtype)
+    slow, rank_known = _slow_item_write(array, operation), array.ndim == 0
+
+    @fast
+    def write(store, index, value, shape):
+        if is_free(store, index) and (rank_known or field(store, FIELD.rank) == 0):
+            place = state_place(store, index)
+            store_item(field(store, FIELD.data) + index * itemsize, value)
+            occupy(store, place, index)
+            return
+        slow(store, index, value, shape)
+
+    return write
+
+
+#: Up to here a plain loop beats a call of memcpy.
+_LOOP_BYTES = 64
+
+
+@fast
+def copy_element(target, source, nbytes):
+    """Copy an element."""
+    if nbytes > _LOOP_BYTES or nbytes % 8:
+        mem.copy_bytes(target, source, nbytes)
+        return
+    words = mem.array_at(target, nbytes // 8, np.int64)
+    given = mem.array_at(source, nbytes // 8, np.int64)
+    for k in range(len(words)):
+        words[k] = given[k]
+
+
+def _element_write(array, operation):
+    """Write an element with dimensions."""
+    slow = _slow_write(array, operation)
+
+    @fast
+    def write(store, index, address, shape):
+        if is_free(store, index) and fits(store, shape):
+            place, nbytes = state_place(store, index), field(store, FIELD.element_bytes)
+            copy_element(field(store, FIELD.data) + index * nbytes, address, nbytes)
+            occupy(store, place, index)
+            return
+        slow(store, index, address, shape)
+
+    return write
+
+
+def _put_copy(array, operation, value):
+    """A function that puts a value into a slot by way of a copy, which is given back."""
+    kernel_write = _kernel_write(array, operation)
+    _, load, shape_of = in_memory(array.dtype, value)
+
+    @register_jitable
+    def put_copy(store, index, value):
+        words, status = new_request(), STATUS.too_large
+        address, copy = load(0, value)
+        mem.store_int(words + 8 * rq.GOT, 1)
+        mem.store_int(words + 8 * rq.EXPECTED, address)
+        if copy > 0:
+            status = kernel_write(store, index, address, shape_of(value), words)
+            mem.release(copy)
+        if status != STATUS.ok:
+            raise_failure(status, operation, store, words)
+
+    return put_copy
+
+
+def _is_copied(value):
+    """Whether a value is no memory that a slot takes, nor on the stack."""
+    return isinstance(value, LISTS) or (isinstance(value, types.Array) and value.layout != "C")
+
+
+def _putter(array, operation, value, put_item, put_element):
+    """``block()``, ``item(block, value)``, ``shape(value)`` and ``put(store, index, item, shape)``.
+
+    A method takes the value apart at once. In the hot path only an item, or an address and extents,
+    go on: the caller keeps the value alive, and no reference is held across an error exit.
+    """
+    block, load, shape_of = in_memory(array.dtype, value)
+    whole, no_axes = fast(lambda block, value: value), fast(lambda value: ())
+    if _is_copied(value):
+        put_copy = _put_copy(array, operation, value)
+        put = fast(lambda store, index, value, _: put_copy(store, index, value))
+        return block, whole, no_axes, put
+    if rank_of(value) == 0 and not isinstance(value, types.Array):
+        return _no_block, whole, no_axes, put_item(array, operation)
+    address = fast(lambda block, value: load(block, value)[0])
+    return block, address, shape_of, put_element(array, operation)
+
+
+def _put_method(array, putter):
+    """The implementation of a method that puts a value into a slot."""
+    again, (block, item, shape, put) = same_array_type(array), putter
+
+    def implementation(ta, index, value, name=None):
+        owner, store = store_owner(ta), store_fields(ta)
+        put(store, np.int64(index), item(block(), value), shape(value))
+        return again(owner)
+
+    return implementation
+
+
+@method("write")
+def _write(ta, index, value, name=None):
+    check_index("write", index)
+    check_value("write", ta, value)
+    return _put_method(ta, _putter(ta, rq.WRITE, value, _scalar_write, _element_write))
+
+
+@method("append")
+def _append(ta, value, name=None):
+    check_value("append", ta, value)
+    again = same_array_type(ta)
+    block, item, shape, put = _putter(ta, rq.APPEND, value, _scalar_write, _element_write)
+
+    def implementation(ta, value, name=None):
+        owner, store = store_owner(ta), store_fields(ta)
+        put(store, field(store, FIELD.size), item(block(), value), shape(value))
+        return again(owner)
+
+    return implementation
+
+
+def _scalar_add(array, operation):
+    """Add an item in place where that is simple, else by the kernels."""
+    if not isinstance(array.dtype, types.Number):
+        return _slow_item_write(array, operation)
+    load_item, store_item = mem.item_reader(array.dtype), mem.item_writer(array.dtype)
+    slow = _slow_item_write(array, operation)
+
+    @fast
+    def add(store, index, value, shape):
+        if is_sum(store, index) and field(store, FIELD.rank) == 0:
+            target = field(store, FIELD.data) + index * field(store, FIELD.element_bytes)
+            store_item(target, load_item(target) + value)
+            return
+        slow(store, index, value, shape)
+
+    return add
+
+
+def _element_add(array, operation):
+    """Add an element in place where that is simple, else by the kernels."""
+    if not isinstance(array.dtype, types.Number):
+        return _slow_write(array, operation)
+    slow, item = _slow_write(array, operation), array.dtype
+    itemsize = item_bytes(item)
+
+    @fast
+    def add(store, index, address, shape):
+        if is_sum(store, index) and fits(store, shape):
+            nbytes = field(store, FIELD.element_bytes)
+            target, count = field(store, FIELD.data) + index * nbytes, nbytes // itemsize
+            sums = mem.array_at(target, count, item)
+            terms = mem.array_at(address, count, item)
+            for k in range(count):
+                sums[k] += terms[k]
+            return
+        slow(store, index, address, shape)
+
+    return add
+
+
+@method("accumulate")
+def _accumulate(ta, index, value, name=None):
+    check_index("accumulate", index)
+    check_value("accumulate", ta, value)
+    return _put_method(ta, _putter(ta, rq.ACCUMULATE, value, _scalar_add, _element_add))
+
+
+@method("identity")
+def _identity(ta, name=None):
+    again = same_array_type(ta)
+    return lambda ta, name=None: again(store_owner(ta))
+
+
+@method("close")
+def _close(ta, name=None):
+    def implementation(ta, name=None):
+        words = new_request()
+        mem.store_int(words + 8 * rq.INDEX, 1)
+        call_kernel(settings.STORAGE_ENTRY, rq.CLOSE, store_fields(ta), words)
+
+    return implementation
+
+
+# read, stack, size, grad, grad_with_shape.
+
+
+def result_of(array, ndim):
+    """A function that turns a request's result into a scalar or a read-only array."""
+    if ndim == 0:
+        load_item = value_reader(array.dtype)
+
+        @register_jitable
+        def result(words):
+            item = load_item(mem.load_int(words + 8 * rq.RESULT))
+            mem.release(mem.load_int(words + 8 * rq.OWNER))
+            return item
+
+        return result
+    array_of = mem.array_reader(array.dtype, ndim)
+
+    @register_jitable
+    def result(words):
+        owner, address = mem.load_int(words + 8 * rq.OWNER), mem.load_int(words + 8 * rq.RESULT)
+        return array_of(owner, address, words + 8 * rq.OUT_SHAPE)
+
+    return result
+
+
+def slow_read(array, operation, ndim, code):
+    """A function that reads through the kernels."""
+    result = result_of(array, ndim)
+    many = operation in (rq.STACK, rq.LOOK_AT_ALL)
+    entry = settings.BULK_ENTRY if many else settings.STORAGE_ENTRY
+
+    @register_jitable
+    def slow(store, index):
+        words = new_request()
+        mem.store_int(words + 8 * rq.INDEX, index)
+        mem.store_int(words + 8 * rq.DTYPE, code)
+        call_kernel(entry, operation, store, words)
+        return result(words)
+
+    return slow
+
+
+@register_jitable
+def take_in_loop(store, slot):
+    """`take`, where a parallel loop uses the array."""
+    return field(store, FIELD.claim_read) != 0 and read_in_loop(store, slot)
+
+
+def _item_read(array):
+    """Read an item of a uniform array."""
+    load_item, code = value_reader(array.dtype), code_of(array.dtype)
+    slow = slow_read(array, rq.READ, 0, code)
+
+    @fast
+    def read(store, slot):
+        if take(store, slot) or take_in_loop(store, slot):
+            address = field(store, FIELD.data) + slot * field(store, FIELD.element_bytes)
+            return load_item(address)
+        return slow(store, slot)
+
+    return read
+
+
+def _element_read(array):
+    """Read an element of a uniform array: a view, whose owner is the same on every path.
+
+    Were it another one after the slow path, LLVM could not remove the counting of references.
+    """
+    array_of, code = mem.array_reader(array.dtype, array.ndim), code_of(array.dtype)
+
+    @fast
+    def read(store, slot):
+        if not take(store, slot) and not take_in_loop(store, slot):
+            words = new_request()
+            mem.store_int(words + 8 * rq.INDEX, slot)
+            mem.store_int(words + 8 * rq.DTYPE, code)
+            call_kernel(settings.STORAGE_ENTRY, rq.VIEW, store, words)
+        # Others may let the array grow meanwhile; the later owner keeps the earlier elements.
+        elements = seen_int(store + 8 * FIELD.data)
+        owner = field(store, FIELD.data_owner)
+        address = elements + slot * field(store, FIELD.element_bytes)
+        mem.retain(owner)
+        return array_of(owner, address, store + 8 * FIELD.extent0)
+
+    return read
+
+
+@method("read")
+def _read(ta, index, dtype=None, name=None):
+    check_index("read", index)
+    require_rank("read", ta)
+    code = dtype_code(ta, dtype)
+    if not ta.uniform or code < 0:
+        read = slow_read(ta, rq.READ, ta.ndim, code)
+    else:
+        read = _item_read(ta) if ta.ndim == 0 else _element_read(ta)
+
+    def implementation(ta, index, dtype=None, name=None):
+        return read(store_fields(ta), np.int64(index))
+
+    return implementation
+
+
+@method("stack")
+def _stack(ta, name=None):
+    require_rank("stack", ta)
+    slow = slow_read(ta, rq.STACK, ta.ndim + 1, code_of(ta.dtype))
+
+    def implementation(ta, name=None):
+        return slow(store_fields(ta), 0)
+
+    return implementation
+
+
+_SIZE = OPERATIONS.index("size")
+
+
+@method("size")
+def _size(ta, name=None):
+    def implementation(ta, name=None):
+        store = store_fields(ta)
+        if field(store, FIELD.closed):
+            raise_failure(STATUS.closed, _SIZE, store, new_request())
+        return np.int32(field(store, FIELD.size))
+
+    return implementation
+
+
+@overload(len)
+def _len(ta):
+    if isinstance(ta, TensorArrayType):
+        return lambda ta: np.int64(ta.size())
+    return None
+
+
+@register_jitable
+def look_up(store, source, clear, words):
+    """Look a gradient array up; its owner is in the request.
+
+    The source's code points are given back before anything is raised: what compiled code holds
+    then is lost.
+    """
+    count = len(source)
+    points, status = mem.allocate_owner(4 * count), STATUS.too_large
+    mem.store_int(words + 8 * rq.GOT, 1)
+    mem.store_int(words + 8 * rq.EXPECTED, 4 * count)
+    if points:
+        code_points = mem.array_at(mem.owner_payload(points), count, np.int32)
+        for k in range(count):
+            code_points[k] = ord(source[k])
+        mem.store_int(words + 8 * rq.VALUE, mem.owner_payload(points))
+        mem.store_int(words + 8 * rq.COUNT, count)
+        mem.store_int(words + 8 * rq.INDEX, clear)
+        status = mem.call_entry(setting(settings.GRADIENT_ENTRY), rq.GRAD, store, words)
+        mem.release(points)
+    if status != STATUS.ok:
+        raise_failure(status, rq.GRAD, store, words)
+
+
+@register_jitable
+def check_gradient_rank(store, owner, rank, words):
+    """A gradient array may have been made with a prefix, and then has another rank."""
+    found = field(mem.owner_payload(owner), FIELD.rank)
+    if rank >= 0 and found != rank:
+        mem.store_int(words + 8 * rq.EXPECTED, rank)
+        mem.store_int(words + 8 * rq.GOT, found)
+        mem.release(owner)
+        raise_failure(STATUS.gradient_rank, rq.GRAD, store, words)
+
+
+def _check_source(method, source):
+    if not isinstance(source, types.UnicodeType | types.StringLiteral):
+        raise refusal(f"{method}: source must be a string, not {source}")
+
+
+@method("grad")
+def _grad(ta, source, flow=None, clear_after_read=True, name=None):
+    _check_source("grad", source)
+    array_over, rank = new_array_type(ta.gradient), -1 if ta.ndim is None else ta.ndim
+
+    def implementation(ta, source, flow=None, clear_after_read=True, name=None):
+        words, store = new_request(), store_fields(ta)
+        look_up(store, source, np.int64(clear_after_read), words)
+        owner = mem.load_int(words + 8 * rq.OWNER)
+        check_gradient_rank(store, owner, rank, words)
+        return array_over(owner)
+
+    return implementation
+
+
+@method("grad_with_shape")
+def _grad_with_shape(ta, source, shape_to_prepend, flow=None, clear_after_read=True, name=None):
+    _check_source("grad_with_shape", source)
+    check_vector("grad_with_shape", "shape_to_prepend", shape_to_prepend)
+    count_of, load_list = integers(shape_to_prepend)
+    rank = None
+    if isinstance(shape_to_prepend, types.BaseTuple) and ta.ndim is not None:
+        rank = ta.ndim + len(shape_to_prepend)
+    made = TensorArrayType(ta.dtype, rank, ta.gradient.uniform)
+    array_over, rank = new_array_type(made), -1 if rank is None else rank
+
+    def implementation(ta, source, shape_to_prepend, flow=None, clear_after_read=True, name=None):
+        words, store = new_request(), store_fields(ta)
+        count = count_of(shape_to_prepend)
+        extents, owner = load_list(0, shape_to_prepend)
+        status = STATUS.ok if owner > 0 else STATUS.too_large
+        mem.store_int(words + 8 * rq.GOT, 1)
+        mem.store_int(words + 8 * rq.EXPECTED, extents)
+        if status == STATUS.ok and count > rq.MAX_RANK:
+            status = STATUS.rank
+            mem.store_int(words + 8 * rq.GOT, count)
+        if status == STATUS.ok:
+            mem.store_int(words + 8 * rq.RANK, count)
+            mem.copy_bytes(words + 8 * rq.SHAPE, extents, 8 * count)
+        if owner > 0:
+            mem.release(owner)
+        if status != STATUS.ok:
+            raise_failure(status, rq.GRAD, store, words)
+        look_up(store, source, np.int64(clear_after_read), words)
+        found = mem.load_int(words + 8 * rq.OWNER)
+        check_gradient_rank(store, found, rank, words)
+        return array_over(found)
+
+    return implementation
+
+
+# gather, scatter, unstack, split, concat.
+
+
+@register_jitable
+def _tell_too_large(words, nbytes):
+    """Put what there was no memory for where the message finds it."""
+    mem.store_int(words + 8 * rq.GOT, 1)
+    mem.store_int(words + 8 * rq.EXPECTED, nbytes)
+
+
+@register_jitable
+def _finish(status, operation, store, words, first, second):
+    """Give copies back, then raise what a status stands for."""
+    if first > 0:
+        mem.release(first)
+    if second > 0:
+        mem.release(second)
+    if status != STATUS.ok:
+        raise_failure(status, operation, store, words)
+
+
+# Writing.
+
+
+@register_jitable
+def _put_rows(words, shape):
+    """Describe a value that is written row by row."""
+    mem.store_int(words + 8 * rq.INDEX, shape[0])
+    mem.store_int(words + 8 * rq.RANK, len(shape) - 1)
+    mem.store_extents(words + 8 * rq.SHAPE, shape[1:])
+
+
+@register_jitable
+def _put_all_rows(words, shape):
+    """Describe a value whose rows go to the first slots."""
+    _put_rows(words, shape)
+    mem.store_int(words + 8 * rq.COUNT, shape[0])
+
+
+@register_jitable
+def _put_scalar(words, shape):
+    """Describe a value without rows."""
+    mem.store_int(words + 8 * rq.RANK, -1)
+
+
+@register_jitable
+def _put_whole(words, shape):
+    """Describe a value as it is."""
+    mem.store_int(words + 8 * rq.RANK, len(shape))
+    mem.store_extents(words + 8 * rq.SHAPE, shape)
+
+
+def _bulk_write(array, operation, value, listed):
+    """A function that writes a value to many slots; ``listed`` is the type of the list, or None."""
+    code, (block, load, shape_of) = code_of(array.dtype), in_memory(array.dtype, value)
+    if operation == rq.SPLIT:
+        describe = _put_whole
+    elif rank_of(value) == 0:
+        describe = _put_scalar
+    else:
+        describe = _put_all_rows if listed is None else _put_rows
+
+    @register_jitable
+    def write(store, words, address, value):
+        mem.store_int(words + 8 * rq.DTYPE, code)
+        mem.store_int(words + 8 * rq.VALUE, address)
+        describe(words, shape_of(value))
+        return mem.call_entry(setting(settings.BULK_ENTRY), operation, store, words)
+
+    if listed is None:
+
+        @register_jitable
+        def write_in_order(store, block, value, listed):
+            words, status = new_request(), STATUS.too_large
+            address, copy = load(block, value)
+            _tell_too_large(words, address)
+            if copy >= 0:
+                status = write(store, words, address, value)
+            _finish(status, operation, store, words, copy, 0)
+
+        return block, write_in_order
+    count_of, load_list = integers(listed)
+
+    @register_jitable
+    def write_listed(store, block, value, listed):
+        words, status = new_request(), STATUS.too_large
+        address, copy = load(block, value)
+        places, owner = load_list(0, listed)
+        _tell_too_large(words, places if copy >= 0 else address)
+        if copy >= 0 and owner > 0:
+            mem.store_int(words + 8 * rq.LIST, places)
+            mem.store_int(words + 8 * rq.COUNT, count_of(listed))
+            status = write(store, words, address, value)
+        _finish(status, operation, store, words, copy, owner)
+
+    return block, write_listed
+
+
+@method("scatter")
+def _scatter(ta, indices, value, name=None):
+    check_vector("scatter", "indices", indices)
+    check_rows("scatter", ta, value, spare=1)
+    again, (block, write) = same_array_type(ta), _bulk_write(ta, rq.SCATTER, value, indices)
+
+    def implementation(ta, indices, value, name=None):
+        owner = store_owner(ta)
+        write(store_fields(ta), block(), value, indices)
+        return again(owner)
+
+    return implementation
+
+
+@method("unstack")
+def _unstack(ta, value, name=None):
+    check_rows("unstack", ta, value, spare=1)
+    again, (block, write) = same_array_type(ta), _bulk_write(ta, rq.SCATTER, value, None)
+
+    def implementation(ta, value, name=None):
+        owner = store_owner(ta)
+        write(store_fields(ta), block(), value, 0)
+        return again(owner)
+
+    return implementation
+
+
+@method("split")
+def _split(ta, value, lengths, name=None):
+    check_vector("split", "lengths", lengths)
+    check_rows("split", ta, value)
+    again, (block, write) = same_array_type(ta), _bulk_write(ta, rq.SPLIT, value, lengths)
+
+    def implementation(ta, value, lengths, name=None):
+        owner = store_owner(ta)
+        write(store_fields(ta), block(), value, lengths)
+        return again(owner)
+
+    return implementation
+
+
+# Reading.
+
+
+def _checked_result(array, ndim, counts_on):
+    """`result_of`, where the array may turn out to hold elements of another rank."""
+    result = result_of(array, ndim)
+    if counts_on:
+        return register_jitable(lambda operation, store, words: result(words))
+
+    @register_jitable
+    def checked(operation, store, words):
+        if mem.load_int(words + 8 * rq.OUT_RANK) != ndim:
+            mem.release(mem.load_int(words + 8 * rq.OWNER))
+            raise_failure(STATUS.gather_element_shape, operation, store, words)
+        return result(words)
+
+    return checked
+
+
+@method("gather")
+def _gather(ta, indices, element_shape=None, dtype=None, name=None):
+    check_vector("gather", "indices", indices)
+    asked, code = rank_asked("gather", "element_shape", element_shape), dtype_code(ta, dtype)
+    if asked is None:
+        require_rank("gather", ta)
+    ndim = asked if ta.ndim is None else ta.ndim
+    result, words_rank = _checked_result(ta, ndim + 1, ta.ndim is not None), _or_unknown(asked)
+    count_of, load_list = integers(indices)
+
+    def implementation(ta, indices, element_shape=None, dtype=None, name=None):
+        store, words, status = store_fields(ta), new_request(), STATUS.too_large
+        mem.store_int(words + 8 * rq.DTYPE, code)
+        mem.store_int(words + 8 * rq.RANK, words_rank)
+        put_extents(words, 0, element_shape, rq.GATHER, store)
+        places, owner = load_list(0, indices)
+        _tell_too_large(words, places)
+        if owner > 0:
+            mem.store_int(words + 8 * rq.LIST, places)
+            mem.store_int(words + 8 * rq.COUNT, count_of(indices))
+            status = mem.call_entry(setting(settings.BULK_ENTRY), rq.GATHER, store, words)
+        _finish(status, rq.GATHER, store, words, owner, 0)
+        return result(rq.GATHER, store, words)
+
+    return implementation
+
+
+def _or_unknown(rank):
+    return -1 if rank is None else rank
+
+
+@register_jitable
+def _join_all(store, words):
+    """Run CONCAT with room for all lengths; their owner."""
+    while True:
+        room = field(store, FIELD.size)
+        owner, status = mem.allocate_owner(8 * room), STATUS.too_large
+        if owner:
+            mem.store_int(words + 8 * rq.LIST, mem.owner_payload(owner))
+            mem.store_int(words + 8 * rq.INDEX, room)
+            status = mem.call_entry(setting(settings.BULK_ENTRY), rq.CONCAT, store, words)
+        else:
+            _tell_too_large(words, 8 * room)
+        if status != STATUS.ok:
+            _finish(status, rq.CONCAT, store, words, owner, 0)
+        if mem.load_int(words + 8 * rq.COUNT) <= room:
+            return owner
+        mem.release(owner)  # another thread made it grow meanwhile; nothing was done
+
+
+@method("concat")
+def _concat(ta, element_shape_except0=None, dtype=None, name=None):
+    behind = rank_asked("concat", "element_shape_except0", element_shape_except0)
+    code, words_rank = dtype_code(ta, dtype), _or_unknown(behind)
+    if behind is None:
+        require_rank("concat", ta)
+    # An array of scalars is an error of the kernel, whatever the rank.
+    ndim = max(ta.ndim, 1) if behind is None else behind + 1
+    result = result_of(ta, ndim)
+
+    def implementation(ta, element_shape_except0=None, dtype=None, name=None):
+        store, words = store_fields(ta), new_request()
+        mem.store_int(words + 8 * rq.DTYPE, code)
+        mem.store_int(words + 8 * rq.RANK, words_rank)
+        put_extents(words, 0, element_shape_except0, rq.CONCAT, store)
+        owner = _join_all(store, words)
+        count, address = mem.load_int(words + 8 * rq.COUNT), mem.owner_payload(owner)
+        lengths = mem.adopt_array(owner, address, count, np.int64)
+        return Concat(result(words), lengths)
+
+    return implementation
+
+
+# ``ta[i]``, loops over arrays, np.asarray: looks, which mark nothing.
+
+
+def _item_look(array):
+    """Look at an item of a uniform array."""
+    load_item = value_reader(array.dtype)
+    slow = slow_read(array, rq.LOOK, 0, code_of(array.dtype))
+
+    @fast
+    def look(store, index):
+        slot = index + field(store, FIELD.size) if index < 0 else index
+        if is_value(store, slot):
+            return load_item(field(store, FIELD.data) + slot * field(store, FIELD.element_bytes))
+        return slow(store, index)
+
+    return look
+
+
+@overload(operator.getitem, jit_options=inlined)
+def _getitem(ta, index):
+    if not isinstance(ta, TensorArrayType):
+        return None
+    check_index("getitem", index)
+    require_rank("getitem", ta)
+    if ta.uniform and ta.ndim == 0:
+        look = _item_look(ta)
+    else:
+        look = slow_read(ta, rq.LOOK, ta.ndim, code_of(ta.dtype))
+    return lambda ta, index: look(store_fields(ta), np.int64(index))
+
+
+@overload(np.asarray)
+def _asarray(a, dtype=None):
+    if not isinstance(a, TensorArrayType):
+        return None
+    require_rank("asarray", a)
+    look = slow_read(a, rq.LOOK_AT_ALL, a.ndim + 1, code_of(a.dtype))
+    if dtype is None or isinstance(dtype, types.NoneType | types.Omitted):
+        return lambda a, dtype=None: look(store_fields(a), 0)
+    return lambda a, dtype=None: np.asarray(look(store_fields(a), 0), dtype)
+
+
+@overload(np.array)
+def _array(object, dtype=None):
+    if not isinstance(object, TensorArrayType):
+        return None
+    if dtype is None or isinstance(dtype, types.NoneType | types.Omitted):
+        return lambda object, dtype=None: np.asarray(object).copy()
+    return lambda object, dtype=None: np.asarray(object).astype(dtype)
+
+
+@register_model(TensorArrayIteratorType)
+class _IteratorModel(models.StructModel):
+    def __init__(self, manager, kind):
+        members = [("array", kind.array), ("index", types.EphemeralPointer(types.int64))]
+        super().__init__(manager, kind, members)
+
+
+@lower_builtin("getiter", TensorArrayType)
+def _begin(context, builder, sig, args):
+    iterator = context.make_helper(builder, sig.return_type)
+    iterator.array = args[0]
+    iterator.index = cgutils.alloca_once(builder, INT64)
+    builder.store(INT64(0), iterator.index)
+    context.nrt.incref(builder, sig.args[0], args[0])
+    return imputils.impl_ret_new_ref(context, builder, sig.return_type, iterator._getvalue())
+
+
+@lower_builtin("iternext", TensorArrayIteratorType)
+@imputils.iternext_impl(imputils.RefType.NEW)
+def _next(context, builder, sig, args, result):
+    """The array may grow meanwhile, as a list may."""
+    kind = sig.args[0]
+    iterator = context.make_helper(builder, kind, value=args[0])
+    index = builder.load(iterator.index)
+    count = types.int64(kind.array)
+    size = context.compile_internal(builder, lambda ta: len(ta), count, [iterator.array])
+    more = builder.icmp_signed("<", index, size)
+    result.set_valid(more)
+    with builder.if_then(more):
+        look = kind.yield_type(kind.array, types.int64)
+        given = [iterator.array, index]
+        result.yield_(context.compile_internal(builder, lambda ta, k: ta[k], look, given))
+        builder.store(builder.add(index, INT64(1)), iterator.index)
+
+
+# Lanes.
+
+
+@register_jitable
+def _ask(words, operation, store, index, owner, count):
+    """Run an operation of lanes; what comes of it is in the request."""
+    mem.store_int(words + 8 * rq.INDEX, index)
+    mem.store_int(words + 8 * rq.VALUE, owner)
+    mem.store_int(words + 8 * rq.COUNT, count)
+    call_kernel(settings.LANES_ENTRY, operation, store, words)
+
+
+@method("lanes")
+def _lanes(ta, count):
+    check_index("lanes", count, "count")
+    lanes_over = new_array_type(LanesType(ta))
+
+    def implementation(ta, count):
+        words = new_request()
+        _ask(words, rq.LANES, store_fields(ta), np.int64(count), store_owner(ta), 0)
+        return lanes_over(mem.load_int(words + 8 * rq.OWNER))
+
+    return implementation
+
+
+@overload_method(LanesType, "take")
+def _take(lanes, lane):
+    check_index("take", lane, "lane")
+    array_over = new_array_type(lanes.array)
+
+    def implementation(lanes, lane):
+        words = new_request()
+        _ask(words, rq.TAKE, store_fields(lanes), np.int64(lane), 0, 0)
+        return array_over(mem.load_int(words + 8 * rq.OWNER))
+
+    return implementation
+
+
+@overload_method(LanesType, "range")
+def _range(lanes, lane, total):
+    check_index("range", lane, "lane")
+    check_index("range", total, "total")
+
+    def implementation(lanes, lane, total):
+        words = new_request()
+        _ask(words, rq.RANGE, store_fields(lanes), np.int64(lane), 0, np.int64(total))
+        first = mem.load_int(words + 8 * rq.RESULT)
+        return range(first, first + mem.load_int(words + 8 * rq.COUNT))
+
+    return implementation
+
+
+@overload_method(LanesType, "join")
+def _join(lanes):
+    array_over = new_array_type(lanes.array)
+
+    def implementation(lanes):
+        words = new_request()
+        _ask(words, rq.JOIN, store_fields(lanes), 0, 0, 0)
+        return array_over(mem.load_int(words + 8 * rq.OWNER))
+
+    return implementation
+
+
+@overload(len)
+def _len(lanes):
+    if isinstance(lanes, LanesType):
+        return lambda lanes: field(store_fields(lanes), FIELD.size)
+    return None

@@ -1,0 +1,104 @@
+"""Matrices of first and second derivatives."""
+
+import numpy as np
+import pytest
+
+import nbta
+from nbta.testing import check_grads
+
+X = np.array([0.3, -0.7, 1.1])
+MATRIX = np.arange(6.0).reshape(2, 3) / 7
+
+
+def recurrence(x):
+    y = x.copy()
+    for i in range(1, len(x)):
+        y[i] = np.sin(y[i - 1]) * x[i]
+    return y
+
+
+def differences(f, x, step=6e-6):
+    """The Jacobian by central differences."""
+    columns = []
+    for unit in np.eye(x.size).reshape(x.size, *x.shape):
+        up, down = (np.asarray(f(x + sign * step * unit)) for sign in (1, -1))
+        columns.append((up - down) / (2 * step))
+    return np.moveaxis(np.array(columns), 0, -1).reshape(*columns[0].shape, *x.shape)
+
+
+FUNCTIONS = {
+    "scalar": lambda x: np.sum(np.sin(x)) * x[0],
+    "vector": lambda x: np.tanh(MATRIX @ x) * x[0],
+    "matrix": lambda x: np.outer(x, x[:2]) ** 2,
+    "item assignment in a loop": recurrence,
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_jacobians_against_differences(compiled):
+    for name, f in FUNCTIONS.items():
+        found = nbta.jacobian(f, compiled=compiled)(X)
+        np.testing.assert_allclose(found, differences(f, X), atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_hessians_against_differences_of_gradients(compiled):
+    for f in (FUNCTIONS["scalar"], lambda x: np.sum(np.exp(np.outer(x, x)))):
+        found = nbta.hessian(f, compiled=compiled)(X)
+        np.testing.assert_allclose(found, differences(nbta.grad(f), X), atol=1e-8)
+        np.testing.assert_allclose(found, found.T, rtol=1e-13)
+
+
+def test_jacobian_of_a_matrix_argument_and_for_other_lengths():
+    f = nbta.jacobian(lambda m: m.T @ m)
+    for shape in ((2, 3), (4, 2)):
+        m = np.arange(8.0)[: np.prod(shape)].reshape(shape)
+        np.testing.assert_allclose(f(m), differences(lambda m: m.T @ m, m), atol=1e-8)
+    assert f.traces == 1
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_jacobians_of_structures(compiled):
+    def f(p, y):
+        return {"a": p["w"] * y, "b": (np.sum(p["w"] ** 2),)}
+
+    of_p, of_y = nbta.jacobian(f, (0, 1), compiled)({"w": X}, 2.0)["a"]
+    np.testing.assert_array_equal(of_p["w"], 2 * np.eye(3))
+    np.testing.assert_array_equal(of_y, X)
+    ((of_b,), of_a) = (nbta.jacobian(f, 1, compiled)({"w": X}, 2.0)[k] for k in "ba")
+    assert of_b == 0.0
+    np.testing.assert_array_equal(of_a, X)
+    found = nbta.hessian(lambda p: p["u"] * np.sum(p["w"] ** 2), compiled=compiled)
+    found = found({"u": 3.0, "w": X})
+    assert found["u"]["u"] == 0.0
+    np.testing.assert_allclose(found["u"]["w"], 2 * X)
+    np.testing.assert_allclose(found["w"]["u"], 2 * X)
+    np.testing.assert_allclose(found["w"]["w"], 6 * np.eye(3))
+
+
+def test_jacobians_have_derivatives_and_precisions():
+    check_grads(nbta.jacobian(FUNCTIONS["vector"]), (X,))
+    found = nbta.jacobian(FUNCTIONS["matrix"])(X.astype("float32"))
+    assert found.dtype == np.float32
+    inside = nbta.function(lambda x: nbta.jacobian(recurrence)(x) @ x)
+    np.testing.assert_allclose(inside(X), nbta.jacobian(recurrence)(X) @ X)
+
+
+def test_a_result_without_items():
+    assert nbta.jacobian(lambda x: x[1:])(np.array([2.0])).shape == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: nbta.jacobian(lambda x: x)(np.arange(3)), "gradients exist for floats"),
+        (lambda: nbta.jacobian(lambda x: x > 0)(X), "f's result.*give real floats"),
+        (lambda: nbta.jacobian(lambda x: x)(X + 1j), "the argument.*real and imaginary parts"),
+        (lambda: nbta.jacobian(lambda x: x, 1)(X), "no argument 1"),
+        (lambda: nbta.hessian(lambda x: x)(X), "f must give a scalar"),
+    ],
+    ids=["integers", "truth values", "complex", "argnums", "no scalar"],
+)
+def test_what_is_refused(call, words):
+    with pytest.raises(nbta.InvalidArgumentError, match=words):
+        call()

@@ -1,0 +1,134 @@
+"""Random numbers by key and counter."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import nbta
+from nbta import random
+from nbta.codegen.philox import below, philox
+
+# Of Random123's kat_vectors, philox 4x32 10: counter, key, result.
+KNOWN = [
+    ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D)),
+    ((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2, (0x408F276D, 0x41C83B0E)),
+    (
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344), (0xA4093822, 0x299F31D0),
+        (0xD16CFE09, 0x94FDCCEB),
+    ),
+]  # fmt: skip
+
+
+def whole(low, high):
+    return np.uint64(low | high << 32)
+
+
+@pytest.mark.parametrize(("counter", "key", "result"), KNOWN)
+@pytest.mark.parametrize("function", [philox, philox.py_func], ids=["compiled", "NumPy"])
+def test_known_answers(function, counter, key, result):
+    found = function(whole(*key), whole(*counter[:2]), whole(*counter[2:]))
+    assert found == whole(*result)
+
+
+def test_products_of_128_bits():
+    generator = np.random.default_rng(0)
+    for bits, span in generator.integers(0, 2**64, (50, 2), np.uint64, endpoint=False):
+        assert below.py_func(bits, span) == int(bits) * int(span) >> 64
+        assert below(bits, span) == int(bits) * int(span) >> 64
+
+
+def drawn(key, dtype):
+    one, other = random.split(key, 2)
+    return (
+        random.normal(one, (3, 50), dtype),
+        random.uniform(other, 70, dtype),
+        random.exponential(random.fold_in(key, 3), (60,), dtype),
+        random.integers(key, (2, 40), -5, 6),
+        random.permutation(key, 12),
+        random.permutation(key, np.arange(10.0).reshape(5, 2)),
+        random.normal(key, (), dtype),
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_same_bits_eagerly_and_by_both_executors(dtype):
+    for seed in (0, 2**63 + 5):
+        key = random.key(seed)
+        want = drawn(key, dtype)
+        for compiled in (False, True):
+            found = nbta.function(lambda k: drawn(k, dtype), compiled=compiled)(key)
+            for a, b in zip(found, want, strict=True):
+                assert np.asarray(a).dtype == np.asarray(b).dtype
+                np.testing.assert_array_equal(a, b)
+    assert want[0].dtype == dtype
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_keys_in_loops(compiled):
+    key = random.key(11)
+
+    def walk(key, n):
+        x = 0.0
+        for t in range(n):
+            x = x + random.normal(random.fold_in(key, t))
+        return x
+
+    want = 0.0
+    for t in range(20):
+        want = want + random.normal(random.fold_in(key, t))
+    assert nbta.function(walk, compiled=compiled)(key, 20) == want
+
+
+def test_bounds():
+    key = random.key(4)
+    want = 5.0 * random.uniform(key, 100) - 2.0
+    for compiled in (False, True):
+        found = nbta.function(lambda k: random.uniform(k, 100, minval=-2.0, maxval=3.0),
+                              compiled=compiled)(key)  # fmt: skip
+        np.testing.assert_allclose(found, want, atol=1e-15)
+
+
+def test_distributions():
+    one, two, three, four = random.split(random.key(1), 4)
+    for values, name in (
+        (random.normal(one, 20000), "norm"),
+        (random.uniform(two, 20000), "uniform"),
+        (random.exponential(three, 20000), "expon"),
+        (random.normal(one, 20000, "float32"), "norm"),
+    ):
+        assert stats.kstest(values, name).pvalue > 1e-3
+    counts = np.bincount(random.integers(four, 20000, 0, 10), minlength=10)
+    assert stats.chisquare(counts).pvalue > 1e-3
+    assert sorted(random.permutation(four, 100).tolist()) == list(range(100))
+
+
+def test_keys_are_apart():
+    key = random.key(0)
+    keys = [key, *random.split(key, 100), *(random.fold_in(k, 0) for k in random.split(key, 100))]
+    assert len({int(k) for k in keys}) == 201
+    assert random.fold_in(key, -1) == random.fold_in(key, 2**64 - 1)
+
+
+def test_pathwise_gradients():
+    def price(vol):
+        noise = random.normal(random.key(7), (50,))
+        return np.mean(np.exp(vol * noise) * random.uniform(random.key(8), (50,), maxval=vol))
+
+    nbta.testing.check_grads(price, (0.3,))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: random.normal(0, (2,)), "a key is one uint64"),
+        (lambda: random.normal(random.split(random.key(0)), (2,)), "a key is one uint64"),
+        (lambda: random.key(0.5), "no integer"),
+        (lambda: random.fold_in(random.key(0), 0.5), "no integer"),
+        (lambda: random.uniform(random.key(0), 2, "int32"), "give float32 or float64"),
+        (lambda: random.integers(random.key(0), 2, 3, 3), "there are none from 3"),
+    ],
+    ids=["number", "keys", "seed", "data", "dtype", "integers"],
+)
+def test_what_is_refused(call, words):
+    with pytest.raises(nbta.InvalidArgumentError, match=words):
+        call()

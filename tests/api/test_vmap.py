@@ -1,0 +1,63 @@
+"""fori_loop, and functions of batches from functions of items."""
+
+import numpy as np
+import pytest
+
+import nbta
+from nbta.testing import check_grads
+
+X = np.array([[0.3, -0.7, 1.1], [0.2, 0.9, -0.4]])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_loops_over_numbers(compiled):
+    def power(x, n):
+        step = lambda i, s: {"x": s["x"] * x + i, "n": s["n"] + 1}  # noqa: E731
+        return nbta.fori_loop(2, n, step, {"x": x, "n": 0})
+
+    found = nbta.function(power, compiled=compiled)(0.5, 6)
+    want = 0.5
+    for i in range(2, 6):
+        want = want * 0.5 + i
+    assert (found["x"], found["n"]) == (want, 4)
+    assert nbta.function(power, compiled=compiled)(0.5, -3)["x"] == 0.5
+    check_grads(lambda x: power(x, 6)["x"], (0.5,))
+
+
+def test_axes():
+    f = nbta.vmap(lambda x, y, p: {"a": x * y[0] + p["b"]}, (1, 0, None), 1)
+    y = np.arange(6.0).reshape(3, 2)
+    found = f(X, y, {"b": 1.0})
+    np.testing.assert_allclose(found["a"], X * y[:, 0] + 1.0)
+    assert found["a"].shape == (2, 3)
+
+
+def test_results_of_rank_0_are_stacked():
+    np.testing.assert_allclose(nbta.vmap(np.sum, 1)(X), X.sum(0))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_branches_nests_and_gradients(compiled):
+    def f(x):
+        return np.sin(x) if x > 0 else x**2
+
+    nested = nbta.vmap(nbta.vmap(f), compiled=compiled)
+    np.testing.assert_allclose(nested(X), np.where(X > 0, np.sin(X), X**2))
+    slopes = nbta.vmap(nbta.vmap(nbta.grad(f)), compiled=compiled)
+    np.testing.assert_allclose(slopes(X), np.where(X > 0, np.cos(X), 2 * X))
+    check_grads(lambda x: nbta.vmap(lambda row: np.tanh(row) * row[0])(x), (X,))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: nbta.vmap(np.sum, (0, 0))(X), "for 1 arguments"),
+        (lambda: nbta.vmap(np.sum, None)(X), "an axis for one at least"),
+        (lambda: nbta.vmap(np.add)(X, X[:1]), "elems_of_one_length"),
+        (lambda: nbta.fori_loop(0, 2.5, lambda i, s: s, 0.0), "upper .*must be one integer"),
+    ],
+    ids=["axes", "none", "lengths", "bound"],
+)
+def test_what_is_refused(call, words):
+    with pytest.raises(nbta.InvalidArgumentError, match=words):
+        call()

@@ -1,0 +1,340 @@
+"""Items that nothing writes any more are read again on the way back; all others are on tapes.
+
+Where code took an item for final that a later trip changes, gradients would be wrong. So random
+nests of loops, whose reads and writes meet in all kinds of ways, run in the reference executor too,
+which keeps what it needs on tapes.
+"""
+
+import random
+
+import numpy as np
+import pytest
+from compiled_pairs import compare
+from fuzz.ways import in_python
+from interpreted import interpreted, watched
+from many import each
+from test_in_place import length, loop, section
+
+import nbta
+from nbta.compiler import executable, tapes
+from nbta.testing import check_grads
+
+X = np.array([0.4, -0.7, 1.1, 0.25, -1.3, 0.6])
+M = np.linspace(-0.9, 1.1, 36).reshape(6, 6)
+
+
+def number_of_arrays(f, *args):
+    """Arrays of the compiled gradient, which is held against the reference executor's."""
+    slow, fast = (nbta.value_and_grad(f, compiled=compiled) for compiled in (False, True))
+    with in_python():
+        compare(fast(*args), slow(*args))
+        return len(section(fast.explain(), "arrays"))
+
+
+# By hand: what is final, and what is not.
+
+FINAL, TAPED = {}, {}
+
+
+def final(f):
+    FINAL[f.__name__] = f
+    return f
+
+
+def taped(f):
+    TAPED[f.__name__] = f
+    return f
+
+
+@final
+def earlier_items(x):
+    """The one before, and the one before that, of an array that is filled."""
+
+    def trip(i, a):
+        return nbta.set_item(a, i, x[i] * a[i - 1] * a[i - 2])
+
+    return nbta.sum(loop(length(x), trip, nbta.sin(x), begin=2))
+
+
+@final
+def items_further_up_on_the_way_down(x):
+    def trip(i, a):
+        k = length(x) - 2 - i
+        return nbta.set_item(a, k, x[k] + nbta.sin(a[k + 1]) * 0.5)
+
+    a = loop(length(x) - 1, trip, x)
+    return nbta.sum(a * a)
+
+
+@taped
+def items_further_up_on_the_way_up(x):
+    """They are changed in the trip after."""
+
+    def trip(i, a):
+        return nbta.set_item(a, i, a[i] * a[i + 1])
+
+    return nbta.sum(loop(length(x) - 1, trip, x))
+
+
+@taped
+def the_item_itself(x):
+    def trip(i, a):
+        a = nbta.set_item(a, i, a[i] * a[i])
+        return nbta.set_item(a, i, a[i] * x[i])
+
+    return nbta.sum(loop(length(x), trip, x))
+
+
+@final
+def what_was_written(x):
+    """The value itself goes on, and is final where it was put."""
+
+    def trip(i, a, s):
+        v = nbta.exp(x[i] * a[i - 1])
+        return nbta.set_item(a, i, v), s + v * v
+
+    a, s = loop(length(x), trip, x, 0.0, begin=1)
+    return s + nbta.sum(a)
+
+
+@taped
+def what_is_written_over(x):
+    def trip(i, a, s):
+        v = nbta.exp(x[i] * a[i - 1])
+        a = nbta.set_item(nbta.set_item(a, i, v), i, 0.5 * v)
+        return a, s + v * v
+
+    a, s = loop(length(x), trip, x, 0.0, begin=1)
+    return s + nbta.sum(a)
+
+
+@final
+def rows_above(m):
+    """Of a table that is filled row by row."""
+
+    def row(i, a):
+        def column(j, a):
+            return nbta.set_item(a, (i, j), a[i - 1, j - 1] * a[i - 1, j] * a[i, j - 1])
+
+        return loop(length(m), column, a, begin=1)
+
+    return nbta.sum(loop(length(m), row, m, begin=1))
+
+
+@final
+def factors(m):
+    """Without pivots, the last loop changes what no loop has read."""
+
+    def pivot(k, a):
+        def row(i, a):
+            a = nbta.set_item(a, (i, k), a[i, k] / (a[k, k] + 3.0))
+            return loop(
+                length(m), lambda j, a: nbta.add_item(a, (i, j), -a[i, k] * a[k, j]), a, begin=k + 1
+            )
+
+        return loop(length(m), row, a, begin=k + 1)
+
+    return nbta.sum(loop(length(m), pivot, m) ** 2)
+
+
+@final
+def an_array_that_inner_loops_capture(m):
+    def column(j, a):
+        def rest(i):
+            return loop(j, lambda k, s: s - a[i, k] * a[j, k], a[i, j])
+
+        a = nbta.set_item(a, (j, j), 1.0 + 0.1 * rest(j))
+        return loop(length(m), lambda i, a: nbta.set_item(a, (i, j), 0.1 * rest(i)), a, begin=j + 1)
+
+    return nbta.sum(loop(length(m), column, m))
+
+
+@taped
+def a_table_that_each_sweep_changes(m):
+    def sweep(_, a):
+        return loop(length(m), lambda i, a: nbta.set_item(a, (i, 0), a[i, 0] * a[i, 1]), a)
+
+    return nbta.sum(loop(3, sweep, m))
+
+
+@taped
+def rows_from_the_end(x):
+    """An index that wraps around may be any item's."""
+
+    def trip(i, a):
+        return nbta.set_item(a, i - 3, a[i - 4] * a[i - 5])
+
+    return nbta.sum(loop(length(x), trip, x))
+
+
+@taped
+def an_index_that_data_decide(x):
+    places = np.array([0, 2, 1, 3, 2, 0])
+
+    def trip(i, a):
+        return nbta.set_item(a, nbta.gather(places, i), a[i] * x[i])
+
+    return nbta.sum(loop(length(x), trip, x))
+
+
+@taped
+def an_index_that_counts_trips(x):
+    """It is not negative, and another one in each trip."""
+
+    def trip(i, a):
+        def goes_on(c, s):
+            return nbta.logical_and(c < 3, s < -x[i])
+
+        c, _ = nbta.while_loop(goes_on, lambda c, s: (c + 1, s + 0.4), (0, -1.02))
+        return nbta.set_item(a, c, a[c + 1] * x[i])
+
+    return nbta.sum(loop(length(x), trip, x) ** 2)
+
+
+@taped
+def two_arrays_that_change_places(x):
+    def trip(i, a, b):
+        return nbta.set_item(b, i, a[i] * a[i - 1]), a
+
+    a, b = loop(length(x), trip, x, nbta.sin(x), begin=1)
+    return nbta.sum(a * b)
+
+
+@taped
+def an_array_of_each_trip(x):
+    """The last version of it is there for the trip only."""
+
+    def trip(i, s):
+        a = loop(3, lambda j, a: nbta.set_item(a, j + 1, a[j] * s), x, begin=i)
+        return nbta.tanh(s + nbta.sum(a))
+
+    return loop(3, trip, 0.5)
+
+
+@taped
+def a_branch_that_writes(x):
+    def trip(i, a):
+        return nbta.cond(x[i] > 0.3, lambda: nbta.set_item(a, i, a[i - 1] * x[i]), lambda: a)
+
+    return nbta.sum(loop(length(x), trip, x, begin=1))
+
+
+ALL = {**FINAL, **TAPED}
+
+
+def argument(f):
+    return X if f.__code__.co_varnames[0] == "x" else M
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_is_final(name):
+    count = number_of_arrays(ALL[name], argument(ALL[name]))
+    assert (count == 0) == (name in FINAL)
+
+
+@pytest.mark.slow_but_every(5)
+@pytest.mark.parametrize("name", ALL)
+def test_gradients(name):
+    f = ALL[name]
+    check_grads(f, (argument(f),), order=2)
+    grads = [nbta.grad(lambda x: nbta.sum(nbta.grad(f)(x) ** 2), compiled=c) for c in (False, True)]
+    compare(grads[1](argument(f)), grads[0](argument(f)))
+
+
+def test_bytes_of_a_trip():
+    """A recurrence keeps the eight bytes of its sine, and nothing else."""
+
+    def f(x):
+        def trip(i, a):
+            return nbta.set_item(a, i, nbta.sin(a[i - 1]) * x[i] + x[i])
+
+        return nbta.sum(loop(length(x), trip, nbta.zeros_like(x), begin=1))
+
+    def held(n):
+        gradient(np.linspace(-1.0, 1.0, n))
+        executable = gradient._last.runner.ran.executable
+        work = executable.borrow()
+        executable.give_back(work)
+        return sum(buffer.nbytes for buffer in work._buffers.values())
+
+    gradient = nbta.value_and_grad(f, compiled=True)
+    arrays = 3  # the one that is filled, and the gradients of both
+    few, many = held(10_000), held(20_000)
+    assert many - few == (arrays * 8 + 8) * 10_000
+
+
+# At random.
+
+
+def nest(seed):
+    """The source of a nest that reads and writes a matrix at sums of counters and numbers."""
+    r = random.Random(seed)
+    levels = r.choice([1, 2, 2, 3])
+
+    def index(names):
+        v = r.choice(names)
+        return r.choice([f"{v} + {r.randint(-2, 2)}", v, f"n - 1 - {v}", str(r.randint(0, 8))])
+
+    def key(names):
+        return f"{index(names)}, {index(names)}"
+
+    def change(names):
+        value = f"0.4 * a[{key(names)}] * a[{key(names)}] + x[{index(names)}]"
+        kind = r.choice(["set_item", "set_item", "add_item"])
+        if r.random() < 0.3:
+            lines = [f"v = {value}", f"s = s + nbta.sin(v) * a[{key(names)}]"]
+            return [*lines, f"a = nbta.{kind}(a, ({key(names)}), nbta.tanh(v))"]
+        if r.random() < 0.3:
+            return [f"v = {value}", f"a = nbta.set_item(a, ({key(names)}), v)", "s = s + v * v"]
+        return [f"a = nbta.{kind}(a, ({key(names)}), nbta.tanh({value}))"]
+
+    def lines(names):
+        found = change(names) if names and r.random() < 0.6 else []
+        if len(names) < levels:
+            v = "ijl"[len(names)]
+            low = r.choice(["2", "2", *(f"{u}" for u in names), *(f"{u} + 1" for u in names)])
+            high = r.choice(["n - 2", "n - 2", *names])
+            step = r.choice(["", "", "", "k"])
+            turned = [f"{v} = n - 1 - {v}"] if r.random() < 0.25 and not step else []
+            found += [
+                f"def body_{v}({v}, a, s):",
+                *(f"    {line}" for line in (*turned, *lines(names + v))),
+                "    return a, s",
+                f"a, s = loop({high}, body_{v}, a, s, begin={low})",
+            ]
+        if names and (len(names) == levels or r.random() < 0.5):
+            found += change(names)
+        return found
+
+    whole = ["n, a, s = length(x), nbta.outer(x, nbta.sin(x)), 0.0", *lines("")]
+    body = "".join(f"    {line}\n" for line in [*whole, "return nbta.sum(nbta.sin(a)) + s"])
+    return f"def f(x):\n{body}"
+
+
+def arrays_of(seed):
+    names = {"nbta": nbta, "loop": loop, "length": length}
+    exec(nest(seed), names)
+    return number_of_arrays(names["f"], np.linspace(-0.9, 1.3, 9))
+
+
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """Python runs the source, and looks that all is within its buffer."""
+    monkeypatch.setattr(executable, "build", interpreted)
+    with watched():
+        yield
+
+
+@pytest.mark.slow_but_every(8)
+@pytest.mark.parametrize("first", range(0, 64, 4))
+def test_random_nests(uncompiled, first):
+    each(range(first, first + 4), arrays_of)
+
+
+def test_random_nests_have_both(uncompiled, monkeypatch):
+    """Else nothing is known of items that are final, or of those that are not."""
+    found = list(map(arrays_of, range(5)))
+    monkeypatch.setattr(tapes, "last_version", lambda *_: None)
+    without = list(map(arrays_of, range(5)))
+    assert sum(few < many for few, many in zip(found, without, strict=True)) >= 2
+    assert sum(few > 0 for few in found) >= 2

@@ -1,0 +1,1256 @@
+"""Code that changes arrays where they are: results of all kinds of programs, and no hidden copies.
+
+Each program stands beside the same one in plain NumPy, which changes arrays in place. A copy in a
+loop that has to stay is named by `explain()` with its reason.
+"""
+
+import numpy as np
+import pytest
+from compiled_pairs import Pair, compare
+from fuzz.ways import in_python
+
+import nbta
+from nbta.testing import check_grads
+
+X = np.array([0.4, -0.7, 1.1, 0.25, -1.3])
+Y = np.array([1.2, 0.3, -0.6, 0.9, 0.5])
+M = np.linspace(-1.0, 1.5, 12).reshape(4, 3)
+
+
+def loop(n, body, *start, begin=0):
+    """What ``body(i, *arrays)`` leaves of some arrays after trips ``begin`` to ``n``."""
+    whole = lambda i, *arrays: (i + 1, *_tuple(body(i, *arrays)))  # noqa: E731
+    first = nbta.cast(begin, "int64")
+    _, *arrays = nbta.while_loop(lambda i, *_: i < n, whole, (first, *start))
+    return arrays[0] if len(arrays) == 1 else tuple(arrays)
+
+
+def _tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+def length(x):
+    return nbta.shape(x)[0]
+
+
+def section(text, title):
+    """The lines below a title of `explain()`."""
+    found, inside = [], False
+    for line in text.splitlines():
+        inside = line.startswith(" ") if inside else False
+        if inside:
+            found.append(line.strip())
+        inside = inside or line.startswith(title)
+    return found
+
+
+def copies(f):
+    """What `explain()` says of copies in loops."""
+    return section(f.explain(), "copies of whole tensors in loops")
+
+
+def held(f, *args, make=nbta.function, copied=()):
+    """What a function gives in both executors, the same, and without copies but those named."""
+    before = [np.copy(value) for value in args]
+    expected = make(f, compiled=False)(*args)
+    fast = make(f, compiled=True)
+    with in_python():
+        found, again = fast(*args), fast(*args)
+        lines = copies(fast)
+    compare(found, expected)
+    compare(again, found)
+    for value, copy in zip(args, before, strict=True):
+        np.testing.assert_array_equal(value, copy)
+    assert len(lines) == len(copied), lines
+    for line, words in zip(lines, copied, strict=True):
+        assert all(word in line for word in words), line
+    return found
+
+
+def summed(f):
+    """A number that depends on all that a function gives."""
+
+    def number(*args):
+        found = [nbta.cast(y, "float64") for y in _tuple(f(*args))]
+        return nbta.add_n([nbta.sum(nbta.sin(y) * (k + 1.0)) for k, y in enumerate(found)])
+
+    return number
+
+
+class Program:
+    """A function and what plain NumPy makes of the same arguments.
+
+    Parameters
+    ----------
+    f : callable
+    plain : callable
+        Gets copies of the arguments, which it may change.
+    args : tuple
+    copied : tuple of tuple of str
+        Of each copy in a loop that has to stay, words of the line that says so.
+    backward : tuple of tuple of str, optional
+        The same where the gradient is computed too.
+    """
+
+    def __init__(self, f, plain, *args, copied=(), backward=None):
+        self.f, self.plain, self.args, self.copied = f, plain, args, copied
+        self.backward = copied if backward is None else backward
+
+    def expected(self):
+        return self.plain(*map(np.copy, self.args))
+
+
+PROGRAMS = {}
+#: What a line says of a variable, or a result, that begins a trip as what another one was.
+MOVED = ("takes another one's place",)
+
+
+def program(*args, **copies):
+    """Let a function that gives a function and its plain counterpart be a program."""
+
+    def add(make):
+        PROGRAMS[make.__name__] = Program(*make(), *args, **copies)
+        return make
+
+    return add
+
+
+# One loop.
+
+
+@program(X)
+def a_recurrence():
+    def f(x):
+        a = nbta.set_item(nbta.zeros_like(x), 0, x[0])
+        step = lambda i, a: nbta.set_item(a, i, nbta.sin(a[i - 1]) * x[i] + x[i])  # noqa: E731
+        return loop(length(x), step, a, begin=1)
+
+    def plain(x):
+        a = np.zeros_like(x)
+        a[0] = x[0]
+        for i in range(1, len(x)):
+            a[i] = np.sin(a[i - 1]) * x[i] + x[i]
+        return a
+
+    return f, plain
+
+
+@program(X)
+def an_argument_is_the_variable():
+    def f(x):
+        return loop(length(x), lambda i, a: nbta.set_item(a, i, a[i] * a[0]), x)
+
+    def plain(x):
+        for i in range(len(x)):
+            x[i] = x[i] * x[0]
+        return x
+
+    return f, plain
+
+
+@program(X)
+def the_variable_and_what_it_began_with():
+    def f(x):
+        a = nbta.tanh(x)
+        return loop(length(x), lambda i, a: nbta.add_item(a, i, a[0] * x[i]), a), a
+
+    def plain(x):
+        a = np.tanh(x)
+        b = a.copy()
+        for i in range(len(x)):
+            b[i] += b[0] * x[i]
+        return b, a
+
+    return f, plain
+
+
+@program(X, backward=[("AddItem", "AddN")])
+def an_array_made_in_each_trip():
+    def f(x):
+        def step(i, s):
+            t = nbta.set_item(nbta.sin(x * s), i, s)
+            t = nbta.add_item(t, 0, x[i])
+            return nbta.sum(t * x)
+
+        return loop(length(x), step, 0.5)
+
+    def plain(x):
+        s = 0.5
+        for i in range(len(x)):
+            t = np.sin(x * s)
+            t[i] = s
+            t[0] += x[i]
+            s = np.sum(t * x)
+        return np.float64(s)
+
+    return f, plain
+
+
+@program(X, copied=[("SetItem", "Sin")])
+def an_array_that_each_trip_begins_with():
+    """What no trip changes is computed once, in front of the loop, and copied."""
+
+    def f(x):
+        def step(i, s):
+            return nbta.sum(nbta.set_item(nbta.sin(x), i, s))
+
+        return loop(length(x), step, 0.5)
+
+    def plain(x):
+        s = 0.5
+        for i in range(len(x)):
+            t = np.sin(x)
+            t[i] = s
+            s = np.sum(t)
+        return np.float64(s)
+
+    return f, plain
+
+
+@program(X)
+def write_after_read():
+    def f(x):
+        def step(i, a, s):
+            old = a[i]
+            return nbta.set_item(a, i, s), s + old * a[0]
+
+        return loop(length(x), step, x, 0.5)
+
+    def plain(x):
+        s = 0.5
+        for i in range(len(x)):
+            old, first = x[i], x[0]
+            x[i] = s
+            s = s + old * first
+        return x, np.float64(s)
+
+    return f, plain
+
+
+@program(X)
+def a_read_that_stands_behind_the_write():
+    """It can come before it, as it reads the old array."""
+
+    def f(x):
+        def step(i, a, s):
+            new = nbta.set_item(a, i, s * 0.5)
+            return new, s + nbta.sin(a[i])
+
+        return loop(length(x), step, x, 0.5)
+
+    def plain(x):
+        s = 0.5
+        for i in range(len(x)):
+            old = x[i]
+            x[i] = s * 0.5
+            s = s + np.sin(old)
+        return x, np.float64(s)
+
+    return f, plain
+
+
+@program(X, backward=[("SetItem",)])
+def a_whole_read_behind_the_write():
+    def f(x):
+        def step(i, a, s):
+            new = nbta.set_item(a, i, s * 0.5)
+            return new, nbta.sum(a * x)
+
+        return loop(length(x), step, x, 0.5)
+
+    def plain(x):
+        a, s = x.copy(), 0.5
+        for i in range(len(x)):
+            whole = np.sum(a * x)
+            a[i] = s * 0.5
+            s = whole
+        return a, np.float64(s)
+
+    return f, plain
+
+
+@program(X, copied=[("SetItem", "is needed later"), ("while:", "argument_2:0 takes")])
+def the_old_array_goes_on():
+    def f(x):
+        return loop(length(x), lambda i, a, b: (nbta.set_item(a, i, b[i] + 1.0), a), x, x * 2.0)
+
+    def plain(x):
+        a, b = x, x * 2
+        for i in range(len(x)):
+            new = a.copy()
+            new[i] = b[i] + 1
+            a, b = new, a
+        return a, b
+
+    return f, plain
+
+
+@program(X, copied=[("SetItem", "is needed later")])
+def an_old_read_that_needs_the_new_value():
+    """The index of the read comes of the new array, so the old one must stay."""
+
+    def f(x):
+        def step(i, a, s):
+            new = nbta.set_item(a, i, s)
+            k = nbta.argmax(new)
+            return new, s * 0.5 + a[k]
+
+        return loop(length(x), step, x, 2.0)
+
+    def plain(x):
+        a, s = x, 2.0
+        for i in range(len(x)):
+            new = a.copy()
+            new[i] = s
+            s = s * 0.5 + a[np.argmax(new)]
+            a = new
+        return a, np.float64(s)
+
+    return f, plain
+
+
+@program(X, Y)
+def a_swap():
+    def f(x, y):
+        return loop(7, lambda i, a, b: (b, nbta.set_item(a, i % 5, b[0] * 0.5)), x, y)
+
+    def plain(x, y):
+        for i in range(7):
+            x[i % 5] = y[0] * 0.5
+            x, y = y, x
+        return x, y
+
+    return f, plain
+
+
+@program(X, Y)
+def two_arrays_that_read_one_another():
+    def f(x, y):
+        def step(i, a, b):
+            return nbta.set_item(a, i, b[i] * 0.5), nbta.add_item(b, i, a[i])
+
+        return loop(5, step, x, y)
+
+    def plain(x, y):
+        for i in range(5):
+            x[i], y[i] = y[i] * 0.5, y[i] + x[i]
+        return x, y
+
+    return f, plain
+
+
+@program(X)
+def one_array_as_two_variables():
+    def f(x):
+        a = nbta.tanh(x)
+
+        def step(i, a, b):
+            return nbta.set_item(a, i, b[0] + 1.0), nbta.add_item(b, -1, a[0])
+
+        return (*loop(4, step, a, a), a)
+
+    def plain(x):
+        first = np.tanh(x)
+        a, b = first.copy(), first.copy()
+        for i in range(4):
+            a[i], b[-1] = b[0] + 1.0, b[-1] + a[0]
+        return a, b, first
+
+    return f, plain
+
+
+@program(
+    X, copied=[("SetItem",), MOVED], backward=[("SetItem",), MOVED, ("SetItem", "AddN")]
+)  # fmt: skip
+def one_new_array_for_two_variables():
+    """Both are the same array after the first trip, and one must not see the other's writes."""
+
+    def f(x):
+        def step(i, a, b):
+            new = nbta.set_item(a, i, b[i] * 2.0)
+            return new, new
+
+        return loop(4, step, x, x * 0.5)
+
+    def plain(x):
+        a, b = x, x * 0.5
+        for i in range(4):
+            a = a.copy()
+            a[i] = b[i] * 2.0
+            b = a
+        return a, b
+
+    return f, plain
+
+
+@program(X)
+def captured_and_carried():
+    def f(x):
+        a = nbta.sin(x)
+        return loop(length(x), lambda i, b: nbta.set_item(b, i, a[i] * b[0] + a[-1]), a)
+
+    def plain(x):
+        a = np.sin(x)
+        b = a.copy()
+        for i in range(len(x)):
+            b[i] = a[i] * b[0] + a[-1]
+        return b
+
+    return f, plain
+
+
+@program(X)
+def a_whole_update():
+    def f(x):
+        return loop(4, lambda i, a: nbta.sin(a) * 0.5 + x, x)
+
+    def plain(x):
+        a = x.copy()
+        for _ in range(4):
+            a[:] = np.sin(a) * 0.5 + x
+        return a
+
+    return f, plain
+
+
+@program(np.arange(5), X)
+def traced_indices():
+    def f(k, x):
+        def step(i, a):
+            place = nbta.take(k, i)
+            a = nbta.add_item(a, place * 2 % 5, x[i])
+            return nbta.set_item(a, -1 - place, a[place] * 0.5)
+
+        return loop(5, step, nbta.zeros_like(x))
+
+    def plain(k, x):
+        a = np.zeros_like(x)
+        for i in range(5):
+            a[k[i] * 2 % 5] += x[i]
+            a[-1 - k[i]] = a[k[i]] * 0.5
+        return a
+
+    return f, plain
+
+
+@program(np.array([3, 1, 3, 0, 1, 3]), Y)
+def a_histogram():
+    def f(k, w):
+        return loop(
+            length(k), lambda i, a: nbta.add_item(a, nbta.take(k, i), w[i % 5]), nbta.zeros(4)
+        )
+
+    def plain(k, w):
+        a = np.zeros(4)
+        for i in range(len(k)):
+            a[k[i]] += w[i % 5]
+        return a
+
+    return f, plain
+
+
+@program(X)
+def no_trips():
+    def f(x):
+        a = nbta.cos(x)
+        return loop(nbta.cast(x[0] > 5.0, "int64"), lambda i, a: nbta.set_item(a, i, 0.0), a), a
+
+    return f, lambda x: (np.cos(x), np.cos(x))
+
+
+# Views.
+
+
+@program(X)
+def a_slice_taken_before_the_write():
+    def f(x):
+        def step(i, a, s):
+            part = a[1:3]
+            a = nbta.set_item(a, 1, s)
+            return a, nbta.sum(part) + s * a[1]
+
+        return loop(4, step, x, 0.5)
+
+    def plain(x):
+        s = 0.5
+        for _ in range(4):
+            part = x[1:3].copy()
+            x[1] = s
+            s = np.sum(part) + s * x[1]
+        return x, np.float64(s)
+
+    return f, plain
+
+
+@program(M)
+def a_row_taken_before_the_write():
+    def f(m):
+        def step(i, a, s):
+            row = a[i]
+            a = nbta.set_item(a, (i, 0), nbta.sum(s))
+            return a, row * a[i, 0] + s
+
+        return loop(4, step, m, nbta.ones(3))
+
+    def plain(m):
+        s = np.ones(3)
+        for i in range(4):
+            row = m[i].copy()
+            m[i, 0] = np.sum(s)
+            s = row * m[i, 0] + s
+        return m, s
+
+    return f, plain
+
+
+@program(M)
+def rows_swapped():
+    def f(m):
+        def step(i, a):
+            one, other = a[i], a[3 - i]
+            return nbta.set_item(nbta.set_item(a, i, other), 3 - i, one)
+
+        return loop(2, step, m)
+
+    def plain(m):
+        for i in range(2):
+            m[[i, 3 - i]] = m[[3 - i, i]]
+        return m
+
+    return f, plain
+
+
+@program(M)
+def columns_swapped():
+    def f(m):
+        def step(i, a):
+            one, other = a[:, 0], a[:, i]
+            return nbta.set_item(nbta.set_item(a, np.s_[:, 0], other), (np.s_[:], i), one)
+
+        return loop(3, step, m)
+
+    def plain(m):
+        for i in range(3):
+            one, other = m[:, 0].copy(), m[:, i].copy()
+            m[:, 0] = other
+            m[:, i] = one
+        return m
+
+    return f, plain
+
+
+@program(X)
+def overlapping_to_the_right():
+    f = lambda x: loop(3, lambda i, a: nbta.set_item(a, np.s_[1:], a[:-1]), x)  # noqa: E731
+
+    def plain(x):
+        for _ in range(3):
+            x[1:] = x[:-1].copy()
+        return x
+
+    return f, plain
+
+
+@program(X)
+def overlapping_to_the_left():
+    f = lambda x: loop(3, lambda i, a: nbta.add_item(a, np.s_[:-1], a[1:]), x)  # noqa: E731
+
+    def plain(x):
+        for _ in range(3):
+            x[:-1] += x[1:].copy()
+        return x
+
+    return f, plain
+
+
+@program(X)
+def turned_round():
+    f = lambda x: loop(3, lambda i, a: nbta.set_item(a, np.s_[i:], a[i:][::-1]), x)  # noqa: E731
+
+    def plain(x):
+        for i in range(3):
+            x[i:] = x[i:][::-1].copy()
+        return x
+
+    return f, plain
+
+
+@program(
+    M[:3],
+    copied=[("SetItem", "Transpose")],
+    backward=[("SetItem", "Transpose"), ("SetItem", "GetItem")],
+)
+def transposed():
+    f = lambda m: loop(3, lambda i, a: nbta.set_item(a, ..., nbta.transpose(a)), m)  # noqa: E731
+
+    def plain(m):
+        for _ in range(3):
+            m[...] = m.T.copy()
+        return m
+
+    return f, plain
+
+
+@program(M)
+def a_row_added_to_another():
+    f = lambda m: loop(3, lambda i, a: nbta.add_item(a, i + 1, a[i] * 0.5), m)  # noqa: E731
+
+    def plain(m):
+        for i in range(3):
+            m[i + 1] += m[i] * 0.5
+        return m
+
+    return f, plain
+
+
+@program(M)
+def a_row_of_reshaped():
+    def f(m):
+        def step(i, a):
+            flat = nbta.set_item(nbta.reshape(a, (12,)), i * 2, nbta.sum(a[i]))
+            return nbta.reshape(flat, (4, 3))
+
+        return loop(4, step, m)
+
+    def plain(m):
+        for i in range(4):
+            m.reshape(12)[i * 2] = np.sum(m[i])
+        return m
+
+    return f, plain
+
+
+# Branches.
+
+
+@program(X)
+def in_both_branches():
+    def f(x):
+        def step(i, a):
+            return nbta.cond(
+                a[i] > 0.2,
+                lambda: nbta.set_item(a, i, a[0] * 0.5),
+                lambda: nbta.add_item(a, i, a[i - 1]),
+            )
+
+        return loop(length(x), step, x)
+
+    def plain(x):
+        for i in range(len(x)):
+            if x[i] > 0.2:
+                x[i] = x[0] * 0.5
+            else:
+                x[i] += x[i - 1]
+        return x
+
+    return f, plain
+
+
+@program(X)
+def in_one_branch():
+    def f(x):
+        def step(i, a):
+            return nbta.cond(a[i] > 0.2, lambda: nbta.set_item(a, i, a[0] + 1.0), lambda: a)
+
+        return loop(length(x), step, x)
+
+    def plain(x):
+        for i in range(len(x)):
+            if x[i] > 0.2:
+                x[i] = x[0] + 1.0
+        return x
+
+    return f, plain
+
+
+@program(X)
+def in_nested_branches():
+    def f(x):
+        def step(i, a):
+            def positive():
+                return nbta.cond(
+                    a[i] > 1.0, lambda: nbta.set_item(a, i, 1.0), lambda: nbta.add_item(a, 0, 0.5)
+                )
+
+            return nbta.cond(a[i] > 0.0, positive, lambda: nbta.set_item(a, i, -a[i]))
+
+        return loop(length(x), step, x)
+
+    def plain(x):
+        for i in range(len(x)):
+            if x[i] > 1.0:
+                x[i] = 1.0
+            elif x[i] > 0.0:
+                x[0] += 0.5
+            else:
+                x[i] = -x[i]
+        return x
+
+    return f, plain
+
+
+@program(X)
+def a_branch_and_a_read_of_the_old_array():
+    def f(x):
+        def step(i, a, s):
+            old = a[i]
+            new = nbta.cond(old > 0.2, lambda: nbta.set_item(a, i, s), lambda: a)
+            return new, s * 0.5 + old + new[i]
+
+        return loop(length(x), step, x, 0.25)
+
+    def plain(x):
+        s = 0.25
+        for i in range(len(x)):
+            old = x[i]
+            if old > 0.2:
+                x[i] = s
+            s = s * 0.5 + old + x[i]
+        return x, np.float64(s)
+
+    return f, plain
+
+
+@program(
+    X,
+    copied=[("SetItem",), MOVED] * 2,
+    backward=[("SetItem",), MOVED] * 3 + [("SetItem",), ("AddItem",)],
+)
+def branches_that_swap():
+    def f(x):
+        def step(i, a, b):
+            return nbta.cond(
+                a[i] > b[i],
+                lambda: (nbta.set_item(b, i, 0.5), a),
+                lambda: (a, nbta.set_item(b, i, a[0])),
+            )
+
+        return loop(length(x), step, x, x[::-1] * 0.75)
+
+    def plain(x):
+        a, b = x.copy(), x[::-1] * 0.75
+        for i in range(len(x)):
+            if a[i] > b[i]:
+                b[i] = 0.5
+                a, b = b, a
+            else:
+                b[i] = a[0]
+        return a, b
+
+    return f, plain
+
+
+@program(X)
+def a_branch_of_three_with_two_arrays():
+    def f(x):
+        def step(i, a, b):
+            return nbta.switch_case(
+                i % 3,
+                [
+                    lambda: (nbta.set_item(a, i, b[0]), b),
+                    lambda: (a, nbta.add_item(b, i, a[0])),
+                    lambda: (nbta.add_item(a, 0, b[i]), nbta.set_item(b, i, a[i])),
+                ],
+            )
+
+        return loop(length(x), step, x, x * 0.5)
+
+    def plain(x):
+        a, b = x.copy(), x * 0.5
+        for i in range(len(x)):
+            if i % 3 == 0:
+                a[i] = b[0]
+            elif i % 3 == 1:
+                b[i] += a[0]
+            else:
+                a[0], b[i] = a[0] + b[i], a[i]
+        return a, b
+
+    return f, plain
+
+
+@program(X)
+def outside_of_loops_in_a_branch():
+    def f(x):
+        a = nbta.sin(x)
+        b = nbta.cond(x[0] > 0.0, lambda: nbta.set_item(a, 0, 5.0), lambda: a)
+        return b, a
+
+    def plain(x):
+        a = np.sin(x)
+        b = a.copy()
+        if x[0] > 0:
+            b[0] = 5.0
+        return b, a
+
+    return f, plain
+
+
+@program(X, backward=[("SetItem",)] * 2)
+def all_items_in_one_branch():
+    def f(x):
+        def step(i, a, s):
+            return nbta.cond(
+                a[i] > 0.2,
+                lambda: (a * 0.5 + 1.0, nbta.sum(a)),
+                lambda: (nbta.set_item(a, i, s), a[0] * a[-1]),
+            )
+
+        return loop(length(x), step, x, 0.25)
+
+    def plain(x):
+        a, s = x, 0.25
+        for i in range(len(x)):
+            if a[i] > 0.2:
+                a, s = a * 0.5 + 1.0, np.sum(a)
+            else:
+                old = a[0] * a[-1]
+                a[i] = s
+                s = old
+        return a, np.float64(s)
+
+    return f, plain
+
+
+@program(X, copied=[("SetItem",), MOVED], backward=[("SetItem",), MOVED, *[("Item",)] * 3, MOVED])
+def another_array_in_one_branch():
+    """That a branch gives one item twice leaves no buffer in two places."""
+
+    def f(x):
+        def step(i, a, b):
+            one = lambda: (nbta.set_item(b, i, 1.0), nbta.set_item(b, 0, 2.0))  # noqa: E731
+            return nbta.cond(a[i] > 0.2, one, lambda: (a, nbta.add_item(b, i, a[0])))
+
+        return loop(length(x), step, x, nbta.cos(x))
+
+    def plain(x):
+        a, b = x, np.cos(x)
+        for i in range(len(x)):
+            if a[i] > 0.2:
+                a, b = b.copy(), b.copy()
+                a[i], b[0] = 1.0, 2.0
+            else:
+                b[i] += a[0]
+        return a, b
+
+    return f, plain
+
+
+# Lengths.
+
+
+def doubled(x):
+    """A number that only the run tells: 2 to the power of 3, where a constant would be folded."""
+    return loop(3, lambda i, m: 2 * m, nbta.cast(x[0] < 10.0, "int64"))
+
+
+@program(X)
+def of_a_length_that_the_run_tells():
+    def f(x):
+        m = doubled(x)
+        step = lambda i, t: nbta.set_item(t, i, t[i - 1] * 0.5 + x[i % 5])  # noqa: E731
+        return loop(m, step, nbta.zeros((m,)))
+
+    def plain(x):
+        t = np.zeros(8)
+        for i in range(8):
+            t[i] = t[i - 1] * 0.5 + x[i % 5]
+        return t
+
+    return f, plain
+
+
+@program(X, copied=[("AddItem", "Mul")], backward=[MOVED])
+def of_a_length_that_the_run_tells_in_a_nest():
+    def f(x):
+        m = doubled(x)
+
+        def outer(i, t):
+            scaled = lambda: nbta.add_item(t * 0.5, i, x[0])  # noqa: E731
+            t = nbta.cond(t[i] > 0.0, scaled, lambda: t)
+            return loop(i, lambda j, t: nbta.add_item(t, i, t[j] * x[j % 5]), t)
+
+        return loop(m, outer, nbta.ones((m,)))
+
+    def plain(x):
+        t = np.ones(8)
+        for i in range(8):
+            if t[i] > 0:
+                t *= 0.5
+                t[i] += x[0]
+            for j in range(i):
+                t[i] += t[j] * x[j % 5]
+        return t
+
+    return f, plain
+
+
+@program(X, copied=[("SetItem",)])
+def shorter_in_each_trip():
+    def f(x):
+        step = lambda i, a: nbta.set_item(a, 0, nbta.sum(a))[: length(a) - 1]  # noqa: E731
+        whole = lambda i, a: (i + 1, step(i, a))  # noqa: E731
+        return nbta.while_loop(lambda i, a: i < 3, whole, (np.int64(0), x))[1]
+
+    def plain(x):
+        for _ in range(3):
+            x[0] = np.sum(x)
+            x = x[:-1]
+        return x
+
+    return f, plain
+
+
+# Loops in loops.
+
+
+@program(M)
+def two_deep():
+    def f(m):
+        def row(i, a):
+            return loop(3, lambda j, a: nbta.set_item(a, (i, j), a[i, j - 1] * a[i - 1, j]), a)
+
+        return loop(4, row, m)
+
+    def plain(m):
+        for i in range(4):
+            for j in range(3):
+                m[i, j] = m[i, j - 1] * m[i - 1, j]
+        return m
+
+    return f, plain
+
+
+@program(M)
+def three_deep():
+    """Elimination."""
+
+    def f(m):
+        def column(k, a):
+            def row(i, a):
+                factor = a[i, k] / (a[k, k] + 3.0)
+                step = lambda j, a: nbta.add_item(a, (i, j), -factor * a[k, j])  # noqa: E731
+                return loop(3, step, a)
+
+            return loop(4, row, a, begin=0)
+
+        return loop(3, column, m)
+
+    def plain(m):
+        for k in range(3):
+            for i in range(4):
+                factor = m[i, k] / (m[k, k] + 3.0)
+                for j in range(3):
+                    m[i, j] += -factor * m[k, j]
+        return m
+
+    return f, plain
+
+
+@program(X)
+def a_bound_of_the_outer_loop():
+    def f(x):
+        def outer(i, a):
+            return loop(i, lambda j, a: nbta.add_item(a, i, a[j] * 0.25), a)
+
+        return loop(length(x), outer, x)
+
+    def plain(x):
+        for i in range(len(x)):
+            for j in range(i):
+                x[i] += x[j] * 0.25
+        return x
+
+    return f, plain
+
+
+@program(X)
+def a_loop_in_a_branch_in_a_loop():
+    def f(x):
+        def outer(i, a):
+            inner = lambda: loop(i, lambda j, a: nbta.set_item(a, j, a[i] + a[j]), a)  # noqa: E731
+            return nbta.cond(a[i] > 0.0, inner, lambda: nbta.add_item(a, i, 0.5))
+
+        return loop(length(x), outer, x)
+
+    def plain(x):
+        for i in range(len(x)):
+            if x[i] > 0:
+                for j in range(i):
+                    x[j] = x[i] + x[j]
+            else:
+                x[i] += 0.5
+        return x
+
+    return f, plain
+
+
+@program(X)
+def scratch_that_each_trip_fills():
+    def f(x):
+        def outer(i, s, scratch):
+            scratch = loop(length(x), lambda j, t: nbta.set_item(t, j, x[j] * s), scratch)
+            return s + nbta.sum(scratch * scratch) * 0.1, scratch
+
+        return loop(3, outer, 0.5, nbta.zeros_like(x))
+
+    def plain(x):
+        s, scratch = 0.5, np.zeros_like(x)
+        for _ in range(3):
+            for j in range(len(x)):
+                scratch[j] = x[j] * s
+            s = s + np.sum(scratch * scratch) * 0.1
+        return np.float64(s), scratch
+
+    return f, plain
+
+
+@program(X)
+def two_loops_in_one():
+    def f(x):
+        def outer(i, a):
+            a = loop(i + 1, lambda j, a: nbta.set_item(a, j, a[j] * 0.5), a)
+            return loop(length(x), lambda j, a: nbta.add_item(a, j, a[i]), a, begin=2)
+
+        return loop(3, outer, x)
+
+    def plain(x):
+        for i in range(3):
+            for j in range(i + 1):
+                x[j] = x[j] * 0.5
+            for j in range(2, len(x)):
+                x[j] += x[i]
+        return x
+
+    return f, plain
+
+
+@program(X, copied=[("AddItem",)])
+def an_inner_loop_and_the_array_before_it():
+    """The array before the inner loop is read behind it, so one copy an outer trip must stay."""
+
+    def f(x):
+        def outer(i, a):
+            b = loop(3, lambda j, b: nbta.set_item(b, j, b[j + 1] * 0.5), a)
+            return nbta.add_item(b, i, nbta.sum(a * b))
+
+        return loop(3, outer, x)
+
+    def plain(x):
+        a = x
+        for i in range(3):
+            b = a.copy()
+            for j in range(3):
+                b[j] = b[j + 1] * 0.5
+            b[i] += np.sum(a * b)
+            a = b
+        return a
+
+    return f, plain
+
+
+@program(X)
+def a_scan_that_carries_an_array():
+    def f(x):
+        def step(a, v):
+            a = nbta.add_item(a, 0, v)
+            return a, a[0] * a[1]
+
+        return nbta.scan(step, nbta.tanh(x), x)
+
+    def plain(x):
+        a, ys = np.tanh(x), []
+        for v in x:
+            a[0] += v
+            ys.append(a[0] * a[1])
+        return a, np.array(ys)
+
+    return f, plain
+
+
+@program(X)
+def a_scan_that_gives_the_array():
+    """Each row of the result is the array as it was then."""
+
+    def f(x):
+        def step(a, v):
+            a = nbta.add_item(a, 0, v)
+            return a, a
+
+        return nbta.scan(step, nbta.tanh(x), x)
+
+    def plain(x):
+        a, ys = np.tanh(x), []
+        for v in x:
+            a[0] += v
+            ys.append(a.copy())
+        return a, np.array(ys)
+
+    return f, plain
+
+
+@program(M)
+def a_map_with_scratch():
+    def f(m):
+        def row(r):
+            return loop(3, lambda j, a: nbta.set_item(a, j, a[j - 1] * r[j]), r)
+
+        return nbta.map_fn(row, m)
+
+    def plain(m):
+        out = m.copy()
+        for i in range(len(m)):
+            for j in range(3):
+                out[i, j] = out[i, j - 1] * m[i, j]
+        return out
+
+    return f, plain
+
+
+NAMES = list(PROGRAMS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values(name):
+    found = held(PROGRAMS[name].f, *PROGRAMS[name].args, copied=PROGRAMS[name].copied)
+    compare(found, PROGRAMS[name].expected())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients(name):
+    made = PROGRAMS[name]
+    places = tuple(k for k, value in enumerate(made.args) if value.dtype.kind == "f")
+    make = lambda f, compiled: nbta.value_and_grad(f, places, compiled=compiled)  # noqa: E731
+    held(summed(made.f), *made.args, make=make, copied=made.backward)
+    check_grads(made.f, made.args, order=1)
+
+
+@pytest.mark.slow_but_every(len(PROGRAMS))
+@pytest.mark.parametrize("name", NAMES)
+def test_machine_code(name):
+    made = PROGRAMS[name]
+    compare(Pair(made.f)(*made.args), made.expected())
+
+
+# Names of one buffer: whatever is changed, what has another name stays.
+
+
+def an_array(*args, **options):
+    return nbta.TensorArray("float64", *args, clear_after_read=False, **options)
+
+
+def a_slot_that_was_read(x):
+    t = an_array(2, element_shape=(None,)).write(0, x).write(1, x * 2)
+    return nbta.set_item(t.read(0), 0, 9.0), t.read(0), t.stack()
+
+
+def slots_that_were_appended(x):
+    def step(i, a, t):
+        b = nbta.set_item(a, i, a[0] * 2.0 + 1.0)
+        t = t.append(b)
+        return nbta.add_item(b, 0, 1.0), t
+
+    a, t = loop(4, step, x, an_array(0, dynamic_size=True))
+    s = t.stack()
+    return a, nbta.set_item(s, (0, 0), 5.0), s
+
+
+def a_stack(x):
+    t = an_array(5).unstack(x)
+    s = t.stack()
+    return nbta.set_item(s, 0, 3.0), s, t.read(0)
+
+
+def pieces(x):
+    a = nbta.sin(nbta.outer(x, x[:4]))
+    one, other = nbta.split(a, 2, 1)
+    return nbta.set_item(a, 0, 0.0), nbta.set_item(one, (0, 0), 7.0), one, other, a
+
+
+def other_shapes(x):
+    a = nbta.sin(nbta.outer(x, x[:2]))
+    r, turned = nbta.reshape(a, (-1,)), nbta.transpose(a)
+    changed = [nbta.set_item(r, 3, 1.0), nbta.set_item(a, (0, 0), 2.0)]
+    return (a, r, turned, *changed, nbta.set_item(turned, (1, 0), 4.0))
+
+
+def other_names(x):
+    a = nbta.sin(x)
+    b, c = nbta.identity(a), nbta.stop_gradient(a)
+    return a, b, c, nbta.set_item(b, 0, 0.0), nbta.add_item(c, 1, 1.0)
+
+
+def repeated_rows(x):
+    a = nbta.sin(x)
+    rows = nbta.broadcast_to(a, (3, 5))
+    return a, rows, nbta.set_item(rows, (2, 1), 8.0), nbta.set_item(a, 1, 3.0)
+
+
+def rows_that_are_carried(x):
+    def step(i, a, r):
+        return nbta.set_item(a, i, r), a[i]
+
+    return loop(4, step, nbta.sin(nbta.outer(x, x)), x)
+
+
+def three_that_change_places(x):
+    step = lambda i, a, b, c: (b, c, nbta.set_item(a, i, b[i] * c[i]))  # noqa: E731
+    return loop(4, step, nbta.sin(x), nbta.cos(x), x)
+
+
+def a_branch_that_gives_an_array_of_the_trip(x):
+    def step(i, a, b):
+        c = nbta.set_item(a, i, 1.0)
+        d = nbta.cond(x[i] > 0.0, lambda: c, lambda: b)
+        return c, nbta.add_item(d, 0, 2.0)
+
+    return loop(5, step, x, x * 2)
+
+
+def rows_of_a_captured_array(x):
+    y = nbta.sin(x)
+    return nbta.map_fn(lambda v: nbta.set_item(y, 0, v), x), y
+
+
+def a_scan_that_swaps_and_gives_parts(x):
+    def step(carry, v):
+        a, b = carry
+        new = nbta.set_item(a, 0, v)
+        return (b, new), nbta.concatenate([a[:1], new[:1]])
+
+    (a, b), rows = nbta.scan(step, (nbta.sin(x), nbta.cos(x)), x)
+    return a, b, rows
+
+
+def loops_from_one_array(x):
+    a = nbta.sin(x)
+    b = loop(3, lambda i, b: nbta.set_item(b, i, 0.5 * b[i]), a)
+    c = loop(3, lambda i, b: nbta.add_item(b, i, a[i]), b)
+    return a, b, c, loop(2, lambda i, d: nbta.set_item(d, i, c[i + 1]), b)
+
+
+def loops_from_a_constant(x):
+    ones = nbta.ones(5)
+    one = loop(5, lambda i, a: nbta.set_item(a, i, x[i]), ones)
+    return one, ones, loop(2, lambda i, a: nbta.add_item(a, i, x[i]), ones)
+
+
+NAMED = [
+    a_slot_that_was_read, slots_that_were_appended, a_stack, pieces, other_shapes, other_names,
+    repeated_rows, rows_that_are_carried, three_that_change_places,
+    a_branch_that_gives_an_array_of_the_trip, rows_of_a_captured_array,
+    a_scan_that_swaps_and_gives_parts, loops_from_one_array, loops_from_a_constant,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", NAMED, ids=lambda f: f.__name__)
+def test_other_names_of_a_buffer(f):
+    """Eagerly each change is a new array; both executors give the same, and gradients too."""
+    expected = f(X)
+    slopes = nbta.grad(summed(f), compiled=False)(X)
+    fast, fast_slopes = nbta.function(f, compiled=True), nbta.grad(summed(f), compiled=True)
+    compare(nbta.function(f, compiled=False)(X), expected)
+    with in_python():
+        for _ in range(2):
+            compare(fast(X), expected)
+            compare(fast_slopes(X), slopes)

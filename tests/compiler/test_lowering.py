@@ -1,0 +1,323 @@
+"""From generated source to LLVM's code: numbers as Numba's, and functions made in parts."""
+
+import itertools
+import os
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+from generated_source import BOUNDED
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_programs import programs
+
+import nbta
+from nbta.compiler import build, lowering
+from nbta.runtime.numba_private import NumbaError, ShortPipeline
+from nbta.structure import leaves
+
+HEAD = "def run(w):\n    W = pointer(int64, w, 99)\n"
+
+
+@pytest.fixture(autouse=True)
+def whole(tmp_path_factory, monkeypatch):
+    """Functions made as a whole, kept in a folder for these tests."""
+    monkeypatch.setenv("NBTA_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "whole"))
+
+
+@pytest.fixture
+def parts(tmp_path_factory, monkeypatch):
+    """Functions made in parts, however small they are; in another folder, as the source is one."""
+    monkeypatch.setattr(lowering, "LARGE", 0)
+    monkeypatch.setenv("NBTA_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "parts"))
+
+
+both_ways = pytest.mark.parametrize("way", ["whole", "parts"])
+
+
+@pytest.fixture
+def units(tmp_path, parts, monkeypatch):
+    """What is made of each source, nothing of which was kept."""
+    monkeypatch.setenv("NBTA_CACHE_DIR", str(tmp_path))
+    made = []
+
+    class Unit(lowering._Unit):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(lowering, "_Unit", Unit)
+    return made
+
+
+def called(source, words):
+    table = np.array(words, np.int64)
+    return build.build(source).function(table.ctypes.data), table.tolist()
+
+
+# Statements.
+
+STATEMENTS = {
+    "choices": "W[2] = W[0] if W[0] > W[1] else W[1]",
+    "truth values": "W[2] = int64(W[0] > 3 and W[1] > 3 or not W[0] == W[1])",
+    "chains": "W[2] = int64(0 < W[0] <= W[1] != 5)",
+    "what decides first": "W[2] = int64(W[1] != 0 and W[0] // W[1] > 0 or W[0] < 0)",
+    "loops": "for i in range(W[0]):\n    for j in range(i, W[1]):\n        W[2] += i * j",
+    "steps": "for i in range(W[0], W[1], -2):\n    W[2] += i * i",
+    "longer steps": "for i in range(W[1], W[0], 3):\n    W[2] -= i",
+    "no trips": "for i in range(W[0], W[0]):\n    W[2] = 7",
+    "breaks": "for i in range(100):\n    if i * i > W[0]:\n        break\n    W[2] += i",
+    "while": "while True:\n    if not W[2] < W[0]: break\n    W[2] += 2",
+    "a number of trips": "i = int64(0)\nwhile i < W[1]:\n    i += 1\n    W[2] += i",
+    "leaving": "for i in range(W[0]):\n    refuse(i == W[1], 33)\n    W[2] += i\nW[2] = -W[2]",
+    "returning": "if W[0] < W[1]: return 17\nW[2] = 5",
+    "bounds": "W[2] = max(W[0], W[1]) - min(W[0], 2)",
+    "bits": "W[2] = (W[0] << 2) ^ (W[1] | 5) & ~W[0]",
+    "what a loop sets": "t = int64(0)\nfor i in range(W[0]):\n    t = i * W[1]\nW[2] = t",
+    "with a pointer": (
+        "t = int64(0)\nfor i in range(W[0]):\n"
+        "    p = pointer(int64, w, 0)\n    t = p[1] + i\nW[2] = t"
+    ),
+    "what a loop leaves": "s = int64(1)\nfor i in range(W[0]):\n    s += i * W[1]\nW[2] = s",
+}
+
+
+@both_ways
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_statements_are_those_of_python(name, way, request):
+    request.getfixturevalue(way)
+    text = "".join(f"    {line}\n" for line in STATEMENTS[name].splitlines())
+    source = f"{HEAD}{text}    return 0\n"
+    for words in ([5, 3, 0], [3, 5, 0], [0, 0, 0], [4, 4, 9], [9, -2, 0]):
+        assert called(source, words) == by_python(source, list(words))
+
+
+def by_python(source, words):
+    def refuse(condition, status):
+        if condition:
+            raise LeftError(status)
+
+    names = {"pointer": lambda *_: words, "int64": int, "refuse": refuse}
+    exec(source, names)
+    try:
+        return names["run"](0), words
+    except LeftError as left:
+        return left.args[0], words
+
+
+class LeftError(Exception):
+    pass
+
+
+# Numbers.
+
+KINDS = ("int32", "int64", "uint8", "uint64", "float32", "float64")
+OPERATORS = ("+", "-", "*", "/", "//", "%", "**", "<", ">=", "==", "!=")
+SAMPLES = (0, 1, 2, 3, 7, 200)
+
+
+def _source_of(operator):
+    lines = []
+    for k, (one, other) in enumerate(itertools.product(KINDS, KINDS)):
+        pair = f"{one}(W[0]) {operator} {other}(W[1])"
+        lines.append(f"    y[{k}] = float64({pair})\n")
+    return HEAD + "    y = pointer(float64, W[2], 0)\n" + "".join(lines) + "    return 0\n"
+
+
+def _results(function):
+    found = []
+    for a, b in itertools.product(SAMPLES, SAMPLES):
+        y = np.zeros(len(KINDS) ** 2)
+        words = np.array([a, b, y.ctypes.data], np.int64)
+        assert function(words.ctypes.data) == 0
+        found.append(y)
+    return np.array(found)
+
+
+@pytest.mark.slow_but_every(4)
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_operators_are_numbas(operator):
+    source, names = _source_of(operator), build.namespace()
+    exec(source, names)
+    compiled = numba.njit(pipeline_class=ShortPipeline, **build.OPTIONS)(names["run"])
+    np.testing.assert_array_equal(_results(build.build(source).function), _results(compiled))
+
+
+def test_numba_compiles_what_its_rules_call(units):
+    """A product of complex numbers is a function of Numba's own, which needs all of its types."""
+    source = "def run(w):\n    a = complex(2.0, 1.0)\n    b = a * a\n    return int64(b.real)\n"
+    assert build.build(source).function(0) == 3
+
+
+def test_a_name_has_one_type():
+    with pytest.raises(NumbaError, match="t is int64 and float64"):
+        build.build(f"{HEAD}    t = W[0]\n    t = float64(t)\n    return 0\n")
+
+
+@pytest.mark.parametrize("text", ["W[0] = [1, 2][0]", "with W: pass", "del W"])
+def test_what_the_generator_does_not_write_is_refused(text):
+    with pytest.raises(NumbaError, match=r"a (List|With|Delete)"):
+        build.build(f"{HEAD}    {text}\n    return 0\n")
+
+
+# Parts.
+
+
+def chain(x, w):
+    for _ in nbta.unroll(range(6)):
+        x = nbta.tanh(x * w[1]) * 0.5 + nbta.sin(x)
+    return nbta.sum(x * x)
+
+
+def nested(x, w):
+    ta = nbta.TensorArray(np.float64, 0, dynamic_size=True)
+    for row in x:
+        for k in range(len(row)):
+            if row[k] > 0:
+                ta = ta.append(row[k] * w[k, 0])
+            else:
+                ta = ta.append(-row[k])
+    return nbta.sum(ta.stack() ** 2)
+
+
+def searched(x, w):
+    i = 0
+    while i < 30 and x[0, 0] * i < 2:
+        i += 1
+    return nbta.sum(x * i) + nbta.sum(nbta.cumsum(w, 0) * nbta.reshape(x, (-1,))[i])
+
+
+@pytest.mark.parametrize("function", [chain, nested, searched])
+def test_graphs_give_the_same_in_parts(function, request):
+    rng = np.random.default_rng(3)
+    x, w = rng.normal(size=(4, 5)) + 0.3, rng.normal(size=(5, 5))
+    plain, *found = (
+        request.getfixturevalue(way)
+        or nbta.value_and_grad(function, argnums=(0, 1), compiled=way != "reference")(x, w)
+        for way in ("reference", "whole", "parts")
+    )
+    for reference, one, other in zip(*map(leaves, (plain, *found)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-14)
+        np.testing.assert_allclose(one, reference, rtol=1e-12)
+
+
+@pytest.fixture
+def reference():
+    """Operation by operation."""
+
+
+def waves(x):
+    for _ in nbta.unroll(range(6)):
+        x = nbta.sin(x) * nbta.sum(x) * 0.3
+    return nbta.sum(x)
+
+
+def test_loops_that_are_alike_are_one_part(units):
+    x = np.linspace(0.1, 0.3, 7)
+    nbta.value_and_grad(waves, compiled=True)(x)
+    (unit,) = units
+    assert max(part.calls for part in unit.parts.values()) >= 5
+    assert sum(part.calls for part in unit.parts.values()) > 2 * len(unit.parts)
+
+
+def test_loops_that_differ_in_a_function_are_two(units):
+    lines = [
+        f"    for i{k} in range(3): y[i{k}] = np.{name}(y[i{k}])\n"
+        for k, name in enumerate(("sin", "cos", "sin"))
+    ]
+    source = HEAD + "    y = pointer(float64, W[0], 0)\n" + "".join(lines) + "    return 0\n"
+    y = np.array([0.1, 0.2, 0.3])
+    called(source, [y.ctypes.data])
+    np.testing.assert_allclose(y, np.sin(np.cos(np.sin([0.1, 0.2, 0.3]))), rtol=1e-15)
+    assert [part.calls for part in units[-1].parts.values()] == [2, 1]
+
+
+def test_parts_that_write_where_they_read(parts):
+    """One buffer for two names makes another part: LLVM must know that they overlap."""
+    body = "    for i{0} in range(1, 200): {1}[i{0}] = {2}[i{0} - 1] + 1.0\n"
+    source = (
+        f"{HEAD}    a = pointer(float64, W[0], 0)\n    b = pointer(float64, W[1], 1)\n"
+        f"{body.format(0, 'a', 'b')}{body.format(1, 'a', 'a')}    return 0\n"
+    )
+    a, b = np.zeros(200), np.zeros(200)
+    called(source.replace("1.0", "float64(1)"), [a.ctypes.data, b.ctypes.data])
+    np.testing.assert_array_equal(a, np.arange(200.0))
+
+
+def test_functions_of_numbas_are_called_in_parts(parts):
+    x = np.arange(6, dtype=np.int64)
+    f = nbta.function(lambda x, y: nbta.power(x, y) + x, compiled=True)
+    np.testing.assert_array_equal(f(x, x), x**x + x)
+    with pytest.raises(ValueError, match="negative integer powers"):
+        f(x, -x)
+
+
+@both_ways
+def test_errors_leave_parts(way, request):
+    request.getfixturevalue(way)
+
+    def gathered(x, i):
+        for k in nbta.unroll(range(3)):
+            x = nbta.concatenate([nbta.gather(x, i + k) * 2.0, x], 0)
+        return nbta.sum(x)
+
+    f = nbta.value_and_grad(gathered, compiled=True)
+    f(np.ones(7), np.arange(5))
+    with pytest.raises(nbta.InvalidArgumentError, match="index 5 is out of range"):
+        f(np.ones(5), np.arange(8))
+
+
+@pytest.mark.slow
+@settings(max_examples=8, **BOUNDED)
+@given(programs(depth=2), st.integers(0, 4))
+def test_random_programs_in_parts(program, n):
+    with nbta.Graph().as_default() as graph:
+        fed = {
+            nbta.placeholder("float64", (3,)): np.array([0.71, -0.43, 0.92]),
+            nbta.placeholder("int64", ()): np.int64(n),
+        }
+        results = leaves(program(*fed))
+        ys = [y for y in results if y.dtype == np.float64]
+        slopes = nbta.gradients([nbta.add_n([nbta.sum(y * y) for y in ys])], [next(iter(fed))])
+    wanted = [one for one in (*results, *slopes) if one is not None]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lowering, "LARGE", 0)
+        patch.setenv("NBTA_CACHE_DIR", f"{os.environ['NBTA_CACHE_DIR']}-parts")
+        found, expected = (_outcome(graph, wanted, fed, how) for how in ("auto", False))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+def _outcome(graph, wanted, fed, compiled):
+    session = nbta.Session(graph)
+    try:
+        if compiled:
+            session.run(wanted, fed, compiled=True)
+        return session.run(wanted, fed, compiled=compiled)
+    except nbta.UnimplementedError:
+        return session.run(wanted, fed, compiled=False)
+    except nbta.NbtaError:
+        return ()
+
+
+@pytest.mark.slow  # a process in which nobody has loaded Numba's other tables
+def test_integers_are_conditions_before_numba_has_loaded_its_tables(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""
+import numpy as np, nbta
+
+def f(x):
+    y = x.copy()
+    for i in range(1, len(x)):
+        y[i] = np.sin(y[i - 1]) * x[i]
+    return np.sum(y**2)
+
+x = np.linspace(0.0, 1.0, 12)
+print(nbta.function(lambda x: nbta.hvp(f, x, x), compiled=True)(x).shape)
+""")
+    settings = {**os.environ, "NBTA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.returncode) == ("(12,)\n", 0), done.stderr

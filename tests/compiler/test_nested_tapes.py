@@ -1,0 +1,566 @@
+"""Gradients of loops in loops: nothing runs in Python, and values are those of differences."""
+
+import numpy as np
+import pytest
+from compiled_pairs import compare
+from fuzz.ways import in_python
+from test_in_place import loop, section
+
+import nbta
+from nbta.testing import check_grads
+
+X = np.array([0.4, -0.7, 1.1, 0.25, -1.3])
+M = np.linspace(-0.9, 1.1, 12).reshape(4, 3)
+NESTS = {}
+
+
+def nest(*args, native=True):
+    """Let a function of arrays that gives a number be one of the nests.
+
+    ``native`` says whether nothing of its gradient runs in Python.
+    """
+
+    def add(f):
+        NESTS[f.__name__] = f, args, native
+        return f
+
+    return add
+
+
+def length(x):
+    return nbta.shape(x)[0]
+
+
+def places(args):
+    return tuple(k for k, value in enumerate(args) if value.dtype.kind == "f")
+
+
+def held(f, *args, make=None, native=True):
+    """Both executors agree; nothing runs in Python, or something does."""
+    make = make or (lambda f, compiled: nbta.value_and_grad(f, places(args), compiled=compiled))
+    slow, fast = make(f, compiled=False), make(f, compiled=True)
+    with in_python():
+        compare(fast(*args), slow(*args))
+        compare(fast(*args), slow(*args))
+        text = fast.explain()
+    assert native in (None, section(text, "operations that run in Python") == [])
+
+
+# The inner loop's trips.
+
+
+@nest(X)
+def a_nest_in_a_branch(x):
+    """Which the gradient's branch reads the tapes of."""
+
+    def outer(i, s):
+        return loop(i + 1, lambda j, s: s + nbta.exp(x[i] * s) * x[j], 0.1 * s)
+
+    return nbta.cond(x[0] > 0.1, lambda: loop(length(x), outer, x[1]), lambda: x[2])
+
+
+@nest(X)
+def branches_around_each_loop(x):
+    def outer(i, s):
+        def inner(j, s):
+            return s + nbta.exp(x[i] * s) * x[j]
+
+        return nbta.cond(x[i] > -1.0, lambda: loop(i + 1, inner, 0.1 * s), lambda: 2.0 * s)
+
+    def below():
+        return nbta.cond(x[1] < 0.0, lambda: loop(length(x), outer, x[1]), lambda: x[0])
+
+    return nbta.cond(x[0] > 0.1, below, lambda: x[2])
+
+
+@nest(X)
+def as_many_as_the_outer_trip(x):
+    def outer(i, s):
+        return loop(i, lambda j, s: s + x[i] * nbta.tanh(x[j] + s), s)
+
+    return loop(length(x), outer, 0.0)
+
+
+@nest(X)
+def a_constant_number(x):
+    def outer(i, s):
+        return loop(3, lambda j, s: s * nbta.sin(s + x[i]) + x[j], s)
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def none_at_all(x):
+    def outer(i, s):
+        return loop(0, lambda j, s: s * nbta.sin(s + x[i]), s) + nbta.sin(s * x[i])
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def none_in_some_outer_trips(x):
+    def outer(i, s):
+        return loop(i % 3, lambda j, s: s * nbta.sin(s + x[i]), s) + x[i] * s
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def fewer_and_fewer(x):
+    def outer(i, s):
+        return loop(length(x), lambda j, s: nbta.tanh(s * x[j]) + x[i], s, begin=i)
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(np.array([2, 0, 3, 1, 2]), X)
+def as_many_as_an_array_says(k, x):
+    def outer(i, s):
+        step = lambda j, s: nbta.sin(s * x[i]) + s * x[j]  # noqa: E731
+        return loop(nbta.take(k, i), step, s)
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def until_something_is_small(x):
+    """Newton's iterations for a root of each item."""
+
+    def outer(i, s):
+        a = x[i] * x[i] + 1.0
+        root, _ = nbta.while_loop(
+            lambda r, _: nbta.abs(r * r - a) > 1e-3, lambda r, _: ((r + a / r) / 2.0, a), (a, a)
+        )
+        return s + root * x[i] * nbta.sin(s)
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def both_until_something_is_large(x):
+    def outer(i, s, t):
+        inner = lambda s, t: (s * 1.5 + nbta.sin(t * x[i % 5]), t + 0.1)  # noqa: E731
+        s, t = nbta.while_loop(lambda s, t: nbta.abs(s) < 2.0, inner, (s, t))
+        return i + 1, s * 0.3, t
+
+    _, s, t = nbta.while_loop(lambda i, s, t: t < 1.0, outer, (np.int64(0), x[0], 0.25 * x[1]))
+    return s * t
+
+
+@nest(X)
+def an_outer_loop_without_trips(x):
+    def outer(i, s):
+        return loop(i, lambda j, s: s + x[i] * nbta.tanh(x[j] + s), s)
+
+    return loop(nbta.cast(x[0] > 5.0, "int64"), outer, x[1]) * x[0]
+
+
+# Branches.
+
+
+@nest(X)
+def a_loop_in_one_branch(x):
+    def outer(i, s):
+        inner = lambda: loop(i + 1, lambda j, s: nbta.sin(s * x[j]) + x[i], s)  # noqa: E731
+        return nbta.cond(x[i] > 0.0, inner, lambda: s * x[i])
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def loops_in_both_branches(x):
+    def outer(i, s):
+        one = lambda: loop(i + 1, lambda j, s: nbta.sin(s * x[j]) + x[i], s)  # noqa: E731
+        other = lambda: loop(2, lambda j, s: nbta.tanh(s + x[j]) * s, s)  # noqa: E731
+        return nbta.cond(x[i] > 0.0, one, other)
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def a_branch_in_the_inner_loop(x):
+    def outer(i, s):
+        def inner(j, s):
+            return nbta.cond(x[j] * s > 0.1, lambda: nbta.sin(s * x[i]), lambda: s * s + x[j])
+
+        return loop(i + 1, inner, s)
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def a_loop_in_branches_of_branches(x):
+    def outer(i, s):
+        inner = lambda: loop(i, lambda j, s: nbta.sin(s * x[j]) + x[i], s)  # noqa: E731
+        some = lambda: nbta.cond(s > 0.3, inner, lambda: nbta.exp(s) * x[i])  # noqa: E731
+        return nbta.cond(x[i] > 0.0, some, lambda: s * x[i])
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def a_loop_in_a_branch_of_the_inner_loop(x):
+    def outer(i, s):
+        def inner(j, s):
+            deep = lambda: loop(j + 1, lambda k, s: nbta.tanh(s * x[k]) + x[j], s)  # noqa: E731
+            return nbta.cond(x[j] > 0.0, deep, lambda: s * x[i])
+
+        return loop(i + 1, inner, s)
+
+    return loop(length(x), outer, 0.5)
+
+
+# Deeper, and more of them.
+
+
+@nest(X)
+def three_deep(x):
+    def outer(i, s):
+        def inner(j, s):
+            return loop(j + 1, lambda k, s: nbta.tanh(s * x[k] + x[j]) + x[i] * s * 0.1, s)
+
+        return loop(i + 1, inner, s)
+
+    return loop(4, outer, 0.5)
+
+
+@nest(X)
+def four_deep(x):
+    def deepest(n, s):
+        return loop(n + 1, lambda k, s: nbta.tanh(s * x[k] + x[n]) * s, s)
+
+    def outer(i, s):
+        return loop(i + 1, lambda j, s: loop(j + 1, deepest, s), s)
+
+    return loop(3, outer, 0.7)
+
+
+@nest(X)
+def two_inner_loops(x):
+    def outer(i, s):
+        s = loop(i, lambda j, s: nbta.sin(s * x[j]) + x[i], s)
+        t = loop(3, lambda j, t: t * s + x[j] * nbta.cos(t), s)
+        return s * nbta.tanh(t)
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def the_second_inner_loop_is_as_long_as_the_first_says(x):
+    def outer(i, s):
+        s, n = loop(i + 1, lambda j, s, n: (nbta.sin(s * x[j]) + x[i], n + j % 2), s, np.int64(0))
+        return loop(n, lambda j, s: s * nbta.cos(s) + x[j], s)
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def an_outer_read_of_what_inner_trips_gave(x):
+    """The inner loop fills an array that the outer trip reads."""
+
+    def outer(i, s):
+        def inner(j, t):
+            return nbta.set_item(t, j, nbta.sin(s * x[j]) + x[i])
+
+        t = loop(length(x), inner, nbta.zeros_like(x))
+        return s * 0.5 + t[i] * t[0] + nbta.sum(t * t) * 0.1
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def arrays_of_inner_trips(x):
+    def outer(i, s):
+        def inner(c, v):
+            c = nbta.tanh(c * v + s)
+            return c, c * x[i]
+
+        c, ys = nbta.scan(inner, s, x)
+        return c + nbta.sum(ys * x) * 0.2
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(M)
+def scans_in_scans(m):
+    def outer(c, row):
+        return nbta.scan(lambda c, v: (nbta.sin(c * v) + c, c * c), c, row)
+
+    c, ys = nbta.scan(outer, 0.5, m)
+    return c * nbta.sum(ys)
+
+
+@nest(M)
+def rows_in_the_inner_loop(m):
+    def outer(i, h):
+        return loop(i + 1, lambda j, h: nbta.tanh(h * m[j] + m[i]), h)
+
+    return nbta.sum(loop(4, outer, nbta.ones(3)))
+
+
+@nest(X)
+def a_table(x):
+    """Each item of the inner loop needs its neighbours: soft minimum along paths."""
+    n = length(x)
+
+    def outer(i, t):
+        def inner(j, t):
+            least = -nbta.logsumexp(nbta.stack([-t[i - 1, j], -t[i, j - 1], -t[i - 1, j - 1]]))
+            return nbta.set_item(t, (i, j), (x[i - 1] - x[j - 1]) ** 2 + least)
+
+        return loop(n + 1, inner, t, begin=1)
+
+    t = nbta.set_item(nbta.fill((n + 1, n + 1), 10.0), (0, 0), 0.0)
+    return loop(n + 1, outer, t, begin=1)[-1, -1]
+
+
+@nest(X)
+def an_inner_loop_of_one_trip(x):
+    def outer(i, s):
+        return loop(1, lambda j, s: nbta.sin(s * x[i]), s)
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X, np.float64(0.3))
+def captured_in_the_inner_loop_alone(x, w):
+    def outer(i, s):
+        y = nbta.sin(x * s)
+        return loop(i + 1, lambda j, s: nbta.tanh(s * w + y[j]), s)
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def behind_one_another(x):
+    def first(i, s):
+        return loop(i, lambda j, s: s + x[i] * nbta.tanh(x[j] + s), s)
+
+    def second(i, s):
+        return loop(2, lambda j, s: s * nbta.cos(s + x[i]), s)
+
+    return loop(3, second, loop(length(x), first, 0.1))
+
+
+# Scans, maps, and values of other kinds.
+
+
+def pushed(c, v):
+    return nbta.sin(c * v) + c, c * c
+
+
+@nest(M)
+def backwards_in_backwards(m):
+    rows = lambda c, row: nbta.scan(pushed, c, row, reverse=True)  # noqa: E731
+    return nbta.sum(nbta.scan(rows, 0.5, m, reverse=True)[1])
+
+
+@nest(np.stack([M, M[::-1] * 0.5]), native=False)
+def three_scans(t):
+    rows = lambda c, row: nbta.scan(pushed, c, row)  # noqa: E731
+    return nbta.sum(nbta.scan(lambda c, m: nbta.scan(rows, c, m), 0.5, t)[1])
+
+
+@nest(M, native=False)
+def a_scan_in_a_branch_of_a_scan(m):
+    def outer(c, row):
+        inner = lambda: nbta.scan(pushed, c, row)  # noqa: E731
+        return nbta.cond(c > 0.2, inner, lambda: (c + 1.0, row * c))
+
+    return nbta.sum(nbta.scan(outer, 0.5, m)[1])
+
+
+@nest(M)
+def a_map_in_a_scan(m):
+    def outer(c, row):
+        return c * 0.5 + nbta.sum(nbta.map_fn(lambda v: nbta.sin(v * c), row)), None
+
+    return nbta.scan(outer, 0.5, m)[0]
+
+
+@nest(M)
+def a_fold_in_a_scan(m):
+    inner = lambda c, row: nbta.foldl(lambda a, v: nbta.tanh(a * v + c), row, c)  # noqa: E731
+    return nbta.scan(lambda c, row: (inner(c, row), None), 0.5, m)[0]
+
+
+@nest(M)
+def matrices(m):
+    def outer(i, h):
+        return loop(i + 1, lambda j, h: nbta.tanh(h @ m[:3] + m[j]), h)
+
+    return nbta.sum(loop(3, outer, m))
+
+
+@nest(X)
+def indices_that_data_decide(x):
+    def outer(i, s):
+        def inner(j, s):
+            k = nbta.cast(nbta.floor(nbta.abs(s) * 3.0), "int64") % 5
+            return s * nbta.sin(x[k]) + x[j]
+
+        return loop(3, inner, s)
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def truth_values(x):
+    def outer(i, s):
+        return loop(3, lambda j, s: nbta.where(s > x[j], s * x[i], nbta.sin(s)), s)
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X, native=False)
+def an_array_of_each_outer_trip(x):
+    def outer(i, s):
+        t = nbta.TensorArray(
+            "float64", 0, dynamic_size=True, element_shape=(), clear_after_read=False
+        )
+        append = lambda j, t, s: (t.append(nbta.sin(s * x[j])), s + x[i] * 0.1)  # noqa: E731
+        t, s = loop(i + 1, append, t, s)
+        return s + nbta.sum(t.stack() * t.read(0))
+
+    return loop(length(x), outer, 0.5)
+
+
+@nest(X)
+def items_replaced_until_they_are_small(x):
+    def outer(i, a):
+        smaller = lambda a: nbta.set_item(a, i, a[i] * 0.7)  # noqa: E731
+        return nbta.while_loop(lambda a: a[i] * a[i] > 0.1, smaller, a)
+
+    return nbta.sum(loop(length(x), outer, x))
+
+
+@nest(X)
+def items_replaced_in_loops_of_branches(x):
+    def outer(i, a):
+        one = lambda: loop(i, lambda j, a: nbta.set_item(a, j, a[i] * a[j]), a)  # noqa: E731
+        other = lambda: loop(2, lambda j, a: nbta.add_item(a, j, nbta.sin(a[i])), a)  # noqa: E731
+        return nbta.cond(a[i] > 0.1, one, other)
+
+    return nbta.sum(loop(length(x), outer, x))
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_first_order(name):
+    f, args, native = NESTS[name]
+    held(f, *args, native=native)
+    check_grads(f, args, order=1)
+
+
+def test_numbers_of_other_dtypes():
+    for dtype in ("float32", "complex128"):
+        x = X.astype(dtype) * (1 + 0.3j if dtype == "complex128" else 1)
+
+        def f(x):
+            step = lambda i, s: loop(i, lambda j, s: s * x[j] + x[i], s)  # noqa: E731
+            return nbta.real(loop(length(x), step, x[0] * 0.5))
+
+        make = lambda f, compiled: nbta.value_and_grad(f, compiled=compiled)  # noqa: E731
+        held(f, x, make=make, native=True)
+
+
+#: Each kind of trips and of branches once, as second derivatives take long.
+SECOND = [
+    "as_many_as_the_outer_trip", "none_in_some_outer_trips", "until_something_is_small",
+    "a_loop_in_one_branch", "arrays_of_inner_trips", "a_table", "three_deep",
+]  # fmt: skip
+
+
+@pytest.mark.slow_but_every(7)
+@pytest.mark.parametrize("name", SECOND)
+def test_second_order(name):
+    f, args, _ = NESTS[name]
+    check_grads(f, args, order=2)
+    wanted = places(args)
+    slope = lambda *a: nbta.sum(nbta.sin(nbta.grad(f, wanted)(*a)[0]))  # noqa: E731
+    held(slope, *args, native=None)
+
+
+# With other options.
+
+
+def pairs(x):
+    def outer(i, s):
+        return loop(i, lambda j, s: s + x[i] * nbta.tanh(x[j] + s), s)
+
+    return loop(length(x), outer, 0.0)
+
+
+def with_checkpoints(outer, inner):
+    """The nest of pairs with ``checkpoint=`` on its loops."""
+
+    def f(x):
+        n = length(x)
+
+        def inside(i, s):
+            following = lambda j, s: (j + 1, s + x[i] * nbta.tanh(x[j] + s))  # noqa: E731
+            first = (np.int64(0), s)
+            return nbta.while_loop(lambda j, s: j < i, following, first, checkpoint=inner)[1]
+
+        following = lambda i, s: (i + 1, inside(i, s))  # noqa: E731
+        first = (np.int64(0), 0.0)
+        return nbta.while_loop(lambda i, s: i < n, following, first, checkpoint=outer)[1]
+
+    return f
+
+
+@pytest.mark.slow_but_every(3)
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [("sqrt", None), (None, "sqrt"), (2, None), (None, 2), ("sqrt", "sqrt"), ("online", None),
+     (None, "online"), (2, "online")],
+)  # fmt: skip
+def test_checkpoints(outer, inner):
+    """They may call Python, and the numbers are those without."""
+    f = with_checkpoints(outer, inner)
+    held(f, X, native=None)
+    compare(nbta.grad(f, compiled=False)(X), nbta.grad(pairs, compiled=False)(X))
+
+
+@pytest.mark.slow_but_every(2)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_batches(axis):
+    """The gradient of a batch is the sum of those of its items."""
+    rows = np.stack([X, X[::-1], 0.5 * X], axis)
+    f = lambda w, x: pairs(w * x) * w[0]  # noqa: E731
+    w = np.array([0.5, 1.5, -0.5, 1.0, 0.25])
+    each = [nbta.value_and_grad(f, compiled=False)(w, x) for x in np.moveaxis(rows, axis, 0)]
+    batched = nbta.value_and_grad(f, batch_axis=(None, axis), compiled=True)
+    value, slope = batched(w, rows)
+    np.testing.assert_allclose(value, sum(v for v, _ in each), rtol=1e-10)
+    np.testing.assert_allclose(slope, sum(g for _, g in each), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("threads", [None, 2])
+def test_maps(threads):
+    def f(m):
+        return nbta.sum(nbta.map_fn(pairs, m, parallel_iterations=threads))
+
+    held(f, M, native=None)
+    check_grads(f, (M,), order=1)
+    compare(nbta.grad(f, compiled=False)(M), np.stack([nbta.grad(pairs)(row) for row in M]))
+
+
+def test_lengths_that_the_first_call_did_not_have():
+    """One trace and one function for all of them."""
+    slow, fast = (nbta.value_and_grad(pairs, compiled=c) for c in (False, True))
+    with in_python():
+        for n in (5, 2, 9, 0, 3, 40):
+            x = np.linspace(-1.0, 1.5, n)
+            compare(fast(x), slow(x))
+
+
+def test_a_failure_deep_inside_names_the_trip():
+    def f(x):
+        def outer(i, s):
+            return loop(i, lambda j, s: s * x[i + j], s)
+
+        return loop(length(x), outer, 1.0)
+
+    for compiled in (False, True):
+        with in_python(), pytest.raises(nbta.InvalidArgumentError, match="no index 5"):
+            nbta.grad(f, compiled=compiled)(X)

@@ -1,0 +1,335 @@
+"""Compiled loops that call Python in each trip: who is warned, how often, and of what."""
+
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nbta
+from nbta.compiler.explain import warn_of
+from nbta.execution import runner
+
+X = np.linspace(0.1, 0.9, 6)
+ROWS = X.reshape(2, 3)
+
+
+def nest(w, rows):
+    """A loop in a loop."""
+
+    def inner(h, row):
+        more, trip = lambda i, h: i < 3, lambda i, h: (i + 1, step(w, h, row[i]))
+        return nbta.while_loop(more, trip, (0, h))[1], None  # the inner one
+
+    return nbta.scan(inner, 0.1, rows)[0]  # the outer one
+
+
+def nested(w, rows):
+    """A slope whose own gradient keeps arrays for each trip of an outer loop."""
+    return nbta.grad(nest)(w, rows)
+
+
+def line_of(words):
+    """The number of the line that has a comment."""
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return next(k for k, line in enumerate(lines, 1) if line.endswith(f"# {words}"))
+
+
+def step(w, h, x):
+    return nbta.tanh(w * h + x)
+
+
+def flat(w, xs):
+    return nbta.scan(lambda h, x: (step(w, h, x), None), 0.1, xs)[0]
+
+
+def told(function, *args):
+    """The warnings that a call gives."""
+    with warnings.catch_warnings(record=True, action="always") as found:
+        function(*args)
+    return [one for one in found if one.category is nbta.PerformanceWarning]
+
+
+def notes(f, *args):
+    """The warnings that the code of a function would give; nothing is compiled."""
+    traced = f if isinstance(f, nbta.api.tracing.Function) else nbta.function(f, compiled=False)
+    traced(*args)
+    return [str(one.message) for one in told(warn_of, traced._compiled_program().generated)]
+
+
+def test_it_names_the_loops_with_their_lines_and_the_cure():
+    (one,) = told(nbta.grad(nested, compiled=True), 0.5, ROWS)
+    outer, inner = line_of("the outer one"), line_of("the inner one")
+    assert (one.filename, one.lineno) == (__file__, outer)
+    text = str(one.message)
+    assert text.startswith(
+        f"the loop 'scan' (test_slow_loops.py:{outer}), with 'scan/body/while' "
+        f"(test_slow_loops.py:{inner}) in it, is compiled"
+    )
+    assert "TensorArrayWriteV3 x" in text
+    assert "make one loop of the two" in text
+    assert issubclass(nbta.PerformanceWarning, UserWarning)
+
+
+def test_the_operations_are_those_that_explain_lists():
+    slope = nbta.grad(nested, compiled=True)
+    (one,) = told(slope, 0.5, ROWS)
+    _, listed = slope.explain().split("operations that run in Python:\n")
+    assert listed.split("\n")[0].strip() in str(one.message)
+    assert all(row.strip() in str(one.message) for row in listed.splitlines())
+
+
+def test_once_for_a_program():
+    slope = nbta.grad(nested, compiled=True)
+    assert len(told(slope, 0.5, ROWS)) == 1
+    assert told(slope, 0.5, ROWS) == told(slope, 0.7, np.ones((5, 4))) == []
+    assert len(told(slope, 0.5, np.ones((1, 3)))) == 1  # another program
+
+
+def test_two_nests_are_two_warnings():
+    def both(w, rows):
+        return nested(w, rows) + nested(w * w, rows)
+
+    first, second = notes(nbta.grad(both), 0.5, ROWS)
+    assert "'scan'" in first
+    assert "'scan_1'" in second
+
+
+def test_the_users_name_of_a_loop():
+    def named(w, rows):
+        def weeks(h, row):
+            return nbta.foldl(lambda h, x: step(w, h, x), row, h, name="days"), None
+
+        return nbta.scan(weeks, 0.1, rows, name="weeks")[0]
+
+    (text,) = notes(nbta.grad(nbta.grad(named)), 0.5, ROWS)
+    assert text.startswith("the loop 'weeks' (")
+    assert "with 'weeks/body/days' (" in text
+
+
+def test_it_waits_until_it_is_compiled(monkeypatch):
+    monkeypatch.setattr(runner.Runner.__init__, "__defaults__", (2000,))
+    slope = nbta.grad(nested)
+    counts = [len(told(slope, 0.5, ROWS)) for _ in range(20)]
+    assert counts[0] == 0  # operation by operation
+    assert sum(counts) == 1
+
+
+def test_users_filters_hold():
+    slope = nbta.grad(nested, compiled=True)
+    for options in ({}, {"module": __name__}, {"message": "the loop 'scan'"}):
+        with warnings.catch_warnings(record=True, action="always") as found:
+            warnings.filterwarnings("ignore", category=nbta.PerformanceWarning, **options)
+            nbta.grad(nested, compiled=True)(0.5, ROWS)
+        assert found == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", nbta.PerformanceWarning)
+        for _ in range(2):  # not lost where it was an error
+            with pytest.raises(nbta.PerformanceWarning, match="'scan'"):
+                slope(0.5, ROWS)
+    expected = nbta.grad(nested, compiled=False)(0.5, ROWS)
+    assert slope(0.5, ROWS) == pytest.approx(expected, rel=1e-12)
+
+
+def test_threads_that_call_it_together_warn_once():
+    slope = nbta.grad(nested, compiled=True)
+    slope.bound(((0.5, ROWS), {}))  # traced once
+    start = threading.Barrier(4)
+
+    def work():
+        start.wait()
+        slope(0.5, ROWS)
+
+    def together():
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert len(told(together)) == 1
+
+
+def test_a_batch_warns_once():
+    both = nbta.value_and_grad(nested, batch_axis=0, compiled=True)
+    assert len(told(both, 0.5, [ROWS, ROWS, np.ones((4, 3)), ROWS])) == 1
+    assert told(both, 0.5, [ROWS, ROWS]) == []
+
+
+@pytest.mark.slow
+def test_rows_on_threads_warn_once():
+    def total(w, items):
+        rows = nbta.map_fn(lambda one: nested(w, one), items, parallel_iterations=2)
+        return nbta.sum(rows)
+
+    slope = nbta.grad(total, compiled=True)
+    assert len(told(slope, 0.5, np.stack([ROWS] * 5))) == 1
+    assert told(slope, 0.5, np.stack([ROWS] * 7)) == []
+
+
+@pytest.mark.slow
+def test_a_profile_warns_once():
+    slope = nbta.grad(nested, compiled=True)
+    assert len(told(slope.profile, 0.5, ROWS)) == 1
+
+
+def ragged_in_a_loop(n):
+    ta = nbta.TensorArray("float64", dynamic_size=True, infer_shape=False)
+    _, ta = nbta.while_loop(
+        lambda i, ta: i < n, lambda i, ta: (i + 1, ta.append(nbta.ones((i,)))), (0, ta)
+    )
+    return ta.concat().value
+
+
+def test_an_array_that_turns_out_to_be_ragged():
+    lengths = nbta.function(ragged_in_a_loop, compiled=True)
+    (one,) = told(lengths, 4)
+    assert "kept by Python" in str(one.message)
+
+
+# What each kind of program is told.
+
+
+def folded(fold, **options):
+    def loop(w, xs):
+        return fold(lambda h, x: step(w, h, x), xs, 0.1, **options)
+
+    return loop
+
+
+def mapped(w, xs):
+    return nbta.sum(nbta.map_fn(lambda x: nbta.tanh(w * x), xs))
+
+
+def grown(w, xs):
+    ta = nbta.TensorArray("float64", dynamic_size=True, element_shape=())
+    _, ta = nbta.while_loop(
+        lambda h, ta: h < 2.0, lambda h, ta: (h + w, ta.append(h * xs[0])), (0.0, ta)
+    )
+    return nbta.sum(ta.stack())
+
+
+def around_and_behind(w, xs):
+    """Calls of Python, which are outside of the loop."""
+    found = nbta.map_fn(lambda x: w * x, xs, parallel_iterations=2)
+    return nbta.sum(found) + flat(w, xs)
+
+
+FLAT = {
+    "scan": flat,
+    "foldl": folded(nbta.foldl),
+    "foldr": folded(nbta.foldr),
+    "map_fn": mapped,
+    "while_loop": grown,
+    "Python outside of loops": around_and_behind,
+}
+
+
+@pytest.mark.slow_but_every(6)
+@pytest.mark.parametrize("kind", FLAT)
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_flat_loops_say_nothing(kind, order):
+    f = FLAT[kind]
+    for _ in range(order):
+        f = nbta.grad(f)
+    assert notes(f, 0.5, X) == []
+
+
+@pytest.mark.slow_but_every(3)
+@pytest.mark.parametrize("kind", ["scan", "foldl", "foldr", "map_fn"])
+def test_nested_loops_say_something_as_soon_as_there_is_a_second_gradient(kind):
+    def outer(w, rows):
+        return nbta.foldl(lambda h, row: h + FLAT[kind](w * h, row), rows, 0.5, name="outer")
+
+    assert notes(nbta.grad(outer), 0.5, ROWS) == []
+    assert "'outer'" in notes(nbta.grad(nbta.grad(outer)), 0.5, ROWS)[0]
+
+
+@pytest.mark.slow_but_every(3)
+@pytest.mark.parametrize("checkpoint", [2, "sqrt", "online"])
+@pytest.mark.parametrize("fold", [nbta.foldl, nbta.foldr])
+def test_checkpoints(fold, checkpoint):
+    loop = folded(fold, checkpoint=checkpoint)
+    assert notes(loop, 0.5, X) == []
+    assert notes(nbta.grad(loop), 0.5, X) == []
+    (text,) = notes(nbta.grad(nbta.grad(loop)), 0.5, X)
+    assert "leave it out (checkpoint=None)" in text
+
+
+def array_in_a_trip(w, xs):
+    def trip(h, x):
+        ta = nbta.TensorArray("float64", dynamic_size=True, element_shape=())
+        ta = ta.append(h).append(w * x)
+        return nbta.sum(ta.stack()), None
+
+    return nbta.scan(trip, 0.1, xs)[0]
+
+
+def stacked_in_a_trip(w, xs):
+    """The cure of the above."""
+    return nbta.scan(lambda h, x: (nbta.sum(nbta.stack([h, w * x])), None), 0.1, xs)[0]
+
+
+def threads_in_a_trip(w, xs):
+    def trip(h, x):
+        return h + nbta.sum(nbta.map_fn(lambda v: v * w, xs, parallel_iterations=2)), None
+
+    return nbta.scan(trip, 0.1, xs)[0]
+
+
+@nbta.custom_gradient
+def in_python(x):
+    return np.sin(x)
+
+
+@in_python.backward
+def _(dy, x, y):
+    return dy * np.cos(x)
+
+
+def users_python(w, xs):
+    return nbta.scan(lambda h, x: (in_python(w * h + x), None), 0.1, xs)[0]
+
+
+def in_half_precision(w, xs):
+    w, xs = nbta.cast(w, "float16"), nbta.cast(xs, "float16")
+    return nbta.scan(lambda h, x: (step(w, h, x), None), np.float16(0.1), xs)[0]
+
+
+def handed_out(w, xs):
+    ta = nbta.TensorArray("float64", size=nbta.shape(xs)[0], element_shape=())
+    more, trip = lambda i, ta: i < nbta.shape(xs)[0], lambda i, ta: (i + 1, ta.write(i, w * xs[i]))
+    return nbta.while_loop(more, trip, (0, ta))[1]
+
+
+@pytest.mark.slow_but_every(2)
+@pytest.mark.parametrize(
+    ("f", "cure"),
+    [
+        (nbta.grad(array_in_a_trip), "A trip makes an array of its own"),
+        (threads_in_a_trip, "leave parallel_iterations= out"),
+        (in_half_precision, "compute with float16; cast"),
+        (users_python, "give it one that @njit compiled"),
+        (handed_out, "'TensorArrayV3' is kept by Python, as its handle is a result"),
+    ],
+)
+def test_causes_and_cures(f, cure):
+    (text,) = notes(f, 0.5, X)
+    assert cure in text
+
+
+def test_the_cure_of_an_array_in_a_trip():
+    assert notes(nbta.grad(nbta.grad(stacked_in_a_trip)), 0.5, X) == []
+    expected = nbta.grad(array_in_a_trip)(0.5, X)
+    assert nbta.grad(stacked_in_a_trip)(0.5, X) == pytest.approx(expected)
+
+
+def test_a_bar_is_not_an_operation():
+    pytest.importorskip("tqdm")
+    shown = nbta.function(
+        lambda x: nbta.while_loop(lambda i: i < 3, lambda i: i + 1, x, progress=True),
+        compiled=False,
+    )
+    assert notes(shown, 0) == []
+    assert "Python" not in shown.explain()

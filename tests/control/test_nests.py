@@ -1,0 +1,75 @@
+"""Loops, maps and branches in each other, with checkpoints and threads, to the second order."""
+
+import numpy as np
+import pytest
+from fuzz.nests import LEVELS, arguments, compare_orders, nest, nests, orders
+from generated_source import outcome, tensors
+from hypothesis import HealthCheck, Phase, example, given, settings
+
+import nbta
+from nbta.control import reverse_mode
+from nbta.graph.graph import subgraphs
+from nbta.structure import leaves
+
+BOUNDED = {
+    "suppress_health_check": [HealthCheck.too_slow],
+    "phases": [Phase.explicit, Phase.reuse, Phase.generate],
+}
+
+
+@pytest.mark.slow
+@settings(max_examples=10, **BOUNDED)
+@given(nests(deepest=3))
+def test_random_nests(program):
+    compare_orders(program)
+
+
+CHECKPOINTS = [level for level in LEVELS if "checkpoint" in level[1]]
+PARALLEL = ("map", {"parallel_iterations": 2})
+
+
+@pytest.mark.slow_but_every(7)
+@pytest.mark.parametrize("inner", CHECKPOINTS, ids=lambda level: repr(nest([level])))
+def test_checkpoints_in_a_parallel_map(inner):
+    """The second derivative was refused, as nobody looked for checkpoints in the map's body."""
+    compare_orders(nest([PARALLEL, inner]))
+
+
+@pytest.mark.parametrize("outer", CHECKPOINTS[::3], ids=lambda level: repr(nest([level])))
+def test_a_parallel_map_in_checkpoints(outer):
+    compare_orders(nest([outer, PARALLEL]))
+
+
+@pytest.mark.slow
+def test_third_derivatives():
+    compare_orders(nest([PARALLEL, ("scan", {"checkpoint": 2})]), 3)
+
+
+FOLDS = nest([("foldl", {"checkpoint": 2}), ("foldl", {})])
+
+
+@pytest.mark.slow
+@settings(max_examples=3, **BOUNDED)
+@given(nests(deepest=2))
+@example(FOLDS)  # a buffer of the function's own, whose handle Python was to keep
+def test_random_nests_compiled(program):
+    values = arguments(program)
+    with nbta.Graph().as_default():
+        fed = {nbta.placeholder("float64", np.shape(value)): value for value in values}
+        results = orders(program)(*fed)
+    found = outcome(tensors(leaves(results)), fed)
+    assert found == "agreed" or found.startswith("not compiled"), found
+
+
+@pytest.mark.slow
+def test_a_refusal_is_found(monkeypatch):
+    monkeypatch.setattr(reverse_mode, "all_bodies", subgraphs)
+    with pytest.raises(nbta.InvalidArgumentError, match="computes trips again"):
+        found_by_the_family()
+
+
+@settings(max_examples=200, phases=[Phase.generate], derandomize=True)
+@given(nests(deepest=2))
+def found_by_the_family(program):
+    with nbta.Graph().as_default():
+        orders(program)(*map(nbta.constant, arguments(program)))

@@ -1,0 +1,773 @@
+"""Loops, branches, arrays and lists of plain functions: values as Python's, and gradients.
+
+Each function is called by Python as it is, and differentiated; central differences of Python's own
+values decide.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+from numba import njit
+
+import nbta
+
+R = np.random.default_rng(3)
+X7, X12 = R.uniform(0.2, 1.5, 7), R.uniform(0.2, 1.5, 12)
+M4 = R.normal(size=(4, 4)) + 4 * np.eye(4)
+TIMES, TABLE, SEEN = np.linspace(0, 1, 12), R.normal(size=(3, 5)), R.integers(0, 5, 12)
+CASES = []
+
+
+def case(*args):
+    def note(f):
+        CASES.append(pytest.param(f, args, id=f.__name__))
+        return f
+
+    return note
+
+
+@case(X12)
+def argmax_continue(x):
+    best = 0
+    for i in range(len(x)):
+        if x[i] <= x[best]:
+            continue
+        best = i
+    return x[best] ** 2
+
+
+@case(X7)
+def an_array_made_behind_a_break(x):
+    """Which trips that Python tried, and that were put back, leave behind."""
+    s = x[0]
+    while True:
+        if s < 0.1:
+            break
+        a = np.zeros((len(x), 2))
+        a[0, 1] = s
+        s = 0.7 * a[0, 1] * x[1] / (x[1] + 0.1)
+    return s
+
+
+@case(X12)
+def value_before(x):
+    old = x[0]
+    x[0] = x[1] * 2
+    for i in range(1, len(x)):
+        x[i] += x[i - 1] * 0.5
+    return old * x[-1]
+
+
+@case(X12)
+def ratio(x):
+    a = 0.0
+    b = 0.0
+    for v in x:
+        a += v
+        b += v * v
+    return a / b
+
+
+@case(X12)
+def self_increment(x):
+    y = x.copy()
+    for i in range(len(y)):
+        y[i] += y[i] * y[i]
+    return np.sum(y)
+
+
+@case(X12)
+def shadow(x):
+    t = 0.0
+    for i in range(3):
+        v = [x[i] * i for i in range(4)]
+        t += v[2] * i
+    return t
+
+
+@case(X12)
+def alias_state(x):
+    a = x.copy()
+    b = a
+    for i in range(1, len(x)):
+        a[i] = b[i - 1] * x[i]
+    return b[-1] + a[3]
+
+
+@case(X12)
+def unused(x):
+    z = 0.0
+    w = np.zeros(3)
+    for i in range(len(x)):
+        z = x[i] * 2
+        w[0] = z
+    return x[0] * x[1]
+
+
+@case(X12)
+def write_after_read(x):
+    a = x.copy()
+    s = 0.0
+    for i in range(len(a)):
+        s += a[i] ** 2
+        a[i] = 0.0
+    return s + np.sum(a)
+
+
+@case(X12)
+def view_then_base(x):
+    a = x.copy()
+    v = a[2:]
+    a[3] = a[0] * 2
+    s = v[1] * 3
+    v[0] = s
+    return a[2] * a[3] + np.sum(v)
+
+
+@case(X12)
+def overlap(x):
+    a = x.copy()
+    u = a[:5]
+    w = a[2:7]
+    u[2] = u[0] * u[1]
+    w[1] = w[0] * 2
+    return np.sum(a * a) + u[3]
+
+
+@case(X12)
+def shift(x):
+    a = x.copy()
+    a[1:] = a[:-1]
+    a[1:] *= a[:-1]
+    return np.sum(a * x)
+
+
+@case(X7)
+def same_twice(x):
+    def f(a, b):
+        a[0] = b[1] * 2
+        return b[0] * a[1]
+
+    y = x.copy()
+    return f(y, y)
+
+
+def fill(out, x, k):
+    for i in range(len(out)):
+        out[i] = x[i] * k
+
+
+@case(X12)
+def void_callee(x):
+    o = np.zeros(len(x))
+    fill(o, x, 3.0)
+    fill(o[2:4], o, 2.0)
+    return np.sum(o * o)
+
+
+class Acc:
+    def __init__(self, n):
+        self.buf = np.zeros(n)
+        self.k = 2.0
+
+    def add(self, i, v):
+        self.buf[i] += v * self.k
+
+
+@case(X12)
+def method(x):
+    acc = Acc(len(x))
+    for i in range(len(x)):
+        acc.add(i, x[i])
+        acc.add(0, x[i])
+    return np.sum(acc.buf**2)
+
+
+@case(X12)
+def repeated(x):
+    h = np.zeros(4)
+    for i in range(len(x)):
+        h[i % 4] += x[i] * x[i]
+    return np.sum(h**2)
+
+
+@case(X12)
+def zero_trips(x):
+    s = x[0]
+    for i in range(3, 3):
+        s += x[i]
+    for i in range(len(x), 0):
+        s *= x[i]
+    return s
+
+
+@case(X12)
+def negative_steps(x):
+    s = 0.0
+    for i in range(len(x) - 1, -1, -2):
+        s = s * 0.5 + x[i]
+    return s
+
+
+@case(X12)
+def bound_changed(x):
+    n = 5
+    s = 0.0
+    for i in range(n):
+        n = n + 1
+        s += x[i] * n
+    return s
+
+
+@case(X12)
+def return_nested(x):
+    for i in range(len(x)):
+        for j in range(i):
+            if x[i] * x[j] > 1.2:
+                return x[i] * x[j] * i
+    return -1.0 * x[0]
+
+
+@case(X12)
+def while_true(x):
+    s = 0.0
+    i = 0
+    while True:
+        s += x[i]
+        if s > 2.0:
+            break
+        i += 1
+    return s * i
+
+
+@case(X12)
+def walrus(x):
+    i = 0
+    s = 0.0
+    while (v := x[i]) < 1.3:
+        s += v
+        i += 1
+    return s + v
+
+
+@case(X12)
+def matching(x):
+    s = 0.0
+    for i in range(len(x)):
+        match i % 3:
+            case 0:
+                s += x[i]
+            case 1:
+                s *= x[i]
+            case _:
+                s -= x[i]
+    return s
+
+
+@case(X12)
+def short_circuit(x):
+    i = len(x) - 1
+    while i >= 0 and x[i] > 0.3:
+        i -= 1
+    s = 0.0
+    for k in range(len(x)):
+        if k > 0 and x[k - 1] > 0.7:
+            s += x[k]
+        elif (k + 3 < len(x) and x[k + 3] > 1.0) or k == 4:
+            s += 2 * x[k]
+    return s + i * x[0]
+
+
+@case(X12)
+def int_float(x):
+    t = 0
+    for i in range(len(x)):
+        t += x[i]
+    return t * t
+
+
+@case(M4)
+def det(a):
+    a = a.copy()
+    n = a.shape[0]
+    d = 1.0
+    for k in range(n):
+        p = k
+        for i in range(k + 1, n):
+            if abs(a[i, k]) > abs(a[p, k]):
+                p = i
+        if p != k:
+            for j in range(n):
+                t = a[k, j]
+                a[k, j] = a[p, j]
+                a[p, j] = t
+            d = -d
+        d *= a[k, k]
+        for i in range(k + 1, n):
+            f = a[i, k] / a[k, k]
+            a[i, k:] -= f * a[k, k:]
+    return d
+
+
+@case(X7, X12)
+def edit(x, y):
+    n, m = len(x), len(y)
+    d = np.zeros((n + 1, m + 1))
+    for i in range(n + 1):
+        d[i, 0] = i
+    for j in range(m + 1):
+        d[0, j] = j
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            c = (x[i - 1] - y[j - 1]) ** 2
+            d[i, j] = min(d[i - 1, j] + 1, d[i, j - 1] + 1, d[i - 1, j - 1] + c)
+    return d[n, m]
+
+
+@case(X12)
+def scratch(x):
+    n = len(x)
+    tmp = np.zeros(n)
+    s = 0.0
+    for t in range(10):
+        for i in range(n):
+            tmp[i] = x[i] * (t + 1)
+        for i in range(1, n):
+            s += tmp[i] * tmp[i - 1]
+    return s
+
+
+@case(X12)
+def adaptive(x):
+    t = 0.0
+    y = x[0]
+    h = 0.1
+    k = 0
+    while t < 1.0:
+        k += 1
+        yn = y + h * (-y * y + x[1])
+        err = abs(yn - y) * h
+        if err > 0.01:
+            h *= 0.5
+            continue
+        y = yn
+        t += h
+        if err < 0.002:
+            h *= 1.3
+    return y
+
+
+@case(X12)
+def rows(x):
+    a = np.zeros((4, 3))
+    for i in range(4):
+        r = a[i]
+        for j in range(3):
+            r[j] = x[i * 3 + j] * 2
+    b = a.T
+    b[0] *= 3.0
+    return np.sum(a**2) + a[1][2]
+
+
+@case(X12)
+def elif_chain(x):
+    s = 0.0
+    for v in x:
+        if v < 0.5:
+            s += v
+        elif v < 0.9:
+            s += v * v
+        elif v < 1.2:
+            s -= v
+        else:
+            s += 1 / v
+    return s
+
+
+@case(X12)
+def ifexp(x):
+    s = 0.0
+    for i, v in enumerate(x):
+        s += v if v > 0.8 else -v * i
+    return s
+
+
+@case(X12, X7)
+def zipped(x, y):
+    s = 0.0
+    for a, b in zip(x, y, strict=False):
+        s += a * b
+    return s
+
+
+@case(X12)
+def maxmin(x):
+    lo = x[0]
+    hi = x[0]
+    for v in x:
+        lo = min(lo, v)
+        hi = max(hi, v)
+    return hi - lo * 2
+
+
+@case(X12)
+def for_else(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i]
+        if s > 100:
+            break
+    else:
+        s = s * 2
+    for i in range(len(x)):
+        if x[i] > 1.0:
+            break
+    else:
+        s = s * 5
+    return s
+
+
+@case(X12)
+def power_norm(x):
+    v = np.ones(3)
+    a = np.zeros((3, 3))
+    for i in range(3):
+        for j in range(3):
+            a[i, j] = x[i + j] * x[i]
+    for _ in range(20):
+        v = a @ v
+        v /= np.sqrt(np.sum(v * v))
+    return v @ (a @ v)
+
+
+@case(X12)
+def chained(x):
+    s = 0.0
+    for v in x:
+        if 0.4 < v < 1.0:
+            s += v
+        if not (v > 0.7):
+            s += 2 * v
+    return s
+
+
+@case(X12)
+def last_value(x):
+    for i in range(len(x)):
+        y = x[i] * i
+    return y + i * x[0]
+
+
+@case(X12)
+def prefix_sum_view(x):
+    a = x.copy()
+    for i in range(1, len(a)):
+        b = a[i - 1 :]
+        b[1] += b[0]
+    return a[-1] * a[3]
+
+
+@case(X12)
+def captured(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i] * TIMES[i] + TABLE[1, SEEN[i]]
+        s += np.sum(TABLE[:, SEEN[i]]) * x[0]
+    return s
+
+
+@case(X12)
+def two_lambdas(x):
+    f, g = (lambda v: v * 2 if v > 0.7 else v), (lambda v: v + 1 if v > 0.7 else -v)
+    s = 0.0
+    for v in x:
+        s += f(v) * g(v)
+    return s
+
+
+@case(X12)
+def cell_rebound(x):
+    k = 2.0
+
+    def f(v):
+        return v * k
+
+    s = f(x[0])
+    k = 3.0
+    s += f(x[1])
+    for i in range(len(x)):
+        k = k * 1.1
+        s += f(x[i])
+    return s
+
+
+@njit
+def inner_njit(v, w=2.0):
+    if v > 0.7:
+        return v * w
+    return v
+
+
+@njit
+def outer_njit(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += inner_njit(x[i]) + inner_njit(x[i], 3.0)
+    return s
+
+
+case(X12)(outer_njit)
+
+
+@case(X12)
+def list_append(x):
+    vals = []
+    for i in range(len(x)):
+        vals.append(x[i] * i)
+    return np.sum(np.array(vals) ** 2) + len(vals) * x[0]
+
+
+@case(X12)
+def list_index(x):
+    vals = [0.0]
+    for i in range(len(x)):
+        vals.append(vals[i] * 0.5 + x[i])
+    return vals[-1] * vals[3]
+
+
+@case(X12)
+def list_break(x):
+    out = []
+    for i in range(len(x)):
+        if x[i] > 1.3:
+            break
+        out.append(x[i] ** 2)
+    s = 0.0
+    for v in out:
+        s += v
+    return s * len(out)
+
+
+@case(X12)
+def comp_sym(x):
+    return np.sum(np.array([x[i] * i for i in range(len(x))]) ** 2) + sum(
+        x[i] * 2 for i in range(len(x))
+    )
+
+
+@case(X12)
+def short_list(x):
+    parts = [x[i] for i in range(4)]
+    parts[1] = parts[0] * 2
+    parts.append(x[5])
+    return sum(parts) * max(parts)
+
+
+@case(X12)
+def masks(x):
+    y = x.copy()
+    y[y > 0.8] = 0.0
+    return np.sum(y * y)
+
+
+def poly(x, *, deg=3, scale=2.0):
+    r = 0.0
+    for _ in range(deg):
+        r = r * x + scale
+    return r
+
+
+@case(X12)
+def kwonly(x):
+    return poly(x[0]) + poly(x[1], deg=10) + functools.partial(poly, scale=3.0)(x[2])
+
+
+def deco(f):
+    @functools.wraps(f)
+    def w(*a, **k):
+        r = f(*a, **k)
+        return r * 2 if r > 0 else r
+
+    return w
+
+
+@deco
+def dd(v):
+    if v > 1:
+        return v * v
+    return v
+
+
+@case(X12)
+def decorated(x):
+    s = 0.0
+    for v in x:
+        s += dd(v)
+    return s
+
+
+@case(X12)
+def tuple_state(x):
+    st = (x[0], 0.0)
+    for i in range(len(x)):
+        a, b = st
+        st = (a * 0.9 + x[i], b + a)
+    return st[0] * st[1]
+
+
+@case(X12)
+def recursion(x):
+    def fact(n):
+        return 1.0 if n <= 0 else x[n] * fact(n - 1)
+
+    return fact(5)
+
+
+@case(X12)
+def while_concrete(x):
+    k = 0
+    s = 0.0
+    while k < 5:
+        s += x[k]
+        k += 1
+    k = 0
+    while k < 12:
+        s += x[k] ** 2
+        k += 2
+    k = 1
+    while k < 1000:
+        s = s + x[k % 12]
+        k *= 2
+        if k == 64:
+            s *= 2
+    return s
+
+
+@case(X12)
+def nested_break(x):
+    s = 0.0
+    for i in range(len(x)):
+        for j in range(len(x)):
+            if j > i:
+                break
+            if x[j] > 1.2:
+                continue
+            s += x[i] * x[j]
+        if s > 8:
+            break
+    return s
+
+
+@case(X12)
+def np_things(x):
+    a = np.empty_like(x)
+    b = np.ones((3, 4))
+    c = np.arange(len(x)) * 0.5
+    for i in range(len(x)):
+        a[i] = np.exp(-x[i]) + np.maximum(x[i], 0.5)
+    b[1] = a[:4]
+    b[:, 2] += c[3]
+    return np.sum(b) * np.dot(a, c) + np.mean(x) + a.max()
+
+
+@case(X12, X7)
+def early(x, y):
+    if len(y) > 100:
+        return 0.0
+    if x[0] > 5:
+        return x[1]
+    s = 0.0
+    for v in y:
+        if v < 0:
+            return s
+        s += v * x[0]
+    return s
+
+
+@case(X12)
+def boolean_flag(x):
+    found = False
+    s = 0.0
+    for i in range(len(x)):
+        if x[i] > 1.0 and not found:
+            found = True
+            s += x[i] * 10
+        elif found:
+            s += x[i]
+    return s
+
+
+@case(X12)
+def swap_in_if(x):
+    u = x.copy()
+    v = x * 2
+    for _ in range(10):
+        if u[0] > v[0]:
+            u, v = v, u
+        u[0] = u[0] + v[1] * 0.1
+    return u[0] * 2 + v[0]
+
+
+@case(X12)
+def best_array(x):
+    best = x * 1.0
+    cur = x * 1.0
+    for t in range(10):
+        cur = cur * 0.9 + 0.1 * t * x
+        if np.sum(cur) > np.sum(best):
+            best = cur
+    return np.sum(best**2)
+
+
+@case(X12)
+def fstring(x):
+    s = 0.0
+    for i in range(len(x)):
+        if x[i] < 0:
+            raise ValueError(f"negative {i}")
+        s += x[i]
+    return s
+
+
+@case(X12)
+def int_conv(x):
+    s = 0.0
+    for i in range(len(x)):
+        k = int(x[i] * 4) % len(x)
+        s += x[k] * float(k)
+    return s + round(2.6)
+
+
+def differences(f, args, place):
+    found = np.zeros_like(args[place])
+    for index in np.ndindex(found.shape):
+        ends = []
+        for step in (1e-6, -1e-6):
+            moved = [arg.copy() for arg in args]
+            moved[place][index] += step
+            ends.append(f(*moved))
+        found[index] = (ends[0] - ends[1]) / 2e-6
+    return found
+
+
+def check(f, args, compiled):
+    expected = f(*(arg.copy() for arg in args))
+    given = [arg.copy() for arg in args]
+    places = tuple(range(len(args)))
+    value, gradients = nbta.value_and_grad(f, places, compiled=compiled)(*given)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    for place, gradient in enumerate(gradients):
+        np.testing.assert_array_equal(given[place], args[place])
+        np.testing.assert_allclose(gradient, differences(f, args, place), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("f", "args"), CASES)
+def test_value_and_gradient(f, args):
+    check(f, args, compiled=False)
+
+
+@pytest.mark.slow_but_every(6)
+@pytest.mark.parametrize(("f", "args"), CASES)
+def test_compiled(f, args):
+    check(f, args, compiled=True)

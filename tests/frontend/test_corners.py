@@ -1,0 +1,96 @@
+"""Effects, views, copies and names: what Python gives, or a clear error; never another number."""
+
+import copy
+import re
+
+import frontend_checks as checks
+import frontend_corners as corners
+import numpy as np
+import pytest
+from frontend_checks import wrong_today
+from frontend_refused import name_of, said
+from fuzz.ways import in_python
+
+import nbta
+
+#: Programs that give another number today, or an exception that is not nbta's, and what they do.
+WRONG = {}
+#: Programs that are refused today, with words of the error. One that begins to work fails here.
+NOT_YET = {
+    "counted_by_a_default": "'a list' is list before",
+    "counted_by_an_iterator": r"next\(\) of an iterator",
+    "counted_by_a_set": "'a set' is set before",
+    "counted_by_a_dict": "a dict is asked for by a value",
+    "counted_by_text": "the text of a value",
+    "deleted_items": "a deleted item of a list",
+    "sorted_list": "Python truth value",
+    "added_lists": "list that a loop appends to",
+    "cleared_list": "'a list' is list",
+    "list_under_two_names": "list that a loop appends to",
+    "caught": "take it out of the try",
+    "compared_by_name": "'take' where the condition holds",
+    "same_object": "whether two arrays are the same",
+    "integers_into_an_array_of_integers": "cast one of them",
+    "reshaped_copies": "make a copy",
+    "view_that_a_loop_carries": "make a copy",
+    "views_that_are_swapped": "make a copy",
+    "functions_that_give_copies": "make a copy",
+    "plus_and_plus_in_place": "make a copy",
+    "array_of_one_branch": "make a copy",
+    "array_that_may_be_replaced": "make a copy",
+    "rows_of_lists_at_a_traced_place": "use an array",
+    "parts_that_are_written": "make a copy",
+    "array_that_is_kept_and_changed": "an item of a list .*make a copy",
+    "item_of_a_list_that_is_changed": "an item of a list .*make a copy",
+    "names_that_operands_bind": "Python truth value",
+    "names_that_ways_bind": "Python truth value",
+    "key_of_one_branch": r"dict\['large'\] is given a value in a loop or a branch",
+    "view_that_is_taken_anew_in_a_nest": "make a copy",
+    "masks": r"use nbta\.where",
+    "chained_conditional_expressions": "make both numbers",
+    "array_of_the_module_that_is_written": "give it as an argument",
+    "higher_functions_of_python": "Python truth value",
+}
+EACH = [
+    pytest.param(f, id=f.__name__, marks=wrong_today(WRONG, f.__name__))
+    for f in corners.CORNERS
+    if f.__name__ not in NOT_YET
+]
+
+
+@pytest.fixture(autouse=True)
+def _module_as_it_was():
+    yield
+    corners.BUFFER[:] = 0.0
+
+
+def held(f, compiled):
+    x = corners.X.copy()
+    with in_python():
+        checks.check_first(f, (0,), (x,), compiled)
+
+
+@pytest.mark.parametrize("f", EACH)
+def test_right(f):
+    held(f, False)
+
+
+@pytest.mark.slow_but_every(8)
+@pytest.mark.parametrize("f", EACH)
+def test_right_in_generated_code(f):
+    held(f, True)
+
+
+@pytest.mark.parametrize("name", NOT_YET)
+def test_refused(name):
+    f = getattr(corners, name)
+    with pytest.raises(nbta.NbtaError) as failed:
+        held(f, False)
+    assert re.search(NOT_YET[name], said(failed.value))
+    assert name_of(f) in said(failed.value)
+
+
+def test_all_run_in_python():
+    for f in corners.CORNERS:
+        before = copy.deepcopy(corners.X)
+        assert np.isfinite(f(before.copy())), f

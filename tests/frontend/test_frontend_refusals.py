@@ -1,0 +1,288 @@
+"""What converted functions refuse, with the user's line, and what the run fails with."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import nbta
+
+X = np.linspace(0.2, 1.4, 12)
+
+
+class Counter:
+    def __init__(self):
+        self.kind = "none"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
+
+def said(error):
+    return "\n".join([str(error), *getattr(error, "__notes__", ())])
+
+
+def generator(x):
+    yield x
+
+
+def calls_a_generator(x):
+    return sum(generator(x))
+
+
+def in_a_try(x):
+    s = 0.0
+    try:
+        for v in x:
+            s += v
+    except ValueError:
+        s = 1.0
+    return s
+
+
+def none_at_first(x):
+    best = None
+    for v in x:
+        if best is None or v < np.sum(best):
+            best = x * v
+    return np.sum(best)
+
+
+def text_that_changes(x):
+    word = "a"
+    for v in x:
+        if v > 1.0:
+            word = "b"
+    return x[0] * len(word)
+
+
+def takes_from_an_iterator(x):
+    numbers, s = iter(range(100)), 0.0
+    for v in x:
+        s += v * next(numbers)
+    return s
+
+
+def draws(x):
+    s = 0.0
+    for v in x:
+        s += v * np.random.random()
+    return s
+
+
+def asks_a_dict(x):
+    table, s = {0: 1.0, 1: 2.0}, 0.0
+    for i in range(len(x)):
+        s += table[i % 2] * x[i]
+    return s
+
+
+def sorts_a_list(x):
+    kept = []
+    for v in x:
+        kept.append(v)
+    kept.sort()
+    return kept[0]
+
+
+def compares_arrays_by_name(x):
+    a, b, s = x.copy(), x.copy(), 0.0
+    for v in x:
+        s += v if a is b else -v
+        b = a
+    return s
+
+
+def sets_an_attribute_to_a_text(x):
+    counter = Counter()
+    for v in x:
+        if v > 1.0:
+            counter.kind = "large"
+    return x[0]
+
+
+def swaps_and_looks_at_the_old_name(x):
+    u, v = x.copy(), x * 2.0
+    w = u
+    for _ in range(10):
+        u, v = v, u
+        u[0] += 1.0
+    return w[0] + v[1]
+
+
+def becomes_a_matrix(x):
+    y = x
+    for _ in range(10):
+        y = y[None] * 2.0
+    return np.sum(y)
+
+
+def picks_by_a_mask(x):
+    return np.sum(x[x > 0.5])
+
+
+#: Functions, and words of the error that each ends in.
+REFUSED = {
+    calls_a_generator: "generator",
+    in_a_try: "take it out of the try",
+    none_at_first: "'best' is None before a trip of the loop and float64 (?,)",
+    text_that_changes: "'word' is",
+    takes_from_an_iterator: "take items by their index",
+    draws: "draw them before, and give them as an argument",
+    asks_a_dict: "use an array",
+    sorts_a_list: ".sort() of a list that a loop appends to",
+    compares_arrays_by_name: "whether two arrays are the same",
+    sets_an_attribute_to_a_text: "Counter.kind",
+    swaps_and_looks_at_the_old_name: "may or may not be the same array",
+    becomes_a_matrix: "'y' is float64",
+    picks_by_a_mask: "use nbta.where",
+}
+
+
+@pytest.mark.parametrize("f", REFUSED, ids=lambda f: f.__name__)
+def test_it_says_where_and_what(f):
+    with pytest.raises(nbta.NbtaError) as caught:
+        nbta.value_and_grad(f, compiled=False)(X)
+    assert REFUSED[f] in said(caught.value)
+    assert f"{__file__}:" in said(caught.value)
+
+
+OUTSIDE = np.zeros(3)
+COUNT = 0.0
+
+
+def writes_outside(x):
+    OUTSIDE[0] = x[0]
+    return x[0]
+
+
+def test_arrays_from_outside_are_not_written():
+    with pytest.raises(nbta.InvalidArgumentError, match=r"OUTSIDE is from outside.*OUTSIDE\.copy"):
+        nbta.grad(writes_outside)(X)
+    np.testing.assert_array_equal(OUTSIDE, 0.0)
+
+
+def adds_to_a_global(x):
+    global COUNT
+    for v in x:
+        COUNT += v
+    return x[0]
+
+
+def test_globals_get_no_tensors():
+    with pytest.raises(nbta.InvalidArgumentError, match="global 'COUNT'"):
+        nbta.grad(adds_to_a_global)(X)
+    assert COUNT == 0.0
+
+
+def last_of(x, count):
+    for i in range(count):
+        y = x[i] * 2.0
+    return y * x[0]
+
+
+def larger(x):
+    for v in x:
+        if v > 1.3:
+            found = v
+    return found * found
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_variable_without_a_value(compiled):
+    last = nbta.value_and_grad(last_of, compiled=compiled)
+    value, slope = last(X, 3)
+    assert value == last_of(X, 3)
+    assert slope[2] == 2.0 * X[0]
+    with pytest.raises(UnboundLocalError, match=r"test_frontend_refusals.py:\d+: the variable 'y'"):
+        last(X, 0)
+    found = nbta.value_and_grad(larger, compiled=compiled)
+    assert found(X)[0] == larger(X)
+    with pytest.raises(UnboundLocalError, match="'found'"):
+        found(X * 0.5)
+
+
+def none_of_them(x):
+    best = None
+    for v in x:
+        if v > 1.3:
+            best = v
+    return best * 2.0
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_none_that_is_used_as_a_number(compiled):
+    f = nbta.value_and_grad(none_of_them, compiled=compiled)
+    assert f(X)[0] == none_of_them(X)
+    with pytest.raises(
+        nbta.InvalidArgumentError, match="None, or what has no value yet, is used"
+    ) as failed:
+        f(X * 0.5)
+    line = none_of_them.__code__.co_firstlineno + 5
+    assert f"{__file__}:{line}" in said(failed.value)
+
+
+def roots(x):
+    s = 0.0
+    for v in x:
+        if v < 0.0:
+            raise ValueError("no root")
+        s += math.sqrt(v)
+    return s
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_errors_of_the_user_are_errors_of_the_run(compiled):
+    taken = nbta.value_and_grad(roots, compiled=compiled)
+    np.testing.assert_allclose(taken(X)[1], 0.5 / np.sqrt(X), rtol=1e-12)
+    with pytest.raises(ValueError, match="no root"):
+        taken(-X)
+
+
+def too_far(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i + 3]
+    return s
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_errors_of_the_run_name_the_line(compiled):
+    with pytest.raises(nbta.InvalidArgumentError) as caught:
+        nbta.grad(too_far, compiled=compiled)(X)
+    line = too_far.__code__.co_firstlineno + 3
+    assert f"{__file__}:{line}" in said(caught.value)
+
+
+def test_without_source_loops_are_refused_by_name_and_all_else_works():
+    names = {"np": np, "nbta": nbta}
+    exec("def f(x):\n    return np.sum(x * x)\ndef g(x):\n    for v in x:\n        x = v\n", names)
+    assert nbta.grad(names["f"])(2.0 * np.ones(2)).tolist() == [4.0, 4.0]
+    with pytest.raises(nbta.UnimplementedError, match=r"^g \(<string>:3\).*nbta\.while_loop"):
+        nbta.grad(names["g"])(X)
+
+
+def test_a_file_that_changed(tmp_path, monkeypatch):
+    import importlib
+    import linecache
+
+    path = tmp_path / "module_that_changes.py"
+    path.write_text("def square(v):\n    return v * v\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("module_that_changes")
+    path.write_text("def square(v):\n    return v * v * v\n")
+    linecache.checkcache(str(path))
+    with pytest.raises(nbta.InvalidArgumentError, match=r"square: its text in .* changed"):
+        nbta.grad(module.square)(2.0)
+
+
+def test_what_is_switched_off_stays_off():
+    with pytest.raises(nbta.InvalidArgumentError, match=r"truth value. Use nbta\.cond"):
+        nbta.grad(roots, convert=False)(X[:1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert nbta.grad(lambda x: x * x, convert=False)(3.0) == 6.0

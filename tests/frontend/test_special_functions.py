@@ -1,0 +1,237 @@
+"""SciPy's special functions, written as for arrays, in plain functions."""
+
+import numpy as np
+import pytest
+from scipy import special as sp
+
+import nbta
+from nbta.testing import check_grads
+
+X = np.array([[0.3, 0.7, 0.15], [0.9, 0.25, 0.55]])
+W = np.array([1.5, 0.5, 2.0])
+EDGES = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 30.0, -40.0, 1e5, np.inf, -np.inf, np.nan])
+
+#: What is called with numbers from 0 to 1, by family; "~" before a name says: without a gradient.
+FAMILIES = {
+    "gamma": {
+        "gamma": lambda x: (sp.gamma(x), sp.gamma(x - 2.0)),
+        "gammaln": lambda x: (sp.gammaln(x), sp.gammaln(x * 50), sp.loggamma(x)),
+        "digamma": lambda x: (sp.digamma(x), sp.psi(-x)),
+        "polygamma": lambda x: (sp.polygamma(0, x), sp.polygamma(1, x), sp.polygamma(3, x + 5)),
+        "multigammaln": lambda x: sp.multigammaln(x[0, 0] + 3.0, 3),
+        "zeta": lambda x: (sp.zeta(x + 1.2), sp.zeta(x + 2.0, W), sp.zeta(3.0, x)),
+        "zeta below 1": lambda x: sp.zeta(x),
+    },
+    "beta": {
+        "beta": lambda x: (sp.beta(x, W), sp.beta(2.0, x)),
+        "betaln": lambda x: (sp.betaln(x, W), sp.betaln(300.0, x)),
+        "betainc": lambda x: (sp.betainc(2.0, 3.0, x), sp.betainc(W, 0.5, x)),
+        "gammainc": lambda x: (sp.gammainc(W, x), sp.gammainc(30.0, x * 40)),
+        "gammaincc": lambda x: (sp.gammaincc(W, x), sp.gammaincc(30.0, x * 40)),
+    },
+    "normal": {
+        "erf": lambda x: (sp.erf(x), sp.erfc(x * 4)),
+        "erfinv": lambda x: (sp.erfinv(x), sp.erfinv(-x), sp.erfcinv(x)),
+        "erfcx": lambda x: (sp.erfcx(x), sp.erfcx(x * 100), sp.erfcx(-x)),
+        "ndtr": lambda x: (sp.ndtr(x), sp.ndtr(-8 * x)),
+        "ndtri": lambda x: (sp.ndtri(x), sp.ndtri(x * 1e-3)),
+        "log_ndtr": lambda x: (sp.log_ndtr(x), sp.log_ndtr(-20 * x)),
+        "expit": lambda x: (sp.expit(x), sp.log_expit(x - 0.5)),
+        "logit": lambda x: sp.logit(x),
+    },
+    "logarithms": {
+        "xlogy": lambda x: (sp.xlogy(x, W), sp.xlogy(2.0, x)),
+        "xlog1py": lambda x: (sp.xlog1py(x, W), sp.xlog1py(W, x)),
+        "entr": lambda x: sp.entr(x),
+        "rel_entr": lambda x: (sp.rel_entr(x, W), sp.rel_entr(0.4, x)),
+        "kl_div": lambda x: (sp.kl_div(x, W), sp.kl_div(0.4, x)),
+        "lambertw": lambda x: (sp.lambertw(x).real, sp.lambertw(-x / 3).real),
+        "lambertw below": lambda x: sp.lambertw(-x / 3, -1).real,
+        "complex lambertw": lambda x: sp.lambertw(x),
+    },
+    "exponentials": {
+        "cosm1": lambda x: (sp.cosm1(x), sp.cosm1(x * 1e-9)),
+        "logsumexp": lambda x: (sp.logsumexp(x), sp.logsumexp(x, axis=0, keepdims=True)),
+        "logsumexp of factors": lambda x: (sp.logsumexp(x, b=W), sp.logsumexp(x, axis=1, b=x)),
+        "logsumexp signed": lambda x: sp.logsumexp(x, b=[1.0, -2.0, 0.0], return_sign=True)[0],
+        "~sign": lambda x: sp.logsumexp(x, b=[1.0, -2.0, 0.0], return_sign=True, axis=1)[1],
+        "softmax": lambda x: (sp.softmax(x), sp.softmax(x, axis=1)),
+        "log_softmax": lambda x: (sp.log_softmax(x), sp.log_softmax(x, axis=0)),
+    },
+    "bessel": {
+        "i": lambda x: (sp.i0(x), sp.i1(x), sp.i0e(x), sp.i1e(-x), np.i0(x)),
+        "j": lambda x: (sp.j0(x * 9), sp.j1(x * 9)),
+        "orders": lambda x: (sp.jv(3, x), sp.iv(2, x), sp.ive(2, x)),
+    },
+}  # fmt: skip
+
+
+def parts(found):
+    return list(found) if isinstance(found, list | tuple) else [found]
+
+
+def all_of(family, x):
+    """Every result of a family."""
+    return [part for function in family.values() for part in parts(function(x))]
+
+
+def hold(got, want, rtol):
+    assert np.asarray(got).dtype == np.asarray(want).dtype
+    assert np.shape(got) == np.shape(want)
+    np.testing.assert_allclose(got, want, rtol=rtol)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_values(name, compiled):
+    function = nbta.function(lambda x: all_of(FAMILIES[name], x), compiled=compiled)
+    for x, rtol in ((X, 1e-15), (X.astype(np.float32), 1e-6)):
+        if x.dtype == np.float32 and name in ("logarithms", "beta", "gamma"):
+            continue  # the arrays beside are of float64
+        for got, want in zip(function(x), all_of(FAMILIES[name], x), strict=True):
+            hold(got, want, rtol * 4)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_gradients(name):
+    family = {key: f for key, f in FAMILIES[name].items() if not key.startswith("~")}
+    check_grads(lambda x: all_of(family, x), (X,))
+
+
+def test_no_call_of_python():
+    """Of derivatives either, which are of other orders."""
+    total = nbta.value_and_grad(
+        lambda x: np.sum(sp.gammaln(x) + sp.j0(x) + sp.i1e(x)), compiled=True
+    )
+    total(X)
+    assert "of_reals" in total.source
+    assert "operations that run in Python" not in total.explain()
+
+
+OF_ONE = (
+    sp.psi, sp.gammaln, sp.erfinv, sp.erfcinv, sp.erfcx, sp.ndtr, sp.ndtri, sp.log_ndtr, sp.expit,
+    sp.logit, sp.log_expit, sp.cosm1, sp.entr, sp.i0, sp.i0e, sp.i1, sp.i1e, sp.j0, sp.j1,
+)  # fmt: skip
+OF_TWO = (
+    sp.xlogy, sp.xlog1py, sp.rel_entr, sp.kl_div, sp.beta, sp.betaln, sp.gammainc, sp.gammaincc,
+    sp._ufuncs._zeta,
+)  # fmt: skip
+
+
+def at_edges(x):
+    return [f(x) for f in OF_ONE] + [f(x[:, None], x) for f in OF_TWO]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_values_at_the_edges(compiled):
+    with np.errstate(all="ignore"):
+        want = at_edges(EDGES)
+    found = nbta.function(at_edges, compiled=compiled)(EDGES)
+    for function, got, expected in zip(OF_ONE + OF_TWO, found, want, strict=True):
+        if function is sp.gammaln:  # which is that of C where SciPy has a value of its own
+            expected = np.where(-np.inf == EDGES, np.inf, expected)
+        np.testing.assert_allclose(got, expected, rtol=2e-15, err_msg=function.__name__)
+
+
+def slope(function, *values, n=0):
+    return nbta.grad(lambda *x: nbta.sum(function(*x)), argnums=n)(*map(np.asarray, values))
+
+
+def test_gradients_at_the_edges():
+    inf, nan = np.inf, np.nan
+    same = np.testing.assert_array_equal
+    same(slope(nbta.xlogy, [0.0, 0.0], [0.0, 2.0], n=1), [0, 0])
+    same(slope(nbta.xlogy, [0.0, 0.0], [0.0, 1.0]), [-inf, 0])
+    same(slope(nbta.entr, [0.0, -1.0]), [inf, nan])
+    same(slope(nbta.rel_entr, [0.0, 0.0], [0.0, 1.0], n=1), [0, 0])
+    same(slope(nbta.logsumexp, [-inf, -inf]), [0, 0])
+    same(slope(lambda x: nbta.logsumexp(x, b=[0.0, 1.0]), [inf, 2.0]), [0, 1])
+    same(slope(nbta.lambertw, [0.0]), [1])
+    same(slope(nbta.lambertw, [-1.0]), [nan])
+    same(slope(nbta.logit, [0.0, 1.0]), [inf, inf])
+    same(slope(nbta.ndtr, [inf, -inf]), [0, 0])
+    same(slope(nbta.log_ndtr, [inf]), [0])
+    same(slope(nbta.i0e, [0.0]), [0])
+    same(slope(nbta.gammainc, 1.0, [0.0], n=1), [1])
+    same(slope(nbta.betainc, 1.0, 2.0, [0.0, 1.0], n=2), [2, 0])
+    # -1 / (sqrt(pi) x**2), though 2 x erfcx(x) and 2 / sqrt(pi) have all digits in common
+    np.testing.assert_allclose(slope(nbta.erfcx, [1e9]), [-1e-18 / np.sqrt(np.pi)], rtol=1e-15)
+    np.testing.assert_allclose(slope(nbta.log_ndtr, [-1e6]), [1e6], rtol=1e-11)
+    # I1 at 0 is x / 2 + x**3 / 16 + ...: by orders, the fourth derivative too.
+    found = [nbta.i1]
+    for expected in (0.5, 0.0, 3 / 8, 0.0, 5 / 16):
+        found.append(nbta.grad(found[-1]))
+        assert found[-1](np.float64(0.0)) == expected
+
+
+@pytest.mark.slow
+def test_gradients_over_the_range():
+    rng = np.random.default_rng(3)
+    a, x = rng.uniform(0.5, 20, 5), rng.uniform(-6, 6, 5)
+    unit = rng.uniform(0.02, 0.98, 5)
+    for f in (nbta.erfcx, nbta.ndtr, nbta.log_ndtr, nbta.i0e, nbta.i1e, nbta.j0, nbta.j1, nbta.i0):
+        check_grads(f, (x,), rtol=1e-5)
+    for f in (nbta.digamma, nbta.gammaln, nbta.entr, nbta.lambertw):
+        check_grads(f, (a,))
+    check_grads(nbta.zeta, (a[:2] + 1.0, a[2:4]))
+    check_grads(nbta.beta, (a, a[::-1].copy()))
+    check_grads(nbta.betaln, (a, a[::-1].copy()))
+    check_grads(lambda x: nbta.betainc(a, 2.0, x), (unit,))
+    check_grads(lambda x: nbta.gammainc(a, x), (a * unit * 2,))
+
+
+BELOW = np.array([-0.0, 0.0, -1e-20, -0.05, -0.1, -0.11, 0.5, 1 - 1e-9, -1.0, -2.0, -3.5, -20.0])
+EVEN = (-2.0, -20.0, -258.0, -400.0, -1e5)
+FAR_BELOW = np.array([-30.5, -171.0, -201.3, -258.0, -400.0, -401.0, -1e5, -np.inf, 1.0, np.nan])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_zeta_below_1(compiled):
+    """Riemann's has values there, zeros at even numbers, and slopes that are not 0 in these."""
+    riemann = nbta.function(lambda x: (sp.zeta(x), sp.zeta(x, 1.0)), compiled=compiled)
+    for x, rtol in ((BELOW, 2e-14), (FAR_BELOW, 1e-12)):
+        found, hurwitz = riemann(x)
+        np.testing.assert_allclose(found, sp.zeta(x), rtol=rtol)
+        np.testing.assert_array_equal(found[np.isin(x, EVEN)], 0)
+        np.testing.assert_allclose(hurwitz, sp.zeta(x, 1.0))
+    found = riemann(BELOW.astype(np.float32))[0]
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, sp.zeta(BELOW.astype(np.float32)), rtol=3e-7)
+    slopes = nbta.grad(lambda x: np.sum(sp.zeta(x)), compiled=compiled)(np.array([0.0, -1.0, -2.0]))
+    glaisher = 1.2824271291006226
+    expected = [-np.log(2 * np.pi) / 2, 1 / 12 - np.log(glaisher), -sp.zeta(3) / (4 * np.pi**2)]
+    np.testing.assert_allclose(slopes, expected, rtol=2e-13)
+    check_grads(nbta.zeta, (BELOW[3:7],))
+    check_grads(nbta.zeta, (np.array([-1.0, -2.0, -3.5, -12.0]),))
+
+
+REFUSED = {
+    "gammainc": (
+        lambda x: nbta.grad(lambda a: np.sum(sp.gammainc(a, x)))(x),
+        "gammainc: a: .* by x",
+    ),
+    "betainc": (lambda x: nbta.grad(lambda b: np.sum(sp.betainc(2.0, b, x)))(x), "betainc: b: "),
+    "lambertw": (lambda x: nbta.function(lambda x: sp.lambertw(x, 1))(x), "k: the branch 1"),
+    "order": (lambda x: nbta.function(lambda x: sp.jv(0.5, x))(x), "jv: 0.5 is no order"),
+    "polygamma": (lambda x: nbta.function(lambda x: sp.polygamma(-1, x))(x), "n: -1"),
+    "complex": (lambda x: nbta.function(lambda x: sp.erfinv(x * 1j))(x), "for real numbers"),
+    "another": (
+        lambda x: nbta.function(lambda x: sp.dawsn(x))(x),
+        r"dawsn.*custom_gradient",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name):
+    function, message = REFUSED[name]
+    with pytest.raises(nbta.NbtaError, match=message):
+        function(X)
+
+
+def test_a_fixed_parameter_passes():
+    """What nobody differentiates by is no matter."""
+    found = nbta.grad(lambda a, x: nbta.sum(nbta.gammainc(a, x)), argnums=1)(W, W)
+    np.testing.assert_allclose(found, np.exp((W - 1) * np.log(W) - W - sp.gammaln(W)), rtol=1e-14)
+    held = lambda a: nbta.sum(nbta.gammainc(nbta.stop_gradient(a), W) * a)  # noqa: E731
+    np.testing.assert_allclose(nbta.grad(held)(W), sp.gammainc(W, W), rtol=1e-14)

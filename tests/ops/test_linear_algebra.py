@@ -1,0 +1,553 @@
+"""Linear algebra by NumPy's and SciPy's names, in functions as they stand, against these."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.linalg
+from golden_graph import all_operations
+from many import each
+
+import nbta
+from nbta.compiler.pipeline import optimised
+from nbta.testing import check_grads
+
+RNG = np.random.default_rng(3)
+A, STACK = RNG.normal(size=(4, 4)), RNG.normal(size=(3, 4, 4))
+B, V = RNG.normal(size=(4, 2)), RNG.normal(size=4)
+DEFINITE = A @ A.T + np.eye(4)
+
+
+def results(value):
+    """The arrays in what a function gives."""
+    return (
+        [np.asarray(v) for v in value] if isinstance(value, tuple | list) else [np.asarray(value)]
+    )
+
+
+def agrees(function, *args, rtol=1e-12):
+    """That both executors give what NumPy and SciPy do, with dtypes and shapes."""
+    expected = results(function(*args))
+    for compiled in (False, True):
+        found = results(nbta.function(function, compiled=compiled)(*args))
+        for one, other in zip(found, expected, strict=True):
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            np.testing.assert_allclose(one, other, rtol, rtol * 10)
+
+
+def complex_of(x):
+    return x + 1j * np.flip(x) * 0.7
+
+
+def as_dtype(dtype, *arrays):
+    if np.dtype(dtype).kind == "c":
+        arrays = [complex_of(x) for x in arrays]
+    return [x.astype(dtype) for x in arrays]
+
+
+def tolerance(dtype):
+    return 1e-11 if np.dtype(dtype).itemsize >= 8 and dtype != "complex64" else 2e-3
+
+
+def refused(reason, match, function, *args):
+    """That a function refuses, at once and in a graph."""
+    for run in (function, nbta.function(function)):
+        with pytest.raises(nbta.InvalidArgumentError, match=match) as caught:
+            run(*args)
+        assert caught.value.reason == reason
+
+
+def assert_native(function, *args):
+    """That compiled code of a function leaves nothing to Python."""
+    run = nbta.function(function, compiled=True)
+    run(*args)
+    assert "run in Python" not in run.explain()
+
+
+# Products
+
+
+def products(a, stack, b, v):
+    return (
+        np.vdot(a, a), np.vdot(v, v), np.inner(a, stack), np.inner(v, v), np.inner(v, v[0]),
+        np.tensordot(a, b, 1), np.tensordot(a, a), np.tensordot(stack, b, ([1], [0])),
+        np.tensordot(stack, a, ((2, 1), (0, 1))), np.tensordot(v, v, 0), np.linalg.vecdot(stack, v),
+        np.vecdot(b, b, axis=0), np.linalg.matrix_power(a, 5), np.linalg.matrix_power(stack, 0),
+        np.linalg.matrix_power(stack, -2), np.linalg.multi_dot([v, a, b]), np.linalg.outer(v, v),
+        np.linalg.multi_dot([b.T, a, a, v]), np.linalg.multi_dot([a, b]), np.linalg.matmul(a, b),
+        np.linalg.tensordot(a, b, axes=1), np.einsum("i,ij,jk,k", v, a, a, v), v.dot(a), a.dot(b),
+        np.linalg.matrix_transpose(stack),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_products(dtype):
+    agrees(products, *as_dtype(dtype, A, STACK, B, V), rtol=tolerance(dtype))
+
+
+def test_products_of_integers():
+    a, v = np.arange(9).reshape(3, 3), np.arange(3)
+
+    def some(a, v):
+        power = np.linalg.matrix_power(a, 3)
+        return np.vdot(a, a), np.inner(a, v), np.tensordot(a, a), power, np.cross(a, v)
+
+    agrees(some, a, v)
+
+
+def vectors(a, b):
+    flat = a[..., :2]
+    return (
+        np.cross(a, b), np.cross(a, b[0]), np.cross(flat, b), np.cross(a, flat),
+        np.cross(a.T, b.T, axis=0), np.cross(a, b.T, axisb=0, axisc=0), np.linalg.cross(a, b),
+    )  # fmt: skip
+
+
+def test_vector_products():
+    a, b = RNG.normal(size=(2, 4, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of vectors of length 2
+        agrees(vectors, a, b)
+    np.testing.assert_allclose(nbta.cross([1.0, 2.0], [3.0, 4.0]), -2)
+
+
+def test_gradients_of_products():
+    check_grads(lambda a, v: (np.vdot(a, a), np.inner(a, v), np.tensordot(a, a)), (A, V))
+    check_grads(lambda a: np.linalg.matrix_power(a, 3), (A,))
+    check_grads(lambda a, b: np.linalg.multi_dot([b, a, a, b]), (A, V))
+    check_grads(lambda a, b: np.cross(a, b), tuple(RNG.normal(size=(2, 2, 3))))
+
+
+def test_what_has_no_product():
+    refused("axis", "5 axes of ranks 2 and 2", lambda a: nbta.tensordot(a, a, 5), A)
+    refused("axis", "not as many of both", lambda a: nbta.tensordot(a, a, ([0], [0, 1])), A)
+    refused("axis", "no axis 2 in rank 2", lambda a: nbta.tensordot(a, a, ([2], [0])), A)
+    refused("axis", "twice", lambda a: nbta.tensordot(a, a, ([0, 0], [0, 1])), A)
+    refused("shape", "lengths 4 and 2", lambda a, b: nbta.tensordot(a, b.T, 1), A, B)
+    refused("rank", "two matrices or more", lambda a: nbta.multi_dot([a]), A)
+    refused("rank", "only the first and the last", lambda a, v: nbta.multi_dot([a, v, a]), A, V)
+    refused("shape", "axis 0 has the length 4, not 2 or 3", lambda v: nbta.cross(v, v), V)
+    refused("value", "no integer of the program", lambda a: nbta.matrix_power(a, 0.5), A)
+    refused("shape", "square", lambda b: nbta.matrix_power(b, 0), B)
+    with nbta.Graph().as_default():
+        for function in (nbta.inner, nbta.tensordot, lambda a, b: nbta.multi_dot([a, b])):
+            with pytest.raises(nbta.InvalidArgumentError, match="ranks must be known"):
+                function(nbta.placeholder("float64"), A)
+
+
+def test_a_chain_of_products_takes_the_cheapest_order():
+    sizes = [(9, 2), (2, 9), (9, 9), (9, 1)]
+    with nbta.Graph().as_default() as g:
+        nbta.multi_dot([nbta.placeholder("float64", shape) for shape in sizes])
+    assert [op.outputs[0].shape for op in g.operations if op.type == "MatMul"] == [
+        (9, 1), (2, 1), (9, 1),
+    ]  # fmt: skip
+
+
+# Triangles
+
+
+def triangles(a, b, v):
+    factor, lower = scipy.linalg.cho_factor(a, lower=True)
+    upper = scipy.linalg.cho_factor(a)
+    solve = scipy.linalg.solve_triangular
+    return (
+        np.linalg.cholesky(a), scipy.linalg.cholesky(a), scipy.linalg.cholesky(a, lower=True),
+        scipy.linalg.cho_solve((factor, lower), b), scipy.linalg.cho_solve(upper, v),
+        solve(a, b), solve(a, v, lower=True), solve(a, b, 1), solve(a, v, "C", lower=True),
+        solve(a, v, unit_diagonal=True), solve(a, b, lower=True, unit_diagonal=True, trans="T"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_triangles(dtype):
+    a, b, v = as_dtype(dtype, A, B, V)
+    definite = a @ a.conj().T + 4 * np.eye(4, dtype=dtype)
+    agrees(triangles, definite, b, v, rtol=tolerance(dtype))
+
+
+def test_upper_triangles():
+    agrees(lambda a: np.linalg.cholesky(a, upper=True), DEFINITE)
+
+
+def test_gradients_of_triangles():
+    def solved(a, b):
+        return scipy.linalg.cho_solve(scipy.linalg.cho_factor(a), b)
+
+    def of_ones(a, b):
+        return scipy.linalg.solve_triangular(a, b, unit_diagonal=True, trans=1)
+
+    check_grads(solved, (DEFINITE, B))
+    check_grads(of_ones, (A, V))
+    assert_native(nbta.grad(lambda a, b: np.sum(solved(a, b))), DEFINITE, B)
+
+
+def test_how_a_triangle_is_taken():
+    refused("value", "trans: 3 is none", lambda a: nbta.solve_triangular(a, a, 3), A)
+
+
+# Factors with pivots
+
+
+def solutions(a, stack, b, v):
+    pair = np.linalg.slogdet(stack)
+    return (
+        np.linalg.solve(a, b), np.linalg.solve(a, v), np.linalg.solve(stack, b),
+        np.linalg.inv(a), np.linalg.inv(stack), np.linalg.det(a), np.linalg.det(stack),
+        pair.sign, pair[1], *np.linalg.slogdet(a), scipy.linalg.solve(a, b, transposed=False),
+        scipy.linalg.inv(a), np.linalg.solve(a, stack),
+    )  # fmt: skip
+
+
+def factors(a, b, v):
+    pair = scipy.linalg.lu_factor(a)
+    solve = scipy.linalg.lu_solve
+    found = solve(pair, b), solve(pair, v, 1), solve(pair, b, trans=2)
+    return *pair, *found, *scipy.linalg.lu(a)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex64", "complex128"])
+def test_what_factors_with_pivots_give(dtype):
+    a, stack, b, v = as_dtype(dtype, A, STACK, B, V)
+    agrees(solutions, a, stack, b, v, rtol=tolerance(dtype))
+    agrees(factors, a, b, v, rtol=tolerance(dtype))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 70, 150])
+def test_matrices_of_all_sizes(n):
+    a, b = RNG.normal(size=(n, n)) + n * np.eye(n), RNG.normal(size=(n, 80))
+
+    def some(a, b):
+        found = np.linalg.solve(a, b), np.linalg.solve(a.T, b[:, :1]), np.linalg.slogdet(a)[1]
+        return *found, np.linalg.cholesky(a @ a.T + np.eye(len(a))) if n else np.linalg.inv(a)
+
+    agrees(some, a, b, rtol=1e-11)
+
+
+def test_gradients_of_what_factors_give():
+    check_grads(np.linalg.solve, (STACK, B))
+    check_grads(np.linalg.solve, (A, STACK))
+    check_grads(np.linalg.solve, (A, V))
+    check_grads(np.linalg.inv, (A,))
+    check_grads(lambda a: (np.linalg.det(a), np.linalg.slogdet(a)[1]), (STACK,))
+    check_grads(lambda a, b: scipy.linalg.lu_solve(scipy.linalg.lu_factor(a), b), (A, B))
+    check_grads(lambda a: scipy.linalg.lu_factor(a)[0], (A,))
+
+
+@pytest.mark.slow
+def test_gradients_of_complex_factors():
+    a, b = complex_of(A) + np.eye(4), complex_of(B)
+    check_grads(np.linalg.solve, (a, b))
+    check_grads(np.linalg.det, (a,))
+    check_grads(lambda a: tuple(np.linalg.slogdet(a)), (a,))
+    check_grads(lambda a: scipy.linalg.lu_factor(a)[0], (a,))
+
+
+def test_a_matrix_is_factored_once_for_its_solution_its_determinant_and_their_gradients():
+    with nbta.Graph().as_default():
+        a, v = nbta.placeholder("float64", (4, 4)), nbta.placeholder("float64", (4,))
+        value = nbta.vdot(v, nbta.solve(a, v)) + nbta.slogdet(a)[1]
+        program = optimised([a, v], [value, *nbta.gradients(value, [a])])
+    types = [op.type for op in all_operations(program)]
+    assert (types.count("LU"), types.count("LUSolve")) == (1, 3)
+
+
+def test_singular_matrices():
+    zero = np.array([[1.0, 2.0], [2.0, 4.0]])
+
+    def measures(a):
+        return np.linalg.det(a), *np.linalg.slogdet(a)
+
+    agrees(measures, zero)
+    for compiled in (False, True):
+        for function in (
+            lambda a: np.linalg.solve(a, np.ones(2)),
+            np.linalg.inv,
+            nbta.grad(np.linalg.det),
+            nbta.grad(lambda a: np.linalg.slogdet(a)[1]),
+        ):
+            with pytest.raises(nbta.InvalidArgumentError, match="singular") as caught:
+                nbta.function(function, compiled=compiled)(zero)
+            assert caught.value.reason == "singular"
+    refused("singular", r"matrix \(1,\)", nbta.inv, np.stack([np.eye(2), zero]))
+
+
+def test_scipys_determinant():
+    agrees(lambda a, b: (scipy.linalg.det(a), scipy.linalg.det(b)), A, STACK)
+
+
+def test_nan_goes_through_factors():
+    bad = np.array([[1.0, 2.0], [3.0, np.nan]])
+    for compiled in (False, True):
+        found = nbta.function(np.linalg.solve, compiled=compiled)(bad, np.ones(2))
+        assert np.isnan(found).all()
+        assert np.isnan(nbta.function(np.linalg.det, compiled=compiled)(bad))
+
+
+def test_half_precision_is_solved_in_float32():
+    half = np.float16(A)
+    assert nbta.solve(half, half[0]).dtype == nbta.det(half).dtype == np.float16
+    np.testing.assert_allclose(nbta.inv(half) @ np.float64(half), np.eye(4), 0, 0.05)
+
+
+def test_what_has_no_solution():
+    refused("shape", "square", nbta.inv, B)
+    refused("shape", "square", lambda b: nbta.det(b), B)
+    refused("shape", "does not act on", nbta.solve, A, np.ones(3))
+    refused("broadcast", "do not broadcast", nbta.solve, STACK, RNG.normal(size=(2, 4, 1)))
+    refused("value", "trans: 3 is none", lambda a: nbta.lu_solve(nbta.lu_factor(a), a, 3), A)
+    for function, given in ((scipy.linalg.solve, (A, V)), (scipy.linalg.inv, (A,))):
+        run = nbta.function(lambda *x, f=function: f(*x, assume_a="pos"))
+        with pytest.raises(nbta.InvalidArgumentError, match="all of the matrix is read"):
+            run(*given)
+    with nbta.Graph().as_default(), pytest.raises(nbta.InvalidArgumentError, match="rank must"):
+        nbta.solve(A, nbta.placeholder("float64"))
+
+
+def test_lengths_that_only_the_run_tells():
+    def some(a, b):
+        found = np.linalg.solve(a, b), np.linalg.inv(a), np.linalg.matrix_power(a, 0)
+        return (
+            *found,
+            *scipy.linalg.lu_factor(a),
+            scipy.linalg.lu_solve(scipy.linalg.lu_factor(a), b),
+        )
+
+    for compiled in (False, True):
+        run = nbta.function(some, compiled=compiled)
+        for n in (4, 3, 2):
+            for one, other in zip(run(A[:n, :n], B[:n]), some(A[:n, :n], B[:n]), strict=True):
+                np.testing.assert_allclose(one, other, 1e-11)
+
+
+def test_a_filter_in_a_loop():
+    """A Kalman filter: likelihood and gradient, in one loop of native code."""
+
+    def likelihood(f, q, r, ys):
+        x, p, total = np.zeros(4), np.eye(4), 0.0
+        for t in range(len(ys)):
+            x, p = f @ x, f @ p @ f.T + q
+            s = p[:2, :2] + r
+            e = ys[t] - x[:2]
+            k = np.linalg.solve(s, p[:2]).T
+            total += e @ np.linalg.solve(s, e) + np.linalg.slogdet(s)[1]
+            x, p = x + k @ e, p - k @ p[:2]
+        return total
+
+    args = 0.3 * A, DEFINITE, np.eye(2), RNG.normal(size=(12, 2))
+    run = nbta.value_and_grad(likelihood, argnums=(0, 1, 2), compiled=True)
+    value, grads = run(*args)
+    np.testing.assert_allclose(value, likelihood(*args))
+    expected = nbta.grad(likelihood, argnums=(0, 1, 2), compiled=False)(*args)
+    each(zip(grads, expected, strict=True), lambda pair: np.testing.assert_allclose(*pair, 1e-9))
+    assert "run in Python" not in run.explain()
+    check_grads(lambda r: likelihood(*args[:2], r, args[3]), (args[2],), order=1)
+
+
+# Eigenvalues, singular values, orthogonal columns
+
+
+TALL = RNG.normal(size=(6, 3))
+
+
+def hermitian(a):
+    return a + np.swapaxes(a.conj(), -1, -2)
+
+
+def spectra(a, stack):
+    found = np.linalg.eigh(hermitian(a))
+    return (
+        *found, found.eigenvalues, np.linalg.eigvalsh(hermitian(stack)), *np.linalg.eigh(stack * 0),
+        scipy.linalg.eigvalsh(hermitian(a)), scipy.linalg.expm(a), scipy.linalg.expm(stack * 3),
+    )  # fmt: skip
+
+
+def decompositions(a, tall, stack):
+    return (
+        *np.linalg.svd(a), *np.linalg.svd(tall, full_matrices=False), np.linalg.svdvals(stack),
+        *np.linalg.svd(tall.T, full_matrices=False), np.linalg.svd(tall, compute_uv=False),
+        *np.linalg.svd(tall), *scipy.linalg.svd(tall, full_matrices=False),
+        scipy.linalg.svdvals(tall), *np.linalg.qr(tall), *np.linalg.qr(tall.T),
+        *np.linalg.qr(stack), np.linalg.qr(tall, mode="r"), *scipy.linalg.qr(tall, mode="economic"),
+    )  # fmt: skip
+
+
+def inverses(a, tall, stack, b, y):
+    flat = tall * np.array([1, 1, 0], tall.dtype)
+    return (
+        np.linalg.pinv(tall), np.linalg.pinv(stack), np.linalg.pinv(tall, 0.9),
+        np.linalg.pinv(flat), scipy.linalg.pinv(tall), np.linalg.matrix_rank(stack),
+        np.linalg.matrix_rank(flat), np.linalg.matrix_rank(tall, 1.0), np.linalg.matrix_rank(y),
+        *np.linalg.lstsq(tall, y), *np.linalg.lstsq(tall.T, y[:3]), np.linalg.lstsq(flat, y)[0],
+        np.linalg.lstsq(a, b)[0], scipy.linalg.lstsq(tall, y)[0], scipy.linalg.lstsq(tall, y)[1],
+        np.linalg.cond(a), np.linalg.cond(stack, -2), np.linalg.cond(tall, 2),
+        np.linalg.norm(tall, 2), np.linalg.norm(stack, "nuc", axis=(0, 2)),
+        np.linalg.norm(stack, -2, axis=(-1, 0), keepdims=True),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex64", "complex128"])
+def test_spectra(dtype):
+    agrees(spectra, *as_dtype(dtype, A, STACK), rtol=tolerance(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex64", "complex128"])
+def test_decompositions(dtype):
+    agrees(decompositions, *as_dtype(dtype, A, TALL, STACK), rtol=tolerance(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_what_singular_values_give(dtype):
+    agrees(inverses, *as_dtype(dtype, A, TALL, STACK, B, TALL[:, 0]), rtol=tolerance(dtype))
+
+
+def test_decompositions_are_native():
+    def some(a, tall):
+        e, s = np.linalg.eigh(a), np.linalg.svd(tall, full_matrices=False)
+        found = (
+            np.sum(e[0]) + np.sum(e[1] ** 2) + np.sum(s[0] * s[2][0]) + np.sum(np.linalg.qr(a)[1])
+        )
+        return found + np.sum(scipy.linalg.expm(a)) + np.sum(np.linalg.pinv(tall))
+
+    assert_native(nbta.grad(some), A, TALL)
+
+
+def test_matrices_with_nothing_in_them():
+    def some(a):
+        return np.linalg.eigvalsh(a), scipy.linalg.expm(a), np.linalg.svdvals(a)
+
+    agrees(some, np.zeros((0, 0)))
+    agrees(lambda a: tuple(np.linalg.svd(a, full_matrices=False)), np.zeros((0, 3)))
+    agrees(lambda a: tuple(np.linalg.qr(a)), np.zeros((3, 0)))
+
+
+def test_gradients_of_values():
+    check_grads(lambda a: np.linalg.eigvalsh(a), (STACK,))
+    check_grads(lambda a: np.linalg.svdvals(a), (TALL,))
+    check_grads(lambda a: (np.linalg.cond(a), np.linalg.norm(a, 2), np.linalg.norm(a, "nuc")), (A,))
+
+
+def test_gradients_of_vectors():
+    check_grads(lambda a: np.linalg.eigh(a)[1], (A,))
+    check_grads(lambda a: tuple(np.linalg.svd(a, full_matrices=False)), (TALL,))
+    check_grads(lambda a: tuple(np.linalg.svd(a, full_matrices=False)), (TALL.T.copy(),))
+    check_grads(lambda a: tuple(np.linalg.qr(a)), (TALL,))
+    check_grads(lambda a: tuple(np.linalg.qr(a)), (TALL.T.copy(),))
+
+
+def test_gradients_of_what_singular_values_give():
+    check_grads(np.linalg.pinv, (TALL,))
+    check_grads(np.linalg.pinv, (TALL.T.copy(),))
+    check_grads(lambda a, y: np.linalg.lstsq(a, y)[:2], (TALL, TALL[:, 0]))
+
+
+def test_gradients_of_exponentials():
+    check_grads(lambda a: scipy.linalg.expm(a), (A,))
+    check_grads(lambda a: scipy.linalg.expm(a), (STACK,), order=1)
+    check_grads(lambda a: scipy.linalg.expm(a), (np.zeros((2, 2)),))
+
+
+@pytest.mark.slow
+def test_gradients_of_complex_decompositions():
+    a, tall = complex_of(A), complex_of(TALL)
+    check_grads(lambda a: np.linalg.eigvalsh(a), (a,))
+    check_grads(lambda a: np.linalg.svdvals(a), (tall,), order=1)
+    check_grads(lambda a: tuple(np.linalg.qr(a)), (tall,))
+    check_grads(np.linalg.pinv, (tall,))
+    check_grads(lambda a: scipy.linalg.expm(a), (a,))
+
+
+def test_repeated_values():
+    """Gradients of values are as they should be, those of vectors NaN or infinite."""
+    one = np.eye(3)
+    for compiled in (False, True):
+
+        def grad(function, compiled=compiled):
+            return nbta.grad(lambda a: np.sum(function(a)), compiled=compiled)(one)
+
+        np.testing.assert_allclose(grad(np.linalg.eigvalsh), one)
+        np.testing.assert_allclose(grad(np.linalg.svdvals), one)
+        assert not np.isfinite(grad(lambda a: np.linalg.eigh(a)[1] ** 2 * np.arange(3))).all()
+        assert not np.isfinite(grad(lambda a: np.linalg.svd(a)[0] ** 2 * np.arange(3))).all()
+
+
+def test_vectors_without_gradients():
+    a = complex_of(A)
+
+    def first(a):
+        return nbta.real(np.linalg.eigh(a)[1])[0, 0]
+
+    for function, match in (
+        (first, "eigenvectors of complex matrices"),
+        (lambda a: nbta.real(np.linalg.svd(a)[0])[0, 0], "singular vectors of complex matrices"),
+        (lambda a: nbta.real(np.linalg.svd(a[:, :2])[0])[0, 0], "use full_matrices=False"),
+    ):
+        with pytest.raises(nbta.InvalidArgumentError, match=match) as caught:
+            nbta.grad(function)(a)
+        assert caught.value.reason == "turned"
+
+
+def test_the_gradient_of_values_with_full_vectors():
+    check_grads(lambda a: np.linalg.svd(a)[1], (TALL,))
+
+
+def test_what_is_not_decomposed():
+    bad = np.full((3, 3), np.nan)
+    for compiled in (False, True):
+        for function in (nbta.eigvalsh, nbta.svdvals):
+            with pytest.raises(nbta.InvalidArgumentError, match="NaN"):
+                nbta.function(function, compiled=compiled)(bad)
+    refused("value", "there are 'reduced' and 'r'", lambda a: nbta.qr(a, "complete"), A)
+    refused("value", "is by singular values", lambda a: nbta.condition_number(a, 1), A)
+    refused("rank", "a vector or a matrix", nbta.lstsq, STACK, V)
+    refused("rank", "no matrix", nbta.svdvals, V)
+    refused("shape", "square", nbta.expm, TALL)
+    for function in (
+        lambda a: scipy.linalg.qr(a), lambda a: scipy.linalg.qr(a, mode="economic", pivoting=True),
+        lambda a: scipy.linalg.eigh(a, lower=False), lambda a: scipy.linalg.eigh(a, b=a),
+        lambda a: scipy.linalg.pinv(a, atol=1.0),
+    ):  # fmt: skip
+        with pytest.raises(nbta.InvalidArgumentError, match=r"scipy\.linalg\.") as caught:
+            nbta.function(function)(TALL)
+        assert caught.value.reason == "value"
+
+
+# Blocks and diagonals
+
+
+def test_blocks_and_diagonals():
+    def some(a, b, v):
+        return (
+            scipy.linalg.block_diag(a, b, v), scipy.linalg.block_diag(v), scipy.linalg.toeplitz(v),
+            scipy.linalg.block_diag(a, v[0]), scipy.linalg.toeplitz(v, b[:, 0]),
+            scipy.linalg.toeplitz(v[:2], v), scipy.linalg.toeplitz(v[:1]),
+        )  # fmt: skip
+
+    agrees(some, A, B, V)
+    agrees(some, complex_of(A), complex_of(B), complex_of(V))
+    check_grads(lambda a, v: scipy.linalg.block_diag(a, v) ** 2, (A, V))
+    check_grads(lambda c, r: scipy.linalg.toeplitz(c, r) ** 2, (V, B[:, 0]))
+    assert nbta.toeplitz(np.zeros(0), V).shape == (0, 4)
+    refused("rank", "give matrices, vectors or scalars", nbta.block_diag, STACK)
+    refused("rank", "each of rank 1", nbta.toeplitz, A)
+
+
+def names_of_numpy_2(a, s, v):
+    return (
+        np.linalg.trace(s), np.linalg.trace(s, offset=-1), np.linalg.diagonal(s, offset=1),
+        np.linalg.vector_norm(s), np.linalg.vector_norm(s, axis=(0, 2), ord=1),
+        np.linalg.vector_norm(a, axis=1, keepdims=True), np.linalg.vector_norm(v, ord=np.inf),
+        np.linalg.matrix_norm(s), np.linalg.matrix_norm(s, ord=1, keepdims=True),
+        np.linalg.matrix_norm(a, ord="nuc"),
+        np.matvec(s, v), np.vecmat(v, s),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int64"])
+def test_names_of_numpy_2(dtype):
+    given = as_dtype(dtype, *(x * 3 for x in (A, STACK, V)))
+    agrees(names_of_numpy_2, *given, rtol=tolerance(dtype) if dtype != "int64" else 1e-12)
+
+
+def test_gradients_by_names_of_numpy_2():
+    check_grads(names_of_numpy_2, (A, STACK, V))

@@ -1,0 +1,128 @@
+"""Sorting and what is looked up in order, against NumPy, at ordinary and extreme numbers."""
+
+import numpy as np
+import pytest
+
+import nbta
+from nbta.testing import check_grads
+
+DTYPES = ["bool", "int8", "uint64", "float16", "float32", "float64", "complex128"]
+SHAPES = [(0,), (1,), (300,), (2, 30, 3), (0, 3), (3, 0), (13,), (3, 26)]
+
+
+def numbers(shape, dtype):
+    """With equal ones, infinities and NaN where there are such."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=shape) * 3).round(1)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * rng.normal(size=shape).round()
+    x = x.astype(dtype)
+    if x.dtype.kind in "fc" and x.size > 4:
+        x.flat[::5], x.flat[2], x.flat[3] = np.nan, np.inf, -np.inf
+    return x
+
+
+def everywhere(function, *args):
+    """What a function gives at once, and in both executors."""
+    yield function(*args)
+    for compiled in (False, True):
+        yield nbta.function(function, compiled=compiled, convert=False)(*args)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sort_and_argsort_are_stable_with_nan_last(dtype):
+    arrays = [numbers(shape, dtype) for shape in (SHAPES if dtype == "float64" else SHAPES[-2:])]
+    ways = [(x, axis) for x in arrays for axis in (-1, 0) if x.ndim > 1 or axis]
+    want = [np.argsort(x, axis, kind="stable") for x, axis in ways]
+
+    def both(*arrays):
+        ways = [(x, axis) for x in arrays for axis in (-1, 0) if x.ndim > 1 or axis]
+        return [(nbta.sort(x, axis), nbta.argsort(x, axis)) for x, axis in ways]
+
+    for found in everywhere(both, *arrays):
+        for (values, places), (x, axis), wanted in zip(found, ways, want, strict=True):
+            np.testing.assert_array_equal(places, wanted)
+            np.testing.assert_array_equal(values, np.take_along_axis(x, wanted, axis))
+            assert (values.dtype, places.dtype) == (x.dtype, np.int64)
+    for values in everywhere(lambda x: nbta.sort(x, None), arrays[-1]):
+        np.testing.assert_array_equal(values, np.sort(arrays[-1], None))
+
+
+def test_each_item_of_equal_ones_has_its_own_gradient():
+    x = np.array([2.0, 1.0, 2.0, np.nan, 1.0])
+    for compiled in (False, True):
+        gradient = nbta.grad(lambda x: np.sum(np.sort(x) * np.arange(5.0)), compiled=compiled)
+        np.testing.assert_array_equal(gradient(x), [2.0, 0.0, 3.0, 4.0, 1.0])
+
+
+def test_derivatives_of_sorting():
+    x = np.random.default_rng(1).permutation(np.linspace(0.5, 2.0, 24)).reshape(2, 3, 4)
+    for axis in (0, 1, 2, None):
+        check_grads(lambda x, axis=axis: nbta.sort(x * x, axis) ** 2, [x])
+    check_grads(lambda x: nbta.sort(x * (1 + 2j)), [x[0, 0]])
+
+
+@pytest.mark.parametrize("name", ["sort", "argsort"])
+def test_what_cannot_be_sorted(name):
+    function = getattr(nbta, name)
+    with pytest.raises(nbta.InvalidArgumentError, match="there is no axis 1 in rank 1"):
+        function(np.ones(3), 1)
+    with pytest.raises(nbta.InvalidArgumentError, match="a scalar has no axes"):
+        function(1.0)
+    with pytest.raises(nbta.InvalidArgumentError, match="are no numbers"):
+        function(np.array(["b", "a"]))
+
+
+def test_take_along_axis_counts_from_the_end_and_refuses_what_is_out_of_range():
+    x = np.arange(12.0).reshape(3, 4)
+    rows = np.array([[-1, 0], [1, -4], [3, 2]])
+    for found in everywhere(lambda x, rows: nbta.take_along_axis(x, rows, 1), x, rows):
+        np.testing.assert_array_equal(found, np.take_along_axis(x, rows, 1))
+    for wrong in (4, -5):
+        for compiled in (False, True):
+            function = nbta.function(np.take_along_axis, static_argnums=2, compiled=compiled)
+            with pytest.raises(nbta.InvalidArgumentError, match="is out of range"):
+                function(x, np.full((3, 1), wrong), 1)
+    with pytest.raises(nbta.InvalidArgumentError, match="rank 1, and x has rank 2"):
+        nbta.take_along_axis(x, rows[0], 1)
+    with pytest.raises(nbta.InvalidArgumentError, match="must be integers"):
+        nbta.take_along_axis(x, x, 1)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_searchsorted_has_numpys_order(dtype, side):
+    row, values = np.sort(numbers((13,), dtype)), numbers((3, 26), dtype)
+    want = np.searchsorted(row, values, side)
+    for found in everywhere(lambda x, y: nbta.searchsorted(x, y, side), row, values):
+        np.testing.assert_array_equal(found, want)
+        assert found.dtype == np.int64
+    for short in (row[:0], row[:1]):
+        for found in everywhere(lambda x, y: nbta.searchsorted(x, y, side), short, values[0, 0]):
+            np.testing.assert_array_equal(found, np.searchsorted(short, values[0, 0], side))
+
+
+def test_digitize_refuses_edges_in_no_order():
+    x, edges = np.array([0.5, 1.5]), np.array([0.0, 2.0, 1.0])
+    with pytest.raises(nbta.InvalidArgumentError, match="neither rise nor fall"):
+        nbta.digitize(x, edges)
+    for compiled in (False, True):
+        function = nbta.function(lambda x, e: np.digitize(x, e), compiled=compiled)
+        with pytest.raises(nbta.InvalidArgumentError, match="neither rise nor fall"):
+            function(x, edges)
+        np.testing.assert_array_equal(function(x, edges[::2]), np.digitize(x, edges[::2]))
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: nbta.partition(x, 4), "no item 4 among 4"),
+        (lambda x: nbta.argpartition(x, -5), "no item -5 among 4"),
+        (lambda x: nbta.lexsort([]), "there are no keys"),
+        (lambda x: nbta.searchsorted([x, x], x), "give one row in order"),
+        (lambda x: nbta.searchsorted(x, x, "middle"), 'give "left" or "right"'),
+    ],
+)
+def test_what_is_refused(function, message):
+    with pytest.raises(nbta.InvalidArgumentError, match=message):
+        function(np.arange(4.0))

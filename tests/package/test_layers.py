@@ -1,0 +1,218 @@
+"""Which module may import which, and how long functions may be."""
+
+import ast
+import functools
+import sys
+from pathlib import Path
+
+import pytest
+
+import nbta
+
+ROOT = Path(nbta.__file__).parent
+FILES = {
+    ".".join(["nbta", *path.relative_to(ROOT).with_suffix("").parts]).removesuffix(
+        ".__init__"
+    ): path
+    for path in sorted(ROOT.rglob("*.py"))
+}
+#: From the bottom up; a module imports rows below its own, and its own row.
+ROWS = [
+    {
+        "nbta.errors",
+        "nbta.immutable",
+        "nbta.dtypes",
+        "nbta.shapes",
+        "nbta.naming",
+        "nbta.progress",
+        "nbta.locations",
+        "nbta.interface",
+    },
+    {"nbta.runtime"},
+    {"nbta.eager"},
+    {"nbta.tensor_array"},
+    {"nbta.packing", "nbta.saving"},
+    {"nbta.graph", "nbta.codegen"},
+    {"nbta.ops"},
+    {"nbta.structure", "nbta.symbolic"},
+    {"nbta.control"},
+    {"nbta.frontend"},
+    {"nbta.compiler"},
+    {"nbta.execution"},
+    {"nbta.inspect"},
+    {"nbta.raw_ops", "nbta.random"},
+    {"nbta.api", "nbta.testing", "nbta.typing"},
+    {"nbta"},
+    {"nbta.distributed"},
+    {"nbta.demo"},
+    {"nbta.cli"},
+    {"nbta.__main__"},
+]
+#: Imports inside functions, which run later: these may go against the order.
+DEFERRED = {
+    ("nbta.tensor_array", "nbta.saving"),  # pickling
+    ("nbta.tensor_array", "nbta.inspect.array_view"),  # showing itself
+    ("nbta.symbolic", "nbta.inspect.diagram"),
+    ("nbta.graph.graph", "nbta.graph.printer"),
+    ("nbta.ops.extents", "nbta.ops.joining"),  # a shape may be made of tensors,
+    ("nbta.ops.extents", "nbta.ops.shaping"),  # and making tensors needs shapes
+    ("nbta.ops.dispatch", "nbta.ops.joining"),  # so may a list that stands for an array
+    ("nbta.ops.indexing", "nbta.ops.joining"),
+    ("nbta.ops.gathering", "nbta.ops.joining"),
+    ("nbta.frontend.conversion", "nbta.frontend.runtime"),  # which converts what it calls
+}
+THIRD_PARTY = {"llvmlite", "numba", "numpy", "scipy"}
+OPTIONAL = ("ml_dtypes", True)  # only inside functions
+#: What users import themselves, and what it may need beside.
+EXTRAS = {
+    "nbta.distributed": {"cloudpickle", "dask", "distributed"},
+    "nbta.inspect": {"graphviz", "matplotlib"},
+}
+
+
+def row_of(module):
+    """Number of the row that a module stands in."""
+    package = module
+    while package:
+        for number, row in enumerate(ROWS):
+            if package in row and (package != "nbta" or module == "nbta"):
+                return number
+        package = package.rpartition(".")[0]
+    raise AssertionError(f"{module} stands in no row; say in ROWS what it may import")
+
+
+def modules_named(node):
+    """The modules that an import statement names."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    names = [f"{node.module}.{alias.name}" for alias in node.names]
+    found = [name for name in names if name in FILES]
+    return found if len(found) == len(names) else [*found, node.module]
+
+
+@functools.cache  # reachable() asks for each module a hundred times
+def imports_of(module):
+    """Pairs of an imported module and whether the import waits inside a function.
+
+    What is there for type checkers is never imported.
+    """
+    tree = ast.parse(FILES[module].read_text())
+    kinds = ast.Import | ast.ImportFrom
+    unseen = {
+        node
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for statement in block.body
+        for node in ast.walk(statement)
+    }
+    late = {
+        node
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, kinds)
+    }
+    return [
+        (name, node in late)
+        for node in ast.walk(tree)
+        if isinstance(node, kinds) and node not in unseen
+        for name in modules_named(node)
+    ]
+
+
+def ours(module, late=False):
+    """Modules of the package that a module imports when it is imported, or later."""
+    return {name for name, waits in imports_of(module) if name in FILES and waits == late}
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_imports_go_down(module):
+    above = {name for name in ours(module) if row_of(name) > row_of(module)}
+    assert above == set()
+
+
+def test_imports_against_the_order_are_known_and_wait_inside_functions():
+    late = {
+        (module, name)
+        for module in FILES
+        for name in ours(module, late=True)
+        if row_of(name) > row_of(module) or module in reachable(name)
+    }
+    assert late == DEFERRED
+
+
+def reachable(module):
+    """All modules that importing a module imports."""
+    seen, todo = set(), [module]
+    while todo:
+        new = ours(todo.pop()) - seen
+        seen |= new
+        todo += new
+    return seen
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_no_module_imports_itself_by_way_of_others(module):
+    assert module not in reachable(module)
+
+
+@pytest.mark.parametrize("module", [m for m in FILES if row_of(m) < row_of("nbta.demo")])
+def test_only_what_is_always_installed_is_imported(module):
+    names = imports_of(module)
+    outside = {(name.partition(".")[0], late) for name, late in names} - {("nbta", False)}
+    needed = {name for name, late in outside if (name, late) != OPTIONAL} - {"nbta"}
+    extra = next((names for top, names in EXTRAS.items() if module.startswith(top)), set())
+    assert needed - set(sys.stdlib_module_names) <= THIRD_PARTY | extra
+
+
+@pytest.mark.parametrize("module", [m for m in FILES if m.startswith("nbta.runtime")])
+def test_the_runtime_knows_nothing_of_what_stands_above(module):
+    known = {"nbta.errors", "nbta.immutable", "nbta.dtypes", "nbta.shapes"}
+    assert {n for n in ours(module) if not n.startswith("nbta.runtime")} <= known
+
+
+@pytest.mark.parametrize("path", FILES.values(), ids=FILES)
+def test_functions_are_short(path):
+    long = [
+        node.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and length(node) >= 60
+    ]
+    assert long == []
+
+
+#: Numba documents these modules, and these names of its own.
+DOCUMENTED = {"numba", "numba.extending"}
+NUMBAS = {"types", "njit", "prange", "config", "from_dtype"}
+
+
+@pytest.mark.parametrize("module", [m for m in FILES if m != "nbta.runtime.numba_private"])
+def test_only_one_module_knows_private_names_of_numba(module):
+    found = []
+    for node in ast.walk(ast.parse(FILES[module].read_text())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name.startswith("numba.")]
+        elif isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "numba":
+            names = {alias.name for alias in node.names}
+            if node.module not in DOCUMENTED or (node.module == "numba" and names - NUMBAS):
+                found.append(f"{node.module}: {names}")
+        elif isinstance(node, ast.Attribute) and ast.unparse(node).startswith("numba.core."):
+            found.append(ast.unparse(node))
+    assert found == [], "take it from nbta.runtime.numba_private"
+
+
+def length(function):
+    """Lines of a function, from its first to its last statement behind the docstring."""
+    body = function.body
+    if ast.get_docstring(function) is not None:
+        body = body[1:] or body
+    return body[-1].end_lineno - body[0].lineno + 1
+
+
+@pytest.mark.parametrize("module", [m for m in FILES if m.startswith("nbta.runtime")])
+def test_no_lock_that_forks_do_not_know_of(module):
+    # Python 3.11 holds one lock for all objects of a class while it computes a cached_property:
+    # a child forked by another thread meanwhile would wait for it for ever.
+    text = FILES[module].read_text()
+    made = {"cached_property", "Lock(", "RLock(", "Condition(", "Semaphore("}
+    assert {name for name in made if name in text} == set()

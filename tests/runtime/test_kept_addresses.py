@@ -1,0 +1,320 @@
+"""Addresses that native code keeps: what lies there lives, row by row of docs/architecture.md."""
+
+import ctypes
+import gc
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from memory_in_use import in_use
+from numba import njit
+from numba.core.runtime import _nrt_python
+
+import nbta
+from nbta.compiler import build
+from nbta.eager import Request
+from nbta.runtime import entrances, python_calls, settings
+from nbta.runtime import request as rq
+from nbta.runtime.store import FIELD, HEADER
+
+SOURCES = Path(nbta.__file__).parent
+PAGE = SOURCES.parent / "docs" / "architecture.md"
+ROWS = {}
+#: Where an expression looks like an address and native code gets none.
+OTHER_USES = {
+    "distributed.py", "codegen/fusion.py", "execution/runner.py", "saving.py",
+    "runtime/numba_private.py",
+}  # fmt: skip
+_TAKES = re.compile(
+    r"\.ctypes\.data\b|addressof\(|ctypes\.cast\(|get_pointer_to_function|get_function_address"
+    r"|get_cython_function_address|add_symbol\(|\bid\(|map\(id,|pointer_of\("
+)
+
+
+def table():
+    """Rows of the page: name -> modules."""
+    part = PAGE.read_text().split("## Addresses that native code keeps")[1].split("\n## ")[0]
+    rows = [line.strip("|").split(" | ") for line in part.splitlines() if line.startswith("|")]
+    return {row[0].strip(): set(re.findall(r"`([\w/]+\.py)`", row[-1])) for row in rows[2:]}
+
+
+def row(name):
+    """Say which row of the table a test is for."""
+
+    def note(test):
+        ROWS[name] = test
+        return test
+
+    return note
+
+
+def test_each_row_has_a_test():
+    assert set(table()) == set(ROWS)
+
+
+def test_each_module_that_takes_addresses_is_in_the_table():
+    named = set().union(*table().values())
+    taking = {
+        str(file.relative_to(SOURCES))
+        for file in SOURCES.rglob("*.py")
+        if _TAKES.search(file.read_text()) and file.parent.name != "frontend"
+    }  # that tells Python's objects apart while it traces, and keeps each as long as its id
+    assert taking - named == OTHER_USES
+    assert all((SOURCES / name).exists() for name in named)
+
+
+def churned():
+    """Collect garbage, and let new objects and memory lie where others were."""
+    gc.collect()
+    return [
+        [np.dtype(f"S{k}") for k in range(1, 60)],
+        [np.full(2**k, -1.0) for k in range(14) for _ in range(4)],
+    ]
+
+
+def growing(shape=(3,), **options):
+    options = {"dynamic_size": True, "clear_after_read": False, "element_shape": shape, **options}
+    return nbta.TensorArray("float64", 0, **options)
+
+
+@row("dtype objects")
+def test_the_store_keeps_no_dtype_object():
+    assert not {"descriptor", "dtype_object"} & set(HEADER)
+    dtype = np.dtype([("a", "f8"), ("b", "i8")])
+    ta = nbta.TensorArray(dtype, 1)
+    fields = list(ta._fields)
+    assert id(dtype) not in fields
+    assert id(ta.dtype) not in fields
+
+
+@row("type objects")
+def test_types_are_held():
+    held = {field: id(kind) for field, kind in settings.TYPES.items()}
+    assert held == {field: settings.get(field) for field in held}
+    named = {place for place, name in enumerate(settings.NAMES) if name.endswith("_type")}
+    assert set(held) == named
+
+
+@row("settings block")
+def test_the_settings_block_is_the_one_that_llvm_knows():
+    from llvmlite import binding
+
+    found = binding.address_of_symbol("nbta_settings")
+    assert found == ctypes.addressof(settings._block)
+    assert ctypes.c_int64.from_address(found + 8 * settings.EPOCH).value >= 1
+
+
+@row("entrances of kernels")
+def test_entrances_are_held():
+    """Also the stand-ins, which code may have found in the block and call later."""
+    nbta.TensorArray("float64", 1)
+    assert len(entrances._stand_ins) == len(entrances.ENTRIES)
+    assert entrances.entry(settings.STORAGE_ENTRY) is entrances.entry(settings.STORAGE_ENTRY)
+    stand_in = entrances._stand_ins[entrances.ENTRIES.index(settings.STORAGE_ENTRY)]
+    kept = churned()
+    request = Request()
+    request[rq.INDEX] = -1
+    for run in (stand_in, entrances._C_ENTRY(settings.get(settings.STORAGE_ENTRY))):
+        assert run(rq.CREATE, 0, ctypes.addressof(request)) != 0  # a negative size
+    del kept
+
+
+@row("stores")
+def test_a_store_lives_as_long_as_a_face():
+    ta = growing().append(np.ones(3))
+    other, flow = ta.identity(), ta.flow
+    del ta
+    kept = churned()
+    assert other.append(np.full(3, 2.0)).stack().tolist() == [[1.0] * 3, [2.0] * 3]
+    assert flow.handle.name
+    del kept
+
+
+@row("elements and states")
+def test_views_outlive_growth_and_their_array():
+    ta, views = growing(), []
+    for k in range(300):
+        views.append(ta.append(np.full(3, float(k))).read(k))
+    ta.close()
+    del ta
+    kept = churned()
+    assert [view[0] for view in views] == list(range(300))
+    del kept
+
+
+@row("ragged blocks")
+def test_blocks_are_held_by_the_table():
+    ta = growing((None,), infer_shape=False)
+    for k in range(100):
+        ta.append(np.full(k, float(k)))
+    kept, views = churned(), [ta.read(k) for k in range(100)]
+    ta.close()
+    del ta, kept
+    kept = churned()
+    assert [view.tolist() for view in views] == [[float(k)] * k for k in range(100)]
+    del kept
+
+
+@pytest.mark.slow
+@row("gradient stores and lanes")
+def test_lists_hold_gradient_stores_and_lanes():
+    ta = growing().append(np.ones(3))
+    ta.grad("s").grad("t").write(0, np.ones(3))
+    lanes = growing().append(np.zeros(3)).lanes(3)  # nobody else holds the array
+    for k in range(3):
+        lanes.take(k).append(np.full(3, float(k)))
+    kept = churned()
+    assert ta.grad("s").grad("t").read(0).tolist() == [1.0] * 3
+    assert lanes.join().stack()[:, 0].tolist() == [0.0, 0.0, 1.0, 2.0]
+    del kept
+
+
+@row("the store that failed in a loop")
+def test_a_failure_is_kept_with_its_store():
+    fields = set(HEADER)
+    assert {"failed_at", "failed"} <= fields
+    ta = growing().append(np.ones(3))
+    gradients = ta.grad("s")
+    ta._fields[FIELD.failed], ta._fields[FIELD.failed_at] = 1, gradients._address
+    del gradients
+    kept = churned()
+    owners = python_calls.native(python_calls.gradient_owners)(ta._address).view(np.int64)
+    assert ta.grad("s")._owner() in owners.tolist()
+    assert ta.grad("s")._address == ta._fields[FIELD.failed_at]
+    ta._fields[FIELD.failed] = 0
+    del kept
+
+
+@row("values, indices and lengths of a request")
+def test_what_a_request_points_to_is_copied():
+    """Values that are made for the call alone, and changed or freed behind it."""
+    ta = growing().scatter(np.array([1, 0]), np.array([[1.0] * 3, [2.0] * 3]))
+    value = np.full((4, 3), 5.0)
+    parts = nbta.TensorArray("float64", 2, element_shape=(None, 3), infer_shape=False)
+    parts = parts.split(value, np.array([1, 3]))
+    value[:] = -1.0
+    kept = churned()
+    assert ta.append([3, 3, 3]).stack()[:, 0].tolist() == [2.0, 1.0, 3.0]
+    joined, lengths = parts.concat()
+    assert (joined == 5.0).all()
+    assert lengths.tolist() == [1, 3]
+    del kept
+
+
+@row("the view of all elements")
+def test_a_view_of_all_elements_is_the_arrays_of_now():
+    ta = growing(())
+    for k in range(50):
+        assert ta.append(float(k)).read(0) == 0.0
+        base, view = ta._seen
+        assert base == view.ctypes.data == ta._fields[FIELD.data]
+    ta.close()
+    assert ta._seen[1] is None
+
+
+def graph_function():
+    table = np.arange(50.0)
+    return nbta.function(lambda x: nbta.sum(x * table[: len(table)]) + x, compiled=True)
+
+
+@row("constants, buffers and results of calls of a graph")
+def test_constants_and_buffers_are_held():
+    f = graph_function()
+    for _ in range(3):
+        found = f(np.ones(50))
+        kept = churned()
+        np.testing.assert_array_equal(found, np.full(50, 50 * 49 / 2 + 1.0))
+        del kept
+
+
+@pytest.mark.slow
+@row("inputs and results of a graph")
+def test_inputs_of_a_former_call_are_not_looked_at():
+    f = nbta.function(lambda x, y: nbta.cumsum(x) + y, compiled=True)
+    results = []
+    for k in range(30):
+        results.append(f(np.full(5, float(k)), np.ones(5)))
+        churned()
+    for k, found in enumerate(results):
+        np.testing.assert_array_equal(found, k * np.arange(1.0, 6.0) + 1.0)
+
+
+@row("callbacks of a graph")
+def test_buffers_grow_by_callbacks_of_the_workspace():
+    """Results of a length that nothing told beforehand are grown by a call of Python."""
+    f = nbta.function(lambda x: nbta.cumsum(x), compiled=True)
+    for n in (1, 10, 1000, 3, 5000):
+        kept = churned()
+        np.testing.assert_array_equal(f(np.ones(n)), np.arange(1.0, n + 1))
+        del kept
+
+
+@row("helpers")
+def test_helpers_are_held():
+    found = build.address(next(iter(build.FUNCTIONS)))
+    gc.collect()
+    assert found in [kept.address for kept in build._kept]
+    assert build.address("PyErr_CheckSignals") == build.address("PyErr_CheckSignals")
+
+
+@row("machine code of a graph")
+def test_machine_code_lives_as_long_as_its_function():
+    """What other functions were compiled to is freed meanwhile."""
+    f = graph_function()
+    f(np.ones(50))
+    kept = churned()
+    for _ in range(20):
+        graph_function()  # others are compiled or loaded, and freed
+    np.testing.assert_array_equal(f(np.ones(50)), np.full(50, 1226.0))
+    del kept
+
+
+@row("tables of a batch")
+def test_tables_of_batches_are_held():
+    f = nbta.value_and_grad(lambda w, x: nbta.sum(w * x), batch_axis=(None, 0), compiled=True)
+    for k in range(4):
+        items = [np.full(n, float(k)) for n in (3, 3, 3, 3)]
+        value, slope = f(np.ones(3), items)
+        kept = churned()
+        assert value == pytest.approx(sum(item.sum() for item in items))
+        np.testing.assert_allclose(slope, np.full(3, 4.0 * k))
+        del kept
+
+
+@row("readings of clocks")
+def test_no_clock_points_to_readings_behind_its_run():
+    f = graph_function()
+    f(np.ones(50))
+    f.profile(np.ones(50))
+    kept = churned()
+    np.testing.assert_array_equal(f(np.ones(50)), np.full(50, 1226.0))
+    del kept
+
+
+@njit(cache=True)
+def _views(count):
+    ta = nbta.TensorArray(np.float64, 0, True, element_shape=(2,), clear_after_read=False)
+    total = 0.0
+    for k in range(count):
+        ta.append(np.full(2, float(k)))
+        total += ta.read(k // 2)[1]
+    return total, ta
+
+
+def test_nothing_of_all_this_is_left_behind():
+    """What keeps something alive lets go of it, too."""
+    _nrt_python.memsys_enable_stats()
+    try:
+        before = None
+        for _ in range(3):
+            total, ta = _views(100)
+            assert total == sum(k // 2 for k in range(100))
+            del ta
+            test_lists_hold_gradient_stores_and_lanes()
+            test_blocks_are_held_by_the_table()
+            now = in_use()
+            assert before in (None, now)
+            before = now
+    finally:
+        _nrt_python.memsys_disable_stats()

@@ -1,0 +1,803 @@
+"""Random programs with loops, branches and item assignment, as text, and what they must give.
+
+Each runs under plain Python, traced, as generated code, and on request under Numba; its gradient is
+held to central differences. Nothing but the same numbers, or an error of nbta's that says why and
+where, is right. Values stay bounded, as what is assigned passes a sine or a tanh.
+
+Differences mean nothing where a decision changes. So a second form of each program notes all
+comparisons, and what is near to another decision, or changes one under the perturbation, is
+counted and left out.
+"""
+
+import ast
+import copy
+import itertools
+import linecache
+import math
+import random
+import re
+import sys
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+import numpy as np
+from frontend_refused import said
+from fuzz.ways import DisagreementError, count, executed
+from numba.core.errors import TypingError
+
+import nbta
+
+HEAD = "import math\n\nimport numpy as np\nfrom numba import njit\n\n\n"
+ARGNUMS = (0, 1, 2)
+
+
+# Making programs.
+
+
+@dataclass
+class Scope:
+    """Names that are defined for sure, by what they are.
+
+    Arrays have the name of their length: "n", "less" (one less), "three" or "any"; ``below`` are
+    integers from 0 to n - 1, ``loops`` how deep the place is in loops.
+    """
+
+    floats: list = field(default_factory=list)
+    ints: list = field(default_factory=list)
+    below: list = field(default_factory=list)
+    arrays: dict = field(default_factory=dict)
+    matrices: list = field(default_factory=list)
+    lists: list = field(default_factory=list)
+    loops: int = 0
+    is_callee: bool = False
+
+    def inner(self, loops=0):
+        """Of a block: what it defines is unknown behind it."""
+        new = copy.deepcopy(self)
+        new.loops += loops
+        return new
+
+
+class Maker:
+    """Writes one program."""
+
+    def __init__(self, seed, wrong=False):
+        self.random = random.Random(seed)
+        self.numbers = itertools.count()
+        self.left = self.random.randint(5, 16)  # statements
+        self.wrong, self.all_right = wrong, not wrong
+        self.callees = []
+
+    def pick(self, choices):
+        return self.random.choice(list(choices))
+
+    def chance(self, share):
+        return self.random.random() < share
+
+    def fresh(self, letter):
+        return f"{letter}{next(self.numbers)}"
+
+    # Expressions.
+
+    def constant(self):
+        return str(round(self.random.uniform(-1.2, 1.2), 2))
+
+    def integer(self, scope):
+        """One that may be anything."""
+        kinds = [*scope.ints, *scope.below, "k", "n"]
+        kinds += [f"len({name})" for name in scope.lists]
+        return self.pick(kinds)
+
+    def index(self, scope, array):
+        """One that is in the array."""
+        if scope.arrays.get(array) == "n" and scope.below and self.chance(0.7):
+            i = self.pick(scope.below)
+            return self.pick([i, i, f"{i} - 1", f"n - 1 - {i}", f"-{i} - 1"])
+        if self.chance(0.5):
+            return self.pick(["0", "-1", "1", "2"])
+        k = self.integer(scope)
+        return self.pick([f"{k} % len({array})", f"({k} * 2 + 1) % len({array})"])
+
+    def item(self, scope):
+        if scope.matrices and self.chance(0.25):
+            m = self.pick(scope.matrices)
+            k = self.pick(scope.below) if scope.below else f"{self.integer(scope)} % n"
+            column = self.pick(["0", "2", "-1", f"{self.integer(scope)} % 3"])
+            return self.pick([f"{m}[{k}, {column}]", f"{m}[{k}][{column}]"])
+        array = self.pick(scope.arrays)
+        return f"{array}[{self.index(scope, array)}]"
+
+    def atom(self, scope):
+        if self.chance(0.08):
+            return f"0.1 * ({self.integer(scope)} % 5)"
+        if scope.lists and self.chance(0.2):
+            one = self.pick(scope.lists)
+            return self.pick([f"{one}[-1]", f"{one}[{self.integer(scope)} % len({one})]"])
+        float_ = self.pick([*scope.floats, "c"])
+        return self.pick([float_, float_, self.item(scope), self.item(scope), self.constant()])
+
+    def expression(self, scope, depth=2):
+        if depth == 0 or self.chance(0.2):
+            return self.atom(scope)
+        if self.chance(0.1):
+            return self.reduction(scope)
+        a, b = self.expression(scope, depth - 1), self.expression(scope, depth - 1)
+        return self.pick(
+            [
+                f"{a} + {b}", f"{a} - {b}", f"({a}) * ({b})", f"({a}) / (1.5 + ({b}) ** 2)",
+                f"math.sin({a})", f"np.cos({a})", f"math.exp(-abs({a}))", f"max({a}, {b})",
+                f"-({a})", f"np.tanh({a} - {b})", f"math.sqrt(1.0 + ({a}) ** 2)",
+                f"({a} if {self.condition(scope, 0)} else {b})", f"min({a}, 0.4)",
+            ]
+        )  # fmt: skip
+
+    def same_length(self, scope, one):
+        return self.pick([a for a, n in scope.arrays.items() if n == scope.arrays[one]])
+
+    def reduction(self, scope):
+        a = self.pick(scope.arrays)
+        b = a if scope.arrays[a] == "any" else self.same_length(scope, a)
+        kinds = [f"np.sum({a})", f"{a}.sum()", f"np.dot({a}, {b})", f"np.sum({a} * {b})"]
+        kinds += [f"np.sum({a}[: {self.integer(scope)} % len({a}) + 1] ** 2)"]
+        return "0.1 * " + self.pick(kinds)
+
+    def bounded(self, scope, depth=2):
+        return f"{self.pick(['math.sin', 'math.tanh', 'np.tanh'])}({self.expression(scope, depth)})"
+
+    def condition(self, scope, depth=1):
+        if depth and self.chance(0.35):
+            a, b = self.condition(scope, 0), self.condition(scope, 0)
+            return self.pick([f"{a} and {b}", f"{a} or {b}", f"not ({a})", f"not {a} and {b}"])
+        if self.chance(0.25):
+            k = self.integer(scope)
+            return self.pick([f"{k} % 2 == 0", f"{k} % 3 != 1", f"{k} > 2", f"1 <= {k} < 6"])
+        e = self.expression(scope, depth)
+        if self.chance(0.15):
+            return f"-0.31 {self.pick(['<', '<='])} {e} < 0.43"
+        return f"{e} {self.pick(['<', '<=', '>', '>='])} {self.constant()}"
+
+    # Statements: each gives lines.
+
+    def block(self, scope, most=4):
+        lines = []
+        for _ in range(self.random.randint(1, most)):
+            if self.left > 0 or not lines:
+                self.left -= 1
+                lines += self.statement(scope)
+        return lines
+
+    def statement(self, scope):
+        kinds = {
+            self.set_float: 4, self.set_item: 6, self.change_slice: 3, self.make_array: 2,
+            self.make_view: 3, self.set_int: 1, self.swap: 2, self.make_list: 1.5,
+        }  # fmt: skip
+        if scope.loops < 3:
+            kinds |= {self.call: 3 if self.callees else 0}
+        if self.left > 0:
+            more = scope.loops < 3
+            kinds |= {self.for_loop: 7 * more, self.while_loop: 2 * more, self.branch: 4}
+            kinds |= {self.leave: 0 if scope.is_callee else 0.4}
+            kinds |= {self.way_out: 1.5 if scope.loops else 0}
+        kinds |= {self.use_list: 4 if scope.lists else 0}
+        kinds |= {self.mistake: 3 if self.wrong else 0}
+        return self.random.choices(list(kinds), list(kinds.values()))[0](scope)
+
+    def set_float(self, scope):
+        e = self.bounded(scope)
+        if self.chance(0.25):
+            name = self.fresh("s")
+            scope.floats.append(name)
+            return [f"{name} = {e}"]
+        s = self.pick([name for name in scope.floats if name != "w"])
+        kinds = [f"{s} = {e}", f"{s} = 0.7 * {s} + 0.3 * {e}", f"{s} += 0.1 * {e}", f"{s} *= {e}"]
+        return [self.pick([*kinds, f"{s} -= 0.2 * {e}", f"{s} /= 1.5 + {e}"])]
+
+    def set_item(self, scope):
+        place, e = self.item(scope), self.bounded(scope)
+        return [self.pick([f"{place} = {e}", f"{place} += 0.2 * {e}", f"{place} *= {e}"])]
+
+    def set_int(self, scope):
+        if scope.ints and self.chance(0.5):
+            k, other = self.pick(scope.ints), self.integer(scope)
+            return [
+                self.pick([f"{k} += 1", f"{k} = ({k} * 3 + 1) % 7", f"{k} = ({k} + {other}) % 9"])
+            ]
+        name, e = self.fresh("k"), self.expression(scope, 1)
+        scope.ints.append(name)
+        return [f"{name} = " + self.pick(["0", f"int(3.0 * abs(math.sin({e})))", "n // 2"])]
+
+    def change_slice(self, scope):
+        a = self.pick(scope.arrays)
+        b = a if scope.arrays[a] == "any" else self.same_length(scope, a)
+        k, e = f"{self.integer(scope)} % len({a})", self.bounded(scope, 1)
+        return [
+            self.pick(
+                [
+                    f"{a}[1:] = {b}[:-1]", f"{a}[:-1] += 0.3 * {b}[1:]", f"{a}[:] = {e}",
+                    f"{a}[:] = {b}[::-1]", f"{a} += 0.2 * {b}", f"{a} *= {e}",
+                    f"{a}[{k} :] *= 0.9", f"{a}[: {k}] += {e}", f"{a}[::2] = {e}",
+                    f"{a}[:] = np.tanh({b} + {e})", f"{a}[1:] = np.sin({b}[1:] * {e})",
+                ]
+            )
+        ]  # fmt: skip
+
+    def make_array(self, scope):
+        if self.chance(0.25):
+            m = self.fresh("m")
+            scope.matrices.append(m)
+            row = self.pick(scope.below) if scope.below else "0"
+            return [f"{m} = np.zeros((n, 3))", f"{m}[{row}, 1] = {self.atom(scope)}"]
+        old, name = self.pick(scope.arrays), self.fresh("a")
+        length = scope.arrays[old]
+        kinds = [f"{old}.copy()", f"0.5 * {old}", f"np.cos({old})", f"np.zeros_like({old})"]
+        kinds = [(length, text) for text in kinds]
+        kinds += [("n", "np.zeros(n)"), ("three", "np.ones(3)"), ("less", "np.full(n - 1, 0.25)")]
+        scope.arrays[name], text = self.pick(kinds)
+        return [f"{name} = {text}"]
+
+    def make_view(self, scope):
+        """Another name, or a part of an array; sometimes for a name that is there."""
+        old = self.pick(scope.arrays)
+        length = scope.arrays[old]
+        kinds = [(length, old), (length, f"{old}[::-1]"), (length, f"{old}[:]")]
+        if length == "n":
+            kinds += [("less", f"{old}[1:]"), ("less", f"{old}[:-1]")]
+        if scope.matrices:
+            m = self.pick(scope.matrices)
+            k = self.pick(scope.below) if scope.below else "n - 1"
+            kinds += [("three", f"{m}[{k}]"), ("n", f"{m}[:, 1]"), ("three", f"{m}.T[:, {k}]")]
+            kinds += [("any", f"{m}.reshape(-1)")]
+        length, text = self.pick(kinds)
+        known = [a for a, n in scope.arrays.items() if n == length and a not in ("x", "y")]
+        name = self.pick(known) if known and self.chance(0.2) else self.fresh("v")
+        scope.arrays[name] = length
+        return [f"{name} = {text}"]
+
+    def swap(self, scope):
+        own = {a: n for a, n in scope.arrays.items() if a not in ("x", "y")}
+        floats = [s for s in scope.floats if s != "w"]
+        if own and self.chance(0.5):
+            a = self.pick(own)
+            others = [b for b, n in own.items() if n == own[a] != "any" and b != a]
+            if others:
+                b = self.pick(others)
+                return [f"{a}, {b} = {b}, {a}"]
+        if len(floats) > 1 and self.chance(0.4):
+            s, t = self.random.sample(floats, 2)
+            return [f"{s}, {t} = {t}, 0.9 * {s}"]
+        a = self.pick(scope.arrays)
+        i, j = self.index(scope, a), self.index(scope, a)
+        return [f"{a}[{i}], {a}[{j}] = {a}[{j}], {a}[{i}]"]
+
+    def make_list(self, scope):
+        name, e = self.fresh("l"), self.bounded(scope, 1)
+        scope.lists.append(name)
+        return [f"{name} = [{e}]"]
+
+    def use_list(self, scope):
+        one, e = self.pick(scope.lists), self.bounded(scope, 1)
+        s = self.pick([s for s in scope.floats if s != "w"])
+        return self.pick(
+            [
+                [f"{one}.append({e})"],
+                [f"{one}.append({e})", f"{one}.append({s})"],
+                [f"if {self.condition(scope)}:", f"    {one}.append({e})"],
+                [f"if len({one}) > 1:", f"    {s} += 0.1 * {one}.pop()"],
+                [f"for q in {one}:", f"    {s} = 0.8 * {s} + 0.1 * q"],
+                [f"{one}[{self.integer(scope)} % len({one})] = {e}"],
+                [f"{one}[-1] += {e}"],
+            ]
+        )
+
+    def trips(self, scope):
+        """A range, and whether its numbers are below n."""
+        kinds = [("n", 1), ("1, n", 1), ("n - 1, -1, -1", 1), ("0, n, 2", 1), ("3", 1), ("k", 0)]
+        kinds += [(str(self.pick([9, 10])), 0), (f"{self.integer(scope)} % 4", 1)]
+        kinds += [(f"int(4.0 * abs(math.sin({self.expression(scope, 1)})))", 1)]
+        if scope.below:
+            j = self.pick(scope.below)
+            kinds += [(j, 1), (f"{j}, n", 1), (f"{j}, -1, -1", 1)]
+        inside, is_below = self.pick(kinds)
+        return f"range({inside})", is_below
+
+    def for_loop(self, scope):
+        inner = scope.inner(1)
+        if self.chance(0.2):
+            a, i, v = self.pick(scope.arrays), self.fresh("i"), self.fresh("q")
+            inner.floats.append(v)
+            head = f"for {v} in {a}:"
+            if scope.arrays[a] != "any" and self.chance(0.4):
+                inner.below.append(i)
+                head = f"for {i}, {v} in enumerate({a}):"
+        else:
+            (trips, is_below), i = self.trips(scope), self.fresh("i")
+            (inner.below if is_below else inner.ints).append(i)
+            head = f"for {i} in {trips}:"
+        lines = [head, *indented(self.block(inner))]
+        if self.chance(0.1):
+            lines += ["else:", f"    {scope.floats[-1]} += 0.25"]
+        return lines
+
+    def while_loop(self, scope):
+        k, most = self.fresh("k"), self.random.randint(2, 10)
+        body, condition = self.block(scope.inner(1)), self.condition(scope, 0)
+        scope.ints.append(k)
+        head = [f"while {k} < {most} and {condition}:", f"    {k} += 1"]
+        if self.chance(0.5):
+            stop = [f"    if {k} > {most} or {condition}:", "        break"]
+            head = ["while True:", f"    {k} += 1", *stop]
+        return [f"{k} = 0", *head, *indented(body)]
+
+    def branch(self, scope):
+        if self.chance(0.2):
+            name, condition = self.fresh("s"), self.condition(scope)
+            lines = [f"if {condition}:", f"    {name} = {self.bounded(scope)}"]
+            lines += ["else:", f"    {name} = {self.bounded(scope, 1)}"]
+            scope.floats.append(name)
+            return lines
+        lines = [f"if {self.condition(scope)}:", *indented(self.block(scope.inner(), 3))]
+        if self.chance(0.3):
+            lines += [f"elif {self.condition(scope)}:", *indented(self.block(scope.inner(), 2))]
+        if self.chance(0.5):
+            lines += ["else:", *indented(self.block(scope.inner(), 3))]
+        return lines
+
+    def way_out(self, scope):
+        return [f"if {self.condition(scope)}:", "    " + self.pick(["break", "continue"])]
+
+    def leave(self, scope):
+        return [f"if {self.condition(scope)}:", f"    return w + {self.expression(scope)}"]
+
+    def call(self, scope):
+        name, length = self.pick(self.callees)
+        known = {a: n for a, n in scope.arrays.items() if length == "any" or n == length}
+        if not known:
+            return self.set_float(scope)
+        a = self.pick(known)
+        b = self.pick([b for b, n in known.items() if n == known[a] != "any"] or [a])
+        s = self.pick([s for s in scope.floats if s != "w"])
+        call = f"{name}({a}, {b}, {self.atom(scope)})"
+        drop = call if self.all_right else f"w += {call}"  # no mistake goes unseen
+        return [
+            self.pick([f"{s} = 0.5 * math.sin({call})", drop, f"{s} += 0.1 * math.tanh({call})"])
+        ]
+
+    def mistake(self, scope):
+        """A line that is wrong, for all or some values; what it gives is used."""
+        self.wrong = False
+        a = self.pick(scope.arrays)
+        kinds = [[f"w += {a}[len({a}) + 1]"], [f"w += {a}[-len({a}) - 1]"]]
+        kinds += [[f"{a}[{self.integer(scope)} + len({a})] = 0.5", f"w += {a}[0]"]]
+        kinds += [[f"{a}[1:] = {a}", f"w += {a}[0]"], ["w += undefined_name"]]
+        if scope.below:
+            kinds += [[f"w += {a}[{self.pick(scope.below)} + 3]"]]
+        if scope.lists:
+            one = self.pick(scope.lists)
+            kinds += [[f"w += {one}[len({one})]"], [f"w += {one}.pop()"] * 4]
+        return self.pick(kinds)
+
+    # Functions.
+
+    def callee(self):
+        """Changes its arrays, and gives a number."""
+        name, length = self.fresh("h"), self.pick(["any", "any", "n"])
+        known = {"ints": ["i"]} if length == "any" else {"below": ["i"]}
+        arrays = {"a": length, "b": length}
+        scope = Scope(["s", "u"], arrays=arrays, loops=2, is_callee=True, **known)
+        left, self.left = self.left, 4
+        inner = self.block(scope, 3)
+        self.left = left
+        if self.chance(0.4):
+            inner += [f"if {self.condition(scope, 0)}:", f"    return w + u + {self.atom(scope)}"]
+        lines = ["n = len(a)", "k = 3", "c = s", "u = 0.5 * s", "w = 0.0"]
+        lines += ["for i in range(n):", *indented(inner), "a[0] += 0.1 * u"]
+        lines += [f"return w + {self.pick(['u', 'u + a[0]', '0.1 * np.sum(a * b)', 'u * b[-1]'])}"]
+        self.callees.append((name, length))
+        mark = "@njit\n" if self.chance(0.5) else ""
+        return f"{mark}def {name}(a, b, s):\n" + "\n".join(indented(lines)) + "\n\n\n"
+
+    def program(self):
+        callees = "".join(self.callee() for _ in range(self.random.randint(0, 2)))
+        scope = Scope(["s0", "s1"], arrays={"x": "n", "y": "n", "a0": "n"})
+        start = self.atom(Scope(["c"], arrays={"x": "n"}))
+        lines = ["n = len(x)", "w = 0.0", f"s0 = {start}", "s1 = 0.3 * c"]
+        lines += [self.pick(["a0 = np.zeros(n)", "a0 = x * y", "a0 = x.copy()", "a0 = y"])]
+        if self.chance(0.4):
+            scope.matrices.append("m")
+            lines += ["m = np.zeros((n, 3))", "m[0, 1] = c"]
+        while self.left > 0:
+            lines += self.block(scope)
+        if self.wrong:
+            lines += self.mistake(scope)
+        return callees + "def f(x, y, c, k):\n" + "\n".join(indented([*lines, self.result(scope)]))
+
+    def result(self, scope):
+        parts = ["w", *scope.floats, *(f"np.sum({a} * {a})" for a in scope.arrays)]
+        parts += [f"np.sum({m})" for m in scope.matrices]
+        parts += [f"0.1 * sum({one}) + len({one})" for one in scope.lists]
+        return "return " + " + ".join(parts)
+
+
+def indented(lines):
+    return ["    " + line for line in lines]
+
+
+@dataclass
+class Program:
+    """A program, with arguments of two lengths."""
+
+    source: str
+    seed: int
+    wrong: bool
+
+    def __repr__(self):
+        return f"# {self.arguments(0)}\n{self.source}"
+
+    def operations(self):
+        """Lines, for who counts."""
+        return len(self.source.splitlines())
+
+    def arguments(self, call):
+        made = np.random.default_rng([self.seed, call])
+        n = int(made.integers(4, 8)) if call == 0 else int(made.integers(8, 11))
+        x, y = made.uniform(-1, 1, (2, n))
+        return x, y, float(made.uniform(-1, 1)), int(made.integers(0, 5))
+
+
+def program(seed):
+    """The same for the same seed; one in five has a wrong line."""
+    maker = Maker(seed, wrong=seed % 5 == 4)
+    source = HEAD + maker.program() + "\n"
+    return Program(source, seed, seed % 5 == 4)
+
+
+# Running programs.
+
+_files = itertools.count()
+
+
+def built(source):
+    """The function; its text is where tracebacks and `inspect` find it."""
+    name = f"<random program {next(_files)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    space = {"__name__": "random_program"}
+    exec(compile(source, name, "exec"), space)
+    return space["f"], name
+
+
+def python_only(source):
+    """Without Numba's decorators."""
+    return source.replace("@njit\n", "")
+
+
+class Noting(ast.NodeTransformer):
+    """Calls of ``note_*`` in place of comparisons, and of what has corners."""
+
+    def visit_Compare(self, node):
+        self.generic_visit(node)
+        ops = ast.Constant(tuple(type(op).__name__ for op in node.ops))
+        values = ast.Tuple([node.left, *node.comparators], ast.Load())
+        return ast.Call(ast.Name("note_compare", ast.Load()), [ops, values], [])
+
+    def visit_Call(self, node):
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in ("max", "min", "abs", "int"):
+            node.func = ast.Name(f"note_{node.func.id}", ast.Load())
+        return node
+
+
+_OPS = {
+    "Lt": lambda a, b: a < b, "LtE": lambda a, b: a <= b, "Gt": lambda a, b: a > b,
+    "GtE": lambda a, b: a >= b, "Eq": lambda a, b: a == b, "NotEq": lambda a, b: a != b,
+}  # fmt: skip
+
+
+class Notes:
+    """Runs the noting form of a program, and keeps its decisions and how near they were."""
+
+    def __init__(self, source):
+        tree = ast.fix_missing_locations(Noting().visit(ast.parse(python_only(source))))
+        self.space = {
+            f"note_{name}": getattr(self, name) for name in ("compare", "max", "min", "abs", "int")
+        }
+        exec(compile(tree, "<noted>", "exec"), self.space)
+
+    def __call__(self, *arguments):
+        """The value, and all decisions."""
+        self.seen, self.margin = [], math.inf
+        with np.errstate(all="ignore"):
+            value = self.space["f"](*copy.deepcopy(arguments))
+        return value, self.seen
+
+    def noted(self, what, a, b):
+        self.seen.append(what)
+        if isinstance(a, float) or isinstance(b, float):
+            self.margin = min(self.margin, abs(a - b))
+        return what
+
+    def compare(self, ops, values):
+        pairs = zip(ops, values[:-1], values[1:], strict=True)
+        return all(self.noted(bool(_OPS[op](a, b)), a, b) for op, a, b in pairs)
+
+    def max(self, a, b):
+        return a if self.noted(bool(a >= b), a, b) else b
+
+    def min(self, a, b):
+        return a if self.noted(bool(a <= b), a, b) else b
+
+    def abs(self, a):
+        return a if self.noted(bool(a >= 0), a, 0) else -a
+
+    def int(self, a):
+        return self.noted(int(a), a, round(a))
+
+
+STEP = 2e-6
+NEAR = 1e-9
+
+
+def differences(noting, arguments, decisions):
+    """Pairs of a direction and the derivative along it; None where a decision changes."""
+    made, found = np.random.default_rng(len(decisions)), []
+    for _ in range(2):
+        direction = [made.uniform(-1, 1, np.shape(arguments[k])) for k in ARGNUMS]
+        ends = []
+        for h in (STEP, -STEP):
+            given = list(copy.deepcopy(arguments))
+            for k, d in zip(ARGNUMS, direction, strict=True):
+                given[k] = given[k] + h * d if np.ndim(d) else float(given[k] + h * d)
+            value, seen = noting(*given)
+            if seen != decisions:
+                return None
+            ends.append(value)
+        found.append((direction, (ends[0] - ends[1]) / (2 * STEP)))
+    return found
+
+
+def outcome(f, arguments):
+    """What comes of a call; errors are given."""
+    with np.errstate(all="ignore"):
+        try:
+            return f(*arguments)
+        except Exception as error:
+            return error
+
+
+def same(found, expected, rtol=1e-9):
+    return np.allclose(found, expected, rtol=rtol, atol=rtol)
+
+
+def check(made, machine_code=False, counts=None):
+    """`DisagreementError` where two ways differ, or an error is not a clear one.
+
+    With machine code Numba compiles the program, too.
+    """
+    counts = {} if counts is None else counts
+    noting, (f, filename) = Notes(made.source), built(made.source)
+    plain, _ = built(python_only(made.source))
+    ways = {
+        kind: nbta.value_and_grad(f, ARGNUMS, compiled=kind == "compiled", convert=True)
+        for kind in ("reference", "compiled")
+    }
+    for call in range(2):
+        arguments = made.arguments(call)
+        expected = outcome(plain, copy.deepcopy(arguments))
+        if isinstance(expected, Exception):
+            _must_fail(ways, arguments, expected, call, machine_code, counts)
+            continue
+        _, decisions = noting(*arguments)
+        if 0.0 < noting.margin < NEAR or not np.isfinite(expected):
+            count(counts, "near another decision")
+            continue
+        along = differences(noting, arguments, decisions) if noting.margin else None
+        count(counts, "without differences", along is None)
+        if machine_code:
+            _numba_agrees(made, arguments, expected, call, counts)
+        error = _must_agree(ways, arguments, (expected, along), call, machine_code)
+        if error is not None:
+            _is_clear(error, filename, call, made.wrong)
+        count(counts, "agreed" if error is None else f"refused: {worded(error)}")
+    return counts
+
+
+def _must_agree(ways, arguments, expected, call, machine_code):
+    """None, or the error of a program that is refused."""
+    value, along = expected
+    first = None
+    for kind, gradient in ways.items():
+        given = copy.deepcopy(arguments)
+        found = _called(kind, gradient, given, machine_code)
+        if any(np.any(a != b) for a, b in zip(given, arguments, strict=True)):
+            raise DisagreementError(f"{kind}: arguments changed", call, given)
+        if isinstance(found, Exception):
+            return found
+        if not same(found[0], value):
+            raise DisagreementError(f"{kind}: value", call, f"{found[0]} and {value}")
+        if along is not None:
+            _hold_differences(kind, found[1], along, call)
+        if first is not None:
+            _hold_equal(found[1], first, call)
+        first = found[1]
+    return None
+
+
+def _called(kind, gradient, arguments, machine_code):
+    with executed(machine_code) if kind == "compiled" else nullcontext():
+        return outcome(gradient, arguments)
+
+
+def _hold_differences(kind, found, along, call):
+    largest = max(1.0, *(np.max(np.abs(f)) for f in found))
+    for direction, expected in along:
+        slope = sum(np.sum(f * d) for f, d in zip(found, direction, strict=True))
+        if not abs(slope - expected) <= 2e-5 * largest:
+            raise DisagreementError(f"{kind}: gradient", call, f"{slope} and {expected}: {found}")
+
+
+def _hold_equal(found, expected, call):
+    scale = max(1.0, *(np.max(np.abs(e)) for e in expected))
+    for k, (a, b) in enumerate(zip(found, expected, strict=True)):
+        if not np.all(np.abs(a - b) <= 1e-9 * scale):
+            raise DisagreementError(
+                "compiled: another gradient", call, f"argument {k}: {a} and {b}"
+            )
+
+
+def _must_fail(ways, arguments, expected, call, machine_code, counts):
+    """Where Python fails nbta fails, by an error of its own, or by Python's."""
+    for kind, gradient in ways.items():
+        found = _called(kind, gradient, copy.deepcopy(arguments), machine_code)
+        if not isinstance(found, Exception):
+            raise DisagreementError(f"{kind}: no error", call, f"{found} and {expected!r}")
+        if not isinstance(found, nbta.NbtaError | type(expected)):
+            raise DisagreementError(f"{kind}: another error", call, f"{found!r} and {expected!r}")
+    count(counts, "failed as Python does")
+
+
+def _is_clear(error, filename, call, wrong):
+    """An error of nbta's that names the file; of wrong lines that are not reached, Python's."""
+    if not isinstance(error, nbta.NbtaError) and not wrong:
+        raise DisagreementError("an error of Python's", call, repr(error)) from error
+    if "belongs to the body" in str(error):
+        raise DisagreementError("a value has left its body", call, repr(error)) from error
+    if isinstance(error, nbta.NbtaError) and filename not in said(error):
+        raise DisagreementError("no place in the error", call, repr(error)) from error
+
+
+def worded(error):
+    """An error without names and numbers, to be counted."""
+    return re.sub(r"\d+", "#", str(error).splitlines()[0])[:90]
+
+
+def _numba_agrees(made, arguments, expected, call, counts):
+    compiled, _ = built(python_only(made.source).replace("def ", "@njit\ndef "))
+    found = outcome(compiled, copy.deepcopy(arguments))
+    if isinstance(found, TypingError):  # such as of views in one variable whose strides differ
+        count(counts, "not compiled by Numba")
+    elif not same(found, expected):
+        raise DisagreementError("Numba: value", call, f"{found} and {expected}")
+    else:
+        count(counts, "agreed with Numba")
+
+
+# Cutting programs down.
+
+
+def shrunk(made, fails, seconds):
+    """A program with fewer statements that fails as well."""
+    end, small = time.monotonic() + seconds, made
+    progress = True
+    while progress and time.monotonic() < end:
+        progress = False
+        for source in smaller(small.source):
+            if time.monotonic() > end:
+                break
+            candidate = Program(source, made.seed, made.wrong)
+            if runs(candidate, made.wrong) and fails(candidate):
+                small, progress = candidate, True
+                break
+    return small
+
+
+def runs(made, may_fail):
+    """Whether Python gives a number, or is expected to fail; no loop may lack its end now."""
+    try:
+        f, _ = built(python_only(made.source))
+    except SyntaxError:
+        return False
+    found = outcome(lambda *arguments: _within(100_000, f, arguments), made.arguments(0))
+    ends = not isinstance(found, TimeoutError)
+    return ends and (may_fail or not isinstance(found, Exception))
+
+
+def _within(lines, f, arguments):
+    """A call that may run so many lines."""
+    left, before = [lines], sys.gettrace()
+
+    def trace(frame, event, _):
+        left[0] -= 1
+        if left[0] < 0:
+            raise TimeoutError
+        return trace
+
+    sys.settrace(trace)
+    try:
+        return f(*arguments)
+    finally:
+        sys.settrace(before)
+
+
+def smaller(source):
+    """Sources with one statement less, or a block in place of its statement; large steps first."""
+    places = [
+        (len(ast.unparse(statement)), number)
+        for number, statement in enumerate(_statements(ast.parse(source)))
+    ]
+    for _, number in sorted(places, reverse=True):
+        for change in ("remove", "unwrap"):
+            tree = ast.parse(source)
+            if _changed(tree, number, change):
+                yield ast.unparse(tree) + "\n"
+    yield from _simpler(source)
+
+
+def _bodies(tree):
+    for node in ast.walk(tree):
+        for name in ("body", "orelse"):
+            body = getattr(node, name, None)
+            if isinstance(body, list):
+                yield body
+
+
+def _statements(tree):
+    return [statement for body in _bodies(tree) for statement in body]
+
+
+def _changed(tree, number, change):
+    """Change the statement of a number in place; whether that is possible."""
+    for body in _bodies(tree):
+        if number < len(body):
+            old = body[number]
+            inner = getattr(old, "body", []) if change == "unwrap" else []
+            if isinstance(old, ast.Import | ast.ImportFrom) or (change == "unwrap" and not inner):
+                return False
+            if isinstance(old, ast.FunctionDef) and (change == "unwrap" or old.name == "f"):
+                return False
+            body[number : number + 1] = inner
+            return bool(body) or _is_orelse(tree, body)
+        number -= len(body)
+    return False
+
+
+def _is_orelse(tree, body):
+    return any(getattr(node, "orelse", None) is body for node in ast.walk(tree))
+
+
+def _simpler(source):
+    """Sources with an operand in place of an expression."""
+    count = sum(1 for _ in _expressions(ast.parse(source)))
+    for number in range(count):
+        for part in range(2):
+            tree = ast.parse(source)
+            parent, name, at, node = next(itertools.islice(_expressions(tree), number, None))
+            parts = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
+            parts = parts[1:] if isinstance(node, ast.Call) else parts
+            if part < len(parts):
+                if at is None:
+                    setattr(parent, name, parts[part])
+                else:
+                    getattr(parent, name)[at] = parts[part]
+                yield ast.unparse(tree) + "\n"
+
+
+def _expressions(tree):
+    kinds = ast.BinOp | ast.Call | ast.IfExp | ast.UnaryOp | ast.BoolOp
+    for parent in ast.walk(tree):
+        for name, value in ast.iter_fields(parent):
+            if isinstance(value, kinds):
+                yield parent, name, None, value
+            elif isinstance(value, list):
+                yield from (
+                    (parent, name, k, v) for k, v in enumerate(value) if isinstance(v, kinds)
+                )

@@ -1,0 +1,343 @@
+"""Plants faults in a copy of the package, one at a time; the quick tests must find them.
+
+``python tests/support/mutations.py`` plants all, ``-k batch`` those whose subject or description
+has that in it; ``--list`` shows them. To be quick, each is held against the few test files that are
+about its subject, not against all. A fault that these do not find is tried on the slow tests of the
+same files. The end says what only those find, and what nothing finds; the code is 1 where quick
+tests find fewer than 28 of 30. Faults in kernels come last: these are compiled anew for each.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+#: What share of the faults the quick tests must find.
+WANTED = 28 / 30
+#: Seconds; a fault that makes tests hang is found.
+LIMIT = 1800
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".pytest_cache", "__pycache__", ".hypothesis", ".asv", "_build", "*.egg-info"
+)
+
+
+class Fault(NamedTuple):
+    """A piece of the package's source and what takes its place.
+
+    It is found by its text, wherever that is, and must be there once.
+    """
+
+    subject: str
+    what: str
+    old: str
+    new: str
+    tests: str
+
+    def file(self, root=ROOT):
+        """The one file that has the piece."""
+        found = [path for path in sorted(root.glob("nbta/**/*.py")) if self.old in path.read_text()]
+        if len(found) != 1 or found[0].read_text().count(self.old) != 1:
+            raise LookupError(f"{self.old!r} is in {list(map(str, found))}, and must be there once")
+        return found[0]
+
+    def changed(self, root=ROOT):
+        """The source of that file with the fault."""
+        return self.file(root).read_text().replace(self.old, self.new)
+
+
+FAULTS = [
+    Fault(
+        "gradients",
+        "the sign of a quotient's second argument",
+        "return dx, -dx * conjugate(z)",
+        "return dx, dx * conjugate(z)",
+        "ops_elementwise",
+    ),
+    Fault(
+        "gradients",
+        "the derivative of tanh",
+        '"Tanh", np.tanh, lambda x, y: 1 - square(y)',
+        '"Tanh", np.tanh, lambda x, y: 1 - y',
+        "ops_elementwise",
+    ),
+    Fault(
+        "gradients",
+        "equal arguments of a maximum each get all",
+        "0.5 * cast(equal(x, y), dz.dtype)",
+        "1.0 * cast(equal(x, y), dz.dtype)",
+        "ops_elementwise",
+    ),
+    Fault(
+        "gradients",
+        "the sign of a remainder's divisor",
+        "(dz, -dz * floor_divide(x, y))",
+        "(dz, dz * floor_divide(x, y))",
+        "ops_elementwise",
+    ),
+    Fault(
+        "gradients",
+        "a mean that forgets to divide",
+        "spread(dy * cast(1.0 / count, dy.dtype), op)",
+        "spread(dy, op)",
+        "ops_reductions_linalg",
+    ),
+    Fault(
+        "gradients",
+        "a softmax whose items do not know of each other",
+        "y * (dy - sum(dy * y, axis, keepdims=True))",
+        "y * dy",
+        "ops_reductions_linalg",
+    ),
+    Fault(
+        "gradients",
+        "of several uses of a tensor the first alone",
+        "whole[0] if len(whole) == 1 else add_n(whole)",
+        "whole[0]",
+        "gradients",
+    ),
+    Fault(
+        "gradients",
+        "gradients that pass what is to be constant",
+        "return None if tensor in self._stop else grad",
+        "return grad",
+        "gradients",
+    ),
+    Fault(
+        "gradients",
+        "trips that share their accumulators",
+        "if isinstance(self._home, SubGraph) and not self._trip:",
+        "if self._trip:",
+        "gradients silent_gradients",
+    ),
+    Fault(
+        "gradients",
+        "the derivative of a power by its base",
+        "y * power(base, y - 1)",
+        "y * power(base, y)",
+        "ops_elementwise",
+    ),
+    Fault(
+        "passes",
+        "operations of other attributes are taken for equal",
+        "key = (op.record, tuple(inputs), attrs, copy.after(op))",
+        "key = (op.record, tuple(inputs), copy.after(op))",
+        "passes",
+    ),
+    Fault(
+        "passes",
+        "operations with effects are done once for several",
+        "return not (self.effects or self.foreign)",
+        "return not self.foreign",
+        "passes golden_graph",
+    ),
+    Fault(
+        "passes",
+        "variables that a condition asks for are left out",
+        "in copy.used} | {0, *uses(cond)[0]}",
+        "in copy.used} | {0}",
+        "passes golden_graph",
+    ),
+    Fault(
+        "passes",
+        "a slot that is cleared is read again from the tensor",
+        "return len(loops) == 1 and found is not None and found[1] != 0",
+        "return True",
+        "array_passes",
+    ),
+    Fault(
+        "passes",
+        "a counter that does not begin at 0",
+        "return trip if constant_of(first) == 0 else self._create(ADD, [first, trip])",
+        "return trip",
+        "tape_passes checkpoint loops",
+    ),
+    Fault(
+        "passes",
+        "a counter with steps of more than 1",
+        "if constant_of(step) != 1:",
+        "if constant_of(step) is None:",
+        "tape_passes checkpoint loops",
+    ),
+    Fault(
+        "codegen",
+        "lengths that cannot be broadcast",
+        'code.fail_if(f"{other} != 1 and {other} != {merged}")',
+        "pass",
+        "both_executors emit_numbers compiled_graphs emit_structure",
+    ),
+    Fault(
+        "codegen",
+        "a mean that divides by all items",
+        "count = cast_text(product(gone(code, op)), dtype)",
+        "count = cast_text(product(code.extents(op.inputs[0])), dtype)",
+        "emit_numbers",
+    ),
+    Fault(
+        "codegen",
+        "a minimum that is the maximum",
+        "extreme_of(op.outputs[0].dtype, sign)",
+        "extreme_of(op.outputs[0].dtype, 1)",
+        "emit_numbers",
+    ),
+    Fault(
+        "codegen",
+        "a block that begins elsewhere where it reaches over the edge",
+        'f"min(max({start}, 0), {extent} - {length})", "k"',
+        'f"max({extent} - {length} - max({start}, 0), 0)", "k"',
+        "emit_structure",
+    ),
+    Fault(
+        "codegen",
+        "loop variables that are not assigned at once",
+        "code.local(value.text, value.dtype) if value.text in names else value",
+        "value",
+        "both_executors emit_structure",
+    ),
+    Fault(
+        "codegen",
+        "the greatest of nothing",
+        'if not extent.isdigit() or extent == "0":',
+        'if extent == "0":',
+        "emit_numbers",
+    ),
+    Fault(
+        "batches",
+        "other results are divided for a mean too",
+        "[1 if k in aux else count for k in range(results)]",
+        "[count for k in range(results)]",
+        "batches",
+    ),
+    Fault(
+        "batches",
+        "sums of parts that go on from what was there",
+        "is_first = item == self.starts[part]",
+        "is_first = item == 0",
+        "batches",
+    ),
+    Fault(
+        "batches",
+        "of several items that fail the last is named",
+        "item = min(table.errors)",
+        "item = max(table.errors)",
+        "batches",
+    ),
+    Fault(
+        "store",
+        "a write one past the end of a fixed array",
+        "index >= s._size and not s._dynamic",
+        "index > s._size and not s._dynamic",
+        "against_model golden_raw",
+    ),
+    Fault(
+        "store",
+        "a second write to a slot",
+        "if state & (WRITTEN | PENDING) and not gradient:",
+        "if state & PENDING and not gradient:",
+        "against_model golden_raw",
+    ),
+    Fault(
+        "store",
+        "gradient slots that keep the last value",
+        "return state & (WRITTEN | ZERO) == WRITTEN",
+        "return state & (WRITTEN | ZERO) == ZERO",
+        "against_model golden_raw",
+    ),
+    Fault(
+        "store",
+        "reads that leave no mark",
+        "mem.store_byte(s._states + index, s._read_state)",
+        "mem.store_byte(s._states + index, state_of(s, index))",
+        "against_model golden_raw",
+    ),
+    Fault(
+        "store",
+        "gradient arrays that end where they were made",
+        "index < 0 or (index >= s._size and not s._gradient)",
+        "index < 0 or index >= s._size",
+        "against_model golden_raw",
+    ),
+]
+
+
+@contextmanager
+def planted(fault, root):
+    """A tree with a fault, and without it again."""
+    path = fault.file(root)
+    before = path.read_text()
+    path.write_text(fault.changed(root))
+    try:
+        yield
+    finally:
+        path.write_text(before)
+
+
+def passes(root, tests, mark):
+    """Whether tests of some files pass in a tree; None where they have none with the mark."""
+    names = [file for name in tests.split() for file in root.glob(f"tests/**/test_{name}.py")]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", mark]
+    caches = {"NUMBA_CACHE_DIR": root / "compiled", "NBTA_CACHE_DIR": root / "graphs"}
+    given = {name: str(path) for name, path in {"PYTHONPATH": root, **caches}.items()}
+    try:
+        result = subprocess.run(
+            [*command, *names],
+            cwd=root, env={**os.environ, **given, "CI": "1"}, capture_output=True, timeout=LIMIT,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return False
+    return None if result.returncode == 5 else result.returncode == 0
+
+
+def found_by(fault, root):
+    """Which tests find a fault: "quick", "slow" or "nothing"."""
+    with planted(fault, root):
+        for mark, name in (("not slow", "quick"), ("slow", "slow")):
+            if passes(root, fault.tests, mark) is False:
+                return name
+    return "nothing"
+
+
+def check(faults, root):
+    """What finds each fault, by fault."""
+    for tests in sorted({fault.tests for fault in faults}):
+        if not passes(root, tests, "not slow"):
+            sys.exit(f"without a fault, tests fail already, or there are none: {tests}")
+    found = {}
+    for fault in faults:
+        start = time.monotonic()
+        found[fault] = found_by(fault, root)
+        took = f"{time.monotonic() - start:4.0f} s"
+        print(f"{found[fault]:8}{took}  {fault.subject}: {fault.what}", flush=True)
+    return found
+
+
+def main(arguments=None):
+    """The command; its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("-k", default="", help="those with this in their subject or description")
+    parser.add_argument("--list", action="store_true", help="show the faults only")
+    options = parser.parse_args(arguments)
+    faults = [fault for fault in FAULTS if options.k in f"{fault.subject}: {fault.what}"]
+    if options.list:
+        print(*(f"{fault.subject}: {fault.what} ({fault.tests})" for fault in faults), sep="\n")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "nbta")
+        shutil.copytree(ROOT, root, ignore=LEFT_OUT)
+        found = check(faults, root)
+    for by, title in (("slow", "only slow tests find"), ("nothing", "nothing finds")):
+        names = [fault.what for fault in faults if found[fault] == by]
+        print(f"{title}: {'; '.join(names) or 'none'}")
+    quick = list(found.values()).count("quick")
+    print(f"quick tests find {quick} of {len(faults)}")
+    return int(quick < WANTED * len(faults))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
