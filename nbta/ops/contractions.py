@@ -293,7 +293,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, name: str | None = None) -> Array:
     Examples
     --------
     >>> nbta.multi_dot([[1, 2], [[1, 2], [3, 4]], [10, 1]])
-    array(80)
+    np.int64(80)
     """
     arrays = promoted(*arrays)
     ranks = _ranks("multi_dot", *arrays)

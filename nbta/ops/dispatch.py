@@ -187,11 +187,17 @@ def run_now(record, arrays, attrs):
     try:
         record.infer(*(Spec(a.dtype, a.shape) for a in arrays), **attrs)
         with np.errstate(all="ignore"):
-            return record.evaluate(*arrays, **attrs)
+            found = record.evaluate(*arrays, **attrs)
     except NbtaError as error:
         raise located(error, record.name) from None
     except ValueError as error:
         raise InvalidArgumentError(f"{record.name}: {error}") from None
+    return tuple(map(_scalar, found)) if type(found) is tuple else _scalar(found)
+
+
+def _scalar(value):
+    """What has no axes as NumPy's functions and compiled ones give it: as a scalar."""
+    return value[()] if type(value) is np.ndarray and value.ndim == 0 else value
 
 
 def as_tensor(value, graph=None, dtype=None) -> Tensor:

@@ -246,6 +246,8 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None, *, name: str | None = None) -
     --------
     >>> nbta.zeta([2.0, 4.0, -1.0])
     array([ 1.64493407,  1.08232323, -0.08333333])
+    >>> nbta.zeta(2.0, [1.0, 2.0])
+    array([1.64493407, 0.64493407])
     """
     if q is None:
         return _riemann(x, name)

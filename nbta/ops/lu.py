@@ -452,7 +452,7 @@ def det(
     Examples
     --------
     >>> nbta.det([[2.0, 1.0], [1.0, 3.0]])
-    array(5.)
+    np.float64(5.0)
     """
     (a,), dtype = _system(a)
     return cast(apply(DET, factored(a)), dtype, name=name)

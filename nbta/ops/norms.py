@@ -119,7 +119,7 @@ def norm(
     Examples
     --------
     >>> nbta.norm([3.0, 4.0])
-    array(5.)
+    np.float64(5.0)
     >>> nbta.norm([[1.0, -2.0], [3.0, 4.0]], 1)
     np.float64(6.0)
     """

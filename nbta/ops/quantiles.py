@@ -235,7 +235,7 @@ def percentile(
     Examples
     --------
     >>> nbta.percentile([3.0, 1.0, 2.0, 4.0], 50)
-    array(2.5)
+    np.float64(2.5)
     """
     return _quantile(x, q, axis, method, keepdims, name, percent=100)
 

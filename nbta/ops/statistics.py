@@ -265,7 +265,7 @@ def var(
     Examples
     --------
     >>> nbta.var([1.0, 2.0, 3.0], ddof=1)
-    array(1.)
+    np.float64(1.0)
     """
     x, own = _floats(x, dtype)
     found = _variance(x, axis, ddof if correction is None else correction, keepdims, where)
@@ -465,7 +465,7 @@ def nanvar(
     Examples
     --------
     >>> nbta.nanvar([1.0, np.nan, 3.0])
-    array(1.)
+    np.float64(1.0)
     """
     x, present = _without(x, 0)
     return var(x, axis, ddof=ddof, keepdims=keepdims, where=present, name=name)
@@ -516,7 +516,7 @@ def nanmax(
     Examples
     --------
     >>> nbta.nanmax([1.0, np.nan, 2.0])
-    array(2.)
+    np.float64(2.0)
     """
     return _nanmax(x, axis, keepdims, name)
 
@@ -530,7 +530,7 @@ def nanmin(
     Examples
     --------
     >>> nbta.nanmin([1.0, np.nan, 2.0])
-    array(1.)
+    np.float64(1.0)
     """
     return _nanmin(x, axis, keepdims, name)
 

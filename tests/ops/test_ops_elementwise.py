@@ -357,3 +357,24 @@ def test_logic(name):
     a, b = np.array([True, True, False]), np.array([True, False, False])
     np.testing.assert_array_equal(both_ways(getattr(nbta, name), a, b), getattr(np, name)(a, b))
     np.testing.assert_array_equal(both_ways(nbta.logical_not, a), ~a)
+
+
+WITHOUT_AXES = {
+    "sum": lambda x: nbta.sum(x),
+    "var": lambda x: nbta.var(x),
+    "det": lambda x: nbta.det(x),
+    "an item": lambda x: nbta.gather(nbta.gather(x, 0), 1),
+    "sin": lambda x: nbta.sin(nbta.sum(x)),
+    "slogdet": lambda x: nbta.slogdet(x)[1],
+    "trips": lambda x: nbta.while_loop(
+        lambda i, s: i < 3, lambda i, s: (i + 1, s * i), (0, nbta.sum(x))
+    )[1],
+}
+
+
+@pytest.mark.parametrize("function", WITHOUT_AXES.values(), ids=WITHOUT_AXES)
+def test_what_has_no_axes_is_a_scalar_as_compiled_functions_give_it(function):
+    x = sample(2, 2)
+    compiled = nbta.function(function, compiled=True)(x)
+    assert type(function(x)) is type(compiled) is np.float64
+    np.testing.assert_allclose(function(x), compiled)
