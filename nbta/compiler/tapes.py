@@ -506,14 +506,17 @@ def share_tapes(program: Program) -> Program:
 
 
 def _share_equal(tapes):
-    """Put one tape in place of another one of the same value; whether there were such."""
-    kept = {}
+    """Put one tape in place of all others of the same value; whether there were such.
+
+    Whatever reads the others is then a read of that one, so that all can be told at once.
+    """
+    kept, found = {}, False
     for tape in _plain(tapes):
         other = kept.setdefault((tape.loop, tape.value), tape)
         if other is not tape and _alike(tape, other):
             _retire(tape, other)
-            return True
-    return False
+            found = True
+    return found
 
 
 def _plain(tapes):

@@ -4,7 +4,7 @@ from nbta.errors import NbtaError
 from nbta.graph.dependence import closure, uses
 from nbta.graph.graph import SubGraph, drop_unused, subgraphs, substitute
 from nbta.graph.operation import DATA, NotDifferentiable
-from nbta.graph.order import ordered
+from nbta.graph.order import before, ordered
 from nbta.graph.views import Loop
 from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
 from nbta.ops.filling import zeros
@@ -41,6 +41,7 @@ class GradientGraph(SubGraph):
         self.forward = forward
         self._known = {}
         self._pending = {}
+        self._fixed = {}  # for operations of the forward body, whether they are
 
     def recall(self, tensor):
         """What stands here for a tensor of the forward body."""
@@ -67,13 +68,16 @@ class GradientGraph(SubGraph):
         A part of a tensor that has to be kept is kept itself, so that no trip keeps all of a
         tensor of which it reads an item.
         """
-        sources = self.forward.sources
-        return all(
-            op.record.pure
-            and (op.inputs or op.record is CONSTANT or op.outputs[0] in sources)
-            and (not _picks(op) or self.is_at_hand(op.inputs[0]))
-            for op in ordered({op})
-        )
+        for needed in ordered({op}, self._fixed):
+            of_fixed = all(self._fixed[other] for other in before(needed))
+            self._fixed[needed] = of_fixed and self._stays_fixed(needed)
+        return self._fixed[op]
+
+    def _stays_fixed(self, op):
+        """Whether an operation on what is fixed is."""
+        made = op.inputs or op.record is CONSTANT or op.outputs[0] in self.forward.sources
+        picks = _picks(op) and not self.is_at_hand(op.inputs[0])
+        return bool(op.record.pure and made and not picks)
 
     def is_at_hand(self, tensor) -> bool:
         """Whether a tensor of the forward body has its value here without being kept."""

@@ -20,11 +20,12 @@ from tape_programs import (
 
 import nbta
 from nbta.compiler import passes
+from nbta.compiler import tapes as tape_passes
 from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.pipeline import optimised
 from nbta.compiler.program import extract
 from nbta.compiler.shape_passes import simplify_shapes, specialise
-from nbta.compiler.tapes import rematerialise, share_tapes
+from nbta.compiler.tapes import Tapes, rematerialise, share_tapes
 from nbta.graph.verifier import verify
 
 NETS = [tanh_rnn, gru, lstm, nested, halving]
@@ -178,6 +179,27 @@ def test_the_tapes_of_a_variable_and_of_its_next_value_become_one():
     # exp(y * x) needs its result, and y: the states from the first to the last.
     assert len(tapes(program)) - len(tapes(made)) == 1
     assert types(made).count("TensorArrayWriteV3") == 2
+
+
+def test_all_tapes_of_one_value_become_one_at_once(monkeypatch):
+    """To share them one by one the program would be built again as often as there are some."""
+
+    @nbta.function
+    def f(x, k):
+        a, m = x.copy(), np.zeros((x.shape[0], 3))
+        for i in range(int(k)):
+            for _ in a:
+                m[i % 4, 2] += a[2]
+            a[1] += 0.2
+        return np.sum(m)
+
+    program, values = taped(f, np.array([0.3, -0.2, 0.5, 0.1]), 2.0)
+    program = optimised(program.inputs, program.outputs)
+    looks = []
+    monkeypatch.setattr(tape_passes, "Tapes", lambda p: looks.append(p) or Tapes(p))
+    made = after(program, values, share_tapes, passes.prune)
+    assert len(tapes(program)) - len(tapes(made)) >= 2
+    assert len(looks) == 2
 
 
 def test_a_state_that_changes_its_shape_keeps_its_tapes():

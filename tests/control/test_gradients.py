@@ -6,6 +6,7 @@ from running import array, checked, run
 
 import nbta
 from nbta import raw_ops
+from nbta.ops import bodies
 from nbta.testing import check_grads
 
 X = np.array([0.7, -1.3, 2.1])
@@ -451,6 +452,27 @@ def test_gradients_in_a_branch():
 
     assert run(program, 2.0) == 12.0
     check_grads(nbta.function(program), (np.array(2.0),))
+
+
+def test_what_a_branch_computes_again_is_looked_at_once(monkeypatch):
+    """For each value that its gradient asks for, all that this depends on was looked at again."""
+    looks, picks = [], bodies._picks
+    monkeypatch.setattr(bodies, "_picks", lambda op: looks.append(op) or picks(op))
+
+    def chain(x):
+        for _ in range(30):
+            x = nbta.sin(x) * x
+        return x
+
+    def program(x):
+        return nbta.cond(x > 0.1, lambda: chain(x), lambda: x)
+
+    check_grads(program, (np.array(0.7),), order=1)
+    looks.clear()
+    with nbta.Graph().as_default():
+        x = nbta.placeholder("float64", ())
+        nbta.gradients(program(x), x)
+    assert len(looks) == len(set(looks)) >= 60
 
 
 def test_two_calls_in_one_body():
