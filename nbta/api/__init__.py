@@ -3,6 +3,7 @@
 from nbta import random, raw_ops, testing
 from nbta.api.custom import custom_gradient
 from nbta.api.derivatives import grad, hessian, hvp, jacobian, jvp, value_and_grad
+from nbta.api.printing import print
 from nbta.api.sequences import foldl, foldr, fori_loop, map_fn, scan, vmap
 from nbta.api.tracing import function
 from nbta.control.control_flow import cond, switch_case, while_loop
@@ -43,6 +44,7 @@ __all__ = [
     "name_scope",
     "opaque",
     "plot",
+    "print",
     "random",
     "raw_ops",
     "register_structure",

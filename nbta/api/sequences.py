@@ -27,6 +27,7 @@ from nbta.graph.operation import Tensor, is_inexact
 from nbta.immutable import bodies, computed, frozen
 from nbta.locations import warn_caller
 from nbta.ops.arranging import moveaxis
+from nbta.ops.checks import Acts, Order, Unordered, entered, first_token
 from nbta.ops.dispatch import as_array, as_tensor, building, data_spec
 from nbta.ops.extents import outside
 from nbta.ops.indexing import GETITEM
@@ -98,7 +99,12 @@ def _inside(graph: Any, fn: Any, elems: Any, threads: int, scope: Any) -> Any:
         return None
     body = SubGraph(graph, f"{scope}row")
     with body.as_default():
-        given = fn(pack(elems, [body.parameter(row_spec(x.spec)) for x in xs]))
+        rows = pack(elems, [body.parameter(row_spec(x.spec)) for x in xs])
+        try:
+            with entered(Unordered()):
+                given = fn(rows)
+        except Acts:  # what rows print comes in their order
+            return None
         if any(isinstance(value, SymbolicTensorArray) for value in leaves(given)):
             return None
         body.outputs = [as_tensor(value, body) for value in leaves(given)]
@@ -393,7 +399,7 @@ def _abstract(f: Any, init: Any, xs: Any, words: _Words) -> Any:
         pattern = spec.shape if spec.shape is None else spec.shape[drop:]
         return graph.parameter(spec._replace(shape=pattern))
 
-    with graph.as_default():
+    with graph.as_default(), entered(Order(as_tensor(first_token()))):
         state = map_leaves(lambda value: stand_in(value, 0), init)
         given = f(state, map_leaves(lambda value: stand_in(value, 1), xs))
         if not isinstance(given, tuple) or len(given) != 2:

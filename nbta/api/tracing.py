@@ -31,6 +31,7 @@ from nbta.graph.operation import DATA, Spec, Tensor
 from nbta.immutable import computed, in_body, own_numpy
 from nbta.inspect.flow_check import lost_write
 from nbta.locations import warn_caller
+from nbta.ops.checks import left_over
 from nbta.ops.dispatch import as_array, as_tensor
 from nbta.ops.filling import PLACEHOLDER
 from nbta.ops.shaping import IDENTITY
@@ -698,7 +699,8 @@ class _Trace:
         check_writes(self.graph, leaves(self.result))
         self.inputs = [tensor for tensor in given if isinstance(tensor, Tensor)]
         self.apart = self._pairs()
-        self._results, self._runners = leaves(self.result), Runners(self.graph)
+        self._results = [*leaves(self.result), *left_over(self.graph)]
+        self._runners = Runners(self.graph)
 
     def run(self, arrays: Any, compiled: Compiled) -> Any:
         """The result for arguments."""
@@ -741,6 +743,7 @@ class _Trace:
             or self._exact
             or (self._signed and truths)  # which are arrays by the signature
             or not all(isinstance(result, Tensor) for result in outputs)
+            or len(outputs) < len(self._results)
         ):
             return others
         same = (other for other in others if other.executable is compiled.executable)

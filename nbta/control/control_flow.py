@@ -24,6 +24,16 @@ from nbta.ops.bodies import trace
 from nbta.ops.branch import add_case
 from nbta.ops.branch import choose as chosen
 from nbta.ops.checkpoints import as_checkpoint
+from nbta.ops.checks import (
+    Acts,
+    Order,
+    Unordered,
+    behind,
+    behind_token,
+    entered,
+    first_token,
+    order_now,
+)
 from nbta.ops.dispatch import as_array, as_tensor, building, is_weak
 from nbta.ops.elementwise import common_dtype
 from nbta.ops.loop import COUNTER, add_while, counting
@@ -168,11 +178,7 @@ class Variables:
 
     def _next_leaves(self, result):
         """The values that a body gave, in the structure that it must keep."""
-        if isinstance(result, list | tuple) and not hasattr(result, "_fields"):
-            result = tuple(result)
-        alone = len(self._structure) == 1 and layout(result) == layout(self._structure[0])
-        if alone:
-            result = (result,)
+        result = _given_for(self._structure, result)
         if layout(result) != layout(self._structure):
             was, is_ = describe(self._structure), describe(result)
             message = (
@@ -243,6 +249,14 @@ class Variables:
             for old, spec in zip(before, new, strict=True)
         ]
         return self.specs != before
+
+
+def _given_for(structure, result):
+    """What a body gave as a tuple of variables; one variable may be given alone."""
+    if isinstance(result, list | tuple) and not hasattr(result, "_fields"):
+        result = tuple(result)
+    alone = len(structure) == 1 and layout(result) == layout(structure[0])
+    return (result,) if alone else result
 
 
 def _admits(pattern, shape):
@@ -432,12 +446,15 @@ def while_loop(
     """
     check_callable("while_loop", cond=cond, body=body)
     options = options_of("while_loop", checkpoint, progress)
+    carries_order = getattr(body, "carries_order", False)
     several = isinstance(loop_vars, list | tuple)
     structure = tuple(loop_vars) if several else (loop_vars,)
     if not leaves(structure):
         raise invalid("loop_vars", "while_loop: loop_vars is empty; give one variable at least")
     cond, body = guarded(cond, "cond"), guarded(body, "body")
-    run = _in_graph if building(*leaves(structure)) is not None else _at_once
+    run = _at_once
+    if building(*leaves(structure)) is not None:
+        run = _in_graph if carries_order else _in_order
     rest = (maximum_iterations, shape_invariants, name, options)
     result = in_the_precision(lambda first: run(cond, body, first, *rest), structure)
     if not several:
@@ -485,6 +502,51 @@ def _truth(value):
         message = f"while_loop: cond must give one truth value, not {spec}; compare or reduce it"
         raise invalid("condition", message)
     return value
+
+
+def _in_order(cond, body, structure, maximum, invariants, name, options):
+    """A loop in a graph, with a further variable where its trips print or fail."""
+    graph = building(*leaves(structure))
+    with graph.as_default():
+        try:
+            with entered(Unordered()):
+                return _in_graph(cond, body, structure, maximum, invariants, name, options)
+        except Acts:
+            token = _token_now()
+
+        def goes_on(*given):
+            with entered(Order(given[-1])) as order:
+                found = _truth(cond(*given[:-1]))
+            return found if order.token is given[-1] else behind(as_tensor(found), order.token)
+
+        def trip(*given):
+            with entered(Order(given[-1])) as order:
+                found = _given_for(structure, body(*given[:-1]))
+            if not isinstance(found, tuple):
+                return found  # which is refused
+            # Behind itself, so that it is another one where only the condition acts.
+            return (*found, behind(order.token, order.token))
+
+        if invariants is not None:
+            invariants = [*invariants, None]
+        first = (*structure, token)
+        *last, token = _in_graph(goes_on, trip, first, maximum, invariants, name, options)
+    return _ordered(tuple(last), token)
+
+
+def _token_now():
+    """The token that what is traced now begins with."""
+    order = order_now()
+    return as_tensor(first_token()) if order is None else order.token
+
+
+def _ordered(result, token):
+    """What a loop or a branch gives, and what is done later behind all that it does."""
+    order = order_now()
+    if order is None:
+        return map_leaves(lambda leaf: behind_token(leaf, token), result)
+    order.token = token
+    return result
 
 
 def _in_graph(cond, body, structure, maximum, invariants, name, options):
@@ -695,6 +757,24 @@ def _place(index, keys):
 
 
 def _case(what, index, functions, labels, name):
+    """A branch in a graph, with a further result where functions print or fail."""
+    with building(index).as_default():
+        try:
+            with entered(Unordered()):
+                return _built_case(what, index, functions, labels, name)
+        except Acts:
+            first = _token_now()
+
+        def acting(function):
+            with entered(Order(first)) as order:
+                found = function()
+            return found, order.token
+
+        acts = [functools.partial(acting, function) for function in functions]
+        return _ordered(*_built_case(what, index, acts, labels, name))
+
+
+def _built_case(what, index, functions, labels, name):
     graph = building(index)
     with graph.as_default(), graph.name_scope(name) as scope:
         index = as_tensor(index)

@@ -183,7 +183,7 @@ def _block(value, what):
     @functools.wraps(value) if hasattr(value, "__name__") else lambda f: f
     def block(*args, **kwargs):
         given = boxed(args), boxed(kwargs)
-        with control.Frame(explicit=True):
+        with control.Frame(explicit=True), effects.in_block():
             return native.plain(call(value, *given[0], **given[1]))
 
     return block

@@ -852,6 +852,7 @@ class _Loop:
                 finally:
                     frame.undo()
 
+        body.carries_order = True  # in a box
         try:
             last = while_loop(cond, body, begin)
         finally:

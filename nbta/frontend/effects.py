@@ -1,73 +1,88 @@
 """What a traced function does beside computing, in the order in which Python would do it.
 
-A token is handed from one assertion or print to the next. It is a box like any other, so that loops
-and branches carry it. What the function gives waits for the last one.
+A token is handed from one assertion or print to the next. It is in a box like any other, so that
+loops and branches carry it. What the function gives waits for the last one.
 """
 
 from __future__ import annotations
 
-import threading
 from contextlib import contextmanager
 
-import numpy as np
-
 from nbta.frontend.boxes import Box
-from nbta.graph.graph import current
-from nbta.graph.operation import Tensor
-from nbta.ops.checks import assert_holds, behind, print_values
-from nbta.ops.dispatch import as_tensor
-from nbta.structure import map_leaves
+from nbta.ops.checks import (
+    Order,
+    Unordered,
+    assert_holds,
+    behind_token,
+    entered,
+    first_token,
+    leave_over,
+    order_now,
+    print_values,
+)
+from nbta.structure import leaves, map_leaves
 
 
-class _Tokens(threading.local):
-    def __init__(self):
-        self.stack = []
+class Boxed(Order):
+    """An order whose token is in a box."""
 
+    def __init__(self, token):
+        self.box = Box(token, "the order of prints and assertions")
+        self.box.made = True  # no value of the user's, so that functions given to loops change it
+        super().__init__(token)
 
-_tokens = _Tokens()
+    @property
+    def token(self):
+        """What the box holds."""
+        return self.box.itself
+
+    @token.setter
+    def token(self, new):
+        if new is not self.box.content:
+            self.box.store(new)
 
 
 @contextmanager
 def ordered():
     """Around a function: gives what lets its results wait for all that it does."""
-    graph = current()
-    stack = _tokens.stack
-    if stack and stack[-1][0] is graph.root:
-        yield lambda result: result
+    around = order_now()
+    if around is None:
+        with entered(Boxed(first := first_token())) as order:
+            yield lambda result: _waiting(result, order, first)
         return
-    first = np.zeros((), np.int64)
-    box = Box(first, "the order of prints and assertions")
-    stack.append((graph.root, box))
-
-    def waiting(result):
-        if box.content is first:
-            return result
-        return map_leaves(lambda leaf: _behind(leaf, box.itself), result)
-
-    try:
-        yield waiting
-    finally:
-        stack.pop()
+    with in_block():
+        yield lambda result: result
 
 
-def _behind(leaf, token):
-    tensor = leaf if isinstance(leaf, Tensor) or not _is_data(leaf) else as_tensor(leaf)
-    if not isinstance(tensor, Tensor):
-        return leaf
-    return behind(tensor, token)
+def _waiting(result, order, first):
+    if order.box.content is first:
+        return result
+    found = map_leaves(lambda leaf: behind_token(leaf, order.token), result)
+    leave_over(leaves(found), order.token)
+    return found
 
 
-def _is_data(leaf):
-    return isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic)
+@contextmanager
+def in_block():
+    """Around a function that is given to a loop or a branch of nbta's, whose token has no box."""
+    around = order_now()
+    if around is None or isinstance(around, Boxed | Unordered):
+        yield
+        return
+    first = around.token
+    with entered(Boxed(first)) as order:
+        yield
+    if order.box.content is not first:
+        around.token = order.token
 
 
 def check(holds, message) -> None:
     """Fail in a run where a truth value is false."""
-    _, box = _tokens.stack[-1]
-    box.store(assert_holds(box.itself, holds, message))
+    order = order_now()
+    order.token = assert_holds(order.token, holds, message)
 
 
 def show(parts, values, options) -> None:
     """Print in a run."""
-    _, box = _tokens.stack[-1]
-    box.store(print_values(box.itself, parts, values, options))
+    order = order_now()
+    order.token = print_values(order.token, parts, values, options)

@@ -42,9 +42,9 @@ def prepared(function, what, convert=True, outputs=()):
         message = f"outputs: {what} is not converted, so that it cannot fill {', '.join(outputs)}"
         raise invalid("outputs", message)
     if not convert or inner is None:
-        return guarded(function, what)
+        return _as_it_is(guarded(function, what))
     if converted(inner) is None:
-        return _without_source(guarded(function, what), inner)
+        return _without_source(_as_it_is(guarded(function, what)), inner)
 
     def run(*args, **kwargs):
         graph = building(*leaves((args, kwargs)))
@@ -62,6 +62,19 @@ def prepared(function, what, convert=True, outputs=()):
             if outputs:
                 found = _with_outputs(found, outputs, inspect.signature(function), given, named)
             return behind(native.plain(found))
+
+    return run
+
+
+def _as_it_is(function):
+    """A function that is not converted, whose results wait for what it prints."""
+
+    def run(*args, **kwargs):
+        graph = building(*leaves((args, kwargs)))
+        if graph is None:
+            return function(*args, **kwargs)
+        with graph.as_default(), effects.ordered() as behind:
+            return behind(function(*args, **kwargs))
 
     return run
 

@@ -1,0 +1,217 @@
+"""`nbta.print`: what a run prints, in order, in both executors."""
+
+import io
+
+import numpy as np
+import pytest
+
+import nbta
+
+BOTH = pytest.mark.parametrize("compiled", [False, True])
+pytestmark = pytest.mark.filterwarnings("ignore::nbta.PerformanceWarning")
+
+
+def printed(capsys, function, *args):
+    """What a call prints, of a function that was called before."""
+    function(*args)
+    capsys.readouterr()
+    function(*args)
+    return capsys.readouterr().out
+
+
+@BOTH
+@pytest.mark.parametrize("convert", [False, True])
+def test_each_run_prints_in_order(capsys, compiled, convert):
+    def shown(x):
+        nbta.print("begin")
+        total, _ = nbta.scan(lambda s, row: (nbta.print("row", row, s), (s + row, None))[1], 0.0, x)
+        nbta.print("end", total, sep=": ", end=".\n")
+        return total
+
+    taken = nbta.function(shown, compiled=compiled, convert=convert)
+    found = printed(capsys, taken, np.arange(3.0))
+    assert found == "begin\nrow 0.0 0.0\nrow 1.0 0.0\nrow 2.0 1.0\nend: 3.0.\n"
+    shown(np.arange(3.0))
+    assert capsys.readouterr().out == found
+
+
+@BOTH
+def test_loops_and_branches_of_python(capsys, compiled):
+    def shown(x):
+        for i in range(x.shape[0]):
+            if x[i] > 1.0:
+                nbta.print("many")
+            else:
+                nbta.print(i, "few", x[i])
+        return x
+
+    taken = nbta.function(shown, compiled=compiled)
+    assert printed(capsys, taken, np.arange(4.0)) == "0 few 0.0\n1 few 1.0\nmany\nmany\n"
+    shown(np.arange(4.0))
+    assert capsys.readouterr().out == "0 few 0.0\n1 few 1.0\nmany\nmany\n"
+
+
+@BOTH
+@pytest.mark.parametrize("convert", [False, True])
+def test_loops_and_branches_of_nbta(capsys, compiled, convert):
+    def trip(i, y):
+        nbta.print("trip", i)
+        y = nbta.cond(y < 3.0, lambda: (nbta.print("low", y), y * 2)[1], lambda: y + 1)
+        nbta.switch_case(i, [lambda: (nbta.print("zero"), 0.0)[1], lambda: 1.0])
+        return i + 1, y
+
+    def shown(x):
+        nbta.while_loop(lambda i, y: (nbta.print("test", i), i < 2)[1], trip, (0, x))
+        nbta.print("behind")
+        nbta.fori_loop(0, 2, lambda i, s: (nbta.print("fori", i), s)[1], x)
+        nbta.map_fn(lambda r: (nbta.print("map", r), r)[1], np.arange(2), parallel_iterations=2)
+        return x
+
+    taken = nbta.function(shown, compiled=compiled, convert=convert)
+    found = printed(capsys, taken, 2.0).splitlines()
+    assert found == [
+        "test 0", "trip 0", "low 2.0", "zero", "test 1", "trip 1", "test 2", "behind",
+        "fori 0", "fori 1", "map 0", "map 1",
+    ]  # fmt: skip
+
+
+@BOTH
+def test_derivatives_pass_by(capsys, compiled):
+    def f(x):
+        nbta.print("x", x)
+        y = nbta.fori_loop(0, 3, lambda i, y: (nbta.print(i, y), y * x)[1], 1.0)
+        nbta.print("y", y)
+        return y
+
+    lines = "x 2.0\n0 1.0\n1 2.0\n2 4.0\ny 8.0\n"
+    slope = nbta.value_and_grad(f, compiled=compiled)
+    assert printed(capsys, slope, 2.0) == lines
+    assert slope(2.0) == (8.0, 12.0)
+    second = nbta.grad(nbta.grad(f), compiled=compiled)
+    assert printed(capsys, second, 2.0) == lines
+    assert second(2.0) == 12.0
+    capsys.readouterr()
+    assert nbta.jvp(f, (2.0,), (1.0,)) == (8.0, 12.0)
+    assert capsys.readouterr().out == lines
+    assert nbta.hvp(f, (2.0,), (1.0,)) == (12.0,)
+    nbta.testing.check_grads(f, [1.5])
+
+
+@pytest.mark.parametrize("checkpoint", [1, 2, "sqrt", "online"])
+def test_trips_that_run_again_print_nothing(capsys, checkpoint):
+    def f(x):
+        def trip(i, y):
+            nbta.print(i)
+            return i + 1, y * x
+
+        return nbta.while_loop(lambda i, y: i < 4, trip, (0, 1.0), checkpoint=checkpoint)[1]
+
+    slope = nbta.grad(f, compiled=True)
+    assert printed(capsys, slope, 2.0) == "0\n1\n2\n3\n"
+    assert slope(2.0) == 32.0
+
+
+@BOTH
+def test_batches(capsys, compiled):
+    def f(x):
+        nbta.print(x, fmt="<{:.1f}>")
+        return x * x
+
+    assert (
+        printed(capsys, nbta.vmap(f, compiled=compiled), np.arange(3.0)) == "<0.0>\n<1.0>\n<2.0>\n"
+    )
+    slope = nbta.value_and_grad(lambda p, x: p * f(x), batch_axis=(None, 0), compiled=compiled)
+    found = printed(capsys, slope, 2.0, np.array([1.0, 2.0]))
+    assert sorted(found.splitlines()) == ["<1.0>", "<2.0>"]
+    assert slope(2.0, np.array([1.0, 2.0])) == (10.0, 5.0)
+
+
+@BOTH
+def test_structures_and_texts(capsys, compiled):
+    def shown(x, n):
+        nbta.print({"x": x, "n": [n, None, 2]}, (x,), None, True, np.arange(2), x < 1, sep="; ")
+        nbta.print(x, n, "text", fmt="{0:>6.2f}|{1}|{2!r}|{0}")
+        return x
+
+    taken = nbta.function(shown, compiled=compiled)
+    found = printed(capsys, taken, 1.5, np.array([1, 2]))
+    assert found == (
+        "{'x': np.float64(1.5), 'n': [array([1, 2]), None, 2]}; (np.float64(1.5),); None; True; "
+        "[0 1]; False\n  1.50|[1 2]|'text'|1.5\n"
+    )
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", ["float32", "complex128", "bool", "int8", "uint64"])
+def test_dtypes(capsys, compiled, dtype):
+    value = np.array([0, 1]).astype(dtype)
+
+    def shown(x):
+        nbta.print(x, x[1])
+        return x
+
+    found = printed(capsys, nbta.function(shown, compiled=compiled), value)
+    assert found == f"{value} {value[1]}\n"
+
+
+@BOTH
+def test_a_function_without_results(capsys, compiled):
+    taken = nbta.function(lambda x: nbta.print("only", x), compiled=compiled)
+    assert printed(capsys, taken, np.arange(2.0)) == "only [0. 1.]\n"
+    assert printed(capsys, taken, np.arange(3.0)) == "only [0. 1. 2.]\n"
+
+
+def test_files():
+    file = io.StringIO()
+    taken = nbta.function(lambda x: (nbta.print(x, file=file, flush=True), x)[1])
+    for value in (1.0, 2.0):
+        taken(value)
+    nbta.print(3.0, file=file)
+    assert file.getvalue() == "1.0\n2.0\n3.0\n"
+
+
+@BOTH
+def test_graphs_built_by_hand(capsys, compiled):
+    with nbta.Graph().as_default() as graph:
+        x = nbta.placeholder("float64", ())
+        shown = nbta.print("x is", x)
+        with nbta.control_dependencies([shown]):
+            y = x * 2
+        z = nbta.while_loop(lambda i: i < 2, lambda i: (nbta.print("trip", i), i + 1)[1], 0)
+    session = nbta.Session(graph)
+    assert session.run(y, {x: 3.0}, compiled=compiled) == 6.0
+    assert capsys.readouterr().out == "x is 3.0\n"
+    session.run(shown, {x: 4.0}, compiled=compiled)
+    assert capsys.readouterr().out == "x is 4.0\n"
+    assert session.run(z, compiled=compiled) == 2
+    assert capsys.readouterr().out == "trip 0\ntrip 1\n"
+
+
+def watched(i, y, x):
+    print("trip", i)
+    assert y < 100.0, "too much"
+    return i + 1, y * x, x
+
+
+@BOTH
+def test_assertions_and_prints_of_python_in_functions_given_to_loops(capsys, compiled):
+    taken = nbta.function(
+        lambda x: nbta.while_loop(lambda i, *_: i < 4, watched, (0, x, x))[1], compiled=compiled
+    )
+    assert printed(capsys, taken, 2.0) == "trip 0\ntrip 1\ntrip 2\ntrip 3\n"
+    with pytest.raises(AssertionError, match="too much"):
+        taken(20.0)
+
+
+def test_outside_of_graphs(capsys):
+    nbta.print("a", [1.0], sep="-", end="!\n")
+    nbta.print(0.5, fmt="{:.3f}")
+    nbta.while_loop(lambda i: i < 2, lambda i: (nbta.print("i", i), i + 1)[1], 0)
+    assert capsys.readouterr().out == "a-[1.0]!\n0.500\ni 0\ni 1\n"
+
+
+@pytest.mark.parametrize("fmt", ["{} {}", "{1}", "{name}", "{0.real} {2[0]}"])
+def test_fields_without_values(fmt):
+    with pytest.raises(nbta.InvalidArgumentError, match="print: fmt has the field") as caught:
+        nbta.function(lambda x: nbta.print(x, fmt=fmt))(1.0)
+    assert caught.value.reason == "print"
