@@ -1154,11 +1154,12 @@ def _install():
         setattr(Box, f"__{name}__", lambda self, c=compute: boxed(c(self.content)))
     for name in (
         "sum", "mean", "max", "min", "prod", "argmax", "argmin", "cumsum", "cumprod", "dot", "std",
-        "var", "any", "all", "conj", "clip", "round", "repeat", "trace", "nonzero",
+        "var", "any", "all", "conj", "clip", "round", "repeat", "trace",
         "argsort", "take", "argpartition", "searchsorted", "choose",
     ):  # fmt: skip
         setattr(Box, name, _method(name))
     Box.compress = _compress
+    Box.nonzero = _nonzero
     Box.sort = _sort
     Box.partition = lambda self, kth, axis=-1, kind=None: _sort(self, axis)
     Box.__hash__ = object.__hash__
@@ -1166,7 +1167,15 @@ def _install():
 
 def _compress(self, condition, axis=None):
     """Items for which a condition holds."""
-    return boxed(compress(native.plain(condition), self.content, axis))
+    condition = picking.as_key(condition)
+    if native.is_known(condition):
+        return boxed(compress(native.plain(condition), self.content, axis))
+    return (self.ravel() if axis is None else self.moveaxis(axis, 0))[condition]
+
+
+def _nonzero(self):
+    """Where items are other than 0."""
+    return boxed(np.nonzero(self.content) if self.is_known else picking.nonzero(self.content))
 
 
 def _sort(self, axis=-1, kind=None, *, stable=None):

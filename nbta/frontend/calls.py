@@ -30,7 +30,7 @@ from nbta.frontend.boxes import (
 from nbta.frontend.lists import Listing, Whole, listing
 from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import Maybe
-from nbta.frontend.picking import as_key
+from nbta.frontend.picking import as_key, nonzero
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
@@ -863,11 +863,53 @@ def _in_one_row(target, indices, values, mode):
 
 
 def _putmask(target, mask, values):
+    """``np.putmask``, which puts values at their own places."""
+    if not isinstance(target, Box):
+        return NotImplemented
+    if np.ndim(native.plain(values)) if native.is_known(values) else values.ndim:
+        return _copyto(target, values, where=mask)
     target[mask] = values
+    return None
 
 
-def _copyto(target, source, **options):
-    target[...] = source
+def _copyto(target, source, casting="same_kind", where=True):
+    """``np.copyto``, of the places where a condition holds."""
+    if not isinstance(target, Box):
+        return NotImplemented
+    target[...] = source if where is True else call(np.where, where, source, target)
+    return None
+
+
+def _nonzero(x):
+    if native.is_known(x):
+        return NotImplemented
+    return boxed(nonzero(native.plain(x)))
+
+
+def _flatnonzero(x):
+    return _nonzero(x.ravel())[0] if isinstance(x, Box) and not x.is_known else NotImplemented
+
+
+def _argwhere(x):
+    return NotImplemented if native.is_known(x) else call(np.stack, _nonzero(x), 1)
+
+
+def _where(condition, *ways):
+    return NotImplemented if ways else _nonzero(condition)
+
+
+def _extract(condition, x):
+    """``np.extract``."""
+    if native.is_known(condition):
+        return NotImplemented
+    return call(np.take, call(np.ravel, x), _flatnonzero(condition))
+
+
+def _compress(condition, x, axis=None, out=None):
+    """``np.compress``."""
+    if native.is_known(condition) or out is not None:
+        return NotImplemented
+    return call(np.take, x, _flatnonzero(condition), axis)
 
 
 def _at(function, target, key, *values):
@@ -909,6 +951,8 @@ _OF_NUMPY = {
     "rollaxis": _rollaxis, "identity": _identity,
     "swapaxes": _view("swapaxes"), "moveaxis": _view("moveaxis"), "squeeze": _view("squeeze"),
     "expand_dims": _view("expand_dims"), "flip": _view("flip"),
+    "nonzero": _nonzero, "flatnonzero": _flatnonzero, "argwhere": _argwhere, "where": _where,
+    "extract": _extract, "compress": _compress,
     "flipud": lambda array: _view("flip")(array, 0),
     "fliplr": lambda array: _view("flip")(array, 1),
 }  # fmt: skip

@@ -16,14 +16,18 @@ from nbta.errors import invalid
 from nbta.frontend import native
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import logical_not, where
+from nbta.ops.arithmetic import equal, logical_not, not_equal, where
+from nbta.ops.checks import checked
 from nbta.ops.dispatch import apply, as_tensor
 from nbta.ops.gathering import SCATTER_ADD, SCATTER_SET
 from nbta.ops.indexing import add_item, getitem, set_item, take
-from nbta.ops.joining import concatenate
+from nbta.ops.joining import arange, concatenate
 from nbta.ops.linalg import transpose
-from nbta.ops.places import numbers_of
-from nbta.ops.shaping import broadcast_to, cast, reshape
+from nbta.ops.places import extents_of, numbers_of
+from nbta.ops.reductions import cumsum
+from nbta.ops.reductions import sum as sum_
+from nbta.ops.shaping import INT64, broadcast_to, cast, reshape
+from nbta.ops.sorting import searchsorted
 
 _WHOLE = slice(None)
 
@@ -42,30 +46,75 @@ def as_key(key):
 
 
 def counted(x, key):
-    """A key with indices in place of masks that are known, which tell how many items there are."""
+    """A key with arrays of indices in place of masks."""
     parts = key if isinstance(key, tuple) else (key,)
-    if x.ndim is None or not any(is_mask(part) and native.is_known(part) for part in parts):
+    if x.ndim is None or not any(map(is_mask, parts)):
         return key
     taken = [0 if part is None or part is Ellipsis else part.ndim if is_mask(part) else 1
              for part in parts]  # fmt: skip
     found, axis = [], 0
     for part, count in zip(parts, taken, strict=True):
-        known = is_mask(part) and native.is_known(part)
-        found += _indices(part, x.shape[axis : axis + count]) if known else [part]
+        found += _indices(part, x, range(axis, axis + count)) if is_mask(part) else [part]
         axis += x.ndim - sum(taken) if part is Ellipsis else count
     return tuple(found)
 
 
-def _indices(mask, extents):
-    """Where a mask is true, as arrays of indices along its axes, which are those of an array."""
-    mask = np.asarray(mask)
-    if mask.shape != tuple(map(int, extents)):
+def _indices(mask, x, axes):
+    """Where a mask is true, as arrays of indices along some axes of an array."""
+    if native.is_known(mask) and axes.stop <= x.ndim:
+        _check_lengths(np.shape(mask), [int(x.shape[axis]) for axis in axes])
+        return np.nonzero(np.asarray(mask))
+    extents = extents_of(x)[axes.start : axes.stop]
+    return _run_indices(_fitting(as_tensor(mask), x, axes), extents)
+
+
+def _check_lengths(have, want):
+    if any(type(n) is type(m) is int and n != m for n, m in zip(have, want, strict=True)):
         message = (
-            f"{here()}: a mask of shape {shapes.text(mask.shape)} for axes of lengths "
-            f"{shapes.text(tuple(map(int, extents)))}"
+            f"{here()}: a mask of shape {shapes.text(have)} for axes of lengths "
+            f"{shapes.text(want)}; compare the array that it is to pick from"
         )
         raise invalid("mask", message)
-    return np.nonzero(mask)
+
+
+def _fitting(mask, x, axes):
+    """A mask that is as long as some axes of an array, or a run of which fails where it is not."""
+    have, want = mask.spec.shape, _pattern(x)
+    if axes.stop > len(want):
+        raise invalid("mask", f"{here()}: a mask of {len(have)} axes for an array of {len(want)}")
+    want = want[axes.start : axes.stop]
+    _check_lengths(have, want)
+    lengths, extents = extents_of(mask), extents_of(x)[axes.start :]
+    for k, (n, m) in enumerate(zip(have, want, strict=True)):
+        if n is None or n != m:
+            message = f"{here()}: a mask is not as long as the array of which it picks items"
+            mask = checked(mask, equal(lengths[k], extents[k]), message)
+    return mask
+
+
+def _pattern(x):
+    return x.spec.shape if isinstance(x, Tensor) else np.shape(x)
+
+
+def _run_indices(mask, extents):
+    """Where a mask is true that only the run knows, along each of its axes."""
+    numbers, found = places_of(reshape(mask, (-1,))), []
+    for extent in reversed(extents[1:]):
+        found.append(numbers % extent)
+        numbers = numbers // extent
+    return [numbers, *reversed(found)]
+
+
+def nonzero(x):
+    """``np.nonzero(x)``, of values that only the run knows."""
+    x = as_tensor(x)
+    return tuple(_run_indices(x if x.dtype.kind == "b" else not_equal(x, 0), extents_of(x)))
+
+
+def places_of(mask):
+    """Where a vector of truth values is true; how many there are the run tells."""
+    counts = cast(mask, INT64)
+    return searchsorted(cumsum(counts), arange(sum_(counts)) + 1)
 
 
 def _is_array(part):
@@ -226,18 +275,13 @@ def concatenated(key, columns):
 
 
 def selects(key, value) -> bool:
-    """Whether items are replaced by a mask that only the run knows, or all by one value."""
-    return is_mask(key) and not (native.is_known(key) and getattr(value, "ndim", 0))
+    """Whether items that a mask picks are all replaced by one value."""
+    one = not isinstance(value, list | tuple) and not getattr(value, "ndim", 0)
+    return is_mask(key) and one
 
 
 def where_true(mask, value, array):
     """What an array is behind ``array[mask] = value``."""
-    if getattr(value, "ndim", 0):
-        message = (
-            f"{here()}: array[mask] = values: how many there are is known only when the function "
-            f"runs; use np.where(mask, values of all items, array)"
-        )
-        raise invalid("mask", message)
     if not isinstance(value, Tensor):
         value = np.asarray(value, array.dtype)
     return where(_aligned(mask, array), native.settled(value, array.dtype), array)
@@ -249,8 +293,6 @@ def computed_where(mask, compute, array, value):
     Where the mask is false the computation is that of ones, whose result nobody takes: neither it
     nor its gradient is to be NaN for items that the mask leaves out.
     """
-    if getattr(value, "ndim", 0):
-        return where_true(mask, value, array)  # which refuses it
     mask = _aligned(mask, array)
     ones = np.ones((), array.dtype)
     found = compute(where(logical_not(mask), ones, array), value)
@@ -263,11 +305,5 @@ def _aligned(mask, array):
     have, want = mask.spec.shape, array.spec.shape
     if have is None or want is None:
         return mask
-    pairs = zip(have, want, strict=False)
-    if len(have) > len(want) or any(type(n) is type(m) is int and n != m for n, m in pairs):
-        message = (
-            f"{here()}: a mask of shape {shapes.text(have)} for an array of shape "
-            f"{shapes.text(want)}; its axes are to be the array's first ones"
-        )
-        raise invalid("mask", message)
+    mask = _fitting(mask, array, range(len(have)))
     return reshape(mask, (*mask.shape, *[1] * (len(want) - len(have))))

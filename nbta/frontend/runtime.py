@@ -37,7 +37,7 @@ from nbta.frontend.conversion import outer as _outer
 from nbta.frontend.iteration import comprehension, elements, for_
 from nbta.frontend.lists import Listing, Whole, listing
 from nbta.frontend.maybe import Maybe
-from nbta.frontend.picking import concatenated, is_mask
+from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
@@ -234,7 +234,7 @@ def change(name, array, key, value):
     if name in ("Add", "Sub") and _is_basic(plain):
         value = native.plain(value)
         return array.add(plain, -value if name == "Sub" else value)
-    if is_mask(plain) and not native.is_known((array, plain, value)):
+    if selects(plain, value) and not native.is_known((array, plain, value)):
         return array.change_where(plain, compute, native.plain(value))
     part = array[key]
     if isinstance(part, Box) and part.root is array.root:

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from fuzz.ways import in_python
 
 import nbta
 
@@ -121,10 +122,6 @@ def becomes_a_matrix(x):
     return np.sum(y)
 
 
-def picks_by_a_mask(x):
-    return np.sum(x[x > 0.5])
-
-
 #: Functions, and words of the error that each ends in.
 REFUSED = {
     calls_a_generator: "generator",
@@ -139,7 +136,6 @@ REFUSED = {
     sets_an_attribute_to_a_text: "Counter.kind",
     swaps_and_looks_at_the_old_name: "may or may not be the same array",
     becomes_a_matrix: "'y' is float64",
-    picks_by_a_mask: "use nbta.where",
 }
 
 
@@ -286,3 +282,50 @@ def test_what_is_switched_off_stays_off():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert nbta.grad(lambda x: x * x, convert=False)(3.0) == 6.0
+
+
+def mask_of_other_items(x):
+    return np.sum(x[x[1:] > 0.5])
+
+
+def too_many_values(x):
+    a = x.copy()
+    a[x > 0.5] = x[x < 0.5]
+    return np.sum(a)
+
+
+def too_few_in_a_list(x):
+    a = x.copy()
+    a[x > 0.5] = [1.0, 2.0]
+    return np.sum(a)
+
+
+def too_short_a_mask(x):
+    a = x.copy()
+    a[x[1:] > 0.5] = 0.0
+    return np.sum(a)
+
+
+def one_for_all(x):
+    a = x.copy()
+    a[x[: int(x[0] * 5)] > 0.1] = 0.0
+    return np.sum(a)
+
+
+MISFITS = {
+    mask_of_other_items: "not as long as the array",
+    too_many_values: "does not broadcast",
+    too_few_in_a_list: "does not broadcast",
+    too_short_a_mask: "not as long as the array",
+    one_for_all: "not as long as the array",
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("f", MISFITS)
+def test_masks_that_do_not_fit(f, compiled):
+    with pytest.raises((IndexError, ValueError)):
+        f(X)
+    with pytest.raises(nbta.InvalidArgumentError, match=MISFITS[f]) as caught, in_python():
+        nbta.value_and_grad(f, compiled=compiled)(X)
+    assert f"{__file__}:" in said(caught.value)

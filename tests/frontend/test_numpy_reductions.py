@@ -259,7 +259,6 @@ def test_nothing(compiled):
 
 
 REFUSED = {
-    "where of one": (lambda x: np.where(x > 0), r"only the run knows how many.*count_nonzero"),
     "where=": (lambda x: np.exp(x, where=x > 0), r"nbta\.exp without where= .* nbta\.where"),
     "order": (lambda x: np.sum(x, 0, np.float32), "first 2 arguments by name"),
     "method order": (lambda x: x.sum(0, np.float32), "keepdims: .* by name"),

@@ -199,15 +199,25 @@ REFUSED = {
     "a text": (lambda x, k: np.r_["0,2", x], "use np.concatenate"),
     "an open range": (lambda x, k: np.r_[0 : x[0], x], "use np.concatenate"),
     "a captured array": (lambda x, k: V.fill(x[0]), "make a copy first"),
-    "a mask and a row": (lambda x, k: x[None][x[None] > 1, 0], "a mask and other parts"),
-    "a mask": (lambda x, k: x[x > 1], "no shape can tell"),
     "a long mask": (lambda x, k: x[np.ones(3, bool)], "for axes of lengths"),
-    "nonzero": (lambda x, k: np.nonzero(x), "use nbta.where with the condition"),
-    "nonzero method": (lambda x, k: x.nonzero(), "use nbta.where with the condition"),
-    "flatnonzero": (lambda x, k: np.flatnonzero(x), "use nbta.where with the condition"),
     "unique": (lambda x, k: np.unique(x), "nbta.sort and compare neighbours"),
     "trim_zeros": (lambda x, k: np.trim_zeros(x), "how long the result is"),
 }
+
+
+UNCONVERTED = {
+    "a mask": (lambda x: x[x > 1], "no shape can tell"),
+    "nonzero": (np.nonzero, "use nbta.where with the condition"),
+    "flatnonzero": (np.flatnonzero, "use nbta.where with the condition"),
+    "where of one": (lambda x: np.where(x > 0), r"only the run knows how many.*count_nonzero"),
+}
+
+
+@pytest.mark.parametrize("name", UNCONVERTED)
+def test_what_is_refused_where_code_is_not_converted(name):
+    function, message = UNCONVERTED[name]
+    with pytest.raises(nbta.NbtaError, match=message):
+        nbta.function(function, convert=False)(np.arange(4.0))
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -988,6 +988,61 @@ def masks_that_are_written(x):
 
 
 @corner
+def compacted_by_a_mask(x):
+    a, m = x.copy(), x > 0.7
+    a[m] = a[m][::-1] * 2.0
+    a[m] -= np.sin(x)[m]
+    a[x > 1.3] = [0.25]
+    return np.sum(a * x)
+
+
+@corner
+def items_that_a_mask_picks(x):
+    m, s = x > 0.5, 0.0
+    part = x[m]
+    part[0] = 3.0 * x[1]
+    part *= 2.0
+    for i in range(len(part)):
+        s = s * part[i] + np.sin(x)[m][i]
+    for k in range(10):
+        s = np.sin(s) + x[x > 0.11 * k].max() * x[x > 0.11 * k].mean()
+    empty = x[x > 5.0]
+    return s + part[-1] * part.size + np.std(x[~m]) + empty.sum() * len(empty)
+
+
+@corner
+def masks_of_several_axes(x):
+    a = np.outer(x, x)
+    s = np.sum(a[a > 0.5] ** 2) + np.sum(a[x > 0.5] * x) + np.sum(a[x > 0.5, 1] ** 2)
+    s += np.sum(a[:, x > 0.7][0] ** 2) + np.sum(x[1:][x[1:] > 0.5] * 2.0)
+    a[a > 0.5] = a[a > 0.5] ** 2
+    a[x > 1.0] += x
+    a[:, x < 0.5] *= 2.0
+    a[x > 1.2, 0] = 3.0
+    return s + np.sum(a * a)
+
+
+@corner
+def places_that_a_mask_names(x):
+    a = np.outer(x, x)
+    i, (j, k) = np.where(x > 0.5)[0], np.nonzero(a > 0.7)
+    first, both = np.flatnonzero(x > 0.3), np.argwhere(a > 0.7)
+    s = np.sum(x[i] ** 2) + np.sum(x[j] * x[k]) + x[first[0]] * len(first) + x[both[-1, 0]]
+    s += np.sum(np.extract(x > 0.4, x * x)) + x.nonzero()[0][-1]
+    s += np.sum(np.compress(x > 0.3, a, 0) ** 2) + np.sum(a.compress(x > 0.5, axis=0) ** 2)
+    return s + np.sum(x.compress(x > 0.9))
+
+
+@corner
+def values_put_where_a_mask_is_true(x):
+    a = x * 2.0
+    np.putmask(a, x > 0.5, x * x)
+    np.copyto(a, -x, where=x < 0.3)
+    np.putmask(a, x > 1.3, 0.5)
+    return np.sum(a * a * x)
+
+
+@corner
 def mask_that_leaves_out_what_has_no_slope(x):
     a = x - 0.5
     a[a > 0.0] **= 0.5

@@ -130,15 +130,6 @@ def recursion(x):
 case("depth_by_value", "loop|while", within=depth_by_value)(recursion)
 
 
-def compacted(x):
-    a = x.copy()
-    a[a > 0.7] = a[a > 0.7][::-1]  # here
-    return np.sum(a * x)
-
-
-case("a", "where|loop")(compacted)
-
-
 def insert_into_a_list(x):
     kept = [0.0]
     for i in range(len(x)):
