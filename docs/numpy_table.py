@@ -31,8 +31,9 @@ ELSEWHERE = {
         datetime_as_string datetime_data einsum_path format_float_positional
         format_float_scientific from_dlpack frombuffer fromfile fromfunction fromiter frompyfunc
         fromregex fromstring genfromtxt get_include get_printoptions getbufsize geterr geterrcall
-        info is_busday isdtype isfortran isnat iterable load loadtxt mask_indices matrix
-        may_share_memory min_scalar_type mintypecode nested_iters promote_types result_type save
+        info is_busday isdtype isfortran isnat issubdtype iterable load loadtxt mask_indices matrix
+        may_share_memory min_scalar_type mintypecode nested_iters printoptions promote_types
+        result_type save
         savetxt savez savez_compressed set_printoptions setbufsize seterr seterrcall shares_memory
         show_config show_runtime test typename""",
     "numpy.linalg": "test",
@@ -72,6 +73,7 @@ def changing(*rest):
 #: Of functions that need arguments of their own.
 SAMPLES = {
     "apply_along_axis": (M, lambda f, m: f(np.sum, 0, m)),
+    "astype": (X, lambda f, x: f(x, np.complex128)),
     "arange": (X, lambda f, x: f(x.shape[0]) * x),
     "apply_over_axes": (M, lambda f, m: f(np.sum, m, [0])),
     "block": (M, lambda f, m: f([[m, m], [m, m]])),
@@ -91,12 +93,18 @@ SAMPLES = {
     "einsum": (X, lambda f, x: f("i,i->", x, x)),
     "extract": (X, lambda f, x: f([True, False, True, True], x)),
     "fill_diagonal": (M, changing(2.0)),
+    "diag_indices": (X, lambda f, x: f(x.shape[0])),
+    "fftfreq": (X, lambda f, x: f(5, x[0])), "rfftfreq": (X, lambda f, x: f(5, x[0])),
+    "irfft2": (M, lambda f, m: f(m)), "irfftn": (M, lambda f, m: f(m)),
     "full": (X, lambda f, x: f(3, x[0])),
     "full_like": (X, lambda f, x: f(x, 2.0)),
     "geomspace": (X, lambda f, x: f(x[0], 2.0, 5)),
     "histogram": (X, lambda f, x: f(x, [0.0, 0.3, 0.6, 1.0])),
     "insert": (X, lambda f, x: f(x, 1, x[0])),
     "interp": (X, lambda f, x: f(x, [0.0, 0.45, 1.0], [1.0, 3.0, 2.0])),
+    "histogram2d": (X, lambda f, x: f(X, X[::-1], 2, weights=x)[0]),
+    "histogramdd": (X, lambda f, x: f([X, X[::-1]], 2, weights=x)[0]),
+    "indices": (X, lambda f, x: f(x.shape)),
     "isin": (N, lambda f, n: f(n, [3, 4])),
     "ix_": (N, lambda f, n: f(n, n)),
     "linspace": (X, lambda f, x: f(x[0], 2.0, 5)),
@@ -113,13 +121,24 @@ SAMPLES = {
     "matvec": (M, lambda f, m: f(m, X)), "vecmat": (M, lambda f, m: f(X, m)),
     "sort_complex": (X + 0.5j, lambda f, z: f(z)),
     "tri": (X, lambda f, x: f(x.shape[0])),
+    "tril_indices": (X, lambda f, x: f(x.shape[0])),
+    "triu_indices": (X, lambda f, x: f(x.shape[0])),
+    **{
+        name: (X, lambda f, x: f(x.shape[0]) * x)
+        for name in ("bartlett", "blackman", "hamming", "hanning")
+    },
+    "kaiser": (X, lambda f, x: f(x.shape[0], 2.0) * x),
+    **{
+        name: (X, lambda f, x: f(x.shape[0]) @ x)
+        for name in ("dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal")
+    },
     "solve_triangular": (M, lambda f, m: f(m, X)),
     "toeplitz": (X, lambda f, x: f(x)), "circulant": (X, lambda f, x: f(x)),
     "trace": (M, lambda f, m: f(m)), "vector_norm": (X, lambda f, x: f(x)),
     "pad": (X, lambda f, x: f(x, 2)),
     "percentile": (X, lambda f, x: f(x, 30)),
     "nanpercentile": (X, lambda f, x: f(x, 30)),
-    "piecewise": (X, lambda f, x: f(x, [x > 0.3], [1.0, 2.0])),
+    "piecewise": (X, lambda f, x: f(x, [x > 0.25], [np.sin, 2.0])),
     "place": (X, changing([True, False, True, True], [1.0, 2.0])),
     "polyfit": (X, lambda f, x: f(X, x, 1)),
     "put": (X, changing([0, 2], [5.0, 6.0])),
@@ -139,9 +158,9 @@ SAMPLES = {
     "swapaxes": (M, lambda f, m: f(m, 0, 1)),
     "take": (X, lambda f, x: f(x, [0, 2])),
     "take_along_axis": (X, lambda f, x: f(x, np.array([0, 2]), 0)),
-    "tensorinv": (M, lambda f, m: f(m.reshape(2, 2, 2, 2))),
-    "tensordot": (M, lambda f, m: f(m, m, 1)),
-    "tensorsolve": (M, lambda f, m: f(m, X)),
+    "tensorinv": (M, lambda f, m: f(m.reshape(2, 2, 2, 2))), "poly": (X, lambda f, x: f(x)),
+    "tensordot": (M, lambda f, m: f(m, m, axes=1)),
+    "tensorsolve": (M, lambda f, m: f(m.reshape(2, 2, 2, 2), X.reshape(2, 2))),
     "tile": (X, lambda f, x: f(x, 2)),
     "unravel_index": (N, lambda f, n: f(n, (3, 4))),
     "unwrap": (X, lambda f, x: f(9 * x)),

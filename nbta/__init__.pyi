@@ -226,6 +226,7 @@ from nbta.ops.normal import log_sigmoid as log_sigmoid
 from nbta.ops.normal import logit as logit
 from nbta.ops.normal import ndtr as ndtr
 from nbta.ops.normal import ndtri as ndtri
+from nbta.ops.norms import condition_number as condition_number
 from nbta.ops.norms import norm as norm
 from nbta.ops.places import choose as choose
 from nbta.ops.places import compress as compress
@@ -308,7 +309,6 @@ from nbta.ops.sorting import lexsort as lexsort
 from nbta.ops.sorting import partition as partition
 from nbta.ops.sorting import searchsorted as searchsorted
 from nbta.ops.sorting import sort as sort
-from nbta.ops.spectra import condition_number as condition_number
 from nbta.ops.spectra import eigh as eigh
 from nbta.ops.spectra import eigvalsh as eigvalsh
 from nbta.ops.spectra import expm as expm

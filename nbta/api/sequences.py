@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -26,9 +27,10 @@ from nbta.graph.graph import Graph, SubGraph, current
 from nbta.graph.operation import Tensor, is_inexact
 from nbta.immutable import bodies, computed, frozen
 from nbta.locations import warn_caller
-from nbta.ops.arranging import moveaxis
+from nbta.ops.arranging import moveaxis, ranked
+from nbta.ops.axis_arguments import one_axis
 from nbta.ops.checks import Acts, Order, Unordered, entered, first_token
-from nbta.ops.dispatch import as_array, as_tensor, building, data_spec
+from nbta.ops.dispatch import as_array, as_tensor, building, data_spec, stands_for
 from nbta.ops.extents import outside
 from nbta.ops.indexing import GETITEM
 from nbta.ops.joining import arange
@@ -766,3 +768,21 @@ def _mapped(f: Any, in_axes: Any, out_axes: int, args: Any) -> Any:
         return f(*(arg if a is None else next(rows) for a, arg in zip(axes, args, strict=True)))
 
     return map_leaves(lambda y: moveaxis(y, 0, out_axes), map_fn(item, cut))
+
+
+@stands_for("apply_along_axis", numpy=math.inf)
+def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """NumPy's: a function of each row along an axis, in one loop over the rows."""
+    arr = ranked(arr)
+    axis = one_axis(arr, axis)
+    rows, f = moveaxis(arr, axis, -1), prepared(func1d, "the function")
+    outer = rows.shape[:-1]
+
+    def item(row: Any) -> Any:
+        return f(row, *args, **kwargs)
+
+    found = map_fn(item, reshape(rows, (-1, rows.shape[-1])))
+    inner = found.shape[1:]
+    found = reshape(found, (*outer, *inner))
+    back = range(axis, axis + len(inner))
+    return moveaxis(found, tuple(range(-len(inner), 0)), tuple(back)) if inner else found

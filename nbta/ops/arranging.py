@@ -14,12 +14,12 @@ from nbta.graph.operation import Spec, Tensor
 from nbta.ops.arithmetic import logical_or, multiply
 from nbta.ops.axis_arguments import integers, one_axis, operand
 from nbta.ops.axis_arguments import within as places_of
-from nbta.ops.dispatch import apply, data_spec, define, exported
+from nbta.ops.dispatch import apply, data_spec, define, exported, stands_for
 from nbta.ops.elementwise import promoted
 from nbta.ops.filling import zeros_like
 from nbta.ops.gathering import as_indices, take
 from nbta.ops.indexing import getitem
-from nbta.ops.joining import concatenate, flip, rows_of, split
+from nbta.ops.joining import concatenate, expand_dims, flip, rows_of, split
 from nbta.ops.products import swapaxes, transpose
 from nbta.ops.shaping import broadcast_to, identity, named, reshape
 
@@ -865,3 +865,13 @@ def broadcast_arrays(*args: ArrayLike, name: str | None = None) -> tuple[Array, 
     marks = [zeros_like(x, np.bool_) for x in args]
     shape = functools.reduce(logical_or, marks).shape if marks else ()
     return tuple(broadcast_to(x, shape, name=name) for x in args)
+
+
+@stands_for("apply_over_axes", numpy=3)
+def _apply_over_axes(func, a, axes):
+    """NumPy's: a reduction along one axis after another, all of which stay."""
+    a = ranked(a)
+    for axis in integers(axes if isinstance(axes, list | tuple | np.ndarray) else (axes,)):
+        found = func(a, axis)
+        a = found if found.ndim == a.ndim else expand_dims(found, axis)
+    return a

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import string
 from typing import TYPE_CHECKING
@@ -13,8 +14,8 @@ from nbta.ops.dispatch import data_spec, exported, stands_for
 from nbta.ops.elementwise import conjugate, promoted
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import squeeze, stack
-from nbta.ops.lu import eye_like, inv
-from nbta.ops.products import as_matrix, einsum, matmul, outer, swapaxes
+from nbta.ops.lu import eye_like, inv, solve
+from nbta.ops.products import as_matrix, einsum, matmul, outer, swapaxes, transpose
 from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import broadcast_to, reshape, shape
 
@@ -366,3 +367,39 @@ def _vecmat(x1, x2, /):
     return getitem(
         matmul(getitem(conjugate(a), (..., None, slice(None))), b), (..., 0, slice(None))
     )
+
+
+def _extent(extents):
+    """How many items there are along axes, which Python must know."""
+    return math.prod(map(operator.index, extents))
+
+
+@stands_for("linalg.tensorsolve", numpy=3)
+def _tensorsolve(a, b, axes=None):
+    """NumPy's: the last axes of a tensor are those of the solution."""
+    a, b = promoted(a, b, floats=True)
+    rank, right = _ranks("tensorsolve", a, b)
+    if axes is not None:
+        last = _placed(integers(axes), rank)
+        a = transpose(a, [*(k for k in range(rank) if k not in last), *last])
+    wanted = tuple(map(operator.index, a.shape[right:]))
+    count = _extent(b.shape)
+    if math.prod(wanted) != count:
+        message = f"tensorsolve: there are {count} equations for {math.prod(wanted)} items"
+        raise invalid("shape", message)
+    found = solve(reshape(a, (count, count)), reshape(b, (count,)))
+    return reshape(found, wanted)
+
+
+@stands_for("linalg.tensorinv", numpy=2)
+def _tensorinv(a, ind=2):
+    """NumPy's: the inverse of a tensor as a map from its last axes to its first ones."""
+    (ind,), a = integers((ind,)), operand(a)
+    _ranks("tensorinv", a)
+    if ind <= 0:
+        raise invalid("value", f"tensorinv: ind={ind} is no number of axes; give 1 or more")
+    first, last = (tuple(map(operator.index, part)) for part in (a.shape[:ind], a.shape[ind:]))
+    if math.prod(first) != math.prod(last):
+        message = f"tensorinv: axes of {math.prod(first)} and {math.prod(last)} items; give ind="
+        raise invalid("shape", message)
+    return reshape(inv(reshape(a, (math.prod(first), -1))), (*last, *first))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import math
 import operator
 from typing import TYPE_CHECKING
 
@@ -21,10 +23,13 @@ from nbta.ops.arithmetic import (
 )
 from nbta.ops.axis_arguments import operand
 from nbta.ops.checks import checked
-from nbta.ops.dispatch import exported
+from nbta.ops.dispatch import exported, stands_for
 from nbta.ops.elementwise import promoted
 from nbta.ops.filling import ones_like, zeros
 from nbta.ops.gathering import as_indices, scatter_add
+from nbta.ops.indexing import getitem
+from nbta.ops.joining import rows_of
+from nbta.ops.products import swapaxes
 from nbta.ops.ranges import linspace
 from nbta.ops.reductions import max as max_
 from nbta.ops.reductions import min as min_
@@ -222,3 +227,65 @@ def histogram(
     if density:
         found = found / (edges[1:] - edges[:-1]) / sum_(found)
     return named(found, name), edges
+
+
+def _columns(sample):
+    """Coordinates, one after another: columns of a matrix, or a list of rows."""
+    if isinstance(sample, list | tuple):
+        return [reshape(operand(one), (-1,)) for one in sample]
+    sample = operand(sample)
+    if sample.ndim == 1:
+        return [sample]
+    if sample.ndim != 2:
+        raise invalid("rank", f"histogramdd: of rank {sample.ndim}; give points in rows")
+    return rows_of(swapaxes(sample, 0, 1))
+
+
+def _place_of(x, edges):
+    """In which bin each is, from 1 on; 0 and one more for those outside, and for NaN."""
+    last = edges[-1]
+    count = int(edges.shape[0]) - 1
+    place = searchsorted(edges, x, "right")
+    place = where(equal(x, last), count, place)
+    return where(equal(x, x), place, count + 1)
+
+
+def _widths(edges, axis, rank):
+    return reshape(edges[1:] - edges[:-1], [-1 if k == axis else 1 for k in builtins.range(rank)])
+
+
+@stands_for("histogramdd", numpy=5)
+def _histogramdd(sample, bins=10, range=None, density=None, weights=None):
+    """NumPy's: how many points are in each box of a grid, or the sum of their weights."""
+    columns = _columns(sample)
+    rank = len(columns)
+    bins = list(bins) if isinstance(bins, list | tuple) else [bins] * rank
+    ranges = [None] * rank if range is None else range
+    if not len(bins) == len(ranges) == rank:
+        raise invalid("value", f"histogramdd: give bins and a range for each of {rank} axes")
+    edges = [histogram_bin_edges(*one) for one in zip(columns, bins, ranges, strict=True)]
+    counts = [int(one.shape[0]) + 1 for one in edges]
+    number = 0
+    for x, row, count in zip(columns, edges, counts, strict=True):
+        number = number * count + _place_of(x, row)
+    given = ones_like(number, np.float64) if weights is None else cast(operand(weights), np.float64)
+    sums = scatter_add(zeros(math.prod(counts)), number, reshape(given, (-1,)))
+    found = getitem(reshape(sums, counts), (slice(1, -1),) * rank)
+    if density:
+        total = sum_(found)
+        for axis, row in enumerate(edges):
+            found = found / _widths(row, axis, rank)
+        found = found / total
+    return found, tuple(edges)
+
+
+@stands_for("histogram2d", numpy=6)
+def _histogram2d(x, y, bins=10, range=None, density=None, weights=None):
+    """NumPy's, of two coordinates; one row of edges is for both."""
+    both = isinstance(bins, list | tuple) and len(bins) in (1, 2)
+    if not both and (isinstance(bins, Tensor) or np.ndim(bins)):
+        bins = [bins, bins]
+    elif both and len(bins) == 1:
+        bins = [bins[0], bins[0]]
+    found, edges = _histogramdd([x, y], bins, range, density, weights)
+    return found, *edges

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -223,3 +224,35 @@ def _diagonals(x, offset=0):
 def _traces(x, offset=0, dtype=None):
     """NumPy's, of the matrices in the last two axes."""
     return sum_(diagonal(x, offset, -2, -1), -1, dtype=dtype)
+
+
+def _square(x):
+    """The length of the axes of a matrix, which Python must know."""
+    lengths = {operator.index(n) for n in ranked(x).shape}
+    if len(lengths) != 1 or x.ndim < 2:
+        raise invalid("shape", "give an array all of whose axes have one length, two at least")
+    return lengths.pop()
+
+
+@stands_for("diag_indices_from", numpy=1)
+def _diag_indices_from(arr):
+    return np.diag_indices(_square(arr), ranked(arr).ndim)
+
+
+def _matrix(x):
+    x = ranked(x)
+    if x.ndim != 2:
+        raise invalid("rank", f"of rank {x.ndim}; give a matrix")
+    return map(operator.index, x.shape)
+
+
+@stands_for("tril_indices_from", numpy=2)
+def _tril_indices_from(arr, k=0):
+    rows, columns = _matrix(arr)
+    return np.tril_indices(rows, k, columns)
+
+
+@stands_for("triu_indices_from", numpy=2)
+def _triu_indices_from(arr, k=0):
+    rows, columns = _matrix(arr)
+    return np.triu_indices(rows, k, columns)

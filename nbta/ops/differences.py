@@ -9,14 +9,27 @@ import numpy as np
 
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import add, divide, multiply, not_equal, subtract
+from nbta.ops.arithmetic import (
+    add,
+    divide,
+    equal,
+    greater,
+    less,
+    logical_and,
+    mod,
+    multiply,
+    not_equal,
+    subtract,
+    where,
+)
 from nbta.ops.axis_arguments import one_axis, operand
 from nbta.ops.dispatch import as_array, exported, stands_for
+from nbta.ops.elementary import abs
 from nbta.ops.elementwise import promoted
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import concatenate
 from nbta.ops.reductions import cumprod, cumsum, sum
-from nbta.ops.shaping import broadcast_to, cast, reshape, shape_of
+from nbta.ops.shaping import broadcast_to, cast, reshape, shape_of, stop_gradient
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike
@@ -187,3 +200,24 @@ def _cumulative(scan, initial):
 
 stands_for("cumulative_sum", numpy=1)(_cumulative(cumsum, 0))
 stands_for("cumulative_prod", numpy=1)(_cumulative(cumprod, 1))
+
+
+@stands_for("unwrap", numpy=3)
+def _unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
+    """NumPy's: what jumps by more than half a period goes on in the next one."""
+    if isinstance(period, Tensor):
+        raise invalid("value", "unwrap: period: the run would tell it; give a number")
+    p = operand(p)
+    axis, steps = one_axis(p, axis), diff(p, axis=axis)
+    dtype = np.result_type(steps.dtype, period)
+    whole = dtype.kind in "iu"
+    half = period // 2 if whole else period / 2
+    wrapped = subtract(mod(add(steps, half), period), half)
+    if not whole or period % 2 == 0:
+        at_end = logical_and(equal(wrapped, -half), greater(steps, 0))
+        wrapped = where(at_end, half, wrapped)
+    small = less(abs(steps), period / 2 if discont is None else discont)
+    jumps = stop_gradient(where(small, 0, subtract(wrapped, steps)))  # of whole periods
+    first, rest = (getitem(p, _along(axis, part)) for part in (np.s_[:1], np.s_[1:]))
+    rest = cast(add(rest, cumsum(jumps, axis)), dtype)
+    return concatenate([cast(first, dtype), rest], axis)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, overload
@@ -66,6 +67,21 @@ def stands_for(*names: str, numpy: float | None = None) -> Callable[[F], F]:
         return function
 
     return decorate
+
+
+def refuses(remedy: str, *names: str) -> None:
+    """Say of functions of NumPy's and SciPy's what to use in their place, by `known_as`."""
+
+    def refused_by(name):
+        def refuse(*args, **kwargs):
+            message = f"np.{name}" if name.count(".") < 2 and "scipy" not in name else name
+            message += " with values that only the run knows: nbta has no such operation; "
+            raise invalid("symbolic", message + remedy)
+
+        return refuse
+
+    for name in names:
+        stands_for(name, numpy=math.inf)(refused_by(name))
 
 
 def known_as(function: Callable) -> str:

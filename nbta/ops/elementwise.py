@@ -10,7 +10,7 @@ import numpy as np
 from nbta import shapes
 from nbta.codegen.fusion import as_rule, complex_only
 from nbta.dtypes import OTHER, code_of
-from nbta.errors import invalid
+from nbta.errors import UnimplementedError, invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor, is_inexact
 from nbta.ops.dispatch import (
     apply,
@@ -177,6 +177,25 @@ def define_elementwise(name, infer, evaluate, gradient, *, total=True, **options
 CONJ = define_elementwise(
     "Conj", same, np.conj, lambda op, dy: [conjugate(dy)], emit=complex_only("{}.conjugate()", "{}")
 )
+
+
+def _refuse_gradient(op, dy):
+    raise UnimplementedError(op.attrs["message"])
+
+
+FIXED = define_elementwise(
+    "Fixed",
+    lambda spec, *, message: same(spec),
+    lambda x, *, message: x,
+    _refuse_gradient,
+    emit="{}",
+    quick=True,
+)
+
+
+def without_gradient(x, message):
+    """The same values; whatever gradient arrives is refused with a message."""
+    return apply(FIXED, [x], {"message": message})
 
 
 def _known_as(evaluate, also):

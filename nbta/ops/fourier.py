@@ -10,10 +10,11 @@ import numpy as np
 from nbta.codegen.values import product
 from nbta.errors import invalid
 from nbta.graph.operation import Spec
-from nbta.ops.arithmetic import multiply, real
+from nbta.ops.arithmetic import divide, multiply, real
 from nbta.ops.arranging import ranked, roll
 from nbta.ops.axis_arguments import operand
 from nbta.ops.dispatch import apply, define, exported, stands_for
+from nbta.ops.elementwise import conjugate
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import pad
 from nbta.ops.linalg import address_of
@@ -313,3 +314,73 @@ def _fftshift(x, axes=None):
 def _ifftshift(x, axes=None):
     """NumPy's, the inverse of the other, which differs from it for odd lengths."""
     return _shifted(x, axes, lambda n: -(n // 2))
+
+
+def _real_along_axes(of_last, of_others, a, s, axes, norm):
+    """A transform of real numbers along the last of some axes, and one along the others."""
+    a = operand(a)
+    if axes is None:
+        if a.ndim is None:
+            raise invalid("rank", "the rank must be known; reshape the operand first")
+        axes = range(a.ndim) if s is None else range(-len(s), 0)
+    counts = [None] * len(axes) if s is None else [None if n == -1 else n for n in s]
+    if not len(axes) or len(counts) != len(axes):
+        message = f"s, axes: {len(counts)} lengths do not fit {len(axes)} axes; give one each"
+        raise invalid("axis", message)
+    *others, last = zip(axes, counts, strict=True)
+    if of_last is rfft:
+        a = rfft(a, last[1], last[0], norm)
+    for axis, n in reversed(others):
+        a = of_others(a, n, axis, norm)
+    return irfft(a, last[1], last[0], norm) if of_last is irfft else a
+
+
+@stands_for("fft.rfft2", "scipy.fft.rfft2", numpy=4)
+def _rfft2(a, s=None, axes=(-2, -1), norm=None):
+    return _real_along_axes(rfft, fft, a, s, axes, norm)
+
+
+@stands_for("fft.rfftn", "scipy.fft.rfftn", numpy=4)
+def _rfftn(a, s=None, axes=None, norm=None):
+    return _real_along_axes(rfft, fft, a, s, axes, norm)
+
+
+@stands_for("fft.irfft2", "scipy.fft.irfft2", numpy=4)
+def _irfft2(a, s=None, axes=(-2, -1), norm=None):
+    return _real_along_axes(irfft, ifft, a, s, axes, norm)
+
+
+@stands_for("fft.irfftn", "scipy.fft.irfftn", numpy=4)
+def _irfftn(a, s=None, axes=None, norm=None):
+    return _real_along_axes(irfft, ifft, a, s, axes, norm)
+
+
+#: What a transform divides by where its inverse does not.
+_SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+@stands_for("fft.hfft", "scipy.fft.hfft", numpy=4)
+def _hfft(a, n=None, axis=-1, norm=None):
+    """NumPy's: of half of what has real transforms."""
+    return irfft(conjugate(operand(a)), n, axis, _SWAPPED.get(norm, norm))
+
+
+@stands_for("fft.ihfft", "scipy.fft.ihfft", numpy=4)
+def _ihfft(a, n=None, axis=-1, norm=None):
+    """NumPy's, the inverse of the other."""
+    return conjugate(rfft(a, n, axis, _SWAPPED.get(norm, norm)))
+
+
+@stands_for("fft.fftfreq", "scipy.fft.fftfreq", numpy=2)
+def _fftfreq(n, d=1.0):
+    """NumPy's: the frequencies of points, negative ones behind."""
+    n = _count(n)
+    numbers = np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)])
+    return divide(numbers, multiply(d, n))
+
+
+@stands_for("fft.rfftfreq", "scipy.fft.rfftfreq", numpy=2)
+def _rfftfreq(n, d=1.0):
+    """NumPy's: the frequencies that are not negative."""
+    n = _count(n)
+    return divide(np.arange(n // 2 + 1), multiply(d, n))

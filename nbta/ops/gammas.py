@@ -9,7 +9,7 @@ import numpy as np
 
 from nbta.codegen.fusion import Elementary
 from nbta.codegen.special import BERNOULLI, ZETA_FROM, OfSciPy, hurwitz_zeta, riemann_zeta
-from nbta.errors import UnimplementedError, invalid
+from nbta.errors import invalid
 from nbta.ops.arithmetic import divide, less, maximum, mod, negative, where
 from nbta.ops.dispatch import apply, exported, stands_for
 from nbta.ops.elementary import exp, log, power, sin
@@ -22,9 +22,9 @@ from nbta.ops.elementwise import (
     of_two,
     promoted,
     real_only,
-    same,
     summed,
     unary,
+    without_gradient,
 )
 from nbta.ops.information import xlog1py, xlogy
 from nbta.ops.rounding import rint
@@ -297,26 +297,13 @@ def betaln(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-def _refuse_slope(op, dy):
-    raise UnimplementedError(
-        f"{op.attrs['what']}: nbta has no derivative by it; differentiate by x, or hold it fixed "
-        f"with nbta.stop_gradient"
-    )
-
-
-FIXED = define_elementwise(
-    "Fixed",
-    lambda spec, *, what: same(spec),
-    lambda x, *, what: x,
-    _refuse_slope,
-    emit="{}",
-    quick=True,
-)
-
-
 def _fixed(value, what):
-    """A parameter that must not be differentiated by: whatever gradient arrives is refused."""
-    return apply(FIXED, [value], {"what": what})
+    """A parameter that must not be differentiated by."""
+    message = (
+        f"{what}: nbta has no derivative by it; differentiate by x, or hold it fixed with "
+        f"nbta.stop_gradient"
+    )
+    return without_gradient(value, message)
 
 
 def _gammainc_slope(sign):

@@ -15,13 +15,13 @@ from nbta.codegen.values import product, times, total
 from nbta.codegen.windows import held
 from nbta.errors import invalid
 from nbta.graph.operation import Spec
-from nbta.ops.arithmetic import multiply
+from nbta.ops.arithmetic import multiply, real
 from nbta.ops.axis_arguments import integers, operand
-from nbta.ops.dispatch import apply, define, exported, stands_for
+from nbta.ops.dispatch import apply, data_spec, define, exported, stands_for
 from nbta.ops.elementwise import conjugate, narrow, promoted, widened
 from nbta.ops.filling import ones_like
 from nbta.ops.products import einsum, matmul, outer, swapaxes, transpose
-from nbta.ops.shaping import unbroadcast
+from nbta.ops.shaping import cast, unbroadcast
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -141,6 +141,16 @@ def square(spec):
         message = f"shape {shapes.text(spec.shape)} has no square matrix in its last two axes"
         raise invalid("shape", message)
     return Spec(spec.dtype, spec.shape)
+
+
+def mirrored(a, upper):
+    """Hermitian matrices that have the upper or the lower triangle of some matrices."""
+    square(data_spec(a))
+    strict = a - tril(a) if upper else tril(a, -1)
+    diagonal = tril(a) - tril(a, -1)
+    if a.dtype.kind == "c":
+        diagonal = cast(real(diagonal), a.dtype)
+    return strict + conjugate(swapaxes(strict, -1, -2)) + diagonal
 
 
 def _evaluate_cholesky(a):

@@ -28,10 +28,14 @@ from nbta.ops.joining import expand_dims, squeeze
 from nbta.ops.linalg import (
     address_of,
     batch_of,
+    cho_factor,
+    cho_solve,
     infer_solve,
     lapack,
+    mirrored,
     products,
     repeat,
+    solve_triangular,
     square,
     triangular_solve,
     tril,
@@ -376,23 +380,45 @@ def solve(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
     return _solved(a, b, name=name)
 
 
+#: SciPy's names of structures, and what each is here.
+_STRUCTURES = {
+    None: "general", "gen": "general", "general": "general", "sym": "symmetric",
+    "symmetric": "symmetric", "her": "hermitian", "hermitian": "hermitian", "pos": "positive",
+    "positive definite": "positive", "diagonal": "diagonal", "tridiagonal": "tridiagonal",
+    "upper triangular": "upper", "lower triangular": "lower",
+}  # fmt: skip
+
+
+def _structured(what, a, assume_a, lower):
+    """Matrices as SciPy reads them for a structure: one triangle, or some diagonals; and which."""
+    if assume_a not in _STRUCTURES:
+        known = ", ".join(repr(one) for one in _STRUCTURES if one)
+        message = f"scipy.linalg.{what}: assume_a={assume_a!r}; give one of {known}"
+        raise invalid("value", message)
+    a, structure = operand(a), _STRUCTURES[assume_a]
+    if structure in ("hermitian", "positive"):
+        return mirrored(a, not lower), structure
+    if structure == "symmetric":
+        strict = tril(a, -1) if lower else a - tril(a)
+        return strict + swapaxes(strict, -1, -2) + (tril(a) - tril(a, -1)), structure
+    if structure in ("diagonal", "tridiagonal"):
+        width = int(structure == "tridiagonal")
+        return tril(a, width) - tril(a, -width - 1), structure
+    return a, structure
+
+
 @stands_for("scipy.linalg.solve", numpy=2)
 def _scipy_solve(
     a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a=None,
     transposed=False,
 ):  # fmt: skip
-    _as_it_is("solve", assume_a, lower)
+    """SciPy's; what it reads of a matrix of some structure has the gradient."""
+    a, structure = _structured("solve", a, assume_a, lower)
+    if structure in ("upper", "lower"):
+        return solve_triangular(a, b, trans=int(transposed), lower=structure == "lower")
+    if structure == "positive":
+        return cho_solve(cho_factor(conjugate(a) if transposed else a), b)
     return _solved(a, b, transposed)
-
-
-def _as_it_is(what, assume_a, lower):
-    """Refuse structures of which SciPy reads a part only."""
-    if assume_a not in (None, "gen", "general") or lower:
-        message = (
-            f"scipy.linalg.{what}: assume_a={assume_a!r}, lower={lower}: all of the matrix is read "
-            f"here; leave them out, or use solve_triangular or cho_solve"
-        )
-        raise invalid("value", message)
 
 
 @exported(also="linalg.inv", numpy=1)
@@ -422,7 +448,9 @@ def inv(a: ArrayLike, *, name: str | None = None) -> Array:
 
 @stands_for("scipy.linalg.inv", numpy=1)
 def _scipy_inv(a, overwrite_a=False, check_finite=True, assume_a=None, lower=False):
-    _as_it_is("inv", assume_a, lower)
+    a, structure = _structured("inv", a, assume_a, lower)
+    if structure in ("upper", "lower"):
+        a = tril(a) if structure == "lower" else a - tril(a, -1)
     return inv(a)
 
 

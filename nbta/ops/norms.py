@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import add, equal, imag, not_equal, real, square, where
+from nbta.ops.arithmetic import add, divide, equal, imag, multiply, not_equal, real, square, where
 from nbta.ops.axis_arguments import axis_attrs, operand
 from nbta.ops.dispatch import exported, stands_for
 from nbta.ops.elementary import abs, power, sqrt
 from nbta.ops.elementwise import wide
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import expand_dims
+from nbta.ops.lu import inv
 from nbta.ops.products import transpose
 from nbta.ops.reductions import max, mean_dtype, min, sum
 from nbta.ops.shaping import cast
@@ -158,6 +159,38 @@ def _norm(x, order, axis, keepdims):
     return _of_matrix(x, order, given, keepdims)
 
 
+@exported(also="linalg.cond", numpy=2)
+def condition_number(
+    a: ArrayLike, p: float | str | None = None, *, name: str | None = None
+) -> Array:
+    """Condition numbers of matrices: the greatest singular value by the least.
+
+    Parameters
+    ----------
+    a : array-like or Tensor
+        Of shape ``(..., m, n)``.
+    p : optional
+        With -2 the other way round. With another norm of `norm`, 1 or "fro" for example, the norm
+        of a square matrix times that of its inverse.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Where LAPACK finds no singular values; and for other norms, for a singular matrix, of which
+        NumPy gives infinity.
+
+    Examples
+    --------
+    >>> nbta.condition_number([[3.0, 0.0], [0.0, -4.0]])
+    np.float64(1.3333333333333333)
+    """
+    if p not in (None, 2, -2):
+        return multiply(norm(a, p, (-2, -1)), norm(inv(a), p, (-2, -1)), name=name)
+    s = svdvals(a)
+    first, last = getitem(s, (..., 0)), getitem(s, (..., -1))
+    return divide(last, first, name=name) if p == -2 else divide(first, last, name=name)
+
+
 @stands_for("linalg.vector_norm", numpy=1)
 def _vector_norm(x, axis=None, keepdims=False, ord=2):
     """NumPy's, which takes several axes, or all, as those of one vector."""
@@ -169,3 +202,8 @@ def _vector_norm(x, axis=None, keepdims=False, ord=2):
 def _matrix_norm(x, keepdims=False, ord="fro"):
     """NumPy's, of the matrices in the last two axes."""
     return norm(x, ord, (-2, -1), keepdims)
+
+
+@stands_for("scipy.linalg.norm", numpy=5)
+def _scipy_norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
+    return norm(a, ord, axis, keepdims)

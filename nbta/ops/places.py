@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
+import operator
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -13,23 +15,36 @@ from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import (
     clip,
     equal,
+    floor_divide,
     greater_equal,
     less,
     logical_and,
     logical_not,
+    logical_or,
     mod,
+    not_equal,
     where,
 )
 from nbta.ops.arranging import moveaxis
 from nbta.ops.axis_arguments import one_axis, operand
 from nbta.ops.checks import checked
-from nbta.ops.dispatch import apply, as_array, exported
+from nbta.ops.dispatch import apply, as_array, as_tensor, exported, stands_for
 from nbta.ops.elementwise import promoted
+from nbta.ops.filling import zeros_like
 from nbta.ops.gathering import SCATTER_SET, as_indices, take
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import arange, concatenate, rows_of
+from nbta.ops.reductions import argmax
 from nbta.ops.reductions import sum as sum_
-from nbta.ops.shaping import INT64, broadcast_to, cast, named, reshape, shape_of
+from nbta.ops.shaping import (
+    INT64,
+    broadcast_to,
+    cast,
+    named,
+    reshape,
+    shape_of,
+    stop_gradient,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -269,6 +284,116 @@ def choose(
         message = f"choose: an index is not from 0 to {len(choices) - 1}; see mode="
         indices = checked(indices, equal(sum_(logical_not(fits)), 0), message)
     return select([equal(indices, k) for k in range(len(choices))], choices, name=name)
+
+
+def _conditions(condlist, x):
+    """Conditions one by one; one alone stands for itself, as NumPy tells it."""
+    if not isinstance(condlist, list | tuple):
+        rank = operand(condlist).ndim
+        return [condlist] if rank == 0 or (rank == 1 and x.ndim) else rows_of(condlist)
+    alone = not isinstance(condlist[0], list | tuple | Tensor | np.ndarray) and x.ndim != 0
+    return [condlist] if alone else list(condlist)
+
+
+def _only_by_items(operations, x):
+    """Refuse what looks at several items of x: NumPy gives a function those that are chosen."""
+    made_of_x = {x}
+    for op in operations:
+        if made_of_x.isdisjoint(op.inputs):
+            continue
+        if not op.record.elementwise:
+            message = (
+                f"piecewise: a function uses {op.type}, which does not go item by item; NumPy "
+                f"gives it the items of a condition alone; use nbta.where"
+            )
+            raise invalid("value", message)
+        made_of_x.update(op.outputs)
+
+
+def _piece(x, condition, function, args, kwargs):
+    """The values of one function, of the first item for which a condition holds where it does not.
+
+    So a function is not asked where it may have no value, which would spoil gradients.
+    """
+    if not callable(function):
+        return function
+    one = stop_gradient(take(reshape(x, (-1,)), argmax(reshape(condition, (-1,)))))
+    x = where(condition, x, one)
+    operations = x.graph.operations
+    before = len(operations)
+    found = function(x, *args, **kwargs)
+    _only_by_items(operations[before:], x)
+    return found
+
+
+@stands_for("piecewise", numpy=math.inf)
+def _piecewise(x, condlist, funclist, *args, **kwargs):
+    """NumPy's, of functions that go item by item: the last condition that holds decides."""
+    x = as_tensor(operand(x))
+    conditions = [broadcast_to(operand(one), shape_of(x)) for one in _conditions(condlist, x)]
+    conditions = [not_equal(one, 0) if one.dtype != bool else one for one in conditions]
+    if len(funclist) not in (len(conditions), len(conditions) + 1):
+        message = f"piecewise: {len(conditions)} conditions and {len(funclist)} functions"
+        raise invalid("value", message)
+    if len(funclist) > len(conditions):
+        otherwise = functools.reduce(logical_or, conditions)
+        conditions = [*conditions, logical_not(otherwise)]
+    found = zeros_like(x)
+    for condition, function in zip(conditions, funclist, strict=True):
+        piece = _piece(x, condition, function, args, kwargs)
+        found = where(condition, cast(operand(piece), x.dtype), found)
+    return found
+
+
+@stands_for("unravel_index", numpy=3)
+def _unravel_index(indices, shape, order="C"):
+    """NumPy's: of numbers of items an index for each axis."""
+    shape = tuple(map(operator.index, shape if isinstance(shape, list | tuple) else (shape,)))
+    count, indices = math.prod(shape), cast(as_indices(indices), INT64)
+    fits = logical_and(greater_equal(indices, 0), less(indices, count))
+    message = f"unravel_index: an index is not from 0 to {count - 1}, the last of shape {shape}"
+    indices = checked(indices, equal(sum_(logical_not(fits)), 0), message)
+    found = []
+    for extent in shape[::-1] if _is_c(order) else shape:
+        found.append(mod(indices, extent))
+        indices = floor_divide(indices, extent)
+    return tuple(found[::-1] if _is_c(order) else found)
+
+
+def _is_c(order):
+    if order not in ("C", "F"):
+        raise invalid("value", f"order: {order!r} is none; give 'C' or 'F'")
+    return order == "C"
+
+
+@stands_for("ravel_multi_index", numpy=4)
+def _ravel_multi_index(multi_index, dims, mode="raise", order="C"):
+    """NumPy's: of an index for each axis the numbers of items."""
+    indices, dims = rows_of(multi_index), tuple(map(operator.index, dims))
+    modes = mode if isinstance(mode, tuple) else (mode,) * len(dims)
+    if not len(indices) == len(dims) == len(modes):
+        message = f"ravel_multi_index: {len(indices)} indices for {len(dims)} axes; give one each"
+        raise invalid("value", message)
+    parts = [_bounded(*part) for part in zip(indices, dims, modes, strict=True)]
+    pairs = list(zip(parts, dims, strict=True))
+    found = 0
+    for part, extent in pairs if _is_c(order) else pairs[::-1]:
+        found = part + extent * found
+    return found
+
+
+def _bounded(index, extent, mode):
+    """An index that is wrapped, clipped, or held to be among so many."""
+    index = cast(as_indices(index), INT64)
+    if mode == "wrap":
+        return mod(index, extent)
+    if mode == "clip":
+        return clip(index, 0, extent - 1)
+    if mode != "raise":
+        raise invalid("value", f'mode: {mode!r} is none; give "raise", "wrap" or "clip"')
+    fits = logical_and(greater_equal(index, 0), less(index, extent))
+    message = f"ravel_multi_index: an index is not from 0 to {extent - 1}; see mode="
+    return checked(index, equal(sum_(logical_not(fits)), 0), message)
 
 
 # With places that are known when a graph is built.

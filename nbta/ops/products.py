@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import string
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -466,17 +467,22 @@ _USUAL = 64
 
 
 @exported(numpy=math.inf)
-def einsum(spec: str, *operands: ArrayLike, name: str | None = None) -> Array:
+def einsum(spec: str, *operands: ArrayLike, optimize: Any = None, name: str | None = None) -> Array:
     """Sum of products by Einstein's convention, with one letter an axis.
 
     Parameters
     ----------
     spec : str
         Such as ``"ij,jk->ik"``: the axes of each operand, and those of the result. Without
-        ``->`` the result has the letters that occur once, in alphabetical order.
+        ``->`` the result has the letters that occur once, in alphabetical order. ``...`` stands
+        for axes without letters, which broadcast and come first in a result that is not given. A
+        letter twice in one operand takes the diagonal. NumPy's other form, in which each operand is
+        followed by a list of numbers of its axes, is taken as well.
     *operands : array-like or Tensor
         Any number. Of three and more the two that cost least are multiplied first; lengths that
         only the run tells count as equal then.
+    optimize : optional
+        As NumPy has it; the order is found here in any case.
 
     Returns
     -------
@@ -486,8 +492,8 @@ def einsum(spec: str, *operands: ArrayLike, name: str | None = None) -> Array:
     Raises
     ------
     InvalidArgumentError
-        For an ellipsis, a letter twice in one operand, operands of another rank, and lengths of
-        one letter that differ.
+        For operands of another rank, lengths of one letter that differ, and an ellipsis for axes
+        of an unknown rank, or with lengths of which only the run tells whether they broadcast.
 
     Examples
     --------
@@ -495,9 +501,12 @@ def einsum(spec: str, *operands: ArrayLike, name: str | None = None) -> Array:
     array([12, 34])
     >>> nbta.einsum("i,ij,j->", [1, 1], [[1, 2], [3, 4]], [10, 1])
     np.int64(46)
+    >>> nbta.einsum("...ii->...", [[1, 2], [3, 4]])
+    np.int64(5)
     """
-    letters, result = _parse(spec, len(operands))
-    inputs = promoted(*operands)
+    if not isinstance(spec, str) and operands:
+        spec, operands = _lettered(spec, *operands)
+    letters, result, inputs = _plain(spec, promoted(*operands) if operands else [])
     if len(inputs) < 3:
         return apply(EINSUM, inputs, {"operands": letters, "result": result}, name)
     return _in_pairs(inputs, list(letters), result, name)
@@ -550,28 +559,137 @@ def _left(letters, pair, result):
     return "".join(letter for letter in both if letter in needed)
 
 
-def _parse(spec, count):
-    """The letters of each operand and of the result."""
-    if not isinstance(spec, str):
-        raise _wrong(spec, "is no text; give one such as 'ij,jk->ik'")
-    text = "".join(spec.split())
-    left, arrow, result = text.partition("->")
-    operands = tuple(left.split(","))
-    if set(left) - set(string.ascii_letters + ",") or set(result) - set(string.ascii_letters):
-        raise _wrong(spec, "may hold letters, ',' and '->' only; name all axes, without '...'")
-    if len(operands) != count:
-        raise _wrong(spec, f"is for {len(operands)} operands, and there are {count}")
-    letters = "".join(operands)
-    for axes in operands:
-        if len(set(axes)) < len(axes):
-            raise _wrong(spec, f"has a letter twice in {axes!r}; give each axis its own")
-    if not arrow:
+def _lettered(*parts):
+    """The text, and the operands, of operands that are each followed by a list of their axes."""
+    lists = [*parts[1::2], *([parts[-1]] if len(parts) % 2 else [])]
+    try:
+        texts = ["".join(map(_letter, axes)) for axes in lists]
+    except (TypeError, ValueError, IndexError):
+        raise _wrong(parts[0], "is no text; give one such as 'ij,jk->ik'") from None
+    count = len(parts) // 2
+    return ",".join(texts[:count]) + "".join("->" + text for text in texts[count:]), parts[:-1:2]
+
+
+def _letter(axis):
+    """Of the number of an axis, such that letters are in the order of numbers."""
+    if axis is Ellipsis:
+        return "..."
+    place = operator.index(axis)
+    if place < 0:
+        raise IndexError
+    return (string.ascii_uppercase + string.ascii_lowercase)[place]
+
+
+def _plain(spec, inputs):
+    """Letters of operands and of the result, without ``...`` and repetitions; the operands."""
+    operands, result = _parse(spec, len(inputs))
+    if "." in spec:
+        operands, result, inputs = _spelled(spec, operands, result, inputs)
+    if result is None:
+        letters = "".join(operands)
         result = "".join(sorted(one for one in set(letters) if letters.count(one) == 1))
-    if len(set(result)) < len(result) or set(result) - set(letters):
+    if len(set(result)) < len(result) or set(result) - set("".join(operands)):
         raise _wrong(
             spec, f"asks for {result!r}; the result has letters of the operands, each once"
         )
-    return operands, result
+    if any(len(set(letters)) < len(letters) for letters in operands):
+        once = [_once(x, letters) for x, letters in zip(inputs, operands, strict=True)]
+        inputs, operands = (list(several) for several in zip(*once, strict=True))
+    return tuple(operands), result, inputs
+
+
+def _parse(spec, count):
+    """The letters of each operand and of the result; None for that where it is not given."""
+    if not isinstance(spec, str):
+        raise _wrong(spec, "is no text; give one such as 'ij,jk->ik'")
+    left, arrow, result = "".join(spec.split()).partition("->")
+    operands = left.split(",")
+    parts = [*operands, result]
+    if set("".join(parts)) - set(string.ascii_letters + ".") or any(
+        part.count(".") not in (0, 3) or part.count("...") != part.count(".") // 3 for part in parts
+    ):
+        raise _wrong(spec, "may hold letters, '...', ',' and '->' only")
+    if len(operands) != count:
+        raise _wrong(spec, f"is for {len(operands)} operands, and there are {count}")
+    return operands, result if arrow else None
+
+
+def _spelled(spec, operands, result, inputs):
+    """With letters for the axes of an ellipsis; operands without those that broadcast."""
+    counts = [_hidden(spec, x, letters) for x, letters in zip(inputs, operands, strict=True)]
+    used, most = set("".join([*operands, result or ""])), max(counts)
+    fresh = "".join(c for c in string.ascii_letters if c not in used)[:most]
+    if len(fresh) < most:
+        raise _wrong(spec, "leaves no letters for the axes of its '...'")
+    texts = [t.replace("...", fresh[most - n :]) for t, n in zip(operands, counts, strict=True)]
+    if result is None:
+        named = "".join(operands).replace(".", "")
+        result = fresh + "".join(sorted(one for one in set(named) if named.count(one) == 1))
+    elif most and "..." not in result:
+        raise _wrong(spec, "has '...' in operands and none in the result; sum over letters")
+    pairs = zip(inputs, texts, strict=True)
+    given = [_stretched(spec, x, text, fresh, inputs, texts) for x, text in pairs]
+    inputs, texts = (list(several) for several in zip(*given, strict=True))
+    return texts, result.replace("...", fresh), inputs
+
+
+def _hidden(spec, x, letters):
+    """How many axes an ellipsis stands for."""
+    rank = data_spec(x).rank
+    if "..." not in letters:
+        return 0
+    if rank is None or rank < len(letters) - 3:
+        what = "an unknown rank" if rank is None else f"rank {rank}"
+        raise _wrong(spec, f"has '{letters}' for an operand of {what}")
+    return rank - len(letters) + 3
+
+
+def _stretched(spec, x, text, fresh, inputs, texts):
+    """An operand without axes of length 1 that stand for longer ones, and its letters."""
+    gone = []
+    for axis, letter in enumerate(text):
+        if letter not in fresh:
+            continue
+        lengths = [
+            data_spec(other).shape[where.index(letter)]
+            for other, where in zip(inputs, texts, strict=True)
+            if letter in where
+        ]
+        if None in lengths and len(lengths) > 1:
+            raise _wrong(spec, "has '...' for axes whose lengths only the run tells; use letters")
+        if data_spec(x).shape[axis] == 1 and any(n != 1 for n in lengths):
+            gone.append(axis)
+    if not gone:
+        return x, text
+    from nbta.ops.joining import squeeze
+
+    return squeeze(x, tuple(gone)), "".join(c for k, c in enumerate(text) if k not in gone)
+
+
+def _once(x, letters):
+    """The diagonal of axes that have one letter, behind the others."""
+    twice = next((one for one in letters if letters.count(one) > 1), None)
+    if twice is None:
+        return x, letters
+    first = letters.index(twice)
+    second = letters.index(twice, first + 1)
+    left = letters[:first] + letters[first + 1 : second] + letters[second + 1 :]
+    return _once(_diagonal(x, letters, first, second), left + twice)
+
+
+def _diagonal(x, letters, first, second):
+    """Of two axes that must be of one length."""
+    from nbta.ops.arithmetic import equal
+    from nbta.ops.checks import checked
+    from nbta.ops.diagonals import diagonal
+
+    _checked_extents([x], [letters])
+    one, other = (x.shape[axis] for axis in (first, second))
+    known = data_spec(x).shape
+    if known[first] is None or known[first] != known[second]:
+        message = f"einsum: {letters[first]!r} has two lengths in {letters!r}"
+        x = checked(x, equal(one, other), message)
+    return diagonal(x, 0, first, second)
 
 
 def _wrong(spec, message):

@@ -11,10 +11,13 @@ from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import (
     add,
     divide,
+    equal,
     greater_equal,
+    logical_and,
     logical_not,
     maximum,
     minimum,
+    mod,
     multiply,
     subtract,
     where,
@@ -28,7 +31,7 @@ from nbta.ops.joining import expand_dims, stack
 from nbta.ops.places import take_along_axis
 from nbta.ops.products import transpose
 from nbta.ops.reductions import mean_dtype, sum
-from nbta.ops.rounding import ceil, isnan
+from nbta.ops.rounding import ceil, isnan, rint
 from nbta.ops.shaping import cast, reshape, shape_of
 from nbta.ops.sorting import sort
 from nbta.ops.statistics import extents_along
@@ -73,36 +76,88 @@ def _between(low, high, part):
     return where(greater_equal(part, 0.5), down, up)
 
 
-#: Where methods look, and which part of the way they go then; None is as far as it is, 0 no way.
+# Where methods look among so many sorted elements: behind which one, and which part of the way to
+# the next one they go from there, None for those that take one element. What has jumps compares
+# products themselves, as compiled code may put a product and a sum together.
+
+
+def _of_last(n, q):
+    return multiply(q, maximum(subtract(n, 1), 0))
+
+
+def _straight(at):
+    below = floor(at)
+    return below, subtract(at, below)
+
+
+def _half_way(at):
+    below = floor(at)
+    return below, where(equal(at, below), *(np.array(v, at.dtype) for v in (0, 0.5)))
+
+
+def _estimate(alpha, beta):
+    """See R. J. Hyndman and Y. Fan, The American Statistician 50, 1996."""
+    return lambda n, q: _straight(
+        subtract(add(multiply(n, q), add(alpha, q * (1 - alpha - beta))), 1)
+    )
+
+
+def _averaged(n, q):
+    at = multiply(n, q)
+    above = floor(at)
+    part = where(equal(at, above), *(np.array(v, at.dtype) for v in (0.5, 1)))
+    return subtract(above, 1), part
+
+
+def _inverted(n, q):
+    at = multiply(n, q)
+    above = floor(at)
+    return where(equal(at, above), subtract(above, 1), above), None
+
+
+def _closest(n, q):
+    """The element that is nearest, and of two the one with an even number, counted from 1."""
+    halves = multiply(multiply(n, q), 2)
+    whole = floor(halves)
+    below = floor(multiply(subtract(whole, 3), 0.5))
+    between = logical_and(equal(halves, whole), equal(mod(whole, 2), 1))
+    stays = logical_and(between, equal(mod(below, 2), 1))
+    return where(stays, below, add(below, 1)), None
+
+
 _METHODS = {
-    "linear": (floor, None),
-    "lower": (floor, 0),
-    "higher": (ceil, 0),
-    "midpoint": (floor, 0.5),
+    "linear": lambda n, q: _straight(_of_last(n, q)),
+    "lower": lambda n, q: (floor(_of_last(n, q)), None),
+    "higher": lambda n, q: (ceil(_of_last(n, q)), None),
+    "nearest": lambda n, q: (rint(_of_last(n, q)), None),
+    "midpoint": lambda n, q: _half_way(_of_last(n, q)),
+    "inverted_cdf": _inverted,
+    "averaged_inverted_cdf": _averaged,
+    "closest_observation": _closest,
+    "interpolated_inverted_cdf": _estimate(0, 1),
+    "hazen": _estimate(0.5, 0.5),
+    "weibull": _estimate(0, 0),
+    "median_unbiased": _estimate(1 / 3, 1 / 3),
+    "normal_unbiased": _estimate(3 / 8, 3 / 8),
 }
+#: Those that take one element, and so leave integers what they are.
+_CHOICES = {"lower", "higher", "nearest", "inverted_cdf", "closest_observation"}
 
 
-def _place(count, q, method, dtype):
-    """Where a fraction of sorted elements is: the indices around it, and the way between."""
+def _check_method(method):
     if method not in _METHODS:
         known = ", ".join(map(repr, _METHODS))
         message = f"method: nbta has no quantiles by {method!r}; give one of {known}"
         raise UnimplementedError(message)
-    rounded, part = _METHODS[method]
-    last = maximum(subtract(cast(count, np.float64), 1), 0)
-    at = multiply(q, last if dtype == np.float64 else cast(last, dtype))
-    below = minimum(maximum(rounded(at), 0), cast(last, at.dtype))
-    above = minimum(add(below, 1), cast(last, at.dtype))
-    if part is None:
-        way = subtract(at, below)
-    else:
-        way = _way(at, below, part) if part else None
+
+
+def _place(count, q, method, dtype):
+    """Where a fraction of sorted elements is: the indices around it, and the way between."""
+    count = cast(count, np.float64)
+    whole, way = _METHODS[method](count if dtype == np.float64 else cast(count, dtype), q)
+    last = cast(maximum(subtract(count, 1), 0), whole.dtype)
+    below, above = (minimum(maximum(one, 0), last) for one in (whole, add(whole, 1)))
     return cast(below, np.int64), cast(above, np.int64), way
-
-
-def _way(at, below, part):
-    """A fixed part, of what is between two elements."""
-    return where(greater_equal(below, at), *(np.array(v, at.dtype) for v in (0, part)))
 
 
 def _fractions(q, dtype, percent):
@@ -123,10 +178,11 @@ def _rank(q):
 
 def _sorted(x, axis, method="linear"):
     """Rows that are sorted, of floats where there is something between; the dtype of the result."""
+    _check_method(method)
     x = operand(x)
     if x.dtype.kind == "c":
         raise invalid("dtype", "complex numbers have no order; use real, imag or abs first")
-    own = x.dtype if method in ("lower", "higher") else mean_dtype(x.dtype)
+    own = x.dtype if method in _CHOICES else mean_dtype(x.dtype)
     x = x if x.dtype == wide(own) else cast(x, wide(own))
     rows, axes = _in_rows(x, axis)
     return x, sort(rows), axes, own
@@ -194,8 +250,10 @@ def quantile(
         From 0 to 1. A vector makes the first axis of the result.
     axis : int, tuple of int or None
         None is all axes.
-    method : {"linear", "lower", "higher", "midpoint"}
-        What is taken between two elements.
+    method : str
+        One of NumPy's: where between two elements a fraction is, such as "linear", "hazen",
+        "weibull" or "median_unbiased", or which element is taken, such as "lower", "higher",
+        "nearest" or "inverted_cdf"; "midpoint" is between the two.
     keepdims : bool
         Whether the axes stay, with length 1.
 

@@ -445,3 +445,14 @@ def _isreal(x):
 def _iscomplex(x):
     """NumPy's: whether the imaginary part is not 0, or is NaN."""
     return not_equal(imag(x), 0)
+
+
+@stands_for("isrealobj", numpy=1)
+def _isrealobj(x):
+    return not _iscomplexobj(x)
+
+
+@stands_for("iscomplexobj", numpy=1)
+def _iscomplexobj(x):
+    """NumPy's: what the dtype says, which is known."""
+    return (x if isinstance(x, Tensor) else as_array(x)).dtype.kind == "c"

@@ -13,7 +13,7 @@ from nbta.codegen.windows import bind_reshaped, number_in
 from nbta.dtypes import OTHER, as_dtype, as_plain, code_of
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor, is_inexact
-from nbta.ops.dispatch import apply, building, define, exported
+from nbta.ops.dispatch import apply, as_array, building, define, exported, stands_for
 from nbta.ops.extents import as_shape, pattern_of
 
 if TYPE_CHECKING:
@@ -516,3 +516,20 @@ def _stays(have, want):
     """Whether an axis is surely not summed over."""
     decided = (type(want) is int and want != 1) or isinstance(want, shapes.Dim)
     return decided or have == 1
+
+
+@stands_for("asanyarray", "asfortranarray", "ascontiguousarray", numpy=2)
+def _as_it_is(a, dtype=None, order=None):
+    """NumPy's: what is a tensor stays one; in which order it lies in memory is no matter."""
+    a = a if isinstance(a, Tensor) else as_array(a)
+    return a if dtype is None or a.dtype == dtype else cast(a, dtype)
+
+
+@stands_for("require", numpy=3)
+def _require(a, dtype=None, requirements=None):
+    return _as_it_is(a, dtype)
+
+
+@stands_for("astype", numpy=2)
+def _astype(x, dtype, /, *, copy=True, device=None):
+    return cast(x, dtype)

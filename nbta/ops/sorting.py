@@ -10,18 +10,18 @@ from nbta import shapes
 from nbta.codegen.values import NUMBERS, Scalar, product, times
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec
-from nbta.ops.arithmetic import equal, greater, logical_or, where
+from nbta.ops.arithmetic import equal, greater, logical_not, logical_or, minimum, where
 from nbta.ops.axis_arguments import integers, keeping, numbers, one_axis, operand
 from nbta.ops.checks import checked
-from nbta.ops.dispatch import apply, data_spec, define, exported
+from nbta.ops.dispatch import apply, data_spec, define, exported, stands_for
 from nbta.ops.elementwise import promoted
 from nbta.ops.filling import zeros_like
 from nbta.ops.gathering import scatter_add, take
-from nbta.ops.joining import rows_of
+from nbta.ops.joining import expand_dims, rows_of
 from nbta.ops.places import extents_of, numbers_along, take_along_axis
 from nbta.ops.reductions import Along
 from nbta.ops.reductions import sum as sum_
-from nbta.ops.shaping import INT64, named, reshape, shape_of, size
+from nbta.ops.shaping import INT64, cast, named, reshape, shape_of, size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -507,3 +507,17 @@ _UNORDERED = "digitize: the edges neither rise nor fall all along; sort them wit
 def rising(row):
     """Whether no number of a row is less than the one before."""
     return equal(sum_(greater(row[:-1], row[1:])), 0)
+
+
+@stands_for("isin", numpy=2)
+def _isin(element, test_elements, assume_unique=False, invert=False, *, kind=None):
+    """NumPy's: whether each element is among others, by a search among them in order."""
+    element, others = promoted(operand(element), reshape(operand(test_elements), (-1,)))
+    if element.dtype.kind == "c" or data_spec(others).shape == (0,):
+        found = equal(expand_dims(element, -1), others)
+        found = greater(sum_(cast(found, np.int64), -1), 0)
+    else:
+        others = sort(others)
+        place = searchsorted(others, element)
+        found = equal(take(others, minimum(place, others.shape[0] - 1)), element)
+    return logical_not(found) if invert else found

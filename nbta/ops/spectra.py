@@ -17,11 +17,20 @@ from nbta.graph.operation import Spec
 from nbta.ops.arithmetic import add, add_n, divide, greater, multiply, real, subtract, where
 from nbta.ops.axis_arguments import operand
 from nbta.ops.dispatch import apply, data_spec, define, exported, stands_for
-from nbta.ops.elementwise import conjugate, promoted, wide
+from nbta.ops.elementwise import conjugate, promoted, wide, without_gradient
 from nbta.ops.filling import ones_like, zeros_like
 from nbta.ops.indexing import getitem
-from nbta.ops.joining import concatenate, expand_dims, squeeze
-from nbta.ops.linalg import address_of, infer_tril, lapack, square, triangular_solve, tril
+from nbta.ops.joining import concatenate, expand_dims, pad, squeeze
+from nbta.ops.linalg import (
+    address_of,
+    cholesky,
+    infer_tril,
+    lapack,
+    mirrored,
+    square,
+    triangular_solve,
+    tril,
+)
 from nbta.ops.products import matmul, swapaxes
 from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import cast, shape_of, stop_gradient
@@ -199,8 +208,22 @@ class EighResult(NamedTuple):
     eigenvectors: Any
 
 
-@exported(also="linalg.eigh", numpy=1)
-def eigh(a: ArrayLike, *, name: str | None = None) -> tuple[Array, Array]:
+def _by_triangle(a, triangle):
+    """As a function reads matrices, that may be told which triangle to read."""
+    if triangle is None:
+        return a
+    if str(triangle).upper() not in ("L", "U"):
+        raise invalid("value", f"UPLO: {triangle!r} names no triangle; give 'L' or 'U'")
+    return mirrored(a, str(triangle).upper() == "U")
+
+
+@exported(also="linalg.eigh", numpy=2)
+def eigh(
+    a: ArrayLike,
+    UPLO: Literal["L", "U"] | None = None,  # noqa: N803 - NumPy's name
+    *,
+    name: str | None = None,
+) -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
     Parameters
@@ -208,6 +231,8 @@ def eigh(a: ArrayLike, *, name: str | None = None) -> tuple[Array, Array]:
     a : array-like or Tensor
         Of shape ``(..., n, n)``. What is taken is its mean with its conjugate transpose, and so the
         gradient is symmetric.
+    UPLO : {"L", "U"}, optional
+        To read the lower or the upper triangle alone, which then has the gradient.
 
     Returns
     -------
@@ -220,7 +245,7 @@ def eigh(a: ArrayLike, *, name: str | None = None) -> tuple[Array, Array]:
     Raises
     ------
     InvalidArgumentError
-        For a matrix that is not square, and where LAPACK finds none.
+        For a matrix that is not square, another ``UPLO``, and where LAPACK finds none.
 
     Examples
     --------
@@ -228,44 +253,77 @@ def eigh(a: ArrayLike, *, name: str | None = None) -> tuple[Array, Array]:
     array([1., 2.])
     """
     a, dtype = _matrices(a)
-    w, v = apply(EIGH, [a], name=name)
+    w, v = apply(EIGH, [_by_triangle(a, UPLO)], name=name)
     return EighResult(cast(w, _real(dtype)), cast(v, dtype))
 
 
-@exported(also="linalg.eigvalsh", numpy=1)
-def eigvalsh(a: ArrayLike, *, name: str | None = None) -> Array:
+@exported(also="linalg.eigvalsh", numpy=2)
+def eigvalsh(
+    a: ArrayLike,
+    UPLO: Literal["L", "U"] | None = None,  # noqa: N803 - NumPy's name
+    *,
+    name: str | None = None,
+) -> Array:
     """Eigenvalues of symmetric or Hermitian matrices, from the least; see `eigh`.
 
     Raises
     ------
     InvalidArgumentError
-        For a matrix that is not square, and where LAPACK finds none.
+        For a matrix that is not square, another ``UPLO``, and where LAPACK finds none.
 
     Examples
     --------
     >>> nbta.eigvalsh([[2.0, 0.0], [0.0, 1.0]])
     array([1., 2.])
     """
-    return eigh(a, name=name)[0]
+    return eigh(a, UPLO, name=name)[0]
 
 
-def _scipys(function):
-    """SciPy's function of such matrices, of which it reads one triangle."""
+def _generalised(a, b, kind, lower):
+    """Values and vectors of two matrices by the factor of the second, which is definite.
 
-    def found(
-        a, b=None, *, lower=True, overwrite_a=False, overwrite_b=False, check_finite=True,
-        driver=None, **others,
-    ):  # fmt: skip
-        if b is not None or others or not lower:
-            given = ", ".join(["b"] * (b is not None) + ["lower"] * (not lower) + sorted(others))
-            message = f"scipy.linalg.{function.__name__}: {given}: the whole matrix is taken, alone"
-            raise invalid("value", message)
-        return function(a)
+    As LAPACK's hegv: of ``a v = w b v``, ``a b v = w v`` or ``b a v = w v``.
+    """
+    if kind not in (1, 2, 3):
+        raise invalid("value", f"scipy.linalg.eigh: type={kind!r} is none of 1, 2 and 3")
+    a, b = promoted(a, b, floats=True)
+    (a, dtype), (b, _) = _matrices(a), _matrices(b)
+    if not lower:
+        a, b = mirrored(a, True), mirrored(b, True)
+    factor = cholesky(b)
+    turned = conjugate(factor)
+    if kind == 1:
+        half = triangular_solve(factor, a)
+        inner = _adjoint(triangular_solve(factor, _adjoint(half)))
+        w, v = apply(EIGH, [inner])
+        v = triangular_solve(turned, v, transpose=True)
+    else:
+        w, v = apply(EIGH, [matmul(_adjoint(factor), matmul(a, factor))])
+        v = triangular_solve(turned, v, transpose=True) if kind == 2 else matmul(factor, v)
+    return cast(w, _real(dtype)), cast(v, dtype)
 
-    return stands_for(f"scipy.linalg.{function.__name__}", numpy=1)(found)
+
+@stands_for("scipy.linalg.eigh", numpy=2)
+def _scipy_eigh(
+    a, b=None, *, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, type=1,
+    check_finite=True, subset_by_index=None, subset_by_value=None, driver=None,
+):  # fmt: skip
+    """SciPy's, of one matrix or two."""
+    if subset_by_index is not None or subset_by_value is not None:
+        message = (
+            "scipy.linalg.eigh: subset_by_index and subset_by_value: take a part of the result"
+        )
+        raise invalid("value", message)
+    if b is None:
+        w, v = eigh(a, None if lower else "U")
+    else:
+        w, v = _generalised(a, b, type, lower)
+    return w if eigvals_only else (w, v)
 
 
-_SCIPYS = [_scipys(eigvalsh), _scipys(eigh)]
+@stands_for("scipy.linalg.eigvalsh", numpy=2)
+def _scipy_eigvalsh(a, b=None, **options):
+    return _scipy_eigh(a, b, eigvals_only=True, **options)
 
 
 # Singular values.
@@ -576,37 +634,6 @@ def matrix_rank(
     return sum_(cast(greater(s, tol), np.int64), -1, name=name)
 
 
-@exported(also="linalg.cond", numpy=2)
-def condition_number(
-    a: ArrayLike, p: Literal[2, -2] | None = None, *, name: str | None = None
-) -> Array:
-    """Condition numbers of matrices: the greatest singular value by the least.
-
-    Parameters
-    ----------
-    a : array-like or Tensor
-        Of shape ``(..., m, n)``.
-    p : {None, 2, -2}
-        With -2 the other way round.
-
-    Raises
-    ------
-    InvalidArgumentError
-        For other norms, and where LAPACK finds no singular values.
-
-    Examples
-    --------
-    >>> nbta.condition_number([[3.0, 0.0], [0.0, -4.0]])
-    np.float64(1.3333333333333333)
-    """
-    if p not in (None, 2, -2):
-        message = f"p: cond is by singular values; for {p!r} use norm(a, p) * norm(inv(a), p)"
-        raise invalid("value", message)
-    s = svdvals(a)
-    first, last = getitem(s, (..., 0)), getitem(s, (..., -1))
-    return divide(last, first, name=name) if p == -2 else divide(first, last, name=name)
-
-
 @exported(also="linalg.lstsq", numpy=3)
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, name: str | None = None
@@ -727,22 +754,28 @@ class QRResult(NamedTuple):
 
 
 @exported(also="linalg.qr", numpy=2)
-def qr(a: ArrayLike, mode: Literal["reduced", "r"] = "reduced", *, name: str | None = None) -> Any:
+def qr(
+    a: ArrayLike,
+    mode: Literal["reduced", "complete", "r"] = "reduced",
+    *,
+    name: str | None = None,
+) -> Any:
     """Orthogonal columns and an upper triangle: ``a = q @ r``.
 
     Parameters
     ----------
     a : array-like or Tensor
         Of shape ``(..., m, n)``.
-    mode : {"reduced", "r"}
-        With ``"r"`` the triangle alone.
+    mode : {"reduced", "complete", "r"}
+        With ``"r"`` the triangle alone, with ``"complete"`` as many columns as rows.
 
     Returns
     -------
     q : Tensor or numpy.ndarray
-        Of shape ``(..., m, min(m, n))``.
+        Of shape ``(..., m, min(m, n))``, or ``(..., m, m)``. Columns beyond ``n`` are any that
+        complete the others, and have no gradient.
     r : Tensor or numpy.ndarray
-        Of shape ``(..., min(m, n), n)``.
+        Of shape ``(..., min(m, n), n)``, or ``(..., m, n)`` with zeros below.
 
     Raises
     ------
@@ -756,9 +789,8 @@ def qr(a: ArrayLike, mode: Literal["reduced", "r"] = "reduced", *, name: str | N
     array([[5. , 2.2],
            [0. , 0.4]])
     """
-    if mode not in ("reduced", "r"):
-        message = f"mode: {mode!r}; there are 'reduced' and 'r': other columns are any"
-        raise invalid("value", message)
+    if mode not in ("reduced", "complete", "r"):
+        raise invalid("value", f"mode: {mode!r}; there are 'reduced', 'complete' and 'r'")
     a, dtype = _matrices(a)
     m, n = _lengths(a)
     if m >= n:
@@ -766,22 +798,34 @@ def qr(a: ArrayLike, mode: Literal["reduced", "r"] = "reduced", *, name: str | N
     else:
         q, r = apply(QR, [getitem(a, (..., slice(0, m)))], name=name)
         r = concatenate([r, matmul(_adjoint(q), getitem(a, (..., slice(m, n))))], -1)
+    if mode == "complete" and m > n:
+        q, r = concatenate([q, _completing(a, m, n)], -1), pad(r, _below(r, m - n))
     r = cast(r, dtype)
     return r if mode == "r" else QRResult(cast(q, dtype), r)
+
+
+def _below(r, count):
+    """Widths of rows below, and nothing else."""
+    return [*[(0, 0)] * (r.ndim - 2), (0, count), (0, 0)]
+
+
+def _completing(a, m, n):
+    """LAPACK's columns beyond those of a matrix: zeros beside it leave them as they are."""
+    q, _ = apply(QR, [pad(a, [*[(0, 0)] * (a.ndim - 1), (0, m - n)])])
+    message = (
+        "qr: columns beyond those of the matrix have no gradient, as they are any that complete "
+        "these; use mode='reduced'"
+    )
+    return without_gradient(getitem(q, (..., slice(n, m))), message)
 
 
 @stands_for("scipy.linalg.qr", numpy=1)
 def _scipy_qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
     if pivoting or mode not in ("economic", "r", "full"):
-        raise invalid("value", f"scipy.linalg.qr: mode={mode!r}, pivoting={pivoting}: {_ECONOMIC}")
-    m, n = _lengths(_matrices(a)[0])
-    if m > n and mode != "economic":
-        raise invalid("value", f"scipy.linalg.qr: mode={mode!r} of {m} by {n}: {_ECONOMIC}")
-    found = qr(a)
+        message = f"scipy.linalg.qr: mode={mode!r}, pivoting={pivoting}"
+        raise invalid("value", f"{message}: there are 'full', 'economic' and 'r', without pivoting")
+    found = qr(a, "reduced" if mode == "economic" else "complete")
     return (found.R,) if mode == "r" else tuple(found)
-
-
-_ECONOMIC = "use mode='economic' without pivoting"
 
 
 # Exponentials.

@@ -230,6 +230,57 @@ FAMILIES = {
         "!eye": lambda v, m, t: np.eye(len(v), 4, 1) * v[0],
         "!identity": lambda v, m, t: np.identity(v.shape[0] - 1) * v[0],
         "!tri": lambda v, m, t: np.tri(m.shape[0], k=-1) * v[0],
+        "!tril_indices_from": lambda v, m, t: m[:3, :3][np.tril_indices_from(M[:3, :3])] * v[0],
+        "!triu_indices_from": lambda v, m, t: m[np.triu_indices_from(m, 1)],
+        "!diag_indices_from": lambda v, m, t: m[:, :3][np.diag_indices_from(m[:, :3])],
+    },
+    "polynomials": {
+        "polyadd": lambda v, m, t: (np.polyadd(v, m[0]), np.polyadd(m[0], v), np.polyadd(v, 2)),
+        "polysub": lambda v, m, t: (np.polysub(v, m[0]), np.polysub([1, 2], v)),
+        "polymul": lambda v, m, t: (np.polymul(v, m[0]), np.polymul(v, [0, 0, 1, 2])),
+        "polyder": lambda v, m, t: (np.polyder(v), np.polyder(v, 2), np.polyder(v, 0) * v),
+        "~polyder of none": lambda v, m, t: np.polyder(v, 7),
+        "polyint": lambda v, m, t: (np.polyint(v), np.polyint(v, 2, 3.0)),
+        "polyint constants": lambda v, m, t: np.polyint(m[0], 2, [v[0], 1.0]),
+        "poly": lambda v, m, t: np.poly(v),
+    },
+    "members": {
+        "~isin": lambda v, m, t: (np.isin(m, v), np.isin(v, [1.0, 5.0, 7.0]), np.isin(v, [])),
+        "~isin inverted": lambda v, m, t: np.isin(m, v[:2], invert=True),
+        "unwrap": lambda v, m, t: (np.unwrap(3 * v), np.unwrap(5 * m, axis=0)),
+        "unwrap period": lambda v, m, t: np.unwrap(v, discont=2.5, period=3),
+        "~unravel_index": lambda v, m, t: np.unravel_index(np.argsort(m, 0), (2, 3)),
+        "~unravel_index F": lambda v, m, t: np.unravel_index(np.argmax(v), (3, 2), order="F"),
+        "~ravel_multi_index": lambda v, m, t: np.ravel_multi_index(
+            (np.argsort(v), ROWS[0]), (5, 3)),
+        "~ravel_multi_index modes": lambda v, m, t: np.ravel_multi_index(
+            (np.argsort(v), np.argsort(v)), (4, 3), mode=("wrap", "clip"), order="F"),
+        "piecewise": lambda v, m, t: np.piecewise(
+            v, [v < 2.7, v >= 2.7], [lambda x: np.sqrt(2.7 - x), lambda x: np.log(x) * 2]),
+        "!piecewise default": lambda v, m, t: np.piecewise(
+            m, [m > 4], [lambda x, a: x * a, lambda x, a: -x], 3),
+        "!~piecewise numbers": lambda v, m, t: np.piecewise(v, v < 2, [1, 2]),
+    },
+    "boxes": {
+        "~histogram2d": lambda v, m, t: np.histogram2d(v, m[0, 0] + v, [3, [0.0, 2.0, 9.0]]),
+        "histogram2d weights": lambda v, m, t: np.histogram2d(V, V[::-1], 2, weights=v)[0],
+        "histogramdd": lambda v, m, t: np.histogramdd(
+            T.reshape(-1, 3), (2, 3, 1), weights=t[0, :2].ravel())[0],
+        "histogramdd density": lambda v, m, t: np.histogramdd(
+            [V, -V], 3, [(0.0, 5.0), (-4.0, 0.0)], density=True, weights=v)[0],
+    },
+    "along": {
+        "apply_along_axis": lambda v, m, t: np.apply_along_axis(np.sum, 1, t),
+        "apply_along_axis shapes": lambda v, m, t: np.apply_along_axis(
+            lambda r: np.outer(r, r), 1, t),
+        "apply_along_axis loop": lambda v, m, t: np.apply_along_axis(weighed, 0, m, v[0]),
+        "apply_over_axes": lambda v, m, t: np.apply_over_axes(np.sum, t, [0, -1]),
+    },
+    "as they are": {
+        "!asanyarray": lambda v, m, t: (np.asanyarray(v) * 2, np.asanyarray([v[0], v[1]])),
+        "!orders": lambda v, m, t: (np.asfortranarray(m) * 2, np.require(m, None, ["C"]) * 2),
+        "astype": lambda v, m, t: np.astype(v, np.complex128),
+        "~iscomplexobj": lambda v, m, t: (v * np.iscomplexobj(v), m * np.isrealobj(m)),
     },
 }  # fmt: skip
 
@@ -241,8 +292,18 @@ OF_ORDERED = {
     "~bincount", "bincount weights", "bincount traced", "histogram weights", "histogram density",
     "~histogram", "~histogram edges", "interp", "interp ends", "interp period", "clip",
     "clip by name", "!clip method", "interp known", "polyfit",
-    "polyfit weights", "!lists of points", "!lists", "histogram_bin_edges",
+    "polyfit weights", "!lists of points", "!lists", "histogram_bin_edges", "poly", "unwrap",
+    "unwrap period", "~unravel_index", "~unravel_index F", "~ravel_multi_index", "~histogram2d",
+    "~ravel_multi_index modes", "piecewise", "!piecewise default", "!~piecewise numbers",
+    "histogram2d weights", "histogramdd", "histogramdd density", "~isin", "~isin inverted",
 }  # fmt: skip
+
+
+def weighed(row, factor):
+    total = 0.0 * row[0]
+    for k in range(len(row)):
+        total += row[k] * row[k] * factor
+    return total
 
 
 def sorted_in_place(x):
@@ -376,3 +437,61 @@ def test_compiled_gradients_are_those_of_the_reference(family):
              for compiled in (False, True)]  # fmt: skip
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
+
+
+def test_members_of_what_has_no_order():
+    def some(z, x):
+        return np.isin(z, z[:2]), np.isin(x, x), np.isin(z, []), np.isin(x, 1.0)
+
+    given = np.array([1j, 2.0, 3.0, 1j]), np.array([np.nan, 1.0, -0.0, 0.0, np.inf])
+    for compiled in (False, True):
+        found = nbta.function(some, compiled=compiled)(*given)
+        for one, other in zip(found, some(*given), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_boxes_of_what_is_not_finite():
+    x, edges = np.array([np.nan, 0.0, 0.5, 2.0, -1.0, 3.0, -5.0, np.inf]), [-1.0, 0.0, 0.5, 2.0]
+    found = nbta.function(lambda x: np.histogram2d(x, x[::-1], edges))(x)
+    np.testing.assert_array_equal(found[0], np.histogram2d(x, x[::-1], edges)[0])
+
+
+def test_a_piece_is_not_asked_for_items_of_others():
+    def roots(x, a):
+        return np.sum(np.piecewise(x, [x < 0, x >= 0], [lambda y: a * np.sqrt(-y), np.sqrt]))
+
+    x = np.array([-1.0, 4.0, 0.25])
+    dx, da = nbta.grad(roots, argnums=(0, 1))(x, 2.0)
+    np.testing.assert_allclose(dx, [-1.0, 0.25, 1.0])
+    assert da == 1.0
+
+
+@pytest.mark.parametrize(
+    ("message", "function"),
+    [
+        ("uses Mean, which does not go item by item",
+         lambda v: np.piecewise(v, [v > 3], [lambda x: x - np.mean(x)])),
+        ("1 conditions and 3 functions", lambda v: np.piecewise(v, [v > 3], [1.0, 2.0, 3.0])),
+        ("leading coefficient is 0, which NumPy drops", lambda v: np.polymul(v * 0.0, v)),
+        ("m: -1 is no number", lambda v: np.polyder(v, -1)),
+        ("3 constants for 2 integrals", lambda v: np.polyint(v, 2, [1.0, 2.0, 3.0])),
+        ("of rank 2; give coefficients", lambda v: np.polyadd(v, v[None])),
+        ("give real roots in one row", lambda v: np.poly(v * 1j)),
+        ("not from 0 to 8, the last of shape",
+         lambda v: np.unravel_index(np.argsort(v) + 5, (3, 3))),
+        ("not from 0 to 3; see mode=",
+         lambda v: np.ravel_multi_index((np.argsort(v), np.argsort(v)), (4, 6))),
+        ("2 indices for 1 axes", lambda v: np.ravel_multi_index((np.argsort(v), 0), (4,))),
+        ("'around' is none; give",
+         lambda v: np.ravel_multi_index((np.argsort(v),), (4,), "around")),
+        ("order: 'A' is none", lambda v: np.unravel_index(np.argsort(v), (5,), "A")),
+        ("period: the run would tell it", lambda v: np.unwrap(v, period=v[0])),
+        ("give bins and a range for each of 2 axes", lambda v: np.histogramdd([v, v], [2, 3, 4])),
+        ("of rank 3; give points in rows", lambda v: np.histogramdd(v[None, None])),
+        ("all of whose axes have one length", lambda v: np.diag_indices_from(v[None])),
+        ("of rank 1; give a matrix", lambda v: np.tril_indices_from(v)),
+    ],
+)  # fmt: skip
+def test_what_is_not_taken(message, function):
+    with pytest.raises(nbta.InvalidArgumentError, match=message):
+        nbta.function(function)(V)

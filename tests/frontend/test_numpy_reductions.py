@@ -14,6 +14,21 @@ HOLES = np.array([[0.3, np.nan, 0.15], [np.nan, np.nan, np.nan]])
 EDGES = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan])
 W = np.array([1.0, 2.0, 0.5])
 
+#: How a fraction is found among sorted elements, besides those that are tried by hand.
+METHODS = (
+    "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf",
+    "hazen", "weibull", "median_unbiased", "normal_unbiased", "nearest",
+)  # fmt: skip
+
+
+def of_method(method):
+    """Quantiles by it, of a row and of what is no NaN."""
+    return lambda x: (
+        np.quantile(x, [0.15, 0.37], axis=1, method=method),
+        np.nanpercentile(x, 62, axis=1, method=method),
+    )
+
+
 #: What is called with a matrix, by family; "~" before a name says that there is no gradient.
 FAMILIES = {
     "elementwise": {
@@ -97,6 +112,7 @@ FAMILIES = {
         "lower": lambda x: np.quantile(x, 0.3, axis=1, method="lower"),
         "higher": lambda x: np.quantile(x, 0.3, axis=1, method="higher"),
         "midpoint": lambda x: np.quantile(x, [0.3, 0.5], axis=1, method="midpoint"),
+        **{method: of_method(method) for method in METHODS},
     },
     "observations": {
         "cov": lambda x: (np.cov(x), np.cov(x, rowvar=False), np.cov(x, bias=True)),
@@ -274,7 +290,7 @@ REFUSED = {
     "bits": (lambda x: np.frexp(x), r"nbta\.log2 and nbta\.ldexp"),
     "diff": (lambda x: np.diff(x, -1), "n: -1 is no number of differences"),
     "fraction": (lambda x: np.quantile(x, 1.5), "fractions are from 0 to 1"),
-    "method": (lambda x: np.quantile(x, 0.5, method="weibull"), "'weibull'; give one of 'linear'"),
+    "method": (lambda x: np.quantile(x, 0.5, method="median"), "'median'; give one of 'linear'"),
     "no order": (lambda x: np.median(x * 1j), "complex numbers have no order"),
     "decimals": (lambda x: np.round(nbta.cast(x, "int64"), -1), "decimals: -1 of int64"),
     "exponent": (lambda x: np.ldexp(x, x), "exponent: float64 are no integers"),
@@ -293,6 +309,29 @@ def test_refusals(name):
     function, message = REFUSED[name]
     with pytest.raises(nbta.NbtaError, match=message):
         nbta.function(function)(X)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", *METHODS])
+def test_fractions_that_meet_elements(method, compiled):
+    """Of integers, too, which those that take an element leave what they are."""
+    fractions = np.array([0.0, 0.1, 0.25, 1 / 7, 2 / 7, 0.5 / 7, 2.5 / 7, 0.5, 0.9, 1.0])
+    x = np.random.default_rng(3).normal(size=(3, 7)) * 20
+    x[0, 3] = np.nan
+
+    def both(x):
+        return (
+            np.quantile(x, fractions, axis=1, method=method),
+            np.nanquantile(x, 2 / 7, axis=1, method=method),
+            np.quantile(x[:, :1], fractions, axis=1, method=method),
+        )
+
+    for given in (x, x[1:].astype(int), x.astype(np.float32)):
+        rtol = 2e-6 if given.dtype == np.float32 else 1e-14
+        for got, want in zip(
+            nbta.function(both, compiled=compiled)(given), both(given), strict=True
+        ):
+            hold(got, want, rtol)
 
 
 def test_tensors_outside_of_converted_code():

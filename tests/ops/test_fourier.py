@@ -114,6 +114,38 @@ def of_many_axes(x, z):
     )  # fmt: skip
 
 
+def of_real_numbers(x, z):
+    return (
+        np.fft.rfft2(x), np.fft.rfftn(x), np.fft.rfftn(x, (2, 7), axes=(1, 0), norm="ortho"),
+        np.fft.irfft2(z), np.fft.irfftn(z, norm="forward"), np.fft.irfft2(z, s=(3, 9)),
+        np.fft.hfft(z, axis=1), np.fft.hfft(x, 6, norm="ortho"), np.fft.hfft(z, norm="forward"),
+        np.fft.ihfft(x), np.fft.ihfft(x, axis=0, norm="forward"), scipy.fft.rfftn(x),
+    )  # fmt: skip
+
+
+def frequencies(x):
+    return (
+        np.fft.fftfreq(x.shape[1]), np.fft.fftfreq(x.shape[2], x[0, 0, 0]),
+        np.fft.rfftfreq(x.shape[1], 0.25), np.fft.rfftfreq(7, x[0, 0, 0]),
+    )  # fmt: skip
+
+
+def test_real_numbers_along_several_axes():
+    agrees(of_real_numbers, X, Z)
+    agrees(of_real_numbers, X.astype(np.float32), Z.astype(np.complex64), rtol=1e-5)
+    check_grads(lambda x: (np.fft.rfft2(x[0]), np.fft.hfft(x[0])), (X,))
+    check_grads(lambda z: (np.fft.irfftn(z[0, :2]), np.fft.hfft(z[0, 0])), (Z,))
+    with pytest.raises(nbta.InvalidArgumentError, match="1 lengths do not fit 2 axes"):
+        nbta.function(lambda x: np.fft.rfft2(x, (3,)))(X)
+
+
+def test_frequencies():
+    agrees(frequencies, X[:, :, :1] + 2.0)
+    check_grads(lambda d: np.fft.fftfreq(5, d), (np.float64(0.3),))
+    with pytest.raises(nbta.InvalidArgumentError, match="0 points"):
+        nbta.function(lambda d: np.fft.fftfreq(0, d))(0.3)
+
+
 def shifts(x):
     return (
         np.fft.fftshift(x), np.fft.ifftshift(x), np.fft.fftshift(x, axes=-1),

@@ -297,11 +297,68 @@ def test_what_has_no_solution():
     refused("broadcast", "do not broadcast", nbta.solve, STACK, RNG.normal(size=(2, 4, 1)))
     refused("value", "trans: 3 is none", lambda a: nbta.lu_solve(nbta.lu_factor(a), a, 3), A)
     for function, given in ((scipy.linalg.solve, (A, V)), (scipy.linalg.inv, (A,))):
-        run = nbta.function(lambda *x, f=function: f(*x, assume_a="pos"))
-        with pytest.raises(nbta.InvalidArgumentError, match="all of the matrix is read"):
+        run = nbta.function(lambda *x, f=function: f(*x, assume_a="banded"))
+        with pytest.raises(nbta.InvalidArgumentError, match="assume_a='banded'; give one of 'gen'"):
             run(*given)
     with nbta.Graph().as_default(), pytest.raises(nbta.InvalidArgumentError, match="rank must"):
         nbta.solve(A, nbta.placeholder("float64"))
+
+
+STRUCTURES = (
+    None, "gen", "sym", "her", "pos", "diagonal", "tridiagonal", "upper triangular",
+    "lower triangular",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("assume_a", STRUCTURES)
+def test_structures_of_which_a_part_is_read(assume_a):
+    """The other triangle is other numbers, which must be no matter."""
+    full = DEFINITE + np.triu(A, 1) * (assume_a in ("sym", "her", "pos"))
+
+    def solved(a, b, v):
+        return (
+            scipy.linalg.solve(a, b, assume_a=assume_a),
+            scipy.linalg.solve(a, v, lower=True, assume_a=assume_a),
+        )
+
+    agrees(solved, DEFINITE, B, V, rtol=1e-10)
+    parts = np.tril(full) if assume_a != "upper triangular" else full
+    found = nbta.function(lambda a: scipy.linalg.solve(a, V, assume_a=assume_a, lower=True))(parts)
+    expected = scipy.linalg.solve(parts, V, assume_a=assume_a, lower=True)
+    np.testing.assert_allclose(found, expected, 1e-10)
+    check_grads(lambda a, v: scipy.linalg.solve(a, v, assume_a=assume_a), (DEFINITE, V))
+    if assume_a not in ("diagonal", "tridiagonal"):  # of others SciPy's inverse has what is left
+        agrees(lambda a: scipy.linalg.inv(a, assume_a=assume_a), DEFINITE, rtol=1e-10)
+
+
+def test_structures_of_complex_matrices_and_transposed_ones():
+    hermitian = complex_of(A) @ complex_of(A).conj().T + np.eye(4)
+    for assume_a in ("gen", "her", "pos", "sym"):
+        agrees(lambda a, b, s=assume_a: scipy.linalg.solve(a, b, assume_a=s), hermitian, B + 0j,
+               rtol=1e-9)  # fmt: skip
+    for assume_a in ("gen", "pos", "sym", "upper triangular", "lower triangular"):
+        agrees(lambda a, b, s=assume_a: scipy.linalg.solve(a, b, assume_a=s, transposed=True),
+               DEFINITE, B, rtol=1e-10)  # fmt: skip
+
+
+def tensor_equations(a, b):
+    square = a.reshape(2, 2, 2, 2)
+    return (
+        np.linalg.tensorsolve(square, b), np.linalg.tensorsolve(square, b, axes=(0, 2)),
+        np.linalg.tensorinv(square), np.linalg.tensorinv(a.reshape(4, 2, 2), ind=1),
+    )  # fmt: skip
+
+
+def test_equations_of_tensors():
+    agrees(tensor_equations, DEFINITE, B[:2], rtol=1e-10)
+    check_grads(tensor_equations, (DEFINITE, B[:2]))
+    for message, function in (
+        ("there are 3 equations for 2 items", lambda a: np.linalg.tensorsolve(a[:3, :2], a[0, :3])),
+        ("no number of axes", lambda a: np.linalg.tensorinv(a, ind=0)),
+        ("axes of 4 and 3 items", lambda a: np.linalg.tensorinv(a[:, :3], ind=1)),
+    ):
+        with pytest.raises(nbta.InvalidArgumentError, match=message):
+            nbta.function(function)(A)
 
 
 def test_lengths_that_only_the_run_tells():
@@ -497,19 +554,83 @@ def test_what_is_not_decomposed():
         for function in (nbta.eigvalsh, nbta.svdvals):
             with pytest.raises(nbta.InvalidArgumentError, match="NaN"):
                 nbta.function(function, compiled=compiled)(bad)
-    refused("value", "there are 'reduced' and 'r'", lambda a: nbta.qr(a, "complete"), A)
-    refused("value", "is by singular values", lambda a: nbta.condition_number(a, 1), A)
+    refused("value", "there are 'reduced', 'complete' and 'r'", lambda a: nbta.qr(a, "raw"), A)
+    refused("value", "no norm 3 of matrices", lambda a: nbta.condition_number(a, 3), A)
+    refused("value", "UPLO: 'X' names no triangle", lambda a: nbta.eigh(a, "X"), A)
     refused("rank", "a vector or a matrix", nbta.lstsq, STACK, V)
     refused("rank", "no matrix", nbta.svdvals, V)
     refused("shape", "square", nbta.expm, TALL)
     for function in (
-        lambda a: scipy.linalg.qr(a), lambda a: scipy.linalg.qr(a, mode="economic", pivoting=True),
-        lambda a: scipy.linalg.eigh(a, lower=False), lambda a: scipy.linalg.eigh(a, b=a),
-        lambda a: scipy.linalg.pinv(a, atol=1.0),
+        lambda a: scipy.linalg.qr(a, mode="raw"), lambda a: scipy.linalg.pinv(a, atol=1.0),
+        lambda a: scipy.linalg.qr(a, mode="economic", pivoting=True),
+        lambda a: scipy.linalg.eigh(a, subset_by_index=(0, 1)),
+        lambda a: scipy.linalg.eigh(a[:2], a[:2], type=4),
     ):  # fmt: skip
         with pytest.raises(nbta.InvalidArgumentError, match=r"scipy\.linalg\.") as caught:
             nbta.function(function)(TALL)
         assert caught.value.reason == "value"
+
+
+def by_one_triangle(a):
+    return (
+        np.linalg.eigvalsh(a, "U"), np.linalg.eigvalsh(a, UPLO="l"),
+        np.abs(np.linalg.eigh(a, "L")[1]), np.abs(np.linalg.eigh(a, UPLO="U").eigenvectors),
+        scipy.linalg.eigvalsh(a, lower=False), scipy.linalg.eigh(a, lower=False, eigvals_only=True),
+    )  # fmt: skip
+
+
+def test_eigenvalues_by_one_triangle():
+    for a in (A, complex_of(A), STACK):
+        agrees(by_one_triangle if a.ndim == 2 else lambda a: np.linalg.eigvalsh(a, "U"), a)
+    assert_native(by_one_triangle, A)
+    check_grads(lambda a: (nbta.eigvalsh(a, "U"), np.abs(np.linalg.eigh(a, "L")[1])), (A,))
+    slope = nbta.grad(lambda a: np.sum(np.linalg.eigvalsh(a, "U") ** 3))(A)
+    np.testing.assert_array_equal(np.tril(slope, -1), 0)
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3])
+def test_eigenvalues_of_two_matrices(kind):
+    def some(a, b):
+        given = {"lower": lower, "type": kind}
+        return (
+            scipy.linalg.eigh(a, b, eigvals_only=True, **given),
+            np.abs(scipy.linalg.eigh(a, b, **given)[1]), scipy.linalg.eigvalsh(a, b, **given),
+        )  # fmt: skip
+
+    symmetric = A + A.T
+    for lower in (False, True):  # noqa: B007 - the function reads it
+        agrees(some, symmetric, DEFINITE, rtol=1e-9)
+        check_grads(some, (symmetric, DEFINITE), rtol=1e-4)
+    z = complex_of(A)
+    agrees(some, z + z.conj().T, z @ z.conj().T + np.eye(4), rtol=1e-9)
+    assert_native(some, symmetric, DEFINITE)
+
+
+def completed(a, tall):
+    return (
+        *np.linalg.qr(tall, "complete"), *np.linalg.qr(a, mode="complete"),
+        *np.linalg.qr(tall.T, "complete"), *scipy.linalg.qr(tall), *scipy.linalg.qr(tall, mode="r"),
+    )  # fmt: skip
+
+
+def test_orthogonal_columns_that_fill_a_space():
+    for dtype in ("float64", "complex128"):
+        agrees(completed, *as_dtype(dtype, A, TALL))
+    agrees(lambda a: tuple(np.linalg.qr(a, "complete")), STACK[:, :, :2])
+    assert_native(completed, A, TALL)
+    check_grads(lambda a: np.linalg.qr(a, "complete")[1], (TALL,))
+    with pytest.raises(nbta.UnimplementedError, match="use mode='reduced'"):
+        nbta.grad(lambda a: np.sum(np.linalg.qr(a, "complete")[0]))(TALL)
+
+
+def test_condition_numbers_by_norms():
+    def some(a):
+        return [np.linalg.cond(a, p) for p in (1, -1, np.inf, -np.inf, "fro", "nuc")]
+
+    agrees(some, DEFINITE, rtol=1e-10)
+    agrees(lambda a: np.linalg.cond(a, "fro"), STACK, rtol=1e-10)
+    check_grads(lambda a: (np.linalg.cond(a, 1), np.linalg.cond(a, "fro")), (DEFINITE,))
+    agrees(lambda a: (scipy.linalg.norm(a), scipy.linalg.norm(a, 1), scipy.linalg.norm(a, 2)), A)
 
 
 # Blocks and diagonals

@@ -500,8 +500,11 @@ def test_einsum(case, dtype):
 def test_wrong_einsums():
     a = np.ones((2, 3))
     for spec, match in [
-        ("i...,j->ij", r"without '\.\.\.'"),
-        ("ii,jk->ij", "twice"),
+        ("i...,jk->ij", r"'\.\.\.' in operands and none in the result"),
+        ("...ijk,jk->i", r"'\.\.\.ijk' for an operand of rank 2"),
+        ("i.,jk->ij", "'...', ',' and '->' only"),
+        ("......,jk->jk", "'...', ',' and '->' only"),
+        ("ii,jk->ij", r"'i' has the lengths 2 and 3 in \(2, 3\)"),
         ("ij->i", "is for 1 operands, and there are 2"),
         ("ij,jk->ii", "each once"),
         ("ij,jk->z", "each once"),
@@ -518,6 +521,61 @@ def test_wrong_einsums():
         linalg.einsum("ij,ij,j->", a, a, np.ones(2))
     with pytest.raises(nbta.InvalidArgumentError, match="'j' has the lengths"):
         in_graph(lambda a, b: linalg.einsum("ij,jk", a, b), [a, np.ones((1, 3))], "rank")
+
+
+#: With axes that have no letters, and letters that one operand has several times.
+ELLIPSES = [
+    ("...ij,jk", (2, 3, 4), (4, 2)), ("...ij,...jk->...ik", (2, 1, 3, 4), (5, 4, 2)),
+    ("i...,i...->...", (3, 2), (3, 2)), ("...i,...i->...", (4, 1, 3), (4, 2, 3)), ("ii->i", (3, 3)),
+    ("ii", (3, 3)), ("...ii->...i", (2, 3, 3)), ("...ii->...", (2, 3, 3)), ("iii->", (2, 2, 2)),
+    ("iij,ij->j", (3, 3, 2), (3, 2)), ("...,...", (3,), (2, 3)), ("...", (2, 3)), ("...->...", ()),
+    ("b...,...->b...", (2, 3), (3,)), ("...a,...b,ab", (2, 3), (1, 4), (3, 4)),
+    ("ij...,jk...->ik...", (2, 3, 4), (3, 2, 4)), ("i...->...", (2, 0)),
+    ("b...i,...", (2, 3, 4), ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ELLIPSES, ids=str)
+def test_einsum_of_axes_without_letters(case):
+    spec, *extents = case
+    arrays = [values(*shape) for shape in extents]
+    expected = np.einsum(spec, *arrays)
+    for compiled in (False, True):
+        run = nbta.function(
+            lambda *arrays: np.einsum(spec, *arrays, optimize=True), compiled=compiled
+        )
+        found = run(*arrays)
+        assert np.shape(found) == np.shape(expected)
+        np.testing.assert_allclose(found, expected, 1e-13, 1e-13)
+    assert "run in Python" not in run.explain()
+    check_grads(lambda *arrays: linalg.einsum(spec, *arrays), arrays)
+
+
+def test_einsum_of_lists_of_axes():
+    a, b = values(2, 3), values(4, 3, 2)
+    for given in (
+        (a, [0, 1], b, [2, 1, 0], [2, 0]), (a, [27, 3], b, [Ellipsis, 3, 27]), (a, [1, 0]),
+        (b, [Ellipsis, 5, 2], [5, Ellipsis]),
+    ):  # fmt: skip
+        np.testing.assert_allclose(linalg.einsum(*given), np.einsum(*given))
+    with pytest.raises(nbta.InvalidArgumentError, match="no text"):
+        linalg.einsum(a, [0.5, 1])
+
+
+def test_einsum_of_axes_of_unknown_lengths():
+    with nbta.Graph().as_default() as g:
+        x, y = nbta.placeholder("float64", (None, None)), nbta.placeholder("float64", (None,))
+        found = linalg.einsum("ii", x), linalg.einsum("...i,i", x, y)
+        with pytest.raises(nbta.InvalidArgumentError, match="lengths only the run tells"):
+            linalg.einsum("...i,...i", x, x)
+        with pytest.raises(nbta.InvalidArgumentError, match="operand of an unknown rank"):
+            linalg.einsum("...i->i...", nbta.placeholder("float64"))
+    a, v = values(3, 3), values(3)
+    one, other = nbta.Session(g).run(found, {x: a, y: v})
+    np.testing.assert_allclose(one, np.trace(a))
+    np.testing.assert_allclose(other, a @ v)
+    with pytest.raises(nbta.InvalidArgumentError, match="'i' has two lengths in 'ii'"):
+        nbta.Session(g).run(found[0], {x: a[:2], y: v})
 
 
 def test_three_operands_and_more_are_multiplied_in_the_cheapest_order():

@@ -28,7 +28,7 @@ INPUTS = {"Where": (bool, None, None), "AddN": (None, None, None), "Real": (None
 ATTRS = {
     **{name: [{"n": n} for n in range(3)] for name in ("BesselI", "BesselIE", "BesselJ")},
     "LambertW": [{"k": 0}, {"k": -1}],
-    "Fixed": [{"what": "a"}],
+    "Fixed": [{"message": "a"}],
     "Cast": [{"dtype": dtype} for dtype in DTYPES],
     "Polygamma": [{"n": n} for n in range(3)],
     "Philox": [{"stream": 0}, {"stream": 1}],

@@ -59,6 +59,7 @@ DEFERRED = {
     ("nbta.ops.dispatch", "nbta.ops.joining"),  # so may a list that stands for an array
     ("nbta.ops.indexing", "nbta.ops.joining"),
     ("nbta.ops.gathering", "nbta.ops.joining"),
+    ("nbta.ops.products", "nbta.ops.diagonals"),  # of a letter twice in an operand of einsum
     ("nbta.frontend.conversion", "nbta.frontend.runtime"),  # which converts what it calls
 }
 THIRD_PARTY = {"llvmlite", "numba", "numpy", "scipy"}
