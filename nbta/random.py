@@ -20,9 +20,9 @@ from nbta.ops.extents import as_shape
 from nbta.ops.gathering import take
 from nbta.ops.joining import arange
 from nbta.ops.normal import ndtri
-from nbta.ops.random_bits import BITS, below, log1p_of_scipy, philox_bits, unit_of
+from nbta.ops.random_bits import BITS, below, gamma_of, log1p_of_scipy, philox_bits, unit_of
 from nbta.ops.reductions import prod
-from nbta.ops.shaping import cast, reshape, shape
+from nbta.ops.shaping import broadcast_to, cast, reshape, shape, shape_of
 from nbta.ops.sorting import argsort
 
 if TYPE_CHECKING:
@@ -114,8 +114,16 @@ def _checked(key):
 
 def _bits(key, extents):
     wanted = as_shape(extents)
-    count = prod(wanted) if isinstance(wanted, Tensor) else int(np.prod(wanted))
-    return philox_bits(_checked(key), reshape(cast(arange(count), BITS), wanted), _NUMBERS)
+    counters = reshape(cast(arange(_count(wanted)), BITS), wanted)
+    return philox_bits(_checked(key), counters, _NUMBERS)
+
+
+def _extents(a):
+    return shape_of(a) if isinstance(a, Tensor) else np.array(np.shape(a), np.int64)
+
+
+def _count(wanted):
+    return prod(wanted) if isinstance(wanted, Tensor) else int(np.prod(wanted))
 
 
 def _float(dtype):
@@ -193,6 +201,65 @@ def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = np.flo
     True
     """
     return negative(log1p_of_scipy(negative(unit_of(_bits(key, shape), _float(dtype)))))
+
+
+def gamma(
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = np.float64,
+) -> Array:
+    """Numbers of the gamma distribution of order ``a``, whose scale is 1, with gradients by ``a``.
+
+    Parameters
+    ----------
+    key : uint64 scalar or Tensor
+    a : array-like or Tensor
+        The order, also called shape parameter or concentration. Of 0 the number is 0; negative
+        ones and NaN give NaN.
+    shape : int, tuple of int or Tensor, or Tensor, optional
+        What ``a`` is broadcast to; by default it is that of ``a``.
+    dtype : {float64, float32}
+
+    Returns
+    -------
+    ndarray or Tensor
+        Multiply by a scale for gamma variates of that scale. Of small orders many numbers are too
+        small for the dtype, and so 0.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an ``a`` that does not broadcast to ``shape``, and other dtypes.
+    UnimplementedError
+        For second derivatives by ``a``.
+
+    See Also
+    --------
+    nbta.gammainc : the distribution function.
+
+    Notes
+    -----
+    Numbers are found by rejection (Marsaglia and Tsang), in float64, and are the same bits in each
+    way to run. With the order moves what has the same value of the distribution function, F: the
+    derivative of a number x is ``-(dF/da) / (dF/dx)`` (Figurnov, Mohamed and Mnih, "Implicit
+    reparameterization gradients", 2018), so that gradients of means are those of expectations. It
+    is exact to 1e-11 of itself for orders from 1e-3 to 1e7.
+
+    Examples
+    --------
+    The mean is ``a``, and so the mean of the derivatives is 1:
+
+    >>> def mean(a):
+    ...     return nbta.mean(nbta.random.gamma(nbta.random.key(0), a, (10000,)))
+    >>> value, slope = nbta.value_and_grad(mean)(3.0)
+    >>> abs(value - 3.0) < 0.05, abs(slope - 1.0) < 0.05
+    (np.True_, np.True_)
+    """
+    a = cast(a if isinstance(a, Tensor) else as_array(a), _float(dtype))
+    wanted = _extents(a) if shape is None else as_shape(shape)
+    counters = reshape(cast(arange(_count(wanted)), BITS), wanted)
+    return gamma_of(_checked(key), counters, broadcast_to(a, wanted))
 
 
 def integers(key: ArrayLike, shape: ShapeLike, minval: int, maxval: int) -> Array:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nbta.codegen.fusion import Elementary
+from nbta.codegen.gammas import gamma_slope, gammainc_slope, over_arrays
 from nbta.codegen.special import BERNOULLI, ZETA_FROM, OfSciPy, hurwitz_zeta, riemann_zeta
 from nbta.errors import invalid
 from nbta.ops.arithmetic import divide, less, maximum, mod, negative, where
@@ -306,10 +307,48 @@ def _fixed(value, what):
     return without_gradient(value, message)
 
 
-def _gammainc_slope(sign):
+def _on_floats(function):
+    """A function of two numbers that takes arrays, and goes by float64."""
+
+    def evaluate(a, x):
+        found = over_arrays(function)(a.astype(np.float64), x.astype(np.float64))
+        return np.asarray(found).astype(a.dtype)
+
+    return evaluate
+
+
+def _density(a, x):
+    """Of gamma variates of order a."""
+    return exp(xlogy(a - 1, x) - x - gammaln(a))
+
+
+# Gradients by a, which is fixed, are put off to where one arrives, and refused.
+VARIATE_SLOPE = define_elementwise(
+    "GammaVariateSlope",
+    floats_only,
+    _on_floats(gamma_slope),
+    summed(lambda a, x, y, dy: (dy, dy * (digamma(a) - log(x) - y * (divide(a - 1, x) - 1)))),
+    emit=Elementary("gamma_slope", compiled=gamma_slope, arity=2),
+)
+GAMMAINC_SLOPE = define_elementwise(
+    "GammaIncSlope",
+    floats_only,
+    _on_floats(gammainc_slope),
+    summed(lambda a, x, y, dy: (dy, dy * _density(a, x) * (log(x) - digamma(a)))),
+    emit=Elementary("gammainc_slope", compiled=gammainc_slope, arity=2),
+)
+
+
+def variate_slope(a, x):
+    """By how much a gamma variate of order a moves with a, as its quantile does."""
+    return apply(VARIATE_SLOPE, [_fixed(a, "random.gamma: a, a second time"), x])
+
+
+def _gammainc_slope(what, sign):
     def gradient(a, x, y, dy):
-        density = exp(xlogy(a - 1, x) - x - gammaln(a))
-        return dy, dy * (density if sign > 0 else -density)
+        by_a = apply(GAMMAINC_SLOPE, [_fixed(a, f"{what}: a, a second time"), x])
+        dy = dy if sign > 0 else -dy
+        return dy * by_a, dy * _density(a, x)
 
     return gradient
 
@@ -318,21 +357,16 @@ GAMMAINC = define_elementwise(
     "GammaInc",
     floats_only,
     of_two("gammainc"),
-    summed(_gammainc_slope(1)),
+    summed(_gammainc_slope("gammainc", 1)),
     emit=OfSciPy("gammainc"),
 )
 GAMMAINCC = define_elementwise(
     "GammaIncC",
     floats_only,
     of_two("gammaincc"),
-    summed(_gammainc_slope(-1)),
+    summed(_gammainc_slope("gammaincc", -1)),
     emit=OfSciPy("gammaincc"),
 )
-
-
-def _incomplete(record, what, a, x, name):
-    a, x = promoted(a, x, floats=True)
-    return apply(record, [_fixed(a, f"{what}: a"), x], name=name)
 
 
 @exported
@@ -342,14 +376,20 @@ def gammainc(a: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
     Raises
     ------
     UnimplementedError
-        For derivatives by ``a``.
+        For second derivatives by ``a``.
+
+    Notes
+    -----
+    The derivative by ``a`` is exact to 1e-11 of itself, for orders from 1e-3 to 1e7.
 
     Examples
     --------
     >>> nbta.gammainc(2.0, [0.0, 1.0])
     array([0.        , 0.26424112])
+    >>> nbta.grad(nbta.gammainc, argnums=(0, 1))(2.0, 1.0)
+    (np.float64(-0.27619...), np.float64(0.36787...))
     """
-    return _incomplete(GAMMAINC, "gammainc", a, x, name)
+    return apply(GAMMAINC, promoted(a, x, floats=True), name=name)
 
 
 @exported
@@ -359,14 +399,14 @@ def gammaincc(a: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
     Raises
     ------
     UnimplementedError
-        For derivatives by ``a``.
+        For second derivatives by ``a``.
 
     Examples
     --------
     >>> nbta.gammaincc(2.0, [0.0, 1.0])
     array([1.        , 0.73575888])
     """
-    return _incomplete(GAMMAINCC, "gammaincc", a, x, name)
+    return apply(GAMMAINCC, promoted(a, x, floats=True), name=name)
 
 
 def _betainc_slope(a, b, x, y, dy):

@@ -2,13 +2,21 @@
 
 import numpy as np
 
-from nbta.codegen import philox
+from nbta.codegen import gammas, philox
 from nbta.codegen.fusion import Elementwise
 from nbta.codegen.special import OfSciPy
 from nbta.errors import invalid
-from nbta.graph.operation import NotDifferentiable
+from nbta.graph.operation import NotDifferentiable, Spec
 from nbta.ops.dispatch import apply
-from nbta.ops.elementwise import broadcasting, define_elementwise, floats_only, from_scipy
+from nbta.ops.elementwise import (
+    broadcast_shape,
+    broadcasting,
+    define_elementwise,
+    floats_only,
+    from_scipy,
+    summed,
+)
+from nbta.ops.gammas import variate_slope
 
 BITS = np.dtype(np.uint64)
 _NO_GRADIENT = NotDifferentiable("random bits are integers, which nothing changes little by little")
@@ -55,6 +63,22 @@ BELOW = define_elementwise(
     lambda bits, span: np.asarray(philox.below.py_func(bits, span)), _NO_GRADIENT,
     emit=Elementwise("below({}, {})", "u"),
 )  # fmt: skip
+
+
+def _infer_gamma(key, counter, a):
+    return Spec(a.dtype, broadcast_shape(_of_bits(key, counter), a))
+
+
+def _evaluate_gamma(key, counter, a):
+    found = gammas.over_arrays(gammas.gamma_of)(key, counter, a.astype(np.float64))
+    return np.asarray(found).astype(a.dtype)
+
+
+GAMMA = define_elementwise(
+    "RandomGamma", _infer_gamma, _evaluate_gamma,
+    summed(lambda key, counter, a, x, dx: (None, None, dx * variate_slope(a, x))),
+    emit=Elementwise("gamma_of({}, {}, {})", "uf"),
+)  # fmt: skip
 # SciPy's, whose bits are the same in NumPy and in compiled code.
 LOG1P = define_elementwise(
     "Log1pOfSciPy", floats_only, lambda x: from_scipy("log1p", x),
@@ -70,6 +94,11 @@ def philox_bits(key, counter, stream):
 def unit_of(bits, dtype):
     """Numbers between 0 and 1, none of them either, as fine as the dtype has them below 1."""
     return apply(UNIT, [bits], {"dtype": np.dtype(dtype)})
+
+
+def gamma_of(key, counter, a):
+    """Gamma variates of orders, for each counter."""
+    return apply(GAMMA, [key, counter, a])
 
 
 def below(bits, span):

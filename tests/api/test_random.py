@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import nbta
 from nbta import random
@@ -47,6 +47,8 @@ def drawn(key, dtype):
         random.permutation(key, 12),
         random.permutation(key, np.arange(10.0).reshape(5, 2)),
         random.normal(key, (), dtype),
+        random.gamma(key, [[0.01], [0.7], [1.0], [40.0]], (4, 30), dtype),
+        random.gamma(one, 2.5, dtype=dtype),
     )
 
 
@@ -126,9 +128,108 @@ def test_pathwise_gradients():
         (lambda: random.fold_in(random.key(0), 0.5), "no integer"),
         (lambda: random.uniform(random.key(0), 2, "int32"), "give float32 or float64"),
         (lambda: random.integers(random.key(0), 2, 3, 3), "there are none from 3"),
+        (lambda: random.gamma(random.key(0), 1.0, (2,), "float16"), "give float32 or float64"),
+        (lambda: random.gamma(random.key(0), [1.0, 2.0], (3,)), "broadcast"),
+        (lambda: random.gamma(random.key(0), [1.0, 2.0], ()), "broadcast"),
+        (lambda: random.gamma(0, 1.0), "a key is one uint64"),
     ],
-    ids=["number", "keys", "seed", "data", "dtype", "integers"],
+    ids=[
+        "number",
+        "keys",
+        "seed",
+        "data",
+        "dtype",
+        "integers",
+        "half",
+        "shape",
+        "rank",
+        "gamma",
+    ],
 )
 def test_what_is_refused(call, words):
     with pytest.raises(nbta.InvalidArgumentError, match=words):
         call()
+
+
+ORDERS = (0.05, 0.5, 1.0, 1.7, 20.0, 1e4)
+
+
+@pytest.mark.parametrize("a", ORDERS)
+def test_gamma_variates(a):
+    law = stats.gamma(a)
+    found = np.concatenate([random.gamma(random.key(seed), a, 20000) for seed in range(10)])
+    assert stats.kstest(np.log(found), lambda t: law.cdf(np.exp(t))).pvalue > 1e-3
+    for power in (1, 2, 3):
+        error = np.sqrt((law.moment(2 * power) - law.moment(power) ** 2) / found.size)
+        assert abs(np.mean(found**power) - law.moment(power)) < 4 * error
+    narrow = random.gamma(random.key(0), a, 20000, "float32")
+    wide = random.gamma(random.key(0), np.float32(a), 20000)
+    np.testing.assert_array_equal(narrow, wide.astype(np.float32))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gamma_at_the_edges(compiled):
+    drawn = nbta.function(lambda a: random.gamma(random.key(5), a), compiled=compiled)
+    found = drawn(np.array([0.0, -0.0, -1.0, -np.inf, np.nan, np.inf, 1e-310, 1e300]))
+    np.testing.assert_array_equal(found[:-1], [0, 0, np.nan, np.nan, np.nan, np.inf, 0])
+    np.testing.assert_allclose(found[-1], 1e300)
+    assert drawn(np.zeros(0)).shape == (0,)
+    slope = nbta.grad(lambda a: nbta.sum(random.gamma(random.key(5), a)), compiled=compiled)
+    np.testing.assert_array_equal(slope(np.array([1e-4, 0.0, -1.0]))[1:], np.nan)
+    assert slope(np.array([1e-6])) == 0.0  # of a number that is too small to be any but 0
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_gradients_of_gamma_variates(compiled, dtype):
+    """A number moves with its order as the quantile does that it is."""
+    orders = np.array([0.3, 0.9, 1.0, 2.5, 30.0])
+    x = random.gamma(random.key(9), orders, (40, 5), dtype)
+    f = nbta.grad(lambda a: nbta.sum(random.gamma(random.key(9), a, (40, 5), dtype)),
+                  compiled=compiled)  # fmt: skip
+    level, h = special.gammainc(orders, x.astype(float)), 1e-3 * orders
+    ends = [special.gammaincinv(orders + k * h, level) for k in (-3, -2, -1, 1, 2, 3)]
+    want = np.dot([-1, 9, -45, 45, -9, 1], np.reshape(ends, (6, -1))).reshape(40, 5) / (60 * h)
+    np.testing.assert_allclose(f(orders), want.sum(0), rtol=1e-8 if dtype == "float64" else 1e-4)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradients_of_gamma_expectations(compiled):
+    """Of f(x) = x**2 and log(x), whose expectations are a (a + 1) and digamma(a)."""
+
+    def means(a):
+        x = random.gamma(random.key(2), a, (100000, 3))
+        return nbta.mean(x * x, 0), nbta.mean(nbta.log(x), 0)
+
+    orders = np.array([0.6, 2.0, 9.0])
+    for place, want in ((0, 2 * orders + 1), (1, special.polygamma(1, orders))):
+        slope = nbta.grad(lambda a, i=place: nbta.sum(means(a)[i]), compiled=compiled)(orders)
+        np.testing.assert_allclose(slope, want, rtol=0.03)
+
+
+def test_what_is_computed_of_gamma_variates():
+    """Beta and Dirichlet variates, whose gradients go through those of several orders."""
+
+    def beta(a, b):
+        one, other = random.split(random.key(4))
+        x, y = random.gamma(one, a, 50000), random.gamma(other, b, 50000)
+        return nbta.mean(x / (x + y))
+
+    a, b = 2.0, 3.0
+    value, slopes = nbta.value_and_grad(beta, argnums=(0, 1))(a, b)
+    np.testing.assert_allclose(value, a / (a + b), rtol=0.01)
+    np.testing.assert_allclose(slopes, [b / (a + b) ** 2, -a / (a + b) ** 2], rtol=0.03)
+
+
+def test_second_derivatives_of_gamma_variates_are_refused():
+    def f(a):
+        return random.gamma(random.key(0), a)
+
+    with pytest.raises(nbta.UnimplementedError, match=r"random.gamma: a, a second time"):
+        nbta.grad(nbta.grad(f))(2.0)
+    with pytest.raises(nbta.UnimplementedError, match=r"random.gamma: a, a second time"):
+        nbta.hvp(f, (2.0,), (1.0,))
+    assert nbta.jvp(f, (2.0,), (2.0,))[1] == 2 * nbta.grad(f)(2.0)
+    scale = nbta.grad(nbta.grad(lambda s: nbta.exp(s * random.gamma(random.key(0), 2.0))))(0.1)
+    x = f(2.0)
+    np.testing.assert_allclose(scale, x * x * np.exp(0.1 * x))

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from nbta.codegen import philox, special
+from nbta.codegen import gammas, philox, special
 from nbta.compiler import build, executable
 from nbta.runtime import clock
 from nbta.runtime.intrinsics import MEMORY, MOST_ITEMS
@@ -269,7 +269,7 @@ def interpreted(source, extra=None):
         **dict.fromkeys(("order_up", "order_down", "from_order"), lambda x: x),
     }  # fmt: skip
     names |= dict.fromkeys(clock.NAMES, lambda *words: None)
-    names |= philox.NAMES | special.NAMES | {"of_reals": _of_reals}
+    names |= philox.NAMES | special.NAMES | gammas.NAMES | {"of_reals": _of_reals}
     names |= extra or {}
     missing = [name for name, value in names.items() if value is None]
     assert not missing, missing
