@@ -1,8 +1,12 @@
 """Lines of users' code, for what is said about it later."""
 
+import ast
 import functools
+import itertools
+import linecache
 import os
 import sys
+import types
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +33,52 @@ class Location(NamedTuple):
 
     def __str__(self):
         return f"{self.filename}:{self.line}"
+
+
+class Spot(Location):
+    """A line, and where in it, by the instruction that Python was at.
+
+    Which expression that is, is found when somebody asks: only errors do.
+    """
+
+    code: types.CodeType
+    instruction: int
+
+    @classmethod
+    def of(cls, frame) -> "Spot":
+        """Where a frame is."""
+        code = frame.f_code
+        made = cls(code.co_filename, frame.f_lineno, frame.f_globals.get("__name__", ""))
+        made.code, made.instruction = code, frame.f_lasti
+        return made
+
+    def __reduce__(self):
+        return Location, tuple(self)
+
+    @property
+    def text(self) -> str:
+        """The line as it stands in its file, if there is one."""
+        return linecache.getline(self.filename, self.line).strip()
+
+    @property
+    def item(self) -> str | None:
+        """What the user wrote, such as ``path[t + 1]``; None where that is no item of an array."""
+        positions = itertools.islice(self.code.co_positions(), self.instruction // 2, None)
+        line, last, begin, end = next(positions, (None,) * 4)
+        if None in (line, last, begin, end):
+            return None
+        found = [linecache.getline(self.filename, k).encode() for k in range(line, last + 1)]
+        found[-1] = found[-1][:end]  # before what is in front of it goes, where it is one line
+        found[0] = found[0][begin:]
+        try:
+            tree = ast.parse(b"".join(found).decode(), mode="eval").body
+        except (SyntaxError, ValueError):
+            return None
+        return _short(ast.unparse(tree)) if isinstance(tree, ast.Subscript) else None
+
+
+def _short(text, most=60):
+    return text if len(text) <= most else f"{text[: most - 4]} ..."
 
 
 @dataclass(frozen=True)
@@ -67,7 +117,7 @@ def of_caller() -> Location | None:
     while frame is not None:
         filename = frame.f_code.co_filename
         if _is_users(filename):
-            return Location(filename, frame.f_lineno, frame.f_globals.get("__name__", ""))
+            return Spot.of(frame)
         frame = frame.f_back
     return None
 

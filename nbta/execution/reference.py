@@ -138,9 +138,10 @@ def _located(error, op: Operation):
     if not getattr(error, "nbta_line", False):
         error.nbta_line = op.record.foreign or op.location is not None
         if op.location is not None and not op.record.foreign:
-            error.add_note(f"({op.location})")
+            error.add_note(f"({_line(error, op.location)})")
     if isinstance(error, NbtaError):
         if not _has_place(error):
+            _name_item(error, op)
             note(error, where)
         return error
     if _has_place(error):
@@ -154,6 +155,20 @@ def _located(error, op: Operation):
     return made
 
 
+def _line(error, location):
+    """A line, with its text for an error about an index."""
+    text = getattr(location, "text", "") if getattr(error, "reason", "") in _OF_INDICES else ""
+    return f"{location}: {text}" if text else str(location)
+
+
+def _name_item(error, op):
+    """Begin an error about an index with the item as the user wrote it, such as ``path[t + 1]``."""
+    item = getattr(op.location, "item", None) if error.reason in _OF_INDICES else None
+    if item is not None:
+        error.args = (f"{item}: {error}",)
+
+
+_OF_INDICES = {"index", "read_out_of_range"}
 _CONVERTED = (ArithmeticError, IndexError, MemoryError, TypeError, ValueError)
 
 

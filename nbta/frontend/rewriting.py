@@ -368,8 +368,8 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(target, ast.Subscript):
             kept = f"{PREFIX}kept_{next(self._numbers)}"
             array, key = self.visit(target.value), self._key(target.slice)
-            store = ast.Expr(_runtime("set_item", name(kept), array, key))
-            stores.append(ast.copy_location(store, target))
+            call = ast.copy_location(_runtime("set_item", name(kept), array, key), target)
+            stores.append(ast.copy_location(ast.Expr(call), target))
             return name(kept, True)
         if isinstance(target, ast.Attribute):
             return self._attribute(target, stores)
@@ -396,7 +396,8 @@ class _Rewriter(ast.NodeTransformer):
         target = node.target
         if isinstance(target, ast.Subscript):
             array, key = self.visit(target.value), self._key(target.slice)
-            return self._placed(node, [ast.Expr(_runtime("change", operator, array, key, value))])
+            call = ast.copy_location(_runtime("change", operator, array, key, value), target)
+            return self._placed(node, [ast.Expr(call)])
         if isinstance(target, ast.Attribute):
             owner = self.visit(target.value)
             text = ast.Constant(target.attr)

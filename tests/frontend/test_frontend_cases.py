@@ -304,9 +304,7 @@ def refused_rightly(case):
 
 
 #: What is wrong with refusals today.
-REFUSED_BADLY = {
-    "out_of_range": "the array is not named",
-}
+REFUSED_BADLY = {}
 REFUSALS = [
     pytest.param(case, id=repr(case), marks=checks.wrong_today(REFUSED_BADLY, repr(case)))
     for case in refused.CASES

@@ -1,6 +1,8 @@
 """What converted functions refuse, with the user's line, and what the run fails with."""
 
+import linecache
 import math
+import re
 import warnings
 
 import numpy as np
@@ -329,3 +331,90 @@ def test_masks_that_do_not_fit(f, compiled):
     with pytest.raises(nbta.InvalidArgumentError, match=MISFITS[f]) as caught, in_python():
         nbta.value_and_grad(f, compiled=compiled)(X)
     assert f"{__file__}:" in said(caught.value)
+
+
+def fills_too_short_an_array(x):
+    path = np.zeros(5)
+    for t in range(len(x) - 1):
+        path[t + 1] = x[t]
+    return path.sum()
+
+
+def adds_behind_the_end(x):
+    path = x.copy()
+    for t in range(len(x)):
+        path[t + 1] += 2.0 * (
+            x[t]
+            + 1.0
+        )  # fmt: skip
+    return path.sum()
+
+
+def reads_another_column(x):
+    table, s = np.outer(x, x), 0.0
+    for i in range(len(x)):
+        s += x[i] * table[i, i + 1]
+    return s
+
+
+def swaps_behind_the_end(x):
+    order = x.copy()
+    for i in range(len(x)):
+        order[i], order[i + 1] = order[i + 1], order[i]
+    return order[0]
+
+
+def entry(of, k):
+    return of[k + 3]
+
+
+def asks_a_callee(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += entry(x, i)
+    return s
+
+
+def asks_a_list(x):
+    kept, s = [], 0.0
+    for v in x:
+        kept.append(v * v)
+    for i in range(len(x)):
+        s += kept[i + 1]
+    return s
+
+
+def picks_rows(x):
+    return np.sum(x[np.array([1, int(x[0] * 500.0)])])
+
+
+BEHIND = {
+    fills_too_short_an_array: (r"path\[t \+ 1\]: \[5\] is .* shape \(5,\)", "trip 4"),
+    adds_behind_the_end: (r"path\[t \+ 1\]: \[12\]", "trip 11"),
+    reads_another_column: (r"table\[i, i \+ 1\]: \[11, 12\]", "trip 11"),
+    swaps_behind_the_end: (r"order\[i \+ 1\]: \[12\]", "trip 11"),
+    asks_a_callee: (r"of\[k \+ 3\]: \[12\]", "trip 9"),
+    asks_a_list: (r"kept\[i \+ 1\]: read on", "trip 11"),
+    picks_rows: (r"x\[np\.array\(\[1, int\(x\[0\] \* 500\.0\)\]\)\]: index 100", ""),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("f", BEHIND)
+def test_an_index_that_is_out_of_range_says_of_which_array(f, compiled):
+    words, trip = BEHIND[f]
+    with pytest.raises(nbta.InvalidArgumentError, match=words) as caught, in_python():
+        nbta.value_and_grad(f, compiled=compiled)(X)
+    assert trip in str(caught.value)
+    (line,) = [note for note in caught.value.__notes__ if __file__ in note]
+    assert re.match(r".*\.py:\d+: \S.*\[", line)
+
+
+def test_where_an_index_was_is_found_without_the_text(monkeypatch):
+    """Of a file that is gone the line's number is left."""
+    taken = nbta.function(fills_too_short_an_array, compiled=False)
+    taken(X[:5])
+    monkeypatch.setattr(linecache, "getline", lambda *_: "")
+    with pytest.raises(nbta.InvalidArgumentError, match=r"^\[5\] is out of range") as caught:
+        taken(X)
+    assert re.search(r"\.py:\d+\)$", caught.value.__notes__[0])
