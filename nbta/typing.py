@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from nbta.graph.operation import Tensor
+from nbta.ops.changes import At
 
 __all__ = [
     "Array", "ArrayLike", "Axis", "Checkpoint", "Compiled", "DTypeLike", "Integer", "Pattern",
@@ -82,6 +83,10 @@ class Methods(Protocol):
     def __sub__(self, other: Any, /) -> Tensor: ...
     def __truediv__(self, other: Any, /) -> Tensor: ...
     def __xor__(self, other: Any, /) -> Tensor: ...
+
+    @property
+    def at(self) -> At:
+        """Changes of items that give a new tensor; see `nbta.at`."""
 
     @property
     def T(self) -> Tensor:  # noqa: N802 - NumPy's name

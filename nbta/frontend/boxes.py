@@ -25,7 +25,7 @@ from nbta.frontend.problems import here
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import Spec, Tensor
 from nbta.immutable import refused
-from nbta.ops import arithmetic, numbers
+from nbta.ops import arithmetic, changes, numbers
 from nbta.ops.dispatch import as_tensor, constant_in, nearest
 from nbta.ops.filling import fill
 from nbta.ops.linalg import transpose
@@ -558,6 +558,11 @@ class Box(Tensor):
         return self.store(picking.added(self.itself, key, native.settled(value, self.dtype)))
 
     # What NumPy's arrays can do.
+
+    @property
+    def at(self):
+        """See `nbta.at`; of what it holds now."""
+        return changes.At(self.content)
 
     @property
     def T(self):  # noqa: N802

@@ -8,14 +8,19 @@ import numpy as np
 
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import maximum, minimum, multiply
-from nbta.ops.dispatch import exported
-from nbta.ops.indexing import add_item, getitem, set_item
+from nbta.ops.arithmetic import add, maximum, minimum, multiply, where
+from nbta.ops.dispatch import as_array, data_spec, exported
+from nbta.ops.indexing import add_item, castable, getitem, set_item
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nbta.typing import Array, ArrayLike
+
+
+def as_given(x: ArrayLike) -> Array:
+    """An array or a tensor."""
+    return x if isinstance(x, Tensor) else as_array(x)
 
 
 class At:
@@ -36,10 +41,14 @@ class Items:
 
     def set(self, value: ArrayLike) -> Array:
         """The array with other items there."""
+        if self._is_mask(value):
+            return self._where_true(lambda _, new: new, value)
         return set_item(self._x, self._key, value, name=self._name)
 
     def add(self, value: ArrayLike) -> Array:
         """The array with something added there."""
+        if self._is_mask(value):
+            return self._where_true(add, value)
         return add_item(self._x, self._key, value, name=self._name)
 
     def mul(self, value: ArrayLike) -> Array:
@@ -54,7 +63,27 @@ class Items:
         """The array with the greater of items and other ones there."""
         return self._changed(maximum, value)
 
+    def _is_mask(self, value: ArrayLike) -> bool:
+        """Whether the key is a mask, for one value; of others nobody knows how many it takes."""
+        spec, key = data_spec(as_given(self._x)), self._key
+        if not isinstance(key, np.ndarray | Tensor) or key.dtype != bool or not key.ndim:
+            return False
+        axes = list(zip(spec.shape or (), key.shape or (), strict=False))
+        fits = len(axes) == key.ndim and all(n is not None and m is not None for n, m in axes)
+        return (
+            fits
+            and all((n == 1) is (m == 1) for n, m in axes)
+            and data_spec(as_given(value)).rank == 0
+        )
+
+    def _where_true(self, change: Callable[..., Any], value: ArrayLike) -> Array:
+        x = as_given(self._x)
+        mask = getitem(self._key, (..., *[None] * (x.ndim - self._key.ndim)))
+        return where(mask, castable(change(x, value), x.dtype), x, name=self._name)
+
     def _changed(self, change: Callable[..., Any], value: ArrayLike) -> Array:
+        if self._is_mask(value):
+            return self._where_true(change, value)
         for part in self._key if isinstance(self._key, tuple) else (self._key,):
             if isinstance(part, list | np.ndarray) or (isinstance(part, Tensor) and part.ndim != 0):
                 message = (
@@ -80,17 +109,21 @@ def at(x: ArrayLike, *, name: str | None = None) -> At:
     Returns
     -------
     At
-        With keys as for `set_item`. For mul, min and max arrays of indices are refused, as they may
-        repeat; with add, what repeats adds up.
+        With keys as for `set_item`, and masks with one value for all that they pick. For mul, min
+        and max arrays of indices are refused, as they may repeat; with add, what repeats adds up.
 
     Notes
     -----
-    JAX's ``x.at[key].set(value)``. In compiled code items are replaced where they are, unless
-    something needs the old ones.
+    JAX's ``x.at[key].set(value)``, which Tensors and the arrays of traced functions have as well;
+    NumPy's own arrays have no such attribute, and so this is the way for all. In compiled code
+    items are replaced where they are, unless something needs the old ones.
 
     Examples
     --------
-    >>> nbta.at(np.array([1.0, 2.0, 3.0]))[1:].mul(10.0)
+    >>> x = np.array([1.0, 2.0, 3.0])
+    >>> nbta.at(x)[1:].mul(10.0)
     array([ 1., 20., 30.])
+    >>> nbta.grad(lambda x: nbta.sum(x.at[0].set(5.0) * x))(x)
+    array([5., 4., 6.])
     """
     return At(x, name)

@@ -944,7 +944,7 @@ def add_item(x: ArrayLike, key: Any, value: ArrayLike, *, name: str | None = Non
 def _changed(record, rows, x, key, value, name):
     """A tensor changed by one operation, or by another where the key is an array of rows."""
     x, value = _target(x), value if isinstance(value, Tensor) or is_weak(value) else as_array(value)
-    value = _castable(value, x.dtype)
+    value = castable(value, x.dtype)
     items = key if isinstance(key, tuple) else (key,)
     if len(items) == 1 and _is_array(items[0]):
         return apply(rows, [x, as_indices(items[0]), value], {"axis": 0}, name)
@@ -960,7 +960,7 @@ def _target(x):
     return promoted(x)[0]
 
 
-def _castable(value, dtype):
+def castable(value, dtype):
     """A value in the dtype of what it goes into, as far as that loses no part of it."""
     have = value.weak or value.dtype if isinstance(value, Tensor) else getattr(value, "dtype", None)
     weak = is_weak(value)

@@ -8,10 +8,11 @@ import numpy as np
 
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
-from nbta.immutable import FUNCTIONS, METHODS, refused
+from nbta.immutable import FUNCTIONS, METHODS, ImmutableArray, refused
 from nbta.ops import (
     arithmetic,
     arranging,
+    changes,
     diagonals,
     elementary,
     gathering,
@@ -219,6 +220,7 @@ def _install():
     Tensor.__array_ufunc__ = _array_ufunc
     Tensor.__array_function__ = _array_function
     Tensor.T = property(linalg.transpose, doc="Axes in the opposite order.")
+    Tensor.at = ImmutableArray.at = property(changes.At, doc="See `nbta.at`.")
     for name in ("sum", "mean", "max", "min", "prod", "argmax", "argmin", "cumsum", "cumprod"):
         setattr(Tensor, name, getattr(reductions, name))
     for family, names in _OF_FAMILIES.items():
