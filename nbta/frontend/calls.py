@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import numpy as np
 from numba import prange
 
+from nbta.control.control_flow import while_loop
 from nbta.errors import NbtaError, UnimplementedError, invalid
 from nbta.frontend import control, conversion, effects, iteration, native
 from nbta.frontend.array_boxes import ArrayBox, in_box, unboxed
@@ -503,11 +504,32 @@ def _pow(base, exponent, modulus=None):
         return base**exponent
     if native.is_known((base, exponent, modulus)):
         return pow(base, exponent, modulus)
+    return _power_modulo(*(as_tensor(native.plain(v)) for v in (base, exponent, modulus)))
+
+
+#: The square of each smaller number is an int64.
+_SQUARED = 3_037_000_499
+
+
+def _power_modulo(base, exponent, modulus):
+    """``pow`` of three integers, by squaring."""
+    if any(value.dtype.kind not in "iu" for value in (base, exponent, modulus)):
+        raise TypeError(f"{here()}: pow() with a modulus is for integers")
+    base, exponent, modulus = (cast(value, np.int64) for value in (base, exponent, modulus))
     message = (
-        f"{here()}: pow() with a modulus, of values that only the run knows; write a loop that "
-        f"squares and takes % each time"
+        f"{here()}: pow() with a modulus: the exponent is negative, or the modulus 0 or greater "
+        f"than {_SQUARED}, whose squares are too great for int64"
     )
-    raise UnimplementedError(message)
+    holds = arithmetic.logical_and(exponent >= 0, modulus != 0)
+    holds = arithmetic.logical_and(holds, abs(modulus) <= _SQUARED)
+    effects.check(holds, invalid("value", message))
+    modulus = arithmetic.where(holds, modulus, 1)
+
+    def trip(left, factor, found):
+        more = arithmetic.where(left % 2 == 1, found * factor % modulus, found)
+        return left // 2, factor * factor % modulus, more
+
+    return while_loop(lambda left, *_: left > 0, trip, (exponent, base % modulus, 1 % modulus))[2]
 
 
 def _setattr(owner, name, value):

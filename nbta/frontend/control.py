@@ -522,13 +522,13 @@ class _Merge:
         ranks = {leaf.spec.rank if isinstance(leaf, Tensor) else np.ndim(leaf) for leaf in pair}
         if len(ranks) > 1 and None not in ranks:
             raise self._unlike(i, *pair)
-        dtype = _common(*pair)
+        dtype = common_dtype(*pair)
         if dtype is None:
             raise self._unlike(i, *pair)
         found = []
         for leaf, branch in zip(pair, self._branches, strict=True):
             with branch.as_default():
-                found.append(_in_dtype(leaf, dtype))
+                found.append(in_dtype(leaf, dtype))
         return found
 
     def finish(self, values, set_):
@@ -585,7 +585,7 @@ def _dtype(leaf):
     return leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
 
 
-def _common(one, other):
+def common_dtype(one, other):
     """The dtype for two values of a variable: one of theirs; None where they do not go together."""
     a, b = _dtype(one), _dtype(other)
     if a == b:
@@ -605,7 +605,8 @@ def _takes(kind, into):
     return kind in order and into in order and order.index(kind) <= order.index(into)
 
 
-def _in_dtype(leaf, dtype):
+def in_dtype(leaf, dtype):
+    """A value of a variable in a dtype."""
     if isinstance(leaf, Tensor):
         tensor = as_tensor(leaf)
         return tensor if tensor.dtype == dtype else cast(tensor, dtype)
@@ -878,7 +879,7 @@ class _Loop:
             value = self._stand_ins.get(i, self._entry[i])
             for j, leaf in enumerate(leaves(value)):
                 leaf, dtype = _as_data(leaf), self._dtypes.get((i, j))
-                found.append(leaf if dtype is None else _in_dtype(leaf, dtype))
+                found.append(leaf if dtype is None else in_dtype(leaf, dtype))
                 self._begun[i, j] = getattr(found[-1], "dtype", None)
         return found
 
@@ -1055,7 +1056,7 @@ class _Loop:
     def _ended(self, i, j, leaf):
         if isinstance(leaf, TensorArray):
             return leaf
-        return _in_dtype(leaf, self._begun[i, j])
+        return in_dtype(leaf, self._begun[i, j])
 
     def _learn_aliases(self, bound, end, frame):
         """Which boxes may be the same array in a later trip."""

@@ -21,7 +21,7 @@ from nbta.frontend.boxes import (
     in_trace,
     note_place,
 )
-from nbta.frontend.calls import array, call, is_library
+from nbta.frontend.calls import call, is_library
 from nbta.frontend.control import (
     Undefined,
     any_of,
@@ -35,6 +35,7 @@ from nbta.frontend.control import (
 )
 from nbta.frontend.conversion import outer as _outer
 from nbta.frontend.iteration import comprehension, elements, for_
+from nbta.frontend.list_items import delete_item_at, is_run_place, item_at, set_item_at
 from nbta.frontend.lists import Listing, Whole, listing
 from nbta.frontend.maybe import Maybe
 from nbta.frontend.picking import concatenated, selects
@@ -127,27 +128,9 @@ def item(array, key):
     if isinstance(array, dict) and isinstance(key, Tensor) and key.weak is None:
         message = f"{here()}: a dict is asked for by a value that only the run knows; use an array"
         raise invalid("dict", message)
-    if isinstance(array, list | tuple | str) and isinstance(key, Tensor) and key.weak is None:
-        return _item_of_list(array, key)
+    if isinstance(array, list | tuple | str) and is_run_place(key):
+        return item_at(array, key)
     return _outer(array[native.plain(key)])
-
-
-def _item_of_list(values, key):
-    """An item of a list of numbers, by a number that only the run knows."""
-    if not native.is_known(values):
-        return array(values)[key]
-    found = np.asarray(values)
-    if found.dtype.kind in "OSU":  # a text, too
-        message = (
-            f"{here()}: an item of a {type(values).__name__} of other things than numbers "
-            f"is chosen when the function runs; make it an array, or use nbta.unroll(range(...))"
-        )
-        raise invalid("index", message)
-    fixed = (
-        f"{here()}: an item of a list is changed, which one only the run decides; use an array, as "
-        f"np.zeros makes it"
-    )
-    return Box(found, fixed=fixed)[key]
 
 
 def set_item(value, array, key):
@@ -157,24 +140,27 @@ def set_item(value, array, key):
             array = _outer(array)
         elif isinstance(array, Tensor) and not isinstance(array, Box):
             array[key] = value  # which says that it cannot be
+        elif isinstance(array, list) and is_run_place(key):
+            refuse_filled(array, "an assigned item")
+            return set_item_at(array, key, value)
         elif isinstance(array, list | dict):
             _note_item(array, key)
         elif not native.is_known((key, value)):
             refuse_numbas(array)
     array[key] = value
+    return None
+
+
+def refuse_filled(owner, what):
+    """Refuse to change items of a list that a loop of the graph makes longer."""
+    if isinstance(owner, Listing) and owner.array is not None:
+        owner.refuse(what)
 
 
 def _note_item(owner, key):
     """Note an item of a list or a dict before it changes."""
-    if isinstance(owner, Listing) and owner.array is not None:
-        owner.refuse("an assigned item")
-    if isinstance(owner, list) and (isinstance(key, builtins.slice | Tensor)):
-        if isinstance(key, Tensor) and key.weak is None:
-            message = (
-                f"{here()}: an item of a list is assigned whose place only the run knows; "
-                f"use an array"
-            )
-            raise invalid("list", message)
+    refuse_filled(owner, "an assigned item")
+    if isinstance(owner, list) and isinstance(key, builtins.slice | Tensor):
         return note_place(Whole(owner))
     if isinstance(owner, dict) and isinstance(key, Tensor) and key.weak is None:
         message = f"{here()}: a dict is asked for by a value that only the run knows; use an array"
@@ -189,7 +175,10 @@ def delete_item(owner, key):
         if isinstance(owner, Listing) and (owner.array is not None or in_trace(owner)):
             owner.refuse("a deleted item")
         note_place(Whole(owner))
+        if isinstance(owner, list) and is_run_place(key):
+            return delete_item_at(owner, key)
     del owner[key]
+    return None
 
 
 def set_attribute(value, owner, name):

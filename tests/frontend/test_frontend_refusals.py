@@ -418,3 +418,45 @@ def test_where_an_index_was_is_found_without_the_text(monkeypatch):
     with pytest.raises(nbta.InvalidArgumentError, match=r"^\[5\] is out of range") as caught:
         taken(X)
     assert re.search(r"\.py:\d+\)$", caught.value.__notes__[0])
+
+
+def assigns_behind_a_list(x):
+    xs = [x[0], x[1]]
+    for i in range(len(x)):
+        xs[i] = x[i]
+    return xs[0]
+
+
+def deletes_behind_a_list(x):
+    xs = [x[0], x[1]]
+    del xs[int(x[0] * 11.0)]
+    return xs[0]
+
+
+def takes_a_negative_power(x):
+    return x[0] * pow(3, int(x[0]) - 1, 7)
+
+
+def takes_too_large_a_modulus(x):
+    return x[0] * pow(3, int(x[0] * 11.0), 10_000_000_019)
+
+
+def takes_no_modulus(x):
+    return x[0] * pow(3, 4, int(x[0]))
+
+
+OF_LISTS_AND_POWERS = {
+    assigns_behind_a_list: "out of range for a list of 2 items",
+    deletes_behind_a_list: "out of range for a list of 2 items",
+    takes_a_negative_power: "the exponent is negative",
+    takes_too_large_a_modulus: "too great for int64",
+    takes_no_modulus: "or the modulus 0",
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("f", OF_LISTS_AND_POWERS)
+def test_lists_and_powers_in_a_run(f, compiled):
+    words = rf"{re.escape(__file__)}:\d+: .*{OF_LISTS_AND_POWERS[f]}"
+    with pytest.raises(nbta.InvalidArgumentError, match=words), in_python():
+        nbta.value_and_grad(f, compiled=compiled)(X)

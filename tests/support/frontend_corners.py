@@ -634,6 +634,68 @@ def rows_of_lists_at_a_traced_place(x):
 
 
 @corner
+def rows_of_computed_arrays_at_a_traced_place(x):
+    rows = [x * 1.0, x * 2.0]
+    for i in range(len(x)):
+        rows[i % 2][0] = x[i]
+    return rows[0][0] * rows[1][0]
+
+
+@corner
+def row_at_a_traced_place_that_is_written(x):
+    rows = [x * 1.0, x * 2.0]
+    row = rows[int(x[0] * 7)]
+    row[0] = 7.0 * x[1]
+    return np.sum(rows[0] * rows[1])
+
+
+@corner
+def items_of_a_list_at_traced_places(x):
+    xs, counts, best = [x[0], x[1], x[2]], [0, 0, 0], [0.0] * 4
+    for i in range(len(x)):
+        xs[i % 3] = x[i] * xs[(i + 1) % -3]
+        xs[-1 - i % 2] += 0.5
+        counts[int(x[i] * 2.1)] += 1
+        best[int(x[i] * 2.1)] = max(best[int(x[i] * 2.1)], x[i])
+    xs[int(x[0] * 7)] *= x[5]
+    return xs[0] * xs[1] * xs[2] + sum(counts) * x[0] + counts[1] * x[1] + sum(best)
+
+
+@corner
+def arrays_of_a_list_at_traced_places(x):
+    xs = [x[:3] * 1.0, x[3:6] * 1.0]
+    for i in range(len(x)):
+        xs[i % 2] = xs[i % 2] * x[i]
+    return np.sum(xs[0] * xs[1])
+
+
+@corner
+def array_put_into_a_list_and_changed(x):
+    xs, y = [x * 1.0, x * 2.0], x * 3.0
+    xs[int(x[0] * 7)] = y
+    y[0] = 1.0
+    return np.sum(xs[0] * xs[1])
+
+
+@corner
+def items_deleted_from_lists(x):
+    xs = [x[0], x[1], x[2], x[3] * 2.0]
+    del xs[1]
+    del xs[int(x[0] * 7)]
+    for i in range(len(x)):
+        xs[i % 2] *= x[i]
+    return xs[0] - xs[1] + len(xs)
+
+
+@corner
+def powers_of_integers_with_a_modulus(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += x[pow(i, 3, 12)] * pow(3, i, 7) + x[0] * pow(-i, 2, -5) + pow(i, 0, 1)
+    return s
+
+
+@corner
 def masks(x):
     a, b = x.copy(), x * x
     for i in range(9):

@@ -1,0 +1,86 @@
+"""Items of Python's lists at places that only the run knows.
+
+A list that no loop of the graph makes longer stays Python's: its items are chosen one by one, so
+that each operation takes as long as the list.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from nbta.errors import invalid
+from nbta.frontend import control, effects, native
+from nbta.frontend.boxes import Box, Item, link, note_place
+from nbta.frontend.calls import array
+from nbta.frontend.maybe import is_number
+from nbta.frontend.problems import here
+from nbta.graph.operation import Tensor
+from nbta.ops.arithmetic import equal, greater_equal, less, logical_and, where
+from nbta.ops.dispatch import as_tensor
+
+
+def is_run_place(key) -> bool:
+    """Whether a key is a number that only the run knows."""
+    return isinstance(key, Tensor) and key.weak is None
+
+
+def item_at(values, key):
+    """``values[key]``."""
+    if not native.is_known(values):
+        return _linked(array(values)[key], values)
+    found = np.asarray(values)
+    if found.dtype.kind in "OSU":  # a text, too
+        message = (
+            f"{here()}: an item of a {type(values).__name__} of other things than numbers "
+            f"is chosen when the function runs; make it an array, or use nbta.unroll(range(...))"
+        )
+        raise invalid("index", message)
+    fixed = (
+        f"{here()}: an item of a list is changed, which one only the run decides; use an array, as "
+        f"np.zeros makes it"
+    )
+    return Box(found, fixed=fixed)[key]
+
+
+def _linked(found, values):
+    """A copy of one of several arrays, of which nobody may change one and look at another."""
+    for each in values if isinstance(found, Box) else ():
+        if isinstance(each, Box):
+            link(found.root, each.root)
+    return found
+
+
+def _place(values, key):
+    """A place counted from the first item, which a run fails for where there is none."""
+    count, key = len(values), as_tensor(native.plain(key))
+    message = f"{here()}: an index is out of range for a list of {count} items"
+    holds = logical_and(greater_equal(key, -count), less(key, count))
+    effects.check(holds, invalid("index", message))
+    return where(less(key, 0), key + count, key)
+
+
+def set_item_at(values, key, value) -> None:
+    """``values[key] = value``."""
+    place = _place(values, key)
+    for k, old in enumerate(list(values)):
+        note_place(Item(values, k))
+        values[k] = _chosen(equal(place, k), value, old)
+
+
+def delete_item_at(values, key) -> None:
+    """``del values[key]``."""
+    place, items = _place(values, key), list(values)
+    pairs = enumerate(itertools.pairwise(items))
+    values[:] = [_chosen(less(k, place), *pair) for k, pair in pairs]
+
+
+def _chosen(holds, one, other):
+    """One of two values."""
+    if is_number(one) and is_number(other):
+        dtype = control.common_dtype(one, other)
+        if dtype is not None:
+            one, other = (control.in_dtype(native.plain(v), dtype) for v in (one, other))
+            return where(holds, one, other)
+    return control.either(holds, lambda: one, lambda: other)
