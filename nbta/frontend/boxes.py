@@ -804,8 +804,8 @@ class View(Box):
 
     @property
     def content(self):
-        whole = self.base.content
-        if self.base.is_known and not native.is_known(self.step.values):
+        whole = self.base.content  # asked for once: views of views are as many as trips
+        if not isinstance(whole, Tensor) and not native.is_known(self.step.values):
             whole = self.base.itself
         graph = current()
         held, found = self._kept

@@ -678,6 +678,17 @@ def array_put_into_a_list_and_changed(x):
 
 
 @corner
+def views_of_views_of_views(x):
+    """Each was asked for twice by the next one."""
+    a = x.copy()
+    for i in range(8):
+        for j in range(7):
+            a = a[::-1]
+        a[i] *= 2.0
+    return np.sum(a * x) + a[0]
+
+
+@corner
 def items_deleted_from_lists(x):
     xs = [x[0], x[1], x[2], x[3] * 2.0]
     del xs[1]
