@@ -8,6 +8,7 @@ come after read it from a tape of its own.
 """
 
 from collections import defaultdict
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from nbta.compiler.induction import around, depth
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Again, Tape, Tapes
-from nbta.graph.graph import lies_in, substitute
+from nbta.graph.graph import lies_in, running, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin
 from nbta.ops.arithmetic import add
@@ -28,6 +29,7 @@ from nbta.ops.arrays import (
     LOOKUPS,
     READ,
     SIZE,
+    TRIP,
     WRITE,
     WRITES,
     Access,
@@ -244,6 +246,33 @@ def _threaded(bodies, first, inner) -> Tensor:
     body.outputs[place] = following
     body.changed()
     return loop.variable(place).last
+
+
+@changes
+def forget_trips(program: Program) -> Program:
+    """Find gradient arrays without the trip's number where the trip makes the forward array itself.
+
+    A body that calls `gradients` numbers its trips, for arrays that all of them see. What a trip
+    makes is seen by no other trip, and has gradient arrays of its own as it is.
+    """
+    lookups = defaultdict(list)
+    for op in running(program):
+        if op.record is LOOKUP and len(op.inputs) > 2:
+            lookups[op.attrs["source"]].append(op)
+    if not lookups:
+        return program
+    tapes = Tapes(program)
+    found = [ops for ops in lookups.values() if all(_is_of_trip(tapes, op) for op in ops)]
+    for op in chain.from_iterable(found):
+        del op.inputs[2:]
+        op.graph.changed()
+    return prune(program) if found else program
+
+
+def _is_of_trip(tapes, lookup):
+    """Whether the array was made in the trip whose number the lookup has."""
+    array, trip = tapes.uses.array(lookup.inputs[0]), tapes.whereabouts(lookup.inputs[2]).tensor.op
+    return array is not None and trip.record is TRIP and lies_in(array[0].graph, trip.graph)
 
 
 @changes
