@@ -889,9 +889,6 @@ def jacobian(
     JAX's ``jax.jacrev``. One loop of the graph goes over the items of a result and computes the
     gradient of each. What of ``f`` does not depend on the item is computed once where the compiler
     finds that, and with each item otherwise; effects such as ``print`` may happen more than once.
-    Where ``f`` has a loop, second derivatives are of a loop in a loop, which keeps arrays for each
-    item by Python (a `PerformanceWarning` says so): `hvp` for one direction after the other is
-    quicker there.
 
     Examples
     --------

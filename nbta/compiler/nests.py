@@ -8,6 +8,7 @@ come after read it from a tape of its own.
 """
 
 from collections import defaultdict
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Again, Tape, Tapes
 from nbta.graph.graph import lies_in, running, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
+from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin
 from nbta.ops.arithmetic import add
 from nbta.ops.arrays import (
@@ -54,6 +56,18 @@ def join_tapes(program: Program) -> Program:
     return prune(program)
 
 
+class _Gradient(NamedTuple):
+    """Gradient arrays of a tape, one for each trip: a lookup, and the trips of those that use them.
+
+    Writes are listed by the operation behind the nest that they are in, one behind the other.
+    """
+
+    lookup: Operation
+    trips: dict[Operation, tuple]
+    writes: list[list[Operation]]
+    reads: list[Operation]
+
+
 class _Nested(NamedTuple):
     """A tape that loops around it make, and each read of it with the trips.
 
@@ -63,25 +77,80 @@ class _Nested(NamedTuple):
     tape: Tape
     owners: list[Operation]
     reads: list[tuple[Operation, tuple]]
+    gradients: list[_Gradient]
 
 
 def _found(tapes):
     """Tapes whose handles are kept for what comes after, where all that touches them is known."""
     found = []
     for each in tapes.tapes.values():
-        if each.value.kind != DATA:
-            continue  # nobody needs handles and flows of tapes that are joined
         others = [op for op in tapes.users(each) if op is not each.write]
-        reads = [(op, tapes.whereabouts(op.inputs[0]).trips) for op in others]
-        if not all(_may_move(*read) for read in reads):
-            continue
-        depths = {len(trips) for _, trips in reads} - {0}
+        if each.value.kind != DATA and not any(op.record is LOOKUP for op in others):
+            continue  # nobody needs handles and flows of tapes that are joined
+        if any(tapes.whereabouts(op.inputs[0]).tensor is not each.handle for op in others):
+            continue  # tapes of tapes have its handle, and who reads those does not tell the trip
+        placed = {op: tapes.whereabouts(op.inputs[0]).trips for op in others}
+        depths = {len(trips) for trips in placed.values()} - {0}
         owners = _owners(each.handle.graph, max(depths, default=0))
         kept = depths or not all(lies_in(op.graph, each.handle.graph) for op in others)
-        if kept and len(depths) <= 1 and owners is not None:
-            found.append(_Nested(each, [each.loop, *owners], reads))
-            _note_sure_reads(tapes, others)
+        if not kept or len(depths) > 1 or owners is None:
+            continue
+        gradients = _gradients(tapes, each, placed, [each.loop, *owners][-1])
+        reads = [(op, trips) for op, trips in placed.items() if op.record is not LOOKUP]
+        if gradients is not None and all(_may_move(*read) for read in reads):
+            found.append(_Nested(each, [each.loop, *owners], reads, gradients))
+            _note_sure_reads(tapes, [op for op, _ in reads])
     return found
+
+
+def _gradients(tapes, tape, placed, nest):
+    """The gradient arrays that come behind a nest; None where they can't be one for all trips."""
+    sources = defaultdict(dict)
+    for op, trips in placed.items():
+        if op.record is LOOKUP:
+            sources[op.attrs["source"]][op] = trips
+    found = [
+        _gradient(tapes, (tape.handle.op, source), lookups, nest)
+        for source, lookups in sources.items()
+    ]
+    return None if None in found else found
+
+
+def _gradient(tapes, array, lookups, nest):
+    users = tapes.uses.users[array]
+    hidden = array in tapes.uses.passed or tapes.uses.holders[array]
+    plain = all(
+        trips and len(op.inputs) == 2 and not op.control_inputs and op not in tapes.uses.waited
+        for op, trips in lookups.items()
+    )
+    if hidden or not plain or not all(_may_shift(tapes, op, lookups) for op in users):
+        return None
+    number = {op: k for k, op in enumerate(ordered(nest.graph.operations))}
+    writes, reads = defaultdict(list), []
+    for op in users:
+        (reads if op.record is READ else writes[_within(nest.graph, op)]).append(op)
+    last = max((number[op] for op in writes), default=-1)
+    in_order = all(number[nest] < number[op] for op in writes)
+    in_order &= all(number[_within(nest.graph, op)] > max(last, number[nest]) for op in reads)
+    if not in_order or any(len({op.graph for op in ops}) > 1 for ops in writes.values()):
+        return None
+    trips = {op: lookups[tapes.whereabouts(op.inputs[0]).tensor.op] for op in users}
+    in_turn = [writes[op] for op in sorted(writes, key=number.get)]
+    return _Gradient(next(iter(lookups)), trips, in_turn, reads)
+
+
+def _may_shift(tapes, op, lookups):
+    """Whether an operation touches a slot that it names, in what one of some lookups gives."""
+    if op.record not in (READ, WRITE) or op.control_inputs or op in tapes.uses.waited:
+        return False
+    return tapes.whereabouts(op.inputs[0]).tensor.op in lookups
+
+
+def _within(graph, op):
+    """The operation of a graph that an operation is, or runs in."""
+    while op.graph is not graph:
+        op = op.graph.owner
+    return op
 
 
 def _may_move(op, trips):
@@ -151,7 +220,8 @@ class _Nest:
         """Put one array in place of a tape of each trip of the loops around."""
         old, body = nested.tape, Loop(self._filling).body
         with self._home.as_default(), self._home.control_dependencies(None):
-            attrs = old.handle.op.attrs | {"packed": old.value.spec.rank == 0}
+            packed = old.value.spec.rank == 0 and not nested.gradients
+            attrs = old.handle.op.attrs | {"packed": packed}
             made = Access(*build(CREATE, [np.int32(0)], attrs, "tape"))
         around = self._filling.graph
         begin = self.begin
@@ -167,6 +237,40 @@ class _Nest:
         body.changed()
         for read, trips in nested.reads:
             self._move(read, trips, Access(made.handle, last))
+        for gradient in nested.gradients:
+            self._move_gradient(gradient, Access(made.handle, last))
+
+    def _move_gradient(self, found, joined):
+        """Let what uses gradient arrays of trips find its slots in that of the joined array.
+
+        New flows go through the writes, one behind the other, and then to the reads.
+        """
+        attrs = found.lookup.attrs
+        with self._home.as_default(), self._home.control_dependencies(None):
+            whole = joined.gradient(attrs["source"], attrs["clear_after_read"])
+        for op, trips in found.trips.items():
+            self._shift(op, trips, whole.handle)
+        flow = whole.flow
+        for writes in found.writes:
+            flow = _threaded(self._bodies_of(writes[0]), flow, partial(_chained, writes))
+        for read in found.reads:
+            read.inputs[2] = read.graph.resolve(flow)
+
+    def _bodies_of(self, op):
+        """The bodies in the home that an operation lies in, from the inside out."""
+        found, graph = [], op.graph
+        while graph is not self._home:
+            found.append(graph)
+            graph = graph.outer
+        return found
+
+    def _shift(self, op, trips, handle):
+        """Let an operation find the slot of some trips in an array for all."""
+        graph = op.graph
+        with graph.as_default(), graph.control_dependencies(None):
+            op.inputs[0] = graph.resolve(handle)
+            op.inputs[1] = add(graph.resolve(self.start(trips)), _long(op.inputs[1]))
+        graph.changed()
 
     def _move(self, read, trips, joined):
         """Let a read find its slot in the joined array."""
@@ -221,6 +325,14 @@ class _Nest:
             if self._is_repeated:
                 index = add(graph.resolve(self.start(trips[:-1])), index)
             return Access(*map(graph.resolve, joined)).read(index, spec)
+
+
+def _chained(writes, flow):
+    """Let writes of one body come one behind the other; the flow behind the last."""
+    for write in writes:
+        write.inputs[3] = flow
+        flow = write.outputs[0]
+    return flow
 
 
 def _threaded(bodies, first, inner) -> Tensor:

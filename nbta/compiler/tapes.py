@@ -111,7 +111,7 @@ class Tapes(Counts):
     def __init__(self, program):
         super().__init__()
         self._found = _candidates(program)
-        self.uses = ArrayUses(program, lambda handle: self.whereabouts(handle).tensor)
+        self.uses = ArrayUses(program, self._made_in_some_trip)
         unproven = [t for t in self._found.values() if not self._is_proven(t)]
         self.uses.users[None] += [t.write for t in unproven if t.value.kind == HANDLE]
         self.tapes = {t.handle: t for t in self._found.values() if self._is_proven(t)}
@@ -149,6 +149,16 @@ class Tapes(Counts):
         if value.op.record is READ:
             return Place(source)
         return Place(value, (*trips, source.op.inputs[1]))
+
+    def _made_in_some_trip(self, handle):
+        """Where a handle is made, also if tapes bring it that themselves got it from tapes."""
+        made, seen = self.whereabouts(handle).tensor, set()
+        while made.op.record is READ and made not in seen:
+            seen.add(made)
+            tape = self._found.get(self._made_in_some_trip(made.op.inputs[0]))
+            if tape is not None:
+                made = self.whereabouts(tape.value).tensor
+        return made
 
     def same_trips(self, one, other) -> bool:
         """Whether indices of trips are the same numbers."""
@@ -274,6 +284,8 @@ def rematerialise(program: Program) -> Program:
 def _is_simple(tapes, read):
     """Whether what a tape gives could be made again, by what makes it."""
     made = tapes.whereabouts(read.outputs[0]).tensor
+    if made.op.record is READ:
+        return made.kind == HANDLE
     if made.op.record is PARAMETER:
         return made.dtype.kind in "iu" or not made.spec.rank
     return made.op.record is CONSTANT or _is_cheap(made.op) or made.op.record.quick or _items(made)
@@ -382,7 +394,7 @@ class Again:
             return self._create(CONSTANT, [], op.attrs)
         if source.graph not in self._trips:
             return self._graph.resolve(source) if lies_in(self._graph, source.graph) else None
-        rules = {PARAMETER: self._counted, WHILE: self._trip_count}
+        rules = {PARAMETER: self._counted, WHILE: self._trip_count, READ: self._read_again}
         made = rules.get(op.record, self._computed)(source)
         return self._final(source) if made is None else made
 
@@ -407,6 +419,18 @@ class Again:
             return False
         self._steps -= 1
         return self._steps >= 0
+
+    def _read_again(self, source):
+        """A handle that a tape of an earlier loop still has: which array it is then stays known."""
+        read = source.op
+        if source.kind == DATA or read.control_inputs or not isinstance(self._counts, Tapes):
+            return None
+        if self._counts.whereabouts(read.inputs[0]).tensor not in self._counts.tapes:
+            return None
+        inputs = list(map(self.make, read.inputs))
+        if any(tensor is None for tensor in inputs):
+            return None
+        return self._create(READ, inputs, read.attrs)
 
     def _trip_count(self, source):
         """How many trips a loop made, where that follows from its first values."""

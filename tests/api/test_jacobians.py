@@ -17,6 +17,22 @@ def recurrence(x):
     return y
 
 
+def valley(x):
+    """Rosenbrock's function."""
+    s = 0.0
+    for i in range(len(x) - 1):
+        s += 100.0 * (x[i + 1] - x[i] ** 2) ** 2 + (1.0 - x[i]) ** 2
+    return s
+
+
+def pairs(x):
+    s = 0.0
+    for i in range(len(x)):
+        for j in range(i):
+            s += np.tanh(x[i] - x[j]) * x[j] ** 2
+    return s
+
+
 def differences(f, x, step=6e-6):
     """The Jacobian by central differences."""
     columns = []
@@ -47,6 +63,19 @@ def test_hessians_against_differences_of_gradients(compiled):
         found = nbta.hessian(f, compiled=compiled)(X)
         np.testing.assert_allclose(found, differences(nbta.grad(f), X), atol=1e-8)
         np.testing.assert_allclose(found, found.T, rtol=1e-13)
+
+
+@pytest.mark.parametrize("f", [valley, pairs])
+def test_hessians_of_loops_call_no_python(f):
+    """A loop over the items of the gradient of a loop, which is a gradient in a trip."""
+    found = nbta.hessian(f, compiled=True)
+    np.testing.assert_allclose(found(X), differences(nbta.grad(f), X), rtol=1e-8, atol=1e-7)
+    np.testing.assert_allclose(found(X), nbta.hessian(f, compiled=False)(X), rtol=1e-12)
+    x = np.linspace(-1.0, 1.0, 20)
+    direction = np.cos(np.arange(20.0))
+    (product,) = nbta.hvp(f, (x,), (direction,))
+    np.testing.assert_allclose(found(x) @ direction, product, rtol=1e-9)
+    assert "run in Python" not in found.explain()
 
 
 def test_jacobian_of_a_matrix_argument_and_for_other_lengths():

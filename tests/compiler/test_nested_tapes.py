@@ -463,21 +463,70 @@ def test_numbers_of_other_dtypes():
         held(f, x, make=make, native=True)
 
 
-#: Each kind of trips and of branches once, as second derivatives take long.
-SECOND = [
-    "as_many_as_the_outer_trip", "none_in_some_outer_trips", "until_something_is_small",
-    "a_loop_in_one_branch", "arrays_of_inner_trips", "a_table", "three_deep",
-]  # fmt: skip
+#: Each kind of trips and of branches once, as second derivatives take long; and whether nothing of
+#: these runs in Python.
+SECOND = {
+    "as_many_as_the_outer_trip": True, "none_in_some_outer_trips": True,
+    "until_something_is_small": True, "a_loop_in_one_branch": True, "a_table": True,
+    "three_deep": True, "fewer_and_fewer": True, "both_until_something_is_large": True,
+    "arrays_of_inner_trips": False, "a_nest_in_a_branch": False,
+}  # fmt: skip
 
 
-@pytest.mark.slow_but_every(7)
+@pytest.mark.slow_but_every(5)
 @pytest.mark.parametrize("name", SECOND)
 def test_second_order(name):
     f, args, _ = NESTS[name]
     check_grads(f, args, order=2)
     wanted = places(args)
-    slope = lambda *a: nbta.sum(nbta.sin(nbta.grad(f, wanted)(*a)[0]))  # noqa: E731
-    held(slope, *args, native=None)
+    slope = lambda *a: sum(nbta.sum(nbta.sin(g)) for g in nbta.grad(f, wanted)(*a))  # noqa: E731
+    held(slope, *args, native=SECOND[name])
+
+
+@pytest.mark.slow
+def test_third_order():
+    def along(x):
+        return nbta.sum(nbta.hvp(pairs, (x,), (X,))[0] * X)
+
+    check_grads(along, (X,), order=1)
+    held(along, X, native=None)
+
+
+def test_trips_that_take_gradients_keep_their_numbers_for_arrays_of_all_trips():
+    def f(x):
+        def trip(i, total, ta):
+            s = x[i]
+            ta = ta.write(i, s)
+            (slope,) = nbta.gradients([(2 * ta.read(i)) ** 2], [s])
+            return i + 1, total + slope * nbta.cast(i + 1, x.dtype), ta
+
+        ta = nbta.TensorArray("float64", length(x), element_shape=(), clear_after_read=False)
+        more = lambda i, *_: i < length(x)  # noqa: E731
+        return nbta.while_loop(more, trip, (np.int64(0), 0.0, ta))[1]
+
+    make = lambda f, compiled: nbta.function(f, compiled=compiled)  # noqa: E731
+    with in_python():
+        found = make(f, True)
+        assert found(X) == pytest.approx(8.0 * X @ np.arange(1, 6))
+    assert any(
+        "GradientTrip" in row for row in section(found.explain(), "operations that run in Python")
+    )
+    held(f, X, make=make, native=False)
+
+
+def test_trips_that_take_gradients_of_loops_of_their_own_call_no_python():
+    """What a trip makes needs no number."""
+
+    def f(x):
+        def inner(y):
+            return loop(length(x), lambda j, s: s * nbta.sin(x[j]) + y, y * y)
+
+        slope = lambda s: nbta.gradients([inner(s)], [s])[0]  # noqa: E731
+        return loop(3, lambda i, s: s + slope(nbta.sin(s) + x[i]), x[0])
+
+    held(f, X, make=lambda f, compiled: nbta.function(f, compiled=compiled), native=True)
+    held(f, X, native=None)
+    check_grads(f, (X,), order=1)
 
 
 # With other options.
