@@ -84,8 +84,8 @@ def _counted(graph, inside=False):
 
 
 _NEST = (
-    "A gradient of a gradient keeps arrays of rows, or of a branch, for each trip of an outer loop; "
-    "make one loop of the two."
+    "A gradient of a gradient keeps arrays of rows, or of a branch, for each trip of an outer "
+    "loop; make one loop of the two."
 )
 _CHECKPOINT = (
     "checkpoint= lets a loop run trips again that fill arrays anew, here within another gradient "
