@@ -1,35 +1,46 @@
-"""Bessel functions of integer order, also modified and scaled.
+"""Bessel functions of integer order, of both kinds, also modified and scaled.
 
 The derivative of each order is made of those of its neighbours, at 0 too, and so to any order.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from nbta.codegen.special import OfSciPy
 from nbta.errors import invalid
+from nbta.ops.arithmetic import equal, where
 from nbta.ops.dispatch import apply, exported, stands_for
 from nbta.ops.elementary import sign
 from nbta.ops.elementwise import define_elementwise, floats_only, from_scipy, promoted
+from nbta.ops.shaping import cast
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike
 
 
 def _define(name, general, few, gradient):
-    """The record of the functions of all orders; SciPy has others for the first ones."""
+    """The record of the functions of all orders; SciPy has others for the first ones.
 
-    def infer(spec, *, n):
+    And it may have several for all of them: ``by`` is the name of the one that is meant.
+    """
+
+    def infer(spec, *, n, by=None):
         return floats_only(spec)
 
-    def evaluate(x, *, n):
-        return from_scipy(few[n], x) if n in few else from_scipy(general, x, float(n))
+    def which(n, by=None):
+        return (few[n],) if n in few and by is None else (by or general, float(n))
+
+    def evaluate(x, **which_one):
+        function, *order = which(**which_one)
+        return from_scipy(function, x, *order)
 
     def call(op):
-        n = op.attrs["n"]
-        return (few[n],) if n in few else (general, float(n))
+        return which(**op.attrs)
 
     def rule(op, dy):
         return [dy * gradient(op.inputs[0], op.outputs[0], op.attrs["n"])]
@@ -37,9 +48,9 @@ def _define(name, general, few, gradient):
     return define_elementwise(name, infer, evaluate, rule, emit=OfSciPy(call))
 
 
-def _of_order(record, x, n, name=None):
+def _of_order(record, x, n, name=None, **by):
     """The function of an order."""
-    return apply(record, promoted(x, floats=True), {"n": n}, name=name)
+    return apply(record, promoted(x, floats=True), {"n": n, **by}, name=name)
 
 
 def _j_slope(x, y, n):
@@ -61,9 +72,32 @@ def _scaled_slope(x, y, n):
     return 0.5 * beside - sign(x) * y
 
 
+def _y_slope(x, y, n):
+    if n == 0:
+        return -_of_order(BESSEL_Y, x, 1)
+    return 0.5 * (_of_order(BESSEL_Y, x, n - 1) - _of_order(BESSEL_Y, x, n + 1))
+
+
+def _k_slope(x, y, n):
+    if n == 0:
+        return -_of_order(BESSEL_K, x, 1)
+    return -0.5 * (_of_order(BESSEL_K, x, n - 1) + _of_order(BESSEL_K, x, n + 1))
+
+
+def _scaled_k_slope(x, y, n):
+    """At 0 both parts are infinite, and the one of greater order is more so."""
+    low = y if n == 0 else _of_order(BESSEL_KE, x, n - 1)
+    beside = low + _of_order(BESSEL_KE, x, n + 1) if n else _of_order(BESSEL_KE, x, 1)
+    found = y - (0.5 * beside if n else beside)
+    return where(equal(x, 0), -math.inf, found)
+
+
 BESSEL_J = _define("BesselJ", "jv", {0: "j0", 1: "j1"}, _j_slope)
 BESSEL_I = _define("BesselI", "iv", {0: "i0", 1: "i1"}, _i_slope)
 BESSEL_IE = _define("BesselIE", "ive", {0: "i0e", 1: "i1e"}, _scaled_slope)
+BESSEL_Y = _define("BesselY", "yn", {0: "y0", 1: "y1"}, _y_slope)
+BESSEL_K = _define("BesselK", "kv", {0: "k0", 1: "k1"}, _k_slope)
+BESSEL_KE = _define("BesselKE", "kve", {0: "k0e", 1: "k1e"}, _scaled_k_slope)
 
 
 @exported
@@ -138,7 +172,79 @@ def i1e(x: ArrayLike, *, name: str | None = None) -> Array:
     return _of_order(BESSEL_IE, x, 1, name)
 
 
-def _of_integer(record, name):
+@exported
+def y0(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Bessel function of the second kind of order 0, of positive numbers.
+
+    Examples
+    --------
+    >>> nbta.y0([0.0, 1.0])
+    array([       -inf, 0.08825696])
+    """
+    return _of_order(BESSEL_Y, x, 0, name)
+
+
+@exported
+def y1(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Bessel function of the second kind of order 1, of positive numbers.
+
+    Examples
+    --------
+    >>> nbta.y1([0.0, 1.0])
+    array([       -inf, -0.78121282])
+    """
+    return _of_order(BESSEL_Y, x, 1, name)
+
+
+@exported
+def k0(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Modified Bessel function of the second kind of order 0, of positive numbers.
+
+    Examples
+    --------
+    >>> nbta.k0([0.0, 1.0])
+    array([       inf, 0.42102444])
+    """
+    return _of_order(BESSEL_K, x, 0, name)
+
+
+@exported
+def k1(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Modified Bessel function of the second kind of order 1, of positive numbers.
+
+    Examples
+    --------
+    >>> nbta.k1([0.0, 1.0])
+    array([       inf, 0.60190723])
+    """
+    return _of_order(BESSEL_K, x, 1, name)
+
+
+@exported
+def k0e(x: ArrayLike, *, name: str | None = None) -> Array:
+    """``exp(x) * k0(x)``, without underflow.
+
+    Examples
+    --------
+    >>> nbta.k0e([0.0, 1.0])
+    array([       inf, 1.14446308])
+    """
+    return _of_order(BESSEL_KE, x, 0, name)
+
+
+@exported
+def k1e(x: ArrayLike, *, name: str | None = None) -> Array:
+    """``exp(x) * k1(x)``, without underflow.
+
+    Examples
+    --------
+    >>> nbta.k1e([0.0, 1.0])
+    array([       inf, 1.63615349])
+    """
+    return _of_order(BESSEL_KE, x, 1, name)
+
+
+def _of_integer(record, name, **by):
     """SciPy's function of any order, for the integers."""
 
     @stands_for(name)
@@ -150,9 +256,25 @@ def _of_integer(record, name):
         if n < 0:
             message = f"{name}: {v!r} is no order; give an integer from 0 on, of Python's"
             raise invalid("value", message)
-        return _of_order(record, z, n)
+        return _of_order(record, in_scipys_dtype(name, v, z), n, **by)
+
+
+#: SciPy's functions that are of float64 where the order is an integer.
+_OF_INTEGERS = {"yn", "kn", "expn"}
+
+
+def in_scipys_dtype(name, order, z):
+    """The other argument of such a function, which integers make float64."""
+    (z,) = promoted(z, floats=True)
+    wide = name in _OF_INTEGERS and not isinstance(order, float) and z.dtype.kind == "f"
+    return cast(z, np.float64) if wide and z.dtype != np.float64 else z
 
 
 _of_integer(BESSEL_J, "jv")
 _of_integer(BESSEL_I, "iv")
 _of_integer(BESSEL_IE, "ive")
+_of_integer(BESSEL_Y, "yn")
+_of_integer(BESSEL_Y, "yv", by="yv")
+_of_integer(BESSEL_K, "kn")
+_of_integer(BESSEL_K, "kv")
+_of_integer(BESSEL_KE, "kve")

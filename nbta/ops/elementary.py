@@ -116,17 +116,19 @@ def _power_gradient(x, y, z, dz):
     if y.op.record is CONSTANT and np.all(y.op.attrs["value"] != 0):
         dx = dz * conjugate(y * power(x, y - 1))
     else:
-        dx = _base_gradient(x, y, z, dz)
-    return dx, _exponent_gradient(x, z, dz)
+        dx = base_gradient(x, y, z, dz)
+    return dx, exponent_gradient(x, z, dz)
 
 
-def _base_gradient(x, y, z, dz):
+def base_gradient(x, y, z, dz):
+    """Of powers by the base."""
     zero_power = equal(y, 0)
     base = where(zero_power, ones_like(x), x)
     return dz * conjugate(where(zero_power, zeros_like(z), y * power(base, y - 1)))
 
 
-def _exponent_gradient(x, z, dz):
+def exponent_gradient(x, z, dz):
+    """Of powers by the exponent, which are ``z``."""
     positive = where(equal(x, 0), ones_like(x), x)
     if x.dtype.kind != "c":
         positive = where(greater(x, 0), positive, ones_like(x))

@@ -9,6 +9,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen.fusion import as_rule, complex_only
+from nbta.codegen.special import OfSciPy
 from nbta.dtypes import OTHER, code_of
 from nbta.errors import UnimplementedError, invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor, is_inexact
@@ -227,6 +228,18 @@ def unary(
         return exported(operation, also=_known_as(evaluate, also))
 
     return decorate
+
+
+def of_one(record, name, derivative):
+    """Make a function of one real number that SciPy has an operation, see `unary`."""
+    return unary(
+        record,
+        lambda x: from_scipy(name, x),
+        derivative,
+        infer=floats_only,
+        also=(name,),
+        emit=OfSciPy(name),
+    )
 
 
 def summed(gradient):

@@ -24,6 +24,7 @@ from nbta.ops.lu import *
 from nbta.ops.normal import *
 from nbta.ops.norms import *
 from nbta.ops.places import *
+from nbta.ops.powers import *
 from nbta.ops.products import *
 from nbta.ops.quantiles import *
 from nbta.ops.ranges import *

@@ -11,14 +11,28 @@ from nbta.codegen.fusion import Elementary
 from nbta.codegen.gammas import gamma_slope, gammainc_slope, over_arrays
 from nbta.codegen.special import BERNOULLI, ZETA_FROM, OfSciPy, hurwitz_zeta, riemann_zeta
 from nbta.errors import invalid
-from nbta.ops.arithmetic import divide, less, maximum, mod, negative, where
+from nbta.ops.arithmetic import (
+    divide,
+    equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    maximum,
+    minimum,
+    mod,
+    negative,
+    not_equal,
+    where,
+)
 from nbta.ops.dispatch import apply, exported, stands_for
-from nbta.ops.elementary import exp, log, power, sin
+from nbta.ops.elementary import abs, cos, exp, floor, log, power, sin
 from nbta.ops.elementwise import (
     binary,
     define_elementwise,
     floats_only,
     from_scipy,
+    of_one,
     of_three,
     of_two,
     promoted,
@@ -27,8 +41,9 @@ from nbta.ops.elementwise import (
     unary,
     without_gradient,
 )
+from nbta.ops.filling import ones_like, zeros_like
 from nbta.ops.information import xlog1py, xlogy
-from nbta.ops.rounding import rint
+from nbta.ops.rounding import copysign, rint
 from nbta.ops.shaping import cast
 
 if TYPE_CHECKING:
@@ -87,6 +102,49 @@ def gammaln(x: ArrayLike, *, name: str | None = None) -> Array:
     >>> nbta.gammaln([0.5, 100.0])
     array([  0.57236494, 359.13420537])
     """
+
+
+@stands_for("gammaln")
+def _gammaln_of_scipy(x):
+    """SciPy's, which is -inf at minus infinity, and infinite where ``1 / x`` is."""
+    (x,) = promoted(x, floats=True)
+    found = where(less(abs(x), 5.56268464626801e-309), math.inf, gammaln(x))
+    return where(equal(x, -math.inf), x, found)
+
+
+def _pi_wave(function, x):
+    """A sine or cosine of ``pi x``, which is exact at whole numbers."""
+    turns = rint(x)
+    return function(math.pi * (x - turns)) * (1 - 2 * mod(turns, 2))
+
+
+def _reciprocal_slope(x, y):
+    """By reflection below 0.5, where it has slopes at its zeros."""
+    low = less(x, 0.5)
+    other = 1 - where(low, x, zeros_like(x))
+    wave = _pi_wave(cos, x) - digamma(other) * _pi_wave(sin, x) / math.pi
+    usual = where(logical_or(low, equal(y, 0)), ones_like(x), x)  # infinite ones have the slope 0
+    return where(low, gamma(other) * wave, -digamma(usual) * y)
+
+
+@of_one("ReciprocalGamma", "rgamma", _reciprocal_slope)
+def rgamma(x: ArrayLike, *, name: str | None = None) -> Array:
+    """``1 / gamma(x)``, which is 0 where that is infinite.
+
+    Examples
+    --------
+    >>> nbta.rgamma([-1.0, 0.5, 5.0])
+    array([0.        , 0.56418958, 0.04166667])
+    """
+
+
+@stands_for("gammasgn")
+def _gammasgn(x):
+    """SciPy's: the sign of the gamma function; NaN where it jumps from one to the other."""
+    (x,) = promoted(x, floats=True)
+    sign = where(equal(x, 0), copysign(1.0, x), 1 - 2 * mod(floor(minimum(x, 0)), 2))
+    jumps = logical_and(less(x, 0), equal(floor(x), x))
+    return where(logical_or(jumps, not_equal(x, x)), np.array(math.nan, x.dtype), sign)
 
 
 def _infer_polygamma(spec, *, n):
@@ -255,6 +313,92 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None, *, name: str | None = None) -
     return apply(ZETA, promoted(x, q, floats=True), name=name)
 
 
+def _poch_gradient(z, m, y, dy):
+    both = digamma(z + m)
+    return dy * y * (both - digamma(z)), dy * y * both
+
+
+@binary(
+    "Poch",
+    of_two("poch"),
+    _poch_gradient,
+    infer=floats_only,
+    floats=True,
+    also=("poch",),
+    emit=OfSciPy("poch"),
+)
+def poch(z: ArrayLike, m: ArrayLike, *, name: str | None = None) -> Array:
+    """``gamma(z + m) / gamma(z)``, the rising factorial; elementwise with broadcasting.
+
+    Its derivatives are NaN where one of the gamma functions has no value.
+
+    Examples
+    --------
+    >>> nbta.poch([1.0, 0.5], 3.0)
+    array([6.   , 1.875])
+    """
+
+
+def _binom_gradient(n, k, y, dy):
+    beside = digamma(n - k + 1)
+    return dy * y * (digamma(n + 1) - beside), dy * y * (beside - digamma(k + 1))
+
+
+@binary(
+    "Binom",
+    of_two("binom"),
+    _binom_gradient,
+    infer=floats_only,
+    floats=True,
+    also=("binom",),
+    emit=OfSciPy("binom"),
+)
+def binom(n: ArrayLike, k: ArrayLike, *, name: str | None = None) -> Array:
+    """The binomial coefficient of real numbers, elementwise with broadcasting.
+
+    Its derivatives are NaN where one of the gamma functions in it has no value, as for whole
+    numbers with ``k`` above ``n``.
+
+    Examples
+    --------
+    >>> nbta.binom([5.0, 2.5], 2.0)
+    array([10.   ,  1.875])
+    """
+
+
+@stands_for("scipy.special.comb", numpy=2)
+def _comb(N, k, *, exact=False, repetition=False):  # noqa: N803 - SciPy's name
+    """SciPy's: how many ways there are, and none where ``k`` is not from 0 to ``N``."""
+    if exact or repetition:
+        message = "comb: exact=True is for Python's integers, and for repetition=True use binom"
+        raise invalid("value", message)
+    count, k = promoted(N, k, floats=True)
+    fits = logical_and(less_equal(0, k), logical_and(less_equal(k, count), less_equal(0, count)))
+    found = binom(where(fits, count, ones_like(count)), where(fits, k, ones_like(k)))
+    return where(fits, found, 0.0)
+
+
+@stands_for("scipy.special.perm", numpy=2)
+def _perm(N, k, exact=False):  # noqa: N803 - SciPy's name
+    """SciPy's: how many sequences there are, likewise."""
+    if exact:
+        raise invalid("value", "perm: exact=True is for Python's integers; leave it out")
+    count, k = promoted(N, k, floats=True)
+    fits = logical_and(less_equal(0, k), logical_and(less_equal(k, count), less_equal(0, count)))
+    low = where(fits, count - k + 1, ones_like(count))
+    return where(fits, poch(low, where(fits, k, ones_like(k))), 0.0)
+
+
+@stands_for("scipy.special.factorial", numpy=1)
+def _factorial(n, exact=False, extend="zero"):
+    """SciPy's: the gamma function of one more, and 0 of negative numbers."""
+    if exact or extend != "zero":
+        raise invalid("value", "factorial: give neither exact=True nor extend=; see nbta.gamma")
+    (n,) = promoted(n, floats=True)
+    low = less(n, 0)
+    return where(low, zeros_like(n), gamma(1 + where(low, ones_like(n), n)))
+
+
 @binary(
     "Beta",
     of_two("beta"),
@@ -339,9 +483,9 @@ GAMMAINC_SLOPE = define_elementwise(
 )
 
 
-def variate_slope(a, x):
+def variate_slope(a, x, what="random.gamma"):
     """By how much a gamma variate of order a moves with a, as its quantile does."""
-    return apply(VARIATE_SLOPE, [_fixed(a, "random.gamma: a, a second time"), x])
+    return apply(VARIATE_SLOPE, [_fixed(a, f"{what}: a, a second time"), x])
 
 
 def _gammainc_slope(what, sign):
@@ -433,6 +577,137 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, *, name: str | None = None
     >>> nbta.betainc(2.0, 3.0, [0.0, 0.5])
     array([0.    , 0.6875])
     """
+    return _of_beta(BETAINC, "betainc", a, b, x, name)
+
+
+BETAINCC = define_elementwise(
+    "BetaIncC",
+    floats_only,
+    of_three("betaincc"),
+    summed(lambda a, b, x, y, dy: _betainc_slope(a, b, x, y, -dy)),
+    emit=OfSciPy("betaincc"),
+)
+
+
+def _of_beta(record, what, a, b, x, name):
+    """With parameters that must not be differentiated by."""
     given = promoted(a, b, x, floats=True)
-    fixed = [_fixed(v, f"betainc: {what}") for v, what in zip(given, "ab", strict=False)]
-    return apply(BETAINC, [*fixed, given[2]], name=name)
+    fixed = [_fixed(v, f"{what}: {one}") for v, one in zip(given, "ab", strict=False)]
+    return apply(record, [*fixed, given[2]], name=name)
+
+
+@exported
+def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
+    """``1 - betainc(a, b, x)`` without that difference, elementwise with broadcasting.
+
+    Raises
+    ------
+    UnimplementedError
+        For derivatives by ``a`` and ``b``.
+
+    Examples
+    --------
+    >>> nbta.betaincc(2.0, 3.0, [0.0, 0.5])
+    array([1.    , 0.3125])
+    """
+    return _of_beta(BETAINCC, "betaincc", a, b, x, name)
+
+
+def _beta_quantile_slope(sign):
+    """One over the density, at what was found."""
+
+    def gradient(a, b, p, x, dx):
+        density = exp(betaln(a, b) - xlogy(a - 1, x) - xlog1py(b - 1, negative(x)))
+        return dx, dx, dx * density if sign > 0 else -dx * density
+
+    return gradient
+
+
+def _gamma_quantile_slope(what, sign):
+    def gradient(a, p, x, dx):
+        density = exp(x + gammaln(a) - xlogy(a - 1, x))
+        return dx * variate_slope(a, x, what), dx * density if sign > 0 else -dx * density
+
+    return gradient
+
+
+def _quantile(record, name, of, slope):
+    return define_elementwise(record, floats_only, of(name), summed(slope), emit=OfSciPy(name))
+
+
+BETAINCINV = _quantile("BetaIncInv", "betaincinv", of_three, _beta_quantile_slope(1))
+BETAINCCINV = _quantile("BetaIncCInv", "betainccinv", of_three, _beta_quantile_slope(-1))
+GAMMAINCINV = _quantile(
+    "GammaIncInv", "gammaincinv", of_two, _gamma_quantile_slope("gammaincinv", 1)
+)
+GAMMAINCCINV = _quantile(
+    "GammaIncCInv", "gammainccinv", of_two, _gamma_quantile_slope("gammainccinv", -1)
+)
+
+
+@exported
+def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """The ``x`` of which ``betainc(a, b, x)`` is ``y``, elementwise with broadcasting.
+
+    Raises
+    ------
+    UnimplementedError
+        For derivatives by ``a`` and ``b``.
+
+    Examples
+    --------
+    >>> nbta.betaincinv(2.0, 3.0, [0.0, 0.6875])
+    array([0. , 0.5])
+    """
+    return _of_beta(BETAINCINV, "betaincinv", a, b, y, name)
+
+
+@exported
+def betainccinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """The ``x`` of which ``betaincc(a, b, x)`` is ``y``, elementwise with broadcasting.
+
+    Raises
+    ------
+    UnimplementedError
+        For derivatives by ``a`` and ``b``.
+
+    Examples
+    --------
+    >>> nbta.betainccinv(2.0, 3.0, [1.0, 0.3125])
+    array([0. , 0.5])
+    """
+    return _of_beta(BETAINCCINV, "betainccinv", a, b, y, name)
+
+
+@exported
+def gammaincinv(a: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """The ``x`` of which ``gammainc(a, x)`` is ``y``, elementwise with broadcasting.
+
+    Raises
+    ------
+    UnimplementedError
+        For second derivatives by ``a``.
+
+    Examples
+    --------
+    >>> nbta.gammaincinv(1.0, [0.0, 0.5])
+    array([0.        , 0.69314718])
+    """
+    return apply(GAMMAINCINV, promoted(a, y, floats=True), name=name)
+
+
+@exported
+def gammainccinv(a: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
+    """The ``x`` of which ``gammaincc(a, x)`` is ``y``, elementwise with broadcasting.
+
+    Raises
+    ------
+    UnimplementedError
+        For second derivatives by ``a``.
+
+    Examples
+    --------
+    >>> nbta.gammainccinv(1.0, [1.0, 0.5])
+    array([0.        , 0.69314718])
+    """
+    return apply(GAMMAINCCINV, promoted(a, y, floats=True), name=name)

@@ -5,30 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from nbta.codegen.special import OfSciPy
 from nbta.ops.arithmetic import divide, greater, multiply, negative, reciprocal, square, where
 from nbta.ops.dispatch import exported
-from nbta.ops.elementary import exp, softplus
-from nbta.ops.elementwise import floats_only, from_scipy, unary
-from nbta.ops.filling import ones_like
+from nbta.ops.elementary import abs, exp, softplus
+from nbta.ops.elementwise import of_one
+from nbta.ops.filling import ones_like, zeros_like
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike
 
 
-def _of_scipy(record, name, derivative):
-    """A function of one real number that SciPy has."""
-    return unary(
-        record,
-        lambda x: from_scipy(name, x),
-        derivative,
-        infer=floats_only,
-        also=(name,),
-        emit=OfSciPy(name),
-    )
-
-
-@_of_scipy("ErfInv", "erfinv", lambda x, y: math.sqrt(math.pi) / 2 * exp(square(y)))
+@of_one("ErfInv", "erfinv", lambda x, y: math.sqrt(math.pi) / 2 * exp(square(y)))
 def erfinv(x: ArrayLike, *, name: str | None = None) -> Array:
     """What `nbta.erf` is ``x`` of, for numbers from -1 to 1.
 
@@ -39,7 +26,7 @@ def erfinv(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@_of_scipy("ErfcInv", "erfcinv", lambda x, y: -math.sqrt(math.pi) / 2 * exp(square(y)))
+@of_one("ErfcInv", "erfcinv", lambda x, y: -math.sqrt(math.pi) / 2 * exp(square(y)))
 def erfcinv(x: ArrayLike, *, name: str | None = None) -> Array:
     """What `nbta.erfc` is ``x`` of, for numbers from 0 to 2.
 
@@ -67,7 +54,7 @@ def _erfcx_slope(x, y):
     return where(far, 2 / math.sqrt(math.pi) * tail, near)
 
 
-@_of_scipy("ErfcX", "erfcx", _erfcx_slope)
+@of_one("ErfcX", "erfcx", _erfcx_slope)
 def erfcx(x: ArrayLike, *, name: str | None = None) -> Array:
     """``exp(x**2) * erfc(x)``, without overflow or underflow for positive numbers.
 
@@ -78,7 +65,40 @@ def erfcx(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@_of_scipy("Ndtr", "ndtr", lambda x, y: exp(-0.5 * square(x)) * (1 / math.sqrt(2 * math.pi)))
+def _dawson_slope(x, y):
+    """``1 - 2 x y``, in which far out nearly all cancels, as in that of `erfcx`."""
+    far = greater(abs(x), _FAR)
+    near = 1 - 2 * where(far, zeros_like(x), x) * y
+    inverse = square(reciprocal(where(far, x, ones_like(x))))
+    tail = 0.0
+    for coefficient in reversed(_TAIL):
+        tail = (tail - math.fabs(coefficient)) * inverse
+    return where(far, tail, near)
+
+
+@of_one("Dawson", "dawsn", _dawson_slope)
+def dawsn(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Dawson's integral, ``exp(-x**2)`` times the integral of ``exp(t**2)`` from 0 to ``x``.
+
+    Examples
+    --------
+    >>> nbta.dawsn([0.0, 1.0])
+    array([0.        , 0.53807951])
+    """
+
+
+@of_one("ErfI", "erfi", lambda x, y: 2 / math.sqrt(math.pi) * exp(square(x)))
+def erfi(x: ArrayLike, *, name: str | None = None) -> Array:
+    """The error function of imaginary numbers, ``-1j * erf(1j * x)``.
+
+    Examples
+    --------
+    >>> nbta.erfi([0.0, 1.0])
+    array([0.        , 1.65042576])
+    """
+
+
+@of_one("Ndtr", "ndtr", lambda x, y: exp(-0.5 * square(x)) * (1 / math.sqrt(2 * math.pi)))
 def ndtr(x: ArrayLike, *, name: str | None = None) -> Array:
     """The distribution function of the standard normal distribution.
 
@@ -89,7 +109,7 @@ def ndtr(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@_of_scipy("NdtrI", "ndtri", lambda x, y: math.sqrt(2 * math.pi) * exp(0.5 * square(y)))
+@of_one("NdtrI", "ndtri", lambda x, y: math.sqrt(2 * math.pi) * exp(0.5 * square(y)))
 def ndtri(x: ArrayLike, *, name: str | None = None) -> Array:
     """Quantiles of the standard normal distribution, for numbers from 0 to 1.
 
@@ -100,7 +120,7 @@ def ndtri(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@_of_scipy(
+@of_one(
     "LogNdtr",
     "log_ndtr",
     lambda x, y: math.sqrt(2 / math.pi) / erfcx(multiply(x, -math.sqrt(0.5))),
@@ -115,7 +135,22 @@ def log_ndtr(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@_of_scipy("Logit", "logit", lambda x, y: divide(1.0, x * (1 - x)))
+@of_one(
+    "NdtrIExp",
+    "ndtri_exp",
+    lambda y, x: math.sqrt(math.pi / 2) * erfcx(multiply(x, -math.sqrt(0.5))),
+)
+def ndtri_exp(y: ArrayLike, *, name: str | None = None) -> Array:
+    """What `nbta.log_ndtr` is ``y`` of, for numbers up to 0.
+
+    Examples
+    --------
+    >>> nbta.ndtri_exp([-100.0, -0.1])
+    array([-13.88847603,   1.3096178 ])
+    """
+
+
+@of_one("Logit", "logit", lambda x, y: divide(1.0, x * (1 - x)))
 def logit(x: ArrayLike, *, name: str | None = None) -> Array:
     """``log(x / (1 - x))``, the inverse of `nbta.sigmoid`.
 

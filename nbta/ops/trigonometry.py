@@ -9,10 +9,10 @@ import numpy as np
 
 from nbta.codegen.fusion import Elementary, Elementwise
 from nbta.codegen.values import cast_text
-from nbta.ops.arithmetic import equal, imag, less, multiply, real, square, where
+from nbta.ops.arithmetic import add, equal, imag, less, multiply, real, square, where
 from nbta.ops.dispatch import exported, stands_for
 from nbta.ops.elementary import abs, arctan2, cos, rsqrt, sin, sqrt
-from nbta.ops.elementwise import binary, narrow, promoted, real_only, unary, widened
+from nbta.ops.elementwise import binary, narrow, of_one, promoted, real_only, unary, widened
 from nbta.ops.filling import ones_like, zeros_like
 
 if TYPE_CHECKING:
@@ -162,6 +162,57 @@ def hypot(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     >>> nbta.hypot([3.0, 0.0], 4.0)
     array([5., 4.])
     """
+
+
+@of_one("SinDg", "sindg", lambda x, y: math.pi / 180 * cosdg(x))
+def sindg(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Sine of degrees.
+
+    Examples
+    --------
+    >>> nbta.sindg([0.0, 90.0, 180.0])
+    array([ 0.,  1., -0.])
+    """
+
+
+@of_one("CosDg", "cosdg", lambda x, y: -math.pi / 180 * sindg(x))
+def cosdg(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Cosine of degrees.
+
+    Examples
+    --------
+    >>> nbta.cosdg([0.0, 90.0, 180.0])
+    array([ 1., -0., -1.])
+    """
+
+
+@of_one("TanDg", "tandg", lambda x, y: math.pi / 180 * (1 + square(y)))
+def tandg(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Tangent of degrees.
+
+    Examples
+    --------
+    >>> nbta.tandg([0.0, 45.0])
+    array([0., 1.])
+    """
+
+
+@of_one("CotDg", "cotdg", lambda x, y: -math.pi / 180 * (1 + square(y)))
+def cotdg(x: ArrayLike, *, name: str | None = None) -> Array:
+    """Cotangent of degrees.
+
+    Examples
+    --------
+    >>> nbta.cotdg([45.0, 90.0])
+    array([1., 0.])
+    """
+
+
+@stands_for("radian")
+def _radian(d, m, s):
+    """SciPy's: degrees, minutes and seconds as radians."""
+    d, m, s = promoted(d, m, s, floats=True)
+    return multiply(add(multiply(add(multiply(d, 60), m), 60), s), math.pi / 648000)
 
 
 @exported(also=("deg2rad",))

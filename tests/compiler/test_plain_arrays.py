@@ -52,10 +52,12 @@ ONE = (
     "lu_factor matrix_rank matrix_transpose pinv qr ravel rfft rot90 slogdet svd svdvals trace "
     "triu unstack "
     "nansum nanvar norm ptp radians round sort std trapezoid var "
-    "median nanmedian digamma i0 i0e i1 i1e j0 j1 lambertw log_sigmoid"
+    "median nanmedian digamma i0 i0e i1 i1e j0 j1 lambertw log_sigmoid "
+    "y0 y1 k0 k1 k0e k1e"
 )
 TWO = (
-    "allclose array_equal dot float_power gammainc gammaincc isclose linear_recurrence matmul "
+    "allclose array_equal dot float_power gammainc gammaincc gammaincinv "
+    "gammainccinv isclose linear_recurrence matmul "
     "outer triangular_solve zeta append broadcast_arrays inner kron lstsq meshgrid solve "
     "solve_triangular tensordot vdot vecdot block_diag"
 )
@@ -64,6 +66,8 @@ FUNCTIONS = {
     **dict.fromkeys([*OF_ONE, *ONE.split()], ((X,), (0,))),
     **dict.fromkeys([*OF_TWO, *OF_INTEGERS, *TWO.split()], ((X, X), (0, 1))),
     "where": ((X > 1, X, X), (0, 1, 2)),
+    **dict.fromkeys(("betaincc", "betaincinv", "betainccinv"), ((X, X, X / 5), (0, 1, 2))),
+    "expn": ((2, X), (1,)),
     "clip": ((X, X, X), (0, 1, 2)),
     "add_n": (([X, X],), (0,)),
     "concatenate": (([X, X],), (0,)),

@@ -26,7 +26,11 @@ ELEMENTWISE = [record for record in TABLE.values() if record.elementwise]
 #: Dtypes of the inputs of elementwise operations whose evaluation does not tell their number.
 INPUTS = {"Where": (bool, None, None), "AddN": (None, None, None), "Real": (None,), "Imag": (None,)}
 ATTRS = {
-    **{name: [{"n": n} for n in range(3)] for name in ("BesselI", "BesselIE", "BesselJ")},
+    **{
+        name: [{"n": n} for n in range(3)]
+        for name in ("BesselI", "BesselIE", "BesselJ", "BesselY", "BesselK", "BesselKE")
+    },
+    "ExpN": [{"n": 1}, {"n": 4}],
     "LambertW": [{"k": 0}, {"k": -1}],
     "Fixed": [{"message": "a"}],
     "Cast": [{"dtype": dtype} for dtype in DTYPES],
