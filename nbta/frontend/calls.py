@@ -30,7 +30,7 @@ from nbta.frontend.boxes import (
 )
 from nbta.frontend.lists import Listing, Whole, listing
 from nbta.frontend.math_functions import call_math, rounded
-from nbta.frontend.maybe import Maybe
+from nbta.frontend.maybe import is_maybe
 from nbta.frontend.picking import as_key, nonzero
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.graph.graph import current
@@ -219,7 +219,7 @@ def _next(items, *default):
 
 
 def _iter(*args):
-    return born(iter(*map(iteration.elements, args)))
+    return born(iter(*map(iteration.one_by_one, args)))
 
 
 def _refuse_random(function):
@@ -253,7 +253,7 @@ def _made(kind, args, kwargs):
         message = f"{here()}: the text of a value that only the run knows; print shows it then"
         raise invalid("symbolic", message)
     if kind in (map, filter):
-        return kind(*map(_callable, map(iteration.elements, args)))
+        return kind(*map(_callable, map(iteration.one_by_one, args)))
     if kind is list:
         return listing(*(list(iteration.elements(part)) for part in args) if args else ((),))
     if issubclass(kind, np.generic) and args and not native.is_known(args):
@@ -544,7 +544,7 @@ def _divmod(a, b):
 
 def _isinstance(value, kinds):
     value = unboxed(value)
-    if isinstance(value, Maybe):
+    if is_maybe(value):
         found = _isinstance(value.parts.value, kinds)
         return control.both(True, value.parts.present, lambda: True) if found else False
     if isinstance(value, kinds):

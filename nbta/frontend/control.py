@@ -19,7 +19,16 @@ from nbta.frontend import effects
 from nbta.frontend.array_boxes import ArrayBox, unboxed, unlike
 from nbta.frontend.boxes import Attribute, Box, Frame, Missing, link, made, note_place
 from nbta.frontend.lists import Grows, Listing, Stacked, grow, growing
-from nbta.frontend.maybe import Maybe, Parts, as_parts, as_state, as_user, in_state, may_be_none
+from nbta.frontend.maybe import (
+    Parts,
+    array_like,
+    as_parts,
+    as_state,
+    as_user,
+    in_state,
+    is_maybe,
+    may_be_none,
+)
 from nbta.frontend.problems import here
 from nbta.graph.graph import SubGraph, current, lies_in
 from nbta.graph.operation import Tensor
@@ -105,7 +114,7 @@ def truth(value):
         return value.count > 0
     if not is_traced(value):
         return bool(value)
-    if isinstance(value, Maybe):
+    if is_maybe(value):
         return logical_and(value.parts.present, truth(value.parts.value))
     if isinstance(value, Box):
         return bool(value)
@@ -278,6 +287,8 @@ def described(value) -> str:
         return str(value.spec)
     if isinstance(value, np.ndarray | np.generic):
         return f"{value.dtype} {np.shape(value)}"
+    if isinstance(value, list):  # of this package's kind, too
+        return "list"
     return repr(value) if isinstance(value, str | _NUMBERS | None) else type(value).__name__
 
 
@@ -571,9 +582,10 @@ def _stand_in(leaf):
         raise invalid("undefined", f"{here()}: a TensorArray has no value on one way")
     if not isinstance(leaf, Tensor):
         return np.zeros(np.shape(leaf), np.asarray(leaf).dtype)[()]
+    if isinstance(leaf, Box):
+        return array_like(leaf)
     extents = [n if type(n) is int else 0 for n in leaf.spec.shape or ()]
-    made = np.zeros(extents, leaf.dtype)
-    return Box(made) if isinstance(leaf, Box) else made[()]
+    return np.zeros(extents, leaf.dtype)[()]
 
 
 def _is_weak(leaf):

@@ -205,7 +205,7 @@ def _is_open(items):
 def enumerate_(items, start=0):
     """``enumerate``."""
     if current() is None or not _is_open(items):
-        return enumerate(elements(items), start)
+        return enumerate(one_by_one(items), start)
     found = indexed(items)
     return Indexed(found.count, lambda k: (k + start if start != 0 else k, found.item(k)))
 
@@ -214,7 +214,7 @@ def zip_(*columns, strict=False):
     """``zip``."""
     found = [indexed(column) for column in columns]
     if current() is None or None in found or not all(map(_is_open, columns)):
-        return zip(*map(elements, columns), strict=strict)
+        return zip(*map(one_by_one, columns), strict=strict)
     return Indexed(least([f.count for f in found]), lambda k: tuple(f.item(k) for f in found))
 
 
@@ -259,10 +259,18 @@ def reversed_plain(items):
 
 def elements(items):
     """What Python can go along, in comprehensions and calls."""
-    if isinstance(items, Indexed) or not isinstance(items, Tensor | np.ndarray):
-        return items
-    found = indexed(items)
+    found = _of_array(items)
     return items if found is None else list(found)
+
+
+def one_by_one(items):
+    """What Python can go along, with items of arrays as they are when it comes to them."""
+    found = _of_array(items)
+    return items if found is None else iter(found)
+
+
+def _of_array(items):
+    return indexed(items) if isinstance(items, Tensor | np.ndarray) else None
 
 
 def comprehension(item, test, items):

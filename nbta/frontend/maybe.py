@@ -1,7 +1,8 @@
-"""Variables that are a number or None, which only the run knows.
+"""Variables that are a number or None, or an array or None, which only the run knows.
 
-In the state of a loop or a branch such a variable is two values: the number, or a stand-in for it,
-and whether it is there. The user's code sees a tensor, and to use that checks that it is there.
+In the state of a loop or a branch such a variable is two values: the number or array, or a stand-in
+for it, and whether it is there. The user's code sees a tensor, or a view of all of the array, and
+to use that checks that it is there.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbta.errors import invalid
 from nbta.frontend import effects
+from nbta.frontend.boxes import Box, View
 from nbta.frontend.problems import here
+from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
+from nbta.ops import filling
 from nbta.ops.dispatch import as_tensor
 from nbta.structure import leaves
 
 
 class Parts(NamedTuple):
-    """A number or None in the state of a loop or a branch."""
+    """A number, an array or None in the state of a loop or a branch."""
 
     value: object
     present: object
@@ -40,10 +45,7 @@ class Maybe(Tensor):
     @property
     def itself(self):
         """The number, which a run fails for where there is none."""
-        error = TypeError(
-            f"{here()}: None, or what has no value yet, is used as a number, on the way taken"
-        )
-        effects.check(self.parts.present, error)
+        _check(self.parts, "a number")
         return as_tensor(self.parts.value)
 
     content = property(lambda self: self.itself)
@@ -54,9 +56,71 @@ class Maybe(Tensor):
     spec = property(lambda self: self.parts.value.spec)
 
 
+def _check(parts, what):
+    """Fail in a run for what is not there."""
+    where = here()
+    message = f"{where}: None, or what has no value yet, is used as {what}, on the way taken"
+    effects.check(parts.present, TypeError(message))
+
+
+class _All:
+    """The step from an array to itself."""
+
+    together, values = True, ()
+
+    def get(self, array):
+        """The array."""
+        return array
+
+    def put(self, array, value):
+        """Another one."""
+        return value
+
+    def composed(self, key):
+        """The same place."""
+        return key
+
+
+class MaybeArray(View):
+    """An array or None in the user's code.
+
+    Attributes
+    ----------
+    parts : Parts
+        Of the array's own box.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts):
+        super().__init__(parts.value, _All())
+        self.parts = parts
+
+    @property
+    def content(self):
+        """What the array holds, which a run fails for where there is none."""
+        _check(self.parts, "an array")
+        return self.base.content
+
+    def check_writable(self) -> None:
+        """Refuse to change what is not the function's own; a run fails where there is no array."""
+        _check(self.parts, "an array")
+        super().check_writable()
+
+    is_known = False
+    spec = property(lambda self: self.base.spec)
+    shape = property(lambda self: self.base.shape)
+    size = property(lambda self: self.base.size)
+
+
+def is_maybe(value) -> bool:
+    """Whether the user's code has what may be None."""
+    return isinstance(value, Maybe | MaybeArray)
+
+
 def as_state(values) -> tuple:
     """The values of variables, of which two stand for one that may be None."""
-    return tuple(value.parts if isinstance(value, Maybe) else value for value in values)
+    return tuple(value.parts if is_maybe(value) else value for value in values)
 
 
 def as_user(values) -> tuple:
@@ -71,7 +135,7 @@ def _seen(value):
         return value.value if value.present else None
     if not isinstance(value.value, Tensor):
         value = Parts(as_tensor(value.value), value.present)
-    return Maybe(value)
+    return MaybeArray(value) if isinstance(value.value, Box) else Maybe(value)
 
 
 def in_state(get, set_):
@@ -84,7 +148,8 @@ def may_be_none(one, other) -> bool:
     """Whether one of two values of a variable may be None, and they go together else."""
     kinds = [_is_empty(value) or isinstance(value, Parts) for value in (one, other)]
     return any(kinds) and all(
-        empty or is_number(value) for empty, value in zip(kinds, (one, other), strict=True)
+        empty or is_number(value) or isinstance(value, Box)
+        for empty, value in zip(kinds, (one, other), strict=True)
     )
 
 
@@ -101,11 +166,43 @@ def is_number(value) -> bool:
 
 
 def as_parts(value, like) -> Parts:
-    """A value that may be None; ``like`` is a number that it is in other cases, or parts."""
+    """A value that may be None; ``like`` is what it is in other cases, or parts."""
     if isinstance(value, Parts):
         return value
     if _is_empty(value):
         like = leaves(like)[0]
         dtype = like.dtype if hasattr(like, "dtype") else np.asarray(like).dtype
+        if isinstance(like, Box):
+            return Parts(array_like(like), np.False_)
         return Parts(np.zeros((), dtype)[()], np.False_)
     return Parts(value, np.True_)
+
+
+def array_like(box) -> Box:
+    """An array that nobody reads, of another one's dtype, and of its shape as far as that is told.
+
+    Lengths that are not those of arguments are 0 in a run, and open in the graph, as code that the
+    run never comes to is traced with them.
+    """
+    pattern, dtype = box.spec.shape, box.dtype
+    if pattern is None:
+        raise invalid("undefined", f"{here()}: an array of unknown rank may have no value here")
+
+    def made():
+        return filling.zeros([_extent(n) for n in pattern], dtype)
+
+    known = [n if type(n) is int else 0 for n in pattern]
+    return Box(np.zeros(known, dtype), maker=made)
+
+
+def _extent(length):
+    """A length as a number of the graph that is being built."""
+    if type(length) is int:
+        return length
+    given = current().root.operations if length is not None else ()
+    for tensor in (op.outputs[0] for op in given if op.type == "Placeholder"):
+        for axis, extent in enumerate(tensor.spec.shape or ()):
+            if extent is length:
+                return tensor.shape[axis]
+    zero = as_tensor(np.int64(0))
+    return zero + zero

@@ -37,7 +37,7 @@ from nbta.frontend.conversion import outer as _outer
 from nbta.frontend.iteration import comprehension, elements, for_
 from nbta.frontend.list_items import delete_item_at, is_run_place, item_at, set_item_at
 from nbta.frontend.lists import Listing, Whole, listing
-from nbta.frontend.maybe import Maybe
+from nbta.frontend.maybe import is_maybe
 from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.graph.graph import current
@@ -338,7 +338,7 @@ class Managed:
 
 def _compare(sign, left, right):
     if sign in ("Is", "IsNot"):
-        if isinstance(left, Maybe) and right is None:
+        if is_maybe(left) and right is None:
             there = left.parts.present
             return there if sign == "IsNot" else logical_not(there)
         return _is_same(left, right) is (sign == "Is")

@@ -42,6 +42,7 @@ NOT_YET = {
     "rows_of_computed_arrays_at_a_traced_place": "make a copy",
     "row_at_a_traced_place_that_is_written": "make a copy",
     "array_put_into_a_list_and_changed": "make a copy",
+    "array_or_none_that_changes_under_another_name": "make a copy",
     "parts_that_are_written": "make a copy",
     "array_that_is_kept_and_changed": "an item of a list .*make a copy",
     "item_of_a_list_that_is_changed": "an item of a list .*make a copy",

@@ -50,9 +50,9 @@ def in_a_try(x):
 def none_at_first(x):
     best = None
     for v in x:
-        if best is None or v < np.sum(best):
-            best = x * v
-    return np.sum(best)
+        if best is None or v < 0.5:
+            best = [x[0], x[1]]
+    return best[0]
 
 
 def text_that_changes(x):
@@ -128,7 +128,7 @@ def becomes_a_matrix(x):
 REFUSED = {
     calls_a_generator: "generator",
     in_a_try: "take it out of the try",
-    none_at_first: "'best' is None before a trip of the loop and float64 (?,)",
+    none_at_first: "'best' is None before a trip of the loop and list",
     text_that_changes: "'word' is",
     takes_from_an_iterator: "take items by their index",
     draws: "draw them before, and give them as an argument",
@@ -460,3 +460,19 @@ def test_lists_and_powers_in_a_run(f, compiled):
     words = rf"{re.escape(__file__)}:\d+: .*{OF_LISTS_AND_POWERS[f]}"
     with pytest.raises(nbta.InvalidArgumentError, match=words), in_python():
         nbta.value_and_grad(f, compiled=compiled)(X)
+
+
+def keeps_nothing(x):
+    kept = None
+    for i in range(len(x)):
+        if x[i] > 50.0:
+            kept = x * 2.0
+    return np.sum(kept)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_none_in_a_run_where_an_array_is_needed(compiled):
+    assert keeps_nothing(X) is None  # which is no number to differentiate
+    words = r"\.py:\d+: None, .* used as an array"
+    with pytest.raises(nbta.InvalidArgumentError, match=words), in_python():
+        nbta.value_and_grad(keeps_nothing, compiled=compiled)(X)

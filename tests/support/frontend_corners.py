@@ -689,6 +689,98 @@ def views_of_views_of_views(x):
 
 
 @corner
+def none_and_then_an_array(x):
+    best, row = None, None
+    m = np.outer(x, x)
+    for i in range(m.shape[0]):
+        score = np.dot(m[i], np.cos(9 * x))
+        if best is None or score > best:
+            best, row = score, m[i]
+    if row is None:
+        return x[0]
+    return best * np.sum(row**2) + row[0] * len(row) + row[1:].sum()
+
+
+@corner
+def array_of_the_last_trip(x):
+    last, prev, s, k = None, None, 0.0, 0
+    for i in range(len(x)):
+        if last is not None:
+            s += np.sum(last * x) * last[0]
+        last = x * x[i]
+    while k < 10 and s < 50.0:
+        s += 0.0 if prev is None else np.abs(x * k - prev).sum()
+        prev = x * k
+        k += 1
+    return s
+
+
+@corner
+def array_that_is_there_from_some_trip_on(x):
+    last, table, s = None, None, 0.0
+    for i in range(len(x)):
+        if i % 3 == 0:
+            last = x.copy()
+        last[1] = x[i]
+        if table is None:
+            table = np.zeros((2, 3))
+        table[i % 2, i % 3] += x[i]
+        s += last[0] * last[1] + table[0, 0] * table[1, 1]
+    return s + np.sum(table)
+
+
+@corner
+def array_of_a_branch_or_none(x):
+    a = None
+    if x[0] > 0.1:
+        a = np.sin(x)
+    if x[1] > 0.1 and a is not None:
+        a[0] = 2.0 * x[3]
+        a *= x[2]
+    return np.sum(a) if a is not None else x[0]
+
+
+@corner
+def longer_parts_or_none(x):
+    best = None
+    for i in range(2, 12):
+        if best is None or x[i] > np.max(best):
+            best = x[:i]
+    return np.sum(best)
+
+
+@corner
+def array_or_none_that_changes_under_another_name(x):
+    b, keep = x.copy(), None
+    for i in range(len(x)):
+        if x[i] > 0.6 and keep is None:
+            keep = b
+        b[0] += 1.0
+    return np.sum(keep)
+
+
+@corner
+def items_that_change_before_a_loop_comes_to_them(x):
+    a, b, s = x[:5] * 1.0, x[5:10] * 1.0, 0.0
+    for i, q in enumerate(a):
+        a *= a[i]
+        s += q * (i + 1)
+    for p, q in zip(a, b, strict=True):
+        a[1:] += p
+        b *= 1.5
+        s += p * q
+    for p, q in zip(b, reversed(b), strict=True):
+        b[2:] *= p
+        s += q
+    items = iter(a)
+    a[0] = 3.0 * x[0]
+    s += next(items)
+    squares = map(lambda v: v * v, b)  # noqa: C417
+    b[:] = x[2]
+    return s + sum(squares) + sum(v * x[1] for v in a)
+
+
+@corner
 def items_deleted_from_lists(x):
     xs = [x[0], x[1], x[2], x[3] * 2.0]
     del xs[1]
