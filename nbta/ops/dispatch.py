@@ -74,9 +74,9 @@ def refuses(remedy: str, *names: str) -> None:
 
     def refused_by(name):
         def refuse(*args, **kwargs):
-            message = f"np.{name}" if name.count(".") < 2 and "scipy" not in name else name
-            message += " with values that only the run knows: nbta has no such operation; "
-            raise invalid("symbolic", message + remedy)
+            what = name if name.startswith("scipy.") else f"np.{name}"
+            message = f"{what} with values that only the run knows: nbta has no such operation"
+            raise invalid("symbolic", f"{message}; {remedy}")
 
         return refuse
 

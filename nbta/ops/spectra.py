@@ -594,6 +594,14 @@ def _scipy_pinv(a, *, atol=None, rtol=None, check_finite=True):
     return cast(_pseudo_inverse(a, _precision(a) if rtol is None else rtol), dtype)
 
 
+@stands_for("scipy.linalg.pinvh", numpy=1)
+def _scipy_pinvh(a, *, atol=None, rtol=None, lower=True, return_rank=False, check_finite=True):
+    if return_rank:
+        raise invalid("value", "scipy.linalg.pinvh: return_rank: there is np.linalg.matrix_rank")
+    a, _ = _matrices(a)
+    return _scipy_pinv(mirrored(a, not lower), atol=atol, rtol=rtol)
+
+
 @exported(also="linalg.matrix_rank", numpy=2)
 def matrix_rank(
     a: ArrayLike,

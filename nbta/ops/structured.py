@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nbta.errors import invalid
+from nbta.ops.arithmetic import divide, multiply, negative, not_equal, subtract
 from nbta.ops.axis_arguments import operand
-from nbta.ops.dispatch import exported
+from nbta.ops.checks import checked
+from nbta.ops.diagonals import diag
+from nbta.ops.dispatch import exported, stands_for
+from nbta.ops.elementary import abs
 from nbta.ops.elementwise import conjugate, promoted
+from nbta.ops.filling import zeros_like
 from nbta.ops.gathering import take
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import concatenate, expand_dims, flip, pad
+from nbta.ops.shaping import reshape
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike
@@ -84,3 +90,94 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None, *, name: str | None = Non
         return take(c, np.zeros((rows, columns), np.int64), 0, name=name)
     places = columns - 1 + np.arange(rows)[:, None] - np.arange(columns)
     return take(concatenate([flip(getitem(r, slice(1, None)), 0), c], 0), places, 0, name=name)
+
+
+# SciPy's others, of tensors.
+
+
+def _last_length(what, x):
+    if x.ndim is None or x.ndim < 1:
+        raise invalid("rank", f"{what}: give one row")
+    return operator.index(x.shape[-1])
+
+
+@stands_for("scipy.linalg.circulant", numpy=1)
+def circulant(c):
+    """SciPy's: each column is the one before it, moved down by one."""
+    c = operand(c)
+    count = np.arange(_last_length("circulant", c))
+    return take(c, (count[:, None] - count) % max(count.size, 1), -1)
+
+
+@stands_for("scipy.linalg.hankel", numpy=2)
+def _hankel(c, r=None):
+    """SciPy's: what a column has, and then a row but for its first item, along rising diagonals."""
+    c = operand(c)
+    c, r = promoted(reshape(c, (-1,)), zeros_like(c) if r is None else operand(r))
+    r = reshape(r, (-1,))
+    places = np.add.outer(*(np.arange(operator.index(x.shape[0])) for x in (c, r)))
+    return take(concatenate([c, getitem(r, slice(1, None))], 0), places, 0)
+
+
+@stands_for("scipy.linalg.companion", numpy=1)
+def _companion(a):
+    """SciPy's: the matrix whose eigenvalues are the roots of a polynomial."""
+    (a,) = promoted(a, floats=True)
+    count = _last_length("companion", a)
+    if a.ndim != 1 or count < 2:
+        raise invalid("shape", "companion: give two coefficients or more, in one row")
+    message = "companion: the first coefficient is 0"
+    first = checked(getitem(a, slice(0, 1)), not_equal(getitem(a, 0), 0), message)
+    row = reshape(negative(divide(getitem(a, slice(1, None)), first)), (1, -1))
+    return concatenate([row, np.eye(count - 2, count - 1, dtype=a.dtype)], 0)
+
+
+@stands_for("scipy.linalg.fiedler", numpy=1)
+def _fiedler(a):
+    """SciPy's: how far items are from each other."""
+    a = operand(a)
+    return abs(subtract(expand_dims(a, -1), expand_dims(a, -2)))
+
+
+@stands_for("scipy.linalg.leslie", numpy=2)
+def _leslie(f, s):
+    """SciPy's: how a population of several ages grows."""
+    f, s = promoted(f, s)
+    if f.ndim != 1 or s.ndim != 1 or _last_length("leslie", f) != _last_length("leslie", s) + 1:
+        raise invalid("shape", "leslie: give two rows, of which f has one item more than s")
+    return concatenate([expand_dims(f, 0), pad(diag(s), ((0, 0), (0, 1)))], 0)
+
+
+@stands_for("scipy.linalg.convolution_matrix", numpy=3)
+def _convolution_matrix(a, n, mode="full"):
+    """SciPy's: what times a row of n items is `np.convolve` of both."""
+    a, n = operand(a), operator.index(n)
+    if a.ndim != 1 or n < 1 or mode not in ("full", "same", "valid"):
+        message = 'convolution_matrix: give one row, a count, and "full", "same" or "valid"'
+        raise invalid("value", message)
+    count = operator.index(a.shape[0])
+    column, row = (pad(x, (0, n - 1)) for x in (a, flip(a, 0)))
+    trimmed = {"full": 0, "same": min(n, count) - 1, "valid": 2 * (min(n, count) - 1)}[mode]
+    first, whole = trimmed // 2, count + n - 1
+    column = getitem(column, slice(first, whole - (trimmed - first)))
+    return toeplitz(column, getitem(row, slice(whole - n - first, whole - first)))
+
+
+@stands_for("scipy.linalg.khatri_rao", numpy=2)
+def _khatri_rao(a, b):
+    """SciPy's: the Kronecker products of columns."""
+    a, b = promoted(a, b)
+    if a.ndim != 2 or b.ndim != 2:
+        raise invalid("rank", "khatri_rao: give two matrices with as many columns")
+    found = multiply(getitem(a, np.s_[:, None, :]), getitem(b, np.s_[None, :, :]))
+    return reshape(found, (-1, found.shape[-1]))
+
+
+@stands_for("scipy.linalg.diagsvd", numpy=3)
+def _diagsvd(s, M, N):  # noqa: N803 - SciPy's names
+    """SciPy's: the rectangular matrix of singular values."""
+    s = operand(s)
+    rows, columns, count = operator.index(M), operator.index(N), _last_length("diagsvd", s)
+    if count not in (rows, columns):
+        raise invalid("shape", f"diagsvd: {count} values for {rows} by {columns}")
+    return pad(diag(s), ((0, rows - count), (0, columns - count)))

@@ -672,3 +672,141 @@ def test_names_of_numpy_2(dtype):
 
 def test_gradients_by_names_of_numpy_2():
     check_grads(names_of_numpy_2, (A, STACK, V))
+
+
+def of_rows(v, w, a):
+    return (
+        scipy.linalg.circulant(v), scipy.linalg.circulant(a), scipy.linalg.hankel(v),
+        scipy.linalg.hankel(v, w), scipy.linalg.companion(v), scipy.linalg.fiedler(v),
+        scipy.linalg.fiedler(a), scipy.linalg.leslie(v, w), scipy.linalg.convolution_matrix(v, 6),
+        scipy.linalg.convolution_matrix(v, 3, "same"), scipy.linalg.khatri_rao(a, a[:2]),
+        scipy.linalg.convolution_matrix(w, 5, "valid"), scipy.linalg.diagsvd(v, 4, 6),
+        scipy.linalg.convolution_matrix(v, 2, mode="same"), scipy.linalg.diagsvd(v, 5, 4),
+    )  # fmt: skip
+
+
+def test_matrices_made_of_rows():
+    agrees(of_rows, V, V[1:] * 2, A)
+    agrees(of_rows, np.array([3, 1, 2, 5]), np.array([1, 4, 7]), np.arange(16).reshape(4, 4))
+    check_grads(of_rows, (V, V[1:] * 2, A), order=1)
+    assert_native(of_rows, V, V[1:] * 2, A)
+    for match, function in (
+        ("two coefficients or more", lambda v: scipy.linalg.companion(v[:1])),
+        ("first coefficient is 0", lambda v: scipy.linalg.companion(v * 0.0)),
+        ("one item more than s", lambda v: scipy.linalg.leslie(v, v)),
+        ("give one row, a count", lambda v: scipy.linalg.convolution_matrix(v, 2, "none")),
+        ("two matrices with as many columns", lambda v: scipy.linalg.khatri_rao(v, v)),
+        ("4 values for 3 by 2", lambda v: scipy.linalg.diagsvd(v, 3, 2)),
+    ):
+        with pytest.raises(nbta.InvalidArgumentError, match=match):
+            nbta.function(function)(V)
+
+
+COLUMN, ROW = np.array([5.0, 1.0, 0.5, 0.2]), np.array([5.0, -1.0, 0.3, 0.1])
+BANDS, RIGHT = RNG.normal(size=(4, 6)), RNG.normal(size=(6, 2))
+
+
+def of_diagonals(c, r, b, v):
+    return (
+        scipy.linalg.solve_toeplitz(c, v), scipy.linalg.solve_toeplitz((c, r), b),
+        scipy.linalg.matmul_toeplitz((c, r), b), scipy.linalg.matmul_toeplitz(c, v),
+        scipy.linalg.solve_circulant(c, v), scipy.linalg.solve_circulant(c, b),
+    )  # fmt: skip
+
+
+def of_bands(bands, b):
+    wide = np.concatenate([bands[:2], bands[2:3] + 6.0, bands[3:]], 0)
+    upper = np.concatenate([bands[:2], bands[2:3] + 6.0], 0)
+    lower = np.concatenate([bands[:1] + 6.0, bands[1:3]], 0)
+    return (
+        scipy.linalg.solve_banded((1, 2), wide, b), scipy.linalg.solveh_banded(upper, b),
+        scipy.linalg.solve_banded((1, 2), wide, b[:, 0]),
+        scipy.linalg.solveh_banded(lower, b, lower=True),
+    )  # fmt: skip
+
+
+def of_three_diagonals(d, e):
+    w, v = scipy.linalg.eigh_tridiagonal(d, e)
+    return w, np.abs(v), scipy.linalg.eigvalsh_tridiagonal(d, e)
+
+
+def test_matrices_of_a_few_diagonals():
+    agrees(of_diagonals, COLUMN, ROW, B, V)
+    agrees(of_bands, BANDS, RIGHT, rtol=1e-11)
+    agrees(of_three_diagonals, V, B[:3, 0], rtol=1e-11)
+    check_grads(of_diagonals, (COLUMN, ROW, B, V))
+    check_grads(of_bands, (BANDS, RIGHT), rtol=1e-4)
+    check_grads(of_three_diagonals, (V, B[:3, 0]), rtol=1e-4)
+    slope = nbta.grad(lambda ab: np.sum(scipy.linalg.solve_banded((1, 2), ab, RIGHT) ** 2))(
+        BANDS + 3.0
+    )
+    unread = [*slope[0, :2], slope[1, 0], slope[3, -1]]
+    np.testing.assert_array_equal(unread, 0)
+    for match, function in (
+        ("4 rows for 3 diagonals", lambda ab: scipy.linalg.solve_banded((1, 1), ab, ab[0])),
+        ("1200 rows would be made", lambda ab: scipy.linalg.solve_banded(
+            (1, 2), np.tile(ab, (1, 200)), np.ones(1200))),
+        ("give one column", lambda ab: scipy.linalg.solve_circulant(ab, ab)),
+        ("give diagonals in rows", lambda ab: scipy.linalg.solveh_banded(ab[0], ab[0])),
+    ):  # fmt: skip
+        with pytest.raises(nbta.InvalidArgumentError, match=match):
+            nbta.function(function)(BANDS)
+
+
+def of_sylvester(a, b, q):
+    return (
+        scipy.linalg.solve_sylvester(a, b, q), scipy.linalg.solve_continuous_lyapunov(a, a),
+        scipy.linalg.solve_discrete_lyapunov(a / 9, a),
+    )  # fmt: skip
+
+
+def test_equations_from_both_sides():
+    q, b = RNG.normal(size=(4, 3)), RNG.normal(size=(3, 3))
+    for dtype in ("float64", "complex128"):
+        agrees(of_sylvester, *as_dtype(dtype, A, b, q), rtol=1e-9)
+    check_grads(of_sylvester, (A, b, q), rtol=1e-4)
+    with pytest.raises(nbta.InvalidArgumentError, match="method: 'fast'"):
+        nbta.function(lambda a: scipy.linalg.solve_discrete_lyapunov(a, a, "fast"))(A)
+
+
+def of_exponentials(a):
+    return (
+        scipy.linalg.coshm(a), scipy.linalg.sinhm(a), scipy.linalg.tanhm(a), scipy.linalg.cosm(a),
+        scipy.linalg.sinm(a), scipy.linalg.tanm(a), *scipy.linalg.expm_frechet(a, a * a),
+        scipy.linalg.expm_frechet(a, a, compute_expm=False),
+    )  # fmt: skip
+
+
+def test_functions_by_exponentials():
+    agrees(of_exponentials, A / 3, rtol=1e-10)
+    agrees(of_exponentials, complex_of(A) / 4, rtol=1e-10)
+    check_grads(of_exponentials, (A / 3,), rtol=1e-4)
+    agrees(
+        lambda a: (scipy.linalg.pinvh(a + a.T), scipy.linalg.pinvh(a, lower=False)), A, rtol=1e-9
+    )
+
+
+#: What of NumPy and SciPy is not here, and what the message names.
+NOT_HERE = {
+    "eig": (lambda a: np.linalg.eig(a), r"np\.linalg\.eig with .*eigvalsh"),
+    "eigvals": (
+        lambda a: scipy.linalg.eigvals(a),
+        r"scipy\.linalg\.eigvals with .*singular values",
+    ),
+    "roots": (lambda a: np.roots(a[0]), r"np\.roots with .*Newton"),
+    "polydiv": (lambda a: np.polydiv(a[0], a[1]), r"np\.polydiv with .*np\.polyval"),
+    "sqrtm": (lambda a: scipy.linalg.sqrtm(a), r"sqrtm with .*np\.linalg\.eigh"),
+    "logm": (lambda a: scipy.linalg.logm(a), r"logm with .*scipy\.linalg\.expm"),
+    "schur": (lambda a: scipy.linalg.schur(a), r"schur with .*np\.linalg\.qr"),
+    "polar": (lambda a: scipy.linalg.polar(a), r"polar with .*np\.linalg\.svd"),
+    "null_space": (lambda a: scipy.linalg.null_space(a), r"null_space with .*columns of u and vh"),
+    "are": (lambda a: scipy.linalg.solve_discrete_are(a, a, a, a), "custom_gradient"),
+    "eig_banded": (lambda a: scipy.linalg.eig_banded(a), "eigh_tridiagonal"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_HERE)
+def test_a_refusal_says_what_there_is(name):
+    function, message = NOT_HERE[name]
+    with pytest.raises(nbta.InvalidArgumentError, match=message):
+        nbta.function(function)(DEFINITE)
