@@ -16,11 +16,12 @@ import secrets
 import shutil
 import time
 import zipfile
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
-from nbta import errors
+from nbta import classes, errors
 from nbta.dtypes import check_plain
 from nbta.packing import file_dtype, gradients_of, meta_of, pack, require, unpack, unpack_all
 from nbta.tensor_array import TensorArray
@@ -43,15 +44,18 @@ def save(file: str | os.PathLike[str], array: Any) -> None:
     file : path-like
         Used as given; no suffix is added.
     array : TensorArray or structure
-        Dicts, lists and tuples, nested, of TensorArrays, NumPy arrays, numbers, strings and None.
+        Dicts, lists and tuples, nested, of TensorArrays, NumPy arrays, numbers, strings and None;
+        also named tuples, dataclasses and other classes that `register_structure` knows, of which
+        the file has the name. Keys of dicts are strings, numbers, None and tuples of these.
         TensorArrays stay as they are: saving reads no slot in the sense of `TensorArray.read`. One
         that is there twice, or as a gradient array of another, is so after `load` too.
 
     Raises
     ------
     InvalidArgumentError
-        For a file that is no path, for a closed array, for a dtype that no file can name, and for
-        anything else in a structure, such as named tuples and masked arrays.
+        For a file that is no path, for a closed array, for a dtype that no file can name, for an
+        object that has attributes besides its fields, and for anything else in a structure, such as
+        classes that nobody registered and masked arrays.
     OSError
         When the file cannot be written; the old file is then untouched.
 
@@ -72,6 +76,16 @@ def save(file: str | os.PathLike[str], array: Any) -> None:
     ...     nbta.save(os.path.join(folder, "all.npz"), {"rate": 0.1, "w": np.ones(2), "path": [ta]})
     ...     nbta.load(os.path.join(folder, "all.npz"))
     {'rate': 0.1, 'w': array([1., 1.]), 'path': [<nbta.TensorArray ...>]}
+    >>> from dataclasses import dataclass
+    >>> @nbta.register_structure
+    ... @dataclass
+    ... class Fit:
+    ...     weights: np.ndarray
+    ...     method: str
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nbta.save(os.path.join(folder, "fit.npz"), Fit(np.ones(2), "newton"))
+    ...     nbta.load(os.path.join(folder, "fit.npz"))
+    Fit(weights=array([1., 1.]), method='newton')
     """
     path = os.path.realpath(_path("save", file))  # of a link, the file that it leads to
     members = pack(array) if isinstance(array, TensorArray) else pack_structure(array)
@@ -149,6 +163,9 @@ def _comment(stream, end):
 def load(file: str | os.PathLike[str]) -> Any:
     """Read an array, or a structure, that `save` wrote; nothing in the file is ever run.
 
+    A class is looked for, by its module and name, among those that `register_structure` was given;
+    nothing is imported. Objects of dataclasses get their fields without ``__init__``.
+
     Parameters
     ----------
     file : path-like
@@ -162,7 +179,8 @@ def load(file: str | os.PathLike[str]) -> Any:
     Raises
     ------
     InvalidArgumentError
-        For a file that is no path, that is damaged, cut short, or not from `save`.
+        For a file that is no path, that is damaged, cut short, or not from `save`; for an object
+        whose class nobody registered in this process, or that has other fields now.
     ResourceExhaustedError
         When there is no memory for what the file holds.
     OSError
@@ -179,13 +197,14 @@ def load(file: str | os.PathLike[str]) -> Any:
             stream.seek(0)
             members = _members(stream)
             meta = meta_of(members)
-            if meta.get("format") == NESTED:
+            if meta.get("format") in (NESTED, WITH_CLASSES):
                 return unpack_structure(members, meta)
             return unpack(members)
         except (OSError, MemoryError):
             raise
         except errors.NbtaError as error:
-            raise errors.invalid("file", f"load: {path}: {error}") from None
+            reason = "register" if error.reason == "register" else "file"
+            raise errors.invalid(reason, f"load: {path}: {error}") from None
         except Exception as error:  # whatever a made-up archive sets off on the way
             message = f"load: {path}: its contents are not what nbta.save writes ({error})"
             raise errors.invalid("file", message) from None
@@ -230,9 +249,10 @@ def _check_digest(stream):
 # Nested structures. ``meta`` has format 2 and a *tree*: a node is a list of its kind and what
 # belongs to it. A NumPy array is the member ``value_k``. A TensorArray has the members that
 # `nbta.packing` gives it, with ``t{k}_`` in front; a node names it by ``k``, and by the place of a
-# gradient array below it.
+# gradient array below it. An object has the name of its class, and its fields or its parts; such a
+# file has format 3.
 
-NESTED = 2  # the format; that of a single array is 1
+NESTED, WITH_CLASSES = 2, 3  # the format; that of a single array is 1
 _WHAT = "TensorArrays, NumPy arrays, numbers, strings, None, and lists, tuples and dicts of these"
 
 
@@ -246,7 +266,8 @@ def pack_structure(structure) -> dict[str, np.ndarray]:
     """
     packing = _Packing(structure)
     tree = packing.node("structure", structure)
-    meta = {"format": NESTED, "tree": tree, "tensor_arrays": packing.count}
+    version = WITH_CLASSES if packing.has_classes else NESTED
+    meta = {"format": version, "tree": tree, "tensor_arrays": packing.count}
     return {"meta": np.array(json.dumps(meta)), **packing.members}
 
 
@@ -255,6 +276,7 @@ class _Packing:
 
     def __init__(self, structure):
         self.members, self.count, self._values = {}, 0, 0
+        self.has_classes = False
         self._places, self._open = {}, set()
         found = list(_tensor_arrays(structure, set()))
         for array in sorted(found, key=_depth):
@@ -280,27 +302,68 @@ class _Packing:
         if kind in _PLAIN:
             return [kind.__name__, _PLAIN[kind][0](value)]
         if kind in (list, tuple, dict):
-            return self._container(path, value, kind)
+            return [kind.__name__, self._within(path, value, _INNER[kind])]
+        if classes.is_registered(kind):
+            self.has_classes = True
+            return self._within(path, value, _Packing._object)
         raise _refused(path, value)
 
-    def _container(self, path, value, kind):
+    def _within(self, path, value, inner):
+        """What ``inner`` gives for what is in a value, which must not be the value itself."""
         if id(value) in self._open:
             raise errors.invalid("structure", f"save: {path} contains itself")
         self._open.add(id(value))
-        if kind is dict:
-            items = [self._item(path, key, part) for key, part in value.items()]
-        else:
-            items = [self.node(f"{path}[{i}]", part) for i, part in enumerate(value)]
+        found = inner(self, path, value)
         self._open.remove(id(value))
-        return [kind.__name__, items]
+        return found
+
+    def _items(self, path, value):
+        return [self.node(f"{path}[{i}]", part) for i, part in enumerate(value)]
+
+    def _keys(self, path, value):
+        return [self._item(path, key, part) for key, part in value.items()]
 
     def _item(self, path, key, part):
-        if type(key) not in _PLAIN:
-            message = f"save: {path} has the key {key!r}; give keys that are strings or numbers"
+        found = self._key(key)
+        if found is None:
+            message = (
+                f"save: {path} has the key {key!r}; give keys that are strings or numbers, or "
+                f"tuples of these"
+            )
             raise errors.invalid("structure", message)
+        return [found, self.node(f"{path}[{key!r}]", part)]
+
+    def _key(self, key):
+        """How the tree says what a key is; None for what is none."""
+        kind = type(key)
+        if kind in _PLAIN:
+            return [kind.__name__, _PLAIN[kind][0](key)]
+        parts = list(map(self._key, key)) if kind is tuple else [None]
+        if None in parts:
+            return None
+        self.has_classes = True  # which older versions cannot read either
+        return ["tuple", parts]
+
+    def _object(self, path, value):
+        kind, name = type(value), classes.file_name(type(value))
+        if classes.is_namedtuple(kind):
+            named = zip(kind._fields, value, strict=True)
+            return ["namedtuple", name, self._named(path, named)]
+        if classes.rules_of(kind) is None:
+            reason = classes.more_than_fields(value)
+            if reason:
+                message = f"save: {path}: {reason}, so that load could not give it back"
+                raise errors.invalid("structure", message)
+            return ["dataclass", name, self._named(path, classes.fields_of(value))]
+        node = classes.node_of(value)
+        parts = zip(node.names, node.parts, strict=True)
+        inner = [self.node(path + own, part) for own, part in parts]
+        return ["object", name, self.node(f"{path}'s rest", node.rest), inner]
+
+    def _named(self, path, named):
         return [
-            [type(key).__name__, _PLAIN[type(key)][0](key)],
-            self.node(f"{path}[{key!r}]", part),
+            [name, ["missing"] if part is classes.Missing else self.node(f"{path}.{name}", part)]
+            for name, part in named
         ]
 
     def _array(self, path, value):
@@ -314,10 +377,18 @@ class _Packing:
         return ["scalar" if isinstance(value, np.generic) else "array", number, half]
 
 
+_INNER = {list: _Packing._items, tuple: _Packing._items, dict: _Packing._keys}
+
+
 def _refused(path, value):
     kind = type(value)
-    if isinstance(value, list | tuple | dict):
+    register = "register it with nbta.register_structure, so that load finds it"
+    if classes.is_namedtuple(kind):
+        remedy = f"{register}, or give a plain tuple"
+    elif isinstance(value, list | tuple | dict):
         remedy = f"load could not give it back; give a plain {kind.__mro__[-2].__name__}"
+    elif is_dataclass(value):
+        remedy = register
     else:
         remedy = f"give {_WHAT}"
     message = f"save: {path} is a {kind.__module__}.{kind.__qualname__}; {remedy}"
@@ -329,10 +400,22 @@ def _tensor_arrays(value, seen):
         yield value
     elif isinstance(value, TensorArray):
         value.__reduce__()  # says that arrays of graphs are not saved
-    elif isinstance(value, list | tuple | dict) and id(value) not in seen:
-        seen.add(id(value))
-        for part in value.values() if isinstance(value, dict) else value:
+    elif id(value) not in seen:
+        parts = _parts(value)
+        if parts:
+            seen.add(id(value))
+        for part in parts:
             yield from _tensor_arrays(part, seen)
+
+
+def _parts(value):
+    """What may have arrays in it."""
+    if isinstance(value, dict):
+        return value.values()
+    if isinstance(value, list | tuple):
+        return value
+    node = classes.node_of(value)
+    return () if node is None else node.parts
 
 
 def _depth(array):
@@ -381,6 +464,22 @@ def unpack_structure(members, meta):
     return structure
 
 
+def _is_key(node):
+    """Whether a node may be a key."""
+    if not isinstance(node, list) or len(node) != 2 or type(node[0]) is not str:
+        return False
+    if node[0] == "tuple":
+        return isinstance(node[1], list) and all(map(_is_key, node[1]))
+    return node[0] in _BY_NAME
+
+
+def _written(kind):
+    """How objects of a class are written."""
+    if classes.is_namedtuple(kind):
+        return "namedtuple"
+    return "dataclass" if classes.rules_of(kind) is None else "object"
+
+
 class _Unpacking:
     def __init__(self, arrays, values):
         self._arrays, self._values = arrays, values
@@ -396,6 +495,8 @@ class _Unpacking:
             return self._arrays[rest[0]][rest[1]]
         if kind in ("array", "scalar"):
             return self._array(kind, rest)
+        if kind in ("namedtuple", "dataclass", "object"):
+            return self._object(kind, *rest)
         require(len(rest) == 1, "a node of its tree")
         if kind in _BY_NAME:
             require(type(rest[0]) is _WRITTEN.get(kind, str), f"a value of {kind}")
@@ -409,10 +510,43 @@ class _Unpacking:
         found = {}
         for item in items:
             require(isinstance(item, list) and len(item) == 2, "an item of a dict")
-            require(isinstance(item[0], list) and item[0][:1] and item[0][0] in _BY_NAME, "a key")
+            require(_is_key(item[0]), "a key")
             found[self.value(item[0])] = self.value(item[1])
         require(len(found) == len(items), "two keys that are one")
         return found
+
+    def _object(self, written, name, *rest):
+        kind = classes.named(name) if type(name) is str else None
+        if kind is None:
+            message = (
+                f"has an object of {name!r}, a class that is not registered here; import its "
+                f"module, and give the class to nbta.register_structure, before load"
+            )
+            raise errors.invalid("register", message)
+        if written != _written(kind):
+            message = f"has an object of {name!r}, which is registered in another way now"
+            raise errors.invalid("register", message)
+        if written == "object":
+            require(len(rest) == 2 and isinstance(rest[1], list), "an object")
+            unflatten = classes.rules_of(kind)[1]
+            return unflatten(self.value(rest[0]), tuple(map(self.value, rest[1])))
+        return self._with_fields(kind, name, *rest)
+
+    def _with_fields(self, kind, name, fields):
+        require(isinstance(fields, list), "an object")
+        require(all(isinstance(f, list) and len(f) == 2 for f in fields), "a field")
+        names = [each[0] for each in fields]
+        known = kind._fields if classes.is_namedtuple(kind) else classes.field_names(kind)
+        if names != list(known):
+            message = (
+                f"has an object of {name!r} with the fields {', '.join(map(str, names))}, and "
+                f"those of the class are {', '.join(known)} now"
+            )
+            raise errors.invalid("register", message)
+        values = [classes.Missing if n == ["missing"] else self.value(n) for _, n in fields]
+        if classes.is_namedtuple(kind):
+            return kind._make(values)
+        return classes.with_fields(kind, zip(names, values, strict=True))
 
     def _array(self, kind, rest):
         require(len(rest) == 2 and type(rest[0]) is int and type(rest[1]) is bool, "a value")

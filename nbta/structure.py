@@ -1,12 +1,14 @@
-"""Nested structures: lists, tuples, named tuples, dicts and users' classes of values."""
+"""Nested structures: lists, tuples, named tuples, dicts and objects of users' classes."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nbta import classes
+from nbta.classes import node_of
 from nbta.dtypes import as_plain
 from nbta.errors import invalid
 from nbta.graph.operation import Shape, Tensor
@@ -19,36 +21,6 @@ if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, T
 
 LEAF = object()
-
-
-class Node(NamedTuple):
-    """What an object of a registered class consists of."""
-
-    kind: type
-    parts: tuple
-    rest: Any
-    names: tuple[str, ...]
-
-    def packed(self, parts):
-        """An object like it, of other parts."""
-        return _REGISTERED[self.kind][1](self.rest, tuple(parts))
-
-
-#: Users' classes: how an object is taken apart, and put together.
-_REGISTERED: dict[type, tuple[Callable, Callable]] = {}
-
-
-def node_of(structure) -> Node | None:
-    """The parts of an object of a registered class; None for anything else."""
-    if type(structure) not in _REGISTERED:
-        return None
-    parts, rest = _REGISTERED[type(structure)][0](structure)
-    parts = tuple(parts)
-    if dataclasses.is_dataclass(structure) and len(parts) == len(dataclasses.fields(structure)):
-        names = tuple(f".{field.name}" for field in dataclasses.fields(structure))
-    else:
-        names = tuple(f"<{i}>" for i in range(len(parts)))
-    return Node(type(structure), parts, rest, names)
 
 
 def leaves(structure) -> list:
@@ -164,7 +136,11 @@ def register_structure(
     flatten: Callable[[T], tuple[Any, Any]] | None = None,
     unflatten: Callable[[Any, Any], T] | None = None,
 ) -> type[T]:
-    """Let objects of a class be structures, as arguments and results everywhere.
+    """Let objects of a class be structures, as arguments and results everywhere, and in files.
+
+    Dataclasses and named tuples are structures as they are; what registering adds is that `load`
+    finds the class, and that objects of a dataclass with an ``__init__`` of its own are made
+    without a call of it.
 
     Parameters
     ----------
@@ -172,8 +148,9 @@ def register_structure(
         Its subclasses are not meant.
     flatten : callable, optional
         ``flatten(object)`` gives a pair: the parts, a sequence of structures; and the rest, which
-        has a hash and is part of what a graph is for. A dataclass needs none: all its fields are
-        parts.
+        has a hash and is part of what a graph is for. A dataclass needs none: its fields are parts,
+        and those with texts, functions, members of enumerations, dtypes and classes, or tuples of
+        these, the rest.
     unflatten : callable, optional
         ``unflatten(rest, parts)`` gives an object again; the parts may be tensors.
 
@@ -192,43 +169,53 @@ def register_structure(
     JAX's ``jax.tree_util.register_pytree_node``. Objects are values there: a function gets an
     object of its own, and gives back what it changed.
 
+    Objects of a dataclass that is not registered are values, too, where a function is called, and
+    where one takes the place of another in a loop or a branch that the run decides; else their
+    fields may be assigned, as those of any object. The dataclass must have the ``__init__`` that
+    ``@dataclass`` wrote, and objects no attributes but fields (and cached properties, which are
+    computed again). An object is made of its fields without ``__post_init__``.
+
     Examples
     --------
+    >>> class Line:
+    ...     def __init__(self, slope, offset):
+    ...         self.slope, self.offset = slope, offset
+    >>> line = nbta.register_structure(
+    ...     Line, lambda line: ((line.slope, line.offset), None), lambda _, parts: Line(*parts)
+    ... )
+    >>> found = nbta.grad(lambda line, x: line.slope * x + line.offset)(Line(2.0, 1.0), 3.0)
+    >>> found.slope, found.offset
+    (np.float64(3.0), np.float64(1.0))
+
+    A dataclass, of which the text is part of what the graph is for:
+
     >>> from dataclasses import dataclass
-    >>> @nbta.register_structure
-    ... @dataclass
-    ... class Line:
-    ...     slope: float
-    ...     offset: float
-    >>> nbta.grad(lambda line, x: line.slope * x + line.offset)(Line(2.0, 1.0), 3.0)
-    Line(slope=np.float64(3.0), offset=np.float64(1.0))
+    >>> @dataclass
+    ... class Layer:
+    ...     weights: np.ndarray
+    ...     kind: str
+    >>> def output(layer, x):
+    ...     y = layer.weights @ x
+    ...     return np.tanh(y) if layer.kind == "tanh" else y
+    >>> nbta.grad(output)(Layer(np.array([0.0, 0.0]), "tanh"), np.array([1.0, 2.0]))
+    Layer(weights=array([1., 2.]), kind='tanh')
     """
     if not isinstance(kind, type):
         raise invalid("register", f"register_structure: {kind!r} is no class")
-    if kind in _REGISTERED or issubclass(kind, list | tuple | dict):
+    plain = flatten is None and unflatten is None
+    named = plain and classes.is_namedtuple(kind)
+    if issubclass(kind, list | tuple | dict) and not named:
         raise invalid("register", f"register_structure: {kind.__name__} is a structure already")
-    if flatten is None and unflatten is None and dataclasses.is_dataclass(kind):
-        flatten, unflatten = _fields, lambda _, parts: _of_fields(kind, parts)
-    if flatten is None or unflatten is None:
+    if plain and (named or dataclasses.is_dataclass(kind)):
+        classes.add(kind, None)
+    elif flatten is None or unflatten is None:
         message = (
             f"register_structure: {kind.__name__} is no dataclass; give flatten and unflatten, both"
         )
         raise invalid("register", message)
-    _REGISTERED[kind] = flatten, unflatten
+    else:
+        classes.add(kind, (flatten, unflatten))
     return kind
-
-
-def _fields(structure):
-    """Fields of a dataclass, and no rest."""
-    return [getattr(structure, field.name) for field in dataclasses.fields(structure)], None
-
-
-def _of_fields(cls, parts):
-    """An object of a dataclass whose fields are these, without a call of what checks values."""
-    made = object.__new__(cls)
-    for field, part in zip(dataclasses.fields(cls), parts, strict=True):
-        object.__setattr__(made, field.name, part)
-    return made
 
 
 def tree_map(function: Callable[..., Any], structure: Any, *others: Any) -> Any:
@@ -238,7 +225,7 @@ def tree_map(function: Callable[..., Any], structure: Any, *others: Any) -> Any:
     ----------
     function : callable
         Of a value of each.
-    structure : nested lists, tuples, dicts and registered classes
+    structure : nested lists, tuples, dicts, dataclasses and registered classes
     *others : structure
         Of the same layout.
 
@@ -277,7 +264,7 @@ def flatten(structure: Any) -> Array:
 
     Parameters
     ----------
-    structure : nested lists, tuples and dicts of arrays, numbers or Tensors
+    structure : nested lists, tuples, dicts and dataclasses of arrays, numbers or Tensors
 
     Returns
     -------

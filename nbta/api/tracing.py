@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import weakref
 from contextlib import suppress
+from dataclasses import is_dataclass
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
 from nbta import shapes
 from nbta.api.static import Fixed, Static, unfixed
+from nbta.classes import node_of, not_rebuilt
 from nbta.compiler.phases import phase
 from nbta.control.control_flow import leaf_spec
 from nbta.dtypes import as_dtype, as_value, check_plain
@@ -24,7 +26,8 @@ from nbta.errors import (
 )
 from nbta.execution.runner import Runners, check_compiled
 from nbta.execution.session import fits, within_kind
-from nbta.frontend.entry import arguments_of, prepared, source_of
+from nbta.frontend.boxes import check_apart
+from nbta.frontend.entry import arguments_of, assigns_attributes, prepared, source_of
 from nbta.graph.graph import Graph, current
 from nbta.graph.lengths import Asked, Lengths
 from nbta.graph.operation import DATA, Spec, Tensor
@@ -37,7 +40,7 @@ from nbta.ops.filling import PLACEHOLDER
 from nbta.ops.shaping import IDENTITY
 from nbta.runtime.intrinsics import OK
 from nbta.shapes import Dim
-from nbta.structure import describe, layout, leaves, map_leaves, node_of, pack, paths
+from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray
 from nbta.tensor_array import TensorArray
 
@@ -88,10 +91,11 @@ def as_leaf(path: str, value: Any) -> Any:
     try:
         return as_array(value)
     except InvalidArgumentError as error:
+        reason = not_rebuilt(value) if is_dataclass(value) else ""
         message = (
-            f"{path}: {value!r} is no argument of a traced function; give arrays, numbers, and "
-            f"lists, tuples and dicts of these, or make its class a structure with "
-            f"nbta.register_structure"
+            f"{path}: {value!r} is no argument of a traced function{f': {reason}' * bool(reason)}; "
+            f"give arrays, numbers, and lists, tuples, dicts and dataclasses of these, or make its "
+            f"class a structure with nbta.register_structure"
         )
         raise invalid("argument", message) from error
 
@@ -308,6 +312,7 @@ class Function(Generic[P, R]):
         while isinstance(node, _Branch):
             node = node.found.get(node.seen(values))
         self._last = node or self._traced(key, structure, values)
+        self._last.check(structure)
         return self._last, [value for value in values if isinstance(value, np.ndarray)]
 
     def _check_tensors(self, structure: Any) -> None:
@@ -573,12 +578,13 @@ def function(
     Parameters
     ----------
     f : callable
-        Of arrays, numbers, and nested lists, tuples and dicts of these; gives such a structure.
+        Of arrays, numbers, and nested lists, tuples, dicts and dataclasses of these (and of other
+        classes, see `register_structure`); gives such a structure.
         It is called with symbolic tensors, once for each combination of dtypes, ranks and axes of
         length 1, not for each length; but for each shape where an array has no elements. Truth
-        values, strings and None are part of the combination. Arrays that it uses from outside are
-        constants, as they were at that call. Lengths (``x.shape[0]``, ``x.size``) are numbers to
-        compute with; see Notes. A write to a TensorArray gives the array to go on with.
+        values, strings, functions and None are part of the combination. Arrays that it uses from
+        outside are constants, as they were at that call. Lengths (``x.shape[0]``, ``x.size``) are
+        numbers to compute with; see Notes. A write to a TensorArray gives the array to go on with.
     compiled : {"auto", True, False}
         As for `Session.run`.
     input_signature : list, optional
@@ -700,7 +706,12 @@ class _Trace:
         self.inputs = [tensor for tensor in given if isinstance(tensor, Tensor)]
         self.apart = self._pairs()
         self._results = [*leaves(self.result), *left_over(self.graph)]
-        self._runners = Runners(self.graph)
+        self._runners, self._assigns = Runners(self.graph), assigns_attributes(self.graph)
+
+    def check(self, structure: Any) -> None:
+        """Refuse arguments that are one object, where the function changes one of them."""
+        if self._assigns:
+            check_apart(structure)
 
     def run(self, arrays: Any, compiled: Compiled) -> Any:
         """The result for arguments."""
@@ -741,6 +752,7 @@ class _Trace:
         if (
             compiled is None
             or self._exact
+            or self._assigns
             or (self._signed and truths)  # which are arrays by the signature
             or not all(isinstance(result, Tensor) for result in outputs)
             or len(outputs) < len(self._results)

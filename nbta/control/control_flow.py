@@ -366,9 +366,10 @@ def while_loop(
     body : callable
         ``body(*loop_vars)``, the next values, in the same structure.
     loop_vars : list or tuple
-        First values: tensors, arrays, numbers, TensorArrays, and nested lists, tuples and dicts of
-        these. What is not in a list or tuple counts as one variable. A float of Python has the
-        precision of the other floats, as in arithmetic, or float64 where the body needs that.
+        First values: tensors, arrays, numbers, TensorArrays, and nested lists, tuples, dicts and
+        dataclasses of these. What is not in a list or tuple counts as one variable. A float of
+        Python has the precision of the other floats, as in arithmetic, or float64 where the body
+        needs that.
     maximum_iterations : int or Tensor, optional
         Stop after so many trips.
     parallel_iterations : int, optional

@@ -19,6 +19,7 @@ import threading
 
 import numpy as np
 
+from nbta.classes import node_of, objects_in
 from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import native, picking
 from nbta.frontend.problems import here
@@ -32,7 +33,6 @@ from nbta.ops.linalg import transpose
 from nbta.ops.places import compress
 from nbta.ops.shaping import cast, reshape, shape_of
 from nbta.ops.sorting import sort
-from nbta.structure import node_of
 
 _serials = itertools.count(1)
 
@@ -189,6 +189,7 @@ def is_older(owner) -> bool:
 
 def note_place(place) -> None:
     """Note what a place of an object holds before that changes."""
+    check_whole(place)
     if _frames.stack:
         if isinstance(place, Attribute) and place.value is not Missing:
             _check_no_structure(place)
@@ -197,13 +198,68 @@ def note_place(place) -> None:
 
 def _check_no_structure(place):
     """Refuse to change what is taken apart as a value where a loop or branch leaves off."""
-    if node_of(place.owner) is None:
+    node = node_of(place.owner)
+    if node is None or not node.is_value:
         return
     message = (
         f"{place} changes in a loop or a branch, and objects of classes that register_structure "
         f"knows are values there: make a new object, as with dataclasses.replace"
     )
     raise invalid("register", message)
+
+
+_APART = "objects that loops and branches took apart"
+
+
+def take_apart(value, places=()) -> None:
+    """Note that one object may be another one in a run, so that neither may be changed any more.
+
+    ``places`` are those that a block changed before.
+    """
+    found = {id(each): each for each in objects_in(value)}
+    current().root.cache.setdefault(_APART, {}).update(found)
+    for place in places:
+        if id(place.owner) in found:
+            raise _taken_apart(place)
+
+
+def _taken_apart(place):
+    message = (
+        f"{here()}: {place} is assigned, and which object that is of several is decided by a loop "
+        f"or a branch when the function runs: make a new object, as with dataclasses.replace"
+    )
+    return invalid("aliased", message)
+
+
+_ASSIGNED = "objects whose attributes are assigned"
+
+
+def check_whole(place) -> None:
+    """Refuse to change an object that may be another one; note one that changes."""
+    graph, owner = current(), place.owner
+    if graph is None or not isinstance(place, Attribute) or node_of(owner) is None:
+        return
+    cache = graph.root.cache
+    if id(owner) in cache.get(_APART, ()):
+        raise _taken_apart(place)
+    cache.setdefault(_ASSIGNED, {})[id(owner)] = owner
+
+
+def any_assigned(structure) -> bool:
+    """Whether a function that is traced assigned an attribute of an object in a structure."""
+    found = current().root.cache.get(_ASSIGNED, ())
+    return bool(found) and any(id(each) in found for each in objects_in(structure))
+
+
+def check_apart(structure) -> None:
+    """Refuse one object in two places, where the function changes objects."""
+    found = objects_in(structure)
+    if len({id(each) for each in found}) < len(found):
+        message = (
+            "one object is given in two places of the arguments, and the function assigns an "
+            "attribute of an argument; give a copy, such as dataclasses.replace makes"
+        )
+        raise invalid("aliased", message)
 
 
 class Missing:
@@ -1069,6 +1125,10 @@ def boxed(value, label=None):
         return type(value)(*(boxed(part, label) for part in value))
     if type(value) is dict:
         return {key: boxed(part, label) for key, part in value.items()}
+    if (node := node_of(value)) is not None:
+        parts = [boxed(part, label) for part in node.parts]
+        same = all(one is other for one, other in zip(parts, node.parts, strict=True))
+        return value if same else node.packed(parts)
     return value
 
 

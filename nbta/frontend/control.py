@@ -13,11 +13,12 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from nbta.classes import objects_in
 from nbta.control.control_flow import joined_branches, while_loop
 from nbta.errors import NbtaError, UnimplementedError, invalid
 from nbta.frontend import effects
 from nbta.frontend.array_boxes import ArrayBox, unboxed, unlike
-from nbta.frontend.boxes import Attribute, Box, Frame, Missing, link, made, note_place
+from nbta.frontend.boxes import Attribute, Box, Frame, Missing, link, made, note_place, take_apart
 from nbta.frontend.lists import Grows, Listing, Stacked, grow, growing
 from nbta.frontend.maybe import (
     Parts,
@@ -502,6 +503,8 @@ class _Merge:
             one, other = (outcome.arrays[i] for outcome in self._outcomes)
         if layout(one) != layout(other) or not (_is_carried(one) and _is_carried(other)):
             raise self._unlike(i, one, other)
+        for value, outcome in zip((one, other), self._outcomes, strict=True):
+            take_apart(value, (place for place, _ in outcome.places.values()))
         pairs = list(zip(leaves(one), leaves(other), strict=True))
         for pair in pairs:
             self.columns.append(self._column(i, pair))
@@ -564,7 +567,9 @@ class _Merge:
                 for part in pair:
                     _link_to_earlier(joined, part, self._outcomes)
             found.append(joined)
-        return pack(like, found)
+        result = pack(like, found)
+        take_apart(result)
+        return result
 
 
 def _link_to_earlier(made, part, outcomes):
@@ -804,7 +809,9 @@ class _Loop:
 
     def _is_scalar(self, value):
         found = leaves(value)
-        return _is_carried(value) and not any(isinstance(leaf, Box) for leaf in found)
+        if not _is_carried(value) or any(isinstance(leaf, Box) for leaf in found):
+            return False
+        return not objects_in(value)  # as long as no other object takes the place of one
 
     def _guess(self, value):
         if isinstance(value, Box) and value.fixed is None and value.root.fixed is None:
@@ -901,6 +908,7 @@ class _Loop:
         for i in sorted(self._carried):
             like = self._stand_ins.get(i, self._entry[i])
             values[i] = pack(like, [made(next(given), self._names[i]) for _ in leaves(like)])
+            take_apart((self._entry[i], values[i]))
         for box in self._boxes:
             box.rebind(next(given))
         for box, reason in self._spoiled.values():
@@ -941,6 +949,8 @@ class _Loop:
             again |= self._learn_variable(i, bound[i], end[i])
         if again:
             raise Again
+        for i in self._carried:
+            take_apart(end[i], (place for place, _ in frame.places.values()))
         self._learn_aliases(bound, end, frame)
         self._learn_spoiled(frame)
         found = [self._ended(i, j, leaf) for i in sorted(self._carried)
@@ -1121,6 +1131,7 @@ class _Loop:
                 box.store(found)
         for i, (like, found) in given.items():
             values[i] = pack(like, [made(each, self._names[i]) for each in found])
+            take_apart(values[i])
         self._link(values)
         for box, reason in self._spoiled.values():
             box.put_off(reason)

@@ -12,7 +12,7 @@ import numpy as np
 from nbta.control.captured import guarded
 from nbta.errors import NbtaError, invalid
 from nbta.frontend import effects, native, source
-from nbta.frontend.boxes import Box, boxed
+from nbta.frontend.boxes import Box, any_assigned, boxed, check_apart
 from nbta.frontend.calls import call, is_library, user_method
 from nbta.frontend.conversion import converted
 from nbta.frontend.rewriting import converted_text
@@ -53,12 +53,16 @@ def prepared(function, what, convert=True, outputs=()):
 
     def in_graph(*args, **kwargs):
         names = _names(function, inner)
+        graph = current()
         given = [_given(value, name) for name, value in zip(names, args, strict=False)]
         given += [_given(value, None) for value in args[len(given) :]]
         with effects.ordered() as behind, _placed_errors(), locating():
             named = {k: _given(v, k) for k, v in kwargs.items()}
             found = call(function, *given, **named)
             _note_changes(leaves((args, kwargs)), leaves((given, named)))
+            if any_assigned((given, named)):
+                check_apart((args, kwargs))
+                graph.root.cache[_OBJECTS] = True
             if outputs:
                 found = _with_outputs(found, outputs, inspect.signature(function), given, named)
             return behind(native.plain(found))
@@ -100,11 +104,17 @@ def _note_changes(values, boxes):
 
 
 _ARGUMENTS = "arguments of functions as they stand"
+_OBJECTS = "whether they assign attributes of arguments"
 
 
 def arguments_of(graph) -> list:
     """What functions as they stand were given in a graph: tensor, name, and whether it changed."""
     return graph.root.cache.get(_ARGUMENTS, [])
+
+
+def assigns_attributes(graph) -> bool:
+    """Whether functions as they stand assigned attributes of objects that they were given."""
+    return graph.root.cache.get(_OBJECTS, False)
 
 
 def _with_outputs(found, outputs, signature, args, kwargs):

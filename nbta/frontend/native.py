@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from nbta.classes import node_of
 from nbta.dtypes import as_plain
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 from nbta.ops.dispatch import OF_NUMPY, nearest, sensible, strange
 from nbta.ops.joining import stack
 from nbta.ops.shaping import cast, shape_of
-from nbta.structure import node_of
 from nbta.symbolic import SymbolicTensorArray
 
 
@@ -49,7 +49,11 @@ def plain(value):
     if type(value) is dict:
         return {key: plain(part) for key, part in value.items()}
     if (node := node_of(value)) is not None:
-        return node.packed(map(plain, node.parts))
+        parts = tuple(map(plain, node.parts))
+        same = not node.is_value and all(
+            one is other for one, other in zip(parts, node.parts, strict=True)
+        )
+        return value if same else node.packed(parts)
     return value
 
 

@@ -7,6 +7,8 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import dataclass
+from typing import Any
 
 import dask
 import ml_dtypes
@@ -131,6 +133,36 @@ def test_lists_in_structures_are_batches(client):
     pair = ([np.ones(n) for n in (1, 2, 3)], {"y": np.arange(6.0).reshape(3, 2)})
     found = value_and_grad(f, client, shards=2)(2.0, pair)
     assert found == nbta.value_and_grad(f, batch_axis=0)(2.0, pair) == (2 * 38.0, 38.0)
+
+
+@dataclass(frozen=True)
+class Weights:
+    w: Any
+    curve: Any = nbta.tanh
+    scale: float = 2.0
+
+
+@dataclass
+class Batch:
+    x: Any
+    y: Any
+    name: str = "batch"
+
+
+def test_dataclasses(client):
+    def f(p, batch):
+        assert batch.name == "batch"
+        return p.scale * (nbta.sum(p.w * p.curve(batch.x)) - batch.y) ** 2
+
+    value, slope = value_and_grad(f, client, shards=3)(Weights(W), Batch(X, Y))
+    expected = one_by_one(loss, W, zip(X, Y, strict=True))
+    np.testing.assert_allclose(value, 2 * expected[0], rtol=1e-13)
+    np.testing.assert_allclose(slope.w, 2 * expected[1:], rtol=1e-13)
+    np.testing.assert_allclose(slope.scale, expected[0], rtol=1e-13)
+    assert type(slope) is Weights
+    assert slope.curve is nbta.tanh
+    same = nbta.value_and_grad(f, batch_axis=0)(Weights(W), Batch(X, Y))[1]
+    np.testing.assert_allclose(same.w, slope.w, rtol=1e-13)
 
 
 def test_structures_axes_and_arguments_that_items_share(client):

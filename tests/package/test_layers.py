@@ -21,6 +21,7 @@ ROWS = [
     {
         "nbta.errors",
         "nbta.immutable",
+        "nbta.classes",
         "nbta.dtypes",
         "nbta.shapes",
         "nbta.naming",

@@ -406,7 +406,7 @@ def test_forging_alone_changes_nothing(file):
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"format": 3}, "format 3"),
+        ({"format": 4}, "format 4"),
         ({"arrays": []}, "no arrays"),
         ({"name": 3}, "no name"),
         ({"size": 4}, "states"),

@@ -1,8 +1,10 @@
 """Files of nested structures of arrays."""
 
 import collections
+import dataclasses
 import enum
 import json
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -13,6 +15,60 @@ from nbta import saving
 
 Pair = collections.namedtuple("Pair", "w b")
 Colour = enum.IntEnum("Colour", "RED")
+
+
+@nbta.register_structure
+@dataclasses.dataclass
+class Point:
+    x: Any
+    y: Any = 0.0
+    label: str = "point"
+    derived: Any = dataclasses.field(init=False)
+
+
+@nbta.register_structure
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Fixed:
+    point: Point
+    tags: tuple = ("a", None)
+
+
+@nbta.register_structure
+class Range(NamedTuple):
+    low: Any
+    high: Any = None
+
+
+class Named:
+    """Has parts, and a name that is none."""
+
+    def __init__(self, name, parts):
+        self.name, self.parts = name, parts
+
+    def __eq__(self, other):
+        return (self.name, self.parts) == (other.name, other.parts)
+
+
+nbta.register_structure(
+    Named, lambda v: (v.parts, v.name), lambda name, parts: Named(name, [*parts])
+)
+
+
+@dataclasses.dataclass
+class Unknown:
+    x: Any
+
+
+def more():
+    point = Point(1.0)
+    point.other = 2
+    return point
+
+
+def circled():
+    point = Point(1.0)
+    point.x = point
+    return point
 
 
 @pytest.fixture
@@ -140,7 +196,13 @@ REFUSED = {
     "function": (lambda: [len], "builtin_function"),
     "objects": (lambda: np.array([None]), "Python objects"),
     "masked": (lambda: [np.ma.array([1])], r"structure\[0\]: a .*MaskedArray has a mask"),
-    "key": (lambda: {(1, 2): 3}, r"the key \(1, 2\)"),
+    "key": (lambda: {frozenset((1, 2)): 3}, r"the key frozenset\(\{1, 2\}\)"),
+    "key in a key": (lambda: {(1, ("a", b"x")): 3}, r"the key \(1, \('a', b'x'\)\)"),
+    "dataclass": (lambda: [Unknown(1)], r"structure\[0\] is a .*Unknown; register it with"),
+    "more": (lambda: [more()], r"structure\[0\]: it has an attribute 'other', which is no field"),
+    "function in a field": (lambda: Point(len, 1), r"structure\.x is a .*builtin_function"),
+    "function of a rest": (lambda: Named(len, [1]), r"structure's rest is a .*builtin_function"),
+    "object in itself": (circled, r"structure\.x contains itself"),
     "circle": (looped, r"structure\['a'\]\[0\] contains itself"),
     "closed": (lambda: [closed()], "the array is closed"),
     "graph": (of_a_graph, "belongs to a graph"),
@@ -161,6 +223,111 @@ def test_numpy_opens_the_file(tmp_path):
     saving.save(tmp_path / "all.npz", {"w": np.arange(3)})
     with np.load(tmp_path / "all.npz") as file:
         assert file["value_0"].tolist() == [0, 1, 2]
+
+
+# Users' classes.
+
+
+def test_objects_come_back(again):
+    array, ta = np.arange(3.0), written()
+    point = Point(array, [1, None, {"a": 2.5}], "first")
+    found = again({"p": point, "f": Fixed(point=Point(1j)), "r": Range(ta, (1, "x")),
+                   "n": Named(("two", 2), [np.float32(1.0), Range(1)]), "again": [ta]})  # fmt: skip
+    assert [type(each) for each in found.values()] == [Point, Fixed, Range, Named, list]
+    np.testing.assert_array_equal(found["p"].x, array)
+    assert (found["p"].y, found["p"].label) == ([1, None, {"a": 2.5}], "first")
+    assert not hasattr(found["p"], "derived")
+    assert (found["f"].point.x, found["f"].tags) == (1j, ("a", None))
+    assert found["r"].low is found["again"][0]
+    assert found["r"].high == (1, "x")
+    assert found["n"] == Named(("two", 2), [np.float32(1.0), Range(1)])
+    assert type(found["n"].parts[1]) is Range
+
+
+def test_keys_that_are_tuples(again):
+    structure = {(1, "a"): 1, (): 2, ((2.5, None), True): 3, "x": {(0,): np.ones(1)}}
+    same(again(structure), structure)
+
+
+def test_a_class_that_nobody_registered(tmp_path):
+    @nbta.register_structure
+    @dataclasses.dataclass
+    class Local:
+        x: Any
+
+    path = tmp_path / "all.npz"
+    saving.save(path, [Local(1.0)])
+    assert saving.load(path) == [Local(1.0)]
+    forged_class(path, lambda name: name.replace("Local", "Other"))
+    with pytest.raises(
+        nbta.InvalidArgumentError, match=r"Other', a class that is not regis"
+    ) as caught:
+        saving.load(path)
+    assert caught.value.reason == "register"
+
+
+def forged_class(path, change):
+    """The file with another name of the class of the first object in a list."""
+    with np.load(path) as file:
+        members = dict(file)
+    meta = json.loads(str(members["meta"]))
+    meta["tree"][1][0][1] = change(meta["tree"][1][0][1])
+    members["meta"] = np.array(json.dumps(meta))
+    with open(path, "w+b") as stream:
+        saving._write_archive(stream, members)
+
+
+@pytest.mark.parametrize(
+    "name", ["os.system", "builtins.eval", "json.JSONDecoder", "nbta.TensorArray"]
+)
+def test_names_in_files_are_looked_up_and_not_imported(name, tmp_path):
+    path = tmp_path / "all.npz"
+    saving.save(path, [Point(1.0)])
+    forged_class(path, lambda _: name)
+    with pytest.raises(nbta.InvalidArgumentError, match="not registered here"):
+        saving.load(path)
+
+
+def test_classes_that_changed(tmp_path):
+    path = tmp_path / "all.npz"
+    for given, other, words in (
+        (
+            Point(1.0),
+            "Fixed",
+            r"fields x, y, label, derived, and those of the class are point, tags",
+        ),
+        (Point(1.0), "Named", "registered in another way"),
+        (Range(1), "Point", "registered in another way"),
+        (Named("a", []), "Range", "registered in another way"),
+    ):
+        saving.save(path, [given])
+        forged_class(path, lambda name, new=other: name.rpartition(".")[0] + "." + new)
+        with pytest.raises(nbta.InvalidArgumentError, match=words) as caught:
+            saving.load(path)
+        assert caught.value.reason == "register"
+
+
+def test_a_class_that_is_defined_anew(again):
+    """As a cell of a notebook does: the last one counts."""
+
+    def made():
+        @nbta.register_structure
+        @dataclasses.dataclass
+        class Again:
+            x: Any
+
+        return Again
+
+    old, new = made(), made()
+    assert type(again(new(1.0))) is new
+    with pytest.raises(nbta.InvalidArgumentError, match="Again; register it"):
+        again(old(1.0))
+
+
+def test_files_without_classes_are_as_before(tmp_path):
+    saving.save(tmp_path / "all.npz", {"a": [1, (2.0, None)]})
+    with np.load(tmp_path / "all.npz") as file:
+        assert json.loads(str(file["meta"]))["format"] == 2
 
 
 # Files that were made up.
@@ -219,6 +386,13 @@ FORGED = {
     "half a complex number": tree(["complex", ["0x1p0"]]),
     "a truth value": tree(["bool", "True"]),
     "too deep": tree(nested(50_000)),
+    "an object": tree(["object"]),
+    "an object of no name": tree(["dataclass", 3, []]),
+    "a field alone": tree(["dataclass", f"{__name__}.Point", [["x"]]]),
+    "fields that are none": tree(["namedtuple", f"{__name__}.Range", 3]),
+    "no parts": tree(["object", f"{__name__}.Named", ["str", "a"]]),
+    "a key in a key": tree(["dict", [[["tuple", [ARRAY]], ARRAY]]]),
+    "a missing value": tree(["missing"]),
     "no count": lambda meta, members: meta.pop("tensor_arrays"),
     "a count of many": lambda meta, members: meta.update(tensor_arrays=10**9),
     "a member more": member(other=np.ones(1)),
