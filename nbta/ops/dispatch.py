@@ -18,6 +18,7 @@ from nbta.graph import graph as graphs
 from nbta.graph.graph import current
 from nbta.graph.operation import DATA, FLOW, Record, Spec, Tensor, register
 from nbta.immutable import computed
+from nbta.ops.remedies import REMEDIES
 
 #: All functions on tensors that users call, by name.
 FUNCTIONS: dict[str, Callable] = {}
@@ -75,7 +76,9 @@ def refuses(remedy: str, *names: str) -> None:
     def refused_by(name):
         def refuse(*args, **kwargs):
             what = name if name.startswith("scipy.") else f"np.{name}"
-            message = f"{what} with values that only the run knows: nbta has no such operation"
+            tensors = [repr(one.name) for one in args if isinstance(one, Tensor)]
+            given = tensors[0] if tensors else "values that only the run knows"
+            message = f"{what} with {given}: nbta has no such operation on symbolic tensors"
             raise invalid("symbolic", f"{message}; {remedy}")
 
         return refuse
@@ -124,28 +127,12 @@ def sensible(kwargs: Mapping[str, Any]) -> dict[str, Any]:
             if not (name in idle and value is idle[name]) and value is not np._NoValue}  # fmt: skip
 
 
-_PLACES = (
-    "how many places there are is known only in a run, and no shape can tell: use nbta.where with "
-    "the condition, nbta.argmax for the first place, or a loop with `if`"
-)
-#: What to use in place of functions of NumPy's whose results have lengths that only values tell.
-REMEDIES = dict.fromkeys(("nonzero", "argwhere", "flatnonzero"), _PLACES) | dict.fromkeys(
-    ("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
-    "how many different ones there are is known only in a run, and no shape can tell: sort with "
-    "nbta.sort and compare neighbours, or count with nbta.bincount and minlength=",
-) | dict.fromkeys(
-    ("trim_zeros", "intersect1d", "union1d", "setdiff1d", "setxor1d"),
-    "how long the result is would be known only in a run, and no shape can tell: use nbta.where "
-    "with a condition",
-)  # fmt: skip
-
-
 def nearest(name: str) -> str:
     """What to use in place of a function that there is no operation for, as part of a message."""
     last = name.rpartition(".")[2]
     if last in REMEDIES:
         return REMEDIES[last]
-    found = difflib.get_close_matches(last, FUNCTIONS, 1, 0.75)
+    found = difflib.get_close_matches(last, FUNCTIONS, 1, 0.82)
     near = f"nbta.{found[0]} is nearest; else " if found else ""
     return f"{near}write it with other functions, or give it a gradient with nbta.custom_gradient"
 

@@ -21,6 +21,7 @@ from nbta.ops.arithmetic import (
     maximum,
     minimum,
     mod,
+    multiply,
     negative,
     not_equal,
     where,
@@ -711,3 +712,42 @@ def gammainccinv(a: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Arra
     array([0.        , 0.69314718])
     """
     return apply(GAMMAINCCINV, promoted(a, y, floats=True), name=name)
+
+
+# Distributions that are these functions, by SciPy's names.
+
+
+@stands_for("chdtr")
+def _chdtr(v, x):
+    """SciPy's: of chi squares."""
+    return gammainc(multiply(v, 0.5), multiply(x, 0.5))
+
+
+@stands_for("chdtrc")
+def _chdtrc(v, x):
+    return gammaincc(multiply(v, 0.5), multiply(x, 0.5))
+
+
+@stands_for("chdtri")
+def _chdtri(v, p):
+    (p,) = promoted(p, floats=True)
+    fits = logical_and(less_equal(0, p), less_equal(p, 1))
+    return where(
+        fits, multiply(gammainccinv(multiply(v, 0.5), p), 2.0), np.array(math.nan, p.dtype)
+    )
+
+
+def _of_rate(function):
+    """Of gamma variates of order b and rate a, which are not negative."""
+
+    def found(a, b, x):
+        a, b, x = promoted(a, b, x, floats=True)
+        low = less(x, 0)
+        there = function(b, multiply(a, where(low, zeros_like(x), x)))
+        return where(low, np.array(math.nan, x.dtype), there)
+
+    return found
+
+
+stands_for("gdtr")(_of_rate(gammainc))
+stands_for("gdtrc")(_of_rate(gammaincc))

@@ -9,9 +9,11 @@ import numpy as np
 from nbta.codegen.fusion import Elementwise, by_kind
 from nbta.codegen.values import cast_text
 from nbta.errors import invalid
-from nbta.ops.arithmetic import counted
-from nbta.ops.dispatch import apply, exported
+from nbta.ops.arithmetic import add, counted
+from nbta.ops.dispatch import apply, exported, stands_for
+from nbta.ops.elementary import abs
 from nbta.ops.elementwise import INTEGER, binary, broadcasting, define_elementwise, promoted
+from nbta.ops.shaping import cast
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike
@@ -166,3 +168,20 @@ def lcm(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     >>> nbta.lcm([4, 7], 6)
     array([12, 42])
     """
+
+
+@stands_for("bitwise_count")
+def _bitwise_count(x):
+    """NumPy's: how many bits are set in the absolute value: summed in pairs, then of pairs."""
+    (x,) = promoted(x)
+    if x.dtype.kind not in "iu":
+        raise invalid("dtype", f"bitwise_count: {x.dtype} has no bits to count; cast it first")
+    x = x if x.dtype == np.uint64 else cast(abs(cast(x, np.int64)), np.uint64)
+    for width, mask in zip((1, 2, 4, 8, 16, 32), _MASKS, strict=True):
+        part = bitwise_and(right_shift(x, np.uint64(width)), mask)
+        x = add(bitwise_and(x, mask), part)
+    return cast(x, np.uint8)
+
+
+#: Every second bit, every second pair of bits, and so on, from the lowest one.
+_MASKS = [np.uint64((1 << 64) // ((1 << width) + 1)) for width in (1, 2, 4, 8, 16, 32)]

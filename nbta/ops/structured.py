@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nbta.errors import invalid
-from nbta.ops.arithmetic import divide, multiply, negative, not_equal, subtract
+from nbta.ops.arithmetic import divide, equal, multiply, negative, not_equal, subtract
 from nbta.ops.axis_arguments import operand
 from nbta.ops.checks import checked
 from nbta.ops.diagonals import diag
@@ -20,7 +20,9 @@ from nbta.ops.filling import zeros_like
 from nbta.ops.gathering import take
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import concatenate, expand_dims, flip, pad
+from nbta.ops.products import swapaxes
 from nbta.ops.shaping import reshape
+from nbta.ops.statistics import all, allclose
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike
@@ -181,3 +183,22 @@ def _diagsvd(s, M, N):  # noqa: N803 - SciPy's names
     if count not in (rows, columns):
         raise invalid("shape", f"diagsvd: {count} values for {rows} by {columns}")
     return pad(diag(s), ((0, rows - count), (0, columns - count)))
+
+
+def _mirrors(what, turned):
+    """Whether a matrix is its transpose, exactly or nearly."""
+
+    def holds(a, atol=None, rtol=None):
+        a = operand(a)
+        if a.ndim != 2:
+            raise invalid("rank", f"{what}: of rank {a.ndim}; give a matrix")
+        other = turned(a)
+        if not atol and not rtol:
+            return all(equal(a, other))
+        return allclose(a, other, 0.0 if rtol is None else rtol, 0.0 if atol is None else atol)
+
+    return stands_for(f"scipy.linalg.{what}", numpy=1)(holds)
+
+
+_mirrors("issymmetric", lambda a: swapaxes(a, 0, 1))
+_mirrors("ishermitian", lambda a: conjugate(swapaxes(a, 0, 1)))

@@ -64,12 +64,18 @@ def _array_ufunc(
     if result is not NotImplemented:
         return result
     remedy = nearest(known_as(ufunc)) if function is None else _plainly(ufunc, method)
-    what = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    what = _of_library(ufunc) + ("" if method == "__call__" else f".{method}")
     message = (
         f"{what} with {self.name!r}: nbta has no operation for this call on symbolic tensors; "
         f"{remedy}"
     )
     raise invalid("symbolic", message)
+
+
+def _of_library(ufunc):
+    """A universal function's name, with what is imported for it."""
+    name = ufunc.__name__
+    return f"np.{name}" if getattr(np, name, None) is ufunc else f"scipy.special.{name}"
 
 
 def _plainly(ufunc, method):

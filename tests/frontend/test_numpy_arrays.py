@@ -450,6 +450,18 @@ def test_members_of_what_has_no_order():
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("code", "bhilBHIL")
+def test_bits_are_counted(code):
+    limits = np.iinfo(code)
+    x = np.array([0, 1, 2, 3, limits.max, limits.min, limits.max // 3, 100], code)
+    for compiled in (False, True):
+        found = nbta.function(lambda x: np.bitwise_count(x), compiled=compiled)(x)
+        assert found.dtype == np.uint8
+        np.testing.assert_array_equal(found, np.bitwise_count(x))
+    with pytest.raises(nbta.InvalidArgumentError, match="float64 has no bits to count"):
+        nbta.function(lambda x: np.bitwise_count(x))(x.astype(float))
+
+
 def test_boxes_of_what_is_not_finite():
     x, edges = np.array([np.nan, 0.0, 0.5, 2.0, -1.0, 3.0, -5.0, np.inf]), [-1.0, 0.0, 0.5, 2.0]
     found = nbta.function(lambda x: np.histogram2d(x, x[::-1], edges))(x)

@@ -39,6 +39,8 @@ FAMILIES = {
         "betaincc": lambda x: (sp.betaincc(2.0, 3.0, x), sp.betaincc(W, 0.5, x)),
         "beta quantiles": lambda x: (sp.betaincinv(2.0, W, x), sp.betainccinv(W, 2.5, x)),
         "gamma quantiles": lambda x: (sp.gammaincinv(W, x), sp.gammainccinv(W, x)),
+        "chi squares": lambda x: (sp.chdtr(W, x), sp.chdtrc(3.0, x * 9), sp.chdtri(W, x)),
+        "gamma variates": lambda x: (sp.gdtr(2.0, W, x), sp.gdtrc(x, 2.0, W)),
         "gammainc": lambda x: (sp.gammainc(W, x), sp.gammainc(30.0, x * 40)),
         "gammaincc": lambda x: (sp.gammaincc(W, x), sp.gammaincc(30.0, x * 40)),
     },
@@ -159,7 +161,8 @@ OF_ONE = (
 OF_TWO = (
     sp.xlogy, sp.xlog1py, sp.rel_entr, sp.kl_div, sp.beta, sp.betaln, sp.gammainc, sp.gammaincc,
     sp._ufuncs._zeta, sp.boxcox, sp.boxcox1p, sp.inv_boxcox, sp.inv_boxcox1p, sp.huber,
-    sp.pseudo_huber, sp.powm1, sp.poch, sp.binom, sp.gammaincinv, sp.gammainccinv,
+    sp.chdtr, sp.chdtrc, sp.chdtri, sp.pseudo_huber, sp.powm1, sp.poch, sp.binom, sp.gammaincinv,
+    sp.gammainccinv,
 )  # fmt: skip
 
 
@@ -400,9 +403,13 @@ REFUSED = {
         "gammaincinv: a, a second time: .* by x",
     ),
     "another": (
-        lambda x: nbta.function(lambda x: sp.zetac(x))(x),
-        r"zetac.*custom_gradient",
+        lambda x: nbta.function(lambda x: sp.kei(x))(x),
+        r"scipy\.special\.kei with .*custom_gradient",
     ),
+    "beside": (lambda x: nbta.function(lambda x: sp.zetac(x))(x), r"see nbta\.zeta"),
+    "of beta": (lambda x: nbta.function(lambda x: sp.stdtr(3.0, x))(x), r"nbta\.betaincinv"),
+    "elliptic": (lambda x: nbta.function(lambda x: sp.ellipk(x))(x), "arithmetic-geometric mean"),
+    "polynomials": (lambda x: nbta.function(lambda x: sp.eval_jacobi(2, 1, 1, x))(x), "recurrence"),
 }
 
 

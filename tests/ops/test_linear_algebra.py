@@ -769,6 +769,20 @@ def test_equations_from_both_sides():
         nbta.function(lambda a: scipy.linalg.solve_discrete_lyapunov(a, a, "fast"))(A)
 
 
+def test_whether_a_matrix_is_its_transpose():
+    def some(a):
+        return (
+            scipy.linalg.issymmetric(a), scipy.linalg.ishermitian(a),
+            scipy.linalg.issymmetric(a, atol=1.0), scipy.linalg.ishermitian(a, rtol=0.5),
+        )  # fmt: skip
+
+    for a in (A, DEFINITE, DEFINITE + 1e-3 * A, complex_of(A) + complex_of(A).conj().T):
+        for compiled in (False, True):
+            np.testing.assert_array_equal(nbta.function(some, compiled=compiled)(a), some(a))
+    with pytest.raises(nbta.InvalidArgumentError, match="of rank 1; give a matrix"):
+        nbta.function(lambda v: scipy.linalg.issymmetric(v))(V)
+
+
 def of_exponentials(a):
     return (
         scipy.linalg.coshm(a), scipy.linalg.sinhm(a), scipy.linalg.tanhm(a), scipy.linalg.cosm(a),
@@ -801,6 +815,10 @@ NOT_HERE = {
     "polar": (lambda a: scipy.linalg.polar(a), r"polar with .*np\.linalg\.svd"),
     "null_space": (lambda a: scipy.linalg.null_space(a), r"null_space with .*columns of u and vh"),
     "are": (lambda a: scipy.linalg.solve_discrete_are(a, a, a, a), "custom_gradient"),
+    "bits": (lambda a: np.packbits(a > 1), r"np\.packbits with .*np\.arange"),
+    "real_if_close": (lambda a: np.real_if_close(a), r"np\.real and np\.imag"),
+    "ix_": (lambda a: np.ix_(a[0] > 1), r"rows\[:, None\]"),
+    "bandwidth": (lambda a: scipy.linalg.bandwidth(a), "NumPy array"),
     "eig_banded": (lambda a: scipy.linalg.eig_banded(a), "eigh_tridiagonal"),
 }
 
