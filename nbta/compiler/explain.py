@@ -16,6 +16,7 @@ from nbta.graph.views import Loop, is_loop, owners
 from nbta.locations import Origin
 from nbta.ops.arrays import CREATE
 from nbta.ops.checkpoints import AGAIN
+from nbta.ops.checks import PRINT
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.loop import WHILE
 from nbta.ops.mapping import MAP
@@ -121,10 +122,14 @@ def loops_around(op) -> list:
 
 
 def _nests(generated):
-    """Operations that run in Python in loops, with these, by origin of the outermost loop."""
+    """Operations that run in Python in loops, with these, by origin of the outermost loop.
+
+    But prints, which take longer than the call.
+    """
     found = {}
     for call in generated.calls:
-        loops = loops_around(call.op) if isinstance(call, Call) else ()
+        costly = isinstance(call, Call) and call.op.record is not PRINT
+        loops = loops_around(call.op) if costly else ()
         if loops:
             found.setdefault(_origin(loops[-1]), []).append((call.op, loops))
     return found

@@ -8,7 +8,6 @@ import pytest
 import nbta
 
 BOTH = pytest.mark.parametrize("compiled", [False, True])
-pytestmark = pytest.mark.filterwarnings("ignore::nbta.PerformanceWarning")
 
 
 def printed(capsys, function, *args):
