@@ -215,7 +215,7 @@ def _tanm(A):  # noqa: N803
 
 refuses(
     "eigenvalues of general matrices are complex numbers in no order; of symmetric or Hermitian "
-    "ones there are np.linalg.eigh and eigvalsh, of any there are singular values (np.linalg.svd), "
+    "ones there are nbta.eigh and nbta.eigvalsh, of any there are singular values (nbta.svd), "
     "and trace, det and slogdet for their sums and products",
     *("linalg.eig", "linalg.eigvals", "scipy.linalg.eig", "scipy.linalg.eigvals"),
 )
@@ -225,41 +225,41 @@ refuses(
     "roots",
 )
 refuses(
-    "how long the remainder is depends on its values; divide what np.polyval gives at points, or "
-    "multiply by np.polymul",
+    "how long the remainder is depends on its values; divide what nbta.polyval gives at points, or "
+    "multiply by nbta.convolve",
     "polydiv",
 )
 refuses(
-    "of a symmetric or Hermitian matrix take w, v = np.linalg.eigh(a) and (v * f(w)) @ v.conj().T; "
-    "else there is scipy.linalg.expm",
+    "of a symmetric or Hermitian matrix take w, v = nbta.eigh(a) and (v * f(w)) @ v.conj().T; "
+    "else there is nbta.expm",
     *(f"scipy.linalg.{name}" for name in (
         "sqrtm", "logm", "signm", "funm", "fractional_matrix_power", "expm_cond",
     )),
 )  # fmt: skip
 refuses(
-    "there are np.linalg.qr, eigh and svd, and scipy.linalg.lu and cholesky; for an equation with "
-    "a matrix np.linalg.solve, solve_sylvester and solve_discrete_lyapunov",
+    "there are nbta.qr, nbta.eigh, nbta.svd, nbta.lu and nbta.cholesky; for an equation with "
+    "a matrix nbta.solve, solve_sylvester and solve_discrete_lyapunov",
     *(f"scipy.linalg.{name}" for name in (
         "schur", "rsf2csf", "cdf2rdf", "qz", "ordqz", "hessenberg", "ldl", "rq", "qr_multiply",
         "qr_insert", "qr_delete", "qr_update", "matrix_balance", "cossin",
     )),
 )  # fmt: skip
 refuses(
-    "with u, s, vh = np.linalg.svd(a, full_matrices=False) there are u @ vh for the orthogonal "
+    "with u, s, vh = nbta.svd(a, full_matrices=False) there are u @ vh for the orthogonal "
     "factor, and columns of u and vh for the spaces, as many as s says",
     *(f"scipy.linalg.{name}" for name in (
         "polar", "orth", "null_space", "orthogonal_procrustes", "subspace_angles",
     )),
 )  # fmt: skip
 refuses(
-    "iterate the equation of Riccati in a loop until it stands still, with np.linalg.solve in each "
+    "iterate the equation of Riccati in a loop until it stands still, with nbta.solve in each "
     "trip; or make it of nbta.custom_gradient, whose gradient solve_discrete_lyapunov or "
     "solve_continuous_lyapunov gives",
     "scipy.linalg.solve_continuous_are",
     "scipy.linalg.solve_discrete_are",
 )
 refuses(
-    "make the whole matrix, and take np.linalg.eigh or cholesky; solveh_banded and "
+    "make the whole matrix, and take nbta.eigh or nbta.cholesky; solveh_banded and "
     "eigh_tridiagonal of scipy.linalg take bands",
     *(f"scipy.linalg.{name}" for name in (
         "eig_banded", "eigvals_banded", "cholesky_banded", "cho_solve_banded",

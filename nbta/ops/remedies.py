@@ -14,7 +14,9 @@ _LENGTH = (
 )
 _BETA = "it is made of the incomplete beta function: write it with nbta.betainc or nbta.betaincinv"
 _GAMMA = "it is made of the incomplete gamma function: write it with nbta.gammainc or gammaincinv"
-_RECURRENCE = "write the recurrence of the polynomials as a loop over their orders"
+_RECURRENCE = (
+    "write the recurrence of the polynomials as a loop, or nbta.fori_loop, over their orders"
+)
 _NODES = "points and weights are constants: give their number as an integer of Python's"
 _ELLIPTIC = (
     "write the arithmetic-geometric mean as a loop, whose gradient is exact, or give it a gradient "
@@ -24,7 +26,9 @@ _SERIES = "sum the series in a loop, or give it a gradient with nbta.custom_grad
 _INTEGRAL = (
     "give it a gradient with nbta.custom_gradient: that is what stands behind the integral sign"
 )
-_BITS = "take bits with (x >> np.arange(8)) & 1, and put them together with (bits << places).sum()"
+_BITS = (
+    "take bits with nbta.right_shift and nbta.bitwise_and, and add up what nbta.left_shift gives"
+)
 
 #: By the last name of a function.
 REMEDIES = {
@@ -33,9 +37,9 @@ REMEDIES = {
         (_PLACES, "nonzero argwhere flatnonzero"),
         (_DIFFERENT, "unique unique_all unique_counts unique_inverse unique_values"),
         (_LENGTH, "trim_zeros intersect1d union1d setdiff1d setxor1d"),
-        ("the result's dtype would depend on values: use np.real and np.imag", "real_if_close"),
-        ("complex numbers have no order: take x[np.argsort(x.real)]", "sort_complex"),
-        ("index with rows[:, None] and columns", "ix_"),
+        ("the result's dtype would depend on values: use nbta.real and nbta.imag", "real_if_close"),
+        ("complex numbers have no order: take x[nbta.argsort(x.real)]", "sort_complex"),
+        ("index with rows[:, None] and columns, or use nbta.take", "ix_"),
         (_BITS, "packbits unpackbits"),
         ("floats are not taken apart into bits: use nbta.log2 and nbta.floor", "frexp"),
         (_BETA, "bdtr bdtrc bdtri fdtr fdtrc fdtri nbdtr nbdtrc nbdtri stdtr stdtrit"),
@@ -61,7 +65,7 @@ REMEDIES = {
         ("the order is an integer of Python's, from 0 on: see nbta.j0, scipy.special.jv and yn",
          "jve yve hankel1 hankel2 hankel1e hankel2e spherical_jn spherical_yn spherical_in "
          "spherical_kn"),
-        ("compare with np.all(np.tril(a, -1) == 0) and np.triu", "bandwidth"),
+        ("compare nbta.tril and nbta.triu of the matrix with 0", "bandwidth"),
     )
     for name in names.split()
 }  # fmt: skip
