@@ -42,6 +42,7 @@ class GradientGraph(SubGraph):
         self._known = {}
         self._pending = {}
         self._fixed = {}  # for operations of the forward body, whether they are
+        self._again = {}  # what is computed of them here
 
     def recall(self, tensor):
         """What stands here for a tensor of the forward body."""
@@ -57,10 +58,20 @@ class GradientGraph(SubGraph):
         if op.record is CONSTANT:
             return self.create(CONSTANT, [], op.attrs, name="Const").outputs[0]
         if self._is_fixed(op):
-            return self.create(op.record, op.inputs, op.attrs, name=op.type).outputs[tensor.index]
+            for needed in ordered({op}, self._again):  # from the first on: chains may be long
+                self._make_again(needed)
+            return self._again[op][tensor.index]
         stand_in = self.create(PARAMETER, [], {"spec": tensor.spec}, name="value").outputs[0]
         self._pending[tensor] = stand_in
         return stand_in
+
+    def _make_again(self, op):
+        """Compute a fixed operation here, whose inputs are here."""
+        if op.record is CONSTANT or op.outputs[0] in self.forward.sources:
+            self._again[op] = [self.recall(tensor) for tensor in op.outputs]
+        else:
+            self._again[op] = self.create(op.record, op.inputs, op.attrs, name=op.type).outputs
+        self._known.update(zip(op.outputs, self._again[op], strict=True))
 
     def _is_fixed(self, op):
         """Whether a value depends on nothing but what is at hand here: computed again, it is free.

@@ -475,6 +475,21 @@ def test_what_a_branch_computes_again_is_looked_at_once(monkeypatch):
     assert len(looks) == len(set(looks)) >= 60
 
 
+def test_a_long_chain_that_a_branch_computes_again():
+    """As many operations as Python has no room for on its stack."""
+
+    def program(x):
+        def chain():
+            y = x
+            for _ in range(400):
+                y = y * 0.999 + nbta.sin(y) * 0.001
+            return y
+
+        return nbta.cond(x > 0.1, chain, lambda: x)
+
+    check_grads(program, (np.array(0.7),), order=1)
+
+
 def test_two_calls_in_one_body():
     def program(x):
         def body(i, y):
