@@ -10,7 +10,7 @@ from nbta.graph.copying import Copy, Part, copied, keep_shapes
 from nbta.graph.dependence import closure, uses
 from nbta.graph.graph import drop_unused, live, running, subgraphs, substitute, within
 from nbta.graph.operation import Operation
-from nbta.graph.order import ordered
+from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
 from nbta.ops.aliases import ArrayUses
 from nbta.ops.arrays import CLOSE, WRITES
@@ -100,11 +100,11 @@ def _results_with_effects(arrays, bodies, kept, count) -> set:
     for body in bodies:
         alive = set(_needed(body, kept))
         rest = [op for op in _needed(body, range(count)) if op not in alive]
-        dropped = within(rest)
-        seen = {op for op in rest if _is_visible(arrays, op, dropped)}
-        for place in set(range(count)) - kept if seen else ():
-            if not seen.isdisjoint(_needed(body, [place])):
-                found.add(place)
+        dropped, leads = within(rest), set()
+        for op in rest:
+            if not leads.isdisjoint(before(op)) or _is_visible(arrays, op, dropped):
+                leads.add(op)
+        found |= {i for i in set(range(count)) - kept if body.outputs[i].op in leads}
     return found
 
 

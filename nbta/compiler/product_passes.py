@@ -258,8 +258,12 @@ def sum_products_outside(program: Program) -> Program:
     What it multiplies in each trip is stacked, as far as no tensor or array has it already. The
     sums are the same but for the order of additions.
     """
-    found = [_Sums(op, Counts(), ArrayUses(program)).move() for op in _loops(program)]
-    return prune(program) if any(found) else program
+    known = moved = None
+    for op in _loops(program):
+        known = known or (Counts(), ArrayUses(program))
+        if _Sums(op, *known).move():
+            known, moved = None, True  # who uses what has changed
+    return prune(program) if moved else program
 
 
 class _Product(NamedTuple):

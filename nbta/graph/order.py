@@ -44,9 +44,11 @@ def _needed(targets, stop):
         if op in needed:
             continue
         needed.add(op)
-        waits = [other for other in before(op) if other not in stop]
-        todo += waits
-        forwards = forwards and all(other.number < op.number for other in waits)
+        for other in before(op):
+            if other not in stop:
+                forwards = forwards and other.number < op.number
+                if other not in needed:
+                    todo.append(other)
     return needed, forwards
 
 

@@ -22,6 +22,7 @@ from random_programs import programs as random_programs
 from tape_programs import arrays, built, differentiated, fused_gru, fused_lstm, run, split_gru
 
 import nbta
+from nbta.compiler import product_passes
 from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.pipeline import lowered
 from nbta.compiler.product_passes import push_out_products, sum_products_outside
@@ -264,3 +265,26 @@ def test_weights_that_each_trip_takes_apart_are_taken_apart_once(batch):
     assert "Split" not in inside(forward) + inside(back)
     assert inside(forward).count("MatMul") == 3  # of the state; those of the input are outside
     assert inside(back).count("MatMul") == 6  # gradients of the state and of the input
+
+
+def test_who_uses_what_is_found_anew_only_when_that_changed(monkeypatch):
+    """For each of many loops it would take a time that grows with the square of the program."""
+
+    def f(x, w):
+        for _ in range(6):
+            x = nbta.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, nbta.sin(y)), (0, x))[1]
+        step = lambda i, y: (i + 1, nbta.tanh(w @ y))  # noqa: E731
+        return nbta.sum(nbta.while_loop(lambda i, y: i < 3, step, (0, x))[1])
+
+    def with_gradients(x, w):
+        y = f(x, w)
+        return [y, *nbta.gradients(y, [x, w])]
+
+    program, values = prepared(built(with_gradients, (2, 1), (2, 2))), filled((2, 1), (2, 2))
+    looks = []
+    made = product_passes.ArrayUses
+    monkeypatch.setattr(product_passes, "ArrayUses", lambda p: looks.append(p) or made(p))
+    found = same(program, values, sum_products_outside)
+    assert len(loops(program)) >= 14
+    assert len(looks) <= 2
+    assert len(found.operations) > len(program.operations)  # what was summed behind a loop
