@@ -157,7 +157,8 @@ class Clocked(Compiled):
         if not (rt.counts_ticks() or rt.system_clock()):
             raise NotCompiledError("this system has no clock that compiled code could read")
         self._plain = other
-        self.program, self.log, self._new_step = other.program, other.log, other._new_step
+        self._given, self._new_step = other._given, other._new_step
+        self.program, self.log = other.program, other.log
         self.generated = self._generate()
         self._begin()
 

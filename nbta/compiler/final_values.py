@@ -19,11 +19,11 @@ from nbta.compiler.induction import Counts, Linear, Trip, depth, is_outside
 from nbta.graph.graph import lies_in
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Loop, Variable, is_loop, origin
-from nbta.ops.indexing import ADD_ITEM, SET_ITEM, index_of
+from nbta.ops.indexing import ADD_ITEM, SET_ITEM, picks_of
 
 
 class Item(NamedTuple):
-    """An item of an array as it was at some point: what ``key`` picks, with the scalars in it."""
+    """Items of an array as they were at some point: what ``key`` picks, with the scalars in it."""
 
     array: Tensor
     scalars: list[Tensor]
@@ -123,11 +123,24 @@ class _Forms:
         self._read = self._indices(item)
 
     def _indices(self, item):
-        """A linear form for each axis; None where not one index is known, that does not wrap."""
-        parts = index_of(item.key, item.scalars, item.array.spec.shape)
-        return [None if part is None else self._form(part) for part in parts]
+        """The least and the greatest index of each axis."""
+        return [self._range(p) for p in picks_of(item.key, item.scalars, item.array.spec.shape)]
+
+    def _range(self, part):
+        """Linear forms that the indices of an axis lie between; None for what is not known.
+
+        A slice may end earlier, where the axis does.
+        """
+        if not isinstance(part, slice):
+            return (self._form(part),) * 2
+        if part.step is not None and not (type(part.step) is int and part.step > 0):
+            return None, None
+        first = Linear(0) if part.start is None else self._form(part.start)
+        end = None if part.stop is None else self._form(part.stop)
+        return first, None if end is None else end - Linear(1)
 
     def _form(self, part):
+        """The linear form of an index that does not wrap around; None where it is not known."""
         if type(part) is int:
             return Linear(part) if part >= 0 else None
         form = self._counts.number(part)
@@ -144,20 +157,26 @@ class _Forms:
             return False
         inputs = write.inputs
         indices = self._indices(Item(inputs[0], inputs[2:], write.attrs["key"]))
-        pairs = [pair for pair in zip(self._read, indices, strict=True) if None not in pair]
+        pairs = list(zip(self._read, indices, strict=True))
         around = self._bodies[next(k for k, b in enumerate(self._bodies) if b is body) :]
         cases = [(around[k:], each) for k, each in enumerate(around)]
         cases += [(around, None)] * is_later
         return all(any(self._differ(*pair, *case) for pair in pairs) for case in cases)
 
     def _differ(self, read, write, same, later):
-        """Whether an index is always above another, or below, in the same trips of some loops.
+        """Whether indices are always above others, or below, in the same trips of some loops.
 
         Of the loop of ``later`` the write is in a later trip, of those further in, in any.
         """
-        return any(self._above(read * n, write * n, same, later) for n in (1, -1))
+        (low, high), (least, greatest) = read, write
+        if self._above(high, least, same, later):
+            return True
+        known = None not in (low, greatest)
+        return known and self._above(low * -1, greatest * -1, same, later)
 
     def _above(self, read, write, same, later):
+        if read is None or write is None:
+            return False
         low, high = self._least(write, same), self._least(read * -1, same)
         if low is None or high is None:
             return False

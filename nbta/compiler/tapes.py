@@ -447,7 +447,7 @@ class Again:
             return maximum(found, 0) if clamped else found
 
     def _final(self, source):
-        """A number that an array still has in the end, where it was read or written."""
+        """What an array still has in the end, where it was read or written."""
         if self._counts is None:
             return None
         for item in _items(source):
@@ -455,7 +455,9 @@ class Again:
             inputs = [version] if version is None else [self._graph.resolve(version)]
             inputs += map(self.make, item.scalars)
             if not any(tensor is None for tensor in inputs):
-                return self._create(GETITEM, inputs, {"key": item.key})
+                made = self._create(GETITEM, inputs, {"key": item.key})
+                keep_shapes([source], [made])
+                return made
         return None
 
     def _create(self, record, inputs, attrs=None):
@@ -479,11 +481,13 @@ class Again:
 
 
 def _items(source) -> list[Item]:
-    """The items of arrays that have a number of a body when it is made."""
+    """The items of arrays that a value of a body is read from, or a number is written to."""
     op = source.op
-    if source.spec.rank != 0 or getattr(source.graph, "owner", None) is None:
+    if getattr(source.graph, "owner", None) is None:
         return []
     found = [Item(op.inputs[0], op.inputs[1:], op.attrs["key"])] if op.record is GETITEM else []
+    if source.spec.rank != 0:
+        return found
     for write in source.graph.operations:
         if write.record is SET_ITEM and write.inputs[1] is source:
             array, key, scalars = write.outputs[0], write.attrs["key"], write.inputs[2:]

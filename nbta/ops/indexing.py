@@ -674,12 +674,18 @@ def _aligned(key, shape):
 
 def index_of(key, scalars, shape) -> list:
     """The integer or the tensor that a key has for each axis; None where it has a slice."""
+    parts = picks_of(key, scalars, shape)
+    return [None if isinstance(part, builtins.slice) else part for part in parts]
+
+
+def picks_of(key, scalars, shape) -> list:
+    """What a key has for each axis: an integer or a tensor, or a slice from and to these."""
     scalars, found = iter(scalars), []
     for part in _aligned(key, shape):
         parts = (part.start, part.stop, part.step) if isinstance(part, builtins.slice) else (part,)
         given = [next(scalars) if each is SYMBOLIC else each for each in parts]
         if part is not None:
-            found.append(given[0] if len(given) == 1 else None)
+            found.append(given[0] if len(given) == 1 else builtins.slice(*given))
     return found
 
 
