@@ -28,7 +28,7 @@ from nbta.frontend.boxes import (
     note_place,
     spend,
 )
-from nbta.frontend.lists import Listing, Whole, listing
+from nbta.frontend.lists import Listing, Whole, in_order, listing
 from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import is_maybe
 from nbta.frontend.picking import as_key, nonzero
@@ -67,7 +67,7 @@ _CHANGING = {
 #: Where the functions are that converted code calls.
 _RUNTIME = "nbta.frontend.runtime"
 #: Functions of Python's that go along their arguments.
-_ITERATING = {sorted, functools.reduce}
+_ITERATING = {functools.reduce}
 #: Functions of nbta whose arguments are blocks of the user's program.
 _WITH_BLOCKS = {"while_loop", "cond", "switch_case", "scan", "foldl", "foldr", "map_fn"}
 _LIBRARIES = tuple(
@@ -485,6 +485,14 @@ def _sum(items, start=0):
     for item in items:
         start = item if _is_zero(start) and isinstance(item, Tensor) else start + item
     return start
+
+
+def _sorted(items, *, key=None, reverse=False):
+    """``sorted``."""
+    found = list(iteration.elements(_together(items)))
+    if native.is_known(found):
+        return listing(sorted(found, key=_callable(key), reverse=reverse))
+    return listing(in_order(found, key, reverse))
 
 
 def _is_zero(value):
@@ -996,13 +1004,14 @@ def _special():
         iteration.enumerate_, builtins.zip: iteration.zip_, builtins.reversed:
         iteration.reversed_, builtins.int: _int, builtins.float: _float, builtins.bool: _bool,
         builtins.abs: _abs, builtins.round: _round, builtins.sum: _sum, builtins.pow: _pow,
-        builtins.divmod: _divmod, builtins.setattr: _setattr,
+        builtins.divmod: _divmod, builtins.sorted: _sorted, builtins.setattr: _setattr,
         builtins.min: _extreme(min, arithmetic.minimum, reductions.min),
         builtins.max: _extreme(max, arithmetic.maximum, reductions.max),
         builtins.any: _truth_of_all("any", control.any_of),
         builtins.all: _truth_of_all("all", control.both),
         builtins.isinstance: _isinstance, builtins.next: _next, builtins.iter: _iter,
         builtins.print: _print,
+        np.ndindex: iteration.ndindex, np.ndenumerate: iteration.ndenumerate,
         iteration.unroll: iteration.unroll, prange: iteration.range_,
     }  # fmt: skip
 

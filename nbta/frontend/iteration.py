@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import TYPE_CHECKING, TypeVar
 
@@ -216,6 +217,28 @@ def zip_(*columns, strict=False):
     if current() is None or None in found or not all(map(_is_open, columns)):
         return zip(*map(one_by_one, columns), strict=strict)
     return Indexed(least([f.count for f in found]), lambda k: tuple(f.item(k) for f in found))
+
+
+def ndindex(*shape):
+    """``np.ndindex``."""
+    shape = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    return Indexed(math.prod(shape), lambda k: _places(k, shape))
+
+
+def ndenumerate(array):
+    """``np.ndenumerate``."""
+    box = array if isinstance(array, Box) else Box(np.asarray(array))
+    places = ndindex(*box.shape)
+    return Indexed(places.count, lambda k: (place := places.item(k), box[place]))
+
+
+def _places(k, shape):
+    """The index along each axis of an item that is counted in C's order."""
+    found = []
+    for extent in reversed(shape[1:]):
+        found.append(k % extent)
+        k = k // extent
+    return (k, *reversed(found))[: len(shape)]
 
 
 def least(counts):

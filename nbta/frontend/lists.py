@@ -17,6 +17,7 @@ from nbta.ops.arithmetic import where
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.joining import arange
 from nbta.ops.shaping import cast
+from nbta.ops.sorting import sort
 from nbta.symbolic import SymbolicTensorArray
 
 
@@ -197,6 +198,26 @@ class Listing(list):
         )
 
 
+def in_order(items, key=None, reverse=False) -> list:
+    """Numbers in ascending or descending order, some of which only the run knows.
+
+    Raises
+    ------
+    UnimplementedError
+        For a key, or for arrays.
+    """
+    arrays = [item for item in items if getattr(item, "ndim", 0)]
+    if key is not None or arrays:
+        what = "arrays" if arrays else "values by a key"
+        raise UnimplementedError(
+            f"{here()}: {what} that only the run knows are not sorted in a list; np.argsort of an "
+            f"array of their keys says which one comes first"
+        )
+    found = sort(native.together(items))
+    order = range(len(items))
+    return [found[k] for k in (reversed(order) if reverse else order)]
+
+
 def _changing(name):
     method = getattr(list, name)
 
@@ -209,7 +230,18 @@ def _changing(name):
     return change
 
 
-for _name in ("insert", "remove", "clear", "sort", "reverse"):
+def _sort(self, *, key=None, reverse=False):
+    """Put the items in order."""
+    if self.array is not None:
+        self.refuse(".sort()")
+    note_place(Whole(self))
+    if native.is_known(list(self)):
+        return list.sort(self, key=key, reverse=reverse)
+    return list.__setitem__(self, slice(None), in_order(list(self), key, reverse))
+
+
+Listing.sort = _sort
+for _name in ("insert", "remove", "clear", "reverse"):
     setattr(Listing, _name, _changing(_name))
 
 

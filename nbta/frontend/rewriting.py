@@ -457,17 +457,31 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(_runtime("outer", node, ast.Constant(node.id)), node)
 
     def visit_Attribute(self, node):
-        node.value = self._base(node.value)
-        return ast.copy_location(_runtime("outer", node, ast.Constant(node.attr)), node)
+        taken = self._attribute_of(self._base(node.value), node)
+        return ast.copy_location(_runtime("outer", taken, ast.Constant(node.attr)), node)
+
+    def _attribute_of(self, owner, node):
+        """An attribute: a property of the user's is a function that is called."""
+        if node.attr.startswith("__"):  # a name that Python changes
+            node.value = owner
+            return node
+        return ast.copy_location(_runtime("attribute", owner, ast.Constant(node.attr)), node)
 
     def _base(self, node):
         """What an attribute is taken of, or what is called: nobody changes it by that."""
         if isinstance(node, ast.Name):
             return node
         if isinstance(node, ast.Attribute):
-            node.value = self._base(node.value)
+            node.value = self._owner(node.value)
             return node
         return self.visit(node)
+
+    def _owner(self, node):
+        """What has a method, or a function of a module."""
+        own = next(iter(_root(node)), None) in self._scope.own
+        if not isinstance(node, ast.Attribute) or not own:
+            return self._base(node)
+        return self._attribute_of(self._owner(node.value), node)
 
     def visit_Call(self, node):
         if isinstance(node.func, ast.Name) and node.func.id in _FRAMES:

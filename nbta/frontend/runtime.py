@@ -42,11 +42,13 @@ from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import logical_not
+from nbta.ops.arithmetic import imag, logical_not, real
+from nbta.ops.dispatch import as_tensor
 
 __all__ = [
     "any_of",
     "assert_",
+    "attribute",
     "both",
     "call",
     "cells",
@@ -92,6 +94,8 @@ _OPERATORS = {
     "BitXor": (operator.xor, operator.ixor), "LShift": (operator.lshift, operator.ilshift),
     "RShift": (operator.rshift, operator.irshift),
 }  # fmt: skip
+#: Attributes of NumPy's scalars that tensors have not.
+_OF_SCALARS = {"real": real, "imag": imag, "T": lambda scalar: scalar}
 _COMPARISONS = {
     "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le,
     "Gt": operator.gt, "GtE": operator.ge,
@@ -111,6 +115,19 @@ def no_result():
 def returned(value):
     """What a function gives that has ended."""
     return None if isinstance(value, Undefined) else value
+
+
+def attribute(owner, name):
+    """``owner.name``."""
+    if current() is None:
+        return getattr(owner, name)
+    found = getattr(type(owner), name, None)
+    if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
+        if not is_library(found.fget):
+            return call(found.fget, owner)
+    elif isinstance(owner, Tensor) and name in _OF_SCALARS and not isinstance(owner, Box):
+        return _OF_SCALARS[name](as_tensor(owner))
+    return getattr(owner, name)
 
 
 def item(array, key):

@@ -23,7 +23,6 @@ NOT_YET = {
     "counted_by_a_dict": "a dict is asked for by a value",
     "counted_by_text": "the text of a value",
     "deleted_items": "a deleted item of a list",
-    "sorted_list": "Python truth value",
     "added_lists": "list that a loop appends to",
     "cleared_list": "'a list' is list",
     "list_under_two_names": "list that a loop appends to",

@@ -92,6 +92,14 @@ def sorts_a_list(x):
     return kept[0]
 
 
+def sorts_by_a_key(x):
+    return sorted(x[:5], key=lambda v: -v)[0]
+
+
+def sorts_arrays(x):
+    return sorted([x[:2], x[3:5]])[0][0]
+
+
 def compares_arrays_by_name(x):
     a, b, s = x.copy(), x.copy(), 0.0
     for v in x:
@@ -134,6 +142,8 @@ REFUSED = {
     draws: "draw them before, and give them as an argument",
     asks_a_dict: "use an array",
     sorts_a_list: ".sort() of a list that a loop appends to",
+    sorts_by_a_key: "values by a key that only the run knows are not sorted",
+    sorts_arrays: "arrays that only the run knows are not sorted",
     compares_arrays_by_name: "whether two arrays are the same",
     sets_an_attribute_to_a_text: "Counter.kind",
     swaps_and_looks_at_the_old_name: "may or may not be the same array",

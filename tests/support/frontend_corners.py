@@ -780,6 +780,76 @@ def items_that_change_before_a_loop_comes_to_them(x):
     return s + sum(squares) + sum(v * x[1] for v in a)
 
 
+class Oscillator:
+    """Has properties that compute, of others."""
+
+    stiffness = 2.0
+
+    def __init__(self, mass):
+        self.mass, self.positions = mass, []
+
+    @property
+    def frequency(self):
+        return math.sqrt(self.stiffness / self.mass)
+
+    @property
+    def largest(self):
+        best = 0.0
+        for v in self.positions:
+            if v > best:
+                best = v
+        return best
+
+    @property
+    def trace(self):
+        return np.array(self.positions) * self.frequency
+
+
+@corner
+def properties_of_objects(x):
+    one = Oscillator(x[3])
+    for v in x:
+        one.positions.append(v * one.frequency)
+    return one.frequency * one.largest + one.trace.sum() + one.trace[0]
+
+
+@corner
+def numbers_in_order(x):
+    out, s = x.copy(), 0.0
+    for i in range(1, len(x) - 1):
+        out[i] = sorted([x[i - 1] * 2.0, x[i], -x[i + 1]])[1]
+    low, *_, high = sorted(np.cos(9 * x))
+    parts = [x[2], -x[1], x[5] * x[4]]
+    parts.sort(reverse=True)
+    for k, v in enumerate(sorted(parts)):
+        s += (k + 1) * v
+    return (
+        np.sum(out * x) + low * high + s + parts[0] * 2.0 + sorted([3, 1, 2], key=lambda k: -k)[0]
+    )
+
+
+@corner
+def places_of_all_items(x):
+    m, s = np.outer(x[:4], x[:5]), 0.0
+    for i, j in np.ndindex(4, 4):
+        if i < j:
+            s += m[i, j] * m[j, i]
+    for (i, j), v in np.ndenumerate(m):
+        m[i, j] = v * 0.5
+        s -= v**2 * (i + 1) / (j + 1) + m[3, 4]
+    for place in np.ndindex(2, 3):
+        s += m[place] * x[place[0]]
+    return s + len(list(np.ndindex(2, 2)))
+
+
+@corner
+def parts_of_complex_items(x):
+    z, s = np.exp(1j * x), 0.0
+    for k in range(len(x)):
+        s += k * z[k].real ** 2 - z[k].imag * x[k].real
+    return s
+
+
 @corner
 def items_deleted_from_lists(x):
     xs = [x[0], x[1], x[2], x[3] * 2.0]
