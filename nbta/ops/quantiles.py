@@ -12,7 +12,9 @@ from nbta.ops.arithmetic import (
     add,
     divide,
     equal,
+    greater,
     greater_equal,
+    less,
     logical_and,
     logical_not,
     maximum,
@@ -22,19 +24,21 @@ from nbta.ops.arithmetic import (
     subtract,
     where,
 )
+from nbta.ops.arranging import moveaxis, ranked
 from nbta.ops.axis_arguments import axis_attrs, operand
+from nbta.ops.checks import checked
 from nbta.ops.dispatch import as_array, exported
-from nbta.ops.elementary import floor
+from nbta.ops.elementary import floor, isfinite
 from nbta.ops.elementwise import wide
 from nbta.ops.gathering import take
 from nbta.ops.joining import expand_dims, stack
 from nbta.ops.places import take_along_axis
 from nbta.ops.products import transpose
-from nbta.ops.reductions import mean_dtype, sum
+from nbta.ops.reductions import cumsum, mean_dtype, sum
 from nbta.ops.rounding import ceil, isnan, rint
-from nbta.ops.shaping import cast, reshape, shape_of
-from nbta.ops.sorting import sort
-from nbta.ops.statistics import extents_along
+from nbta.ops.shaping import broadcast_to, cast, reshape, shape_of
+from nbta.ops.sorting import argsort, sort
+from nbta.ops.statistics import all, extents_along
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, Axis
@@ -230,6 +234,53 @@ def _nan_quantile(x, q, axis, method, keepdims, name, percent=1):
     return _kept(_narrow(found, own), x, axes, keepdims, name)
 
 
+def _spread(weights, x, axis):
+    """Weights of the shape of a tensor; a row of them is along the one axis."""
+    weights = operand(weights)
+    lengths = shape_of(x) if isinstance(x, Tensor) else x.shape
+    if weights.ndim == 1 != x.ndim:
+        if axis is None or not isinstance(axis, int):
+            message = "weights: a row of them needs one axis; give one a weight an element"
+            raise invalid("axis", message)
+        weights = reshape(weights, [-1 if k == axis % x.ndim else 1 for k in range(x.ndim)])
+    return cast(broadcast_to(weights, lengths), np.float64)
+
+
+def _shares(weights, skipping):
+    """The shares of the first elements in a row; with nothing else, NaN."""
+    if not skipping:
+        total = sum(weights, -1)
+        fits = logical_and(all(greater_equal(weights, 0)), all(greater(total, 0)))
+        fits = logical_and(fits, all(isfinite(total)))
+        message = "weights: one is negative or not finite, or all in a row are 0"
+        weights = checked(weights, fits, message)
+    found = cumsum(weights, -1)
+    found = divide(found, take(found, [-1], -1))
+    return where(equal(found, 0), -1.0, found)  # what has no weight is no element
+
+
+def _weighted(x, q, axis, weights, method, keepdims, name, percent=1, skipping=False):
+    """The first elements that have a share of the weights; gradients go to them."""
+    if method != "inverted_cdf":
+        raise invalid("value", f"weights: they are for method='inverted_cdf', not {method!r}")
+    x = ranked(x)
+    q, weights = _fractions(q, np.dtype(np.float64), percent), _spread(weights, x, axis)
+    (rows, axes), (weights, _) = _in_rows(x, axis), _in_rows(weights, axis)
+    if skipping and rows.dtype.kind == "f":
+        weights = where(isnan(rows), 0.0, weights)
+    order = argsort(rows, -1)
+    rows = take_along_axis(rows, order, -1)
+    shares = _shares(take_along_axis(weights, order, -1), skipping)
+    before = less(expand_dims(shares, -2), reshape(q, (-1, 1)))
+    last = subtract(extents_along(rows, -1), 1)
+    found = take_along_axis(rows, minimum(sum(cast(before, np.int64), -1), last), -1)
+    if rows.dtype.kind == "f" and not skipping:
+        end = take(rows, [-1], -1)  # where NaN is sorted to
+        found = where(isnan(end), end, found)
+    found = moveaxis(found, -1, 0) if _rank(q) else take(found, 0, -1)
+    return _kept(found, x, axes, keepdims, name)
+
+
 @exported(numpy=3)
 def quantile(
     x: ArrayLike,
@@ -238,6 +289,7 @@ def quantile(
     *,
     method: str = "linear",
     keepdims: bool = False,
+    weights: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
     """What is at fractions of the sorted elements along axes; NaN where one of them is.
@@ -256,6 +308,9 @@ def quantile(
         "nearest" or "inverted_cdf"; "midpoint" is between the two.
     keepdims : bool
         Whether the axes stay, with length 1.
+    weights : array-like or Tensor, optional
+        Of the shape of ``x``, or a row along the one axis, for ``method="inverted_cdf"``. They have
+        no gradient.
 
     Returns
     -------
@@ -266,7 +321,8 @@ def quantile(
     Raises
     ------
     InvalidArgumentError
-        For fractions out of range, axes that are not there or empty, and complex numbers.
+        For fractions out of range, axes that are not there or empty, complex numbers, and weights
+        that are negative or all 0.
     UnimplementedError
         For other methods.
 
@@ -275,6 +331,8 @@ def quantile(
     >>> nbta.quantile([3.0, 1.0, 2.0, 4.0], [0.0, 0.5])
     array([1. , 2.5])
     """
+    if weights is not None:
+        return _weighted(x, q, axis, weights, method, keepdims, name)
     return _quantile(x, q, axis, method, keepdims, name)
 
 
@@ -286,6 +344,7 @@ def percentile(
     *,
     method: str = "linear",
     keepdims: bool = False,
+    weights: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
     """What is at percentages of the sorted elements along axes; see `nbta.quantile`.
@@ -295,6 +354,8 @@ def percentile(
     >>> nbta.percentile([3.0, 1.0, 2.0, 4.0], 50)
     np.float64(2.5)
     """
+    if weights is not None:
+        return _weighted(x, q, axis, weights, method, keepdims, name, 100)
     return _quantile(x, q, axis, method, keepdims, name, percent=100)
 
 
@@ -336,6 +397,7 @@ def nanquantile(
     *,
     method: str = "linear",
     keepdims: bool = False,
+    weights: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
     """`nbta.quantile` of what is no NaN; of nothing else it is NaN.
@@ -345,6 +407,8 @@ def nanquantile(
     >>> nbta.nanquantile([3.0, np.nan, 2.0], 0.25)
     np.float64(2.25)
     """
+    if weights is not None:
+        return _weighted(x, q, axis, weights, method, keepdims, name, 1, True)
     return _nan_quantile(x, q, axis, method, keepdims, name)
 
 
@@ -356,6 +420,7 @@ def nanpercentile(
     *,
     method: str = "linear",
     keepdims: bool = False,
+    weights: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
     """`nbta.percentile` of what is no NaN; of nothing else it is NaN.
@@ -365,4 +430,6 @@ def nanpercentile(
     >>> nbta.nanpercentile([3.0, np.nan, 2.0], 25)
     np.float64(2.25)
     """
+    if weights is not None:
+        return _weighted(x, q, axis, weights, method, keepdims, name, 100, True)
     return _nan_quantile(x, q, axis, method, keepdims, name, percent=100)

@@ -19,6 +19,7 @@ from nbta.ops.arithmetic import (
     divide,
     equal,
     greater,
+    greater_equal,
     imag,
     logical_not,
     maximum,
@@ -562,7 +563,19 @@ def _variables(x, rowvar, dtype):
     return x if rowvar else swapaxes(x, 0, 1)
 
 
-def _covariances(x, y, rowvar, ddof, dtype):
+def _observed(what, weights, whole):
+    """Weights of observations, of which none may be negative; None for none."""
+    if weights is None:
+        return None
+    weights = operand(weights)
+    if weights.ndim != 1 or (whole and weights.dtype.kind not in "iub"):
+        kind = "integers" if whole else "numbers"
+        raise invalid("value", f"cov: {what}: give {kind} in one row, one an observation")
+    message = f"cov: {what}: one is negative"
+    return checked(cast(weights, np.float64), all(greater_equal(weights, 0)), message)
+
+
+def _covariances(x, y, rowvar, ddof, dtype, frequencies=None, importance=None):
     """The matrix of covariances, of one variable too."""
     given = [ranked(one) for one in (x, y) if one is not None]
     if builtins.any(one.ndim > 2 for one in given):
@@ -570,17 +583,27 @@ def _covariances(x, y, rowvar, ddof, dtype):
     dtype = np.result_type(*(one.dtype for one in given), np.float64) if dtype is None else dtype
     rows = [_variables(one, rowvar, np.dtype(dtype)) for one in given]
     found = rows[0] if len(rows) == 1 else concatenate(rows, 0)
-    apart = subtract(found, mean(found, 1, True))
-    left = maximum(subtract(real(_counted(found, 1, None)), ddof), 0)
-    found = multiply(matmul(apart, swapaxes(conjugate(apart), 0, 1)), divide(1.0, left))
+    several = [one for one in (frequencies, importance) if one is not None]
+    weights = functools.reduce(multiply, several) if several else None
+    total = real(_counted(found, 1, None)) if weights is None else sum(weights)
+    taken = ddof
+    if importance is not None and ddof:
+        taken = multiply(ddof, divide(sum(multiply(weights, importance)), total))
+    apart = subtract(found, average(found, 1, weights, keepdims=True))
+    counted = apart if weights is None else multiply(apart, weights)
+    found = matmul(apart, swapaxes(conjugate(counted), 0, 1))
+    found = multiply(found, divide(1.0, maximum(subtract(total, taken), 0)))
     return _of_several(found)
 
 
-@stands_for("cov", numpy=3)
-def _cov(m, y=None, rowvar=True, bias=False, ddof=None, *, dtype=None):
+@stands_for("cov", numpy=7)
+def _cov(
+    m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None
+):
     """NumPy's; with no more observations than ``ddof`` it divides by 0."""
     ddof = (0 if bias else 1) if ddof is None else ddof
-    found = _covariances(m, y, rowvar, ddof, dtype)
+    weights = _observed("fweights", fweights, True), _observed("aweights", aweights, False)
+    found = _covariances(m, y, rowvar, ddof, dtype, *weights)
     return reshape(found, ()) if _extents(found) == (1, 1) else found
 
 

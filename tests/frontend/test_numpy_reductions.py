@@ -13,6 +13,7 @@ X = np.array([[0.3, -0.45, 0.15], [1.0, 2.5, 0.2]])
 HOLES = np.array([[0.3, np.nan, 0.15], [np.nan, np.nan, np.nan]])
 EDGES = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan])
 W = np.array([1.0, 2.0, 0.5])
+WEIGHTS = np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 3.0]])
 
 #: How a fraction is found among sorted elements, besides those that are tried by hand.
 METHODS = (
@@ -113,9 +114,17 @@ FAMILIES = {
         "higher": lambda x: np.quantile(x, 0.3, axis=1, method="higher"),
         "midpoint": lambda x: np.quantile(x, [0.3, 0.5], axis=1, method="midpoint"),
         **{method: of_method(method) for method in METHODS},
+        "weights": lambda x: (
+            np.quantile(x, [0.0, 0.1, 0.6, 1.0], axis=1, weights=W, method="inverted_cdf"),
+            np.percentile(x, 45, weights=abs(x), method="inverted_cdf"),
+            np.quantile(x, 0.4, axis=0, weights=x * x, method="inverted_cdf", keepdims=True),
+        ),
     },
     "observations": {
         "cov": lambda x: (np.cov(x), np.cov(x, rowvar=False), np.cov(x, bias=True)),
+        "cov aweights": lambda x: (np.cov(x, aweights=W), np.cov(x[0], ddof=0, aweights=W * W)),
+        "cov weights": lambda x: np.cov(x, fweights=[2, 1, 3], aweights=x[1]),
+        "cov fweights": lambda x: np.cov(x, x * x, bias=True, fweights=np.array([2, 0, 3])),
         "cov of two": lambda x: (np.cov(x[0]), np.cov(x[0], x[1], ddof=0), np.cov(x, x * x)),
         "corrcoef": lambda x: (np.corrcoef(x), np.corrcoef(x[0], x[1]), np.corrcoef(x[0])),
         "cumulative_sum": lambda x: (np.cumulative_sum(x, axis=1), np.cumulative_sum(x[0])),
@@ -128,6 +137,10 @@ FAMILIES = {
         "nanmedian": lambda x: (np.nanmedian(x), np.nanmedian(x, axis=1)),
         "nanquantile": lambda x: np.nanquantile(x, [0.2, 0.9], axis=1),
         "nanpercentile": lambda x: np.nanpercentile(x, 20, axis=0, keepdims=True),
+        "nanquantile weights": lambda x: (
+            np.nanquantile(x, [0.2, 0.7], axis=1, weights=WEIGHTS, method="inverted_cdf"),
+            np.quantile(x, 0.2, axis=1, weights=WEIGHTS, method="inverted_cdf"),
+        ),
         "median with NaN": lambda x: (np.median(x), np.median(x, axis=1)),
         "nansum": lambda x: (np.nansum(x), np.nansum(x, axis=0)),
         "nanprod": lambda x: np.nanprod(x, axis=1),
@@ -294,7 +307,21 @@ REFUSED = {
     "no order": (lambda x: np.median(x * 1j), "complex numbers have no order"),
     "decimals": (lambda x: np.round(nbta.cast(x, "int64"), -1), "decimals: -1 of int64"),
     "exponent": (lambda x: np.ldexp(x, x), "exponent: float64 are no integers"),
-    "weights": (lambda x: np.cov(x, aweights=x[0]), r"cov.* no argument aweights="),
+    "weights": (lambda x: np.cov(x, aweights=x[0] - 1.0), "aweights: one is negative"),
+    "matrix of weights": (lambda x: np.cov(x, aweights=x), "aweights: give numbers in one row"),
+    "frequencies": (lambda x: np.cov(x, fweights=x[0]), "fweights: give integers in one row"),
+    "no weights": (
+        lambda x: np.quantile(x, 0.5, 1, weights=x[0] * 0.0, method="inverted_cdf"),
+        "negative or not finite, or all in a row are 0",
+    ),
+    "weighted method": (
+        lambda x: np.quantile(x, 0.5, weights=x),
+        "for method='inverted_cdf', not 'linear'",
+    ),
+    "weights of all": (
+        lambda x: np.quantile(x, 0.5, weights=W, method="inverted_cdf"),
+        "a row of them needs one axis",
+    ),
     "correlation": (lambda x: np.corrcoef(x * 1j), "corrcoef is for real numbers"),
     "rank of cov": (lambda x: np.cov(x[None]), "in a vector or a matrix"),
     "flattened": (lambda x: np.cumulative_sum(x), "may be left out for tensors of rank 1 alone"),
