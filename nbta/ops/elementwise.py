@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -204,6 +205,12 @@ def _known_as(evaluate, also):
     return [*([evaluate.__name__] if isinstance(evaluate, np.ufunc) else []), *also]
 
 
+def _call_arguments_as(operation, function):
+    """Let a function be called with another one's names of arguments, with which it is shown."""
+    names = tuple(inspect.signature(function).parameters)
+    operation.__code__ = operation.__code__.replace(co_varnames=names)
+
+
 def unary(
     name, evaluate, derivative, floats=True, infer=same, also=(), **options
 ) -> Callable[[F], F]:
@@ -224,6 +231,7 @@ def unary(
         def operation(x, *, name=None):
             return apply(record, promoted(x, floats=floats), name=name)
 
+        _call_arguments_as(operation, function)
         operation.record = record
         return exported(operation, also=_known_as(evaluate, also))
 
@@ -271,6 +279,7 @@ def binary(
         def operation(x, y, *, name=None):
             return apply(record, promoted(x, y, floats=floats), name=name)
 
+        _call_arguments_as(operation, function)
         operation.record = record
         return exported(operation, also=_known_as(evaluate, also))
 

@@ -1,10 +1,12 @@
 """Elementwise operations, dtypes and shapes: values, shape rules and gradients."""
 
+import inspect
+
 import ml_dtypes
 import numpy as np
 import pytest
 from fuzz.ways import in_python
-from item_by_item import OF_ONE
+from item_by_item import OF_INTEGERS, OF_ONE, OF_TWO
 from scipy import special
 
 import nbta
@@ -165,6 +167,17 @@ def test_unknown_lengths_that_turn_out_to_be_1_are_summed_over(extents):
     expected = [ones * b, ones * a]
     for found, want, like in zip((da, db), expected, (a, b), strict=True):
         np.testing.assert_allclose(found, want.sum(keepdims=True) if like.size == 1 else want)
+
+
+def test_arguments_have_the_names_that_are_shown():
+    """Those of `arctan2` are in the other order."""
+    assert nbta.arctan2(x=2.0, y=1.0) == np.arctan2(1.0, 2.0)
+    assert nbta.beta(b=2.0, a=3.0) == nbta.beta(3.0, 2.0)
+    assert nbta.huber(r=3.0, delta=1.0) == 2.5
+    for name, function in {**OF_ONE, **OF_TWO, **OF_INTEGERS}.items():
+        code = function.__code__
+        given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        assert given == tuple(inspect.signature(function).parameters), name
 
 
 def test_powers_of_zero_and_of_negative_numbers():
