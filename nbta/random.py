@@ -232,7 +232,7 @@ def gamma(
     InvalidArgumentError
         For an ``a`` that does not broadcast to ``shape``, and other dtypes.
     UnimplementedError
-        For second derivatives by ``a``.
+        For third derivatives by ``a``.
 
     See Also
     --------
@@ -255,6 +255,12 @@ def gamma(
     >>> value, slope = nbta.value_and_grad(mean)(3.0)
     >>> abs(value - 3.0) < 0.05, abs(slope - 1.0) < 0.05
     (np.True_, np.True_)
+
+    That of squares is ``a (a + 1)``, with the second derivative 2:
+
+    >>> squares = lambda a: nbta.mean(nbta.random.gamma(nbta.random.key(0), a, (10000,)) ** 2)
+    >>> abs(nbta.hessian(squares)(3.0) - 2.0) < 0.1
+    np.True_
     """
     a = cast(a if isinstance(a, Tensor) else as_array(a), _float(dtype))
     wanted = _extents(a) if shape is None else as_shape(shape)

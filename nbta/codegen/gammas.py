@@ -29,10 +29,11 @@ _TIMES = np.arange(-52, 57) * _STEP
 #: Where the integrand is looked at, and with which weight, for a decay like ``exp(-u)``.
 _NODES = np.exp(_TIMES - np.exp(-_TIMES))
 _WEIGHTS = _STEP * _NODES * (1.0 + np.exp(-_TIMES))
-#: B_2k / 2k: what log exceeds the digamma function by, and the factorial Stirling's formula.
+#: By B_2k: what log exceeds the digamma function by, its derivative, and Stirling's formula.
 _DIGAMMA = (
     1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160,
 )  # fmt: skip
+_TRIGAMMA = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
 
@@ -54,6 +55,16 @@ def _log_over_digamma(x, a):
         a += 1.0
     near = math.log1p((x - a) / a) if 0.5 * a < x < 2.0 * a else math.log(x) - math.log(a)
     return near + 0.5 / a + _in_squares(_DIGAMMA, a) / (a * a) + shift
+
+
+@numba.njit(error_model="numpy")
+def _trigamma(a):
+    """The derivative of the digamma function."""
+    shift = 0.0
+    while a < 10.0:
+        shift += 1.0 / (a * a)
+        a += 1.0
+    return (1.0 + 0.5 / a + _in_squares(_TRIGAMMA, a) / (a * a)) / a + shift
 
 
 @numba.njit(error_model="numpy")
@@ -79,44 +90,62 @@ def _log_excess(y):
 
 
 @numba.njit(error_model="numpy")
-def _slope_by_sum(a, x):
+def _slopes_by_sum(a, x):
     term, gap = x / a, 1.0 / a - _log_over_digamma(x, a)
-    total = term * gap
-    while term * gap > 1e-17 * total:
+    total, inverses, bend = term * gap, 1.0 / a, _trigamma(a) - 1.0 / (a * a)
+    second = term * (bend - inverses * gap)
+    while term * gap * max(1.0, inverses) > 1e-17 * total:
         a += 1.0
         term *= x / a
         gap += 1.0 / a
+        inverses += 1.0 / a
+        bend -= 1.0 / (a * a)
         total += term * gap
-    return total
+        second += term * (bend - inverses * gap)
+    return total, second
 
 
 @numba.njit(error_model="numpy")
-def _slope_by_integral(a, x, sign):
+def _slopes_by_integral(a, x, sign):
     """Of t above x (1) or below it (-1)."""
     slope, offset = sign * (x - a), sign * _log_over_digamma(x, a)
     half = 0.5 * slope
     width = 1.0 / (half + math.sqrt(half * half + 0.5 * x)) if half > 0.0 else math.sqrt(2.0 / x)
-    total = 0.0
+    total, second, bend = 0.0, 0.0, _trigamma(a)
     for node, weight in zip(_NODES, _WEIGHTS):  # noqa: B905 # which Numba does not know
         v = width * node
         decay = slope * v + x * _exp_excess(sign * v)
         if decay > 60.0:
             break
-        total += weight * math.exp(-decay) * (v + offset)
-    return total * width * x
+        weight *= math.exp(-decay)
+        total += weight * (v + offset)
+        second += weight * (v * (v + offset) - bend)
+    return total * width * x, sign * second * width * x
+
+
+@numba.njit(error_model="numpy")
+def _slopes(a, x):
+    """The slope, and its derivative by a."""
+    a, x = float(a), float(x)
+    if not (a > 0.0 and x >= 0.0 and a < math.inf):
+        return math.nan, math.nan
+    if x == 0.0 or x == math.inf:
+        return x, -x
+    if a < LARGE:
+        return _slopes_by_sum(a, x) if x <= a + 0.5 else _slopes_by_integral(a, x, 1.0)
+    return _slopes_by_integral(a, x, 1.0 if _log_over_digamma(x, a) > 0.0 else -1.0)
 
 
 @numba.njit(error_model="numpy")
 def gamma_slope(a, x):
     """``-(dP/da) / p`` for positive a and x; 0 for x = 0."""
-    a, x = float(a), float(x)
-    if not (a > 0.0 and x >= 0.0 and a < math.inf):
-        return math.nan
-    if x == 0.0 or x == math.inf:
-        return x
-    if a < LARGE:
-        return _slope_by_sum(a, x) if x <= a + 0.5 else _slope_by_integral(a, x, 1.0)
-    return _slope_by_integral(a, x, 1.0 if _log_over_digamma(x, a) > 0.0 else -1.0)
+    return _slopes(a, x)[0]
+
+
+@numba.njit(error_model="numpy")
+def gamma_bend(a, x):
+    """The derivative of `gamma_slope` by a, with x held fixed."""
+    return _slopes(a, x)[1]
 
 
 @numba.njit(error_model="numpy")
@@ -138,6 +167,18 @@ def gammainc_slope(a, x):
     if not slope > 0.0:
         return slope
     return -slope / x * _weighted_density(a, x)
+
+
+@numba.njit(error_model="numpy")
+def gammainc_bend(a, x):
+    """The second derivative of P by a."""
+    a, x = float(a), float(x)
+    slope, bend = _slopes(a, x)
+    if not slope > 0.0:
+        return slope
+    if x == math.inf:
+        return 0.0
+    return -(_log_over_digamma(x, a) * slope + bend) / x * _weighted_density(a, x)
 
 
 #: The third part of the counter: what one draws with a key are numbers (0), keys (1) and these.
@@ -181,4 +222,10 @@ def over_arrays(function):
 
 
 #: Names in generated code.
-NAMES = {"gamma_slope": gamma_slope, "gammainc_slope": gammainc_slope, "gamma_of": gamma_of}
+NAMES = {
+    "gamma_slope": gamma_slope,
+    "gamma_bend": gamma_bend,
+    "gammainc_slope": gammainc_slope,
+    "gammainc_bend": gammainc_bend,
+    "gamma_of": gamma_of,
+}

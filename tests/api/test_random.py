@@ -221,15 +221,29 @@ def test_what_is_computed_of_gamma_variates():
     np.testing.assert_allclose(slopes, [b / (a + b) ** 2, -a / (a + b) ** 2], rtol=0.03)
 
 
-def test_second_derivatives_of_gamma_variates_are_refused():
+@pytest.mark.parametrize("compiled", [False, True])
+def test_second_derivatives_of_gamma_variates(compiled):
     def f(a):
         return random.gamma(random.key(0), a)
 
-    with pytest.raises(nbta.UnimplementedError, match=r"random.gamma: a, a second time"):
-        nbta.grad(nbta.grad(f))(2.0)
-    with pytest.raises(nbta.UnimplementedError, match=r"random.gamma: a, a second time"):
-        nbta.hvp(f, (2.0,), (1.0,))
-    assert nbta.jvp(f, (2.0,), (2.0,))[1] == 2 * nbta.grad(f)(2.0)
-    scale = nbta.grad(nbta.grad(lambda s: nbta.exp(s * random.gamma(random.key(0), 2.0))))(0.1)
+    for a in (0.4, 2.0, 30.0):
+        x, h = f(a), 1e-3 * a
+        level = special.gammainc(a, x)
+        ends = np.array([special.gammaincinv(a + k * h, level) for k in (-2, -1, 0, 1, 2)])
+        want = np.dot([-1, 16, -30, 16, -1], ends) / (12 * h * h)
+        second = nbta.grad(nbta.grad(f), compiled=compiled)(a)
+        np.testing.assert_allclose(second, want, rtol=1e-5, atol=1e-9)
+    scale = nbta.grad(nbta.grad(lambda s: nbta.exp(s * f(2.0))), compiled=compiled)(0.1)
     x = f(2.0)
     np.testing.assert_allclose(scale, x * x * np.exp(0.1 * x))
+    assert nbta.jvp(f, (2.0,), (2.0,))[1] == 2 * nbta.grad(f)(2.0)
+
+
+def test_third_derivatives_of_gamma_variates_are_refused():
+    def f(a):
+        return nbta.grad(lambda a: random.gamma(random.key(0), a))(a)
+
+    with pytest.raises(nbta.UnimplementedError, match="gamma distribution, a third time"):
+        nbta.grad(nbta.grad(f))(2.0)
+    with pytest.raises(nbta.UnimplementedError, match="gamma distribution, a third time"):
+        nbta.hvp(f, (2.0,), (1.0,))
