@@ -19,6 +19,20 @@ from nbta.frontend.liveness import Liveness, bound_in, captured_names, own_nodes
 
 #: Functions that look at the frame they are called in.
 _FRAMES = {"locals", "globals", "vars", "dir", "eval", "exec", "super"}
+#: Functions that go along what they are given at once.
+_AT_ONCE = {
+    "sum",
+    "any",
+    "all",
+    "min",
+    "max",
+    "list",
+    "tuple",
+    "sorted",
+    "set",
+    "dict",
+    "frozenset",
+}
 _SAFE = (
     ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Attribute,
     ast.Add, ast.Sub, ast.Mult, ast.cmpop, ast.boolop, ast.unaryop, ast.expr_context,
@@ -486,6 +500,9 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Call(self, node):
         if isinstance(node.func, ast.Name) and node.func.id in _FRAMES:
             return self._about_frame(node)
+        if _takes_all(node.func):
+            for argument in node.args:
+                argument.at_once = True
         function = self._base(node.func)
         arguments = [self.visit(argument) for argument in node.args]
         keywords = [ast.keyword(k.arg, self.visit(k.value)) for k in node.keywords]
@@ -574,7 +591,14 @@ class _Rewriter(ast.NodeTransformer):
             test = self._of_target(generator.target, self.visit(ast.fix_missing_locations(tests)))
         return ast.copy_location(_runtime("comprehension", item, test, items), node)
 
-    visit_GeneratorExp = visit_ListComp
+    def visit_GeneratorExp(self, node):
+        """A list where a call takes all items at once; else they are made when they are asked for.
+
+        Where the run decides which items there are it is a list in any case.
+        """
+        if getattr(node, "at_once", False) or any(part.ifs for part in node.generators):
+            return self.visit_ListComp(node)
+        return self._comprehension(node, "one_by_one")
 
     def _of_target(self, target, body):
         """A function of what a comprehension goes along."""
@@ -592,9 +616,9 @@ class _Rewriter(ast.NodeTransformer):
     def _alone(self):
         return ast.List([name(f"{PREFIX}whole")], ast.Load())
 
-    def _comprehension(self, node):
+    def _comprehension(self, node, along="elements"):
         for generator in node.generators:
-            generator.iter = _runtime("elements", self.visit(generator.iter))
+            generator.iter = _runtime(along, self.visit(generator.iter))
             generator.ifs = [self.visit(test) for test in generator.ifs]
         for field in ("elt", "key", "value"):
             if hasattr(node, field):
@@ -602,6 +626,13 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     visit_SetComp = visit_DictComp = _comprehension
+
+
+def _takes_all(function):
+    """Whether what is called goes along its arguments before anything else happens."""
+    if isinstance(function, ast.Attribute):  # such as np.array, math.fsum, list.extend
+        return True
+    return isinstance(function, ast.Name) and function.id in _AT_ONCE
 
 
 def _root(target):

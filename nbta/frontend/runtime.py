@@ -34,7 +34,7 @@ from nbta.frontend.control import (
     while_,
 )
 from nbta.frontend.conversion import outer as _outer
-from nbta.frontend.iteration import comprehension, elements, for_
+from nbta.frontend.iteration import comprehension, elements, for_, one_by_one
 from nbta.frontend.list_items import delete_item_at, is_run_place, item_at, set_item_at
 from nbta.frontend.lists import Listing, Whole, listing
 from nbta.frontend.maybe import is_maybe
@@ -71,6 +71,7 @@ __all__ = [
     "managed",
     "negated",
     "no_result",
+    "one_by_one",
     "outer",
     "own_cells",
     "owned",

@@ -851,6 +851,20 @@ def parts_of_complex_items(x):
 
 
 @corner
+def generators_whose_items_are_made_when_asked_for(x):
+    b, c = x[:10] * 1.0, x[:4] * 1.0
+    squares, pairs = (v * v for v in b), (u * v for u in c for v in c)
+    b[:] = x[2]
+    c[1] = 2.0 * x[1]
+    s = sum(squares) + sum(pairs)
+    names = (f"{k}" for k in range(3))
+    for k, name in enumerate(names):
+        s += x[k] * int(name)
+    first = next(v * 2.0 for v in c)
+    return s * first + sum(v * x[1] for v in x) + max(v * v for v in b)
+
+
+@corner
 def items_deleted_from_lists(x):
     xs = [x[0], x[1], x[2], x[3] * 2.0]
     del xs[1]
