@@ -269,7 +269,7 @@ def grow(error) -> None:
         kinds = sorted({type(each).__name__ for each in samples})
         message = (
             f"{here()}: a loop appends {' and '.join(kinds)} to a list; it may append numbers and "
-            f"arrays of one dtype"
+            f"arrays of one dtype; give each part of a tuple a list of its own"
         )
         raise invalid("list_items", message)
     dtype = np.result_type(*(_dtype(each) for each in samples))

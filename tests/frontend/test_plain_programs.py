@@ -1,7 +1,12 @@
-"""The programs that are measured as plain functions: differentiated as Numba compiles them."""
+"""Programs that know nothing of nbta: those that are measured, and some of many fields."""
 
+import copy
+
+import frontend_checks as checks
 import numpy as np
 import pytest
+from fuzz.ways import in_python
+from users_programs import PROGRAMS as USERS
 
 import nbta
 from asv_bench.programs import PROGRAMS
@@ -22,3 +27,17 @@ def test_value_and_gradient(program):
         np.testing.assert_allclose(found, slope, rtol=0, atol=1e-9 * np.max(np.abs(slope)))
     for before, after in zip(given, arguments, strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("program", USERS, ids=lambda program: program[0].__name__)
+def test_programs_of_users(program):
+    function, arguments, argnums = program
+    checks.check_first(function, argnums, copy.deepcopy(arguments), False)
+
+
+@pytest.mark.slow_but_every(8)
+@pytest.mark.parametrize("program", USERS, ids=lambda program: program[0].__name__)
+def test_programs_of_users_in_generated_code(program):
+    function, arguments, argnums = program
+    with in_python():
+        checks.check_first(function, argnums, copy.deepcopy(arguments), True)
