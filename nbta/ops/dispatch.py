@@ -120,6 +120,26 @@ def strange(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     return next((f"{name}=" for name in kwargs if name not in names), "")
 
 
+def in_our_names(
+    function: Callable, ours: Callable, shared: float, kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Arguments by names of NumPy's with those of ours, as far as both have them in one order."""
+    try:
+        theirs = _in_order(function)
+    except ValueError:  # it says nothing
+        return dict(kwargs)
+    pairs = enumerate(zip(theirs, _in_order(ours), strict=False))
+    names = {one: other for k, (one, other) in pairs if k < shared}
+    return {names.get(name, name): value for name, value in kwargs.items()}
+
+
+def _in_order(function):
+    """Names of the arguments that may be given by their place."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [one.name for one in inspect.signature(function).parameters.values()
+            if one.kind in kinds]  # fmt: skip
+
+
 def sensible(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by name without those that leave everything to NumPy."""
     idle = {"out": None, "dtype": None, "where": True, "subok": True, "casting": "same_kind"}

@@ -31,6 +31,7 @@ from nbta.ops.dispatch import (
     OF_NUMPY,
     as_array,
     data_spec,
+    in_our_names,
     known_as,
     nearest,
     sensible,
@@ -149,7 +150,7 @@ def _array_function(
             f"tensors; {nearest(name)}"
         )
         raise invalid("symbolic", message)
-    kwargs = sensible(kwargs)
+    kwargs = in_our_names(function, ours, shared, sensible(kwargs))
     unknown = strange(ours, args, kwargs)
     if unknown:
         message = (

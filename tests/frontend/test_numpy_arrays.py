@@ -276,6 +276,14 @@ FAMILIES = {
         "apply_along_axis loop": lambda v, m, t: np.apply_along_axis(weighed, 0, m, v[0]),
         "apply_over_axes": lambda v, m, t: np.apply_over_axes(np.sum, t, [0, -1]),
     },
+    "by name": {
+        "vander": lambda v, m, t: np.vander(x=v, N=3),
+        "tril": lambda v, m, t: np.tril(m=m, k=-1),
+        "take": lambda v, m, t: np.take(a=m, indices=[0], axis=1),
+        "insert": lambda v, m, t: np.insert(arr=m, obj=1, values=3.0, axis=1),
+        "~array_equal": lambda v, m, t: np.array_equal(a1=v, a2=v),
+        "~searchsorted by name": lambda v, m, t: np.searchsorted(a=np.sort(v), v=v[0]),
+    },
     "as they are": {
         "!asanyarray": lambda v, m, t: (np.asanyarray(v) * 2, np.asanyarray([v[0], v[1]])),
         "!orders": lambda v, m, t: (np.asfortranarray(m) * 2, np.require(m, None, ["C"]) * 2),

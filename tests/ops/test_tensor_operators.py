@@ -240,6 +240,27 @@ def test_complex_parts(graph):
         check(function, z)
 
 
+BY_NAME = {
+    "vander": lambda t: np.vander(x=t[0], N=2),
+    "swapaxes": lambda t: np.swapaxes(a=t, axis1=0, axis2=1),
+    "sum": lambda t: np.sum(a=t, axis=1),
+    "append": lambda t: np.append(arr=t, values=t),
+    "tril": lambda t: np.tril(m=t, k=-1),
+    "array_equal": lambda t: np.array_equal(a1=t, a2=t),
+    "take": lambda t: np.take(a=t, indices=[0], axis=1),
+    "cond": lambda t: np.linalg.cond(x=t @ t.T + np.eye(t.shape[0]), p=2),
+    "searchsorted": lambda t: np.searchsorted(a=np.sort(t[0]), v=0.5),
+    "flip": lambda t: np.flip(m=t, axis=0),
+    "insert": lambda t: np.insert(arr=t, obj=1, values=3.0, axis=1),
+    "quantile": lambda t: np.quantile(a=t, q=0.3, axis=0, method="hazen"),
+}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_arguments_by_numpys_names(graph, name):
+    check(BY_NAME[name], X)
+
+
 UNSUPPORTED = {
     "np.add.reduceat": lambda t: np.add.reduceat(t, [0, 1]),
     "np.subtract.accumulate": lambda t: np.subtract.accumulate(t),
