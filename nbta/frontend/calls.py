@@ -366,6 +366,16 @@ def _without_gradient(leaf):
     return stop_gradient(leaf) if isinstance(leaf, Tensor) and leaf.kind == "data" else leaf
 
 
+def _plain_arguments(args, kwargs):
+    """Arguments with tensors in place of boxes; one object in two places stays one."""
+    made = {}
+
+    def plain(value):
+        return made.setdefault(id(value), native.plain(value))
+
+    return tuple(map(plain, args)), {name: plain(value) for name, value in kwargs.items()}
+
+
 def _foreign(function, args, kwargs):
     """A function that nbta cannot look into."""
     name = getattr(function, "__qualname__", repr(function))
@@ -373,7 +383,8 @@ def _foreign(function, args, kwargs):
         owner = getattr(function, "__self__", None)
         refuse_numbas(function if owner is None else owner)
     try:
-        return boxed(function(*native.plain(args), **native.plain(kwargs)))
+        given, named = _plain_arguments(args, kwargs)
+        return boxed(function(*given, **named))
     except NbtaError as error:
         if native.is_known((args, kwargs)):
             raise

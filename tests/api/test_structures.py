@@ -410,6 +410,8 @@ def test_one_object_for_two_arguments(compiled):
         assert taken(one, other) == 5.0
         with pytest.raises(nbta.InvalidArgumentError, match="one object is given in two places"):
             taken(one, one)
+    with pytest.raises(nbta.InvalidArgumentError, match="one object is given in two places"):
+        nbta.function(lambda state: taken(state, state))(one)
     reads = nbta.function(lambda a, b: a.position + b.position, compiled=compiled)
     assert reads(one, one) == 2.0
 
