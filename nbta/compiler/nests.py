@@ -39,6 +39,8 @@ from nbta.ops.arrays import (
     tape,
 )
 from nbta.ops.dispatch import as_tensor
+from nbta.ops.filling import zeros
+from nbta.ops.indexing import add_item, getitem
 from nbta.ops.loop import COUNTER
 from nbta.ops.shaping import INT64, cast
 
@@ -57,12 +59,12 @@ def join_tapes(program: Program) -> Program:
 
 
 class _Gradient(NamedTuple):
-    """Gradient arrays of a tape, one for each trip: a lookup, and the trips of those that use them.
+    """Gradient arrays of a tape, one for each trip: lookups, and the trips of those that use them.
 
     Writes are listed by the operation behind the nest that they are in, one behind the other.
     """
 
-    lookup: Operation
+    lookups: list[Operation]
     trips: dict[Operation, tuple]
     writes: list[list[Operation]]
     reads: list[Operation]
@@ -97,14 +99,19 @@ def _found(tapes):
             continue
         gradients = _gradients(tapes, each, placed, [each.loop, *owners][-1])
         reads = [(op, trips) for op, trips in placed.items() if op.record is not LOOKUP]
-        if gradients is not None and all(_may_move(*read) for read in reads):
+        here = any(not trips for op, trips in placed.items() if op.record is LOOKUP)
+        if gradients is not None and not here and all(_may_move(*read) for read in reads):
             found.append(_Nested(each, [each.loop, *owners], reads, gradients))
             _note_sure_reads(tapes, [op for op, _ in reads])
     return found
 
 
 def _gradients(tapes, tape, placed, nest):
-    """The gradient arrays that come behind a nest; None where they can't be one for all trips."""
+    """The gradient arrays that come behind a nest, or None.
+
+    Of these all that touches them is known: writes, in one body for each operation behind the nest,
+    and behind all of them reads.
+    """
     sources = defaultdict(dict)
     for op, trips in placed.items():
         if op.record is LOOKUP:
@@ -120,8 +127,8 @@ def _gradient(tapes, array, lookups, nest):
     users = tapes.uses.users[array]
     hidden = array in tapes.uses.passed or tapes.uses.holders[array]
     plain = all(
-        trips and len(op.inputs) == 2 and not op.control_inputs and op not in tapes.uses.waited
-        for op, trips in lookups.items()
+        len(op.inputs) == 2 and not op.control_inputs and op not in tapes.uses.waited
+        for op in lookups
     )
     if hidden or not plain or not all(_may_shift(tapes, op, lookups) for op in users):
         return None
@@ -136,7 +143,7 @@ def _gradient(tapes, array, lookups, nest):
         return None
     trips = {op: lookups[tapes.whereabouts(op.inputs[0]).tensor.op] for op in users}
     in_turn = [writes[op] for op in sorted(writes, key=number.get)]
-    return _Gradient(next(iter(lookups)), trips, in_turn, reads)
+    return _Gradient(list(lookups), trips, in_turn, reads)
 
 
 def _may_shift(tapes, op, lookups):
@@ -195,7 +202,7 @@ class _Nest:
         self._filling, self._around, self._others = owners[0], owners[1:], others
         self._home = owners[-1].graph
         self._is_repeated = any(map(is_loop, self._around))
-        self._begin = self._kept = None
+        self._begin = self._total = self._kept = None
         self._starts: dict[tuple, Tensor] = {}
 
     def _bodies(self):
@@ -209,7 +216,7 @@ class _Nest:
         if self._begin is None:
             with self._home.as_default():
                 zero = as_tensor(np.int64(0), self._home)
-            _threaded(self._bodies(), zero, self._counted)
+            self._total = _threaded(self._bodies(), zero, self._counted)
         return self._begin
 
     def _counted(self, begin):
@@ -238,37 +245,33 @@ class _Nest:
         for read, trips in nested.reads:
             self._move(read, trips, Access(made.handle, last))
         for gradient in nested.gradients:
-            self._move_gradient(gradient, Access(made.handle, last))
+            for op, trips in gradient.trips.items():
+                self._shift(op, trips)
+            if _is_number(old.value):
+                _as_tensor(self._home, gradient, old.value.dtype, self._total)
+            else:
+                self._as_one_array(gradient, Access(made.handle, last))
 
-    def _move_gradient(self, found, joined):
-        """Let what uses gradient arrays of trips find its slots in that of the joined array.
+    def _as_one_array(self, found, joined):
+        """Put a gradient array of the joined array in place of those of trips.
 
         New flows go through the writes, one behind the other, and then to the reads.
         """
-        attrs = found.lookup.attrs
+        attrs = found.lookups[0].attrs
         with self._home.as_default(), self._home.control_dependencies(None):
             whole = joined.gradient(attrs["source"], attrs["clear_after_read"])
-        for op, trips in found.trips.items():
-            self._shift(op, trips, whole.handle)
+        for op in found.trips:
+            op.inputs[0] = op.graph.resolve(whole.handle)
         flow = whole.flow
         for writes in found.writes:
-            flow = _threaded(self._bodies_of(writes[0]), flow, partial(_chained, writes))
+            flow = _threaded(_bodies_of(self._home, writes[0]), flow, partial(_chained, writes))
         for read in found.reads:
             read.inputs[2] = read.graph.resolve(flow)
 
-    def _bodies_of(self, op):
-        """The bodies in the home that an operation lies in, from the inside out."""
-        found, graph = [], op.graph
-        while graph is not self._home:
-            found.append(graph)
-            graph = graph.outer
-        return found
-
-    def _shift(self, op, trips, handle):
+    def _shift(self, op, trips):
         """Let an operation find the slot of some trips in an array for all."""
         graph = op.graph
         with graph.as_default(), graph.control_dependencies(None):
-            op.inputs[0] = graph.resolve(handle)
             op.inputs[1] = add(graph.resolve(self.start(trips)), _long(op.inputs[1]))
         graph.changed()
 
@@ -327,6 +330,41 @@ class _Nest:
             return Access(*map(graph.resolve, joined)).read(index, spec)
 
 
+def _bodies_of(home, op):
+    """The bodies in a graph that an operation lies in, from the inside out."""
+    found, graph = [], op.graph
+    while graph is not home:
+        found.append(graph)
+        graph = graph.outer
+    return found
+
+
+def _is_number(value):
+    return value.kind == DATA and value.spec.rank == 0
+
+
+def _as_tensor(home, found, dtype, count):
+    """Put a tensor of so many numbers, that goes through loops, in place of gradient arrays."""
+    with home.as_default(), home.control_dependencies(None):
+        sums = zeros((count,), dtype)
+        for writes in found.writes:
+            sums = _threaded(_bodies_of(home, writes[0]), sums, partial(_added, writes))
+    for read in found.reads:
+        with read.graph.as_default(), read.graph.control_dependencies(None):
+            value = getitem(read.graph.resolve(sums), read.inputs[1])
+        substitute(read.graph, {read.outputs[0]: value})
+    for lookup in found.lookups:
+        substitute(lookup.graph, {lookup.outputs[1]: lookup.inputs[1]})
+
+
+def _added(writes, sums):
+    """Add what writes of one body write, and take them out of the flow."""
+    for write in writes:
+        sums = add_item(sums, write.inputs[1], write.inputs[2])
+        substitute(write.graph, {write.outputs[0]: write.inputs[3]})
+    return sums
+
+
 def _chained(writes, flow):
     """Let writes of one body come one behind the other; the flow behind the last."""
     for write in writes:
@@ -358,6 +396,25 @@ def _threaded(bodies, first, inner) -> Tensor:
     body.outputs[place] = following
     body.changed()
     return loop.variable(place).last
+
+
+@changes
+def gradients_to_tensors(program: Program) -> Program:
+    """Let gradient arrays of tapes of numbers be tensors, to which code adds in place.
+
+    Gradients of gradients of a loop write to them in one loop, and read them in a later one.
+    """
+    tapes, found = Tapes(program), []
+    for each in tapes.tapes.values():
+        placed = {op: tapes.whereabouts(op.inputs[0]) for op in tapes.users(each)}
+        lookups = {op: () for op in placed if op.record is LOOKUP}
+        here = all(placed[op] == (each.handle, ()) for op in lookups)
+        if lookups and here and _is_number(each.value):
+            gradients = _gradients(tapes, each, lookups, each.loop) or []
+            found += [(each, gradient) for gradient in gradients]
+    for each, gradient in found:
+        _as_tensor(each.loop.graph, gradient, each.value.dtype, Loop(each.loop).trips)
+    return prune(program) if found else program
 
 
 @changes

@@ -1,7 +1,13 @@
 """The pipeline: passes one after another; with NBTA_DEBUG=1 the verifier runs behind each."""
 
 from nbta.compiler.array_passes import arrays_to_tensors
-from nbta.compiler.nests import detach_gradients, forget_trips, join_tapes, pack_tapes
+from nbta.compiler.nests import (
+    detach_gradients,
+    forget_trips,
+    gradients_to_tensors,
+    join_tapes,
+    pack_tapes,
+)
 from nbta.compiler.passes import fold_constants, hoist, keep_all, prune, share
 from nbta.compiler.phases import is_heard, phase
 from nbta.compiler.product_passes import push_out_products, sum_products_outside
@@ -19,7 +25,7 @@ PASSES = (prune, fold_constants, hoist, share)
 #: products take sums in another order.
 LOWERING = (
     simplify_shapes, prune, fold_constants, hoist, share, rematerialise, prune,
-    forget_trips, detach_gradients, simplify_shapes,
+    forget_trips, detach_gradients, gradients_to_tensors, simplify_shapes,
     arrays_to_tensors, rematerialise, prune, arrays_to_tensors, share_tapes, prune, share,
     join_tapes, rows_of_elementwise, push_out_products, sum_products_outside,
     simplify_shapes, hoist, share, prune, pack_tapes,

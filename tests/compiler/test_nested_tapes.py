@@ -7,6 +7,8 @@ from fuzz.ways import in_python
 from test_in_place import loop, section
 
 import nbta
+from nbta.graph.graph import running
+from nbta.ops.arrays import LOOKUP
 from nbta.testing import check_grads
 
 X = np.array([0.4, -0.7, 1.1, 0.25, -1.3])
@@ -444,6 +446,22 @@ def items_replaced_in_loops_of_branches(x):
     return nbta.sum(loop(length(x), outer, x))
 
 
+def pairs(x):
+    def outer(i, s):
+        return loop(i, lambda j, s: s + x[i] * nbta.tanh(x[j] + s), s)
+
+    return loop(length(x), outer, 0.0)
+
+
+def one_after_another(x):
+    s = loop(length(x), lambda i, s: nbta.sin(s) * x[i], x[0])
+    return loop(3, lambda i, s: nbta.tanh(s * x[i]) + s, s)
+
+
+def of_vectors(x):
+    return nbta.sum(loop(length(x), lambda i, h: nbta.tanh(h * x) * x[i], x))
+
+
 @pytest.mark.parametrize("name", NESTS)
 def test_first_order(name):
     f, args, native = NESTS[name]
@@ -481,6 +499,18 @@ def test_second_order(name):
     wanted = places(args)
     slope = lambda *a: sum(nbta.sum(nbta.sin(g)) for g in nbta.grad(f, wanted)(*a))  # noqa: E731
     held(slope, *args, native=SECOND[name])
+
+
+@pytest.mark.parametrize(
+    ("f", "left"), [(pairs, False), (one_after_another, False), (of_vectors, True)]
+)
+def test_second_derivatives_add_numbers_to_tensors(f, left):
+    """Where arrays of gradients would note of each slot whether it was written."""
+    second = nbta.function(lambda x: nbta.hvp(f, (x,), (X,))[0], compiled=True)
+    with in_python():
+        second(X)
+        program = second._compiled_program().program
+    assert any(op.record is LOOKUP for op in running(program)) == left
 
 
 @pytest.mark.slow
@@ -530,13 +560,6 @@ def test_trips_that_take_gradients_of_loops_of_their_own_call_no_python():
 
 
 # With other options.
-
-
-def pairs(x):
-    def outer(i, s):
-        return loop(i, lambda j, s: s + x[i] * nbta.tanh(x[j] + s), s)
-
-    return loop(length(x), outer, 0.0)
 
 
 def with_checkpoints(outer, inner):
