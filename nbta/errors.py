@@ -89,18 +89,18 @@ class PerformanceWarning(UserWarning):
 
     Examples
     --------
-    The gradient of the gradient of a loop within a loop does so today:
+    The gradient of the gradient of a `map_fn` within a loop does so today:
 
     >>> import warnings
     >>> def powers(x):
-    ...     outer = lambda y, _: (nbta.scan(lambda z, _: (z * x, None), y, None, 3)[0], None)
+    ...     outer = lambda y, _: (nbta.sum(nbta.map_fn(lambda z: z * x, np.ones(3) * y)), None)
     ...     return nbta.scan(outer, 1.0, None, 2)[0]
     >>> curvature = nbta.grad(nbta.grad(powers), compiled=True)
     >>> with warnings.catch_warnings(record=True, action="always") as found:
-    ...     curvature(2.0)  # of x**6
-    np.float64(480.0)
+    ...     curvature(2.0)  # of 9 x**2
+    np.float64(18.0)
     >>> print(found[0].category.__name__, found[0].message)
-    PerformanceWarning the loop 'scan' (...:3), with 'scan/body/scan' (...:2) in it, is compiled,
+    PerformanceWarning the loop 'scan' (...:3), with 'scan/body/map_fn' (...:2) in it, is compiled,
     but it or its gradient calls Python in each trip, ...
     """
 
