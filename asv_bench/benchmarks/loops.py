@@ -137,3 +137,52 @@ class Call:
         return common.median_seconds(lambda: self.gradient(self.x), calls=1000) * 1e9
 
     track_scalar.unit = track_vector.unit = "ns"
+
+
+# Second derivatives of plain loops.
+
+
+def valley(x):
+    """Rosenbrock's function."""
+    s = 0.0
+    for i in range(len(x) - 1):
+        s += 100.0 * (x[i + 1] - x[i] ** 2) ** 2 + (1.0 - x[i]) ** 2
+    return s
+
+
+def pairs(x):
+    """A loop in a loop."""
+    s = 0.0
+    for i in range(len(x)):
+        for j in range(i):
+            s += np.tanh(x[i] - x[j]) * x[j] ** 2
+    return s
+
+
+PLAIN = {f.__name__: f for f in (valley, pairs)}
+
+
+class SecondDerivatives:
+    """A Hessian, beside one product with a direction for each of its rows."""
+
+    params = (tuple(PLAIN), (40, 100))
+    param_names = ("loop", "variables")
+
+    def setup(self, loop, variables):
+        f = PLAIN[loop]
+        self.x = np.linspace(0.1, 1.0, variables)
+        self.direction = np.cos(np.arange(variables))
+        self.hessian = nbta.hessian(f, compiled=True)
+        self.product = nbta.function(lambda x, v: nbta.hvp(f, (x,), (v,))[0], compiled=True)
+        expected = self.product(self.x, self.direction)
+        np.testing.assert_allclose(self.hessian(self.x) @ self.direction, expected, rtol=1e-8)
+
+    def track_hessian(self, loop, variables):
+        """Median of many calls."""
+        return common.median_seconds(lambda: self.hessian(self.x)) * 1e6
+
+    def track_product(self, loop, variables):
+        """Of one row."""
+        return common.median_seconds(lambda: self.product(self.x, self.direction)) * 1e6
+
+    track_hessian.unit = track_product.unit = "us"
