@@ -176,6 +176,7 @@ def hold(got, want, rtol):
     np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
 
 
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated")  # from NumPy 2.5 on
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_values(name, compiled):
