@@ -406,9 +406,9 @@ def gradients_to_tensors(program: Program) -> Program:
     """
     tapes, found = Tapes(program), []
     for each in tapes.tapes.values():
-        placed = {op: tapes.whereabouts(op.inputs[0]) for op in tapes.users(each)}
-        lookups = {op: () for op in placed if op.record is LOOKUP}
-        here = all(placed[op] == (each.handle, ()) for op in lookups)
+        lookups = {op: () for op in tapes.users(each) if op.record is LOOKUP}
+        places = [tapes.whereabouts(op.inputs[0]) for op in lookups]
+        here = all(place.tensor is each.handle and not place.trips for place in places)
         if lookups and here and _is_number(each.value):
             gradients = _gradients(tapes, each, lookups, each.loop) or []
             found += [(each, gradient) for gradient in gradients]

@@ -593,6 +593,16 @@ def test_checkpoints(outer, inner):
     compare(nbta.grad(f, compiled=False)(X), nbta.grad(pairs, compiled=False)(X))
 
 
+def test_second_derivatives_of_checkpoints():
+    """What looks up a gradient array need not see the forward array's loop."""
+
+    def f(x):
+        row = lambda h, _: nbta.foldl(lambda h, v: nbta.tanh(h * v), x, h)  # noqa: E731
+        return nbta.foldl(row, x[:3], 0.5, checkpoint=2)
+
+    held(lambda x: nbta.sum(nbta.sin(nbta.grad(f)(x))), X, native=None)
+
+
 @pytest.mark.slow_but_every(2)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_batches(axis):
