@@ -21,7 +21,6 @@ from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Again, Tape, Tapes
 from nbta.graph.graph import lies_in, running, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
-from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin
 from nbta.ops.arithmetic import add
 from nbta.ops.arrays import (
@@ -132,7 +131,7 @@ def _gradient(tapes, array, lookups, nest):
     )
     if hidden or not plain or not all(_may_shift(tapes, op, lookups) for op in users):
         return None
-    number = {op: k for k, op in enumerate(ordered(nest.graph.operations))}
+    number = tapes.order(nest.graph)
     writes, reads = defaultdict(list), []
     for op in users:
         (reads if op.record is READ else writes[_within(nest.graph, op)]).append(op)

@@ -21,6 +21,7 @@ from nbta.compiler.program import Program, changes, rebuild
 from nbta.graph.copying import copied, keep_shapes
 from nbta.graph.graph import SubGraph, lies_in, running, substitute
 from nbta.graph.operation import DATA, HANDLE, Operation, Tensor
+from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop, Variable, is_loop, origin, owners, variable_of
 from nbta.ops.aliases import ArrayUses, array_of
 from nbta.ops.arithmetic import add, maximum, multiply
@@ -110,6 +111,7 @@ class Tapes(Counts):
 
     def __init__(self, program):
         super().__init__()
+        self._orders = {}
         self._found = _candidates(program)
         self.uses = ArrayUses(program, self._made_in_some_trip)
         unproven = [t for t in self._found.values() if not self._is_proven(t)]
@@ -123,6 +125,12 @@ class Tapes(Counts):
         if array is None or array in self.uses.results:
             return False
         return not self.uses.is_value(array) or not self.uses.users[None]
+
+    def order(self, graph) -> dict[Operation, int]:
+        """The places of a graph's operations in running order."""
+        if graph not in self._orders:
+            self._orders[graph] = {op: k for k, op in enumerate(ordered(graph.operations))}
+        return self._orders[graph]
 
     def users(self, tape: Tape) -> list[Operation]:
         """What touches the array of a tape."""
