@@ -80,7 +80,8 @@ def _pruned_case(arrays, copy, case, inputs):
         copy.body(Part(b.scope, [b.inputs[i] for i in places], [b.outputs[i] for i in kept]))
         for b in branches
     )
-    made = copy.create(op, [inputs[0], *(inputs[i + 1] for i in places)], {"branches": bodies})
+    attrs = {**op.attrs, "branches": bodies}
+    made = copy.create(op, [inputs[0], *(inputs[i + 1] for i in places)], attrs)
     results = dict(zip(kept, made, strict=True))
     return [results.get(i) for i in range(len(op.outputs))]
 

@@ -13,6 +13,7 @@ from nbta.compiler.phases import is_heard, phase
 from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import Program, extract, rebuild
 from nbta.compiler.row_passes import rows_of_elementwise
+from nbta.compiler.segments import loops_of_segments
 from nbta.compiler.shape_passes import simplify_shapes
 from nbta.compiler.specialising import specialise
 from nbta.compiler.tapes import rematerialise, share_tapes
@@ -48,7 +49,7 @@ def lowered(program: Program, shapes, log=None, *, frees=False) -> Program:
         facts["after"] = made = specialise(program, shapes, together=True)
     program = rebuild(program, copied) if made is program else made
     verify_change(program)
-    return _run(LOWERING if frees else (keep_all, *LOWERING), program, log)
+    return _run(LOWERING if frees else (keep_all, loops_of_segments, *LOWERING), program, log)
 
 
 def _run(passes, program, log=None):

@@ -420,8 +420,8 @@ def while_loop(
     "online" keeps the variables at trips 0, 1, 3, 6, 10, ... (segments of 1, 2, 3, ... trips): the
     memory of ``sqrt(2 T)`` states and ``sqrt(2 T)`` trips for any trip count ``T``.
 
-    Compiled, gradients of loops within loops, and of loops with ``checkpoint``, call Python in each
-    trip: up to some thousand times slower, with a `PerformanceWarning`.
+    Compiled, gradients of gradients of loops with ``checkpoint`` call Python in each trip, with a
+    `PerformanceWarning`; first ones do not, also where such loops are in each other.
 
     Examples
     --------

@@ -148,6 +148,18 @@ def _adopt(op, body):
         body.sources[parameter] = outer
 
 
+class Captured(dict):
+    """New tensor by old one; what a body captures is captured by the new one, too."""
+
+    def __init__(self, body: SubGraph, target: SubGraph, known: dict):
+        super().__init__(known)
+        self._body, self._target = body, target
+
+    def __missing__(self, tensor):
+        self[tensor] = self._target.resolve(self._body.sources[tensor])
+        return self[tensor]
+
+
 def copied(copy: Copy, op: Operation, inputs: list[Tensor]) -> list[Tensor]:
     """The rule that changes nothing, but for what it does in bodies."""
     if not subgraphs(op) and all(map(_same_spec, op.inputs, inputs)):

@@ -18,7 +18,7 @@ from nbta.ops.dispatch import as_tensor, define, special
 from nbta.ops.filling import zeros
 
 
-def _infer(index, *specs, branches):
+def _infer(index, *specs, branches, keeps_state=False):
     results = [[tensor.spec for tensor in branch.outputs] for branch in branches]
     return tuple(_either(*specs) for specs in zip(*results, strict=True))
 
@@ -41,7 +41,7 @@ def choose(index, branches):
     return branches[place if 0 <= place < len(branches) else -1]
 
 
-def _evaluate(step, index, *values, branches):
+def _evaluate(step, index, *values, branches, keeps_state=False):
     return step.function(choose(index, branches))(step, values)
 
 
@@ -50,10 +50,11 @@ def _connections(op):
     return [[op.inputs[place + 1] for place in sorted(set().union(*places))] for places in ways]
 
 
-def add_case(index, branches, name=None):
+def add_case(index, branches, name=None, **attrs):
     """The operation that runs one of several branches."""
     captured = unify(branches, 0)
-    op = current().create(CASE, [index, *captured], {"branches": tuple(branches)}, name=name)
+    attrs = {"branches": tuple(branches), **attrs}
+    op = current().create(CASE, [index, *captured], attrs, name=name)
     for branch in branches:
         branch.owner = op
     return op

@@ -30,7 +30,7 @@ import operator
 import numpy as np
 
 from nbta.errors import invalid
-from nbta.graph.copying import Copy
+from nbta.graph.copying import Captured, Copy
 from nbta.graph.graph import lies_in, subgraphs, substitute
 from nbta.graph.operation import FLOW, HANDLE
 from nbta.graph.order import ordered
@@ -151,7 +151,7 @@ class Replay:
     def __init__(self, loop, target, parameters, body=None):
         self._loop, self._body = loop, body or Loop(loop).body
         self._target, self._stores = target, []
-        self._tensors = _Captured(self._body, target, parameters)
+        self._tensors = Captured(self._body, target, parameters)
 
     def build(self, tensors):
         """The tensors that stand for results of the body."""
@@ -264,18 +264,6 @@ class Replay:
             if tensor.kind == HANDLE:
                 what = "stands for another array in each trip"
                 raise self._refused(tensor.op, what, _ONE_ARRAY)
-
-
-class _Captured(dict):
-    """New tensor by old one; what a body captures is captured by the new one, too."""
-
-    def __init__(self, body, target, known):
-        super().__init__(known)
-        self._body, self._target = body, target
-
-    def __missing__(self, tensor):
-        self[tensor] = self._target.resolve(self._body.sources[tensor])
-        return self[tensor]
 
 
 _ONE_ARRAY = "let each variable and each branch go on with the array that it began with"

@@ -348,7 +348,8 @@ def _on_state_tape(op, place, schedule) -> Access:
                     branches[0].outputs = [written]
                 with branches[1].as_default():
                     branches[1].outputs = [branches[1].resolve(flow)]
-                return add_case(begins(schedule, loop.counter), branches, scope).outputs[0]
+                first = begins(schedule, loop.counter)
+                return add_case(first, branches, scope, keeps_state=True).outputs[0]
 
         op.tapes[parameter] = Access(start.handle, loop.add_variable(start.flow, following))
     return op.tapes[parameter]

@@ -167,6 +167,57 @@ def test_within_an_ordinary_loop_and_the_other_way_round():
         compare(slopes(lambda x: nested(x, *modes))(X), expected)  # noqa: B023
 
 
+def powers(trips, goes_on, outer, inner):
+    """Loops in one another with checkpoints; a number of trips, or data, end the inner ones."""
+
+    def f(x):
+        def row(i, s):
+            once = lambda j, t: (j + 1, nbta.sin(t) * x[j] + t)  # noqa: E731
+            test = lambda j, t: (j < trips) & (t < 0.8 + 0.1 * i) if goes_on else j < trips  # noqa: E731
+            return i + 1, 0.9 * nbta.while_loop(test, once, (0, s), checkpoint=inner)[1]
+
+        return nbta.while_loop(lambda i, s: i < 6, row, (0, x[0] + 1.0), checkpoint=outer)[1] ** 2
+
+    return f
+
+
+@pytest.mark.slow_but_every(5)
+@pytest.mark.parametrize("goes_on", [False, True], ids=["counted", "by data"])
+@pytest.mark.parametrize("inner", [1, 2, "sqrt", "online"])
+@pytest.mark.parametrize("outer", [None, 3, "online"])
+def test_compiled_in_one_another(outer, inner, goes_on):
+    """Nothing calls Python: segments of the inner loops fill one array for all outer trips."""
+    if goes_on and inner == "sqrt":
+        pytest.skip("refused: nobody knows the trips")
+    x = np.linspace(-0.3, 0.6, 5)
+    for trips in (5, 0):
+        slope = nbta.value_and_grad(powers(trips, goes_on, outer, inner), compiled=True)
+        plain = nbta.value_and_grad(powers(trips, goes_on, None, None), compiled=False)
+        for one, other in zip(slope(x), plain(x), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-14)
+        assert "in Python" not in slope.explain()
+    check_grads(powers(5, goes_on, outer, inner), (x,), order=1)
+
+
+def test_rows_and_arrays_in_one_another():
+    """States of several kinds: tensors, and arrays that the loops append to."""
+    rows = np.linspace(-0.9, 1.1, 12).reshape(4, 3)
+
+    def f(x, outer, inner):
+        def trip(state, row):
+            step = lambda h, item: (nbta.tanh(h * x + item), h)  # noqa: E731
+            last, made = nbta.scan(step, state, row, checkpoint=inner)
+            return last * 0.5 + nbta.sum(made, axis=0), last
+
+        return nbta.sum(nbta.scan(trip, x * 0.1, rows, checkpoint=outer)[1])
+
+    expected = nbta.value_and_grad(lambda x: f(x, None, None), compiled=False)(X)
+    for modes in ((2, 2), ("sqrt", "online"), (None, 2)):
+        slope = nbta.value_and_grad(lambda x: f(x, *modes), compiled=True)  # noqa: B023
+        for one, other in zip(slope(X), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
 def test_gradients_in_the_body():
     def program(x, checkpoint=None):
         def step(i, y):

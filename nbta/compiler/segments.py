@@ -1,0 +1,153 @@
+"""Loops with checkpoints in loops: segments as loops of their own.
+
+A loop with ``checkpoint=`` keeps its variables in the first trip of each segment, in a branch. In a
+loop around it, which makes the arrays for that anew in each trip, those would stay apart: one array
+for a whole nest (`nbta.compiler.nests`) takes what every trip of a loop writes. As a loop over
+segments around a loop over the trips of one it does, and asks in no trip whether a segment begins.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nbta.compiler.passes import prune
+from nbta.compiler.program import Program, changes
+from nbta.graph.copying import Captured, Copy, copied
+from nbta.graph.graph import current, running, substitute
+from nbta.graph.operation import Operation, Tensor
+from nbta.graph.views import Branch, Loop, Variable, is_loop, origin
+from nbta.ops.arithmetic import add, less, logical_and
+from nbta.ops.arrays import Access
+from nbta.ops.bodies import trace
+from nbta.ops.dispatch import as_tensor
+from nbta.ops.loop import COUNTER, ONE, add_while
+from nbta.ops.trip_counts import constant_of
+
+
+@changes
+def loops_of_segments(program: Program) -> Program:
+    """Let loops in loops that keep states at the start of segments be two loops in one another."""
+    inner = [op for op in running(program) if is_loop(op) and op.graph is not program]
+    waited = {before for op in running(program) for before in op.control_inputs}
+    found = [(Loop(op), _states(Loop(op))) for op in inner if _may_be_split(op, waited)]
+    for loop, states in found:
+        if states:
+            (_keep_always if _is_always_one(loop, states[0]) else _split)(loop, states)
+    return prune(program) if any(states for _, states in found) else program
+
+
+def _may_be_split(op, waited):
+    """Whether nothing is ordered by a loop, and no bar counts its trips."""
+    return not op.control_inputs and op not in waited and Loop(op).progress is None
+
+
+class _State(NamedTuple):
+    """A variable that a loop keeps: by its place, that of the array's flow, and the write."""
+
+    place: int
+    flow: int
+    write: Operation
+
+
+def _states(loop):
+    """What a loop keeps in the first trip of each segment."""
+    cases = [(flow, flow.following.op) for flow in loop.variables()]
+    return [_state(flow, case) for flow, case in cases if case.attrs.get("keeps_state")]
+
+
+def _state(flow: Variable, case: Operation) -> _State:
+    write = Branch(case).branches[0].outputs[flow.following.index].op
+    kept = origin(write.inputs[2])
+    place = next(k for k, tensor in enumerate(flow.loop.parameters) if tensor is kept)
+    return _State(place, flow.place, write)
+
+
+def _split(loop, states):
+    """Put a loop over segments, and in it one over their trips, in place of a loop."""
+    op, graph, specs = loop.op, loop.op.graph, [COUNTER, *(v.spec for v in loop.parameters)]
+    name = f"{op.name.rpartition('/')[2]}_segments"
+    with graph.as_default(), graph.control_dependencies(None), graph.name_scope(name) as scope:
+        cond = trace(graph, f"{scope}cond", specs, lambda _, *now: [_goes_on(loop, now)])
+        body = trace(graph, f"{scope}body", specs, lambda *now: _segment(loop, states, *now))
+        start = [as_tensor(np.int64(0), graph), *loop.first]
+        made = add_while(cond, body, start, scope, origin=loop.origin)
+    substitute(graph, dict(zip(op.outputs, made.outputs[1:], strict=True)))
+
+
+def _goes_on(loop, now):
+    """The condition of a loop, for values of its variables."""
+    return _built(loop.cond, now, loop.cond.outputs)[0]
+
+
+def _segment(loop, states, segment, *now):
+    """The numbers of the segment and the variables behind it, from those at its start."""
+    length, following = _length(loop, states[0], segment), list(now)
+    for state in states:
+        handle = origin(state.write.inputs[0])
+        kept = Access(segment.graph.resolve(handle), now[state.flow])
+        following[state.flow] = kept.write(segment, now[state.place])
+    rest = [k for k in range(loop.count) if k not in {state.flow for state in states}]
+    behind = _trips(loop, length, rest, now)
+    for place, tensor in zip(rest, behind, strict=True):
+        following[place] = tensor
+    return [add(segment, ONE), *following]
+
+
+def _trips(loop, length, places, now):
+    """The variables of some places behind the trips of a segment, fewer where the loop ends."""
+    graph = length.graph
+    specs = [COUNTER, *(loop.parameters[place].spec for place in places)]
+
+    def whole(values):
+        return [values[places.index(k)] if k in places else now[k] for k in range(loop.count)]
+
+    def goes_on(trip, *values):
+        return [logical_and(less(trip, length), _goes_on(loop, whole(values)))]
+
+    def advance(trip, *values):
+        ends = [loop.following[place] for place in places]
+        return [add(trip, ONE), *_built(loop.body, whole(values), ends)]
+
+    with graph.name_scope("segment") as scope:
+        cond = trace(graph, f"{scope}cond", specs, goes_on)
+        body = trace(graph, f"{scope}body", specs, advance)
+        start = [as_tensor(np.int64(0), graph), *(now[place] for place in places)]
+        return add_while(cond, body, start, scope, origin=loop.origin).outputs[1:]
+
+
+def _built(body, variables, wanted) -> list[Tensor]:
+    """What a body of a loop computes from values of the variables, in the current graph."""
+    graph = current()
+    given = zip(body.inputs, map(graph.resolve, variables), strict=False)
+    copy = Copy(graph, body.scope, copied, Captured(body, graph, dict(given)))
+    return copy.fill(body.inputs, wanted)[0]
+
+
+def _length(loop, state, segment):
+    """How many trips a whole segment has (`nbta.ops.checkpoints`)."""
+    if loop.checkpoint == "online":
+        return add(segment, ONE)
+    graph, period = segment.graph, _period(state)
+    constant = constant_of(period)
+    return graph.resolve(period) if constant is None else as_tensor(np.int64(constant), graph)
+
+
+def _is_always_one(loop, state):
+    """Whether each trip is a segment."""
+    return loop.checkpoint != "online" and constant_of(_period(state)) == 1
+
+
+def _period(state) -> Tensor:
+    """How many trips segments have that are all as long: a write's index is divided by it."""
+    return origin(state.write.inputs[1].op.inputs[1])
+
+
+def _keep_always(loop, states):
+    """Keep states of a loop whose segments have one trip without asking where they begin."""
+    body = loop.body
+    with body.as_default(), body.control_dependencies(None):
+        for state in states:
+            flow, handle = loop.variable(state.flow), origin(state.write.inputs[0])
+            kept = Access(body.resolve(handle), flow.parameter)
+            body.outputs[state.flow] = kept.write(loop.counter, loop.parameters[state.place])
+    body.changed()
