@@ -30,7 +30,7 @@ def loops_of_segments(program: Program) -> Program:
     inner = [op for op in running(program) if is_loop(op) and op.graph is not program]
     waited = {before for op in running(program) for before in op.control_inputs}
     found = [(Loop(op), _states(Loop(op))) for op in inner if _may_be_split(op, waited)]
-    for loop, states in found:
+    for loop, states in reversed(found):  # from the inside out: a loop takes those in it along
         if states:
             (_keep_always if _is_always_one(loop, states[0]) else _split)(loop, states)
     return prune(program) if any(states for _, states in found) else program

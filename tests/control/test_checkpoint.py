@@ -199,6 +199,26 @@ def test_compiled_in_one_another(outer, inner, goes_on):
     check_grads(powers(5, goes_on, outer, inner), (x,), order=1)
 
 
+def test_three_in_one_another():
+    def f(x, checkpoint):
+        def level(depth, s):
+            if not depth:
+                return nbta.sin(s) * x[0] + s
+            step = lambda i, t: (i + 1, x[depth] * level(depth - 1, t))  # noqa: E731
+            return nbta.while_loop(lambda i, _: i < depth + 2, step, (0, s), checkpoint=checkpoint)[
+                1
+            ]
+
+        return level(3, x[4])
+
+    x = np.array([0.3, 0.9, 1.1, 0.8, 0.5])
+    expected = nbta.grad(lambda x: f(x, None), compiled=False)(x)
+    for checkpoint in (2, "online"):
+        slope = nbta.grad(lambda x: f(x, checkpoint), compiled=True)  # noqa: B023
+        np.testing.assert_allclose(slope(x), expected, rtol=1e-13)
+        assert "in Python" not in slope.explain()
+
+
 def test_rows_and_arrays_in_one_another():
     """States of several kinds: tensors, and arrays that the loops append to."""
     rows = np.linspace(-0.9, 1.1, 12).reshape(4, 3)
