@@ -54,3 +54,31 @@ class Loop:
         return common.median_seconds(lambda: self.function(0.999), samples=7) / TRIPS * 1e9
 
     track_trip.unit = "ns"
+
+
+class Recurrence:
+    """A loop of 10,000 trips on an array of as many items, each from the one before."""
+
+    params = (("forward", "value and gradient"),)
+    param_names = ("direction",)
+
+    def setup(self, direction):
+        def filled(x):
+            a = nbta.set_item(nbta.zeros_like(x), 0, x[0])
+
+            def step(i, a):
+                return i + 1, nbta.set_item(a, i, nbta.sin(a[i - 1]) * x[i] + x[i])
+
+            _, a = nbta.while_loop(lambda i, _: i < x.shape[0], step, (1, a))
+            return nbta.sum(a)
+
+        make = nbta.function if direction == "forward" else nbta.value_and_grad
+        self.function = make(filled, compiled=False)
+        self.x = np.random.default_rng(0).normal(size=10_000)
+        self.function(self.x)
+
+    def track_call(self, direction):
+        """Of all of it."""
+        return common.median_seconds(lambda: self.function(self.x), samples=5)
+
+    track_call.unit = "s"

@@ -62,6 +62,7 @@ class Call:
         given = iter([handed(words, *entry) for entry in self.inputs])
         arguments = [np.float32(0) if t.kind == FLOW else next(given) for t in op.inputs]
         step = (work.step,) if op.record.effects else ()
+        arguments = [arguments] if op.record.takes_list else arguments
         with np.errstate(all="ignore"):
             results = op.record.evaluate(*step, *arguments, **op.attrs)
         several = len(op.outputs) != 1 or op.record.several

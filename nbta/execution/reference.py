@@ -1,11 +1,17 @@
 """The reference executor: operations one by one, in creation order as far as edges allow.
 
 A `Plan` is what runs, a `Step` what belongs to one run: its arrays, by handles.
+
+A value is dropped behind its last use. What then changes some items of an array that nobody else
+has, as Python's count of its references tells, changes it where it is; so a loop that fills an
+array copies it once, not in each trip.
 """
 
 import copy
 import functools
 import itertools
+import operator
+import sys
 
 import numpy as np
 
@@ -17,6 +23,68 @@ from nbta.ops.bodies import note
 from nbta.ops.dispatch import CONSTANT
 from nbta.shapes import Dim
 from nbta.tensor_array import TensorArray
+
+#: How an operation is called: with its values; to change the first of them, which nobody needs any
+#: more; with the step in front of them; with the step and a list of them that it may use up.
+PLAIN, CHANGES, WITH_STEP, TAKES_LIST = range(4)
+
+
+#: What NumPy's scalars do by themselves, to the same bits, in 15 to 80 ns where the universal
+#: function takes 900; and the dtypes for which both do the same.
+_OF_NUMBERS = {
+    np.add: operator.add,
+    np.subtract: operator.sub,
+    np.multiply: operator.mul,
+    np.true_divide: operator.truediv,
+    np.negative: operator.neg,
+    np.less: operator.lt,
+    np.less_equal: operator.le,
+    np.greater: operator.gt,
+    np.greater_equal: operator.ge,
+    np.equal: operator.eq,
+    np.not_equal: operator.ne,
+}
+_NUMBERS = {np.dtype(kind) for kind in ("int32", "int64", "float32", "float64")}
+
+
+def _evaluation(op):
+    """What computes an operation's results from its inputs' values."""
+    function = op.record.evaluate
+    specs = [tensor.spec for tensor in op.inputs]
+    if function in _OF_NUMBERS and {spec.shape for spec in specs} == {()}:
+        kinds = {spec.dtype for spec in specs}
+        if len(kinds) == 1 and kinds <= _NUMBERS:
+            function = _OF_NUMBERS[function]
+    return _with_attrs(function, op)
+
+
+def _references(arguments):
+    return sys.getrefcount(arguments[0])
+
+
+def _references_if_alone():
+    values = [np.zeros(1)]
+    return _references([value for value in values])  # noqa: C416
+
+
+#: Of an argument of `_references` that a plan's values have besides, and nobody else.
+_ALONE = _references_if_alone()
+
+
+def _make_ours(arguments):
+    if not _is_ours(arguments):
+        arguments[0] = np.array(arguments[0])
+
+
+def _is_ours(arguments):
+    """Whether the first argument is an array that nobody else can see, and can be changed.
+
+    A view refers to its array, which then has one reference more.
+    """
+    array = arguments[0]
+    plain = type(array) is np.ndarray and array.base is None and array.flags.writeable
+    del array
+    return plain and _references(arguments) == _ALONE
 
 
 class Plan:
@@ -68,18 +136,21 @@ class Plan:
 
     def _call(self, op, fed):
         record = op.record
-        function = functools.partial(record.evaluate, **op.attrs) if op.attrs else record.evaluate
         inputs = [self._place_of(tensor) for tensor in op.inputs]
         outputs = [-1 if tensor in fed else self._place_of(tensor) for tensor in op.outputs]
         single = outputs[0] if len(outputs) == 1 and not record.several else None
-        return [function, record.effects, inputs, single, outputs, (), op]
+        way = TAKES_LIST if record.takes_list else WITH_STEP if record.effects else PLAIN
+        return [_evaluation(op), way, inputs, single, outputs, (), op]
 
     def _forget(self):
         """Note behind each call which values nobody needs any more."""
         kept = {*self._wanted, *(i for i, value in enumerate(self._start) if value is not None)}
         for call in reversed(self._calls):
-            used = {*call[2], *call[4]} - {-1}
+            _, _, inputs, _, outputs, _, op = call
+            used = {*inputs, *outputs} - {-1}
             call[5] = tuple(used - kept)
+            if op.record.changes and inputs[0] in call[5] and inputs.count(inputs[0]) == 1:
+                call[:2] = _with_attrs(op.record.change, op), CHANGES
             kept |= used
 
     def __len__(self):
@@ -91,8 +162,8 @@ class Plan:
         other._calls = [[observe(call[-1], call[0]), *call[1:]] for call in self._calls]
         return other
 
-    def __call__(self, step, given):
-        """Run for the values of what is given; the values of what is wanted."""
+    def _begin(self, step, given):
+        """Count the operations of a run, and note what lengths it has."""
         if len(given) != self._given:
             message = (
                 "run: the graph was changed while it ran; build all of it, gradients too, before "
@@ -102,22 +173,54 @@ class Plan:
         step.count(len(self))
         if step.lengths is None:  # the outermost plan
             step.lengths = self._lengths(given)
-        values = [*given, *self._start[self._given :]]
-        op, arguments = None, []
+
+    def __call__(self, step, given):
+        """Run for the values of what is given; the values of what is wanted."""
+        return self.use_up(step, list(given))
+
+    def use_up(self, step, given):
+        """The same for a list that is this call's own: arrays that only it has may be changed."""
+        self._begin(step, given)
+        values, op, arguments = given, None, []
+        values += self._start[self._given :]
         try:
-            for function, effects, inputs, single, outputs, dead, op in self._calls:  # noqa: B007
+            for function, way, inputs, single, outputs, dead, op in self._calls:  # noqa: B007
                 arguments = [values[i] for i in inputs]
-                result = function(step, *arguments) if effects else function(*arguments)
+                if way <= CHANGES:
+                    if way:
+                        _make_ours(arguments)
+                    result = function(*arguments)
+                elif way == WITH_STEP:
+                    result = function(step, *arguments)
+                else:
+                    _drop(values, dead)
+                    result = function(step, arguments)
                 if single is not None:
                     values[single] = result
                 else:
-                    for place, part in zip(outputs, result, strict=True):
-                        values[place] = part
+                    _put(values, outputs, result)
                 for place in dead:
                     values[place] = None
+                result = None  # it would be a reference more
         except Exception as error:
             raise _located(_by_rule(error, op, arguments), op) from error.__cause__
-        return [values[i] for i in self._wanted]
+        found = [values[i] for i in self._wanted]
+        values.clear()  # whoever gave the list may still hold it
+        return found
+
+
+def _put(values, places, results):
+    for place, value in zip(places, results, strict=True):
+        values[place] = value
+
+
+def _drop(values, places):
+    for place in places:
+        values[place] = None
+
+
+def _with_attrs(function, op):
+    return functools.partial(function, **op.attrs) if op.attrs else function
 
 
 def _by_rule(error, op, values):
@@ -288,7 +391,10 @@ class Step:
         return one_by_one(items, lambda item: run(self, items.given(item)), sums, [1] * len(sums))
 
     def function(self, body):
-        """What runs a sub-graph; found once a run, as a graph may grow between runs."""
+        """What runs a sub-graph, and uses up the list of values that it is given.
+
+        It is found once a run, as a graph may grow between runs.
+        """
         if body not in self._functions:
-            self._functions[body] = body_function(body)
+            self._functions[body] = body_function(body).use_up
         return self._functions[body]

@@ -253,7 +253,7 @@ class Tracer:
         def run(step, values):
             number = next(numbers)
             with self.span(name.format(number), "body", number=number):
-                return plan(step, values)
+                return plan.use_up(step, values)
 
         return run
 
@@ -315,6 +315,7 @@ class Tracer:
                 raise
             if op.record.effects:
                 step, *values = values
+                values = [] if op.record.takes_list else values
 
             def describe(args, begin, end):
                 args.update(_facts(op, results))
@@ -492,12 +493,14 @@ def _facts(op, results):
 
 
 def _array_facts(op, step, values, results):
-    """Which array an operation is on, and which slots."""
+    """Which array an operation is on, and which slots; of what runs bodies nothing."""
     found = {}
+    if all_bodies(op):
+        return found
     handles = [v for v, t in zip(values, op.inputs, strict=True) if t.kind == HANDLE]
     if op.outputs and op.outputs[0].kind == HANDLE and isinstance(results, tuple):
         handles.insert(0, results[0])
-    if handles and not all_bodies(op):
+    if handles:
         found["array"] = step.array(handles[0]).handle[1]
     if op.record in _INDEXED:
         slots = np.atleast_1d(values[1])

@@ -144,9 +144,14 @@ class Record:
         Whether an item takes less time to compute than to write and to read again.
     selects : bool
         Whether the result is a part of the first input, or tells its extents: nothing is computed.
-    changes : bool
-        Whether the result is the first input with other items in some places: code changes it where
-        it is, unless somebody needs the old items.
+    change : callable or None
+        Of what gives its first input with other items in some places: ``change(array, *others,
+        **attrs)`` puts them into an array and gives that back. ``evaluate`` does it to a copy (see
+        `nbta.ops.dispatch.define_change`); what runs operations changes the input where it is,
+        unless somebody needs the old items.
+    takes_list : bool
+        Whether ``evaluate`` gets the values as one list, which is its own: so arrays that only a
+        body needs can be changed where they are.
     keeps : bool
         Whether the result is the first input where that has the result's shape already.
     shape_input : int or None
@@ -170,7 +175,8 @@ class Record:
     total: bool | Callable = False
     quick: bool = False
     selects: bool = False
-    changes: bool = False
+    change: Callable | None = None
+    takes_list: bool = False
     keeps: bool = False
     shape_input: int | None = None
     value_input: int | None = None
@@ -180,6 +186,11 @@ class Record:
     def pure(self) -> bool:
         """Whether it depends on its inputs alone, and does nothing but give results."""
         return not (self.effects or self.foreign)
+
+    @property
+    def changes(self) -> bool:
+        """Whether the result is the first input with other items in some places."""
+        return self.change is not None
 
     def is_total(self, op) -> bool:
         """Whether an operation of this record gives a result for any values of its inputs."""

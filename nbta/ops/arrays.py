@@ -133,8 +133,14 @@ def _value_and_flow(op):
     return [op.inputs if value.spec.differentiable else []]
 
 
+def _quick(integer):
+    """An index as Python's calls of arrays take it without a detour: of the type int."""
+    return int(integer) if isinstance(integer, np.integer) else integer
+
+
 def _write(step, handle, index, value, flow):
-    step.array(handle).write(index, value)
+    value = np.asarray(value) if isinstance(value, np.generic) else value
+    step.array(handle).write(_quick(index), value)
     return FLOW_VALUE
 
 
@@ -216,7 +222,7 @@ def _infer_read(handle, index, flow, *, dtype, known=None, kind=DATA, sure=False
 
 def _read(step, handle, index, flow, *, dtype, known=None, kind=DATA, sure=False):
     """``sure`` says of a read of a packed array that the slot is sure to be written."""
-    array = step.array(handle)
+    array, index = step.array(handle), _quick(index)
     value = array.read(index) if array.dtype == dtype else array.read(index, dtype=dtype)
     if known is not None and value.shape != known and not shapes.compatible(value.shape, known):
         message = (

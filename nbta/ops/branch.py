@@ -41,8 +41,8 @@ def choose(index, branches):
     return branches[place if 0 <= place < len(branches) else -1]
 
 
-def _evaluate(step, index, *values, branches, keeps_state=False):
-    return step.function(choose(index, branches))(step, values)
+def _evaluate(step, values, *, branches, keeps_state=False):
+    return step.function(choose(values.pop(0), branches))(step, values)
 
 
 def _connections(op):
@@ -135,5 +135,12 @@ def _branch_gradient(context, op, branch, name, places, grads):
 
 
 CASE = define(
-    "Case", _infer, _evaluate, _gradient, effects=True, several=True, connections=_connections
+    "Case",
+    _infer,
+    _evaluate,
+    _gradient,
+    effects=True,
+    several=True,
+    takes_list=True,
+    connections=_connections,
 )

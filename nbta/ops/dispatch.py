@@ -162,6 +162,15 @@ def define(name, infer, evaluate, gradient, **options) -> Record:
     return register(Record(name, infer, evaluate, gradient, **options))
 
 
+def define_change(name, infer, change, gradient, **options) -> Record:
+    """A record of what changes some places of its first input, by what does it to an array."""
+
+    def evaluate(x, *others, **attrs):
+        return change(np.array(x), *others, **attrs)
+
+    return define(name, infer, evaluate, gradient, change=change, **options)
+
+
 def _infer_constant(*, value, kind=DATA):
     return Spec(value.dtype, value.shape, kind)
 

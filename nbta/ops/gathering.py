@@ -17,7 +17,7 @@ from nbta.errors import invalid
 from nbta.graph.operation import Addend, NotDifferentiable, Spec, Tensor
 from nbta.ops.arithmetic import equal, maximum, minimum, mod, where
 from nbta.ops.axis_arguments import within
-from nbta.ops.dispatch import apply, as_array, define, exported
+from nbta.ops.dispatch import apply, as_array, define, define_change, exported
 from nbta.ops.elementwise import promoted
 from nbta.ops.extents import pattern_of
 from nbta.ops.filling import zeros, zeros_like
@@ -314,8 +314,8 @@ def _check_updates(rows, updates):
         raise invalid("shape", message)
 
 
-def _evaluate_scatter_add(x, indices, updates, *, axis):
-    indices, out = np.asarray(indices), np.array(x)
+def _add_rows(out, indices, updates, *, axis):
+    indices = np.asarray(indices)
     axis = check_axis(axis, out.shape)
     try:
         np.add.at(out, along(axis, indices.astype(np.intp, copy=False)), updates)
@@ -324,8 +324,8 @@ def _evaluate_scatter_add(x, indices, updates, *, axis):
     return out
 
 
-def _evaluate_scatter_set(x, indices, updates, *, axis):
-    indices, out = np.asarray(indices), np.array(x)
+def _set_rows(out, indices, updates, *, axis):
+    indices = np.asarray(indices)
     axis = check_axis(axis, out.shape)
     try:
         out[along(axis, indices.astype(np.intp, copy=False))] = updates
@@ -395,21 +395,11 @@ def _numbers(code, groups, counters):
     return found
 
 
-SCATTER_ADD = define(
-    "ScatterAdd",
-    _infer_scatter,
-    _evaluate_scatter_add,
-    _scatter_add_gradient,
-    emit=_emit_scatter,
-    changes=True,
+SCATTER_ADD = define_change(
+    "ScatterAdd", _infer_scatter, _add_rows, _scatter_add_gradient, emit=_emit_scatter
 )
-SCATTER_SET = define(
-    "ScatterSet",
-    _infer_scatter,
-    _evaluate_scatter_set,
-    _scatter_set_gradient,
-    emit=_emit_scatter,
-    changes=True,
+SCATTER_SET = define_change(
+    "ScatterSet", _infer_scatter, _set_rows, _scatter_set_gradient, emit=_emit_scatter
 )
 
 

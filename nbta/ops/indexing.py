@@ -29,9 +29,17 @@ from nbta.codegen.windows import (
     window,
 )
 from nbta.dtypes import check_plain
-from nbta.errors import invalid
+from nbta.errors import NbtaError, invalid
 from nbta.graph.operation import Addend, Spec, Tensor
-from nbta.ops.dispatch import apply, as_array, data_spec, define, exported, is_weak
+from nbta.ops.dispatch import (
+    apply,
+    as_array,
+    data_spec,
+    define,
+    define_change,
+    exported,
+    is_weak,
+)
 from nbta.ops.elementwise import of_dtype, promoted
 from nbta.ops.extents import pattern_of
 from nbta.ops.filling import zeros, zeros_like
@@ -299,14 +307,12 @@ def _check_update(shape, update):
         raise invalid("shape", message)
 
 
-def _evaluate_update(x, update, begin):
-    out = np.array(x)
+def _set_block(out, update, begin):
     out[_block(out.shape, begin, np.shape(update), True)] = update
     return out
 
 
-def _evaluate_add(x, update, begin):
-    out = np.array(x)
+def _add_block(out, update, begin):
     out[_block(out.shape, begin, np.shape(update), True)] += update
     return out
 
@@ -364,17 +370,10 @@ def _changed_block(code, op):
     return target, value.extents, code.value(update)
 
 
-UPDATE = define(
-    "DynamicUpdateSlice",
-    _infer_update,
-    _evaluate_update,
-    _update_gradient,
-    emit=_emit_update,
-    changes=True,
+UPDATE = define_change(
+    "DynamicUpdateSlice", _infer_update, _set_block, _update_gradient, emit=_emit_update
 )
-ADD = define(
-    "DynamicAddSlice", _infer_update, _evaluate_add, _add_gradient, emit=_emit_add, changes=True
-)
+ADD = define_change("DynamicAddSlice", _infer_update, _add_block, _add_gradient, emit=_emit_add)
 
 
 @exported
@@ -764,8 +763,16 @@ def _evaluate_getitem(x, *scalars, key):
     try:
         return x[key]
     except IndexError as error:
+        raise _not_there(x, key, error) from None
+
+
+def _not_there(x, key, error):
+    """The error for a key that an array does not have."""
+    try:
         _indexed(np.shape(x), key)
-        raise invalid("index", f"[{_text(key)}]: {error}") from None
+    except NbtaError as refusal:
+        return refusal
+    return invalid("index", f"[{_text(key)}]: {error}")
 
 
 def _getitem_gradient(op, dy):
@@ -1081,24 +1088,29 @@ def _check_value(shape, value, key):
         raise invalid("shape", message)
 
 
-def _evaluate_set(x, value, *scalars, key):
-    out = np.array(x)
+def _set_items(out, value, *scalars, key):
     place = _place(out, scalars, key, value)
-    out[place] = value
+    try:
+        out[place] = value
+    except IndexError as error:
+        raise _not_there(out, place, error) from None
     return out
 
 
-def _evaluate_add_item(x, value, *scalars, key):
-    out = np.array(x)
+def _add_items(out, value, *scalars, key):
     place = _place(out, scalars, key, value)
-    out[place] += value
+    try:
+        out[place] += value
+    except IndexError as error:
+        raise _not_there(out, place, error) from None
     return out
 
 
 def _place(x, scalars, key, value):
-    """A key with numbers in it, which is within an array and fits a value."""
+    """A key with numbers in it, whose items a value fits; whether it is within an array shows."""
     key = _filled(key, scalars) if scalars else key
-    _check_value(_indexed(x.shape, key), np.shape(value), key)
+    if np.ndim(value):
+        _check_value(_indexed(x.shape, key), value.shape, key)
     return key
 
 
@@ -1149,9 +1161,5 @@ def _emit_only_item(code, op, adds):
     return code.bind(op.outputs[0], code.local(f"{x} + {text}" if adds else text, dtype))
 
 
-SET_ITEM = define(
-    "SetItem", _infer_item, _evaluate_set, _set_gradient, emit=_emit_item, changes=True
-)
-ADD_ITEM = define(
-    "AddItem", _infer_item, _evaluate_add_item, _add_item_gradient, emit=_emit_item, changes=True
-)
+SET_ITEM = define_change("SetItem", _infer_item, _set_items, _set_gradient, emit=_emit_item)
+ADD_ITEM = define_change("AddItem", _infer_item, _add_items, _add_item_gradient, emit=_emit_item)

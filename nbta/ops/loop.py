@@ -46,7 +46,7 @@ def _infer(*specs, cond, body, count, checkpoint=None, progress=None, origin=Non
     return tuple(tensor.spec for tensor in body.inputs[:count])
 
 
-def _evaluate(step, *values, cond, body, count, checkpoint=None, progress=None, origin=None):
+def _evaluate(step, values, cond, body, count, checkpoint=None, progress=None, origin=None):
     if progress is not None:
         total = trips_on_entry(cond, body, count, values)
         with bar(progress, total) as counter:
@@ -55,18 +55,18 @@ def _evaluate(step, *values, cond, body, count, checkpoint=None, progress=None, 
 
 
 def _run(step, values, cond, body, count, done):
-    variables, captured = values[:count], values[count:]
+    captured = values[count:]
     goes_on, advance = step.function(cond), step.function(body)
     if step.is_limited:
         step.foresee(trips_on_entry(cond, body, count, values) or 0, cond, body)
     try:
-        while goes_on(step, (*variables, *captured))[0]:
-            variables = advance(step, (*variables, *captured))
+        while goes_on(step, values.copy())[0]:
+            values = [*advance(step, values), *captured]  # which used up the list before
             done[0] += 1
     except Exception as error:
         note(error, f"(trip {done[0]} of the loop {body.owner.name!r})")
         raise
-    return variables
+    return values[:count]
 
 
 def _connections(op):
@@ -356,5 +356,12 @@ def _on_state_tape(op, place, schedule) -> Access:
 
 
 WHILE = define(
-    "While", _infer, _evaluate, _gradient, effects=True, several=True, connections=_connections
+    "While",
+    _infer,
+    _evaluate,
+    _gradient,
+    effects=True,
+    several=True,
+    takes_list=True,
+    connections=_connections,
 )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import nbta
+from nbta.execution import reference
 from nbta.symbolic import SymbolicTensorArray
 
 Pair = collections.namedtuple("Pair", "first second")
@@ -385,6 +386,117 @@ def test_many_threads_run_one_session():
         for i, found in enumerate(pool.map(run, range(160))):
             assert found[0] == expected[i % 40][0]
             np.testing.assert_array_equal(found[1], expected[i % 40][1])
+
+
+# Arrays that operations one by one change where they are.
+
+
+@pytest.fixture
+def copies(monkeypatch):
+    """For each change of an array, whether it was copied before."""
+    found, is_ours = [], reference._is_ours
+
+    def noted(arguments):
+        found.append(not is_ours(arguments))
+        return not found[-1]
+
+    monkeypatch.setattr(reference, "_is_ours", noted)
+    return found
+
+
+def _filled(x):
+    def step(i, a):
+        return i + 1, nbta.set_item(a, i, nbta.sin(a[i - 1]) * x[i])
+
+    _, a = nbta.while_loop(lambda i, _: i < x.shape[0], step, (1, nbta.zeros_like(x)))
+    return nbta.sum(a)
+
+
+def test_a_loop_changes_its_array_where_it_is(copies):
+    x = np.linspace(0.5, 2.0, 40)
+    nbta.function(_filled, compiled=False)(x)
+    assert copies == [False] * 39
+    copies.clear()
+    nbta.value_and_grad(_filled, compiled=False)(x)
+    assert sum(copies) <= 1
+    assert len(copies) >= 39 * 3
+
+
+def test_a_branch_in_nested_loops_changes_an_array_where_it_is(copies):
+    def f(x):
+        def row(i, a):
+            def item(j, a):
+                changed = nbta.cond(
+                    x[j] > 1.0,
+                    lambda: nbta.add_item(a, (i, j), x[i]),
+                    lambda: nbta.set_item(a, (i, j), x[j]),
+                )
+                return j + 1, changed
+
+            return i + 1, nbta.while_loop(lambda j, _: j < x.shape[0], item, (0, a))[1]
+
+        a = nbta.while_loop(lambda i, _: i < 3, row, (0, nbta.zeros((3, x.shape[0]))))[1]
+        return nbta.sum(a)
+
+    x = np.array([0.5, 2.0, 1.5])
+    assert nbta.function(f, compiled=False)(x) == 3 * 0.5 + 2 * x.sum()
+    assert sum(copies) <= 1
+    assert len(copies) == 9
+
+
+def test_what_others_hold_is_not_changed():
+    """A user's function keeps what it is given, and gives it back; so do the caller and a graph."""
+    kept, ones = [], np.ones(3)
+
+    @nbta.custom_gradient
+    def keeping(x):
+        kept.append(x)
+        return x
+
+    def f(x):
+        def step(i, a, b, c):
+            b = nbta.set_item(keeping(b), i, 5.0)
+            return i + 1, nbta.set_item(a, i, 7.0), b, nbta.add_item(c, i, a[0])
+
+        start = (0, x, nbta.zeros_like(x), ones)
+        return nbta.while_loop(lambda i, *_: i < 3, step, start)[1:]
+
+    x = np.array([1.0, 2.0, 3.0])
+    function = nbta.function(f, compiled=False)
+    for _ in range(2):
+        kept.clear()
+        a, b, c = function(x)
+        assert (a.tolist(), b.tolist(), c.tolist()) == ([7.0] * 3, [5.0] * 3, [2.0, 8.0, 8.0])
+        assert [y.tolist() for y in kept] == [[0.0, 0.0, 0.0], [5.0, 0.0, 0.0], [5.0, 5.0, 0.0]]
+        assert x.tolist() == [1.0, 2.0, 3.0]
+        assert ones.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_an_array_is_as_it_was_before_a_change_that_fails():
+    def f(x):
+        a = nbta.set_item(nbta.sin(x), 0, 1.0)
+        return nbta.set_item(a, nbta.cast(nbta.sum(x), "int64"), 2.0)
+
+    with pytest.raises(nbta.InvalidArgumentError, match=r"\[6\] is out of range for shape \(3,\)"):
+        nbta.function(f, compiled=False)(np.array([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+def test_numbers_are_those_of_numpy_s_functions(dtype):
+    """Scalars compute by themselves, with the same values, dtypes and infinities."""
+    least, most = (np.iinfo if dtype[0] == "i" else np.finfo)(dtype).min, 7
+    numbers = [least, -3, 0, 1, most] + [np.nan, np.inf, -0.0] * (dtype[0] == "f")
+    operations = [nbta.add, nbta.subtract, nbta.multiply, nbta.less, nbta.less_equal, nbta.greater,
+                  nbta.greater_equal, nbta.equal, nbta.not_equal]  # fmt: skip
+    operations += [nbta.divide] * (dtype[0] == "f")
+    run = nbta.function(lambda x, y: [*(f(x, y) for f in operations), -x], compiled=False)
+    for x in np.array(numbers, dtype):
+        for y in np.array(numbers, dtype):
+            with np.errstate(all="ignore"):
+                expected = [getattr(np, f.__name__)(x, y) for f in operations] + [np.negative(x)]
+            found = run(x, y)
+            assert [z.dtype for z in found] == [z.dtype for z in expected]
+            assert [z.tobytes() for z in found] == [z.tobytes() for z in expected]
 
 
 # Sessions themselves.
