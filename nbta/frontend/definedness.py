@@ -8,7 +8,7 @@ leads to is a call that checks it: in a trace, as an assertion of the run.
 import ast
 
 from nbta.frontend.jumps import PREFIX, assign, blocks, name
-from nbta.frontend.liveness import bound_in, own_nodes
+from nbta.frontend.liveness import bound_in, own_nodes, read_in
 
 _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 
@@ -79,6 +79,8 @@ class _Analysis:
 
     def _read(self, expression, known):
         """An expression with checks of what may have no value."""
+        if not any(self.is_open(ident, known) for ident in read_in(expression)):
+            return expression
         late = {n.target.id for n in own_nodes(expression) if isinstance(n, ast.NamedExpr)}
         return _Checks(self, known | late).visit(expression)
 

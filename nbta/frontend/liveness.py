@@ -9,20 +9,28 @@ import ast
 
 from nbta.frontend.jumps import blocks
 
-_COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 
 
 def own_nodes(tree):
     """The nodes of a function's own scope, without those of functions and classes in it."""
-    for node in ast.iter_child_nodes(tree):
+    waiting = parts_of(tree)
+    while waiting:
+        node = waiting.pop()
         yield node
-        if not isinstance(node, _SCOPES):
-            yield from own_nodes(node)
-        else:
-            for part in _outside(node):
-                yield part
-                yield from own_nodes(part)
+        waiting += _outside(node) if isinstance(node, _SCOPES) else parts_of(node)
+
+
+def parts_of(node) -> list:
+    """The nodes in a node's fields, without those that say nothing more, such as ``ast.Load()``."""
+    found, have = [], node.__dict__
+    for field in node._fields:
+        value = have.get(field)
+        if isinstance(value, list):
+            found += [part for part in value if isinstance(part, ast.AST)]
+        elif isinstance(value, ast.AST) and (value._fields or value._attributes):
+            found.append(value)
+    return found
 
 
 def _outside(scope):
@@ -35,16 +43,26 @@ def _outside(scope):
 
 
 def bound_in(node) -> set:
-    """The names that a node of a scope binds, itself and in all its parts."""
-    found = set()
-    for part in (node, *own_nodes(node)):
-        found |= _bound_by(part)
-    return found - _comprehension_names(node)
+    """The names that a node of a scope binds, itself and in all its parts.
+
+    Names that only comprehensions bind are in scopes of their own; those of `:=` in them are not.
+    """
+    found, waiting = set(), [node]
+    while waiting:
+        part = waiting.pop()
+        kind = type(part)
+        if kind is ast.Name:
+            if not isinstance(part.ctx, ast.Load):
+                found.add(part.id)
+        elif kind is ast.comprehension:
+            waiting += [part.iter, *part.ifs]
+        else:
+            found |= _bound_by(part)
+            waiting += _outside(part) if isinstance(part, _SCOPES) else parts_of(part)
+    return found
 
 
 def _bound_by(part):
-    if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
-        return {part.id}
     if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {part.name}
     if isinstance(part, ast.Import | ast.ImportFrom):
@@ -54,36 +72,23 @@ def _bound_by(part):
     return set()
 
 
-def _comprehension_names(node):
-    """Names that only comprehensions in a node bind, which have scopes of their own."""
-    inner, elsewhere = set(), set()
-    for part in (node, *own_nodes(node)):
-        if isinstance(part, _COMPREHENSIONS):
-            for generator in part.generators:
-                inner |= {n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name)}
-    if inner:
-        elsewhere = _bound_outside(node)
-    return inner - elsewhere
-
-
-def _bound_outside(node):
-    if isinstance(node, _COMPREHENSIONS):
-        walrus = (n for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
-        return {n.target.id for n in walrus}
-    found = _bound_by(node)
-    parts = _outside(node) if isinstance(node, _SCOPES) else ast.iter_child_nodes(node)
-    for part in parts:
-        found |= _bound_outside(part)
-    return found
+def bound_by(statement) -> set:
+    """`bound_in` of a statement of a body that no pass changes any more, kept with it."""
+    if not hasattr(statement, "bound"):
+        statement.bound = bound_in(statement)
+    return statement.bound
 
 
 def read_in(node) -> set:
     """The names that a node reads, also in functions in it."""
-    return {
-        part.id
-        for part in ast.walk(node)
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
-    }
+    found, waiting = set(), [node]
+    while waiting:
+        part = waiting.pop()
+        if type(part) is not ast.Name:
+            waiting += parts_of(part)
+        elif isinstance(part.ctx, ast.Load):
+            found.add(part.id)
+    return found
 
 
 def captured_names(tree) -> set:
@@ -137,37 +142,47 @@ class Liveness:
         return self._plain(statement, behind)
 
     def _plain(self, statement, behind):
-        reads = read_in(statement)
-        if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-            reads = reads | {statement.target.id}
-        conditional = any(isinstance(n, ast.NamedExpr) for n in own_nodes(statement))
-        kills = set() if conditional else bound_in(statement)
-        return (behind - kills) | reads
+        if not hasattr(statement, "reads"):
+            statement.reads, statement.kills = _reads_and_kills(statement)
+        return (behind - statement.kills) | statement.reads
 
     def _if(self, statement, behind):
         statement.behind = behind
         branches = self.block(statement.body, behind) | self.block(statement.orelse, behind)
         statement.live = branches | behind
-        return branches | read_in(statement.test)
+        return branches | self._read(statement.test)
 
     def _for(self, statement, behind):
-        target = bound_in(statement.target)
+        target = bound_by(statement.target)
         reads = read_in(statement.target) | set(statement.flags)
-        head = behind | reads
-        while True:
-            before = (self.block(statement.body, head) - target) | head
-            if before == head:
-                break
-            head = before
-        statement.live = head
-        return head | read_in(statement.iter)
+        self._loop(statement, behind | reads, target)
+        return statement.live | self._read(statement.iter)
 
     def _while(self, statement, behind):
-        head = behind | read_in(statement.test) | set(statement.flags)
-        while True:
-            before = self.block(statement.body, head) | head
-            if before == head:
-                break
-            head = before
-        statement.live = head
-        return head
+        self._loop(statement, behind | self._read(statement.test) | set(statement.flags), set())
+        return statement.live
+
+    def _loop(self, statement, head, target):
+        """Annotate a loop, of which a trip needs what it reads ahead of giving it a value.
+
+        That does not depend on what is live behind it: twice is enough, and in nests the first one
+        is done once for all.
+        """
+        if not hasattr(statement, "needs"):
+            statement.needs = self.block(statement.body, set())
+        statement.live = (statement.needs - target) | head
+        self.block(statement.body, statement.live)
+
+    def _read(self, expression):
+        if not hasattr(expression, "reads"):
+            expression.reads = read_in(expression)
+        return expression.reads
+
+
+def _reads_and_kills(statement):
+    """The names that a statement reads, and those whose values nobody reads behind it."""
+    reads = read_in(statement)
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        reads = reads | {statement.target.id}
+    conditional = any(isinstance(n, ast.NamedExpr) for n in own_nodes(statement))
+    return reads, set() if conditional else bound_by(statement)

@@ -7,7 +7,6 @@ assigns are ``nonlocal`` there, and a pair of functions gets and sets them.
 """
 
 import ast
-import copy
 import itertools
 import types
 
@@ -15,7 +14,7 @@ from nbta.errors import UnimplementedError
 from nbta.frontend import source
 from nbta.frontend.definedness import with_checks
 from nbta.frontend.jumps import PREFIX, Lowering, binds, blocks, name
-from nbta.frontend.liveness import Liveness, bound_in, captured_names, own_nodes
+from nbta.frontend.liveness import Liveness, bound_by, bound_in, captured_names, own_nodes, parts_of
 
 #: Functions that look at the frame they are called in.
 _FRAMES = {"locals", "globals", "vars", "dir", "eval", "exec", "super"}
@@ -100,7 +99,7 @@ def _rewritten(tree, code):
     body = with_checks(lowered.function(definition.body), scope.own, scope.arguments)
     Liveness(captured_names(definition)).block(body, set())
     definition.body = _Rewriter(scope).function(body)
-    return ast.fix_missing_locations(definition)
+    return definition
 
 
 def _definition(tree):
@@ -112,9 +111,20 @@ def _definition(tree):
     else:
         definition = ast.FunctionDef(f"{PREFIX}function", tree.args, tree.body, [])
         definition = ast.copy_location(definition, tree)
-    definition = copy.deepcopy(definition)
+    definition = _copied(definition)
     _without_annotations(definition.args)
     return definition
+
+
+def _copied(node):
+    """A tree of its own; `copy.deepcopy` takes eight times as long."""
+    if isinstance(node, list):
+        return [_copied(part) for part in node]
+    if not isinstance(node, ast.AST) or not node.__dict__:  # such as ast.Load(), which all share
+        return node
+    made = type(node).__new__(type(node))
+    made.__dict__.update({field: _copied(part) for field, part in node.__dict__.items()})
+    return made
 
 
 def _without_annotations(arguments):
@@ -166,7 +176,24 @@ def _factory(definition, code, owner):
     names = [*code.co_freevars, PREFIX]
     arguments = ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])
     factory = ast.FunctionDef(f"{PREFIX}factory", arguments, inner, [])
-    return ast.fix_missing_locations(ast.Module([ast.copy_location(factory, definition)], []))
+    return _placed_all(ast.Module([ast.copy_location(factory, definition)], []))
+
+
+_PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
+
+
+def _placed_all(tree):
+    """A tree in which nodes without a place have that of the node that they are in."""
+    waiting = [(tree, {})]
+    while waiting:
+        node, place = waiting.pop()
+        have = node.__dict__
+        if "lineno" in have:
+            place = {field: have[field] for field in _PLACE}
+        elif node._attributes:
+            have.update(place)
+        waiting += [(part, place) for part in parts_of(node)]
+    return tree
 
 
 def _code_named(code, wanted):
@@ -226,7 +253,6 @@ class _Rewriter(ast.NodeTransformer):
             marks.append(ast.Expr(_runtime("own_cells", inner)))
         for each in marks:
             ast.copy_location(each, body[0])
-            ast.fix_missing_locations(each)
         return [*rewritten[:place], *declared, *marks, *rest]
 
     def _block(self, statements):
@@ -242,7 +268,9 @@ class _Rewriter(ast.NodeTransformer):
         """What is noted of variables of others that a statement assigns, before and behind it."""
         if any(True for _ in blocks(statement)) and not isinstance(statement, ast.With):
             return [], []
-        bound = bound_in(statement)
+        if not (self._scope.outer or self._scope.globals):
+            return [], []
+        bound = bound_by(statement)
         outer, shared = sorted(bound & self._scope.outer), sorted(bound & self._scope.globals)
         before = []
         if outer:
@@ -262,7 +290,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def _define(self, ident, statements, arguments=()):
         """A function in the function, of statements of it."""
-        bound = set().union(*map(bound_in, statements)) if statements else set()
+        bound = set().union(*map(bound_by, statements))
         body = self._declarations(bound) + self._block(statements)
         given = ast.arguments([], [ast.arg(each) for each in arguments], None, [], [], None, [])
         return ast.FunctionDef(ident, given, body or [ast.Pass()], [])
@@ -289,7 +317,7 @@ class _Rewriter(ast.NodeTransformer):
     def _state_of(self, node, blocks, more=()):
         bound = set(more)
         for statement in itertools.chain(*blocks):
-            bound |= bound_in(statement)
+            bound |= bound_by(statement)
         return sorted((bound & node.live) - self._scope.globals)
 
     def _changed_in(self, statements):
@@ -309,8 +337,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def _placed(self, node, statements):
         for each in statements:
-            ast.copy_location(each, node)
-            ast.fix_missing_locations(each)
+            ast.copy_location(each, node)  # what is in it gets its place in the end
         return statements
 
     def visit_If(self, node):
@@ -329,7 +356,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_For(self, node):
         number, item = next(self._numbers), f"{PREFIX}item"
         take = ast.copy_location(ast.Assign([node.target], name(item)), node.target)
-        statements = [ast.fix_missing_locations(take), *node.body]
+        statements = [take, *node.body]
         ident, changed = f"{PREFIX}body_{number}", self._changed_in(node.body)
         setter, state = self._state(self._state_of(node, [statements]), number)
         body = self._define(ident, statements, [item])
@@ -449,7 +476,7 @@ class _Rewriter(ast.NodeTransformer):
         if node.exc is not None:
             node.exc = _runtime("raised", self.visit(node.exc))
             node.cause = None if node.cause is None else self.visit(node.cause)
-        return ast.fix_missing_locations(node)
+        return node
 
     def visit_Try(self, node):
         for block in blocks(node):
@@ -588,7 +615,7 @@ class _Rewriter(ast.NodeTransformer):
         if generator.ifs:
             tests = ast.BoolOp(ast.And(), generator.ifs)
             tests = generator.ifs[0] if len(generator.ifs) == 1 else tests
-            test = self._of_target(generator.target, self.visit(ast.fix_missing_locations(tests)))
+            test = self._of_target(generator.target, self.visit(tests))
         return ast.copy_location(_runtime("comprehension", item, test, items), node)
 
     def visit_GeneratorExp(self, node):

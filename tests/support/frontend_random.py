@@ -24,11 +24,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from frontend_refused import said
 from fuzz.ways import DisagreementError, count, executed
-from numba.core.errors import TypingError
+from numba.core.errors import NumbaError
 
 import nbta
 
-HEAD = "import math\n\nimport numpy as np\nfrom numba import njit\n\n\n"
+HEAD = (
+    "import math\n\nimport numpy as np\nfrom numba import njit\n\n\n"
+    "class Bag:\n    def __init__(self, value):\n        self.value = value\n\n\n"
+)
 ARGNUMS = (0, 1, 2)
 
 
@@ -40,7 +43,8 @@ class Scope:
     """Names that are defined for sure, by what they are.
 
     Arrays have the name of their length: "n", "less" (one less), "three" or "any"; ``below`` are
-    integers from 0 to n - 1, ``loops`` how deep the place is in loops.
+    integers from 0 to n - 1, ``loops`` how deep the place is in loops. ``dicts`` have numbers for "p"
+    and "q", ``bags`` one as an attribute, ``maybes`` are numbers or None, ``functions`` take a number.
     """
 
     floats: list = field(default_factory=list)
@@ -49,6 +53,10 @@ class Scope:
     arrays: dict = field(default_factory=dict)
     matrices: list = field(default_factory=list)
     lists: list = field(default_factory=list)
+    dicts: list = field(default_factory=list)
+    bags: list = field(default_factory=list)
+    maybes: list = field(default_factory=list)
+    functions: list = field(default_factory=list)
     loops: int = 0
     is_callee: bool = False
 
@@ -111,11 +119,18 @@ class Maker:
     def atom(self, scope):
         if self.chance(0.08):
             return f"0.1 * ({self.integer(scope)} % 5)"
+        if self.chance(0.15) and (scope.dicts or scope.bags or scope.functions):
+            return self.of_state(scope)
         if scope.lists and self.chance(0.2):
             one = self.pick(scope.lists)
             return self.pick([f"{one}[-1]", f"{one}[{self.integer(scope)} % len({one})]"])
         float_ = self.pick([*scope.floats, "c"])
         return self.pick([float_, float_, self.item(scope), self.item(scope), self.constant()])
+
+    def of_state(self, scope):
+        kinds = [f'{d}["{self.pick("pq")}"]' for d in scope.dicts]
+        kinds += [f"{bag}.value" for bag in scope.bags]
+        return self.pick([*kinds, *(f"{g}({self.constant()})" for g in scope.functions)])
 
     def expression(self, scope, depth=2):
         if depth == 0 or self.chance(0.2):
@@ -139,7 +154,20 @@ class Maker:
         a = self.pick(scope.arrays)
         b = a if scope.arrays[a] == "any" else self.same_length(scope, a)
         kinds = [f"np.sum({a})", f"{a}.sum()", f"np.dot({a}, {b})", f"np.sum({a} * {b})"]
-        kinds += [f"np.sum({a}[: {self.integer(scope)} % len({a}) + 1] ** 2)"]
+        k, e = self.integer(scope), self.constant()
+        kinds += [f"np.sum({a}[: {k} % len({a}) + 1] ** 2)", f"{a}.mean()", f"np.cumsum({a})[-1]"]
+        kinds += [f"np.sum({a}[{k} % len({a}) :])", f"np.sum({a}[{a} > {e}])", f"({a} @ {b})"]
+        kinds += [f"np.sum(np.where({a} > {e}, {a}, 0.5 * {b}))", f"np.max({a})", f"{b}.min()"]
+        kinds += [f"np.sum(np.maximum({a}, {e}) * {b})", f"np.clip({a}, -0.4, 0.6).sum()"]
+        kinds += [f"sum(q * q for q in {a})", f"sum([0.3 * q for q in {a} if q > {e}])"]
+        kinds += [f"sum(p * q for p, q in zip({a}, {b}))", f"np.outer({a}, {b}).sum()"]
+        kinds += [f"{a}[np.argmax({b})]", f"np.abs({a}).sum()", f"np.sort({a})[1]"]
+        kinds += [f"sum([{b}[j] for j in range({k} % len({a}))])", f"np.diff({a}).sum()"]
+        if scope.matrices:
+            m = self.pick(scope.matrices)
+            kinds += [f"{m}.sum(axis=0)[1]", f"np.sum({m}.sum(axis=1) ** 2)", f"np.sum({m}.T @ {m})"]
+            kinds += [f"np.mean({m}[:, 0] * {m}[:, 2])", f"np.max(np.sum({m}, 0))", f"({m} @ {m}[0]).sum()"]
+            kinds += [f"sum(r[0] for r in {m})", f"{m}[::-1].T[1, 0]", f"np.trace({m}[:3])"]
         return "0.1 * " + self.pick(kinds)
 
     def bounded(self, scope, depth=2):
@@ -171,12 +199,17 @@ class Maker:
         kinds = {
             self.set_float: 4, self.set_item: 6, self.change_slice: 3, self.make_array: 2,
             self.make_view: 3, self.set_int: 1, self.swap: 2, self.make_list: 1.5,
+            self.make_state: 1.5, self.walrus: 0.7, self.unpack: 0.7, self.comprehend: 1.5,
+            self.change_where: 1.5,
         }  # fmt: skip
+        kinds |= {self.use_state: 3 if scope.dicts or scope.bags or scope.maybes else 0}
+        kinds |= {self.change_matrix: 2.5 if scope.matrices else 0}
         if scope.loops < 3:
             kinds |= {self.call: 3 if self.callees else 0}
         if self.left > 0:
             more = scope.loops < 3
             kinds |= {self.for_loop: 7 * more, self.while_loop: 2 * more, self.branch: 4}
+            kinds |= {self.cases: 0.7, self.search: 1 * more, self.inner_function: 0.7}
             kinds |= {self.leave: 0 if scope.is_callee else 0.4}
             kinds |= {self.way_out: 1.5 if scope.loops else 0}
         kinds |= {self.use_list: 4 if scope.lists else 0}
@@ -218,6 +251,8 @@ class Maker:
                     f"{a}[:] = {b}[::-1]", f"{a} += 0.2 * {b}", f"{a} *= {e}",
                     f"{a}[{k} :] *= 0.9", f"{a}[: {k}] += {e}", f"{a}[::2] = {e}",
                     f"{a}[:] = np.tanh({b} + {e})", f"{a}[1:] = np.sin({b}[1:] * {e})",
+                    f"{a}[::-2] *= 0.8", f"{a}[{k} : {k} + 2] = {e}", f"{a}[{k}::-1] += 0.1 * {e}",
+                    f"{a}[1:-1] = 0.25 * ({b}[:-2] + 2.0 * {b}[1:-1] + {b}[2:])",
                 ]
             )
         ]  # fmt: skip
@@ -270,6 +305,116 @@ class Maker:
         i, j = self.index(scope, a), self.index(scope, a)
         return [f"{a}[{i}], {a}[{j}] = {a}[{j}], {a}[{i}]"]
 
+    def change_matrix(self, scope):
+        m, e = self.pick(scope.matrices), self.bounded(scope, 1)
+        k = self.pick(scope.below) if scope.below else f"{self.integer(scope)} % n"
+        a = self.pick([a for a, length in scope.arrays.items() if length == "n"] or [e])
+        kinds = [f"{m}[{k}] += 0.1 * {e}", f"{m}[:, 1] *= {e}", f"{m}[{k}, :] = {e}", f"{m} *= 0.9"]
+        kinds += [f"{m}[1:, 0] = {m}[:-1, 2]", f"{m}[{k}, 1:] -= 0.2 * {m}[{k}, :-1]"]
+        kinds += [f"{m}[:, 2] += 0.1 * {a}", f"{m}[{m} > {self.constant()}] *= 0.5"]
+        kinds += [f"{m}[:] = np.tanh({m} + {e})", f"{m}[[0, 1]] = {m}[[1, 0]]", f"{m}[{k}] = {m}[0]"]
+        kinds += [f"{m}[::2, ::-1] += 0.1 * {e}", f"{m}[{k}, {k} % 3] = {e}"]
+        rows = [f"for r in {m}:", f"    r[0] = 0.5 * r[2] + 0.1 * {e}"]
+        return self.pick([*([kind] for kind in kinds), rows])
+
+    def change_where(self, scope):
+        """By masks, or choosing between two arrays."""
+        a, e, c = self.pick(scope.arrays), self.bounded(scope, 1), self.constant()
+        b = a if scope.arrays[a] == "any" else self.same_length(scope, a)
+        kinds = [[f"{a}[{b} > {c}] = {e}"], [f"{a}[{a} <= {c}] *= 0.7"], [f"{a}[~({b} < {c})] += {e}"]]
+        kinds += [[f"{a}[({b} > {c}) & ({a} < 0.5)] -= 0.3"], [f"{a}[:] = np.where({b} > {c}, {a}, {e})"]]
+        kinds += [[f"{a}[:] = np.minimum({a}, {e})"], [f"{a}[np.argmin({b})] = {e}"]]
+        kinds += [[f"{a}[np.argsort({b})[:2]] *= 0.6"], [f"{a}[[0, -1]] = {e}"]]
+        kinds += [[f"mask = {b} > {c}", f"{a}[mask] = 0.5 * {b}[mask]"]]
+        return self.pick(kinds)
+
+    def comprehend(self, scope):
+        a, e, name = self.pick(scope.arrays), self.bounded(scope, 1), self.fresh("a")
+        length = scope.arrays[a]
+        kinds = [f"np.array([0.5 * q + 0.1 * {e} for q in {a}])"]
+        kinds += [f"np.array([{a}[j] * {a}[-1] for j in range(len({a}))])"]
+        kinds += [f"np.array([math.sin(q) if q > {self.constant()} else 0.2 for q in {a}])"]
+        kinds += [f"np.array([q + 0.1 * p for p, q in enumerate({a})])"]
+        if self.chance(0.3):
+            name = self.fresh("l")
+            scope.lists.append(name)
+            return [f"{name} = [0.1] + [math.tanh(q) for q in {a} if q < {self.constant()}]"]
+        scope.arrays[name] = length
+        return [f"{name} = {self.pick(kinds)}"]
+
+    def walrus(self, scope):
+        name, e = self.fresh("s"), self.bounded(scope, 1)
+        scope.floats.append(name)
+        s = self.pick([s for s in scope.floats if s not in ("w", name)] or [name])
+        return [f"if ({name} := {e}) > {self.constant()}:", f"    {s} = 0.5 * {name}"]
+
+    def unpack(self, scope):
+        s, t = self.fresh("s"), self.fresh("s")
+        a, e = self.pick(scope.arrays), self.bounded(scope, 1)
+        scope.floats += [s, t]
+        kinds = [f"{s}, {t} = {e}, {a}[0]", f"{s}, {t} = {a}[:2]", f"({s}, {t}) = sorted([{e}, {a}[1]])"]
+        if scope.matrices:
+            kinds += [f"{s}, _, {t} = {self.pick(scope.matrices)}[-1]"]
+        return [self.pick(kinds)]
+
+    def make_state(self, scope):
+        """What holds numbers under names, or may be None."""
+        kind, e = self.pick(["dict", "bag", "maybe"]), self.bounded(scope, 1)
+        if kind == "dict":
+            scope.dicts.append(name := self.fresh("d"))
+            return [f'{name} = {{"p": {e}, "q": {self.constant()}}}']
+        if kind == "bag":
+            scope.bags.append(name := self.fresh("o"))
+            return [f"{name} = Bag({e})"]
+        scope.maybes.append(name := self.fresh("z"))
+        return [f"{name} = None"]
+
+    def use_state(self, scope):
+        e, places = self.bounded(scope, 1), [f'{d}["{self.pick("pq")}"]' for d in scope.dicts]
+        places += [f"{bag}.value" for bag in scope.bags]
+        if scope.maybes and (not places or self.chance(0.5)):
+            z, s = self.pick(scope.maybes), self.pick([s for s in scope.floats if s != "w"])
+            use = [f"if {z} is not None:", f"    {s} = 0.5 * {z}"]
+            better = [f"if {z} is None or {e} > {z}:", f"    {z} = {e}"]
+            last = [f"{s} += 0.1 if {z} is None else 0.2 * {z}"]
+            return self.pick([use, better, better, last, [f"{z} = {e}"], [f"{z} = None"]])
+        place = self.pick(places)
+        return [self.pick([f"{place} = {e}", f"{place} += 0.2 * {e}", f"{place} *= {e}"])]
+
+    def inner_function(self, scope):
+        """A function in the function, which may change variables around it."""
+        name, s = self.fresh("g"), self.pick([s for s in scope.floats if s != "w"])
+        scope.functions.append(name)
+        a, e = self.pick(scope.arrays), self.bounded(Scope(["q", "c"], arrays={"x": "n"}), 1)
+        kinds = [[f"return {e} + 0.1 * {s}"], [f"if q > {s}:", f"    return {e}", "return 0.3 * q"]]
+        kinds += [[f"{a}[0] += 0.1 * q", f"return {e}"], [f"return math.sin(q * {a}[-1])"]]
+        return [f"def {name}(q):", *indented(self.pick(kinds))]
+
+    def cases(self, scope):
+        lines, s = [f"match {self.integer(scope)} % 4:"], self.pick(scope.floats)
+        for case in ("0", "1 | 2"):
+            lines += [f"    case {case}:", *indented(indented(self.block(scope.inner(), 2)))]
+        if self.chance(0.5):
+            lines += ["    case _:", f"        {s} = 0.9 * {s} + 0.05"]
+        return lines
+
+    def search(self, scope):
+        """A loop that ends where something is found, or goes through to its `else`."""
+        a, i, s = self.pick(scope.arrays), self.fresh("k"), self.pick(scope.floats)
+        other = self.pick([s for s in scope.floats if s != "w"])
+        condition = f"{a}[{i}] {self.pick('<>')} {self.pick([self.constant(), other])}"
+        if self.chance(0.5):
+            inner = scope.inner(1)
+            head = f"for {i} in range({self.pick(['', 'len(' + a + ') // 2, '])}len({a})):"
+            stop = [f"    if {condition}:", f"        {s} += 0.1 * {a}[{i}]", "        break"]
+            body = indented(self.block(inner, 2))
+        else:
+            head = f"while {i} < len({a}) - 1:"
+            stop = [f"    if {condition}:", f"        {s} += 0.05 * {i}", "        break"]
+            body = [f"    {i} += 1"]
+        last = ["else:", f"    {other} = 0.5 * {other} + 0.1"]
+        return [f"{i} = 0", head, *stop, *body, *last]
+
     def make_list(self, scope):
         name, e = self.fresh("l"), self.bounded(scope, 1)
         scope.lists.append(name)
@@ -294,7 +439,7 @@ class Maker:
         """A range, and whether its numbers are below n."""
         kinds = [("n", 1), ("1, n", 1), ("n - 1, -1, -1", 1), ("0, n, 2", 1), ("3", 1), ("k", 0)]
         kinds += [(str(self.pick([9, 10])), 0), (f"{self.integer(scope)} % 4", 1)]
-        kinds += [(f"int(4.0 * abs(math.sin({self.expression(scope, 1)})))", 1)]
+        kinds += [(f"int(4.0 * abs(math.sin({self.expression(scope, 1)})))", 1), ("n - 1, 0, -2", 1)]
         if scope.below:
             j = self.pick(scope.below)
             kinds += [(j, 1), (f"{j}, n", 1), (f"{j}, -1, -1", 1)]
@@ -310,6 +455,12 @@ class Maker:
             if scope.arrays[a] != "any" and self.chance(0.4):
                 inner.below.append(i)
                 head = f"for {i}, {v} in enumerate({a}):"
+            elif scope.arrays[a] != "any" and self.chance(0.4):
+                inner.floats.append(u := self.fresh("q"))
+                order = self.pick(["", "reversed"])
+                other = self.same_length(scope, a)
+                other = f"reversed({other})" if order else other
+                head = f"for {v}, {u} in zip({a}, {other}):"
         else:
             (trips, is_below), i = self.trips(scope), self.fresh("i")
             (inner.below if is_below else inner.ints).append(i)
@@ -327,6 +478,10 @@ class Maker:
         if self.chance(0.5):
             stop = [f"    if {k} > {most} or {condition}:", "        break"]
             head = ["while True:", f"    {k} += 1", *stop]
+        if self.chance(0.2):
+            body += ["w += 0.01"]
+            last = ["else:", f"    {self.pick(scope.floats)} -= 0.125"]
+            return [f"{k} = 0", *head, *indented(body), *last]
         return [f"{k} = 0", *head, *indented(body)]
 
     def branch(self, scope):
@@ -350,7 +505,7 @@ class Maker:
         return [f"if {self.condition(scope)}:", f"    return w + {self.expression(scope)}"]
 
     def call(self, scope):
-        name, length = self.pick(self.callees)
+        name, length, two = self.pick(self.callees)
         known = {a: n for a, n in scope.arrays.items() if length == "any" or n == length}
         if not known:
             return self.set_float(scope)
@@ -358,6 +513,10 @@ class Maker:
         b = self.pick([b for b, n in known.items() if n == known[a] != "any"] or [a])
         s = self.pick([s for s in scope.floats if s != "w"])
         call = f"{name}({a}, {b}, {self.atom(scope)})"
+        if two:
+            t = self.fresh("s")
+            scope.floats.append(t)
+            return [f"{s}, {t} = {call}", f"{s} = math.sin({s})"]
         drop = call if self.all_right else f"w += {call}"  # no mistake goes unseen
         return [
             self.pick([f"{s} = 0.5 * math.sin({call})", drop, f"{s} += 0.1 * math.tanh({call})"])
@@ -392,8 +551,10 @@ class Maker:
             inner += [f"if {self.condition(scope, 0)}:", f"    return w + u + {self.atom(scope)}"]
         lines = ["n = len(a)", "k = 3", "c = s", "u = 0.5 * s", "w = 0.0"]
         lines += ["for i in range(n):", *indented(inner), "a[0] += 0.1 * u"]
-        lines += [f"return w + {self.pick(['u', 'u + a[0]', '0.1 * np.sum(a * b)', 'u * b[-1]'])}"]
-        self.callees.append((name, length))
+        found = f"w + {self.pick(['u', 'u + a[0]', '0.1 * np.sum(a * b)', 'u * b[-1]'])}"
+        two = self.chance(0.3) and "return" not in "".join(inner)
+        lines += [f"return {found}, u" if two else f"return {found}"]
+        self.callees.append((name, length, two))
         mark = "@njit\n" if self.chance(0.5) else ""
         return f"{mark}def {name}(a, b, s):\n" + "\n".join(indented(lines)) + "\n\n\n"
 
@@ -416,6 +577,9 @@ class Maker:
         parts = ["w", *scope.floats, *(f"np.sum({a} * {a})" for a in scope.arrays)]
         parts += [f"np.sum({m})" for m in scope.matrices]
         parts += [f"0.1 * sum({one}) + len({one})" for one in scope.lists]
+        parts += [f'{d}["p"] * {d}["q"]' for d in scope.dicts]
+        parts += [f"{bag}.value" for bag in scope.bags]
+        parts += [f"(0.3 if {z} is None else {z})" for z in scope.maybes]
         return "return " + " + ".join(parts)
 
 
@@ -482,14 +646,26 @@ class Noting(ast.NodeTransformer):
 
     def visit_Call(self, node):
         self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id in ("max", "min", "abs", "int"):
+        if isinstance(node.func, ast.Name) and node.func.id in NOTED:
             node.func = ast.Name(f"note_{node.func.id}", ast.Load())
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in NOTED_OF_ARRAYS:
+            what = ast.Constant(node.func.attr)
+            owner = node.func.value
+            of_numpy = isinstance(owner, ast.Name) and owner.id == "np"
+            given = node.args if of_numpy else [owner, *node.args]
+            node = ast.Call(ast.Name("note_arrays", ast.Load()), [what, *given], node.keywords)
         return node
 
 
+#: Functions that decide something by numbers, and those that do so by items of arrays.
+NOTED = ("max", "min", "abs", "int", "sorted")
+NOTED_OF_ARRAYS = (
+    "max", "min", "maximum", "minimum", "clip", "abs", "sort", "argsort", "argmax", "argmin",
+)  # fmt: skip
 _OPS = {
     "Lt": lambda a, b: a < b, "LtE": lambda a, b: a <= b, "Gt": lambda a, b: a > b,
     "GtE": lambda a, b: a >= b, "Eq": lambda a, b: a == b, "NotEq": lambda a, b: a != b,
+    "Is": lambda a, b: a is b, "IsNot": lambda a, b: a is not b,
 }  # fmt: skip
 
 
@@ -498,9 +674,8 @@ class Notes:
 
     def __init__(self, source):
         tree = ast.fix_missing_locations(Noting().visit(ast.parse(python_only(source))))
-        self.space = {
-            f"note_{name}": getattr(self, name) for name in ("compare", "max", "min", "abs", "int")
-        }
+        names = ("compare", "arrays", *NOTED)
+        self.space = {f"note_{name}": getattr(self, name) for name in names}
         exec(compile(tree, "<noted>", "exec"), self.space)
 
     def __call__(self, *arguments):
@@ -512,11 +687,15 @@ class Notes:
 
     def noted(self, what, a, b):
         self.seen.append(what)
-        if isinstance(a, float) or isinstance(b, float):
+        if b is not None and (isinstance(a, float) or isinstance(b, float)):
             self.margin = min(self.margin, abs(a - b))
         return what
 
     def compare(self, ops, values):
+        if any(np.ndim(value) for value in values):
+            (op,), (a, b) = ops, values
+            self.order(a, b)
+            return _OPS[op](a, b)
         pairs = zip(ops, values[:-1], values[1:], strict=True)
         return all(self.noted(bool(_OPS[op](a, b)), a, b) for op, a, b in pairs)
 
@@ -531,6 +710,29 @@ class Notes:
 
     def int(self, a):
         return self.noted(int(a), a, round(a))
+
+    def sorted(self, values):
+        for k, a in enumerate(values):
+            self.order(a, values[:k])
+        return sorted(values)
+
+    def order(self, a, b):
+        """Note how two arrays lie, item by item; items that are one do so whatever they are."""
+        found = np.subtract(a, b)
+        self.seen.append(np.sign(found).ravel().tolist())
+        apart = np.abs(found[found != 0.0]) if found.ndim else np.abs(found)
+        self.margin = min(self.margin, *np.ravel(apart).tolist(), math.inf)
+
+    def arrays(self, name, array, *others, **options):
+        """A function of NumPy's that decides by items."""
+        if name in ("maximum", "minimum", "clip"):
+            for other in others:
+                self.order(array, other)
+        elif name == "abs":
+            self.order(array, 0.0)
+        else:
+            self.order(np.ravel(array)[:, None], np.ravel(array)[None])
+        return getattr(np, name)(array, *others, **options)
 
 
 STEP = 2e-6
@@ -671,9 +873,9 @@ def worded(error):
 
 
 def _numba_agrees(made, arguments, expected, call, counts):
-    compiled, _ = built(python_only(made.source).replace("def ", "@njit\ndef "))
+    compiled, _ = built(re.sub("^def ", "@njit\ndef ", python_only(made.source), flags=re.MULTILINE))
     found = outcome(compiled, copy.deepcopy(arguments))
-    if isinstance(found, TypingError):  # such as of views in one variable whose strides differ
+    if isinstance(found, NumbaError):  # such as of views in one variable whose strides differ
         count(counts, "not compiled by Numba")
     elif not same(found, expected):
         raise DisagreementError("Numba: value", call, f"{found} and {expected}")
