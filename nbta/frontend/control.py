@@ -8,6 +8,7 @@ until what was assumed is so.
 
 from __future__ import annotations
 
+import math
 import threading
 from contextlib import contextmanager
 
@@ -43,6 +44,9 @@ from nbta.tensor_array import TensorArray
 
 #: Loops of more trips that Python knows become one loop of the graph.
 UNROLLED = 8
+#: Where trips that Python makes one by one would make more operations than this, which takes about
+#: 0.1 ms each to trace and ten times that to compile, they become one loop too, if they can.
+OPERATIONS = 1500
 LABELS = ("then", "else")
 #: Each trace of a loop learns of one thing more that it carries.
 ATTEMPTS = 1000
@@ -641,12 +645,44 @@ def native_for(items, body, flags):
             break
 
 
-def known_trips(items, body, flags, names, get, set_):
+def known_trips(items, body, flags, get, set_, as_loop):
     """Trips that Python counts; whether all of them are done.
 
     Where a flag that ends the loop is known only when the function runs, all is put back.
+    ``as_loop()`` makes a loop of the graph of them, where they are too large.
     """
-    return _growing_lists(_known_trips, items, body, flags, get, set_)
+    most = _most(body)
+    made = most and _growing_lists(_known_trips, items, body, flags, get, set_, most)
+    if made is None and not _tried_as_loop(body, get, set_, as_loop):
+        made = _growing_lists(_known_trips, items, body, flags, get, set_, math.inf)
+    return made is not False
+
+
+_LARGE = "bodies of loops that Python's trips would repeat too often, and whether loops do"
+
+
+def _most(body):
+    """How many operations Python's trips of a loop may make; None where none is to be tried."""
+    can_be_loop = current().root.cache.get(_LARGE, {}).get(body.__code__)
+    return OPERATIONS if can_be_loop is None else None if can_be_loop else math.inf
+
+
+def _tried_as_loop(body, get, set_, as_loop) -> bool:
+    """Make a loop of the graph; whether that is possible, such as where items are chosen by it."""
+    known = current().root.cache.setdefault(_LARGE, {})
+    try:
+        _growing_lists(_in_frame, as_loop, get, set_)
+    except Exception:  # Python's trips then say what is wrong, or nothing is
+        known[body.__code__] = False
+    else:
+        known[body.__code__] = True
+    return known[body.__code__]
+
+
+def _in_frame(as_loop, get, set_):
+    with _put_back(get(), set_), Frame() as frame:
+        as_loop()
+    frame.keep()
 
 
 @contextmanager
@@ -660,19 +696,25 @@ def _put_back(entry, set_):
         raise
 
 
-def _known_trips(items, body, flags, get, set_):
-    entry = get()
+def _known_trips(items, body, flags, get, set_, most):
+    """Whether trips are done; None where they would make too many operations."""
+    entry, first, done = get(), current().root.version, True
     with _put_back(entry, set_), Frame() as frame:
-        for item in items:
+        for number, item in enumerate(items, 1):
             body(item)
             ended = flags()
-            if any(map(is_traced, ended)):
-                frame.undo()
-                if set_ is not None:
-                    set_(entry)
-                return False
-            if any(ended):
+            done = not any(map(is_traced, ended))
+            if not done or any(ended):
                 break
+            each = (current().root.version - first) / number
+            if number < items.count and each * items.count > most:
+                done = None
+                break
+        if not done:
+            frame.undo()
+            if set_ is not None:
+                set_(entry)
+            return done
     frame.keep()
     return True
 
@@ -722,7 +764,7 @@ def counted_loop(start, stop, step, item, body, flags, *state):
         body(item(place))
         return place + step
 
-    _Loop(*state).run([first], test, lambda place: [advance(place)])
+    _Loop(body.__code__, *state).run([first], test, lambda place: [advance(place)])
 
 
 def _int64(value):
@@ -738,9 +780,10 @@ def while_(test, body, flags, names, get, set_, changed, safe=False):
         while not any(flags()) and test():
             body()
         return
-    state = names, get, set_, _older(changed)
-    if _growing_lists(_known_while, test, body, flags, get, set_, UNROLLED):
-        return
+    state, most = (names, get, set_, _older(changed)), _most(body)
+
+    def unrolled(trips, most):
+        return _growing_lists(_known_while, test, body, flags, get, set_, trips, most)
 
     def goes_on():
         ended = _any(flags())
@@ -750,36 +793,84 @@ def while_(test, body, flags, names, get, set_, changed, safe=False):
         body()
         return []
 
+    def loop():
+        _Loop(body.__code__, *state).run([], goes_on, advance)
+
     try:
-        _Loop(*state).run([], goes_on, advance)
+        made = most and unrolled(UNROLLED, most)
+        if made is None:
+            made = _tried_as_loop(body, get, set_, loop) or unrolled(UNROLLED, math.inf)
+        if not made:
+            loop()
     except KnownCondition:
-        _growing_lists(_known_while, test, body, flags, get, set_, None)
+        unrolled(math.inf, math.inf)
 
 
 def _older(changed):
     """Of some variables' values the arrays of now: trips that are put back leave theirs."""
     start = Frame().start
-    return lambda: [v for v in changed() if not isinstance(v, Box) or v.root.serial < start]
+
+    def of_before():
+        return [v if isinstance(v, Box) and v.root.serial < start else None for v in changed()]
+
+    return of_before
 
 
-def _known_while(test, body, flags, get, set_, most):
-    """Trips as long as Python knows the condition; False where all was put back."""
-    entry, trips = get(), 0
+def _known_while(test, body, flags, get, set_, trips, most):
+    """Trips as long as Python knows the condition.
+
+    False where all was put back, None where it was as they make too many operations.
+    """
+    entry, first, done = get(), current().root.version, True
     with _put_back(entry, set_), Frame() as frame:
         while True:
             ended = _any(flags())
             goes_on = _looked_at(test) if ended is False else negated(ended)
-            if is_traced(goes_on) or (goes_on and trips == most):
-                frame.undo()
-                if set_ is not None:
-                    set_(entry)
-                return False
+            if is_traced(goes_on) or (goes_on and not trips):
+                done = False
+                break
             if not goes_on:
                 break
+            if current().root.version - first > most:
+                done = None
+                break
             body()
-            trips += 1
+            trips -= 1
+        if not done:
+            frame.undo()
+            if set_ is not None:
+                set_(entry)
+            return done
     frame.keep()
     return True
+
+
+_FOUND = "what loops were found to carry"
+
+
+def _kind(value):
+    """What a value is, as far as it decides how a loop hands it on."""
+    found = leaves(value)
+    alone = len(found) == 1 and found[0] is value
+    return _kind_of_leaf(value) if alone else (layout(value), *map(_kind_of_leaf, found))
+
+
+def _kind_of_leaf(leaf):
+    if isinstance(leaf, Box):  # a view may be of a trace that is given up, so it is not read
+        held = leaf.root._value
+        return type(leaf), held.dtype, isinstance(held, Tensor)
+    if isinstance(leaf, Tensor):
+        return type(leaf), leaf.spec.dtype, leaf.spec.rank, leaf.weak
+    return type(leaf)
+
+
+def _is_empty(value):
+    return value is None or isinstance(value, Undefined)
+
+
+def _fresh(value):
+    """A stand-in for a loop, of one for another loop."""
+    return pack(value, [array_like(v) if isinstance(v, Box) else v for v in leaves(value)])
 
 
 class _Loop:
@@ -787,6 +878,8 @@ class _Loop:
 
     Parameters
     ----------
+    code : types.CodeType
+        Of its body, by which it begins with what was found of it before.
     names : tuple of str
         Variables that trips may assign and that something reads later.
     get, set_ : callable
@@ -795,17 +888,48 @@ class _Loop:
         Gives variables whose arrays the body may change.
     """
 
-    def __init__(self, names, get, set_, changed):
-        self._names, (self._get, setter) = names, in_state(get, set_)
-        self._set = setter or (lambda values: None)
-        self._entry = self._get()
+    def __init__(self, code, names, get, set_, changed):
+        get, setter = in_state(get, set_)
+        self._given = names, get(), get, setter or (lambda values: None)
+        self._changed = [*changed(), effects.token_box()]
+        self._start()
+        self._begin_as_before(code)
+
+    def _start(self):
+        """Assume that trips hand on numbers, and arrays that they seem to change."""
+        self._names, self._entry, self._get, self._set = self._given
         self._stand_ins, self._dtypes, self._begun = {}, {}, {}
         self._carried = {i for i, v in enumerate(self._entry) if self._is_scalar(v)}
         self._known = set()  # variables that no trip changes though one could
         self._boxes, self._places = [], set()
         self._aliases, self._outer, self._spoiled = set(), {}, {}
-        for value in changed():
+        for value in self._changed[:-1]:
             self._guess(value)
+
+    def _begin_as_before(self, code):
+        """Assume what was found of such a loop: in nests each is traced again with those around."""
+        kinds = tuple(map(_kind, (*self._entry, *self._changed)))
+        self._found = current().root.cache.setdefault(_FOUND, {})
+        self._key = code, self._names, kinds
+        if self._key not in self._found:
+            return
+        self._carried, self._known, self._aliases = map(set, self._found[self._key][:3])
+        dtypes, boxes, stand_ins = self._found[self._key][3:]
+        self._dtypes = dict(dtypes)
+        self._stand_ins = {i: _fresh(value) for i, value in stand_ins.items()}
+        for k in boxes:
+            self._guess(self._changed[k], also_known=True)
+
+    def _remember(self):
+        """Keep what was found, where that says something of another loop of this body."""
+        own = (v for i, v in enumerate(self._entry) if i in self._stand_ins)
+        if self._places or self._spoiled or not all(map(_is_empty, own)):
+            return
+        roots = {id(box) for box in self._boxes}
+        boxes = [k for k, v in enumerate(self._changed)
+                 if isinstance(v, Box) and id(v.root) in roots]  # fmt: skip
+        found = self._carried, self._known, self._aliases, self._dtypes, boxes, self._stand_ins
+        self._found[self._key] = found
 
     def _is_scalar(self, value):
         found = leaves(value)
@@ -813,18 +937,28 @@ class _Loop:
             return False
         return not objects_in(value)  # as long as no other object takes the place of one
 
-    def _guess(self, value):
-        if isinstance(value, Box) and value.fixed is None and value.root.fixed is None:
-            root = value.root
-            held = root._value  # a variable may have it from a trace that is given up
-            traced = root.spoiled is None and isinstance(held, Tensor)
-            traced = traced and lies_in(current(), held.graph)
-            if traced and not any(root is box for box in self._boxes):
-                self._boxes.append(root)
+    def _guess(self, value, also_known=False):
+        """Take the array of a variable for one that trips change."""
+        if not isinstance(value, Box) or value.fixed is not None or value.root.fixed is not None:
+            return
+        root = value.root
+        held = root._value  # a variable may have it from a trace that is given up
+        here = lies_in(current(), held.graph) if isinstance(held, Tensor) else also_known
+        if here and root.spoiled is None and not any(root is box for box in self._boxes):
+            self._boxes.append(root)
 
     def run(self, first, test, advance):
         """Build it; ``advance`` gives what ``test`` and it are given next."""
         check_try("a loop")
+        if self._key in self._found:
+            try:
+                return self._traced(first, test, advance)
+            except (NbtaError, NoValueError):  # perhaps of what was assumed
+                del self._found[self._key]
+                self._start()
+        return self._traced(first, test, advance)
+
+    def _traced(self, first, test, advance):
         for _ in range(ATTEMPTS):
             self._set(self._entry)
             _attempts.errors.append(None)
@@ -839,6 +973,7 @@ class _Loop:
                 _attempts.errors.pop()
                 raise
             else:
+                self._remember()
                 return _attempts.end()
         message = (
             f"{here()}: what this loop carries from trip to trip is not found after {ATTEMPTS} "

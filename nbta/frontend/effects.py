@@ -76,6 +76,12 @@ def in_block():
         around.token = order.token
 
 
+def token_box():
+    """The box of the token, if it is in one."""
+    order = order_now()
+    return order.box if isinstance(order, Boxed) else None
+
+
 def check(holds, message) -> None:
     """Fail in a run where a truth value is false."""
     order = order_now()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from nbta.errors import InvalidArgumentError, invalid
-from nbta.frontend import control
+from nbta.frontend import control, native
 from nbta.frontend.boxes import Box
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.problems import here
@@ -36,6 +36,8 @@ class Indexed:
         Of the number.
     """
 
+    _iterator = None
+
     def __init__(self, count, item):
         self.count, self.item = count, item
 
@@ -44,6 +46,11 @@ class Indexed:
 
     def __len__(self):
         return known_count(self)
+
+    def __next__(self):
+        if self._iterator is None:
+            self._iterator = iter(self)
+        return next(self._iterator)
 
 
 class Range(Indexed):
@@ -197,26 +204,23 @@ class _PlainRange(Range):
         return self._items[k] if type(k) is int else super().item(k)
 
 
-def _is_open(items):
-    """Whether the run may tell how many items there are, or they are worth a loop."""
-    found = indexed(items)
-    return found is not None and (isinstance(found.count, Tensor) or found.count > 8)
-
-
 def enumerate_(items, start=0):
     """``enumerate``."""
-    if current() is None or not _is_open(items):
-        return enumerate(one_by_one(items), start)
     found = indexed(items)
+    if current() is None or found is None:
+        return enumerate(one_by_one(items), start)
     return Indexed(found.count, lambda k: (k + start if start != 0 else k, found.item(k)))
 
 
 def zip_(*columns, strict=False):
     """``zip``."""
     found = [indexed(column) for column in columns]
-    if current() is None or None in found or not all(map(_is_open, columns)):
+    if current() is None or None in found or not found:
         return zip(*map(one_by_one, columns), strict=strict)
-    return Indexed(least([f.count for f in found]), lambda k: tuple(f.item(k) for f in found))
+    counts = [each.count for each in found]
+    if strict and native.is_known(counts) and len(set(counts)) > 1:
+        return zip(*map(one_by_one, columns), strict=True)  # which says what is wrong
+    return Indexed(least(counts), lambda k: tuple(f.item(k) for f in found))
 
 
 def ndindex(*shape):
@@ -332,14 +336,18 @@ def for_(items, body, flags, names, get, set_, changed):
     found = indexed(items)
     if found is None:
         return control.guarded_trips(items, body, flags, names, get, set_)
+
+    def as_loop():
+        state = names, get, set_, changed
+        if isinstance(found, Range):
+            bounds = found.start, found.stop, found.step
+            return control.counted_loop(*bounds, lambda k: k, body, flags, *state)
+        return control.counted_loop(0, found.count, 1, found.item, body, flags, *state)
+
     short = not isinstance(found.count, Tensor) and found.count <= control.UNROLLED
-    if short and control.known_trips(found, body, flags, names, get, set_):
+    if short and control.known_trips(found, body, flags, get, set_, as_loop):
         return None
-    state = names, get, set_, changed
-    if isinstance(found, Range):
-        bounds = found.start, found.stop, found.step
-        return control.counted_loop(*bounds, lambda k: k, body, flags, *state)
-    return control.counted_loop(0, found.count, 1, found.item, body, flags, *state)
+    return as_loop()
 
 
 Undefined = control.Undefined

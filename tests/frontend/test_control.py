@@ -5,12 +5,16 @@ values decide.
 """
 
 import functools
+import linecache
+import math
 
 import numpy as np
 import pytest
 from numba import njit
 
 import nbta
+from nbta.frontend.control import OPERATIONS
+from nbta.graph.graph import everything
 
 R = np.random.default_rng(3)
 X7, X12 = R.uniform(0.2, 1.5, 7), R.uniform(0.2, 1.5, 12)
@@ -771,3 +775,97 @@ def test_value_and_gradient(f, args):
 @pytest.mark.parametrize(("f", "args"), CASES)
 def test_compiled(f, args):
     check(f, args, compiled=True)
+
+
+# How much is traced.
+
+
+def nest_of_short_loops(x):
+    grid = np.zeros((5, 4, 6))
+    for i in range(5):
+        for j, v in enumerate(np.linspace(0.0, 1.0, 4)):
+            for k, y in zip(range(6), x, strict=False):
+                t = math.sin(x[k] * v + i) * y
+                if t > 0.1:
+                    grid[i, j, k] += t * math.cos(x[j] * t)
+                else:
+                    grid[i, j, k] = t - x[i] * y
+    return np.sum(grid * grid)
+
+
+def layers_of_a_list(x):
+    layers = [{"w": np.outer(x, x) * 0.1 * k, "b": x + k, "on": k % 2 == 0} for k in range(5)]
+    h = x
+    for k in range(5):
+        layer = layers[k]
+        for step in range(8):
+            for part in range(6):
+                h = np.tanh(layer["w"] @ h + layer["b"] * step)
+                h = h * 0.5 if layer["on"] else h * math.cos(h[0]) + part
+    return np.sum(h * h)
+
+
+def with_a_known_while(x):
+    k, total = 0, 0.0
+    while k < 7:
+        m = 0
+        while m < 8:
+            for j in range(6):
+                total += math.sin(total + x[j]) * x[k] + x[(j + m) % 7] ** 2
+                if total > 2.0:
+                    total *= 0.25
+            m += 1
+        k += 1
+    return total
+
+
+def whiles_of(graph):
+    return sum(op.type == "While" for op in everything(graph))
+
+
+@pytest.mark.parametrize("f", [nest_of_short_loops, layers_of_a_list, with_a_known_while])
+def test_nests_of_short_loops(f):
+    check(f, [X7], compiled=False)
+
+
+def test_nests_of_short_loops_do_not_grow_with_their_trips():
+    for f in (nest_of_short_loops, with_a_known_while):
+        traced = nbta.function(f)
+        traced(X7)
+        graph, _ = traced.traced()
+        assert whiles_of(graph) >= 1
+        assert len(list(everything(graph))) < 2 * OPERATIONS
+
+
+def test_short_loops_that_cannot_be_one_of_the_graph_are_still_unrolled():
+    traced = nbta.function(layers_of_a_list)
+    traced(X7)
+    assert len(list(everything(traced.traced()[0]))) > OPERATIONS
+
+
+def nest(depth):
+    """A function with loops in each other that carry what they begin with in several ways."""
+    lines, indent = ["def f(x):", "    s, a, best = 0.0, x.copy(), None"], "    "
+    for k in range(depth):
+        lines += [f"{indent}for i{k} in range(len(x)):"]
+        indent += "    "
+        lines += [f"{indent}s += x[i{k}] * {k + 1}", f"{indent}a = a * 0.5", f"{indent}t{k} = s"]
+    lines += [
+        f"{indent}if best is None or s > best:",
+        f"{indent}    best = s + a[0]",
+        "    return s + best",
+    ]
+    name = f"<a nest of {depth}>"
+    linecache.cache[name] = (1, None, [line + "\n" for line in lines], name)
+    space = {}
+    exec(compile("\n".join(lines), name, "exec"), space)
+    return space["f"]
+
+
+def test_loops_in_each_other_are_not_traced_anew_each_time():
+    made = {}
+    for depth in (2, 4, 6):
+        traced = nbta.function(nest(depth))
+        np.testing.assert_allclose(traced(X7[:2]), nest(depth)(X7[:2]))
+        made[depth] = traced.traced()[0].version  # counts operations of all traces
+    assert made[6] < 3 * made[4]

@@ -43,8 +43,9 @@ class Scope:
     """Names that are defined for sure, by what they are.
 
     Arrays have the name of their length: "n", "less" (one less), "three" or "any"; ``below`` are
-    integers from 0 to n - 1, ``loops`` how deep the place is in loops. ``dicts`` have numbers for "p"
-    and "q", ``bags`` one as an attribute, ``maybes`` are numbers or None, ``functions`` take a number.
+    integers from 0 to n - 1, ``loops`` how deep the place is in loops. ``dicts`` have numbers
+    for "p" and "q", ``bags`` one as an attribute, ``maybes`` are numbers or None, ``functions``
+    take a number.
     """
 
     floats: list = field(default_factory=list)
@@ -165,8 +166,16 @@ class Maker:
         kinds += [f"sum([{b}[j] for j in range({k} % len({a}))])", f"np.diff({a}).sum()"]
         if scope.matrices:
             m = self.pick(scope.matrices)
-            kinds += [f"{m}.sum(axis=0)[1]", f"np.sum({m}.sum(axis=1) ** 2)", f"np.sum({m}.T @ {m})"]
-            kinds += [f"np.mean({m}[:, 0] * {m}[:, 2])", f"np.max(np.sum({m}, 0))", f"({m} @ {m}[0]).sum()"]
+            kinds += [
+                f"{m}.sum(axis=0)[1]",
+                f"np.sum({m}.sum(axis=1) ** 2)",
+                f"np.sum({m}.T @ {m})",
+            ]
+            kinds += [
+                f"np.mean({m}[:, 0] * {m}[:, 2])",
+                f"np.max(np.sum({m}, 0))",
+                f"({m} @ {m}[0]).sum()",
+            ]
             kinds += [f"sum(r[0] for r in {m})", f"{m}[::-1].T[1, 0]", f"np.trace({m}[:3])"]
         return "0.1 * " + self.pick(kinds)
 
@@ -312,7 +321,11 @@ class Maker:
         kinds = [f"{m}[{k}] += 0.1 * {e}", f"{m}[:, 1] *= {e}", f"{m}[{k}, :] = {e}", f"{m} *= 0.9"]
         kinds += [f"{m}[1:, 0] = {m}[:-1, 2]", f"{m}[{k}, 1:] -= 0.2 * {m}[{k}, :-1]"]
         kinds += [f"{m}[:, 2] += 0.1 * {a}", f"{m}[{m} > {self.constant()}] *= 0.5"]
-        kinds += [f"{m}[:] = np.tanh({m} + {e})", f"{m}[[0, 1]] = {m}[[1, 0]]", f"{m}[{k}] = {m}[0]"]
+        kinds += [
+            f"{m}[:] = np.tanh({m} + {e})",
+            f"{m}[[0, 1]] = {m}[[1, 0]]",
+            f"{m}[{k}] = {m}[0]",
+        ]
         kinds += [f"{m}[::2, ::-1] += 0.1 * {e}", f"{m}[{k}, {k} % 3] = {e}"]
         rows = [f"for r in {m}:", f"    r[0] = 0.5 * r[2] + 0.1 * {e}"]
         return self.pick([*([kind] for kind in kinds), rows])
@@ -321,8 +334,15 @@ class Maker:
         """By masks, or choosing between two arrays."""
         a, e, c = self.pick(scope.arrays), self.bounded(scope, 1), self.constant()
         b = a if scope.arrays[a] == "any" else self.same_length(scope, a)
-        kinds = [[f"{a}[{b} > {c}] = {e}"], [f"{a}[{a} <= {c}] *= 0.7"], [f"{a}[~({b} < {c})] += {e}"]]
-        kinds += [[f"{a}[({b} > {c}) & ({a} < 0.5)] -= 0.3"], [f"{a}[:] = np.where({b} > {c}, {a}, {e})"]]
+        kinds = [
+            [f"{a}[{b} > {c}] = {e}"],
+            [f"{a}[{a} <= {c}] *= 0.7"],
+            [f"{a}[~({b} < {c})] += {e}"],
+        ]
+        kinds += [
+            [f"{a}[({b} > {c}) & ({a} < 0.5)] -= 0.3"],
+            [f"{a}[:] = np.where({b} > {c}, {a}, {e})"],
+        ]
         kinds += [[f"{a}[:] = np.minimum({a}, {e})"], [f"{a}[np.argmin({b})] = {e}"]]
         kinds += [[f"{a}[np.argsort({b})[:2]] *= 0.6"], [f"{a}[[0, -1]] = {e}"]]
         kinds += [[f"mask = {b} > {c}", f"{a}[mask] = 0.5 * {b}[mask]"]]
@@ -352,7 +372,11 @@ class Maker:
         s, t = self.fresh("s"), self.fresh("s")
         a, e = self.pick(scope.arrays), self.bounded(scope, 1)
         scope.floats += [s, t]
-        kinds = [f"{s}, {t} = {e}, {a}[0]", f"{s}, {t} = {a}[:2]", f"({s}, {t}) = sorted([{e}, {a}[1]])"]
+        kinds = [
+            f"{s}, {t} = {e}, {a}[0]",
+            f"{s}, {t} = {a}[:2]",
+            f"({s}, {t}) = sorted([{e}, {a}[1]])",
+        ]
         if scope.matrices:
             kinds += [f"{s}, _, {t} = {self.pick(scope.matrices)}[-1]"]
         return [self.pick(kinds)]
@@ -439,7 +463,10 @@ class Maker:
         """A range, and whether its numbers are below n."""
         kinds = [("n", 1), ("1, n", 1), ("n - 1, -1, -1", 1), ("0, n, 2", 1), ("3", 1), ("k", 0)]
         kinds += [(str(self.pick([9, 10])), 0), (f"{self.integer(scope)} % 4", 1)]
-        kinds += [(f"int(4.0 * abs(math.sin({self.expression(scope, 1)})))", 1), ("n - 1, 0, -2", 1)]
+        kinds += [
+            (f"int(4.0 * abs(math.sin({self.expression(scope, 1)})))", 1),
+            ("n - 1, 0, -2", 1),
+        ]
         if scope.below:
             j = self.pick(scope.below)
             kinds += [(j, 1), (f"{j}, n", 1), (f"{j}, -1, -1", 1)]
@@ -873,7 +900,9 @@ def worded(error):
 
 
 def _numba_agrees(made, arguments, expected, call, counts):
-    compiled, _ = built(re.sub("^def ", "@njit\ndef ", python_only(made.source), flags=re.MULTILINE))
+    compiled, _ = built(
+        re.sub("^def ", "@njit\ndef ", python_only(made.source), flags=re.MULTILINE)
+    )
     found = outcome(compiled, copy.deepcopy(arguments))
     if isinstance(found, NumbaError):  # such as of views in one variable whose strides differ
         count(counts, "not compiled by Numba")
