@@ -164,7 +164,7 @@ def main(name):
     """Compile and run a work, and print seconds in machine code."""
     work = WORKS[name]()
     graph, arrays = traced(work)
-    compiled = graph.runner_of_results().function(tuple(array.shape for array in arrays))
+    compiled = graph.runner.function(tuple(array.shape for array in arrays))
     began = time.perf_counter()
     compiled.build()
     seconds = time.perf_counter() - began

@@ -158,9 +158,9 @@ class Clocked(Compiled):
             raise NotCompiledError("this system has no clock that compiled code could read")
         self._plain = other
         self._given, self._new_step = other._given, other._new_step
-        self.program, self.log = other.program, other.log
-        self.generated = self._generate()
+        self._program, self._entry, self.log = other.program, None, other.log
         self._begin()
+        self.generated = self._generate()
 
     def _generate(self, ragged=False):
         with phase("source with clocks"):

@@ -238,31 +238,36 @@ class Compiled:
 
     Parameters
     ----------
-    program : Program
+    program : callable
+        Gives the program, once.
     shapes : list of tuple
         Of the values that are fed; lengths of 1 are compiled in, others may change.
     new_step : callable
         Makes the container of a run.
+    entry : Entry, optional
+        What passes and generator give, where that was kept.
 
     Attributes
     ----------
-    program : Program
-        As it is compiled, behind all passes.
     log : list of str
         What the passes did.
     misses : int
         How often in a row it gave up for nothing; whoever runs it counts.
     """
 
-    def __init__(self, program, shapes, new_step):
+    def __init__(self, program, shapes, new_step, entry=None):
         self._given, self._new_step = (program, shapes), new_step
+        self._program, self._entry = None, entry
+        self._begin()
+        if entry is not None:
+            self.generated, self.log = entry.generated, entry.log
+            return
         with _no_collection():
             self._lower()
             self.generated = self._generate()
-            if self.generated.kept and frees(program):
+            if self.generated.kept and frees(program()):
                 self._lower(frees=True)
                 self.generated = self._generate()
-        self._begin()
 
     def _begin(self):
         """Nothing is built yet."""
@@ -273,9 +278,17 @@ class Compiled:
 
     def _lower(self, **options):
         """Do all passes."""
-        program, shapes = self._given
+        program, shapes = self._given[0](), self._given[1]
         log = Log(program)
-        self.program, self.log = lowered(program, shapes, log, **options), log.rows
+        self._program, self.log = lowered(program, shapes, log, **options), log.rows
+
+    @property
+    def program(self):
+        """The program as it is compiled; passes that an entry did without run now."""
+        if self._program is None:
+            with _no_collection():
+                self._lower()
+        return self._program
 
     def _generate(self, ragged=False) -> Generated:
         with phase("source") as facts:
@@ -349,4 +362,5 @@ class Compiled:
 
     def fits(self, shapes) -> bool:
         """Whether it is for values of some shapes."""
-        return fits(self.program, shapes)
+        told = None if self._entry is None else self._entry.fits(shapes)
+        return fits(self.program, shapes) if told is None else told

@@ -347,16 +347,22 @@ def specialise(program: Program, given, together: bool = False) -> Program:
 
 def fits(program: Program, given) -> bool:
     """Whether shapes are as a specialised program says."""
-    lengths = {}
-    alike = all(
-        tensor.spec.shape is None
-        or (
-            len(tensor.spec.shape) == len(shape)
-            and all(_fits(*pair, lengths) for pair in zip(tensor.spec.shape, shape, strict=True))
-        )
-        for tensor, shape in zip(program.inputs, given, strict=True)
-    )
+    lengths: dict = {}
+    alike = fits_pattern([tensor.spec.shape for tensor in program.inputs], given, lengths)
     return alike and (program.assumed is None or program.assumed.hold(lengths))
+
+
+def fits_pattern(pattern, given, lengths=None) -> bool:
+    """Whether shapes are as partly known ones say; ``lengths`` gets those that these leave open."""
+    lengths = {} if lengths is None else lengths
+    return all(
+        known is None
+        or (
+            len(known) == len(shape)
+            and all(_fits(*pair, lengths) for pair in zip(known, shape, strict=True))
+        )
+        for known, shape in zip(pattern, given, strict=True)
+    )
 
 
 def _fits(extent, length, lengths):

@@ -3,6 +3,7 @@
 `Session` and traced functions ask `Runners` for what computes their results, and call that.
 """
 
+import functools
 import threading
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from nbta.codegen.code import NotCompiledError
 from nbta.compiler.executable import Compiled, FailedError
 from nbta.compiler.explain import explained
+from nbta.compiler.graph_cache import GraphCache
 from nbta.compiler.pipeline import optimised
 from nbta.errors import UnimplementedError, invalid
 from nbta.execution.batch import Items, Memories, run_batch
@@ -112,7 +114,7 @@ class Runner:
         self._taken = 0
         self.has_foreign = any(op.record.foreign for op in within(self._plan.operations))
         self._lock = threading.Lock()
-        self._program = None
+        self._cache = GraphCache(given, wanted, targets)
         self._shapes, self.ran, self._by_shapes = None, None, {}
         self.compiled, self.refusals, self.fallbacks = [], {}, 0
 
@@ -236,22 +238,28 @@ class Runner:
     def _fitting(self, shapes):
         return next((one for one in self.compiled if one.fits(shapes)), None)
 
+    @functools.cached_property
+    def _program(self):
+        return optimised(*self._tensors)
+
     def _compile(self, shapes, largest):
-        if self._program is None:
-            self._program = optimised(*self._tensors)
-            self._size = len(within(self._program.operations))
         key = (*map(len, shapes), largest)
         if key in self.refusals:
             return self.refusals[key]
+        entry = self._cache.read(shapes)
+        size = len(within(self._program.operations)) if entry is None else entry.size
         try:
-            if largest is not None and self._size > largest:
-                raise NotCompiledError(_too_large(self._size))
-            with told(f"going through a graph of {self._size} operations, to compile it"):
-                self.compiled.append(Compiled(self._program, shapes, CompiledStep))
+            if largest is not None and size > largest:
+                raise NotCompiledError(_too_large(size))
+            with told(f"going through a graph of {size} operations, to compile it"):
+                made = Compiled(lambda: self._program, shapes, CompiledStep, entry)
         except NotCompiledError as reason:
             self.refusals[key] = str(reason)
             return self.refusals[key]
-        return self.compiled[-1]
+        if entry is None:
+            self._cache.write(shapes, made, size)
+        self.compiled.append(made)
+        return made
 
     def _one_by_one(self, given, limit, watcher=_PLAINLY):
         step = watcher.step(limit)

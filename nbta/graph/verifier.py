@@ -36,12 +36,13 @@ def verify(graph: Graph) -> None:
         _check_specs(op)
 
 
-_DEBUG = os.environ.get("NBTA_DEBUG") == "1"
+#: Whether graphs are verified behind all that nbta itself builds or changes.
+DEBUG = os.environ.get("NBTA_DEBUG") == "1"
 
 
 def verify_change(graph: Graph) -> None:
     """`verify`, with NBTA_DEBUG=1: behind what nbta itself builds or changes."""
-    if _DEBUG:
+    if DEBUG:
         verify(graph)
 
 

@@ -170,12 +170,23 @@ def folder() -> Path | None:
 
 
 def read(name: str) -> Code:
-    """An entry.
+    """An entry that holds code.
 
     Raises
     ------
     LookupError
         If there is none, or none that is whole and this user's or the administrator's own.
+    """
+    return read_as(name, decoded)
+
+
+def read_as(name: str, meaning):
+    """What an entry holds: ``meaning(name, data)`` of its bytes, or a ValueError.
+
+    Raises
+    ------
+    LookupError
+        As `read`.
     """
     place = folder()
     if place is None:
@@ -183,13 +194,12 @@ def read(name: str) -> Code:
     try:
         with open(place / f"{name}.graph", "rb") as file:
             _check_owner(file)
-            data = file.read()
-        code = decoded(name, data)
+            found = meaning(name, file.read())
         with contextlib.suppress(OSError):
             os.utime(place / f"{name}.graph")
     except (OSError, ValueError) as error:
         raise LookupError(name) from error
-    return code
+    return found
 
 
 def _check_owner(file):
@@ -199,6 +209,11 @@ def _check_owner(file):
 
 
 def write(name: str, code: Code):
+    """Put an entry that holds code there, if that can be done."""
+    write_bytes(name, encoded(name, code))
+
+
+def write_bytes(name: str, data: bytes):
     """Put an entry there, if that can be done; other processes see all of it or nothing."""
     place = folder()
     if place is None:
@@ -208,7 +223,7 @@ def write(name: str, code: Code):
         number, path = tempfile.mkstemp(".tmp", f"{name}.", place)
         try:
             with open(number, "wb") as file:
-                file.write(encoded(name, code))
+                file.write(data)
             os.replace(path, place / f"{name}.graph")
         except BaseException:
             with contextlib.suppress(OSError):
