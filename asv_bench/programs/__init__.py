@@ -3,8 +3,10 @@
 ``python -m asv_bench.programs`` measures what a gradient costs beside its function.
 """
 
-from . import cameras, estimation, learning, matrices, motion, nests, recurrences, tables
+from . import cameras, estimation, learning, matrices, motion, nests, recurrences, slices, tables
 
-FAMILIES = (recurrences, nests, matrices, tables, motion, learning, cameras, estimation)
+FAMILIES = (
+    recurrences, nests, matrices, slices, tables, motion, learning, cameras, estimation,
+)  # fmt: skip
 #: All programs, by name.
 PROGRAMS = {program.name: program for family in FAMILIES for program in family.PROGRAMS}

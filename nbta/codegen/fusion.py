@@ -92,7 +92,7 @@ class _Sum:
     text: str
     dtype: np.dtype
     target: object  # name of a scalar's variable, or a block
-    kept: tuple  # axis by axis, whether it stays
+    kept: tuple  # axis by axis, whether it stays; the result's extent where the run tells
     fold: Fold
     finish: str = ""  # what becomes of a result behind the loop, with "{}" for that
 
@@ -190,7 +190,7 @@ class _Nest:
     def __init__(self, code, group, stores):
         self.code, self.group, self.stores = code, group, stores
         patterns = {key: pattern for key, (_, _, pattern) in group.loads.items()}
-        kept = [tuple("full" if k else "one" for k in s.kept) for s in group.sums]
+        kept = [_kept_pattern(s) for s in group.sums]
         self.axes = _merged(group.extents, [*patterns.values(), *kept])
         self.whole = [list(range(len(axis))) for axis in self.axes]
 
@@ -279,7 +279,8 @@ class _Nest:
                 name = partial[id(s)]
                 code.add(f"{name} = {s.fold.inner.format(name, s.fold.item.format(s.text))}")
             else:
-                at = f"{s.target.base.name}[{total(place, index)}]"
+                step = self._step(_kept_pattern(s), s.target)
+                at = f"{s.target.base.name}[{total(place, times(index, step))}]"
                 code.add(f"{at} = {cast_text(s.fold.step.format(at, s.text), s.dtype)}")
         for (block, name), offset in zip(self.stores, targets, strict=True):
             code.add(f"{block.base.name}[{total(offset, index)}] = {name}")
@@ -299,8 +300,7 @@ class _Nest:
     def _sum_offset(self, s, indices):
         if not isinstance(s.target, Block):
             return ""
-        pattern = tuple("full" if kept else "one" for kept in s.kept)
-        return self._offset(s.target, pattern, indices, id(s))
+        return self._offset(s.target, _kept_pattern(s), indices, id(s))
 
     def _step(self, pattern, block):
         """By how much the innermost index moves in a block."""
@@ -336,6 +336,11 @@ class _Nest:
 
     def _length(self, kind, axis):
         return self.group.extents[axis] if kind == "full" else kind
+
+
+def _kept_pattern(item):
+    """`_pattern` of what a sum goes into."""
+    return tuple(k if isinstance(k, str) else "full" if k else "one" for k in item.kept)
 
 
 def _merged(extents, patterns):

@@ -28,8 +28,7 @@ class PlainArrays:
         By the operation that makes an array, why it is none.
     """
 
-    def __init__(self, program, ragged=False):
-        self._ragged = ragged  # whether elements may be of several shapes
+    def __init__(self, program):
         self._array = {}  # key of an array by handle: (creation, source, ...)
         self._ranks = {}
         self._places = {}  # the bodies that are around what makes an array
@@ -106,8 +105,6 @@ class PlainArrays:
             self._refuse(handle, f"it is of {op.attrs['dtype']}")
         if op.inputs[0].spec.rank != 0:
             self._refuse(handle, f"{op.name} has a size that is no number")
-        if self._ragged and not op.attrs.get("infer_shape", True):
-            self._refuse(handle, "its elements were of several shapes")
 
     def _look_up(self, op):
         key = self._array[op.inputs[0]]
@@ -235,6 +232,7 @@ class _Array:
         self.adds = len(key) > 1
         self.clears = op.attrs.get("clear_after_read", True) if not self.adds else len(key) == 2
         self._infers = op.attrs.get("infer_shape", True) or _known(op)
+        self.may_differ = bool(rank) and not self._infers  # elements may be of several shapes
         self.packed = bool(op.attrs.get("packed")) and not rank and not self.adds
         self.length = self.limit = None
         code.initial += [
@@ -484,7 +482,9 @@ def _gather(code, op, array):
             code.fail_if(f"{array.word(rt.EXTENTS + axis)} != {known}")
     if first is not None:
         start = array.call(code, rt.READ_ALL, count, str(first))
-    code.fail_if(f"{array.word(rt.KNOWN)} == 0")
+    elif array.may_differ:
+        _look_at_first(code, array, code.value(op.inputs[1]), count)
+    code.fail_if(f"{array.word(rt.KNOWN)} == {rt.NOTHING}")
     extents = (count, *array.extents(code, op.outputs[0].spec.shape[1:]))
     if first is not None:
         view = Block(array.data, extents, start)
@@ -495,10 +495,19 @@ def _gather(code, op, array):
     j, items = code.name("j"), product(extents[1:])
     with code.branch(f"for {j} in range({count}):"):
         start = array.call(code, rt.READ_SLOT, f"int64({indices.at(j)})")
+        for axis, extent in enumerate(extents[1:] if array.may_differ else ()):
+            code.fail_if(f"{array.word(rt.EXTENTS + axis)} != {extent}")
         code.add(
             f"copy({block.base.name}, {total(block.offset, times(j, items))}, "
             f"{array.data.name}, {start}, {items})"
         )
+
+
+def _look_at_first(code, array, indices, count):
+    """Let the record have the extents of the first of some slots, which all are to have."""
+    code.fail_if(f"{count} == 0 and {array.word(rt.KNOWN)} == {rt.UNLIKE}")
+    with code.branch(f"if {count} > 0:"):
+        array.call(code, rt.LOOK_AT, f"int64({indices.at('0')})", stem="z")
 
 
 def _scatter(code, op, array):

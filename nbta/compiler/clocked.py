@@ -162,9 +162,9 @@ class Clocked(Compiled):
         self._begin()
         self.generated = self._generate()
 
-    def _generate(self, ragged=False):
+    def _generate(self):
         with phase("source with clocks"):
-            return generate(self.program, ragged, ClockedEmitter)
+            return generate(self.program, ClockedEmitter)
 
     def _tell(self):
         """The code without clocks has warned."""
@@ -189,9 +189,7 @@ class Clocked(Compiled):
             Where anything is to be refused.
         """
         given = [np.require(value, requirements=["C", "A"]) for value in given]
-        clock, first = self.generated.clock, self._run(given, 0, compare)
-        if self.generated.clock is not clock:  # an array turned out to be ragged
-            first = self._run(given, 0, compare)
+        first = self._run(given, 0, compare)
         runs = [self._run(given, 0, compare) for _ in range(repeats - 1)]
         runs.append(self._run(given, entries, compare))
         while not _can_tell(first, runs):

@@ -24,7 +24,6 @@ from nbta.runtime.intrinsics import (
     LAYOUT,
     MEMORY,
     OK,
-    RAGGED,
     RESIZED,
     STATUSES,
 )
@@ -39,10 +38,6 @@ KEPT = 1 << 30
 
 class FailedError(Exception):
     """The function gave up: the reference executor must run the program."""
-
-
-class RaggedError(FailedError):
-    """Elements of an array were of several shapes."""
 
 
 class Executable:
@@ -79,7 +74,7 @@ class Executable:
         if status % STATUSES == LAYOUT:
             status, values, step = self.run([np.array(value, order="C") for value in given])
         if status != OK:
-            raise (RaggedError if status % STATUSES == RAGGED else FailedError)(status)
+            raise FailedError(status)
         return values, step
 
     def run(self, given):
@@ -290,9 +285,9 @@ class Compiled:
                 self._lower()
         return self._program
 
-    def _generate(self, ragged=False) -> Generated:
+    def _generate(self) -> Generated:
         with phase("source") as facts:
-            generated = generate(self.program, ragged)
+            generated = generate(self.program)
             facts["lines"] = generated.source.count("\n")
         return generated
 
@@ -301,10 +296,7 @@ class Compiled:
         executable = self.build()
         if self._told is not self.generated:
             self._tell()
-        try:
-            return executable(given)
-        except RaggedError:
-            return self._without_plain(executable)(given)
+        return executable(given)
 
     def _tell(self):
         """Warn of slow loops, once, in whichever thread is first; a warning may be an error."""
@@ -312,18 +304,6 @@ class Compiled:
             if self._told is not self.generated:
                 warn_of(self.generated)
                 self._told = self.generated
-
-    def _without_plain(self, executable):
-        """What Python keeps the arrays of whose elements turned out to be of several shapes."""
-        with self._lock:
-            if self._executable is executable:  # no other thread was here before
-                try:
-                    self._lower(frees=True)
-                    generated = self._generate(ragged=True)
-                    self._executable, self.generated = self._built(generated), generated
-                except NotCompiledError as reason:
-                    raise FailedError(str(reason)) from reason
-            return self._executable
 
     def build(self) -> Executable:
         """Compile it, if it is not yet.

@@ -85,14 +85,12 @@ class Output:
     extents: list | None
 
 
-def generate(program, ragged=False, emitter=Emitter) -> Generated:
+def generate(program, emitter=Emitter) -> Generated:
     """The source of a program.
 
     Parameters
     ----------
     program : Program
-    ragged : bool
-        Whether arrays whose elements may be of several shapes were.
     emitter : type of Emitter
         What writes it down.
 
@@ -102,7 +100,7 @@ def generate(program, ragged=False, emitter=Emitter) -> Generated:
         For a program that cannot be one function, with the reason.
     """
     head = HEAD
-    plain = PlainArrays(program, ragged)
+    plain = PlainArrays(program)
     code = emitter(ArrayCode(plain), Tapes(program))
     check(program.inputs)
     found = Generated()

@@ -21,7 +21,7 @@ from nbta.ops.arithmetic import ADD_N, add, add_n, greater, multiply
 from nbta.ops.arrays import CREATE, GATHER, READ, Access, build
 from nbta.ops.bodies import trace
 from nbta.ops.branch import add_case
-from nbta.ops.dispatch import CONSTANT, as_tensor
+from nbta.ops.dispatch import CONSTANT, as_tensor, constant_in
 from nbta.ops.filling import FILL, zeros
 from nbta.ops.indexing import GETITEM, SYMBOLIC
 from nbta.ops.joining import CONCATENATE, RANGE, arange, stack
@@ -113,13 +113,19 @@ class Stacks:
         with self.loop.graph.as_default():
             size = np.int32(0)
             if self._known is not None:
-                size = cast(self.loop.graph.resolve(self._known), np.int32)
+                size = cast(self._limit(), np.int32)
             start = Access(*build(CREATE, [size], attrs, f"stack_of_{tensor.op.type}"))
 
         def following(flow):
             return Access(self.body.capture(start.handle), flow).write(self._slot, tensor)
 
         return Access(start.handle, Loop(self.loop).add_variable(start.flow, following))
+
+    def _limit(self):
+        """What the trips are counted up to, in the graph around the loop."""
+        if self._known.op.record is CONSTANT:
+            return constant_in(self.loop.graph, self._known.op.attrs["value"])
+        return self.loop.graph.resolve(self._known)
 
     def never_fails(self, tensor) -> bool:
         """Whether the values can be stacked where there was no trip."""

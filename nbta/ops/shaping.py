@@ -465,11 +465,12 @@ def _emit_sum_to(code, op) -> None:
         elif extent == "1":
             kept.append(mine == "1")
         elif known is None:
-            return code.call_python(op)
+            code.fail_if(f"{extent} != 1 and {extent} != {mine}")
+            kept.append(extent)
         else:
             code.equate(mine, extent)
             kept.append(True)
-    if all(kept):
+    if all(stays is True for stays in kept):
         return emit_identity(code, op)
     return reduction(code, op, kept, extents)
 

@@ -32,7 +32,7 @@ from nbta.runtime.numba_private import (
 )
 
 #: What a generated function returns; above the lowest four bits is the number of the exit.
-OK, FAILED, RAGGED, LAYOUT, MEMORY, RESIZED, INTERRUPTED = range(7)
+OK, FAILED, LAYOUT, MEMORY, RESIZED, INTERRUPTED = range(6)
 STATUSES = 16
 #: No array has more: processes have 47 bits of addresses.
 MOST_ITEMS = 2**47

@@ -1,9 +1,13 @@
 """Arrays of compiled graphs: a record of words, items in one buffer, and a byte a slot.
 
 What an operation does to a slot is said in `nbta.runtime.slots`, what else it checks in `writing`
-and `reading`, here for arrays whose elements have one shape. What those would refuse is refused
+and `reading`, here for arrays whose elements have one rank. What those would refuse is refused
 here without a word: the reference executor runs the program again and says what it was. Results
 below 0 are minus a status.
+
+Elements are taken to have one shape, and each slot its place by its number, until one is written
+that has another shape. From then on a new element goes behind all others, and a table has the
+place and the extents of each.
 
 A call of `plain` costs 5 ns. Generated code does at once, in 1 to 2 ns, what is simple: a scalar is
 written to a slot which is there and free, or read from one which is written.
@@ -20,13 +24,21 @@ from nbta.runtime.intrinsics import (
     MEMORY,
     MOST_ITEMS,
     PLAIN,
-    RAGGED,
+    address,
     call,
     call_word,
     pointer,
     word_at,
 )
-from nbta.runtime.memory import clear_bytes, copy_bytes, kernel, load_byte, store_byte
+from nbta.runtime.memory import (
+    clear_bytes,
+    copy_bytes,
+    kernel,
+    load_byte,
+    load_int,
+    store_byte,
+    store_int,
+)
 from nbta.runtime.numba_private import cgutils
 from nbta.runtime.slots import (
     FREE,
@@ -40,16 +52,20 @@ from nbta.runtime.slots import (
     write_status,
 )
 
-#: Words of a record. Addresses of buffers are followed by their lengths in bytes; GIVEN takes the
-#: extents of an element that is to be written, HINT how many slots a loop will have written.
+#: Words of a record. Addresses of buffers are followed by their lengths in bytes; EXTENTS has those
+#: of all elements, or of the last one that was looked at, GIVEN takes those of an element that is
+#: to be written, ASKED those that all must have; HINT takes how many slots a loop will have
+#: written; USED counts items where each element has a place of its own.
 (
-    DATA, STATE, SIZE, GROWS, KNOWN, COUNT, FLAGS, ITEM, RANK, THERE, GROW, EXTENTS, GIVEN, HINT,
-    WORDS,
-) = (0, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 21, 29, 30)  # fmt: skip
+    DATA, STATE, TABLE, SIZE, GROWS, KNOWN, COUNT, FLAGS, ITEM, RANK, THERE, GROW, USED, HINT,
+    EXTENTS, GIVEN, ASKED, WORDS,
+) = (0, 2, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 25, 33, 41)  # fmt: skip
+#: Of KNOWN: no element was there yet; all have one shape; each has its own.
+NOTHING, ALIKE, UNLIKE = range(3)
 #: Of FLAGS: reading clears; the first write fixes the shape; writes add up.
 CLEARS, INFERS, ADDS = 1, 2, 4
 #: What to do.
-CREATE, LOOK_UP, WRITE_SLOT, READ_SLOT, WRITE_ALL, READ_ALL, RESERVE = range(7)
+CREATE, LOOK_UP, WRITE_SLOT, READ_SLOT, WRITE_ALL, READ_ALL, RESERVE, LOOK_AT = range(8)
 MAX_RANK = 8
 
 
@@ -68,6 +84,8 @@ def plain(w, r, what, a, b):
         return read_all(record, r, a, b)
     if what == RESERVE:
         return reserve_items(record, r, a)
+    if what == LOOK_AT:
+        return look_at(record, a)
     return write_all(record, r, a, b)
 
 
@@ -105,11 +123,11 @@ def create(record, r, size, grows):
     if size < 0:
         return -FAILED
     record[SIZE], record[GROWS], record[HINT] = size, grows, 0
-    known, count = 1, 1
+    known, count = ALIKE, 1
     for axis in range(record[RANK]):
         extent = record[GIVEN + axis]
-        record[EXTENTS + axis] = extent
-        known = known if extent >= 0 else 0
+        record[EXTENTS + axis] = record[ASKED + axis] = extent
+        known = known if extent >= 0 else NOTHING
         count *= extent
     record[KNOWN], record[COUNT] = known, count
     return no_slots(record, r, size)
@@ -134,21 +152,36 @@ def look_up(record, r, parent):
     record[SIZE], record[KNOWN], record[COUNT] = parent[SIZE], parent[KNOWN], parent[COUNT]
     for axis in range(record[RANK]):
         record[EXTENTS + axis] = parent[EXTENTS + axis]
+        record[ASKED + axis] = parent[ASKED + axis]
     status = no_slots(record, r, record[SIZE])
-    if status == 0 and record[KNOWN] != 0 and record[FLAGS] & INFERS == 0:
+    if status == 0 and record[KNOWN] == UNLIKE:
+        status = same_places(record, r, parent)
+    if status == 0 and record[KNOWN] != NOTHING and record[FLAGS] & INFERS == 0:
         return zeros_of_written(record, r, parent)
+    return status
+
+
+@kernel
+def same_places(record, r, parent):
+    """Let elements have the shapes and the places of those of another array."""
+    nbytes = record[SIZE] * entry_bytes(record)
+    status = room(record, r, TABLE, nbytes, 0)
+    if status == 0:
+        copy_bytes(record[TABLE], parent[TABLE], nbytes)
+        record[USED] = parent[USED]
     return status
 
 
 @kernel
 def zeros_of_written(record, r, parent):
     """Zeros where the forward array was written; of other slots nobody knows the shape."""
-    nbytes = record[SIZE] * bytes_of(record)
+    unlike = record[KNOWN] == UNLIKE
+    nbytes = (record[USED] if unlike else record[SIZE] * record[COUNT]) * record[ITEM]
     status = room(record, r, DATA, nbytes, 0)
     if status == 0:
         clear_bytes(record[DATA], nbytes)
         for slot in range(record[SIZE]):
-            if load_byte(parent[STATE] + slot) != 0:
+            if load_byte(parent[STATE] + slot) != FREE:
                 store_byte(record[STATE] + slot, WRITTEN)
     return status
 
@@ -177,34 +210,46 @@ def reserve_items(record, r, count):
 
 
 @kernel
-def fit(record):
+def fit(record, r):
     """Hold the given extents against those of the elements, or learn them."""
-    rank = record[RANK]
-    if record[KNOWN] != 0:
-        for axis in range(rank):
-            if record[EXTENTS + axis] != record[GIVEN + axis]:
-                return -FAILED if record[FLAGS] & INFERS else -RAGGED
+    if record[KNOWN] == ALIKE and given_are(record, address(record, EXTENTS)):
         return 0
     count = 1
-    for axis in range(rank):
+    for axis in range(record[RANK]):
         extent = record[GIVEN + axis]
-        if record[EXTENTS + axis] >= 0 and record[EXTENTS + axis] != extent:
+        if record[ASKED + axis] >= 0 and record[ASKED + axis] != extent:
             return -FAILED
-        record[EXTENTS + axis] = extent
         count *= extent
-    record[KNOWN], record[COUNT] = 1, count
+    if record[KNOWN] == NOTHING:
+        record[KNOWN], record[COUNT] = ALIKE, count
+        for axis in range(record[RANK]):
+            record[EXTENTS + axis] = record[GIVEN + axis]
+    elif record[KNOWN] == ALIKE:
+        return -FAILED if record[FLAGS] & INFERS else tell_apart(record, r)
     return 0
 
 
 @kernel
+def given_are(record, extents):
+    """Whether the given extents are those at an address."""
+    same = True
+    for axis in range(record[RANK]):
+        same &= record[GIVEN + axis] == load_int(extents + 8 * axis)
+    return same
+
+
+@kernel
 def place_for(record, r, count):
-    """Room for slots up to a number, and for elements like the given one."""
+    """Room for slots up to a number, and for elements like the given one if all are."""
     status = reserve(record, r, count)
     if status == 0:
-        status = fit(record)
-    if status == 0:
-        status = grown(record, r, DATA, record[SIZE], bytes_of(record))
-    return status
+        status = fit(record, r)
+    if status != 0 or record[KNOWN] == UNLIKE:
+        return status
+    nbytes = bytes_of(record)
+    if count == 1 and record[FLAGS] & INFERS == 0:  # who knows how large the next one is
+        return room(record, r, DATA, nbytes, 0)
+    return grown(record, r, DATA, record[SIZE], nbytes)
 
 
 @kernel
@@ -218,6 +263,10 @@ def write_slot(record, r, slot):
         return -FAILED
     store_byte(record[STATE] + slot, after_write(adds, False))
     first = slot * record[COUNT]
+    if record[KNOWN] == UNLIKE:
+        first = new_place(record, r, slot) if state == FREE else same_place(record, slot)
+        if first < 0:
+            return first
     return 2 * first + (1 if state == FREE else 0) if adds else first
 
 
@@ -227,7 +276,7 @@ def read_slot(record, r, slot):
     if slot < 0 or slot >= record[SIZE]:
         return -FAILED
     state, after = load_byte(record[STATE] + slot), state_behind_read(record[FLAGS])
-    known = state != FREE or (record[KNOWN] != 0 and record[FLAGS] & INFERS != 0)
+    known = state != FREE or (record[KNOWN] != NOTHING and record[FLAGS] & INFERS != 0)
     if read_status(state, known) != 0:
         return -FAILED
     if state == FREE:
@@ -236,7 +285,7 @@ def read_slot(record, r, slot):
             return status
     if state != after:
         store_byte(record[STATE] + slot, after)
-    return slot * record[COUNT]
+    return own_place(record, slot) if record[KNOWN] == UNLIKE else slot * record[COUNT]
 
 
 @rule
@@ -262,13 +311,13 @@ def zeros(record, r, slot):
 @kernel
 def read_all(record, r, count, first):
     """Let slots be read that lie together; where the first one's items are."""
-    if record[KNOWN] == 0:
+    if record[KNOWN] == NOTHING:
         return -FAILED
     for slot in range(first, first + count):
         place = read_slot(record, r, slot)
         if place < 0:
             return place
-    return first * record[COUNT]
+    return together(record, r, count, first) if record[KNOWN] == UNLIKE else first * record[COUNT]
 
 
 @kernel
@@ -277,14 +326,136 @@ def write_all(record, r, count, source):
     if count == 0:
         return 0
     status = place_for(record, r, count)
-    if status != 0:
-        return status
-    for slot in range(count):
+    nbytes = items_at(record, address(record, GIVEN)) * record[ITEM]
+    for slot in range(count if status == 0 else 0):
         if write_status(load_byte(record[STATE] + slot), False) != 0:
             return -FAILED
         store_byte(record[STATE] + slot, after_write(False, False))
-    copy_bytes(record[DATA], source, count * bytes_of(record))
+        place = slot * record[COUNT]
+        if record[KNOWN] == UNLIKE:
+            place = new_place(record, r, slot)
+            if place < 0:
+                return place
+        copy_bytes(record[DATA] + place * record[ITEM], source + slot * nbytes, nbytes)
+    return status
+
+
+# Elements of several shapes: a table has the place of each slot's first item, and the extents.
+
+
+@kernel
+def entry_bytes(record):
+    """Bytes of an entry of the table."""
+    return 8 * (1 + record[RANK])
+
+
+@kernel
+def entry(record, slot):
+    """The address of a slot's entry."""
+    return record[TABLE] + slot * entry_bytes(record)
+
+
+@kernel
+def items_at(record, extents):
+    """How many items an element has whose extents are at an address."""
+    count = 1
+    for axis in range(record[RANK]):
+        count *= load_int(extents + 8 * axis)
+    return count
+
+
+@kernel
+def enter(record, slot, place, extents):
+    """Note where an element is, and its extents, which are at an address."""
+    store_int(entry(record, slot), place)
+    copy_bytes(entry(record, slot) + 8, extents, 8 * record[RANK])
+
+
+@kernel
+def tell_apart(record, r):
+    """Begin the table: up to now all elements had one shape."""
+    status = grown(record, r, TABLE, record[SIZE], entry_bytes(record))
+    if status != 0:
+        return status
+    record[KNOWN], record[USED] = UNLIKE, 0
+    for slot in range(record[SIZE]):
+        if load_byte(record[STATE] + slot) != FREE:
+            enter(record, slot, slot * record[COUNT], address(record, EXTENTS))
+            record[USED] = (slot + 1) * record[COUNT]
     return 0
+
+
+@kernel
+def new_place(record, r, slot):
+    """Where a new element of the given extents goes: behind all others."""
+    extents, place = address(record, GIVEN), record[USED]
+    used = place + items_at(record, extents)
+    status = grown(record, r, TABLE, record[SIZE], entry_bytes(record))
+    if status == 0:
+        status = grown(record, r, DATA, used, record[ITEM])
+    if status != 0:
+        return status
+    enter(record, slot, place, extents)
+    record[USED] = used
+    return place
+
+
+@kernel
+def same_place(record, slot):
+    """Where the element is that another one is added to; their extents are to be the same."""
+    place = entry(record, slot)
+    return load_int(place) if given_are(record, place + 8) else -FAILED
+
+
+@kernel
+def own_place(record, slot):
+    """Where an element is; its extents become those of the record."""
+    place = entry(record, slot)
+    for axis in range(record[RANK]):
+        record[EXTENTS + axis] = load_int(place + 8 + 8 * axis)
+    return load_int(place)
+
+
+@kernel
+def look_at(record, slot):
+    """Let the record have the extents of a slot that is written; 0."""
+    if slot < 0 or slot >= record[SIZE] or record[KNOWN] == NOTHING:
+        return -FAILED
+    if record[KNOWN] == UNLIKE:
+        if load_byte(record[STATE] + slot) == FREE:
+            return -FAILED
+        own_place(record, slot)
+    return 0
+
+
+@kernel
+def together(record, r, count, first):
+    """Where elements of one shape lie one behind the other, which they are brought to do."""
+    if count == 0:
+        return -FAILED
+    start, apart = own_place(record, first), False
+    items = items_at(record, address(record, EXTENTS))
+    for k in range(count):
+        extents = entry(record, first + k) + 8
+        for axis in range(record[RANK]):
+            if load_int(extents + 8 * axis) != record[EXTENTS + axis]:
+                return -FAILED
+        apart |= load_int(extents - 8) != start + k * items
+    return copied(record, r, count, first, items) if apart else start
+
+
+@kernel
+def copied(record, r, count, first, items):
+    """Where copies of elements are that lie one behind the other, behind all elements."""
+    place, nbytes = record[USED], items * record[ITEM]
+    status = grown(record, r, DATA, place + count * items, record[ITEM])
+    if status != 0:
+        return status
+    for k in range(count):
+        source = record[DATA] + load_int(entry(record, first + k)) * record[ITEM]
+        copy_bytes(record[DATA] + place * record[ITEM] + k * nbytes, source, nbytes)
+    record[USED] = place + count * items
+    return place
 
 
 # In generated code.

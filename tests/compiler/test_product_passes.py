@@ -288,3 +288,14 @@ def test_who_uses_what_is_found_anew_only_when_that_changed(monkeypatch):
     assert len(loops(program)) >= 14
     assert len(looks) <= 2
     assert len(found.operations) > len(program.operations)  # what was summed behind a loop
+
+
+def test_a_sum_of_outer_products_over_a_range_of_numbers():
+    def f(u, v):
+        b = np.zeros((u.shape[0], v.shape[0]))
+        for i in range(200):
+            b = b + np.outer(u * i, v)
+        return b
+
+    u, v = filled(5, 4)
+    np.testing.assert_allclose(nbta.function(f, compiled=True)(u, v), f(u, v), rtol=1e-12)
