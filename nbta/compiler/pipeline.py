@@ -1,6 +1,7 @@
 """The pipeline: passes one after another; with NBTA_DEBUG=1 the verifier runs behind each."""
 
 from nbta.compiler.array_passes import arrays_to_tensors
+from nbta.compiler.gradient_passes import stacked_gradients_to_tensors
 from nbta.compiler.nests import (
     detach_gradients,
     forget_trips,
@@ -14,7 +15,7 @@ from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import Program, extract, rebuild
 from nbta.compiler.row_passes import rows_of_elementwise
 from nbta.compiler.segments import loops_of_segments
-from nbta.compiler.shape_passes import simplify_shapes
+from nbta.compiler.shape_passes import shapes_of_variables, simplify_shapes
 from nbta.compiler.specialising import specialise
 from nbta.compiler.tapes import rematerialise, share_tapes
 from nbta.graph.copying import copied
@@ -25,9 +26,10 @@ PASSES = (prune, fold_constants, hoist, share)
 #: For compiled code, behind those, where all ranks are known: in this order too. Those about
 #: products take sums in another order.
 LOWERING = (
-    simplify_shapes, prune, fold_constants, hoist, share, rematerialise, prune,
+    simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share, rematerialise, prune,
     forget_trips, detach_gradients, gradients_to_tensors, simplify_shapes,
-    arrays_to_tensors, rematerialise, prune, arrays_to_tensors, share_tapes, prune, share,
+    arrays_to_tensors, rematerialise, prune, arrays_to_tensors, stacked_gradients_to_tensors,
+    share_tapes, prune, share,
     join_tapes, rows_of_elementwise, push_out_products, sum_products_outside,
     simplify_shapes, hoist, share, prune, pack_tapes,
 )  # fmt: skip

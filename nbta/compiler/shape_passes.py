@@ -6,12 +6,13 @@ import numpy as np
 
 from nbta import shapes
 from nbta.compiler.passes import is_sure
-from nbta.compiler.program import Program, rebuild
+from nbta.compiler.program import Program, changes, rebuild
 from nbta.compiler.specialising import fits, specialise
 from nbta.graph.copying import Copy, copied
-from nbta.graph.graph import SubGraph, everything, subgraphs, unify
+from nbta.graph.graph import SubGraph, everything, running, subgraphs, unify
 from nbta.graph.operation import Operation
 from nbta.graph.order import before
+from nbta.graph.views import origin, variable_of
 from nbta.ops.arithmetic import multiply
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.indexing import GETITEM
@@ -37,6 +38,29 @@ def simplify_shapes(program: Program) -> Program:
         return program
     made = rebuild(program, functools.partial(_simplified, chosen, lengths))
     return rebuild(made, copied)  # without what only shapes needed
+
+
+@changes
+def shapes_of_variables(program: Program) -> Program:
+    """Measure what a loop begins with in place of its variables, where all trips have one shape.
+
+    So no tape of the shape is needed. A length that has a `Dim` is the same one in all trips.
+    """
+    for op in list(running(program)):
+        if op.record is SHAPE:
+            _measure_first(op)
+    return program
+
+
+def _measure_first(op):
+    source = origin(op.inputs[0])
+    shape, variable = source.spec.shape, variable_of(source)
+    while variable is not None and variable.first.spec.shape == shape and None not in (shape or ()):
+        source = origin(variable.first)
+        variable = variable_of(source)
+    if source.spec.shape is not None and source is not origin(op.inputs[0]):
+        op.inputs[0] = op.graph.resolve(source)
+        op.graph.changed()
 
 
 def _lengths(program):

@@ -595,7 +595,7 @@ class _Shapes:
     def _links(self):
         """What to use in place of lengths that are equal now, and that something needs to be."""
         for op in self._operations:
-            if len(op.inputs) > 1 and op.record is not RESHAPE and not op.record.foreign:
+            if len(op.inputs) > 1 and not _arranges(op) and not op.record.foreign:
                 self._linked |= set() if subgraphs(op) else self._needed_equal(op)
         found, order = {}, {extent: n for n, extent in enumerate(self._lengths.known)}
         for pair in self._linked:
@@ -626,6 +626,12 @@ class _Shapes:
         alike = [n for n, m in equal.items() if m == length and n is not one and n is not other]
         ways = [{one: UNLIKE, **dict.fromkeys(alike, n)} for n in (length, UNLIKE)]
         return _infers(op, specs, equal) and not any(_infers(op, specs, equal | w) for w in ways)
+
+
+def _arranges(op):
+    """Whether an operation's result has other axes of as many items: no length must be another."""
+    ranks = [tensor.spec.rank for tensor in (*op.inputs[:1], *op.outputs)]
+    return op.record is RESHAPE and ranks != [1, 1]
 
 
 def _last(found, extent):

@@ -519,11 +519,11 @@ def _progression(variable):
 
 
 def _is_cheap(op):
-    """Whether an operation picks, or measures, or computes with integer scalars."""
+    """Whether an operation picks, or measures, or computes with integer scalars, or counts."""
     if op.control_inputs:
         return False
     scalars = all(t.spec.rank == 0 and t.dtype.kind in "iu" for t in op.inputs)
-    return op.record.selects or (scalars and (op.record.quick or op.record is STACK))
+    return op.record.selects or (scalars and (op.record.quick or op.record in (STACK, RANGE)))
 
 
 @changes

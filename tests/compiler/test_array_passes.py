@@ -9,8 +9,12 @@ from tape_programs import built
 
 import nbta
 from nbta.compiler.array_passes import arrays_to_tensors
+from nbta.compiler.gradient_passes import stacked_gradients_to_tensors
+from nbta.compiler.passes import prune
 from nbta.compiler.program import extract
 from nbta.compiler.row_passes import rows_of_elementwise
+from nbta.structure import leaves
+from nbta.testing import check_grads
 
 
 def both(program):
@@ -186,6 +190,121 @@ def test_a_gradient_of_other_shapes_than_the_slots_stays_an_error():
         return nbta.sum(raw.TensorArrayReadV3(handle, 0, flow, "float64"))
 
     fails(built(f, (3,)), "shape")
+
+
+# Gradient arrays that loops add to and that are stacked behind them.
+
+
+def stacked(x, add, dtype="float64", count=3, **options):
+    """A gradient array that each trip of a loop adds to by ``add(gradient, i)``, stacked."""
+    options = {"element_shape": (), **options}
+    ta = nbta.TensorArray(dtype, size=3, **options)
+    rows = nbta.stack([x] * 3) if options["element_shape"] == (3,) else x
+    gradient = ta.scatter(nbta.arange(3), rows).grad("a")
+
+    def body(i, gradient):
+        return i + 1, add(gradient, i)
+
+    return nbta.while_loop(lambda i, _: i < count, body, (0, gradient))[1].gather(nbta.arange(3))
+
+
+def adds(x, program):
+    """Whether a program has gradient arrays behind the pass, where it gives the same."""
+    result = same(program, x, stacked_gradients_to_tensors)
+    return "TensorArrayGradV3" in whole(prune(result))
+
+
+def test_a_gradient_array_that_is_only_stacked_is_a_tensor():
+    program = built(lambda x: stacked(x, lambda g, i: g.accumulate(2 - i, x[i])), (3,))
+    assert not adds(X, program)
+    twice = built(lambda x: stacked(x, lambda g, i: g.accumulate(i, x[i]).accumulate(0, x[i])), 3)
+    assert not adds(X, twice)
+
+
+def test_a_gradient_array_that_loops_in_loops_and_branches_add_to_is_a_tensor():
+    def inner(x, g, i):
+        def body(j, g):
+            return j + 1, nbta.cond(x[j] > 1.5, lambda: g.accumulate(j, x[i] * x[j]), lambda: g)
+
+        return nbta.while_loop(lambda j, _: j <= i, body, (0, g))[1]
+
+    program = built(lambda x: stacked(x, lambda g, i: inner(x, g, i)), (3,))
+    assert not adds(X, program)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: stacked(x, lambda g, i: g.accumulate(i, x), element_shape=(3,)),
+        lambda x: stacked(x, lambda g, i: g.accumulate(i - nbta.cast(x[0], "int64"), x[i])),
+        lambda x: stacked(x, lambda g, i: g.accumulate(i, x[i]), element_shape=None),
+    ],
+    ids=["vectors", "index that may be negative", "shape that is not given"],
+)
+def test_gradient_arrays_stay_where_code_could_not_add_as_they_do(f):
+    program = built(f, (3,))
+    assert "TensorArrayGradV3" in whole(prune(stacked_gradients_to_tensors(program)))
+
+
+def test_gradient_arrays_stay_where_they_are_read_twice():
+    def twice(x):
+        gradient = written(x).grad("a", clear_after_read=False).accumulate(1, x[0])
+        return nbta.sum(gradient.gather(np.arange(3))) * nbta.sum(gradient.gather(np.arange(3)))
+
+    assert adds(X, built(twice, (3,)))
+
+
+def test_a_slot_of_a_gradient_array_that_was_read_and_cleared_stays_an_error():
+    def f(x):
+        gradient = written(x).grad("a")
+        first = gradient.read(0)
+        return first + nbta.sum(gradient.accumulate(1, x[0]).gather(np.arange(3)))
+
+    program = built(f, (3,))
+    for each in (program, stacked_gradients_to_tensors(program)):
+        with pytest.raises(nbta.InvalidArgumentError, match="gave its value up"):
+            values_of(each, X)
+
+
+def test_what_is_added_past_the_end_of_a_gradient_array_stays_an_error():
+    program = built(lambda x: stacked(x, lambda g, i: g.accumulate(i, x[0]), count=4), (3,))
+    for each in (program, stacked_gradients_to_tensors(program)):
+        with pytest.raises(nbta.InvalidArgumentError):
+            values_of(each, X)
+
+
+def test_gradients_of_nested_scans_need_no_arrays():
+    """Soft dynamic time warping: all that goes along rows, and back, is in tensors and tapes."""
+
+    def f(x, y):
+        def row(above, x):
+            def column(left, here):
+                y, corner, over = here
+                value = (x - y) ** 2 - nbta.logsumexp(-nbta.stack([corner, over, left]))
+                return value, value
+
+            _, values = nbta.scan(column, 1e10, (y, above[:-1], above[1:]))
+            return nbta.concatenate([nbta.fill((1,), 1e10), values]), None
+
+        first = nbta.concatenate([nbta.zeros((1,)), nbta.fill(y.shape, 1e10)])
+        return nbta.scan(row, first, x)[0][-1]
+
+    x, y = np.sin(np.arange(5.0)), np.cos(np.arange(7.0))
+    check_grads(f, (x, y), order=2)
+    both = [nbta.value_and_grad(f, argnums=(0, 1), compiled=c) for c in (False, True)]
+    for found, expected in zip(leaves(both[1](x, y)), leaves(both[0](x, y)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+    assert "TensorArrayGradV3" not in whole(both[1]._last.runner.ran.program)
+    assert _held(both[1], 200, 400) - _held(both[1], 100, 400) <= 1.1 * 100 * 400 * 4 * 8
+
+
+def _held(gradient, rows, columns):
+    """Bytes of all buffers behind a call."""
+    gradient(np.zeros(rows), np.zeros(columns))
+    executable = gradient._last.runner.ran.executable
+    work = executable.borrow()
+    executable.give_back(work)
+    return sum(buffer.nbytes for buffer in work._buffers.values())
 
 
 def test_elementwise_operations_of_rows_are_done_in_the_loop():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from golden import programs
 from golden_graph import all_operations, with_gradients
+from loop_programs import inside, loops
 from tape_programs import (
     built,
     differentiated,
@@ -20,8 +21,9 @@ from tape_programs import (
 )
 
 import nbta
+from nbta.compiler.passes import hoist
 from nbta.compiler.program import extract
-from nbta.compiler.shape_passes import fits, simplify_shapes, specialise
+from nbta.compiler.shape_passes import fits, shapes_of_variables, simplify_shapes, specialise
 from nbta.graph.verifier import verify
 from nbta.shapes import Dim
 
@@ -247,6 +249,35 @@ def test_lengths_that_nothing_needs_to_be_equal_stay_apart():
     assert fits(made, [(8,), (3,)])
     assert not fits(made, [(2,), (3,)])
     assert not fits(made, [(7,), (3,)])
+
+
+def test_a_vector_that_is_reshaped_to_a_length_has_that_length():
+    """Other axes of as many items need no lengths to be equal."""
+    program = built(lambda x, y: nbta.reshape(nbta.concatenate([x, x])[1:], nbta.shape(y)),
+                    (None,), (None,))  # fmt: skip
+    made = specialised(program, [np.ones(3), np.ones(5)])
+    assert lengths(made.outputs) == [made.inputs[1].spec.shape]
+    assert fits(made, [(4,), (7,)])
+    assert not fits(made, [(4,), (6,)])
+    program = built(lambda x, y: nbta.reshape(x, nbta.shape(y)), (None, None), (None, None))
+    made = specialised(program, [np.ones((3, 2)), np.ones((2, 3))])
+    assert fits(made, [(3, 4), (2, 6)])
+
+
+def test_the_shape_of_a_variable_is_that_of_what_it_begins_with():
+    def f(x):
+        def body(i, y):
+            return i + 1, y + nbta.cast(nbta.shape(y)[0], "float64")
+
+        return nbta.while_loop(lambda i, _: i < 3, body, (0, nbta.concatenate([x, x])))[1]
+
+    program = specialised(built(f, (None,)), [np.ones(3)])
+    (loop,) = loops(program)
+    assert "Shape" in inside(loop)
+    made = hoist(shapes_of_variables(program))
+    (loop,) = loops(made)
+    assert "Shape" not in inside(loop)
+    same_bits(made, program, [np.arange(4.0)])
 
 
 def test_a_length_that_must_be_a_number_is_one():

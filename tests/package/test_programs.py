@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from golden_graph import all_operations
 
 import nbta
 from asv_bench.programs import PROGRAMS
 from asv_bench.programs.__main__ import HEAD, line
 from asv_bench.programs.measure import BY_HAND, FUNCTION, GRADIENT, JAX, Row, copies, runs_in_python
 from asv_bench.programs.program import Program
+from nbta.graph.graph import subgraphs
 
 EACH = [pytest.param(program, id=name) for name, program in PROGRAMS.items()]
 WITH_ADJOINTS = [each for each in EACH if each.values[0].adjoint is not None]
@@ -132,3 +134,46 @@ def test_what_runs_in_python_is_found_in_a_report():
 
     assert runs_in_python(Report()) == ["Gather x 2", "Sort x 1"]
     assert copies(Report()) == []
+
+
+# What a gradient keeps.
+
+
+def held(program, n):
+    """Bytes of all buffers behind a gradient, and how many numbers a trip of a nest keeps.
+
+    These are what innermost loops write to tapes, which the nest fills one behind the other.
+    """
+    gradient = program.value_and_grad()
+    gradient(*program.arguments(n))
+    compiled = gradient._last.runner.ran
+    work = compiled.executable.borrow()
+    compiled.executable.give_back(work)
+    kept = [
+        int(np.prod(write.inputs[2].spec.shape))
+        for write in all_operations(compiled.program)
+        if write.type == "TensorArrayWriteV3" and write.inputs[0].op.type == "Parameter"
+        if not any(map(subgraphs, write.graph.operations))
+    ]
+    return sum(buffer.nbytes for buffer in work._buffers.values()), sum(kept)
+
+
+@pytest.mark.parametrize("name", ["lu", "cholesky"])
+def test_decompositions_in_place_keep_no_tape(name):
+    """The matrix, which ends as its factors, and the gradient are all that grows with its size."""
+    for n in (32, 64):
+        nbytes, kept = held(PROGRAMS[name], n)
+        assert kept == 0
+        assert nbytes <= 2 * 8 * n * n + 64 * n
+
+
+def test_soft_dtw_keeps_four_numbers_of_each_cell():
+    """By hand these are three weights and their sum; a scan keeps its three inputs and the result.
+
+    The table and its gradient come besides, and a tape has room for up to 1.6 times what it holds.
+    """
+    for name in ("soft-dtw", "soft-dtw by scans"):
+        nbytes, kept = held(PROGRAMS[name], 80)
+        cells = 80 * 82
+        assert kept == 4 + (name == "soft-dtw by scans")  # and what is stacked as a row
+        assert nbytes <= (4 * 1.1 * 1.6 + 2.2) * 8 * cells
