@@ -254,6 +254,8 @@ def _made(kind, args, kwargs):
         raise invalid("symbolic", message)
     if kind in (map, filter):
         return kind(*map(_callable, map(iteration.one_by_one, args)))
+    if kind is list and args and _is_filled(args[0]):
+        return args[0].copy()
     if kind is list:
         return listing(*(list(iteration.elements(part)) for part in args) if args else ((),))
     if issubclass(kind, np.generic) and args and not native.is_known(args):
@@ -431,7 +433,7 @@ def _len(value):
     if isinstance(value, iteration.Indexed):
         return value.count
     if isinstance(value, Listing) and value.array is not None:
-        return value.count
+        return value.length
     return len(value)
 
 

@@ -116,7 +116,7 @@ def is_traced(value) -> bool:
 def truth(value):
     """A value as a condition: a bool, or a tensor of one."""
     if isinstance(value, Listing) and value.array is not None:
-        return value.count > 0
+        return value.length > 0
     if not is_traced(value):
         return bool(value)
     if is_maybe(value):

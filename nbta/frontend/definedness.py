@@ -51,10 +51,12 @@ class _Analysis:
     def _statement(self, statement, known):
         if isinstance(statement, ast.If):
             statement.test = self._read(statement.test, known)
+            known = known | bound_in(statement.test)  # by :=
             then = self.block(statement.body, set(known))
             return then & self.block(statement.orelse, set(known))
         if isinstance(statement, ast.For):
             statement.iter = self._read(statement.iter, known)
+            known = known | bound_in(statement.iter)
             self.block(statement.body, known | bound_in(statement.target))
             return known
         if isinstance(statement, ast.While):
@@ -114,6 +116,7 @@ def _noted(statements, idents):
     found = []
     for statement in statements:
         bound = bound_in(statement) & idents
+        found += _notes(statement, _bound_by_head(statement) & idents)
         if isinstance(statement, ast.For):
             statement.body = [*_notes(statement, bound_in(statement.target) & idents),
                               *_noted(statement.body, idents)]  # fmt: skip
@@ -124,6 +127,13 @@ def _noted(statements, idents):
         if not list(blocks(statement)) or isinstance(statement, _SCOPES | ast.Try | ast.Match):
             found += _notes(statement, bound, not isinstance(statement, ast.Delete))
     return found
+
+
+def _bound_by_head(statement):
+    """The names that get values as often as control comes to a branch, a loop or a `with`."""
+    heads = {ast.If: "test", ast.For: "iter", ast.With: "items"}
+    head = getattr(statement, heads.get(type(statement), ""), [])
+    return set().union(*map(bound_in, head if isinstance(head, list) else [head]))
 
 
 def _notes(statement, bound, has=True):

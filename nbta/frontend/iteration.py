@@ -180,7 +180,7 @@ def indexed(items):
     if isinstance(items, Listing):
         if items.below is not None:
             items.refuse("a loop over the items")
-        return None if items.array is None else Indexed(items.count, items.item)
+        return None if items.array is None else Indexed(items.length, items.item)
     if isinstance(items, np.ndarray):
         items = Box(items)
     if isinstance(items, Tensor) and items.ndim:
@@ -323,6 +323,32 @@ def comprehension(item, test, items):
 
 def _no_values():
     return ()
+
+
+def _extend(self, values):
+    """Add items."""
+    found = indexed(values)
+    if current() is not None and found is not None and isinstance(found.count, Tensor):
+        return for_(values, self.append, _no_values, (), _no_values, None, _no_values)
+    for value in list(one_by_one(values)):
+        self.append(value)
+    return None
+
+
+def _joined(one, other):
+    """A new list of the items of two."""
+    if not isinstance(one, list) or not isinstance(other, list):
+        return NotImplemented
+    found = listing(())
+    found.extend(one)
+    found.extend(other)
+    return found
+
+
+Listing.extend = _extend
+Listing.__add__ = _joined
+Listing.__radd__ = lambda self, other: _joined(other, self)
+Listing.copy = lambda self: _joined(self, listing(()))
 
 
 def for_(items, body, flags, names, get, set_, changed):

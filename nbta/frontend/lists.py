@@ -67,11 +67,11 @@ class Listing(list):
     ----------
     array : SymbolicTensorArray or None
         Where its items are, once a loop of the graph appends to it.
-    count : Tensor
+    length : Tensor
         How many there are then.
     """
 
-    array, count = None, None
+    array, length = None, None
     below, top, used, guard = None, None, None, None
 
     def _write(self, value):
@@ -80,13 +80,13 @@ class Listing(list):
         value = native.plain(value)
         dtype = self.array.dtype
         value = cast(as_tensor(value), dtype) if _dtype(value) != dtype else value
-        place = self.count if self.below is None else self.used
+        place = self.length if self.below is None else self.used
         if self.below is not None:
             self._hold("below", self.below.write(place, self.top))
             self._hold("top", place)
             self._hold("used", place + 1)
         self._hold("array", self.array.write(place, value))
-        self._hold("count", self.count + 1)
+        self._hold("length", self.length + 1)
 
     def _share(self, box):
         """Note that an array is an item: where it is changed, so is the item, which is a copy."""
@@ -109,13 +109,13 @@ class Listing(list):
 
         Slots of arrays are written once: what is appended behind a pop has a slot of its own.
         """
-        indices = arange(self.count)
+        indices = arange(self.length)
         below = SymbolicTensorArray(
-            np.int64, self.count, True, False, "below", element_shape=()
+            np.int64, self.length, True, False, "below", element_shape=()
         ).unstack(indices - 1)
         self._hold("below", below)
-        self._hold("top", self.count - 1)
-        self._hold("used", self.count)
+        self._hold("top", self.length - 1)
+        self._hold("used", self.length)
 
     def pop(self, index=-1):
         """Take the last item off."""
@@ -133,7 +133,7 @@ class Listing(list):
         self.check()
         found = self.array.read(self.top)
         self._hold("top", self.below.read(self.top))
-        self._hold("count", self.count - 1)
+        self._hold("length", self.length - 1)
         return boxed(found)
 
     def append(self, value):
@@ -145,12 +145,9 @@ class Listing(list):
         note_place(Whole(self))
         return super().append(value)
 
-    def extend(self, values):
-        """Add items."""
-        for value in values:
-            self.append(value)
-
     def __iadd__(self, values):
+        if isinstance(values, Tensor | np.ndarray):  # NumPy adds numbers then
+            return NotImplemented
         self.extend(values)
         return self
 
@@ -163,9 +160,9 @@ class Listing(list):
                 return self.top
             self.refuse("another item than the last")
         if native.is_known(key):
-            return key if key >= 0 else self.count + key
+            return key if key >= 0 else self.length + key
         key = as_tensor(key)
-        return where(key < 0, key + self.count, key)
+        return where(key < 0, key + self.length, key)
 
     def item(self, key):
         """The item at an index."""
@@ -245,6 +242,40 @@ for _name in ("insert", "remove", "clear", "reverse"):
     setattr(Listing, _name, _changing(_name))
 
 
+def _asking(name):
+    method = getattr(list, name)
+
+    def ask(self, *args):
+        if any(getattr(each, "array", None) is not None for each in (self, *args)):
+            owner = self if self.array is not None else args[0]
+            owner.refuse(f".{name}()" if name.isalpha() else f"a comparison ({name})")
+        return method(self, *args)
+
+    return ask
+
+
+for _name in ("index", "count", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
+              "__ge__", "__reversed__"):  # fmt: skip
+    setattr(Listing, _name, _asking(_name))
+Listing.__hash__ = None
+
+
+def _repeated(self, number):
+    if self.array is not None:
+        self.refuse("a multiple")
+    return listing(list.__mul__(self, number))
+
+
+def _repeat(self, number):
+    if self.array is not None:
+        self.refuse("a multiple")
+    note_place(Whole(self))
+    return list.__imul__(self, number)
+
+
+Listing.__mul__, Listing.__rmul__, Listing.__imul__ = _repeated, _repeated, _repeat
+
+
 def listing(values):
     """A list display."""
     return born(Listing(values))
@@ -281,7 +312,7 @@ def grow(error) -> None:
     for k, each in enumerate(items):
         array = array.write(k, cast(as_tensor(each), dtype))
     list.clear(error.listing)
-    error.listing.array, error.listing.count = array, as_tensor(np.int64(len(items)))
+    error.listing.array, error.listing.length = array, as_tensor(np.int64(len(items)))
 
 
 def growing(place, old) -> Grows | None:

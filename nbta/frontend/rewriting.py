@@ -7,6 +7,7 @@ assigns are ``nonlocal`` there, and a pair of functions gets and sets them.
 """
 
 import ast
+import builtins
 import itertools
 import types
 
@@ -433,7 +434,9 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_AugAssign(self, node):
         operator = ast.Constant(type(node.op).__name__)
+        later = not isinstance(node.target, ast.Name) and _may_change(node.value)
         value = self.visit(node.value)
+        value = _runtime("later", _lambda(value)) if later else value
         target = node.target
         if isinstance(target, ast.Subscript):
             array, key = self.visit(target.value), self._key(target.slice)
@@ -653,6 +656,21 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     visit_SetComp = visit_DictComp = _comprehension
+
+
+def _may_change(value):
+    """Whether an expression may change what ``a[i] += value`` has read before it.
+
+    Functions of modules, such as ``np.sin``, do not, nor those of Python's own.
+    """
+    calls = [part.func for part in ast.walk(value) if isinstance(part, ast.Call)]
+    unknown = any(not isinstance(f, ast.Name) or not hasattr(builtins, f.id) for f in calls
+                  if not _is_of_module(f))  # fmt: skip
+    return unknown and not binds(value)
+
+
+def _is_of_module(function):
+    return isinstance(function, ast.Attribute) and _root(function) <= {"np", "numpy", "math"}
 
 
 def _takes_all(function):

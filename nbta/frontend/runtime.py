@@ -66,6 +66,7 @@ __all__ = [
     "if_",
     "in_place",
     "item",
+    "later",
     "leave_try",
     "listing",
     "managed",
@@ -228,11 +229,42 @@ def owned(value):
     return value if current() is None else born(value)
 
 
+class Later:
+    """A value that is computed behind what an assignment reads, which that may change."""
+
+    def __init__(self, thunk):
+        self.thunk = thunk
+
+
+later = Later
+
+
+def _value_and_old(array, key, value):
+    """A value, and the items that were there before; None where computing it changed no items."""
+    if not isinstance(value, Later):
+        return value, None
+    held = array.root._value
+    value = value.thunk()
+    now = array.root._value
+    if now is held:
+        return value, None
+    array.root._value = held
+    try:
+        return value, native.plain(array[key])
+    finally:
+        array.root._value = now
+
+
 def change(name, array, key, value):
     """``array[key] += value``, and with other operators."""
     compute, in_place = _OPERATORS[name]
+    if current() is not None and isinstance(array, Box):
+        value, before = _value_and_old(array, key, value)
+        if before is not None:
+            return set_item(compute(boxed(before), value), array, key)
     if current() is None or not isinstance(array, Box):
         old = item(array, key)
+        value = value.thunk() if isinstance(value, Later) else value
         shared = isinstance(old, list | np.ndarray | Box)
         new = in_place(old, value) if shared else compute(old, value)
         return set_item(new, array, key)
@@ -272,7 +304,9 @@ def in_place(name, old, value):
 
 def change_attribute(name, owner, attribute, value):
     """``owner.attribute += value``, and with other operators."""
-    set_attribute(in_place(name, _outer(getattr(owner, attribute)), value), owner, attribute)
+    old = _outer(getattr(owner, attribute))
+    value = value.thunk() if isinstance(value, Later) else value
+    set_attribute(in_place(name, old, value), owner, attribute)
 
 
 def compared(safe, signs, first, *thunks):
@@ -369,6 +403,8 @@ def _compare(sign, left, right):
 
 
 def _contains(items, value):
+    if isinstance(items, Listing) and items.array is not None:
+        items = items.stacked()
     if not control.is_traced(value) and not isinstance(items, Box):
         return value in items
     if isinstance(items, Box):

@@ -755,6 +755,99 @@ def differences(f, args, place):
     return found
 
 
+# What an assignment reads ahead of computing its value, which changes that.
+
+
+class Held:
+    def __init__(self, value):
+        self.value = value
+
+
+@case(X7)
+@case(X12)
+def items_changed_by_the_value_of_their_own_assignment(x):
+    m = np.outer(x, x)
+    row = m[1]
+
+    def changing(i):
+        x[0] += 0.1
+        for k in range(len(x)):
+            m[1] += 0.1 * k
+        return x[i]
+
+    for i in range(len(x)):
+        row[i] += changing(i)
+        m[1, i] -= changing(0)
+    x[1:] *= changing(2) * x[1:]
+    x[0] += changing(1)
+    return np.sum(m * m) * 1e-4 + np.sum(x * x)
+
+
+@case(X7)
+def state_changed_by_the_value_of_its_own_assignment(x):
+    o, d, xs = Held(x[0]), {"p": x[1]}, [x[2]]
+
+    def changing(q):
+        o.value = q
+        d["p"] += q
+        xs[0] *= q
+        return q * o.value
+
+    o.value += changing(x[3])
+    d["p"] *= changing(3.0)
+    xs[0] -= changing(x[0])
+    return o.value + d["p"] + xs[0]
+
+
+@case(X7)
+@case(X12)
+def values_given_in_the_heads_of_branches_and_loops(x):
+    t = 0.0
+    for i in range(len(x)):
+        if x[i] > 0.8:
+            z = x[i]
+        if (z := x[i] * 2) > 1.0:
+            t += z
+        t += z
+        for k in (u := x * z):
+            t += k * u[0]
+        t += u[1]
+    if (v := t * 0.5) > 1.0:
+        w = v
+    if (w := x[0]) > 0.0:
+        t += w
+    return t + w * v
+
+
+# Lists that a loop fills, and others, together.
+
+
+@case(X7)
+@case(X12)
+def lists_that_are_joined(x):
+    some = [v for v in x if v > 0.5]
+    both = [0.1] + some + [1.0]  # noqa: RUF005
+    both += some
+    both.extend([2.0])
+    both.extend(v * v for v in x)
+    copy, other = some.copy(), list(some)
+    copy.append(x[0])
+    other.extend(other)
+    total = sum(copy) * len(other) + sum(v * k for k, v in enumerate(both))
+    return total + len(some) + (x[1] in both) + (7.0 in some)
+
+
+@case(X7)
+def lists_of_one_number_again_and_again(x):
+    xs, ys = [0.0] * 3, [0.5] * len(x)
+    for v in x:
+        if v > 0.5:
+            xs.append(v)
+    ys += x
+    flags = [1, 2, 1]
+    return sum(xs) + np.sum(ys) * flags.count(1) * flags.index(2)
+
+
 def check(f, args, compiled):
     expected = f(*(arg.copy() for arg in args))
     given = [arg.copy() for arg in args]

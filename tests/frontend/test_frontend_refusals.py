@@ -133,7 +133,22 @@ def becomes_a_matrix(x):
 
 
 #: Functions, and words of the error that each ends in.
+def compares_lists(x):
+    return 1.0 if [v for v in x if v > 0.5] == [1.0] else x[0]
+
+
+def counts_in_a_list(x):
+    return x[0] * [v for v in x if v > 0.5].count(1.0)
+
+
+def repeats_a_list(x):
+    return sum([v for v in x if v > 0.5] * 2)
+
+
 REFUSED = {
+    compares_lists: "a comparison (__eq__) of a list that a loop appends to",
+    counts_in_a_list: ".count() of a list that a loop appends to",
+    repeats_a_list: "a multiple of a list that a loop appends to",
     calls_a_generator: "generator",
     in_a_try: "take it out of the try",
     none_at_first: "'best' is None before a trip of the loop and list",
