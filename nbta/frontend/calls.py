@@ -247,6 +247,11 @@ def _method(function, args, kwargs):
     return call(inner, owner, *args, **kwargs)
 
 
+def _list(items=()):
+    """``list``."""
+    return items.copy() if _is_filled(items) else listing(list(iteration.elements(items)))
+
+
 def _made(kind, args, kwargs):
     """An object of a class."""
     if kind is str and args and _traced(args[0]) and not isinstance(args[0], Number):
@@ -254,10 +259,8 @@ def _made(kind, args, kwargs):
         raise invalid("symbolic", message)
     if kind in (map, filter):
         return kind(*map(_callable, map(iteration.one_by_one, args)))
-    if kind is list and args and _is_filled(args[0]):
-        return args[0].copy()
     if kind is list:
-        return listing(*(list(iteration.elements(part)) for part in args) if args else ((),))
+        return _list(*args)
     if issubclass(kind, np.generic) and args and not native.is_known(args):
         return _cast(args[0], kind)
     if not native.is_known((args, kwargs)):

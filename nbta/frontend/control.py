@@ -1066,7 +1066,8 @@ class _Loop:
         for one, other in self._aliases | _pairs(entries):
             link(slots[one], slots[other])
         for place, box in slots.items():
-            for other in self._outer.setdefault(place, [entries[place].root]):
+            entry = entries[place].root  # and what that may be, as a loop around may say
+            for other in self._outer.setdefault(place, [entry, *entry.links]):
                 link(box, other)
 
     def _entries(self):

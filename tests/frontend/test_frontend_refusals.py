@@ -133,6 +133,19 @@ def becomes_a_matrix(x):
 
 
 #: Functions, and words of the error that each ends in.
+def swaps_in_a_nest_and_looks_at_the_old_name(x):
+    a = x
+    for i in range(len(x)):
+        k = 0
+        while k < 2 and x[0] < 2.0:
+            k += 1
+            b = a.copy()
+            if b[i] <= 0.7:
+                a[1] += 0.2
+                a, b = b, a
+    return np.sum(x)
+
+
 def compares_lists(x):
     return 1.0 if [v for v in x if v > 0.5] == [1.0] else x[0]
 
@@ -146,6 +159,7 @@ def repeats_a_list(x):
 
 
 REFUSED = {
+    swaps_in_a_nest_and_looks_at_the_old_name: "may or may not be the same array",
     compares_lists: "a comparison (__eq__) of a list that a loop appends to",
     counts_in_a_list: ".count() of a list that a loop appends to",
     repeats_a_list: "a multiple of a list that a loop appends to",
