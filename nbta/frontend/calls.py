@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import random
 import sysconfig
 import types
@@ -615,7 +616,27 @@ def _stacked_rows(listing):
     return listing.stacked() if rank == 1 else _joined(listing)
 
 
+#: First parameters of NumPy's functions in C, of which older versions do not tell.
+_FIRST = {
+    "array": "object", "asarray": "a", "ascontiguousarray": "a", "zeros": "shape", "empty": "shape",
+    "empty_like": "prototype", "concatenate": "arrays", "where": "condition", "dot": "a",
+}  # fmt: skip
+
+
+@functools.cache
+def _first_name(function):
+    """What NumPy calls the first parameter of a function; None where it is given by place only."""
+    try:
+        first = next(iter(inspect.signature(function).parameters.values()), None)
+    except ValueError:
+        return _FIRST.get(function.__name__)
+    return first.name if first and first.kind is first.POSITIONAL_OR_KEYWORD else None
+
+
 def _numpy(function, args, kwargs):
+    if kwargs and not args and _first_name(function) in kwargs:
+        kwargs = dict(kwargs)
+        args = (kwargs.pop(_first_name(function)),)
     own = _OF_LISTS.get(getattr(function, "__name__", ""))
     if args and own is not None and _is_filled(args[0]):
         return own(*args, **kwargs)

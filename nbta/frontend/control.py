@@ -83,8 +83,8 @@ class Absent(Undefined):
     def refuse(self):
         """Refuse to guess: whether it is there is something that Python may ask for."""
         message = (
-            f"{here()}: {self.name} is given a value in a loop or a branch that only the run "
-            f"decides about, and has none before; give it one before"
+            f"{here()}: {self.name} is given a value, or deleted, in a loop or a branch that only "
+            f"the run decides about, and is not there elsewhere; give it a value before and keep it"
         )
         raise invalid("undefined", message)
 

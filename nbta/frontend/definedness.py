@@ -56,10 +56,11 @@ class _Analysis:
             return then & self.block(statement.orelse, set(known))
         if isinstance(statement, ast.For):
             statement.iter = self._read(statement.iter, known)
-            known = known | bound_in(statement.iter)
+            known = (known | bound_in(statement.iter)) - _deleted_in(statement)
             self.block(statement.body, known | bound_in(statement.target))
             return known
         if isinstance(statement, ast.While):
+            known = known - _deleted_in(statement)
             statement.test = self._read(statement.test, known)
             self.block(statement.body, set(known))
             return known
@@ -68,12 +69,12 @@ class _Analysis:
             return self.block(statement.body, known | bound)
         inner = list(blocks(statement))
         if inner and not isinstance(statement, _SCOPES):  # try and match: Python's own affair
-            return known | bound_in(statement)
+            return (known | bound_in(statement)) - _deleted_in(statement)
         return self._plain(statement, known)
 
     def _plain(self, statement, known):
         if isinstance(statement, ast.Delete):
-            return known
+            return known - bound_in(statement)
         for field, value in ast.iter_fields(statement):
             if isinstance(value, ast.expr) and not isinstance(statement, _SCOPES):
                 setattr(statement, field, self._read(value, known))
@@ -89,6 +90,12 @@ class _Analysis:
     def is_open(self, ident, known) -> bool:
         """Whether a name is a variable that may have no value."""
         return ident in self._own and ident not in known and not ident.startswith(PREFIX)
+
+
+def _deleted_in(statement) -> set:
+    """The names that `del` statements in a loop or a `try` delete."""
+    found = [part for part in own_nodes(statement) if isinstance(part, ast.Delete)]
+    return set().union(*map(bound_in, found))
 
 
 class _Checks(ast.NodeTransformer):

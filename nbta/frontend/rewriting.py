@@ -460,6 +460,9 @@ class _Rewriter(ast.NodeTransformer):
             elif isinstance(target, ast.Subscript):
                 owner, key = self.visit(target.value), self._key(target.slice)
                 made.append(ast.Expr(_runtime("delete_item", owner, key)))
+            elif isinstance(target, ast.Attribute) and not target.attr.startswith("__"):
+                owner, text = self.visit(target.value), ast.Constant(target.attr)
+                made.append(ast.Expr(_runtime("delete_attribute", owner, text)))
             else:
                 made.append(ast.Delete([target]))
         return self._placed(node, made)

@@ -57,6 +57,7 @@ __all__ = [
     "checked",
     "compared",
     "comprehension",
+    "delete_attribute",
     "delete_item",
     "either",
     "elements",
@@ -193,11 +194,21 @@ def delete_item(owner, key):
     if current() is not None and isinstance(owner, list | dict):
         if isinstance(owner, Listing) and (owner.array is not None or in_trace(owner)):
             owner.refuse("a deleted item")
-        note_place(Whole(owner))
+        if isinstance(owner, dict):
+            _note_item(owner, key)
+        else:
+            note_place(Whole(owner))
         if isinstance(owner, list) and is_run_place(key):
             return delete_item_at(owner, key)
     del owner[key]
     return None
+
+
+def delete_attribute(owner, attribute):
+    """``del owner.attribute``."""
+    if current() is not None and hasattr(owner, "__dict__"):
+        note_place(Attribute(owner, attribute))
+    delattr(owner, attribute)
 
 
 def set_attribute(value, owner, name):

@@ -755,6 +755,40 @@ def differences(f, args, place):
     return found
 
 
+# What is deleted.
+
+
+@case(X7)
+@case(X12)
+def variables_that_trips_delete(x):
+    total, i, last = 0.0, 0, x[0]
+    while x[i] < 1.2 and i < len(x) - 1:
+        t = x[i] * 2
+        u = x * t
+        total += t + u[0]
+        del t, u
+        i += 1
+    for k in range(len(x)):
+        if x[k] > 0.7:
+            s = x[k] * last
+            del last
+            last = s
+    del k
+    return total + last
+
+
+@case(X7)
+@case(X12)
+def state_that_trips_delete(x):
+    o, d, total = Held(x[0]), {}, 0.0
+    for i in range(len(x)):
+        o.more, d["p"] = x[i], x[i] * x[0]
+        o.value += o.more
+        total += d["p"]
+        del o.more, d["p"]
+    return o.value + total + len(d)
+
+
 # What an assignment reads ahead of computing its value, which changes that.
 
 

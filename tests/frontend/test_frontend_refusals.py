@@ -146,6 +146,13 @@ def swaps_in_a_nest_and_looks_at_the_old_name(x):
     return np.sum(x)
 
 
+def deletes_an_item_of_a_dict(x):
+    d = {"p": x[0], "q": x[1]}
+    if x[1] > 0.2:
+        del d["q"]
+    return sum(d.values())
+
+
 def compares_lists(x):
     return 1.0 if [v for v in x if v > 0.5] == [1.0] else x[0]
 
@@ -160,6 +167,7 @@ def repeats_a_list(x):
 
 REFUSED = {
     swaps_in_a_nest_and_looks_at_the_old_name: "may or may not be the same array",
+    deletes_an_item_of_a_dict: "dict['q'] is given a value, or deleted",
     compares_lists: "a comparison (__eq__) of a list that a loop appends to",
     counts_in_a_list: ".count() of a list that a loop appends to",
     repeats_a_list: "a multiple of a list that a loop appends to",
@@ -515,3 +523,45 @@ def test_none_in_a_run_where_an_array_is_needed(compiled):
     words = r"\.py:\d+: None, .* used as an array"
     with pytest.raises(nbta.InvalidArgumentError, match=words), in_python():
         nbta.value_and_grad(keeps_nothing, compiled=compiled)(X)
+
+
+# What is deleted is not there, whichever way a run takes.
+
+
+def a_deleted_variable(x):
+    t = x[0]
+    if x[1] > 0.5:
+        del t
+    return t
+
+
+def a_variable_deleted_in_a_trip(x):
+    t = x[0]
+    for i in range(len(x)):
+        if x[i] > 0.5:
+            del t
+        elif x[i] > 0.4:
+            t = x[i]
+    return t
+
+
+def a_deleted_attribute(x):
+    o = Counter()
+    o.value = x[0]
+    if x[1] > 0.5:
+        del o.value
+    return o.value
+
+
+@pytest.mark.parametrize(
+    "f", [a_deleted_variable, a_variable_deleted_in_a_trip, a_deleted_attribute]
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_is_deleted_is_missed_in_the_run(f, compiled):
+    there, gone = np.full(12, 0.3), np.full(12, 0.3)
+    gone[1] = 0.6
+    g = nbta.function(f, compiled=compiled)
+    with in_python():
+        assert g(there) == 0.3
+        with pytest.raises((UnboundLocalError, nbta.NbtaError), match="has no value"):
+            g(gone)

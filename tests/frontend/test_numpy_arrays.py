@@ -1,11 +1,16 @@
 """NumPy's functions that arrange, pick and order, written as for arrays, in plain functions."""
 
 import functools
+import inspect
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 import nbta
+from nbta.frontend.calls import _OF_NUMPY
+from nbta.ops.dispatch import OF_NUMPY
+from nbta.structure import leaves
 from nbta.testing import check_grads
 
 RNG = np.random.default_rng(5)
@@ -515,3 +520,32 @@ def test_a_piece_is_not_asked_for_items_of_others():
 def test_what_is_not_taken(message, function):
     with pytest.raises(nbta.InvalidArgumentError, match=message):
         nbta.function(function)(V)
+
+
+def named_calls():
+    """Functions of NumPy's that nbta has, with what NumPy calls their first argument."""
+    for module in (np, np.linalg, np.fft):
+        for name in sorted(set(dir(module)) & {*OF_NUMPY, *_OF_NUMPY}):
+            function = getattr(module, name)
+            if not callable(function) or isinstance(function, np.ufunc | type):
+                continue
+            with suppress(ValueError):
+                first = next(iter(inspect.signature(function).parameters.values()))
+                if first.kind is first.POSITIONAL_OR_KEYWORD:
+                    yield function, first.name
+
+
+def test_first_arguments_may_be_given_by_numpys_names():
+    matrix, seen = np.array([[4.0, 1.0], [1.0, 3.0]]), 0
+    for function, name in named_calls():
+        for given in (matrix, matrix[0], 2.0):
+            try:
+                expected = nbta.function(lambda x, f=function: f(x), compiled=False)(given)
+            except Exception:
+                continue
+            call = nbta.function(lambda x, f=function, n=name: f(**{n: x}), compiled=False)
+            for one, other in zip(leaves(call(given)), leaves(expected), strict=True):
+                np.testing.assert_array_equal(one, other)
+            seen += 1
+            break
+    assert seen > 100
