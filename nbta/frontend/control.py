@@ -850,18 +850,14 @@ _FOUND = "what loops were found to carry"
 
 def _kind(value):
     """What a value is, as far as it decides how a loop hands it on."""
-    found = leaves(value)
-    alone = len(found) == 1 and found[0] is value
-    return _kind_of_leaf(value) if alone else (layout(value), *map(_kind_of_leaf, found))
-
-
-def _kind_of_leaf(leaf):
-    if isinstance(leaf, Box):  # a view may be of a trace that is given up, so it is not read
-        held = leaf.root._value
-        return type(leaf), held.dtype, isinstance(held, Tensor)
-    if isinstance(leaf, Tensor):
-        return type(leaf), leaf.spec.dtype, leaf.spec.rank, leaf.weak
-    return type(leaf)
+    if isinstance(value, Box):  # a view may be of a trace that is given up, so it is not read
+        held = value.root._value
+        return type(value), held.dtype, isinstance(held, Tensor)
+    if isinstance(value, Tensor):
+        return type(value), value.spec.dtype, value.spec.rank, value.weak
+    if isinstance(value, tuple):
+        return type(value), *map(_kind, value)
+    return type(value)
 
 
 def _is_empty(value):

@@ -789,6 +789,18 @@ def state_that_trips_delete(x):
     return o.value + total + len(d)
 
 
+@case(X7)
+@case(X12)
+def a_list_that_several_loops_fill(x):
+    xs = [x[0]]
+    for i in range(len(x)):
+        xs.append(x[i])
+    for i in range(len(x)):
+        for j in range(2):
+            xs.append(xs[i] * x[j])
+    return sum(xs)
+
+
 # What an assignment reads ahead of computing its value, which changes that.
 
 
