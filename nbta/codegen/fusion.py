@@ -162,7 +162,18 @@ class Group:
             code.bind(item.tensor, item.value)
         if stores or self.sums:
             code.loops.append(f"({', '.join(self.extents)}): {', '.join(done)}")
-            _Nest(code, self, stores).write()
+            if self.sums or not self._clears(code, stores):
+                _Nest(code, self, stores).write()
+
+    def _clears(self, code, stores):
+        """Fill with zeros what is all zeros; whether that was everything."""
+        zeros, texts = {"0", "False"}, dict(self.steps)
+        zeros |= {name for (_, data), (name, _) in code.numbers.items() if not any(data)}
+        if not all(texts[name] in zeros for _, name in stores):
+            return False
+        for block, _ in stores:
+            code.add(f"clear({block.base.name}, {block.offset or 0}, {product(block.extents)})")
+        return True
 
     def _place(self, code, tensor):
         """Where a result goes; where the loop reads it must be item by item."""

@@ -217,7 +217,7 @@ class Workspace:
 
 
 @contextmanager
-def _no_collection():
+def no_collection():
     """Compiling makes many objects that stay: to look for garbage among them doubles its time."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -257,7 +257,7 @@ class Compiled:
         if entry is not None:
             self.generated, self.log = entry.generated, entry.log
             return
-        with _no_collection():
+        with no_collection():
             self._lower()
             self.generated = self._generate()
             if self.generated.kept and frees(program()):
@@ -281,7 +281,7 @@ class Compiled:
     def program(self):
         """The program as it is compiled; passes that an entry did without run now."""
         if self._program is None:
-            with _no_collection():
+            with no_collection():
                 self._lower()
         return self._program
 
@@ -323,7 +323,7 @@ class Compiled:
         if self._refusal is not None:  # to ask Numba again would take seconds at every run
             raise self._refusal
         try:
-            with _no_collection():
+            with no_collection():
                 code = build(generated.source, generated.globals)
         except NumbaError as error:
             self._refusal = NotCompiledError(f"Numba refuses its source: {error}")

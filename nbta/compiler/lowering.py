@@ -123,28 +123,74 @@ class _Convention(callconv.CPUCallConv):
     """How functions are left: parts of one give the status, or `_ON` where it goes on."""
 
     def return_value(self, builder, retval):
-        """Leave the function that is being made."""
-        if _is_part(builder):
-            return builder.ret(retval)
-        return super().return_value(builder, retval)
+        """Leave the function that is being made, by the one block that all leave it by.
+
+        A block that would do nothing else is left out: with two for each condition LLVM would have
+        twice as much to go through.
+        """
+        if not _is_ours(builder):  # Numba compiles what some of its rules call
+            return super().return_value(builder, retval)
+        phi = _exit(builder, super().return_value)
+        before = _only_leaves(builder)
+        if before is None:
+            phi.add_incoming(retval, builder.block)
+            return builder.branch(phi.parent)
+        before.terminator.operands[1] = phi.parent
+        phi.add_incoming(retval, before)
+        blocks = builder.function.blocks
+        del blocks[next(k for k in range(-1, -1 - len(blocks), -1) if blocks[k] is builder.block)]
+        return builder.unreachable()
 
     def return_user_exc(self, builder, *arguments, **keywords):
         """Leave it where Python would raise: in a part, as for all that is refused."""
         if _is_part(builder):
-            return builder.ret(INT64(FAILED))
+            return self.return_value(builder, INT64(FAILED))
         return super().return_user_exc(builder, *arguments, **keywords)
 
     def return_status_propagate(self, builder, status):
         """Leave it where a function of Numba's raised."""
         if _is_part(builder):
-            return builder.ret(INT64(FAILED))
+            return self.return_value(builder, INT64(FAILED))
         return super().return_status_propagate(builder, status)
+
+
+def _exit(builder, return_value):
+    """The status that a function gives, in the block that it is left by from here."""
+    found = builder.function.__dict__["nbta_ways"]
+    if not found or len(found[-1].incomings) >= _SHARED:
+        leaving = ir.IRBuilder(builder.function.append_basic_block("exit"))
+        found.append(leaving.phi(INT64))
+        if _is_part(builder):
+            leaving.ret(found[-1])
+        else:
+            return_value(leaving, found[-1])
+    return found[-1]
+
+
+def _only_leaves(builder):
+    """The block that comes to an empty one under a condition, made just before that; or None."""
+    block, blocks = builder.block, builder.function.blocks
+    if not block.instructions:
+        for before in blocks[-1 : -1 - _NEAR : -1]:
+            last = before.terminator
+            if last is not None and block in last.operands:
+                one = last.operands[1:2] == [block] and last.opname == "br"
+                return before if one else None
+    return None
+
+
+def _is_ours(builder):
+    return "nbta_ways" in builder.function.__dict__
 
 
 def _is_part(builder):
     return builder.function.ftype.return_type == INT64
 
 
+#: How many ways lead to one block by which a function is left: with all of them LLVM takes long.
+_SHARED = 32
+#: Among how many blocks, from the last one, that in front of an empty one is looked for.
+_NEAR = 8
 #: What a part of a function gives where the function goes on behind it; statuses are not negative.
 _ON = INT64(-1)
 #: Statements from which on a function is made in parts: LLVM takes more than twice the time for
@@ -180,10 +226,9 @@ class _Unit:
         *constants, function = ast.parse(source).body
         exec(compile(ast.Module(constants, []), "<nbta>", "exec"), names)
         self.statements, self.is_large = function.body, _is_large(function)
-        self.single = _Names(function).single
+        self.single = _Names(function, self.lines).single | {"w"}
         self.found = Counter(_NAME.findall(source)) if self.is_large else None
-        if self.is_large:
-            intrinsics.share_calls(module)
+        intrinsics.share_calls(module)
         self.parts: dict = {}
 
     def text(self, node) -> str:
@@ -234,10 +279,13 @@ def _is_large(node):
 
 
 class _Names:
-    """Where the names of a function are stored and used."""
+    """Where the names of a function are stored and used.
 
-    def __init__(self, function):
-        self._stores, self._around = Counter(), {}
+    They are looked for in the text: to go through all nodes takes ten times as long.
+    """
+
+    def __init__(self, function, lines):
+        self._lines, self._stores, self._around = lines, Counter(), {}
         self._blocks = itertools.count()
         self._visit(function.body, ())
         #: Those that are one value each: they need no place in memory, where LLVM has to find out.
@@ -253,7 +301,7 @@ class _Names:
                 case ast.For(target, values, body):
                     self._note(values, block)
                     inner = self._inside(block)
-                    self._note(target, inner)
+                    self._note(target, inner, [target])
                     self._visit(body, inner)
                 case ast.While(test, body):
                     self._note(test, block)
@@ -262,21 +310,31 @@ class _Names:
                     self._note(test, block)
                     self._visit(body, self._inside(block))
                     self._visit(otherwise, self._inside(block))
+                case ast.Assign(targets) | ast.AugAssign(ast.Name() as targets):
+                    self._note(statement, block, targets if type(targets) is list else [targets])
                 case _:
                     self._note(statement, block)
 
     def _inside(self, block):
         return (*block, next(self._blocks))
 
-    def _note(self, node, block):
+    def _note(self, node, block, targets=()):
         """Keep the block of the last store, and the innermost block around all uses."""
-        for item in ast.walk(node):
-            if isinstance(item, ast.Name):
-                is_store = isinstance(item.ctx, ast.Store)
-                self._stores[item.id] += is_store
-                place, around = self._around.get(item.id, (block, block))
-                same = [one for one, other in zip(around, block, strict=False) if one == other]
-                self._around[item.id] = (block if is_store else place), tuple(same)
+        stored = {target.id for target in targets if isinstance(target, ast.Name)}
+        self._stores.update(stored)
+        text = self._lines[node.lineno - 1 : node.end_lineno]
+        text[-1] = text[-1][: node.end_col_offset]  # generated source is ASCII
+        text[0] = text[0][node.col_offset :]
+        for name in _NAME.findall("\n".join(text)):
+            place, around = self._around.get(name, (block, block))
+            if around is not block:
+                pairs = zip(around, block, strict=False)
+                around = tuple(one for one, other in itertools.takewhile(_equal, pairs))
+            self._around[name] = (block if name in stored else place), around
+
+
+def _equal(pair):
+    return pair[0] == pair[1]
 
 
 class _Function:
@@ -294,6 +352,7 @@ class _Function:
     def __init__(self, unit, function, is_large):
         self.unit, self.is_large, (self.context, _) = unit, is_large, _target()
         self.typing, self.names = number_typing(), unit.names
+        function.__dict__["nbta_ways"] = []  # out of it, so far
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
         self.convention = self.context.call_conv
         self.helper = self.convention.init_call_helper(self.builder)
@@ -635,8 +694,10 @@ class _Function:
 
     def _run_loop(self, statements, end):
         self.exits.append(end)
+        intrinsics.share_calls(self.unit.module, self.unit.is_large)
         self.run(statements)
         self.exits.pop()
+        intrinsics.share_calls(self.unit.module, self.unit.is_large or not self.exits)
 
     def _do_for(self, node):
         """A loop over a range of int64, tested behind each trip."""

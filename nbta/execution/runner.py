@@ -9,7 +9,7 @@ import threading
 import numpy as np
 
 from nbta.codegen.code import NotCompiledError
-from nbta.compiler.executable import Compiled, FailedError
+from nbta.compiler.executable import Compiled, FailedError, no_collection
 from nbta.compiler.explain import explained
 from nbta.compiler.graph_cache import GraphCache
 from nbta.compiler.pipeline import optimised
@@ -240,7 +240,8 @@ class Runner:
 
     @functools.cached_property
     def _program(self):
-        return optimised(*self._tensors)
+        with no_collection():
+            return optimised(*self._tensors)
 
     def _compile(self, shapes, largest):
         key = (*map(len, shapes), largest)

@@ -48,7 +48,11 @@ def verify_change(graph: Graph) -> None:
 
 def _need(condition, op, what):
     if not condition:
-        raise BrokenGraphError(f"operation {op.name!r} ({op.type}): {what}")
+        raise _broken(op, what)
+
+
+def _broken(op, what):
+    return BrokenGraphError(f"operation {op.name!r} ({op.type}): {what}")
 
 
 def _check_names(graph):
@@ -61,8 +65,10 @@ def _check_names(graph):
 
 def _check_edges(graph, op):
     for tensor in op.inputs:
-        _need(tensor.graph is graph, op, f"its input {tensor.name!r} lies in another graph")
-        _need(tensor.op.outputs[tensor.index] is tensor, op, f"{tensor.name!r} is not a result")
+        if tensor.graph is not graph:
+            raise _broken(op, f"its input {tensor.name!r} lies in another graph")
+        if tensor.op.outputs[tensor.index] is not tensor:
+            raise _broken(op, f"{tensor.name!r} is not a result")
     for other in op.control_inputs:
         _need(other.graph is graph, op, f"it waits for {other.name!r}, of another graph")
 
@@ -72,8 +78,8 @@ def _check_specs(op):
     _need(len(specs) == len(op.outputs), op, f"it should have {len(specs)} results")
     for spec, tensor in zip(specs, op.outputs, strict=True):
         same = (spec.dtype, spec.kind) == (tensor.spec.dtype, tensor.spec.kind)
-        fits = same and shapes.compatible(spec.shape, tensor.spec.shape)
-        _need(fits, op, f"result {tensor.index} should be {spec} and is {tensor.spec}")
+        if not (same and shapes.compatible(spec.shape, tensor.spec.shape)):
+            raise _broken(op, f"result {tensor.index} should be {spec} and is {tensor.spec}")
 
 
 def _check_body(op, body):

@@ -172,7 +172,12 @@ def address(typingctx, place, index):
     """Where the item of a pointer is."""
 
     def codegen(context, builder, sig, args):
-        return builder.ptrtoint(builder.gep(args[0], [args[1]]), INT64)
+        start, index = args
+        if not (isinstance(index, ir.Constant) and index.constant == 0):
+            return builder.ptrtoint(builder.gep(start, [index]), INT64)
+        if getattr(start, "opname", "") == "inttoptr":
+            return start.operands[0]
+        return builder.ptrtoint(start, INT64)
 
     return types.int64(place, types.int64), codegen
 
@@ -298,12 +303,12 @@ def _product(builder, factors, product):
     return product, wrapped
 
 
-def share_calls(module):
-    """Let arrays and buffers of a module's functions be found by functions of its own.
+def share_calls(module, shares=True):
+    """Let arrays and buffers of a module's functions be found by functions of its own, from now on.
 
-    In large ones what LLVM goes through counts: the way to a buffer is thirty instructions.
+    The way to a buffer is thirty instructions, which LLVM need not go through again for each.
     """
-    module.__dict__["nbta_shares"] = True
+    module.__dict__["nbta_shares"] = shares
 
 
 def _address(context, builder, name, found, args):
