@@ -81,9 +81,18 @@ def call(function, /, *args, **kwargs):
     if current() is None:
         return function(*args, **kwargs)
     special = _special_of(function)
+    if any(isinstance(arg, iteration.Generator) for arg in args):
+        args = _with_lists(function, args)
     if special is not None:
         return special(*args, **kwargs)
     return _called(function, args, kwargs)
+
+
+def _with_lists(function, args):
+    """Arguments with lists in place of generators, but for users' functions and ``next``."""
+    users = isinstance(function, types.FunctionType | types.MethodType | Dispatcher)
+    lazy = users or function in (next, iter, print)
+    return args if lazy else tuple(map(iteration.settled, args))
 
 
 def _special_of(function):
@@ -212,6 +221,8 @@ def _next(items, *default):
         f"{here()}: next() of an iterator in a loop or a branch that only the run decides about; "
         f"take items by their index"
     )
+    if isinstance(items, iteration.Generator):
+        return items.take(*default)
     if in_trace(items):
         raise invalid("effect", reason)
     if is_older(items):

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from nbta.errors import InvalidArgumentError, invalid
-from nbta.frontend import control, native
-from nbta.frontend.boxes import Box
+from nbta.frontend import control, effects, native
+from nbta.frontend.boxes import Box, born, in_trace, is_older, spend
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import floor_divide, maximum, minimum
+from nbta.ops.arithmetic import floor_divide, less, maximum, minimum, not_equal, where
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.numbers import Number
 
@@ -154,13 +154,7 @@ def range_(*bounds):
     if not any(isinstance(bound, Tensor) for bound in bounds):
         return range(*bounds)
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-    if isinstance(step, Tensor):
-        message = (
-            f"{here()}: the step of this range is known only when the function runs; use "
-            f"a while loop"
-        )
-        raise invalid("symbolic", message)
-    if step == 0:
+    if not isinstance(step, Tensor) and step == 0:
         raise ValueError("range() arg 3 must not be zero")
     for bound in bounds:
         if isinstance(bound, Tensor) and (bound.dtype.kind not in "iu" or bound.ndim):
@@ -168,7 +162,19 @@ def range_(*bounds):
                 f"{here()}: range() is given {bound.spec}; give it integers, such as int(value)"
             )
             raise invalid("dtype", message)
-    return Range(start, stop, int(step))
+    return (
+        _by_step(start, stop, step) if isinstance(step, Tensor) else Range(start, stop, int(step))
+    )
+
+
+def _by_step(start, stop, step):
+    """A range with a step that only the run knows."""
+    start, stop, step = (as_tensor(native.plain(bound)) for bound in (start, stop, step))
+    error = ValueError(f"{here()}: range() arg 3 must not be zero")
+    effects.check(not_equal(step, 0), error)
+    size = maximum(where(less(step, 0), -step, step), 1)
+    left = where(less(step, 0), start - stop, stop - start)
+    return Indexed(maximum(floor_divide(left + (size - 1), size), 0), lambda k: start + k * step)
 
 
 def indexed(items):
@@ -284,8 +290,14 @@ def reversed_plain(items):
     return items._items[::-1]
 
 
+def settled(items):
+    """The items of a generator expression as a list; others as they are."""
+    return items.rest() if isinstance(items, Generator) else items
+
+
 def elements(items):
     """What Python can go along, in comprehensions and calls."""
+    items = settled(items)
     found = _of_array(items)
     return items if found is None else list(found)
 
@@ -318,7 +330,64 @@ def comprehension(item, test, items):
         if error.reason != "list_items" or indexed(items) is None:
             raise
         return comprehension(item, test, list(elements(indexed(items))))
+    if (
+        test is None
+        and found.array is not None
+        and isinstance(count := indexed(items).count, Number)
+    ):
+        found.length = count  # which says of the array what it is as long as
     return found
+
+
+class Generator:
+    """What a generator expression with a condition gives, made when it is asked for."""
+
+    def __init__(self, item, test, items):
+        self._parts, self._items, self._taken = (item, test, items), None, 0
+
+    def _made(self):
+        reason = (
+            f"{here()}: a generator from before is asked for items in a loop or a branch that only "
+            f"the run decides about; make a list of them before"
+        )
+        if in_trace(self):
+            raise invalid("effect", reason)
+        if is_older(self):
+            spend(reason)
+        return comprehension(*self._parts) if self._items is None else self._items
+
+    def rest(self):
+        """All items that nobody has taken, so that none is left."""
+        found, taken = self._made(), self._taken
+        self._items, self._taken = listing(()), 0
+        if not taken:
+            return found
+        if found.array is None:
+            return listing(list(found)[taken:])
+        return comprehension(found.item, None, Range(taken, found.length, 1))
+
+    def take(self, *default):
+        """The next item, or what is given for the case that there is none."""
+        self._items, place = self._made(), self._taken
+        self._taken += 1
+        found = self._items
+        if found.array is None:
+            return next(iter(list(found)[place:]), *default)
+        there = found.length > place
+        if default:
+            return control.either(there, lambda: found.item(place), lambda: default[0])
+        effects.check(there, invalid("index", f"{here()}: next() of a generator without items"))
+        return found.item(place)
+
+    def __iter__(self):
+        return iter(self.rest())
+
+    __next__ = take
+
+
+def generator(item, test, items):
+    """``(item(x) for x in items if test(x))``."""
+    return born(Generator(item, test, items))
 
 
 def _no_values():
@@ -353,6 +422,7 @@ Listing.copy = lambda self: _joined(self, listing(()))
 
 def for_(items, body, flags, names, get, set_, changed):
     """A `for`."""
+    items = settled(items)
     if current() is None:
         return control.native_for(items, body, flags)
     if isinstance(items, Undefined):

@@ -16,7 +16,8 @@ from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import where
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.joining import arange
-from nbta.ops.shaping import cast
+from nbta.ops.numbers import Number
+from nbta.ops.shaping import cast, reshape
 from nbta.ops.sorting import sort
 from nbta.symbolic import SymbolicTensorArray
 
@@ -179,7 +180,10 @@ class Listing(list):
         if self.below is not None:
             self.refuse("all items")
         self.check()
-        return boxed(self.array.stack())
+        found = self.array.stack()
+        if isinstance(self.length, Number):
+            found = reshape(found, (self.length, *found.shape[1:]))
+        return boxed(found)
 
     def __iter__(self):
         if self.array is not None:

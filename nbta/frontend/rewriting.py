@@ -625,13 +625,15 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(_runtime("comprehension", item, test, items), node)
 
     def visit_GeneratorExp(self, node):
-        """A list where a call takes all items at once; else they are made when they are asked for.
-
-        Where the run decides which items there are it is a list in any case.
-        """
-        if getattr(node, "at_once", False) or any(part.ifs for part in node.generators):
+        """A list where a call takes all items at once, else items that are made when asked for."""
+        if getattr(node, "at_once", False):
             return self.visit_ListComp(node)
-        return self._comprehension(node, "one_by_one")
+        if len(node.generators) > 1 or not node.generators[0].ifs:
+            return self._comprehension(node, "one_by_one")
+        call = self.visit_ListComp(node)
+        if call.func.attr == "comprehension":  # else a list that Python makes
+            call.func.attr = "generator"
+        return call
 
     def _of_target(self, target, body):
         """A function of what a comprehension goes along."""

@@ -34,7 +34,7 @@ from nbta.frontend.control import (
     while_,
 )
 from nbta.frontend.conversion import outer as _outer
-from nbta.frontend.iteration import comprehension, elements, for_, one_by_one
+from nbta.frontend.iteration import comprehension, elements, for_, generator, one_by_one
 from nbta.frontend.list_items import delete_item_at, is_run_place, item_at, set_item_at
 from nbta.frontend.lists import Listing, Whole, listing
 from nbta.frontend.maybe import is_maybe
@@ -63,6 +63,7 @@ __all__ = [
     "elements",
     "enter_try",
     "for_",
+    "generator",
     "global_before",
     "if_",
     "in_place",

@@ -755,6 +755,81 @@ def differences(f, args, place):
     return found
 
 
+# Generator expressions, whose items are made when somebody asks for them.
+
+
+def weighted(items, weight):
+    total = 0.0
+    for v in items:
+        total += v * weight
+    return total
+
+
+@case(X7)
+@case(X12)
+def generators_that_are_asked_later(x):
+    t = 0.9
+    g = (v * t for v in x if v > t)
+    t = 0.6
+    total = sum(g) + 10.0 * sum(g)
+    some, x = (v for v in x if v > 0.5), x * 2.0
+    total += sum(k * v for k, v in enumerate(some))
+    y = x.copy()
+    late = (v for v in y if v > 1.0)
+    y[:] = y[::-1] * 1.1
+    total += weighted(late, 3.0) + weighted((v * v for v in x if v > 0.4), t)
+    return total + max(v for v in x if v > 0.1)
+
+
+@case(X7)
+@case(X12)
+def generators_that_give_items_one_by_one(x):
+    first = next(v for v in x if v > 0.6)
+    none = next((v for v in x if v > 50.0), -1.0)
+    g = (v for v in x if v > 0.3)
+    a, b = next(g), next(g)
+    rest = 0.0
+    for v in g:
+        rest += v * v
+    for v in g:
+        rest += 100.0 * v
+    return first * none + a * b + rest
+
+
+@case(X7)
+@case(X12)
+def lengths_of_lists_of_all_items(x):
+    a = np.array([v * v + x[0] for v in x])
+    rows = np.array([x * v for v in x])
+    xs = [v for v in x]  # noqa: C416
+    xs.append(3.0)
+    n = len(x)
+    total = a[n % len(a)] + a[(2 * n + 1) % len(a)] + np.sum(a * x) + np.trace(rows @ rows)
+    total += np.array(xs).sum() * len([v * 2.0 for v in x])
+    return total + rows.shape[0] * rows.shape[1] + len(xs)
+
+
+# Ranges with a step that the run tells.
+
+
+@case(X7)
+@case(X12)
+def steps_that_the_run_tells(x):
+    n, total, size = len(x), 0.0, 2
+    while size <= n:
+        for start in range(0, n - size + 1, size):
+            total += x[start] * x[start + size - 1]
+        for k in range(n - 1, -1, -size):
+            total += x[k] * k
+        size *= 2
+    step = int(x[0] * 3) + 1
+    for k in range(n, 2, step):
+        total += 100.0 * x[k]
+    for k in range(0, n, n // 3):
+        total *= 1.0 + 0.1 * x[k]
+    return total + len(range(0, n, step)) + sum([x[k] for k in range(0, n, step)])
+
+
 # What is deleted.
 
 

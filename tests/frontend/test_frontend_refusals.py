@@ -153,6 +153,14 @@ def deletes_an_item_of_a_dict(x):
     return sum(d.values())
 
 
+def takes_from_a_generator_in_a_loop(x):
+    g, total = (v for v in x if v > 0.5), 0.0
+    for i in range(len(x)):
+        if x[i] > 0.9:
+            total += next(g)
+    return total
+
+
 def compares_lists(x):
     return 1.0 if [v for v in x if v > 0.5] == [1.0] else x[0]
 
@@ -168,6 +176,7 @@ def repeats_a_list(x):
 REFUSED = {
     swaps_in_a_nest_and_looks_at_the_old_name: "may or may not be the same array",
     deletes_an_item_of_a_dict: "dict['q'] is given a value, or deleted",
+    takes_from_a_generator_in_a_loop: "a generator from before is asked for items",
     compares_lists: "a comparison (__eq__) of a list that a loop appends to",
     counts_in_a_list: ".count() of a list that a loop appends to",
     repeats_a_list: "a multiple of a list that a loop appends to",
