@@ -524,7 +524,7 @@ def _extent(code, found):
         return code.canonical(sure[0])
     first, rest = (sure[0], unsure) if sure else (unsure[0], unsure[1:])
     for other in rest:
-        merged = code.variable(f"{other} if {first} == 1 else {first}")
+        merged = code.derived(f"{other} if {first} == 1 else {first}")
         code.fail_if(f"{other} != 1 and {other} != {merged}")
         first = merged
     return first

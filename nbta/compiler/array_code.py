@@ -30,6 +30,7 @@ class PlainArrays:
 
     def __init__(self, program):
         self._array = {}  # key of an array by handle: (creation, source, ...)
+        self._writers = {}  # by key, the operations that write
         self._ranks = {}
         self._places = {}  # the bodies that are around what makes an array
         self._held = {}  # keys of the arrays whose handles an array has
@@ -60,6 +61,10 @@ class PlainArrays:
         """Gradient arrays of the array that an operation makes: a handle of each."""
         found = {key: handle for handle, key in self._array.items() if key[0] is op}
         return [handle for key, handle in found.items() if len(key) > 1]
+
+    def is_tape(self, key) -> bool:
+        """Whether one operation writes all elements of an array."""
+        return len(key) == 1 and [op.record for op in self._writers.get(key, ())] == [WRITE]
 
     def rank(self, key) -> int:
         """Rank of an array's elements."""
@@ -118,6 +123,8 @@ class PlainArrays:
             self._refuse(op.inputs[2], f"{op.name} hands its handle to Python")
         if key is None or op.record is SIZE:
             return
+        if op.record in (WRITE, SCATTER):
+            self._writers.setdefault(key, []).append(op)
         if op.record in (WRITE, READ):
             self._note_held(op, key)
         rows = op.record in (SCATTER, GATHER)
@@ -195,6 +202,8 @@ class ArrayCode:
     def __init__(self, plain):
         self.plain = plain
         self._made = {}
+        self.written: dict = {}  # what is the same for elements of one shape in one trip, by array
+        self.found: dict = {}  # extents of what was read, by that, the index and the lines
         self.ahead: dict = {}  # places that were taken before the operation that writes
         self.stored: dict = {}  # the place of a tensor in an array
         self.reserved: set = set()  # writes for which there is room already
@@ -276,12 +285,15 @@ class _Array:
         for axis, extent in enumerate(extents):
             code.add(f"{self.word(rt.GIVEN + axis)} = {extent}")
 
-    def extents(self, code, shape):
-        """Extents of an element in variables, held against what the graph knows of them."""
+    def extents(self, code, shape, expected=()):
+        """Extents of an element in variables, held against what is known or expected of them."""
         found = []
         for axis, known in enumerate(shape):
             text = self.word(rt.EXTENTS + axis)
-            if type(known) is int:
+            if expected:
+                code.fail_if(f"{text} != {expected[axis]}")
+                found.append(expected[axis])
+            elif type(known) is int:
                 code.fail_if(f"{text} != {known}")
                 found.append(str(known))
             else:
@@ -330,6 +342,7 @@ def _write(code, op, array):
         code.bind(op.outputs[0], _FLOW)
         return
     array.give(code, found.extents)
+    _note_shape(code, op, found.extents)
     index = code.integer(op.inputs[1])
     if array.rank or array.adds:
         start = array.call(code, rt.WRITE_SLOT, index)
@@ -380,6 +393,7 @@ def slot_ahead(code, op, extents) -> Block | None:
     if not isinstance(code.values.get(op.inputs[1]), Scalar):
         return None
     array.give(code, extents)
+    _note_shape(code, op, extents)
     start = array.call(code, rt.WRITE_SLOT, code.integer(op.inputs[1]))
     code.arrays.ahead[op] = code.arrays.stored[array, op.inputs[2]] = start
     return Block(array.data, tuple(extents), start)
@@ -439,8 +453,27 @@ def _read(code, op, array):
     if not array.rank:
         code.bind(op.outputs[0], code.local(f"{array.data.name}[{start}]", array.data.dtype))
         return
-    view = Block(array.data, array.extents(code, op.outputs[0].spec.shape), start)
+    view = Block(array.data, _extents_read(code, op, array), start)
     code.bind(op.outputs[0], _kept(code, view) if array.adds and not array.clears else view)
+
+
+def _note_shape(code, op, extents):
+    """Note what the elements that a trip writes to a tape have the shape of, by name."""
+    key = code.arrays.plain.key(op.inputs[0])
+    if code.arrays.plain.is_tape(key):
+        shape = tuple(map(code.canonical, extents))
+        code.arrays.written[key] = (op.graph, op.inputs[1], shape)
+
+
+def _extents_read(code, op, array):
+    """Extents of what is read: of tapes that a trip wrote by the same names, the same again."""
+    written = code.arrays.written.get(code.arrays.plain.key(op.inputs[0]))
+    place = written and (written, op.inputs[1], op.graph)
+    expected = code.arrays.found.get(place, ()) if array.may_differ else ()
+    found = array.extents(code, op.outputs[0].spec.shape, expected)
+    if place and array.may_differ:
+        code.arrays.found[place] = found
+    return found
 
 
 def _kept(code, view):

@@ -463,7 +463,7 @@ def parts_of(code, key, scalars, extents, x) -> list:
     axes = iter(enumerate(extents))
 
     def filled(n):
-        return code.variable(next(given)[0], "k") if n is SYMBOLIC else n
+        return _bound_of(code, next(given)[0]) if n is SYMBOLIC else n
 
     found = []
     for part in key:
@@ -479,6 +479,12 @@ def parts_of(code, key, scalars, extents, x) -> list:
         else:
             found.append(Part(position(code, part, extent), None))
     return found
+
+
+def _bound_of(code, text):
+    """A bound of a slice in a variable: one for all slices of a trip that have it."""
+    stays = text.removeprefix("int64(").removesuffix(")").isidentifier()
+    return code.derived(text, "k") if stays else code.variable(text, "k")
 
 
 def _place_of(code, text, index, x, axis, extent):
@@ -525,7 +531,7 @@ def _ends(code, step, extent):
 def _bound(code, bound, extent, lower, upper):
     if isinstance(bound, str):
         near, far = f"min({bound}, {upper})", f"max({bound} + {extent}, {lower})"
-        return code.variable(f"{near} if {bound} >= 0 else {far}", "k")
+        return code.derived(f"{near} if {bound} >= 0 else {far}", "k")
     if bound == 0 and lower == "0":
         return "0"
     text = f"min({bound}, {upper})" if bound >= 0 else f"max({extent} - {-bound}, {lower})"

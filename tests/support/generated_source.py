@@ -39,7 +39,8 @@ def outcome(wanted, feeds):
         except nbta.NbtaError as error:
             expected = error
         try:
-            function = Interpreted(optimised(given, wanted), list(map(np.shape, values)), Step)
+            program = optimised(given, wanted)
+            function = Interpreted(lambda: program, list(map(np.shape, values)), Step)
         except NotCompiledError as reason:
             return f"not compiled: {reason}"
         return called(function, values, wanted, expected)
