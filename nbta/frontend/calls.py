@@ -500,8 +500,10 @@ def _truth_of_all(name, combine):
     return found
 
 
-def _together(items):
+def _together(items, of_numpy=False):
     """The items of a list that a loop fills as one array; others as they are."""
+    if _is_filled(items) and items.is_of_tuples and not of_numpy:
+        items.refuse("a function of Python's that goes along the tuples")
     return items.stacked() if _is_filled(items) else items
 
 
@@ -651,7 +653,7 @@ def _numpy(function, args, kwargs):
     own = _OF_LISTS.get(getattr(function, "__name__", ""))
     if args and own is not None and _is_filled(args[0]):
         return own(*args, **kwargs)
-    args = tuple(map(_together, args))
+    args = tuple(_together(arg, of_numpy=True) for arg in args)
     special = _OF_NUMPY.get(getattr(function, "__name__", ""))
     if special is not None and getattr(np, function.__name__, None) is function:
         found = special(*args, **kwargs)

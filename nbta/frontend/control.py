@@ -505,7 +505,7 @@ class _Merge:
         one, other = self._filled(one, other), self._filled(other, one)
         if unlike(one, other):
             one, other = (outcome.arrays[i] for outcome in self._outcomes)
-        if layout(one) != layout(other) or not (_is_carried(one) and _is_carried(other)):
+        if _unlike(one, other) or not (_is_carried(one) and _is_carried(other)):
             raise self._unlike(i, one, other)
         for value, outcome in zip((one, other), self._outcomes, strict=True):
             take_apart(value, (place for place, _ in outcome.places.values()))
@@ -1149,7 +1149,7 @@ class _Loop:
             self._known.add(i)
             self._carried.discard(i)
             return True
-        if layout(start) != layout(end) or not _is_carried(end):
+        if _unlike(start, end) or not _is_carried(end):
             raise self._changes(i, start, end)
         pairs = zip(leaves(start), leaves(end), strict=True)
         found = [self._learn_leaf(i, j, *pair) for j, pair in enumerate(pairs)]
@@ -1168,7 +1168,7 @@ class _Loop:
             if not _is_carried(end):
                 raise self._changes(i, start, end)
             self._stand_ins[i] = pack(end, [_stand_in(leaf) for leaf in leaves(end)])
-        elif layout(start) != layout(end) or not (_is_carried(start) and _is_carried(end)):
+        elif _unlike(start, end) or not (_is_carried(start) and _is_carried(end)):
             raise self._changes(i, start, end)
         self._carried.add(i)
 
@@ -1268,6 +1268,14 @@ class _Loop:
         for box, reason in self._spoiled.values():
             box.put_off(reason)
         self._set(tuple(values))
+
+
+def _unlike(one, other) -> bool:
+    """Whether two values of a variable have other parts; of lists that loops fill nobody knows."""
+    if any(getattr(value, "array", None) is not None for value in (one, other)
+           if isinstance(value, Listing)):  # fmt: skip
+        return True
+    return layout(one) != layout(other)
 
 
 def _in_form_of(start, end):

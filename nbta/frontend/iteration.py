@@ -315,6 +315,10 @@ def _of_array(items):
 def comprehension(item, test, items):
     """``[item(x) for x in items if test(x)]``."""
     found = listing(())
+    known = indexed(items)
+    found.numbers_only = (
+        known is None or type(known.count) is int or isinstance(known.count, Number)
+    )
 
     def add(each):
         found.append(item(each))

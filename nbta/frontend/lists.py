@@ -15,7 +15,7 @@ from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import where
 from nbta.ops.dispatch import as_tensor
-from nbta.ops.joining import arange
+from nbta.ops.joining import arange, stack
 from nbta.ops.numbers import Number
 from nbta.ops.shaping import cast, reshape
 from nbta.ops.sorting import sort
@@ -72,10 +72,28 @@ class Listing(list):
         How many there are then.
     """
 
-    array, length = None, None
+    array, _length = None, None
     below, top, used, guard = None, None, None, None
+    #: Whether tuples that a loop gives are an error, as for a comprehension that Python can make.
+    numbers_only = False
+
+    @property
+    def length(self):
+        """How many items there are, once the list is an array."""
+        return self.array.columns[0].length if self.is_of_tuples else self._length
+
+    @length.setter
+    def length(self, new):
+        self._length = new
+
+    @property
+    def is_of_tuples(self) -> bool:
+        """Whether each part of its items has a list of its own."""
+        return isinstance(self.array, Columns)
 
     def _write(self, value):
+        if self.is_of_tuples:
+            return self.array.append(value)
         if isinstance(value, Box):
             self._share(value)
         value = native.plain(value)
@@ -88,6 +106,7 @@ class Listing(list):
             self._hold("used", place + 1)
         self._hold("array", self.array.write(place, value))
         self._hold("length", self.length + 1)
+        return None
 
     def _share(self, box):
         """Note that an array is an item: where it is changed, so is the item, which is a copy."""
@@ -127,6 +146,8 @@ class Listing(list):
             return super().pop(index)
         if type(index) is not int or index != -1:
             self.refuse(".pop() of another item than the last")
+        if self.is_of_tuples:
+            return self.array.each(lambda column: column.pop())
         if self.below is None:
             if is_older(self):
                 raise Stacked(self)
@@ -169,6 +190,8 @@ class Listing(list):
         """The item at an index."""
         if self.array is None:
             return list.__getitem__(self, key)
+        if self.is_of_tuples:
+            return self.array.each(lambda column: column.item(key))
         self.check()
         found = boxed(self.array.read(self.place_of(key)))
         if isinstance(found, Box):
@@ -179,6 +202,8 @@ class Listing(list):
         """All items as one array."""
         if self.below is not None:
             self.refuse("all items")
+        if self.is_of_tuples:
+            return self.array.stack()
         self.check()
         found = self.array.stack()
         if isinstance(self.length, Number):
@@ -197,6 +222,38 @@ class Listing(list):
             f"append, len, pop() of the last, single items, loops over it and np.array(list) are "
             f"possible, where nothing is popped"
         )
+
+
+class Columns:
+    """What a list of tuples is filled in: a list for each part.
+
+    Attributes
+    ----------
+    columns : tuple of Listing
+    kind : type
+        Of the items: tuple, or a named one.
+    """
+
+    def __init__(self, kind, columns):
+        self.kind, self.columns = kind, columns
+
+    def append(self, value):
+        """Add a tuple."""
+        if type(value) is not self.kind or len(value) != len(self.columns):
+            self.columns[0].refuse(f"an item that is no tuple of {len(self.columns)}")
+        for column, part in zip(self.columns, value, strict=True):
+            column.append(part)
+
+    def each(self, take):
+        """A tuple of what is taken of each column."""
+        found = tuple(take(column) for column in self.columns)
+        return found if self.kind is tuple else self.kind(*found)
+
+    def stack(self):
+        """All items as one array, in which a tuple is a row."""
+        rows = [native.plain(column.stacked()) for column in self.columns]
+        dtype = np.result_type(*(row.dtype for row in rows))
+        return boxed(stack([cast(row, dtype) for row in rows], 1))
 
 
 def in_order(items, key=None, reverse=False) -> list:
@@ -296,8 +353,15 @@ def grow(error) -> None:
     if isinstance(error, Stacked):
         error.listing.stack_up()
         return
-    items = [native.plain(each) for each in list.__iter__(error.listing)]
-    samples = [*items, error.sample]
+    _fill(error.listing, error.sample)
+
+
+def _fill(listing, sample):
+    """Make a list an array, of what it holds and will be given."""
+    items = [native.plain(each) for each in list.__iter__(listing)]
+    samples = [*items, sample]
+    if _are_tuples(samples) and not listing.numbers_only:
+        return _fill_columns(listing, samples)
     if not all(
         isinstance(each, Tensor | np.ndarray | np.generic | int | float) for each in samples
     ):
@@ -308,15 +372,32 @@ def grow(error) -> None:
         )
         raise invalid("list_items", message)
     dtype = np.result_type(*(_dtype(each) for each in samples))
-    sample = native.plain(error.sample)
+    sample = native.plain(sample)
     rank = sample.ndim if isinstance(sample, Tensor) else np.ndim(sample)
     array = SymbolicTensorArray(
         dtype, 0, True, False, "list", element_shape=(None,) * rank, infer_shape=not rank
     )
     for k, each in enumerate(items):
         array = array.write(k, cast(as_tensor(each), dtype))
-    list.clear(error.listing)
-    error.listing.array, error.listing.length = array, as_tensor(np.int64(len(items)))
+    list.clear(listing)
+    listing.array, listing.length = array, as_tensor(np.int64(len(items)))
+    return None
+
+
+def _are_tuples(samples) -> bool:
+    first = samples[-1]
+    if not isinstance(first, tuple) or not first:
+        return False
+    return all(type(each) is type(first) and len(each) == len(first) for each in samples)
+
+
+def _fill_columns(listing, samples):
+    columns = []
+    for parts in zip(*samples, strict=True):
+        columns.append(born(Listing(parts[:-1])))
+        _fill(columns[-1], parts[-1])
+    list.clear(listing)
+    listing.array = Columns(type(samples[-1]), tuple(columns))
 
 
 def growing(place, old) -> Grows | None:

@@ -21,7 +21,7 @@ from nbta.frontend.boxes import (
     in_trace,
     note_place,
 )
-from nbta.frontend.calls import call, is_library
+from nbta.frontend.calls import _together, call, is_library
 from nbta.frontend.control import (
     Undefined,
     any_of,
@@ -416,7 +416,7 @@ def _compare(sign, left, right):
 
 def _contains(items, value):
     if isinstance(items, Listing) and items.array is not None:
-        items = items.stacked()
+        items = _together(items)
     if not control.is_traced(value) and not isinstance(items, Box):
         return value in items
     if isinstance(items, Box):

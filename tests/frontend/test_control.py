@@ -7,6 +7,7 @@ values decide.
 import functools
 import linecache
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -753,6 +754,59 @@ def differences(f, args, place):
             ends.append(f(*moved))
         found[index] = (ends[0] - ends[1]) / 2e-6
     return found
+
+
+# Lists of tuples that a loop fills.
+
+
+class Point(NamedTuple):
+    t: float
+    y: float
+
+
+@case(X7)
+@case(X12)
+def tuples_that_are_picked(x):
+    picked, named, nested = [], [], []
+    for i in range(len(x)):
+        if x[i] > 0.6:
+            picked.append((i, x[i] * 2, x * x[i]))
+        named.append(Point(0.1 * i, x[i]))
+        nested.append((x[i], (x[i] ** 2, i)))
+    total = 0.0
+    for i, v, row in picked:
+        total += i * v + x[i] * row[0]
+    for a, (b, c) in nested:
+        total += a * b * c
+    again = [p for p in named]  # noqa: C416
+    total += sum(p.t * p.y for p in again) + named[0].y
+    return total + len(picked) + picked[-1][1]
+
+
+@case(X7)
+def a_history_of_tuples(x):
+    history, t, y = [(0.0, x[0])], 0.0, x[0]
+    while t < 1.0:
+        y += 0.1 * math.sin(y + x[1])
+        t += 0.1
+        history.append((t, y))
+    table = np.array(history)
+    return np.sum(table[:, 1] * table[:, 0]) + table.shape[0] * table.shape[1]
+
+
+@case(X7)
+@case(X12)
+def a_stack_of_ranges(x):
+    waiting, total = [(0, len(x))], 0.0
+    while waiting:
+        low, high = waiting.pop()
+        if high - low <= 1:
+            total += x[low] * low
+        else:
+            middle = (low + high) // 2
+            waiting.append((low, middle))
+            waiting.append((middle, high))
+    return total
 
 
 # Generator expressions, whose items are made when somebody asks for them.

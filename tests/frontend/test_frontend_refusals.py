@@ -161,6 +161,34 @@ def takes_from_a_generator_in_a_loop(x):
     return total
 
 
+def orders_tuples(x):
+    pairs = []
+    for v in x:
+        pairs.append((v, v * v))
+    return max(pairs)[0]
+
+
+def appends_tuples_of_two_lengths(x):
+    pairs = []
+    for v in x:
+        if v > 0.5:
+            pairs.append((v, v))
+        else:
+            pairs.append((v, v, v))
+    return pairs[0][0]
+
+
+def begins_each_trip_with_another_list(x):
+    xs = [x[0]]
+    for _ in range(9):
+        ys = []
+        for v in xs:
+            if v > 0.1:
+                ys.append(v * 0.9)
+        xs = ys
+    return sum(xs)
+
+
 def compares_lists(x):
     return 1.0 if [v for v in x if v > 0.5] == [1.0] else x[0]
 
@@ -177,6 +205,9 @@ REFUSED = {
     swaps_in_a_nest_and_looks_at_the_old_name: "may or may not be the same array",
     deletes_an_item_of_a_dict: "dict['q'] is given a value, or deleted",
     takes_from_a_generator_in_a_loop: "a generator from before is asked for items",
+    orders_tuples: "a function of Python's that goes along the tuples",
+    appends_tuples_of_two_lengths: "an item that is no tuple of 2",
+    begins_each_trip_with_another_list: "'xs' is list before a trip of the loop and list behind it",
     compares_lists: "a comparison (__eq__) of a list that a loop appends to",
     counts_in_a_list: ".count() of a list that a loop appends to",
     repeats_a_list: "a multiple of a list that a loop appends to",
