@@ -69,19 +69,19 @@ def _listed(title, types):
     return title + ", ".join(f"{n} {name}" for name, n in sorted(types.items())) if types else ""
 
 
-def _counted(graph, inside=False):
+def _counted(program):
     """How many operations of each type there are, everywhere and in loops."""
-    everywhere, loops = Counter(), Counter()
-    for op in graph.operations:
-        if op.record in (PARAMETER, CONSTANT):
-            continue
-        everywhere[op.type] += 1
-        loops[op.type] += inside
-        for body in subgraphs(op):
-            below = _counted(body, inside or op.record is WHILE)
-            everywhere += below[0]
-            loops += below[1]
-    return everywhere, +loops
+    everywhere, loops, todo = [], [], [(program, False)]
+    while todo:
+        graph, inside = todo.pop()
+        for op in graph.operations:
+            if op.record is PARAMETER or op.record is CONSTANT:
+                continue
+            everywhere.append(op.record.name)
+            if inside:
+                loops.append(op.record.name)
+            todo += [(body, inside or op.record is WHILE) for body in subgraphs(op)]
+    return Counter(everywhere), Counter(loops)
 
 
 _NEST = (

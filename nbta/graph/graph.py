@@ -368,6 +368,8 @@ class SubGraph(Graph):
 
 def subgraphs(op: Operation) -> list[SubGraph]:
     """The bodies that an operation runs."""
+    if not op.record.effects:
+        return []
     found = []
     for value in op.attrs.values():
         if type(value) is tuple:

@@ -296,6 +296,29 @@ def test_ranges():
     agree(found, expected, dict.fromkeys(expected, 2))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "uint64", "bool", "complex64"])
+def test_zeros_are_cleared(dtype):
+    """All at once and not in a loop; not those with a sign."""
+    minus = np.full((), -0.0).astype(dtype)
+
+    def build(x):
+        lengths = nbta.shape(x)
+        zeros = nbta.zeros(lengths, dtype)
+        return {
+            "zeros": zeros, "signed": nbta.fill(lengths, minus),
+            "none": nbta.zeros((0, 3), dtype), "sum": nbta.sum(nbta.cast(zeros, "float64") + x),
+        }  # fmt: skip
+
+    found, expected = both(build, np.arange(6.0).reshape(2, 3))
+    agree(found, expected)
+    for name in ("zeros", "signed"):
+        assert found[name].tobytes() == expected[name].tobytes()
+    f = nbta.function(lambda x: nbta.zeros(nbta.shape(x), dtype), compiled=True)
+    f(np.ones((2, 3)))
+    assert "clear(" in f.source
+    assert "for " not in f.source
+
+
 @pytest.mark.parametrize("bounds", [(0.0, 1.0, 0.0), (0.0, np.inf, 1.0), (np.nan, 1.0, 1.0)])
 def test_ranges_without_end_are_refused(bounds):
     with nbta.Graph().as_default() as graph:

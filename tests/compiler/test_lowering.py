@@ -162,6 +162,44 @@ def test_what_the_generator_does_not_write_is_refused(text):
         build.build(f"{HEAD}    {text}\n    return 0\n")
 
 
+@both_ways
+def test_each_refusal_gives_its_own_status(way, request):
+    """However many there are: one way out of the function is for some of them."""
+    request.getfixturevalue(way)
+    count = 3 * lowering._SHARED
+    lines = [f"    refuse(W[0] == {k}, {16 * k + 1})\n" for k in range(count)]
+    lines[5:5] = [
+        "    if W[0] == 1000: return 7\n    if W[0] == 1001:\n        W[1] = 3\n        return 8\n"
+    ]
+    lines += ["    for i in range(W[1]):\n        refuse(i == W[0], 5)\n"]
+    source = HEAD + "".join(lines) + "    return 0\n"
+    for k in range(count):
+        assert called(source, [k, 0])[0] == 16 * k + 1
+    assert called(source, [1000, 0]) == (7, [1000, 0])
+    assert called(source, [1001, 0]) == (8, [1001, 3])
+    assert [called(source, [count, n])[0] for n in (count, count + 1)] == [0, 5]
+
+
+def test_a_refusal_has_no_block_of_its_own(units, monkeypatch):
+    monkeypatch.setattr(lowering, "LARGE", 600)
+    lines = "".join(f"    refuse(W[0] == {k}, {16 * k + 1})\n" for k in range(100))
+    called(f"{HEAD}{lines}    return 0\n", [1000])
+    blocks = units[-1].module.get_global("_ZN4nbta3runEx").blocks
+    assert len(blocks) < 100 + 10
+    assert sum(block.terminator.opname == "ret" for block in blocks) == -(-101 // lowering._SHARED)
+
+
+def test_buffers_are_found_by_functions_outside_of_loops(units, monkeypatch):
+    monkeypatch.setattr(lowering, "LARGE", 600)
+    room = "b{0} = room(float64, w, {1}, (W[0],), {0})"
+    outside = "".join(f"    {room.format(k, 10 + 2 * k)}\n" for k in range(3))
+    inside = f"    for i in range(W[0]):\n        {room.format(3, 16)}\n"
+    helpers = f"{HEAD}{{}}    return 0\n"
+    for lines, count in ((outside, 3), (inside, 0), (inside + outside, 3)):
+        build.build(helpers.format(lines))
+        assert str(units[-1].module).count('call i64 @"room_8_1"') == count
+
+
 # Parts.
 
 
