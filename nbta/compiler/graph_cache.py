@@ -47,9 +47,14 @@ class UnknownError(Exception):
 
 @functools.cache
 def sources() -> str | None:
-    """A digest of nbta's own sources; None where one was changed since this process read it."""
-    digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
+    """A digest of nbta's own sources; None where they are not there, or were changed meanwhile.
+
+    What a process that read them before would keep is of other code than they are.
+    """
+    digest, paths = hashlib.sha256(), sorted(_PACKAGE.rglob("*.py"))
+    if Path(__file__) not in paths:
+        return None
+    for path in paths:
         if path.stat().st_mtime >= _BEGAN:
             return None
         digest.update(b"%s\0" % path.relative_to(_PACKAGE).as_posix().encode())

@@ -216,6 +216,13 @@ def test_what_counts_on_more_than_equal_lengths_is_for_its_shapes(folder):
         assert result.tolist() == [k + k + n // 2 for k in range(n // 2)]
         found.append(passes)
     assert found == [True, True, False, False]
+    function = nbta.function(f, compiled=True)
+    for _ in range(3):
+        function._launchers.clear()
+        function(np.arange(6.0))
+    (compiled,) = function._last.runner.compiled
+    assert compiled._program is None  # nor do passes run for a later call
+    assert function(np.arange(8.0)).tolist() == [4.0, 6.0, 8.0, 10.0]
 
 
 def test_wrong_lengths_are_refused_behind_a_kept_graph(folder):
@@ -456,6 +463,13 @@ def test_sources_that_changed_since_they_were_read_keep_nothing(folder, monkeypa
     assert run()[1]
     assert run()[1]
     assert graphs(folder) == []
+
+
+def test_without_sources_nothing_is_kept(folder, monkeypatch):
+    monkeypatch.setattr(graph_cache, "_PACKAGE", folder / "nowhere")
+    graph_cache.sources.cache_clear()
+    assert graph_cache.sources() is None
+    assert [run()[1], run()[1]] == [True, True]
 
 
 def test_with_the_verifier_passes_always_run(folder, monkeypatch):
