@@ -4,7 +4,7 @@ No line was changed for nbta. `PROGRAMS` has the function, its arguments, and by
 is differentiated.
 """
 
-# ruff: noqa: B007, N803, N806, SIM113  (as users write)
+# ruff: noqa: B007, C901, E741, N803, N806, SIM113  (as users write)
 
 import math
 
@@ -478,6 +478,328 @@ def cumulative_hazard(beta, X, t, event):
     return ll
 
 
+@njit
+def american_put(s0, strike, r, sigma, n_space=12, n_time=4):
+    s_max = 3.0 * strike
+    ds = s_max / n_space
+    dt = 1.0 / n_time
+    v = np.zeros(n_space + 1)
+    payoff = np.zeros(n_space + 1)
+    for i in range(n_space + 1):
+        payoff[i] = max(strike - i * ds, 0.0)
+        v[i] = payoff[i]
+    a = np.zeros(n_space + 1)
+    b = np.zeros(n_space + 1)
+    c = np.zeros(n_space + 1)
+    for i in range(1, n_space):
+        s2 = sigma * sigma * i * i
+        a[i] = 0.5 * dt * (r * i - s2)
+        b[i] = 1.0 + dt * (s2 + r)
+        c[i] = -0.5 * dt * (r * i + s2)
+    iterations = 0
+    for t in range(n_time):
+        rhs = v.copy()
+        for sweep in range(20):
+            change = 0.0
+            for i in range(1, n_space):
+                gs = (rhs[i] - a[i] * v[i - 1] - c[i] * v[i + 1]) / b[i]
+                new = max(payoff[i], v[i] + 1.2 * (gs - v[i]))
+                change = max(change, abs(new - v[i]))
+                v[i] = new
+            iterations += 1
+            if change < 1e-7:
+                break
+        v[0] = strike
+        v[n_space] = 0.0
+    j = int(s0 / ds)
+    w = (s0 - j * ds) / ds
+    return (1 - w) * v[j] + w * v[j + 1]
+
+
+@njit
+def gotoh(a, b, sub, gap_open, gap_ext):
+    n, m = len(a), len(b)
+    neg = -1e9
+    M = np.full((n + 1, m + 1), neg)
+    X = np.full((n + 1, m + 1), neg)
+    Y = np.full((n + 1, m + 1), neg)
+    M[0, 0] = 0.0
+    for i in range(1, n + 1):
+        X[i, 0] = gap_open + (i - 1) * gap_ext
+    for j in range(1, m + 1):
+        Y[0, j] = gap_open + (j - 1) * gap_ext
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            s = sub[a[i - 1], b[j - 1]]
+            M[i, j] = s + max(M[i - 1, j - 1], X[i - 1, j - 1], Y[i - 1, j - 1])
+            X[i, j] = max(M[i - 1, j] + gap_open, X[i - 1, j] + gap_ext)
+            Y[i, j] = max(M[i, j - 1] + gap_open, Y[i, j - 1] + gap_ext)
+    # traceback
+    i, j = n, m
+    state = 0
+    best = M[n, m]
+    if X[n, m] > best:
+        best, state = X[n, m], 1
+    if Y[n, m] > best:
+        best, state = Y[n, m], 2
+    matches = 0
+    while i > 0 and j > 0:
+        if state == 0:
+            if a[i - 1] == b[j - 1]:
+                matches += 1
+            prev = max(M[i - 1, j - 1], X[i - 1, j - 1], Y[i - 1, j - 1])
+            i -= 1
+            j -= 1
+            if prev == M[i, j]:
+                state = 0
+            elif prev == X[i, j]:
+                state = 1
+            else:
+                state = 2
+        elif state == 1:
+            if X[i, j] == M[i - 1, j] + gap_open:
+                state = 0
+            i -= 1
+        else:
+            if Y[i, j] == M[i, j - 1] + gap_open:
+                state = 0
+            j -= 1
+    return best + 0.01 * matches
+
+
+@njit
+def dsp_chain(x, coefs, attack, release):
+    n_sections = coefs.shape[0]
+    y = x.copy()
+    for s in range(n_sections):
+        b0, b1, b2, a1, a2 = coefs[s]
+        z1 = 0.0
+        z2 = 0.0
+        for n in range(len(y)):
+            xin = y[n]
+            out = b0 * xin + z1
+            z1 = b1 * xin - a1 * out + z2
+            z2 = b2 * xin - a2 * out
+            y[n] = out
+    env = np.empty(len(y))
+    level = 0.0
+    for n in range(len(y)):
+        mag = abs(y[n])
+        coef = attack if mag > level else release
+        level = coef * level + (1 - coef) * mag
+        env[n] = level
+    gain = np.where(env > 0.3, 0.3 / np.maximum(env, 1e-9), 1.0)
+    w = np.zeros(4)
+    mu = 0.1
+    err = 0.0
+    for n in range(4, len(y)):
+        window = y[n - 4 : n][::-1]
+        pred = np.dot(w, window)
+        e = y[n] * gain[n] - pred
+        w += mu * e * window / (1e-3 + window @ window)
+        err += e * e
+    return err / len(y)
+
+
+@njit
+def normalize(v):
+    return v / np.sqrt(np.sum(v * v))
+
+
+@njit
+def intersect(origin, direction, centre, radius):
+    oc = origin - centre
+    b = 2.0 * np.dot(direction, oc)
+    c = np.dot(oc, oc) - radius * radius
+    disc = b * b - 4 * c
+    if disc > 0:
+        t1 = (-b + math.sqrt(disc)) / 2
+        t2 = (-b - math.sqrt(disc)) / 2
+        if t1 > 0 and t2 > 0:
+            return min(t1, t2)
+    return -1.0
+
+
+@njit
+def render(centres, radii, colors, light, size=4):
+    camera = np.array([0.0, 0.0, 1.0])
+    img = np.zeros((size, size, 3))
+    n = len(radii)
+    for i, yy in enumerate(np.linspace(-1, 1, size)):
+        for j, xx in enumerate(np.linspace(-1, 1, size)):
+            origin = camera
+            direction = normalize(np.array([xx, yy, 0.0]) - origin)
+            color = np.zeros(3)
+            reflection = 1.0
+            for bounce in range(2):
+                nearest = -1
+                min_t = np.inf
+                for k in range(n):
+                    t = intersect(origin, direction, centres[k], radii[k])
+                    if t > 0 and t < min_t:
+                        min_t = t
+                        nearest = k
+                if nearest == -1:
+                    break
+                hit = origin + min_t * direction
+                normal = normalize(hit - centres[nearest])
+                shifted = hit + 1e-5 * normal
+                to_light = normalize(light - shifted)
+                shadowed = False
+                for k in range(n):
+                    t = intersect(shifted, to_light, centres[k], radii[k])
+                    if t > 0:
+                        shadowed = True
+                        break
+                if shadowed:
+                    break
+                illum = 0.1 + 0.6 * max(0.0, np.dot(to_light, normal))
+                half = normalize(to_light - direction)
+                illum += 0.4 * max(0.0, np.dot(normal, half)) ** 10
+                color += reflection * illum * colors[nearest]
+                reflection *= 0.5
+                origin = shifted
+                direction = direction - 2 * np.dot(direction, normal) * normal
+            img[i, j] = np.clip(color, 0, 1)
+    return img.mean()
+
+
+@njit
+def seir(beta, sigma, gamma, contact, s0, days):
+    n_age = len(s0)
+    S = s0.copy()
+    E = np.zeros(n_age)
+    I = np.full(n_age, 1e-3)
+    R = np.zeros(n_age)
+    history = []
+    lockdown = False
+    factor = 1.0
+    for day in range(days):
+        total = I.sum()
+        if not lockdown and total > 0.02:
+            lockdown = True
+            factor = 0.4
+        elif lockdown and total < 0.01:
+            lockdown = False
+            factor = 1.0
+        for sub in range(4):
+            force = np.zeros(n_age)
+            for a in range(n_age):
+                for b in range(n_age):
+                    force[a] += factor * beta * contact[a, b] * I[b]
+            new_e = 0.25 * force * S
+            new_i = 0.25 * sigma * E
+            new_r = 0.25 * gamma * I
+            S -= new_e
+            E += new_e - new_i
+            I += new_i - new_r
+            R += new_r
+        history.append(I.sum())
+    peak = max(history)
+    return peak + R.sum() + 0.1 * history[-1]
+
+
+@njit
+def power_at(x, f0):
+    n = len(x)
+    a = np.zeros(n, dtype=np.complex128)
+    levels = 0
+    while (1 << levels) < n:
+        levels += 1
+    for i in range(n):
+        j = 0
+        k = i
+        for _ in range(levels):
+            j = (j << 1) | (k & 1)
+            k >>= 1
+        a[j] = x[i]
+    size = 2
+    while size <= n:
+        half = size // 2
+        step = -2j * math.pi / size
+        for start in range(0, n, size):
+            for k in range(half):
+                t = np.exp(step * k) * a[start + k + half]
+                a[start + k + half] = a[start + k] - t
+                a[start + k] = a[start + k] + t
+        size *= 2
+    p = a.real**2 + a.imag**2
+    freqs = np.arange(n // 2)
+    return np.sum(p[: n // 2] * np.exp(-((freqs - f0) ** 2))) / n
+
+
+def clip_area(poly, box):
+    xmin, ymin, xmax, ymax = box
+    points = [(p[0], p[1]) for p in poly]
+    for edge in range(4):
+        out = []
+        prev = points[-1]
+        for cur in points:
+            if edge == 0:
+                ci, pi, t = (
+                    cur[0] >= xmin,
+                    prev[0] >= xmin,
+                    (xmin - prev[0]) / (cur[0] - prev[0] + 1e-30),
+                )
+            elif edge == 1:
+                ci, pi, t = (
+                    cur[0] <= xmax,
+                    prev[0] <= xmax,
+                    (xmax - prev[0]) / (cur[0] - prev[0] + 1e-30),
+                )
+            elif edge == 2:
+                ci, pi, t = (
+                    cur[1] >= ymin,
+                    prev[1] >= ymin,
+                    (ymin - prev[1]) / (cur[1] - prev[1] + 1e-30),
+                )
+            else:
+                ci, pi, t = (
+                    cur[1] <= ymax,
+                    prev[1] <= ymax,
+                    (ymax - prev[1]) / (cur[1] - prev[1] + 1e-30),
+                )
+            cross = (prev[0] + t * (cur[0] - prev[0]), prev[1] + t * (cur[1] - prev[1]))
+            if ci:
+                if not pi:
+                    out.append(cross)
+                out.append(cur)
+            elif pi:
+                out.append(cross)
+            prev = cur
+        points = out
+    area = 0.0
+    for k in range(len(points)):
+        x1, y1 = points[k]
+        x2, y2 = points[(k + 1) % len(points)]
+        area += x1 * y2 - x2 * y1
+    return 0.5 * abs(area)
+
+
+@njit
+def inventory(demand, s, S, lead, hold, short):
+    stock = S
+    pipeline = np.zeros(lead + 1)
+    cost = 0.0
+    n_orders = 0
+    for t in range(demand.shape[0]):
+        stock += pipeline[0]
+        pipeline[:-1] = pipeline[1:]
+        pipeline[-1] = 0.0
+        if demand[t] > stock:
+            cost += short * (demand[t] - stock)
+            stock = 0.0
+        else:
+            stock -= demand[t]
+            cost += hold * stock
+        position = stock + pipeline.sum()
+        if position < s:
+            pipeline[-1] += S - position
+            cost += 1.0
+            n_orders += 1
+    return cost / demand.shape[0]
+
+
 def _row(generator):
     return generator / generator.sum(axis=-1, keepdims=True)
 
@@ -519,6 +841,30 @@ def _programs():
             ),
             (0, 1),
         ),
+        *_more_programs(rng),
+    ]
+
+
+def _more_programs(rng):
+    sections = np.array([[0.3, 0.2, 0.1, -0.5, 0.2], [0.9, -0.2, 0.05, 0.1, 0.02]])
+    centres = np.array([[-0.2, 0.0, -1.0], [0.4, -0.3, -0.5]])
+    contact = np.array([[2.0, 0.5, 0.2], [0.5, 1.0, 0.3], [0.2, 0.3, 0.8]])
+    one, other = np.array([0, 1, 2, 3, 1]), np.array([0, 2, 3, 1])
+    scores = np.eye(4) * 2 - 1 + 0.1 * rng.uniform(size=(4, 4))
+    polygon = np.array([[0.1, -0.3], [1.4, 0.2], [1.1, 1.3], [-0.2, 0.8]])
+    return [
+        (american_put, (1.02, 1.0, 0.05, 0.3), (0, 1, 2, 3)),
+        (gotoh, (one, other, scores, -1.51, -0.52), (2, 3, 4)),
+        (dsp_chain, (rng.normal(size=24), sections, 0.6, 0.9), (0, 1, 2, 3)),
+        (
+            render,
+            (centres, np.array([0.7, 0.3]), rng.uniform(0.2, 1, (2, 3)), np.array([3.0, 4.0, 5.0])),
+            (0, 1, 2, 3),
+        ),
+        (seir, (0.5, 0.3, 0.2, contact, np.array([0.3, 0.4, 0.3]), 20), (0, 1, 2, 3, 4)),
+        (power_at, (rng.normal(size=16), 3.2), (0, 1)),
+        (clip_area, (polygon, (0.0, 0.0, 1.0, 1.0)), (0,)),
+        (inventory, (rng.uniform(0.5, 3, 20), 3.1, 8.2, 3, 0.1, 2.0), (0, 1, 2, 4, 5)),
     ]
 
 
