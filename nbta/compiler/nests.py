@@ -60,9 +60,10 @@ def join_tapes(program: Program) -> Program:
 class _Gradient(NamedTuple):
     """Gradient arrays of a tape, one for each trip: lookups, and the trips of those that use them.
 
-    Writes are listed by the operation behind the nest that they are in, one behind the other.
+    ``array`` is how the array is known (`nbta.ops.aliases`). Writes are listed by the operation behind the nest that they are in, one behind the other.
     """
 
+    array: tuple
     lookups: list[Operation]
     trips: dict[Operation, tuple]
     writes: list[list[Operation]]
@@ -106,20 +107,29 @@ def _found(tapes):
 
 
 def _gradients(tapes, tape, placed, nest):
-    """The gradient arrays that come behind a nest, or None.
+    """The gradient arrays that come behind a nest, and theirs behind them, or None.
 
     Of these all that touches them is known: writes, in one body for each operation behind the nest,
     and behind all of them reads.
     """
+    found, todo = [], [((tape.handle.op,), placed)]
+    for array, users in todo:
+        for source, lookups in _by_source(users).items():
+            gradient = _gradient(tapes, (*array, source), lookups, nest)
+            if gradient is None:
+                return None
+            found.append(gradient)
+            todo.append((gradient.array, gradient.trips))
+    return found
+
+
+def _by_source(placed):
+    """The lookups among the users of an array, with their trips."""
     sources = defaultdict(dict)
     for op, trips in placed.items():
         if op.record is LOOKUP:
             sources[op.attrs["source"]][op] = trips
-    found = [
-        _gradient(tapes, (tape.handle.op, source), lookups, nest)
-        for source, lookups in sources.items()
-    ]
-    return None if None in found else found
+    return sources
 
 
 def _gradient(tapes, array, lookups, nest):
@@ -134,7 +144,10 @@ def _gradient(tapes, array, lookups, nest):
     number = tapes.order(nest.graph)
     writes, reads = defaultdict(list), []
     for op in users:
-        (reads if op.record is READ else writes[_within(nest.graph, op)]).append(op)
+        if not lies_in(op.graph, nest.graph):
+            return None
+        if op.record is not LOOKUP:
+            (reads if op.record is READ else writes[_within(nest.graph, op)]).append(op)
     last = max((number[op] for op in writes), default=-1)
     in_order = all(number[nest] < number[op] for op in writes)
     in_order &= all(number[_within(nest.graph, op)] > max(last, number[nest]) for op in reads)
@@ -142,12 +155,15 @@ def _gradient(tapes, array, lookups, nest):
         return None
     trips = {op: lookups[tapes.whereabouts(op.inputs[0]).tensor.op] for op in users}
     in_turn = [writes[op] for op in sorted(writes, key=number.get)]
-    return _Gradient(list(lookups), trips, in_turn, reads)
+    return _Gradient(array, list(lookups), trips, in_turn, reads)
 
 
 def _may_shift(tapes, op, lookups):
-    """Whether an operation touches a slot that it names, in what one of some lookups gives."""
-    if op.record not in (READ, WRITE) or op.control_inputs or op in tapes.uses.waited:
+    """Whether an operation touches a slot that it names, in what one of some lookups gives.
+
+    Or looks its gradient array up.
+    """
+    if op.record not in (READ, WRITE, LOOKUP) or op.control_inputs or op in tapes.uses.waited:
         return False
     return tapes.whereabouts(op.inputs[0]).tensor.op in lookups
 
@@ -243,16 +259,18 @@ class _Nest:
         body.changed()
         for read, trips in nested.reads:
             self._move(read, trips, Access(made.handle, last))
+        whole = {(old.handle.op,): Access(made.handle, last)}
         for gradient in nested.gradients:
             for op, trips in gradient.trips.items():
-                self._shift(op, trips)
+                if op.record is not LOOKUP:
+                    self._shift(op, trips)
             if _is_number(old.value):
                 _as_tensor(self._home, gradient, old.value.dtype, self._total)
             else:
-                self._as_one_array(gradient, Access(made.handle, last))
+                whole[gradient.array] = self._as_one_array(gradient, whole[gradient.array[:-1]])
 
     def _as_one_array(self, found, joined):
-        """Put a gradient array of the joined array in place of those of trips.
+        """Put a gradient array of the joined array in place of those of trips; it, behind all.
 
         New flows go through the writes, one behind the other, and then to the reads.
         """
@@ -266,6 +284,7 @@ class _Nest:
             flow = _threaded(_bodies_of(self._home, writes[0]), flow, partial(_chained, writes))
         for read in found.reads:
             read.inputs[2] = read.graph.resolve(flow)
+        return Access(whole.handle, flow)
 
     def _shift(self, op, trips):
         """Let an operation find the slot of some trips in an array for all."""

@@ -20,14 +20,14 @@ from nbta.compiler.induction import Clamped, Counts, Linear, Trip, around, depth
 from nbta.compiler.program import Program, changes, rebuild
 from nbta.graph.copying import copied, keep_shapes
 from nbta.graph.graph import SubGraph, lies_in, running, substitute
-from nbta.graph.operation import DATA, HANDLE, Operation, Tensor
+from nbta.graph.operation import DATA, FLOW, HANDLE, Operation, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop, Variable, is_loop, origin, owners, variable_of
 from nbta.ops.aliases import ArrayUses, array_of
 from nbta.ops.arithmetic import add, maximum, multiply
-from nbta.ops.arrays import CREATE, GATHER, READ, SIZE, WRITE, WRITES
+from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SIZE, WRITE, WRITES
 from nbta.ops.branch import CASE
-from nbta.ops.dispatch import CONSTANT, PARAMETER, constant_in
+from nbta.ops.dispatch import CONSTANT, PARAMETER, constant_in, special
 from nbta.ops.indexing import GETITEM, SET_ITEM, index_of
 from nbta.ops.joining import RANGE, STACK
 from nbta.ops.loop import WHILE
@@ -125,6 +125,10 @@ class Tapes(Counts):
         if array is None or array in self.uses.results:
             return False
         return not self.uses.is_value(array) or not self.uses.users[None]
+
+    def is_complete(self, create: Operation) -> bool:
+        """Whether what a trip of a loop made has its last size behind that loop."""
+        return not create.attrs["dynamic_size"] or create.outputs[0] in self.tapes
 
     def order(self, graph) -> dict[Operation, int]:
         """The places of a graph's operations in running order."""
@@ -292,7 +296,7 @@ def rematerialise(program: Program) -> Program:
 def _is_simple(tapes, read):
     """Whether what a tape gives could be made again, by what makes it."""
     made = tapes.whereabouts(read.outputs[0]).tensor
-    if made.op.record is READ:
+    if made.op.record in (READ, LOOKUP):
         return made.kind == HANDLE
     if made.op.record is PARAMETER:
         return made.dtype.kind in "iu" or not made.spec.rank
@@ -402,8 +406,7 @@ class Again:
             return self._create(CONSTANT, [], op.attrs)
         if source.graph not in self._trips:
             return self._graph.resolve(source) if lies_in(self._graph, source.graph) else None
-        rules = {PARAMETER: self._counted, WHILE: self._trip_count, READ: self._read_again}
-        made = rules.get(op.record, self._computed)(source)
+        made = self._RULES.get(op.record, Again._computed)(self, source)
         return self._final(source) if made is None else made
 
     def _computed(self, source):
@@ -439,6 +442,20 @@ class Again:
         if any(tensor is None for tensor in inputs):
             return None
         return self._create(READ, inputs, read.attrs)
+
+    def _looked_up_again(self, source):
+        """A gradient array of what an earlier loop made: nobody but it has the array's handle."""
+        lookup, tapes = source.op, self._counts
+        if source.kind != HANDLE or len(lookup.inputs) > 2 or not isinstance(tapes, Tapes):
+            return None
+        array = tapes.uses.array(lookup.inputs[0])
+        if lookup.control_inputs or array is None or not tapes.is_complete(array[0]):
+            return None
+        handle = self.make(lookup.inputs[0])
+        if handle is None:
+            return None
+        with self._graph.as_default():
+            return self._create(LOOKUP, [handle, special(FLOW)], lookup.attrs)
 
     def _trip_count(self, source):
         """How many trips a loop made, where that follows from its first values."""
@@ -486,6 +503,10 @@ class Again:
         if constant_of(step) != 1:
             trip = self._create(MUL, [trip, step])
         return trip if constant_of(first) == 0 else self._create(ADD, [first, trip])
+
+    _RULES = {
+        PARAMETER: _counted, WHILE: _trip_count, READ: _read_again, LOOKUP: _looked_up_again,
+    }  # fmt: skip
 
 
 def _items(source) -> list[Item]:
