@@ -21,7 +21,7 @@ from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Again, Tape, Tapes
 from nbta.graph.graph import lies_in, running, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
-from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin
+from nbta.graph.views import Branch, Loop, is_body_of_branch, is_branch, is_loop, origin
 from nbta.ops.arithmetic import add
 from nbta.ops.arrays import (
     CREATE,
@@ -99,7 +99,7 @@ def _found(tapes):
             continue
         gradients = _gradients(tapes, each, placed, [each.loop, *owners][-1])
         reads = [(op, trips) for op, trips in placed.items() if op.record is not LOOKUP]
-        here = any(not trips for op, trips in placed.items() if op.record is LOOKUP)
+        here = depths and any(not trips for op, trips in placed.items() if op.record is LOOKUP)
         if gradients is not None and not here and all(_may_move(*read) for read in reads):
             found.append(_Nested(each, [each.loop, *owners], reads, gradients))
             _note_sure_reads(tapes, [op for op, _ in reads])
@@ -190,16 +190,10 @@ def _owners(graph, depth):
         found.append(owner)
         graph = owner.graph
         depth -= is_loop(owner)
-    while is_branch_body(graph):  # what reads the tapes may be in a branch of its own
+    while is_body_of_branch(graph):  # what reads the tapes may be in a branch of its own
         found.append(graph.owner)
         graph = graph.owner.graph
     return found
-
-
-def is_branch_body(graph) -> bool:
-    """Whether a graph is what one way of a branch runs."""
-    owner = getattr(graph, "owner", None)
-    return owner is not None and is_branch(owner)
 
 
 class _Nest:
@@ -262,7 +256,7 @@ class _Nest:
         whole = {(old.handle.op,): Access(made.handle, last)}
         for gradient in nested.gradients:
             for op, trips in gradient.trips.items():
-                if op.record is not LOOKUP:
+                if op.record is not LOOKUP and trips:
                     self._shift(op, trips)
             if _is_number(old.value):
                 _as_tensor(self._home, gradient, old.value.dtype, self._total)
@@ -472,29 +466,56 @@ def detach_gradients(program: Program) -> Program:
     tapes, lookups = Tapes(program), defaultdict(list)
     for op in tapes.uses.operations:
         if op.record in LOOKUPS:
-            lookups[tapes.whereabouts(op.inputs[0]).tensor.op].append(op)
-    found = [_detach(tapes, *one) for one in lookups.items()]
-    return prune(program) if any(found) else program
+            lookups[tapes.uses.array(op.inputs[0]), op.attrs["source"]].append(op)
+    unknown = any(array is None for array, _ in lookups)
+    known = [
+        ((*array, source), ops)
+        for (array, source), ops in lookups.items()
+        if array is not None and not (unknown and tapes.uses.is_value(array[:1]))
+    ]
+    moved = set()
+    for array, ops in sorted(known, key=lambda one: -len(one[0])):
+        moved |= _detach(tapes, array, _looked_into(tapes, array, ops, moved))
+    return prune(program) if moved else program
 
 
-def _detach(tapes, create, lookups):
-    """Let all lookups in an array's gradient arrays find those of a stand-in; whether they can."""
-    reads = [origin(op.inputs[0]).op for op in lookups]
-    read, trips = reads[0], tapes.whereabouts(lookups[0].inputs[0]).trips
+def _looked_into(tapes, array, lookups, moved):
+    """Lookups by which an array is used, other than for lookups that have moved; all, or none."""
+    used = {origin(op.inputs[0]).op for op in tapes.uses.users[array] if op not in moved}
+    return [op for op in lookups if op in used] if used <= set(lookups) else []
+
+
+def _detach(tapes, array, lookups):
+    """Let all lookups of a gradient array find that of a stand-in; those that do."""
+    if not lookups or not tapes.is_known(array):
+        return set()
+    handles = [_root(op.inputs[0]) for op in lookups]
+    read, trips = origin(handles[0]).op, tapes.whereabouts(handles[0]).trips
     together = all(
         op.record is LOOKUP
         and len(op.inputs) == 2
-        and each.graph is read.graph
-        and tapes.same_trips(trips, tapes.whereabouts(op.inputs[0]).trips)
-        for op, each in zip(lookups, reads, strict=True)
+        and origin(handle).op.graph is read.graph
+        and tapes.same_trips(trips, tapes.whereabouts(handle).trips)
+        for op, handle in zip(lookups, handles, strict=True)
     )
-    made = _stand_in(tapes, read, create, trips) if together else None
-    for op in lookups if made is not None else ():
+    made = _stand_in(tapes, read, array[0], trips) if together else None
+    if made is None:
+        return set()
+    for op in lookups:
         op.inputs[0] = op.graph.resolve(made.handle)
+        if len(array) > 2 and op.attrs["clear_after_read"] is None:
+            op.attrs["clear_after_read"] = False  # as for gradient arrays of gradient arrays
         if origin(op.inputs[1]).op.record is READ:  # of the trip forward, which is long over
             op.inputs[1] = op.graph.resolve(made.flow)
         op.graph.changed()
-    return made is not None
+    return set(lookups)
+
+
+def _root(handle):
+    """The handle of an array that is no gradient array, by which one has been looked up."""
+    while origin(handle).op.record is LOOKUP:
+        handle = origin(handle).op.inputs[0]
+    return handle
 
 
 def _stand_in(tapes, read, create, trips):

@@ -17,7 +17,7 @@ from nbta.compiler.row_passes import rows_of_elementwise
 from nbta.compiler.segments import loops_of_segments
 from nbta.compiler.shape_passes import shapes_of_variables, simplify_shapes
 from nbta.compiler.specialising import specialise
-from nbta.compiler.tapes import rematerialise, share_tapes
+from nbta.compiler.tapes import read_in_branches, rematerialise, share_tapes
 from nbta.graph.copying import copied
 from nbta.graph.verifier import verify_change
 
@@ -26,8 +26,8 @@ PASSES = (prune, fold_constants, hoist, share)
 #: For compiled code, behind those, where all ranks are known: in this order too. Those about
 #: products take sums in another order.
 LOWERING = (
-    simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share, rematerialise, prune,
-    forget_trips, detach_gradients, gradients_to_tensors, simplify_shapes,
+    simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share, read_in_branches,
+    rematerialise, prune, forget_trips, detach_gradients, gradients_to_tensors, simplify_shapes,
     arrays_to_tensors, rematerialise, prune, arrays_to_tensors, stacked_gradients_to_tensors,
     share_tapes, prune, share,
     join_tapes, rows_of_elementwise, push_out_products, sum_products_outside,

@@ -17,12 +17,23 @@ import numpy as np
 from nbta import shapes
 from nbta.compiler.final_values import Item, last_version
 from nbta.compiler.induction import Clamped, Counts, Linear, Trip, around, depth, is_outside
+from nbta.compiler.passes import is_sure, prune
 from nbta.compiler.program import Program, changes, rebuild
 from nbta.graph.copying import copied, keep_shapes
 from nbta.graph.graph import SubGraph, lies_in, running, substitute
 from nbta.graph.operation import DATA, FLOW, HANDLE, Operation, Tensor
 from nbta.graph.order import ordered
-from nbta.graph.views import Branch, Loop, Variable, is_loop, origin, owners, variable_of
+from nbta.graph.views import (
+    Branch,
+    Loop,
+    Variable,
+    is_body_of_branch,
+    is_branch,
+    is_loop,
+    origin,
+    owners,
+    variable_of,
+)
 from nbta.ops.aliases import ArrayUses, array_of
 from nbta.ops.arithmetic import add, maximum, multiply
 from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SIZE, WRITE, WRITES
@@ -212,12 +223,15 @@ class Tapes(Counts):
     def tape_read(self, read: Operation) -> Place | None:
         """What a read of a tape is sure to give: the value, and its trips; else None.
 
-        It comes behind the loop, and its index is that of a trip which the loop has made.
+        It comes behind the loop, and its index is that of a trip which the loop has made. Handles
+        and flows are kept for gradients alone, whose reads are sure to be such.
         """
         array, trips = self.whereabouts(read.inputs[0])
         tape = self.tapes.get(array)
         if tape is None or read.record is not READ or lies_in(read.graph, tape.body):
             return None
+        if read.outputs[0].kind != DATA:
+            return Place(tape.value, (*trips, read.inputs[1]))
         made, during = self.whereabouts(read.inputs[2])
         if made is not tape.flow.last or not self.same_trips(during, trips):
             return None
@@ -272,6 +286,19 @@ def _grows(create):
     if constant_of(create.inputs[0]) != 0:
         return False
     return create.attrs["dynamic_size"] and not create.attrs["clear_after_read"]
+
+
+@changes
+def read_in_branches(program: Program) -> Program:
+    """Read handles and flows in the branches that use them, where the same branch kept them."""
+    for case in [op for op in running(program) if is_branch(op)]:
+        for branch in Branch(case).branches:
+            for outer, parameter in list(branch.captures.items()):
+                read = outer.op
+                if outer.kind != DATA and read.record is READ and not read.control_inputs:
+                    made = branch.create(READ, list(map(branch.resolve, read.inputs)), read.attrs)
+                    substitute(branch, {parameter: made.outputs[0]})
+    return prune(program)
 
 
 def rematerialise(program: Program) -> Program:
@@ -374,6 +401,8 @@ class Again:
     def make(self, tensor: Tensor) -> Tensor | None:
         """A value of the body; None where it takes more than a little."""
         source = origin(tensor)
+        if not lies_in(self._graph, source.graph):
+            source = _made(tensor)
         if source not in self._made:
             self._made[source] = self._built(source)
         return self._made[source]
@@ -405,9 +434,25 @@ class Again:
         if op.record is CONSTANT:
             return self._create(CONSTANT, [], op.attrs)
         if source.graph not in self._trips:
-            return self._graph.resolve(source) if lies_in(self._graph, source.graph) else None
-        made = self._RULES.get(op.record, Again._computed)(self, source)
+            return self._elsewhere(source)
+        made = self._again(source)
         return self._final(source) if made is None else made
+
+    def _elsewhere(self, source):
+        """A value from around, or one of a branch that can be computed without it."""
+        if lies_in(self._graph, source.graph):
+            return self._graph.resolve(source)
+        graph = source.graph
+        while is_body_of_branch(graph):
+            graph = graph.outer
+        if not (graph in self._trips or lies_in(self._graph, graph)):
+            return None
+        if source.kind != DATA:  # only the same branch of another Case asks for it
+            return self._again(source)
+        return self._computed(source) if is_sure(source.op) else None
+
+    def _again(self, source):
+        return self._RULES.get(source.op.record, Again._computed)(self, source)
 
     def _computed(self, source):
         op, inputs = source.op, []
@@ -417,10 +462,29 @@ class Again:
             inputs.append(self._input(tensor))
             if inputs[-1] is None:
                 return None
-        with self._graph.control_dependencies(None):
-            made = self._graph.create(op.record, inputs, dict(op.attrs))
+        graph, inputs = self._far_out(inputs) if is_sure(op) else (self._graph, inputs)
+        with graph.control_dependencies(None):
+            made = graph.create(op.record, inputs, dict(op.attrs))
         keep_shapes(op.outputs, made.outputs)
-        return made.outputs[source.index]
+        return self._graph.resolve(made.outputs[source.index])
+
+    def _far_out(self, inputs):
+        """The graph around the loops that do not change some tensors, and what they are there.
+
+        So others tell of whose trip it is. In a branch it stays: others may have no array there.
+        """
+        made, graph = list(map(origin, inputs)), self._graph
+        free = [tensor for tensor in made if tensor.op.record is not CONSTANT]
+        while free and _is_in_loop(graph) and not any(t.graph is graph for t in free):
+            graph = graph.outer
+        if graph is self._graph:
+            return graph, inputs
+        return graph, [
+            graph.resolve(tensor)
+            if tensor.op.record is not CONSTANT
+            else graph.create(CONSTANT, [], dict(tensor.op.attrs)).outputs[0]
+            for tensor in made
+        ]
 
     def _is_quick(self, op):
         """Whether an operation takes less time than a tape of its result."""
@@ -441,7 +505,7 @@ class Again:
         inputs = list(map(self.make, read.inputs))
         if any(tensor is None for tensor in inputs):
             return None
-        return self._create(READ, inputs, read.attrs)
+        return self._outside(READ, inputs, read.attrs)
 
     def _looked_up_again(self, source):
         """A gradient array of what an earlier loop made: nobody but it has the array's handle."""
@@ -455,7 +519,7 @@ class Again:
         if handle is None:
             return None
         with self._graph.as_default():
-            return self._create(LOOKUP, [handle, special(FLOW)], lookup.attrs)
+            return self._outside(LOOKUP, [handle, special(FLOW)], lookup.attrs)
 
     def _trip_count(self, source):
         """How many trips a loop made, where that follows from its first values."""
@@ -489,6 +553,13 @@ class Again:
         with self._graph.control_dependencies(None):
             return self._graph.create(record, inputs, dict(attrs or {})).outputs[0]
 
+    def _outside(self, record, inputs, attrs=None):
+        """`_create`, as far out as can be."""
+        graph, inputs = self._far_out(inputs)
+        with graph.control_dependencies(None):
+            made = graph.create(record, inputs, dict(attrs or {}))
+        return self._graph.resolve(made.outputs[0])
+
     def _counted(self, variable):
         """A variable that each trip raises by as much; integers wrap around as they did."""
         found = _progression(variable)
@@ -499,14 +570,19 @@ class Again:
             return None
         trip = self._graph.resolve(self._trips[variable.graph])
         if trip.dtype != variable.dtype:
-            trip = self._create(CAST, [trip], {"dtype": variable.dtype})
+            trip = self._outside(CAST, [trip], {"dtype": variable.dtype})
         if constant_of(step) != 1:
-            trip = self._create(MUL, [trip, step])
-        return trip if constant_of(first) == 0 else self._create(ADD, [first, trip])
+            trip = self._outside(MUL, [trip, step])
+        return trip if constant_of(first) == 0 else self._outside(ADD, [first, trip])
 
     _RULES = {
         PARAMETER: _counted, WHILE: _trip_count, READ: _read_again, LOOKUP: _looked_up_again,
     }  # fmt: skip
+
+
+def _is_in_loop(graph):
+    owner = getattr(graph, "owner", None)
+    return owner is not None and is_loop(owner)
 
 
 def _items(source) -> list[Item]:

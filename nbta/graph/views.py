@@ -224,6 +224,12 @@ def is_branch(op: Operation) -> bool:
     return "branches" in op.attrs
 
 
+def is_body_of_branch(graph: graphs.Graph) -> bool:
+    """Whether a graph is what one way of a branch runs."""
+    owner = getattr(graph, "owner", None)
+    return owner is not None and is_branch(owner)
+
+
 def variables_in(op: Operation) -> list[Tensor]:
     """The inputs that are first values of variables; the bodies capture the others."""
     return Loop(op).first if is_loop(op) else []
