@@ -473,22 +473,20 @@ def detach_gradients(program: Program) -> Program:
         for (array, source), ops in lookups.items()
         if array is not None and not (unknown and tapes.uses.is_value(array[:1]))
     ]
-    moved = set()
+    moved, left = False, set()
     for array, ops in sorted(known, key=lambda one: -len(one[0])):
-        moved |= _detach(tapes, array, _looked_into(tapes, array, ops, moved))
+        used = {origin(op.inputs[0]).op for op in tapes.uses.users[array] if op not in left}
+        if used <= set(ops):  # else others have the handle than those that look it up
+            detached = _detach(tapes, array, [op for op in ops if op in used])
+            moved |= detached
+            left.update(ops if detached else (op for op in ops if op not in used))
     return prune(program) if moved else program
 
 
-def _looked_into(tapes, array, lookups, moved):
-    """Lookups by which an array is used, other than for lookups that have moved; all, or none."""
-    used = {origin(op.inputs[0]).op for op in tapes.uses.users[array] if op not in moved}
-    return [op for op in lookups if op in used] if used <= set(lookups) else []
-
-
 def _detach(tapes, array, lookups):
-    """Let all lookups of a gradient array find that of a stand-in; those that do."""
+    """Let all lookups of a gradient array find that of a stand-in; whether they can."""
     if not lookups or not tapes.is_known(array):
-        return set()
+        return False
     handles = [_root(op.inputs[0]) for op in lookups]
     read, trips = origin(handles[0]).op, tapes.whereabouts(handles[0]).trips
     together = all(
@@ -499,16 +497,14 @@ def _detach(tapes, array, lookups):
         for op, handle in zip(lookups, handles, strict=True)
     )
     made = _stand_in(tapes, read, array[0], trips) if together else None
-    if made is None:
-        return set()
-    for op in lookups:
+    for op in lookups if made is not None else ():
         op.inputs[0] = op.graph.resolve(made.handle)
         if len(array) > 2 and op.attrs["clear_after_read"] is None:
             op.attrs["clear_after_read"] = False  # as for gradient arrays of gradient arrays
         if origin(op.inputs[1]).op.record is READ:  # of the trip forward, which is long over
             op.inputs[1] = op.graph.resolve(made.flow)
         op.graph.changed()
-    return set(lookups)
+    return made is not None
 
 
 def _root(handle):
