@@ -26,8 +26,8 @@ PASSES = (prune, fold_constants, hoist, share)
 #: For compiled code, behind those, where all ranks are known: in this order too. Those about
 #: products take sums in another order.
 LOWERING = (
-    simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share, read_in_branches,
-    rematerialise, prune, forget_trips, detach_gradients, gradients_to_tensors, simplify_shapes,
+    simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share, forget_trips,
+    read_in_branches, rematerialise, prune, detach_gradients, gradients_to_tensors, simplify_shapes,
     arrays_to_tensors, rematerialise, prune, arrays_to_tensors, stacked_gradients_to_tensors,
     share_tapes, prune, share,
     join_tapes, rows_of_elementwise, push_out_products, sum_products_outside,
