@@ -62,6 +62,19 @@ def a_nest_in_a_branch(x):
 
 
 @nest(X)
+def a_search_in_a_nest_in_a_branch(x):
+    """The gradient's branch sees the trip counts of this one as its results."""
+
+    def outer(i, s):
+        a = x[i] * x[i] + 1.0
+        better = lambda r: (r + a / r) / 2.0  # noqa: E731
+        root = nbta.while_loop(lambda r: nbta.abs(r * r - a) > 1e-3, better, a)
+        return s + root * x[i] * nbta.sin(s)
+
+    return nbta.cond(x[0] > 0.1, lambda: loop(length(x), outer, 0.3), lambda: x[1])
+
+
+@nest(X)
 def branches_around_each_loop(x):
     def outer(i, s):
         def inner(j, s):
@@ -363,7 +376,7 @@ def three_scans(t):
     return nbta.sum(nbta.scan(lambda c, m: nbta.scan(rows, c, m), 0.5, t)[1])
 
 
-@nest(M, native=False)
+@nest(M)
 def a_scan_in_a_branch_of_a_scan(m):
     def outer(c, row):
         inner = lambda: nbta.scan(pushed, c, row)  # noqa: E731
@@ -487,7 +500,9 @@ SECOND = {
     "as_many_as_the_outer_trip": True, "none_in_some_outer_trips": True,
     "until_something_is_small": True, "a_loop_in_one_branch": True, "a_table": True,
     "three_deep": True, "fewer_and_fewer": True, "both_until_something_is_large": True,
-    "arrays_of_inner_trips": False, "a_nest_in_a_branch": False,
+    "arrays_of_inner_trips": True, "a_nest_in_a_branch": True,
+    "a_map_in_a_scan": True, "a_scan_in_a_branch_of_a_scan": True,
+    "a_search_in_a_nest_in_a_branch": True, "a_loop_in_a_branch_of_the_inner_loop": True,
 }  # fmt: skip
 
 
@@ -513,13 +528,22 @@ def test_second_derivatives_add_numbers_to_tensors(f, left):
     assert any(op.record is LOOKUP for op in running(program)) == left
 
 
-@pytest.mark.slow
-def test_third_order():
-    def along(x):
-        return nbta.sum(nbta.hvp(pairs, (x,), (X,))[0] * X)
+#: Of numbers, of rows, in branches, and with arrays of inner trips.
+THIRD = [
+    pairs, rows_in_the_inner_loop, a_loop_in_one_branch, a_nest_in_a_branch, a_map_in_a_scan
+]  # fmt: skip
 
-    check_grads(along, (X,), order=1)
-    held(along, X, native=None)
+
+@pytest.mark.slow_but_every(5)
+@pytest.mark.parametrize("f", THIRD)
+def test_third_order(f):
+    args = NESTS[f.__name__][1] if f.__name__ in NESTS else (X,)
+
+    def along(x):
+        return nbta.sum(nbta.hvp(f, (x,), args)[0] * args[0])
+
+    check_grads(along, args, order=1)
+    held(along, *args)
 
 
 def test_trips_that_take_gradients_keep_their_numbers_for_arrays_of_all_trips():
