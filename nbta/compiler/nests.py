@@ -18,17 +18,19 @@ from nbta import shapes
 from nbta.compiler.induction import around, depth
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
+from nbta.compiler.shape_passes import shape_in
 from nbta.compiler.tapes import Again, Tape, Tapes
 from nbta.graph.graph import lies_in, running, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
 from nbta.graph.views import Branch, Loop, is_body_of_branch, is_branch, is_loop, origin
-from nbta.ops.arithmetic import add
+from nbta.ops.arithmetic import add, minimum
 from nbta.ops.arrays import (
     CREATE,
     GATHER,
     LOOKUP,
     LOOKUPS,
     READ,
+    SCATTER,
     SIZE,
     TRIP,
     WRITE,
@@ -40,6 +42,7 @@ from nbta.ops.arrays import (
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.filling import zeros
 from nbta.ops.indexing import add_item, getitem
+from nbta.ops.joining import arange, concatenate, stack
 from nbta.ops.loop import COUNTER
 from nbta.ops.shaping import INT64, cast
 
@@ -60,7 +63,8 @@ def join_tapes(program: Program) -> Program:
 class _Gradient(NamedTuple):
     """Gradient arrays of a tape, one for each trip: lookups, and the trips of those that use them.
 
-    ``array`` is how the array is known (`nbta.ops.aliases`). Writes are listed by the operation behind the nest that they are in, one behind the other.
+    ``array`` is how they are known (`nbta.ops.aliases`). Writes are listed by the operation behind
+    the nest that they are in, one behind the other.
     """
 
     array: tuple
@@ -503,8 +507,15 @@ def _detach(tapes, array, lookups):
             op.attrs["clear_after_read"] = False  # as for gradient arrays of gradient arrays
         if origin(op.inputs[1]).op.record is READ:  # of the trip forward, which is long over
             op.inputs[1] = op.graph.resolve(made.flow)
+        _run_behind(made.flow.op, _within(read.graph, op))
         op.graph.changed()
     return made is not None
+
+
+def _run_behind(written, op):
+    """Let an operation come after a write of which its own flow does not know."""
+    if written.record is not CREATE and written not in op.control_inputs:
+        op.add_control_input(written)
 
 
 def _root(handle):
@@ -518,8 +529,14 @@ def _stand_in(tapes, read, create, trips):
     """An empty array like one that a trip has made, where its handle is read; None if unknown."""
     if not trips or create.record is not CREATE or create.attrs.get("dynamic_size"):
         return None
-    once = all(_is_visited_once(tapes, trip) for trip in trips)
-    if not once or not _tells_elements(tapes, create):
+    once, shape = (
+        all(_is_visited_once(tapes, trip) for trip in trips),
+        _element_shape(tapes, create),
+    )
+    if not once or shape is None:
+        return None
+    extents = None if shapes.is_known(shape) else shape_in(read.graph, shape)
+    if extents is None and not shapes.is_known(shape):
         return None
     size = Again(read.graph, create.graph, trips, {}).make(create.inputs[0])
     if size is None:
@@ -527,7 +544,18 @@ def _stand_in(tapes, read, create, trips):
         if owners is None or not is_loop(owners[0]):
             return None
         size = read.graph.resolve(_Nest(tuple(owners), {}).value_in(create.inputs[0], trips))
-    return Access(*read.graph.create(CREATE, [size], dict(create.attrs)).outputs)
+    attrs = dict(create.attrs) | ({"element_shape": shape} if shape and extents is None else {})
+    made = Access(*read.graph.create(CREATE, [size], attrs).outputs)
+    return made if extents is None else _told(made, size, extents, create.attrs["dtype"])
+
+
+def _told(array, size, extents, dtype):
+    """An empty array that knows by a first row of zeros which shape its elements have."""
+    graph = array.flow.graph
+    with graph.as_default(), graph.control_dependencies(None):
+        count = minimum(_long(size), np.int64(1))
+        rows = zeros(concatenate([stack([count]), graph.resolve(extents)]), dtype)
+        return Access(array.handle, array.scatter(arange(count), rows))
 
 
 def _is_visited_once(tapes, index):
@@ -537,13 +565,27 @@ def _is_visited_once(tapes, index):
     return found is not None and found[1] in (1, -1)
 
 
-def _tells_elements(tapes, create):
-    """Whether the shape of an array's elements is known before anything is written."""
+def _element_shape(tapes, create):
+    """The shape of an array's elements as the graph knows it before anything is written; or None.
+
+    Its lengths may be those that only the run tells.
+    """
+    told = create.attrs.get("element_shape")
+    if shapes.is_known(told):
+        return told
     writes = [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
-    values = [op.inputs[op.record.value_input].spec for op in writes]
-    wanted = [0 if op.record is WRITE else 1 for op in writes]
-    plain = [value.rank for value in values] == wanted
-    return plain or shapes.is_known(create.attrs.get("element_shape"))
+    found = {_written(op) for op in writes} or {()}
+    shape = found.pop()
+    uniform = not found and shape is not None and None not in shape
+    return shape if uniform and (not shape or create.attrs["infer_shape"]) else None
+
+
+def _written(op):
+    """The shape of what an operation writes to a slot; None where that is not known."""
+    shape = op.inputs[op.record.value_input].spec.shape
+    if op.record is WRITE or shape is None:
+        return shape
+    return shape[1:] if op.record is SCATTER else None
 
 
 @changes

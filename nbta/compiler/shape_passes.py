@@ -10,7 +10,7 @@ from nbta.compiler.program import Program, changes, rebuild
 from nbta.compiler.specialising import fits, specialise
 from nbta.graph.copying import Copy, copied
 from nbta.graph.graph import SubGraph, everything, running, subgraphs, unify
-from nbta.graph.operation import Operation
+from nbta.graph.operation import Operation, Tensor
 from nbta.graph.order import before
 from nbta.graph.views import origin, variable_of
 from nbta.ops.arithmetic import multiply
@@ -145,6 +145,13 @@ def _with_captures(copy, op, inputs):
     bodies = [body for body in bodies if isinstance(body, SubGraph)]
     more = unify(bodies, len(bodies[0].inputs) - len(bodies[0].captures))
     return copy.create(op, [*inputs, *more], attrs)
+
+
+def shape_in(graph: SubGraph, shape) -> Tensor | None:
+    """A shape as a vector, somewhere in a program; None where its inputs do not tell it."""
+    lengths = _lengths(_outermost(graph))
+    known = shape is not None and all(type(n) is int or n in lengths for n in shape)
+    return _vector(graph, shape, lengths) if known else None
 
 
 def _outermost(graph):

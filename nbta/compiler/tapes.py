@@ -452,7 +452,9 @@ class Again:
         return self._computed(source) if is_sure(source.op) else None
 
     def _again(self, source):
-        return self._RULES.get(source.op.record, Again._computed)(self, source)
+        rules = {PARAMETER: self._counted, WHILE: self._trip_count, READ: self._read_again,
+                 LOOKUP: self._looked_up_again}  # fmt: skip
+        return rules.get(source.op.record, self._computed)(source)
 
     def _computed(self, source):
         op, inputs = source.op, []
@@ -464,9 +466,9 @@ class Again:
                 return None
         graph, inputs = self._far_out(inputs) if is_sure(op) else (self._graph, inputs)
         with graph.control_dependencies(None):
-            made = graph.create(op.record, inputs, dict(op.attrs))
-        keep_shapes(op.outputs, made.outputs)
-        return self._graph.resolve(made.outputs[source.index])
+            made = graph.create(op.record, inputs, dict(op.attrs)).outputs
+        keep_shapes(op.outputs, made)
+        return self._graph.resolve(made[source.index])
 
     def _far_out(self, inputs):
         """The graph around the loops that do not change some tensors, and what they are there.
@@ -574,10 +576,6 @@ class Again:
         if constant_of(step) != 1:
             trip = self._outside(MUL, [trip, step])
         return trip if constant_of(first) == 0 else self._outside(ADD, [first, trip])
-
-    _RULES = {
-        PARAMETER: _counted, WHILE: _trip_count, READ: _read_again, LOOKUP: _looked_up_again,
-    }  # fmt: skip
 
 
 def _is_in_loop(graph):
