@@ -533,9 +533,10 @@ class Again:
         low, high = map(self.make, (limit.low, limit.high))
         if low is None or high is None or not all(is_outside(a.inner, outermost) for a in clamped):
             return None  # what is not plain must stay what it is: tapes are proven by it
-        with self._graph.as_default(), self._graph.control_dependencies(None):
+        graph, (low, high) = self._far_out([low, high])
+        with graph.as_default(), graph.control_dependencies(None):
             found = Limit(low, high, limit.more).trips(lambda end: cast(end, source.dtype))
-            return maximum(found, 0) if clamped else found
+            return self._graph.resolve(maximum(found, 0) if clamped else found)
 
     def _final(self, source):
         """What an array still has in the end, where it was read or written."""
