@@ -492,22 +492,24 @@ def _detach(tapes, array, lookups):
     if not lookups or not tapes.is_known(array):
         return False
     handles = [_root(op.inputs[0]) for op in lookups]
-    read, trips = origin(handles[0]).op, tapes.whereabouts(handles[0]).trips
+    places = [tapes.whereabouts(handle).trips for handle in handles]
+    trips = places[0]
+    home = _home(lookups[0], handles[0], trips)
     together = all(
         op.record is LOOKUP
         and len(op.inputs) == 2
-        and origin(handle).op.graph is read.graph
-        and tapes.same_trips(trips, tapes.whereabouts(handle).trips)
-        for op, handle in zip(lookups, handles, strict=True)
+        and _home(op, handle, during) is home
+        and tapes.same_trips(trips, during)
+        for op, handle, during in zip(lookups, handles, places, strict=True)
     )
-    made = _stand_in(tapes, read, array[0], trips) if together else None
+    made = _stand_in(tapes, home, array[0], trips) if home is not None and together else None
     for op in lookups if made is not None else ():
         op.inputs[0] = op.graph.resolve(made.handle)
         if len(array) > 2 and op.attrs["clear_after_read"] is None:
             op.attrs["clear_after_read"] = False  # as for gradient arrays of gradient arrays
         if origin(op.inputs[1]).op.record is READ:  # of the trip forward, which is long over
             op.inputs[1] = op.graph.resolve(made.flow)
-        _run_behind(made.flow.op, _within(read.graph, op))
+        _run_behind(made.flow.op, _within(home, op))
         op.graph.changed()
     return made is not None
 
@@ -525,28 +527,45 @@ def _root(handle):
     return handle
 
 
-def _stand_in(tapes, read, create, trips):
-    """An empty array like one that a trip has made, where its handle is read; None if unknown."""
-    if not trips or create.record is not CREATE or create.attrs.get("dynamic_size"):
+def _home(op, handle, trips):
+    """Where a stand-in of an array can be, once for each: where a trip reads its handle.
+
+    Or, where a branch has made the array, in the only branch that uses it.
+    """
+    made, graph = origin(handle).op, op.graph
+    if trips:
+        seen = made.record is READ and all(lies_in(made.graph, trip.graph) for trip in trips)
+        return made.graph if seen else None
+    if not is_branch(made) or graph is made.graph:
         return None
-    once, shape = (
-        all(_is_visited_once(tapes, trip) for trip in trips),
-        _element_shape(tapes, create),
-    )
-    if not once or shape is None:
+    while graph.outer is not made.graph:
+        graph = graph.outer
+    return graph if is_body_of_branch(graph) else None
+
+
+def _stand_in(tapes, home, create, trips):
+    """An empty array like one that a trip, or a branch, has made; None if that is unknown."""
+    fixed = create.record is CREATE and not create.attrs.get("dynamic_size")
+    shape = _element_shape(tapes, create) if fixed else None
+    if shape is None or not all(_is_visited_once(tapes, trip) for trip in trips):
         return None
-    extents = None if shapes.is_known(shape) else shape_in(read.graph, shape)
-    if extents is None and not shapes.is_known(shape):
-        return None
-    size = Again(read.graph, create.graph, trips, {}).make(create.inputs[0])
+    known = shapes.is_known(shape)
+    extents = None if known else shape_in(home, shape)
+    size = _size_again(home, create, trips) if known or extents is not None else None
     if size is None:
-        owners = _owners(create.graph, len(trips))
-        if owners is None or not is_loop(owners[0]):
-            return None
-        size = read.graph.resolve(_Nest(tuple(owners), {}).value_in(create.inputs[0], trips))
-    attrs = dict(create.attrs) | ({"element_shape": shape} if shape and extents is None else {})
-    made = Access(*read.graph.create(CREATE, [size], attrs).outputs)
-    return made if extents is None else _told(made, size, extents, create.attrs["dtype"])
+        return None
+    attrs = dict(create.attrs) | ({"element_shape": shape} if shape and known else {})
+    made = Access(*home.create(CREATE, [size], attrs).outputs)
+    return made if known else _told(made, size, extents, create.attrs["dtype"])
+
+
+def _size_again(home, create, trips):
+    """The size of an array that some trips have made: computed again, or kept; None if neither."""
+    size = Again(home, create.graph, trips, {}).make(create.inputs[0])
+    owners = _owners(create.graph, len(trips)) if size is None and trips else None
+    if not owners or not is_loop(owners[0]):
+        return size
+    return home.resolve(_Nest(tuple(owners), {}).value_in(create.inputs[0], trips))
 
 
 def _told(array, size, extents, dtype):

@@ -390,7 +390,7 @@ class Again:
 
     def __init__(self, graph, body, trips, kept, counts=None):
         self._graph, self._made, self._kept, self._counts = graph, {}, kept, counts
-        self._index, self._steps = trips[-1], STEPS
+        self._index, self._steps = trips[-1] if trips else None, STEPS
         self._trips = {}
         for index in reversed(trips):
             while not is_loop(body.owner):
