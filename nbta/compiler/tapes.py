@@ -498,9 +498,14 @@ class Again:
         return self._steps >= 0
 
     def _read_again(self, source):
-        """A handle that a tape of an earlier loop still has: which array it is then stays known."""
+        """What a tape of an earlier loop still has, where others must know what it is.
+
+        Which array a handle stands for, and which trip an integer.
+        """
         read = source.op
-        if source.kind == DATA or read.control_inputs or not isinstance(self._counts, Tapes):
+        if source.kind == DATA and (source.dtype.kind not in "iu" or source.spec.rank != 0):
+            return None
+        if read.control_inputs or not isinstance(self._counts, Tapes):
             return None
         if self._counts.whereabouts(read.inputs[0]).tensor not in self._counts.tapes:
             return None
