@@ -89,19 +89,20 @@ class PerformanceWarning(UserWarning):
 
     Examples
     --------
-    The gradient of the gradient of a `map_fn` within a loop does so today:
+    The gradient of a loop does so today whose trips make arrays that grow:
 
     >>> import warnings
     >>> def powers(x):
-    ...     outer = lambda y, _: (nbta.sum(nbta.map_fn(lambda z: z * x, np.ones(3) * y)), None)
+    ...     empty = lambda: nbta.TensorArray("float64", dynamic_size=True, element_shape=())
+    ...     outer = lambda y, _: (nbta.sum(empty().append(x * y).append(y).stack()), None)
     ...     return nbta.scan(outer, 1.0, None, 2)[0]
-    >>> curvature = nbta.grad(nbta.grad(powers), compiled=True)
+    >>> slope = nbta.grad(powers, compiled=True)
     >>> with warnings.catch_warnings(record=True, action="always") as found:
-    ...     curvature(2.0)  # of 9 x**2
-    np.float64(18.0)
+    ...     slope(2.0)  # of (x + 1)**2
+    np.float64(6.0)
     >>> print(found[0].category.__name__, found[0].message)
-    PerformanceWarning the loop 'scan' (...:3), with 'scan/body/map_fn' (...:2) in it, is compiled,
-    but it or its gradient calls Python in each trip, ...
+    PerformanceWarning the loop 'scan' (...:4) is compiled, but it or its gradient calls Python in
+    each trip, ...
     """
 
 

@@ -85,16 +85,16 @@ def _counted(program):
 
 
 _NEST = (
-    "A gradient of a gradient keeps arrays of rows, or of a branch, for each trip of an outer "
-    "loop; make one loop of the two."
+    "A gradient keeps values of an inner loop for each trip of an outer one, apart where it does "
+    "not know whose they are; make one loop of the two."
 )
 _CHECKPOINT = (
     "checkpoint= lets a loop run trips again that fill arrays anew, here within another gradient "
     "or loop; leave it out (checkpoint=None) where there is memory for the values of all trips."
 )
 _INNER = (
-    "A trip makes an array of its own (as do map_fn, and scan for its results); stack values by "
-    "nbta.stack, or make one array with a size in front of the outermost loop and carry it."
+    "A trip makes an array of its own that grows; give it a size and an element shape, stack values "
+    "by nbta.stack, or make one array in front of the outermost loop and carry it."
 )
 _MAP = (
     "map_fn starts its threads anew in each trip; leave parallel_iterations= out of it, or put "

@@ -370,7 +370,7 @@ def backwards_in_backwards(m):
     return nbta.sum(nbta.scan(rows, 0.5, m, reverse=True)[1])
 
 
-@nest(np.stack([M, M[::-1] * 0.5]), native=False)
+@nest(np.stack([M, M[::-1] * 0.5]))
 def three_scans(t):
     rows = lambda c, row: nbta.scan(pushed, c, row)  # noqa: E731
     return nbta.sum(nbta.scan(lambda c, m: nbta.scan(rows, c, m), 0.5, t)[1])

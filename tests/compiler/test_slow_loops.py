@@ -19,14 +19,16 @@ def nest(w, rows):
     """A loop in a loop."""
 
     def inner(h, row):
-        found = nbta.map_fn(lambda x: step(w, h, x), row)  # the inner one
-        return nbta.sum(found), None
+        append = lambda ta, x: ta.append(step(w, h, x))  # noqa: E731
+        ta = nbta.TensorArray("float64", dynamic_size=True, element_shape=())
+        found = nbta.foldl(append, row, ta)  # the inner one
+        return nbta.sum(found.stack()), None
 
     return nbta.scan(inner, 0.1, rows)[0]  # the outer one
 
 
 def nested(w, rows):
-    """A slope whose own gradient keeps arrays of rows for each trip of an outer loop."""
+    """A slope whose own gradient keeps values for each trip of an outer loop apart."""
     return nbta.grad(nest)(w, rows)
 
 
@@ -64,7 +66,7 @@ def test_it_names_the_loops_with_their_lines_and_the_cure():
     assert (one.filename, one.lineno) == (__file__, outer)
     text = str(one.message)
     assert text.startswith(
-        f"the loop 'scan' (test_slow_loops.py:{outer}), with 'scan/body/map_fn' "
+        f"the loop 'scan' (test_slow_loops.py:{outer}), with 'scan/body/foldl' "
         f"(test_slow_loops.py:{inner}) in it, is compiled"
     )
     assert "TensorArrayWriteV3 x" in text
@@ -99,7 +101,9 @@ def test_two_nests_are_two_warnings():
 def test_the_users_name_of_a_loop():
     def named(w, rows):
         def weeks(h, row):
-            return nbta.sum(nbta.map_fn(lambda x: step(w, h, x), row, name="days")), None
+            append = lambda ta, x: ta.append(step(w, h, x))  # noqa: E731
+            ta = nbta.TensorArray("float64", dynamic_size=True, element_shape=())
+            return nbta.sum(nbta.foldl(append, row, ta, name="days").stack()), None
 
         return nbta.scan(weeks, 0.1, rows, name="weeks")[0]
 
