@@ -164,7 +164,7 @@ def test_a_batch_warns_once():
 @pytest.mark.slow
 def test_rows_on_threads_warn_once():
     def total(w, items):
-        rows = nbta.map_fn(lambda one: nested(w, one), items, parallel_iterations=2)
+        rows = nbta.map_fn(lambda one: nest(w, one), items, parallel_iterations=2)
         return nbta.sum(rows)
 
     slope = nbta.grad(total, compiled=True)
