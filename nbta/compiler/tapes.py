@@ -477,7 +477,7 @@ class Again:
         """
         made, graph = list(map(origin, inputs)), self._graph
         free = [tensor for tensor in made if tensor.op.record is not CONSTANT]
-        while free and _is_in_loop(graph) and not any(t.graph is graph for t in free):
+        while _is_in_loop(graph) and not any(t.graph is graph for t in free):
             graph = graph.outer
         if graph is self._graph:
             return graph, inputs
