@@ -5,8 +5,10 @@ import pytest
 from fuzz.nests import LEVELS, arguments, compare_orders, nest, nests, orders
 from generated_source import outcome, tensors
 from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import strategies as st
 
 import nbta
+from nbta.compiler.explain import loops_around
 from nbta.control import reverse_mode
 from nbta.graph.graph import subgraphs
 from nbta.structure import leaves
@@ -38,6 +40,22 @@ def test_checkpoints_in_a_parallel_map(inner):
 @pytest.mark.parametrize("outer", CHECKPOINTS[::3], ids=lambda level: repr(nest([level])))
 def test_a_parallel_map_in_checkpoints(outer):
     compare_orders(nest([outer, PARALLEL]))
+
+
+#: Levels without options, in all of which derivatives of any order are compiled whole.
+NATIVE = [(kind, {}) for kind in ("scan", "foldl", "foldr", "while", "map", "cond")]
+
+
+@pytest.mark.slow
+@settings(max_examples=4, **BOUNDED)
+@given(st.lists(st.sampled_from(NATIVE), min_size=1, max_size=2), st.sampled_from(NATIVE[:5]))
+@example([("scan", {}), ("map", {})], ("map", {}))
+def test_random_nests_call_no_python_in_loops(outer, inner):
+    program = nest([*outer, inner])
+    traced = nbta.function(orders(program), compiled=False, convert=False)
+    traced(*arguments(program))
+    calls = traced._compiled_program().generated.calls
+    assert [call.op.name for call in calls if loops_around(call.op)] == []
 
 
 @pytest.mark.slow
