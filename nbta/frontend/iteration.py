@@ -80,7 +80,15 @@ class Range(Indexed):
         return Range(self.start + first * self.step, self.stop, self.step)
 
     def __iter__(self):
-        return iter(range(*map(operator.index, (self.start, self.stop, self.step))))
+        bounds = self.start, self.stop, self.step
+        if any(isinstance(bound, Tensor) and not isinstance(bound, Number) for bound in bounds):
+            message = (
+                f"{here()}: Python goes along a range whose bounds are known only when the "
+                f"function runs; name the argument in static_argnums, or write a for loop that "
+                f"fills an array"
+            )
+            raise invalid("symbolic", message)
+        return iter(range(*map(operator.index, bounds)))
 
     @property
     def count(self):

@@ -189,6 +189,12 @@ def begins_each_trip_with_another_list(x):
     return sum(xs)
 
 
+def makes_a_dict_by_a_number_of_the_run(x):
+    n = int(x[0] * 10)
+    ratings = {p: 0.0 for p in range(n)}  # noqa: C420
+    return sum(ratings.values()) + x[0]
+
+
 def compares_lists(x):
     return 1.0 if [v for v in x if v > 0.5] == [1.0] else x[0]
 
@@ -208,6 +214,7 @@ REFUSED = {
     orders_tuples: "a function of Python's that goes along the tuples",
     appends_tuples_of_two_lengths: "an item that is no tuple of 2",
     begins_each_trip_with_another_list: "'xs' is list before a trip of the loop and list behind it",
+    makes_a_dict_by_a_number_of_the_run: "Python goes along a range whose bounds",
     compares_lists: "a comparison (__eq__) of a list that a loop appends to",
     counts_in_a_list: ".count() of a list that a loop appends to",
     repeats_a_list: "a multiple of a list that a loop appends to",
