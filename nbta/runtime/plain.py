@@ -47,6 +47,7 @@ from nbta.runtime.slots import (
     after_write,
     holds_value,
     in_python,
+    likely,
     read_status,
     rule,
     write_status,
@@ -186,7 +187,7 @@ def zeros_of_written(record, r, parent):
     return status
 
 
-@kernel
+@rule
 def reserve(record, r, count):
     """Let there be so many slots, if there may."""
     size = record[SIZE]
@@ -209,64 +210,67 @@ def reserve_items(record, r, count):
     return grown(record, r, DATA, count, record[ITEM])
 
 
-@kernel
-def fit(record, r):
-    """Hold the given extents against those of the elements, or learn them."""
-    if record[KNOWN] == ALIKE and given_are(record, address(record, EXTENTS)):
+@rule
+def fit(record):
+    """Hold the given extents against those of the elements, or learn them; 1 for other ones."""
+    if record[KNOWN] == ALIKE:
+        for axis in range(record[RANK]):
+            if record[EXTENTS + axis] != record[GIVEN + axis]:
+                return -FAILED if record[FLAGS] & INFERS else 1
         return 0
+    if record[KNOWN] == UNLIKE:
+        return 1
     count = 1
     for axis in range(record[RANK]):
-        extent = record[GIVEN + axis]
-        if record[ASKED + axis] >= 0 and record[ASKED + axis] != extent:
-            return -FAILED
-        count *= extent
-    if record[KNOWN] == NOTHING:
-        record[KNOWN], record[COUNT] = ALIKE, count
-        for axis in range(record[RANK]):
-            record[EXTENTS + axis] = record[GIVEN + axis]
-    elif record[KNOWN] == ALIKE:
-        return -FAILED if record[FLAGS] & INFERS else tell_apart(record, r)
-    return 0
+        record[EXTENTS + axis] = record[GIVEN + axis]
+        count *= record[GIVEN + axis]
+    record[KNOWN], record[COUNT] = ALIKE, count
+    return 0 if is_as_asked(record) else -FAILED
 
 
 @kernel
-def given_are(record, extents):
-    """Whether the given extents are those at an address."""
-    same = True
+def is_as_asked(record):
+    """Whether the given extents are those that all elements must have."""
     for axis in range(record[RANK]):
-        same &= record[GIVEN + axis] == load_int(extents + 8 * axis)
-    return same
+        if record[ASKED + axis] >= 0 and record[ASKED + axis] != record[GIVEN + axis]:
+            return False
+    return True
 
 
-@kernel
+@rule
 def place_for(record, r, count):
-    """Room for slots up to a number, and for elements like the given one if all are."""
+    """Room for slots up to a number, and for elements like the given one; 1 if not all are."""
     status = reserve(record, r, count)
     if status == 0:
-        status = fit(record, r)
-    if status != 0 or record[KNOWN] == UNLIKE:
-        return status
-    nbytes = bytes_of(record)
-    if count == 1 and record[FLAGS] & INFERS == 0:  # who knows how large the next one is
-        return room(record, r, DATA, nbytes, 0)
-    return grown(record, r, DATA, record[SIZE], nbytes)
+        status = fit(record)
+    if status == 0 and record[DATA + 1] < record[SIZE] * bytes_of(record):
+        return place_for_more(record, r, count)
+    return status
 
 
 @kernel
+def place_for_more(record, r, count):
+    """Room for elements that are alike up to now; who knows how large the second one is."""
+    if count == 1 and record[FLAGS] & INFERS == 0:
+        return room(record, r, DATA, bytes_of(record), 0)
+    return grown(record, r, DATA, record[SIZE], bytes_of(record))
+
+
+@rule  # with what it asks of alike elements: calls and checks took a third of a write's time
 def write_slot(record, r, slot):
     """Where a slot's items go; for arrays that add, twice that, and 1 more for the first write."""
     status = -FAILED if slot < 0 else place_for(record, r, slot + 1)
-    if status != 0:
+    if status < 0:
         return status
     state, adds = load_byte(record[STATE] + slot), record[FLAGS] & ADDS != 0
     if write_status(state, adds) != 0:
         return -FAILED
-    store_byte(record[STATE] + slot, after_write(adds, False))
     first = slot * record[COUNT]
-    if record[KNOWN] == UNLIKE:
-        first = new_place(record, r, slot) if state == FREE else same_place(record, slot)
+    if not likely(status == 0):
+        first = place_apart(record, r, slot, state == FREE)
         if first < 0:
             return first
+    store_byte(record[STATE] + slot, after_write(adds, False))
     return 2 * first + (1 if state == FREE else 0) if adds else first
 
 
@@ -285,7 +289,7 @@ def read_slot(record, r, slot):
             return status
     if state != after:
         store_byte(record[STATE] + slot, after)
-    return own_place(record, slot) if record[KNOWN] == UNLIKE else slot * record[COUNT]
+    return slot * record[COUNT] if likely(record[KNOWN] != UNLIKE) else own_place(record, slot)
 
 
 @rule
@@ -326,18 +330,18 @@ def write_all(record, r, count, source):
     if count == 0:
         return 0
     status = place_for(record, r, count)
+    if status < 0:
+        return status
     nbytes = items_at(record, address(record, GIVEN)) * record[ITEM]
-    for slot in range(count if status == 0 else 0):
+    for slot in range(count):
         if write_status(load_byte(record[STATE] + slot), False) != 0:
             return -FAILED
+        place = slot * record[COUNT] if status == 0 else place_apart(record, r, slot, True)
+        if place < 0:
+            return place
         store_byte(record[STATE] + slot, after_write(False, False))
-        place = slot * record[COUNT]
-        if record[KNOWN] == UNLIKE:
-            place = new_place(record, r, slot)
-            if place < 0:
-                return place
         copy_bytes(record[DATA] + place * record[ITEM], source + slot * nbytes, nbytes)
-    return status
+    return 0
 
 
 # Elements of several shapes: a table has the place of each slot's first item, and the extents.
@@ -386,8 +390,30 @@ def tell_apart(record, r):
 
 
 @kernel
+def place_apart(record, r, slot, is_new):
+    """Where an element goes whose shape is its own: behind all others, or to its sum."""
+    if record[KNOWN] == ALIKE:
+        status = tell_apart(record, r)
+        if status != 0:
+            return status
+    place = entry(record, slot)
+    if not is_new:
+        return load_int(place) if are_given(record, place + 8) else -FAILED
+    return new_place(record, r, slot) if is_as_asked(record) else -FAILED
+
+
+@kernel
+def are_given(record, extents):
+    """Whether the extents at an address are the given ones."""
+    same = True
+    for axis in range(record[RANK]):
+        same &= record[GIVEN + axis] == load_int(extents + 8 * axis)
+    return same
+
+
+@kernel
 def new_place(record, r, slot):
-    """Where a new element of the given extents goes: behind all others."""
+    """The place behind all elements, which an element of the given extents has from now on."""
     extents, place = address(record, GIVEN), record[USED]
     used = place + items_at(record, extents)
     status = grown(record, r, TABLE, record[SIZE], entry_bytes(record))
@@ -398,13 +424,6 @@ def new_place(record, r, slot):
     enter(record, slot, place, extents)
     record[USED] = used
     return place
-
-
-@kernel
-def same_place(record, slot):
-    """Where the element is that another one is added to; their extents are to be the same."""
-    place = entry(record, slot)
-    return load_int(place) if given_are(record, place + 8) else -FAILED
 
 
 @kernel

@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import ragged_programs
+from frontend_random import built
 from fuzz.ways import DisagreementError, in_python
 from generated_source import outcome, tensors
 from running import run
@@ -177,6 +178,179 @@ def test_other_dtypes(dtype):
         assert one.dtype == dtype
         np.testing.assert_allclose(one, other, rtol=1e-5)
     assert not left_to_python(both[0])
+
+
+#: Of a vector ``v`` and a square matrix ``m`` whose length ``i`` is another one in each trip.
+OF_PARTS = [
+    "np.diff(v)",
+    "np.prod(v)",
+    "np.var(v)",
+    "np.std(v)",
+    "np.mean(v)",
+    "np.max(v)",
+    "np.cumprod(v)",
+    "np.sort(v)",
+    "v[np.argsort(v)]",
+    "np.flip(v)",
+    "np.roll(v,1)",
+    "np.pad(v,1)",
+    "np.repeat(v,2)",
+    "np.tile(v,2)",
+    "np.outer(v,v)",
+    "np.convolve(v,v)",
+    "np.linalg.solve(m,v)",
+    "np.linalg.inv(m)",
+    "np.linalg.det(m)",
+    "np.linalg.cholesky(m@m.T+np.eye(i))",
+    "np.linalg.norm(v)",
+    "v@m@v",
+    "np.einsum('i,ij,j->',v,m,v)",
+    "np.stack([v,v])",
+    "np.concatenate([v,v*2])",
+    "np.clip(v,0.2,0.5)",
+    "np.abs(v)",
+    "np.logaddexp(v,0.3)",
+    "np.median(v)",
+    "np.gradient(np.concatenate([v,v]))",
+    "np.sum(m,axis=0)",
+    "np.mean(m,axis=1)",
+    "np.max(m,axis=1)",
+    "m-np.mean(m,axis=0)",
+    "m/np.sum(m,axis=1,keepdims=True)",
+    "np.trace(m)",
+    "np.diag(m)",
+    "np.diag(v)",
+    "np.tril(m)",
+    "m.T@v",
+    "m.reshape(-1)",
+    "v[:,None]*v[None,:]",
+    "v[::2]",
+    "v[::-1]",
+    "np.cumsum(m,axis=1)",
+    "np.dot(m,m)",
+    "np.vstack([m,v])",
+    "np.hstack([v,v])",
+    "np.append(v,1.0)",
+    "np.full(i,0.3)*v",
+    "np.ones(i)+v",
+    "np.arange(i)*v",
+    "np.zeros((i,i))+v",
+    "np.eye(i)+m",
+    "np.minimum(v,0.4)",
+    "np.where(v>0.5,v,0.1*v)",
+    "np.exp(v-np.max(v))/np.sum(np.exp(v-np.max(v)))",
+    "np.interp(0.3, np.sort(v), v)",
+    "v**2",
+    "v.mean()",
+    "np.searchsorted(np.sort(v),0.5)*v",
+    "np.argmax(v)*v",
+    "np.linalg.eigvalsh(m+m.T)",
+    "np.linalg.slogdet(m)[1]",
+    "np.polyval(v,0.5)",
+    "np.average(v,weights=v)",
+    "np.triu(m,1)",
+    "np.kron(v,v)",
+    "np.trapezoid(v)",
+    "np.take(v,[0])",
+    "np.insert(v,0,1.0)",
+    "np.delete(v,0)",
+    "np.array_split(v,2)[0]",
+    "np.quantile(v,0.3)",
+    "np.nansum(v)",
+    "np.count_nonzero(v>0.4)*v",
+    "np.linalg.lstsq(m,v)[0]",
+    "np.linalg.pinv(m)",
+    "np.linalg.qr(m)[1]",
+    "np.cov(m)",
+    "np.squeeze(v[None])",
+    "np.swapaxes(m,0,1)",
+    "np.broadcast_to(v,(3,i))",
+    "np.atleast_2d(v)",
+    "np.inner(v,v)",
+    "np.tensordot(m,v,1)",
+    "np.add.outer(v,v)",
+    "np.sinc(v)",
+    "np.hypot(v,0.3)",
+    "np.ptp(v)",
+]
+PARTS = """
+import numpy as np
+
+def f(a, x):
+    s = 0.5
+    for i in range(2, x.shape[0]):
+        v = np.sin(x[:i] * s)
+        m = np.tanh(a[:i, :i] * 0.3) + np.eye(x.shape[0])[:i, :i] * s
+        s += 0.1 * np.sum(np.sin({}))
+    return s
+"""
+
+
+def hold_along(f, n):
+    """A gradient along a direction against a central difference, with nothing left to Python."""
+    given, by = arguments(n), 1e-6
+    given[0][...] += 3 * np.eye(n)
+    along = [np.cos(np.arange(part.size)).reshape(part.shape) for part in given]
+    ends = [f(*(g + h * d for g, d in zip(given, along, strict=True))) for h in (by, -by)]
+    slope = nbta.value_and_grad(f, argnums=(0, 1), compiled=True)
+    value, found = slope(*given)
+    np.testing.assert_allclose(value, f(*given), rtol=1e-10)
+    total = sum(np.sum(g * d) for g, d in zip(found, along, strict=True))
+    np.testing.assert_allclose(total, (ends[0] - ends[1]) / (2 * by), rtol=1e-5, atol=1e-7)
+    assert not left_to_python(slope)
+    assert not fallbacks(slope)
+
+
+@pytest.mark.slow_but_every(8)
+@pytest.mark.parametrize("text", OF_PARTS)
+def test_operations_on_parts(text):
+    f, _ = built(PARTS.format(text))
+    with in_python():
+        hold_along(f, 5)
+
+
+@pytest.mark.parametrize("checkpoint", ["sqrt", 3])
+def test_trips_that_run_again(checkpoint):
+    def f(x):
+        def trip(i, s):
+            v = nbta.tanh(x[:i] * s)
+            return i + 1, s + 0.1 * nbta.sum(v * v * v)
+
+        n = x.shape[0]
+        return nbta.while_loop(lambda i, _: i < n, trip, (1, 0.5), checkpoint=checkpoint)[1]
+
+    x, both = np.linspace(0.2, 0.9, 9), []
+    for kind in (True, False):
+        both.append(nbta.grad(f, compiled=kind))
+    with in_python():
+        found = both[0](x)
+    np.testing.assert_allclose(found, both[1](x), rtol=1e-10)
+    assert not left_to_python(both[0])
+    assert not fallbacks(both[0])
+
+
+@pytest.mark.slow
+def test_items_of_a_batch():
+    def f(w, x):
+        s = 0.0
+        for i in range(1, x.shape[0]):
+            v = np.sin(w * x[:i])
+            s += np.sum(v * v * v)
+        return s
+
+    xs = np.random.default_rng(0).uniform(size=(9, 12))
+    value, slope = nbta.value_and_grad(f, batch_axis=(None, 0), compiled=True)(0.7, xs)
+    each = [nbta.value_and_grad(f)(0.7, x) for x in xs]
+    np.testing.assert_allclose([value, slope], np.sum(each, axis=0), rtol=1e-12)
+
+
+def test_tapes_of_a_trip_share_their_lengths():
+    """What the inner trips need is computed back in one loop."""
+    slope = nbta.grad(inner_loop, argnums=(0, 1), compiled=True)
+    with in_python():
+        slope(*arguments(5))
+    rows = str(slope.explain()).splitlines()
+    assert any(row.count("Square") == 3 for row in rows), rows
 
 
 # Users' own arrays.

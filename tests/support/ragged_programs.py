@@ -9,6 +9,7 @@ import random
 from dataclasses import dataclass, field
 
 import frontend_random
+import numpy as np
 from frontend_random import ARGNUMS, HEAD, Program, built, indented
 from fuzz.ways import executed
 
@@ -225,12 +226,23 @@ def program(seed):
 
 
 def check(made, machine_code=False, counts=None):
-    """As `frontend_random.check`; besides, nothing may be left to Python."""
-    counts = frontend_random.check(made, machine_code, counts)
+    """As `frontend_random.check`; besides, nothing may be left to Python.
+
+    Machine code is held to the operations one by one.
+    """
     f, _ = built(made.source)
-    slope = nbta.value_and_grad(f, ARGNUMS, compiled=True, convert=True)
+    slope, reference = (
+        nbta.value_and_grad(f, ARGNUMS, compiled=kind, convert=True) for kind in (True, False)
+    )
     with executed(machine_code):
-        slope(*made.arguments(1))
+        value, found = slope(*made.arguments(1))
+    if machine_code:
+        same, expected = reference(*made.arguments(1))
+        np.testing.assert_allclose(value, same, rtol=1e-10)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-9 * max(1, np.max(abs(other))))
+    else:
+        counts = frontend_random.check(made, False, counts)
     text = str(slope.explain())
     left = [line for line in text.splitlines() if "Python keeps it" in line]
     if "operations that run in Python" in text:
