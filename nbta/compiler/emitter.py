@@ -9,6 +9,7 @@ import numpy as np
 from nbta.codegen.code import Code, NotCompiledError
 from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, product
 from nbta.compiler import array_code
+from nbta.compiler.sums import free_sums
 from nbta.graph.operation import DATA, FLOW, HANDLE
 from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, place_of
@@ -239,6 +240,7 @@ def emit_while(code, op) -> None:
     code.add(f"# {op.name}")
     trips = _trips(code, loop, variables, captured)
     code.count(body, trips)
+    code.sums |= set() if trips is None else free_sums(loop)
     with progress_bar(code, op) as counter, _each_trip(code, trips):
         for variable in variables:
             variable.enter()
@@ -657,6 +659,7 @@ class Emitter(Code):
         self._counted: dict = {}  # by body, the variable with the number of trips
         self._doubts: dict = {}  # by body, the variable that says whether indices may be outside
         self._checked: set = set()  # the lines by which it is found
+        self.sums: set = set()  # additions that may change places with others
 
     def bind(self, tensor, value) -> None:
         """Say what stands for a tensor."""
@@ -846,10 +849,18 @@ class Emitter(Code):
             return array_code.emit(self, op)
         if op.outputs and all(tensor.kind == FLOW for tensor in op.outputs) and not _has_handle(op):
             return self._flows(op)
+        if op in self.sums:
+            return self._sum(op)
         rule = op.record.emit
         if rule is None or not _computable(op):
             return self.call_python(op)
         return rule(self, op)
+
+    def _sum(self, op):
+        text, *others = map(self.scalar, op.inputs)
+        for other in others:
+            text = f"fast_add({text}, {'-' * (op.record is subtract.record)}{other})"
+        self.bind(op.outputs[0], self.local(text, op.outputs[0].dtype))
 
     def _constant(self, op):
         tensor, value = op.outputs[0], np.asarray(op.attrs["value"])

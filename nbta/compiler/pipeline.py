@@ -1,7 +1,7 @@
 """The pipeline: passes one after another; with NBTA_DEBUG=1 the verifier runs behind each."""
 
 from nbta.compiler.array_passes import arrays_to_tensors
-from nbta.compiler.gradient_passes import stacked_gradients_to_tensors
+from nbta.compiler.gradient_passes import add_items_behind_loops, stacked_gradients_to_tensors
 from nbta.compiler.nests import (
     detach_gradients,
     forget_trips,
@@ -31,7 +31,7 @@ LOWERING = (
     arrays_to_tensors, rematerialise, prune, arrays_to_tensors, stacked_gradients_to_tensors,
     share_tapes, prune, share,
     join_tapes, rows_of_elementwise, push_out_products, sum_products_outside,
-    simplify_shapes, hoist, share, prune, pack_tapes,
+    add_items_behind_loops, simplify_shapes, hoist, share, prune, pack_tapes,
 )  # fmt: skip
 
 

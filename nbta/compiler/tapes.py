@@ -236,11 +236,11 @@ class Tapes(Counts):
         if made is not tape.flow.last or not self.same_trips(during, trips):
             return None
         count, index = self.length_of(tape, trips), self.number(read.inputs[1])
-        if count is None or not self._is_row(index, count):
+        if count is None or not self.is_row(index, count):
             return None
         return Place(tape.value, (*trips, read.inputs[1]))
 
-    def _is_row(self, index, count):
+    def is_row(self, index, count) -> bool:
         """Whether an index is sure to be from 0 to before a count."""
         return self.is_natural(index) and self.is_natural(count - Linear(1) - index)
 
@@ -339,13 +339,20 @@ def _replaced(tapes, read):
     users = [op for op in tapes.users(tape) if op is not tape.write]
     if any(op.record is not READ for op in users):
         return False  # a gradient array has as many slots as the tape
-    alone = len(place.trips) > 1 or any(map(_is_multiplied, users))
-    kept = {} if alone else _kept(tapes, tape.loop)
+    kept = {} if any(map(_is_multiplied, users)) else _kept(tapes, _outermost(tape, place))
     again = Again(read.graph, tape.body, place.trips, kept, tapes).make(place.tensor)
     if again is None:
         return False
     substitute(read.graph, {read.outputs[0]: again})
     return True
+
+
+def _outermost(tape, place):
+    """Of the loops whose trips a place names the one around all others."""
+    loop = tape.loop
+    for _ in place.trips[1:]:
+        loop = next(owner for owner in owners(loop) if is_loop(owner))
+    return loop
 
 
 def _kept(tapes, loop):
@@ -390,7 +397,7 @@ class Again:
 
     def __init__(self, graph, body, trips, kept, counts=None):
         self._graph, self._made, self._kept, self._counts = graph, {}, kept, counts
-        self._index, self._steps = trips[-1] if trips else None, STEPS
+        self._steps = STEPS
         self._trips = {}
         for index in reversed(trips):
             while not is_loop(body.owner):
@@ -419,15 +426,25 @@ class Again:
 
     def _read(self, source):
         """What a tape gives in the trip, by the same operation as elsewhere in the graph."""
-        tape, graph = self._kept[source], self._graph
-        handle, flow = graph.resolve(tape.handle), graph.resolve(tape.flow.last)
-        inputs = [handle, self._index, flow]
+        tape = self._kept[source]
+        index = origin(self._trips[tape.body])
+        graph = index.graph if self._is_there(tape, index) else self._graph
+        inputs = list(map(graph.resolve, (tape.handle, index, tape.flow.last)))
         for op in graph.operations:
             same = op.record is READ and not op.control_inputs
             if same and all(a is b for a, b in zip(op.inputs, inputs, strict=True)):
-                return op.outputs[0]
+                return self._graph.resolve(op.outputs[0])
         attrs = {"dtype": source.dtype, "known": source.spec.shape, "kind": DATA}
-        return self._create(READ, inputs, attrs)
+        with graph.control_dependencies(None):
+            made = graph.create(READ, inputs, attrs).outputs[0]
+        return self._graph.resolve(made)
+
+    def _is_there(self, tape, index):
+        """Whether a tape is sure to have a slot wherever the index is computed."""
+        counts = self._counts
+        if not isinstance(counts, Tapes):
+            return False
+        return counts.is_row(counts.number(index), counts.trips(tape.loop))
 
     def _built(self, source):
         op = source.op
