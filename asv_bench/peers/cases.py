@@ -88,12 +88,21 @@ def _all():
     yield Case("No loop", "dense", f"dense net {'x'.join(map(str, DENSE))}", {}, 1e-4, UNHOISTED)
     yield Case("No loop", "elementwise", f"elementwise loss, {ELEMENTS:,} numbers", {}, 1e-4,
                UNHOISTED)  # fmt: skip
+    for name in _programs():
+        yield Case("Programs", "program", name, {"name": name}, 1e-6, ("jax",))
     yield Case("Loops without gradients", "writes", f"{TRIPS:,} scalar writes", {"trips": TRIPS},
                1e-4, UNHOISTED)  # fmt: skip
     for count, width in APPENDS:
         kind = {1: "scalars", None: "vectors of 0 to 7"}.get(width, f"vectors of {width}")
         yield Case("Appends in a compiled loop", "appends", f"append {count:,} {kind}",
                    {"count": count, "width": width}, 0.0, BUFFERS)  # fmt: skip
+
+
+def _programs():
+    """Names of the programs of `asv_bench.programs` that are written in JAX too."""
+    from ..programs import PROGRAMS  # nbta and Numba, which workers of other peers do without
+
+    return [name for name, program in PROGRAMS.items() if program.in_jax is not None]
 
 
 def network(cell, size):

@@ -88,6 +88,15 @@ def _value_and_grad(loss, arguments, argnums):
     return run
 
 
+def program(name):
+    """A function that gives value and gradients of one of `asv_bench.programs`, in float64."""
+    from ..programs import PROGRAMS
+
+    jax.config.update("jax_enable_x64", True)
+    chosen = PROGRAMS[name]
+    return _value_and_grad(chosen.in_jax, chosen.arguments(chosen.n), chosen.argnums)
+
+
 def ragged(way, hoisted=False):
     """A function that gives the sum of losses and its gradients.
 

@@ -87,6 +87,14 @@ def _value_and_grad(loss, arguments, argnums):
     return run
 
 
+def program(name):
+    """A function that gives value and gradients of one of `asv_bench.programs`."""
+    from ..programs import PROGRAMS
+
+    chosen = PROGRAMS[name]
+    return _value_and_grad(chosen.loss, chosen.arguments(chosen.n), chosen.argnums)
+
+
 def ragged(way):
     """A function that gives the sum of losses and its gradients; threads share the items.
 

@@ -405,6 +405,9 @@ class _Place:
             return block if same and code.is_free(block.base) else None
 
         code.destinations[tensor] = place
+        while tensor.op.record.changes:  # what it changes may be made here already
+            tensor = tensor.op.inputs[0]
+            code.destinations.setdefault(tensor, place)
 
     def has(self, value):
         """Whether a value is the whole block of items that is here."""

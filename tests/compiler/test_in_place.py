@@ -164,7 +164,7 @@ def the_variable_and_what_it_began_with():
     return f, plain
 
 
-@program(X, backward=[("AddItem", "AddN")])
+@program(X)
 def an_array_made_in_each_trip():
     def f(x):
         def step(i, s):
@@ -359,9 +359,7 @@ def one_array_as_two_variables():
     return f, plain
 
 
-@program(
-    X, copied=[("SetItem",), MOVED], backward=[("SetItem",), MOVED, ("SetItem", "AddN")]
-)  # fmt: skip
+@program(X, copied=[("SetItem",), MOVED], backward=[("SetItem",), MOVED])
 def one_new_array_for_two_variables():
     """Both are the same array after the first trip, and one must not see the other's writes."""
 
@@ -860,7 +858,7 @@ def of_a_length_that_the_run_tells():
     return f, plain
 
 
-@program(X, copied=[("AddItem", "Mul")], backward=[MOVED])
+@program(X, backward=[MOVED])
 def of_a_length_that_the_run_tells_in_a_nest():
     def f(x):
         m = doubled(x)
