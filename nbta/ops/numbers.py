@@ -11,10 +11,12 @@ import operator
 
 import numpy as np
 
-from nbta.errors import NoNumbaType, invalid
+from nbta.errors import InvalidArgumentError, NoNumbaType, invalid
+from nbta.graph.graph import current
 from nbta.graph.lengths import users_line
 from nbta.graph.operation import Shape, Spec, Tensor, is_inexact
 from nbta.ops import arithmetic, elementary, tensor_methods
+from nbta.ops.checks import checked
 from nbta.ops.indexing import getitem
 from nbta.ops.shaping import INT64, cast, shape_of, size
 
@@ -299,19 +301,28 @@ def _multiply(a, b):
 
 
 def _checked_divisor(b):
-    """Refuse 0, which Python does and NumPy does not."""
+    """A divisor, which is not 0: Python refuses that, and NumPy does not."""
     if not isinstance(b, Number):
         if b == 0:
             raise ZeroDivisionError("division by zero")
-    elif b.least is None or b.least <= 0:
+        return b
+    if b.least is not None and b.least > 0:
+        return b
+    try:
         b.ask("to know that it does not divide by zero")
+    except InvalidArgumentError:  # such as the length of a list that a loop fills
+        if b._home.root.lengths is None or current() is None or b.weak is not int:
+            raise
+    message = f"{users_line()}: division by zero"
+    value = checked(b.itself, arithmetic.not_equal(b.itself, 0), message)
+    return Number(lambda: value, value.graph, b.weak, b.sources, 1, b.bits)
 
 
 def _quotient(operation, function, bits):
     """Division of one kind."""
 
     def divide(a, b):
-        _checked_divisor(b)
+        b = _checked_divisor(b)
         found = _leasts(a, b)
         low = found and (0 if isinstance(b, Number) else operation(found[0], b))
         return _computed(function, (a, b), low, bits(a))
@@ -324,7 +335,7 @@ _floor_divide = _quotient(operator.floordiv, arithmetic.floor_divide, _bits)
 
 
 def _mod(a, b):
-    _checked_divisor(b)
+    b = _checked_divisor(b)
     low = None if _least(b) is None or _least(b) < 0 else 0
     return _computed(arithmetic.mod, (a, b), low, max(_bits(a), _bits(b)))
 

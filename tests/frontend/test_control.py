@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from fuzz.ways import in_python
 from numba import njit
 
 import nbta
@@ -754,6 +755,21 @@ def differences(f, args, place):
             ends.append(f(*moved))
         found[index] = (ends[0] - ends[1]) / 2e-6
     return found
+
+
+@case(X7)
+@case(X12)
+def divisions_by_lengths_that_the_run_tells(x):
+    some, n = np.array([v for v in x if v > 0.5]), len(x)
+    total = some[n % len(some)] + some[(2 * n + 1) % len(some)] * (n // len(some))
+    return total + x[0] / len(some)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_division_by_a_length_of_zero(compiled):
+    f = nbta.function(divisions_by_lengths_that_the_run_tells, compiled=compiled)
+    with in_python(), pytest.raises(nbta.InvalidArgumentError, match="division by zero"):
+        f(np.zeros(12))
 
 
 # Lists of tuples that a loop fills.
