@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbta.compiler.induction import Counts, Linear
-from nbta.compiler.nests import _added, _bodies_of, _threaded, _within
+from nbta.compiler.nests import added_in_place, bodies_of, holder_in, threaded
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tapes
 from nbta.graph.copying import keep_shapes
@@ -62,7 +62,7 @@ class _Sums(NamedTuple):
             sums.op.attrs["pattern"] = value.spec.shape
             keep_shapes([value], [sums])
             for writes in self.writes:
-                sums = _threaded(_bodies_of(home, writes[0]), sums, partial(_added, writes))
+                sums = threaded(bodies_of(home, writes[0]), sums, partial(added_in_place, writes))
         substitute(home, {value: sums})
         for lookup in self.lookups:
             substitute(lookup.graph, {lookup.outputs[1]: lookup.inputs[1]})
@@ -76,7 +76,7 @@ def _as_sums(tapes, array):
     for op in tapes.uses.users[array]:
         if not lies_in(op.graph, create.graph) or op.record not in (WRITE, GATHER):
             return None
-        (stacks if op.record is GATHER else writes[_within(create.graph, op)]).append(op)
+        (stacks if op.record is GATHER else writes[holder_in(create.graph, op)]).append(op)
     if len(stacks) != 1 or not _is_whole(tapes, stacks[0], create):
         return None
     number = tapes.order(create.graph)

@@ -151,10 +151,10 @@ def _gradient(tapes, array, lookups, nest):
         if not lies_in(op.graph, nest.graph):
             return None
         if op.record is not LOOKUP:
-            (reads if op.record is READ else writes[_within(nest.graph, op)]).append(op)
+            (reads if op.record is READ else writes[holder_in(nest.graph, op)]).append(op)
     last = max((number[op] for op in writes), default=-1)
     in_order = all(number[nest] < number[op] for op in writes)
-    in_order &= all(number[_within(nest.graph, op)] > max(last, number[nest]) for op in reads)
+    in_order &= all(number[holder_in(nest.graph, op)] > max(last, number[nest]) for op in reads)
     if not in_order or any(len({op.graph for op in ops}) > 1 for ops in writes.values()):
         return None
     trips = {op: lookups[tapes.whereabouts(op.inputs[0]).tensor.op] for op in users}
@@ -172,7 +172,7 @@ def _may_shift(tapes, op, lookups):
     return tapes.whereabouts(op.inputs[0]).tensor.op in lookups
 
 
-def _within(graph, op):
+def holder_in(graph, op):
     """The operation of a graph that an operation is, or runs in."""
     while op.graph is not graph:
         op = op.graph.owner
@@ -229,7 +229,7 @@ class _Nest:
         if self._begin is None:
             with self._home.as_default():
                 zero = as_tensor(np.int64(0), self._home)
-            self._total = _threaded(self._bodies(), zero, self._counted)
+            self._total = threaded(self._bodies(), zero, self._counted)
         return self._begin
 
     def _counted(self, begin):
@@ -251,7 +251,7 @@ class _Nest:
                                 old.handle.op.outputs[1]: flow})  # fmt: skip
             return old.flow.last
 
-        last = _threaded(self._bodies(), made.flow, filled)
+        last = threaded(self._bodies(), made.flow, filled)
         with body.as_default(), body.control_dependencies(None):
             old.write.inputs[1] = add(body.resolve(begin), old.write.inputs[1])
         body.changed()
@@ -279,7 +279,7 @@ class _Nest:
             op.inputs[0] = op.graph.resolve(whole.handle)
         flow = whole.flow
         for writes in found.writes:
-            flow = _threaded(_bodies_of(self._home, writes[0]), flow, partial(_chained, writes))
+            flow = threaded(bodies_of(self._home, writes[0]), flow, partial(_chained, writes))
         for read in found.reads:
             read.inputs[2] = read.graph.resolve(flow)
         return Access(whole.handle, flow)
@@ -329,7 +329,7 @@ class _Nest:
                 index = add(body.resolve(self.begin), index)
             return Access(body.resolve(made.handle), flow).write(index, value)
 
-        last = _threaded([body, *self._bodies()], made.flow, written)
+        last = threaded([body, *self._bodies()], made.flow, written)
         return Access(made.handle, last)
 
     def value_in(self, value, trips) -> Tensor:
@@ -346,7 +346,7 @@ class _Nest:
             return Access(*map(graph.resolve, joined)).read(index, spec)
 
 
-def _bodies_of(home, op):
+def bodies_of(home, op):
     """The bodies in a graph that an operation lies in, from the inside out."""
     found, graph = [], op.graph
     while graph is not home:
@@ -364,7 +364,7 @@ def _as_tensor(home, found, dtype, count):
     with home.as_default(), home.control_dependencies(None):
         sums = zeros((count,), dtype)
         for writes in found.writes:
-            sums = _threaded(_bodies_of(home, writes[0]), sums, partial(_added, writes))
+            sums = threaded(bodies_of(home, writes[0]), sums, partial(added_in_place, writes))
     for read in found.reads:
         with read.graph.as_default(), read.graph.control_dependencies(None):
             value = getitem(read.graph.resolve(sums), read.inputs[1])
@@ -373,7 +373,7 @@ def _as_tensor(home, found, dtype, count):
         substitute(lookup.graph, {lookup.outputs[1]: lookup.inputs[1]})
 
 
-def _added(writes, sums):
+def added_in_place(writes, sums):
     """Add what writes of one body write, and take them out of the flow."""
     for write in writes:
         sums = add_item(sums, write.inputs[1], write.inputs[2])
@@ -389,7 +389,7 @@ def _chained(writes, flow):
     return flow
 
 
-def _threaded(bodies, first, inner) -> Tensor:
+def threaded(bodies, first, inner) -> Tensor:
     """A new variable of bodies in one another, given from the inside out; its last value.
 
     ``inner(parameter)`` gives its next value in the innermost one. Other branches pass it on.
@@ -400,7 +400,7 @@ def _threaded(bodies, first, inner) -> Tensor:
     op = body.owner
     if is_branch(op):
         with body.as_default(), body.control_dependencies(None):
-            following = _threaded(deeper, body.resolve(first), inner)
+            following = threaded(deeper, body.resolve(first), inner)
         branches = Branch(op).branches
         return Branch(op).add_result(
             [following if branch is body else branch.resolve(first) for branch in branches]
@@ -408,7 +408,7 @@ def _threaded(bodies, first, inner) -> Tensor:
     loop, place = Loop(op), Loop(op).count
     loop.add_variable(first, lambda parameter: parameter)
     with body.as_default(), body.control_dependencies(None):
-        following = _threaded(deeper, loop.variable(place).parameter, inner)
+        following = threaded(deeper, loop.variable(place).parameter, inner)
     body.outputs[place] = following
     body.changed()
     return loop.variable(place).last
@@ -509,7 +509,7 @@ def _detach(tapes, array, lookups):
             op.attrs["clear_after_read"] = False  # as for gradient arrays of gradient arrays
         if origin(op.inputs[1]).op.record is READ:  # of the trip forward, which is long over
             op.inputs[1] = op.graph.resolve(made.flow)
-        _run_behind(made.flow.op, _within(home, op))
+        _run_behind(made.flow.op, holder_in(home, op))
         op.graph.changed()
     return made is not None
 

@@ -671,8 +671,9 @@ def _tried_as_loop(body, get, set_, as_loop) -> bool:
     """Make a loop of the graph; whether that is possible, such as where items are chosen by it."""
     known = current().root.cache.setdefault(_LARGE, {})
     try:
-        _growing_lists(_in_frame, as_loop, get, set_)
-    except Exception:  # Python's trips then say what is wrong, or nothing is
+        _in_frame(as_loop, get, set_)
+    except (Exception, Grows, Stacked):
+        # Python's trips then say what is wrong, or nothing is: their lists hold what no array does
         known[body.__code__] = False
     else:
         known[body.__code__] = True

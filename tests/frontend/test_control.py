@@ -1107,7 +1107,21 @@ def whiles_of(graph):
     return sum(op.type == "While" for op in everything(graph))
 
 
-@pytest.mark.parametrize("f", [nest_of_short_loops, layers_of_a_list, with_a_known_while])
+def lists_of_several_shapes(x):
+    """A list that an array could not be, in a loop that could otherwise be one of the graph."""
+    found, y = [], x
+    for _ in range(2):
+        for k in range(8):
+            for j in range(8):
+                for i in range(8):
+                    y = y + 0.001 * np.sin(y * (k + j * i))
+        found += [y, np.sum(y), y[0]]
+    return np.sum(found[0]) + found[4] * found[5]
+
+
+@pytest.mark.parametrize(
+    "f", [nest_of_short_loops, layers_of_a_list, with_a_known_while, lists_of_several_shapes]
+)
 def test_nests_of_short_loops(f):
     check(f, [X7], compiled=False)
 
