@@ -89,19 +89,17 @@ class PerformanceWarning(UserWarning):
 
     Examples
     --------
-    The gradient of a loop does so today whose trips make arrays that grow:
+    The second derivative of a loop with ``checkpoint`` does so today:
 
     >>> import warnings
-    >>> def powers(x):
-    ...     empty = lambda: nbta.TensorArray("float64", dynamic_size=True, element_shape=())
-    ...     outer = lambda y, _: (nbta.sum(empty().append(x * y).append(y).stack()), None)
-    ...     return nbta.scan(outer, 1.0, None, 2)[0]
-    >>> slope = nbta.grad(powers, compiled=True)
+    >>> def power(x):
+    ...     return nbta.scan(lambda y, _: (y * x, None), 1.0, None, 4, checkpoint=2)[0]
+    >>> curvature = nbta.grad(nbta.grad(power), compiled=True)
     >>> with warnings.catch_warnings(record=True, action="always") as found:
-    ...     slope(2.0)  # of (x + 1)**2
-    np.float64(6.0)
+    ...     curvature(2.0)  # 12 x**2
+    np.float64(48.0)
     >>> print(found[0].category.__name__, found[0].message)
-    PerformanceWarning the loop 'scan' (...:4) is compiled, but it or its gradient calls Python in
+    PerformanceWarning the loop 'scan' (...:2) is compiled, but it or its gradient calls Python in
     each trip, ...
     """
 

@@ -27,7 +27,7 @@ from nbta.compiler.generate import Generated, Output
 from nbta.compiler.specialising import fits_pattern
 from nbta.graph import verifier
 from nbta.graph.graph import SubGraph
-from nbta.graph.operation import TABLE, Operation, Spec
+from nbta.graph.operation import Operation, Spec
 from nbta.graph.order import ordered
 from nbta.ops.indexing import SYMBOLIC
 from nbta.runtime import machine_code
@@ -105,7 +105,7 @@ class Description:
         )
 
     def _operation(self, op: Operation, place, places):
-        if TABLE.get(op.type) is not op.record or op.record.foreign:
+        if not op.record.is_registered or op.record.foreign:
             raise UnknownError(op.type)
         return (
             op.type,

@@ -23,6 +23,7 @@ from nbta.compiler.tapes import Again, Tape, Tapes
 from nbta.graph.graph import lies_in, running, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
 from nbta.graph.views import Branch, Loop, is_body_of_branch, is_branch, is_loop, origin
+from nbta.ops.aliases import array_of
 from nbta.ops.arithmetic import add, minimum
 from nbta.ops.arrays import (
     CREATE,
@@ -493,16 +494,17 @@ def _detach(tapes, array, lookups):
         return False
     handles = [_root(op.inputs[0]) for op in lookups]
     places = [tapes.whereabouts(handle).trips for handle in handles]
-    trips = places[0]
-    home = _home(lookups[0], handles[0], trips)
-    together = all(
+    homes = [_home(*each) for each in zip(lookups, handles, places, strict=True)]
+    home = None if None in homes else min(homes, key=depth)  # branches in it may look up, too
+    trips = None if home is None else places[next(k for k, g in enumerate(homes) if g is home)]
+    together = home is not None and all(
         op.record is LOOKUP
         and len(op.inputs) == 2
-        and _home(op, handle, during) is home
+        and lies_in(each, home)
         and tapes.same_trips(trips, during)
-        for op, handle, during in zip(lookups, handles, places, strict=True)
+        for op, each, during in zip(lookups, homes, places, strict=True)
     )
-    made = _stand_in(tapes, home, array[0], trips) if home is not None and together else None
+    made = _stand_in(tapes, home, array[0], trips) if together else None
     for op in lookups if made is not None else ():
         op.inputs[0] = op.graph.resolve(made.handle)
         if len(array) > 2 and op.attrs["clear_after_read"] is None:
@@ -545,27 +547,88 @@ def _home(op, handle, trips):
 
 def _stand_in(tapes, home, create, trips):
     """An empty array like one that a trip, or a branch, has made; None if that is unknown."""
-    fixed = create.record is CREATE and not create.attrs.get("dynamic_size")
-    shape = _element_shape(tapes, create) if fixed else None
+    shape = _element_shape(tapes, create) if create.record is CREATE else None
     if shape is None or not all(_is_visited_once(tapes, trip) for trip in trips):
         return None
     known = shapes.is_known(shape)
     extents = None if known else shape_in(home, shape)
-    size = _size_again(home, create, trips) if known or extents is not None else None
+    size = _size_again(tapes, home, create, trips) if known or extents is not None else None
     if size is None:
         return None
-    attrs = dict(create.attrs) | ({"element_shape": shape} if shape and known else {})
+    attrs = dict(create.attrs) | {"dynamic_size": False, "infer_shape": True}
+    attrs |= {"element_shape": shape} if shape and known else {}
     made = Access(*home.create(CREATE, [size], attrs).outputs)
     return made if known else _told(made, size, extents, create.attrs["dtype"])
 
 
-def _size_again(home, create, trips):
+def _size_again(tapes, home, create, trips):
     """The size of an array that some trips have made: computed again, or kept; None if neither."""
-    size = Again(home, create.graph, trips, {}).make(create.inputs[0])
+    made = _size(tapes, create)
+    size = None if made is None else Again(home, create.graph, trips, {}).make(made)
     owners = _owners(create.graph, len(trips)) if size is None and trips else None
-    if not owners or not is_loop(owners[0]):
+    if made is None or not owners:
         return size
-    return home.resolve(_Nest(tuple(owners), {}).value_in(create.inputs[0], trips))
+    while is_branch(owners[0]):
+        made = _out_of_branch(made)
+        del owners[0]
+    return home.resolve(_Nest(tuple(owners), {}).value_in(made, trips))
+
+
+def _out_of_branch(number):
+    """A number of a branch behind it; 0 where another branch runs."""
+    case, ends = Branch(number.graph.owner), []
+    for branch in case.branches:
+        with branch.as_default(), branch.control_dependencies(None):
+            other = as_tensor(np.zeros((), number.dtype), branch)
+        ends.append(number if branch is number.graph else other)
+    return case.add_result(ends)
+
+
+def _size(tapes, create):
+    """How many slots an array has in the end, in the graph that makes it; None if unknown."""
+    if not create.attrs.get("dynamic_size"):
+        return create.inputs[0]
+    flow = _last_flow(tapes, create)
+    if flow is None:
+        return None
+    return create.graph.create(SIZE, [create.outputs[0], flow], {}).outputs[0]
+
+
+def _last_flow(tapes, create):
+    """The flow of an array behind all writes, where it makes one way through its graph."""
+    graph, flow, passed = create.graph, create.outputs[1], set()
+    while flow is not None:
+        last, users = flow, [op for op in graph.operations if any(t is flow for t in op.inputs)]
+        ways = [end for op in users for end in op.outputs if _goes_on(create, flow, end)]
+        flow = ways[0] if len(ways) == 1 else None
+        passed.update(end.op for end in ways)
+    writes = [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
+    return last if not ways and {holder_in(graph, op) for op in writes} <= passed else None
+
+
+def _goes_on(create, flow, end):
+    """Whether a result of an operation that uses a flow of an array is that flow behind writes."""
+    op = end.op
+    if op.record in WRITES:
+        return array_of(op.inputs[0]) == (create,)
+    if is_loop(op):
+        variable = Loop(op).variable(end.index)
+        return variable.first is flow and not variable.is_kept
+    return is_branch(op) and any(_comes_from(flow, way) for way in Branch(op).ends(end.index))
+
+
+def _comes_from(flow, end):
+    """Whether a flow in a branch goes on from one around it."""
+    found = origin(end)
+    while found is not flow:
+        op = found.op
+        if op.record in WRITES:
+            found = origin(op.inputs[-1])
+        elif is_loop(op):
+            found = origin(Loop(op).variable(found.index).first)
+        else:
+            return is_branch(op) and any(_comes_from(flow, e) for e in Branch(op).ends(found.index))
+    return True
 
 
 def _told(array, size, extents, dtype):
@@ -595,8 +658,7 @@ def _element_shape(tapes, create):
     writes = [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
     found = {_written(op) for op in writes} or {()}
     shape = found.pop()
-    uniform = not found and shape is not None and None not in shape
-    return shape if uniform and (not shape or create.attrs["infer_shape"]) else None
+    return shape if not found and shape is not None and None not in shape else None
 
 
 def _written(op):

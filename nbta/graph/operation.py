@@ -188,6 +188,11 @@ class Record:
         return not (self.effects or self.foreign)
 
     @property
+    def is_registered(self) -> bool:
+        """Whether its name says which record it is."""
+        return TABLE.get(self.name) is self
+
+    @property
     def changes(self) -> bool:
         """Whether the result is the first input with other items in some places."""
         return self.change is not None

@@ -427,7 +427,7 @@ def truth_values(x):
     return loop(length(x), outer, 0.5)
 
 
-@nest(X, native=False)
+@nest(X)
 def an_array_of_each_outer_trip(x):
     def outer(i, s):
         t = nbta.TensorArray(
@@ -473,6 +473,103 @@ def one_after_another(x):
 
 def of_vectors(x):
     return nbta.sum(loop(length(x), lambda i, h: nbta.tanh(h * x) * x[i], x))
+
+
+# Arrays that grow in an outer trip.
+
+
+@nest(X)
+def lists_of_numbers(x):
+    s = 0.0
+    for i in range(len(x)):
+        values = []
+        for j in range(i + 1):
+            if x[j] > -1.0:
+                values.append(np.sin(x[j] * x[i]))
+        s += np.sum(np.array(values) ** 2)
+    return s
+
+
+@nest(X)
+def lists_of_rows(x):
+    s = 0.0
+    for i in range(len(x)):
+        rows = []
+        for j in range(i + 1):
+            rows.append(np.sin(x * x[i] * (j + 1)))
+        s += np.sum(np.stack(rows) ** 2)
+    return s
+
+
+@nest(X)
+def lists_that_several_loops_fill(x):
+    s = 0.0
+    for i in range(len(x)):
+        values, k = [x[i] * x[0]], 0
+        for j in range(i):
+            values.append(x[j] * x[i])
+        values.append(x[i])
+        while k < 3 and x[k] * x[i] < 0.9:
+            values.append(x[k] * values[k])
+            k += 1
+        s += values[-1] * values[0] + np.sum(np.array(values)) ** 2
+    return s
+
+
+@nest(X)
+def lists_of_what_lists_gave(x):
+    s = 0.0
+    for i in range(len(x)):
+        outer = []
+        for j in range(i + 1):
+            inner = []
+            for k in range(j + 1):
+                inner.append(x[k] * x[i])
+            outer.append(np.sum(np.array(inner) ** 2) * x[j])
+        s += np.sum(np.array(outer) * np.array(outer))
+    return s
+
+
+@nest(X)
+def lists_in_a_branch(x):
+    s = 0.0
+    for i in range(len(x)):
+        if x[i] > 0.3:
+            values = []
+            for j in range(i + 1):
+                if x[j] < x[i]:
+                    values.append(x[j] * x[i])
+            if len(values) > 0:
+                s += values[-1] ** 3 + np.sum(np.array(values))
+        else:
+            s += x[i] ** 2
+    return s
+
+
+@nest(X)
+def stacks_that_shrink(x):
+    s = 0.0
+    for i in range(len(x)):
+        stack = [abs(x[i])]
+        while len(stack) > 0:
+            v = stack.pop()
+            if v > 0.23:
+                stack.append(v * 0.5)
+                stack.append(v * 0.3)
+            s += v * v
+    return s
+
+
+@nest(X, native=False)
+def lists_of_parts(x):
+    s = 0.0
+    for i in range(1, len(x)):
+        parts = []
+        for j in range(1, i + 1):
+            parts.append(x[:j] * x[i])
+        for part in parts:
+            s += np.sum(part * part)
+    return s
 
 
 @pytest.mark.parametrize("name", NESTS)

@@ -164,7 +164,7 @@ def test_a_batch_warns_once():
 @pytest.mark.slow
 def test_rows_on_threads_warn_once():
     def total(w, items):
-        rows = nbta.map_fn(lambda one: nest(w, one), items, parallel_iterations=2)
+        rows = nbta.map_fn(lambda one: nested(w, one), items, parallel_iterations=2)
         return nbta.sum(rows)
 
     slope = nbta.grad(total, compiled=True)
@@ -264,10 +264,12 @@ def test_checkpoints(fold, checkpoint):
 
 
 def array_in_a_trip(w, xs):
+    """Rows of several lengths."""
+
     def trip(h, x):
-        ta = nbta.TensorArray("float64", dynamic_size=True, element_shape=())
-        ta = ta.append(h).append(w * x)
-        return nbta.sum(ta.stack()), None
+        ta = nbta.TensorArray("float64", 0, True, element_shape=(None,), infer_shape=False)
+        ta = ta.append(nbta.stack([h])).append(nbta.stack([w, w * x]))
+        return nbta.sum(ta.read(0)) + ta.read(1)[1], None
 
     return nbta.scan(trip, 0.1, xs)[0]
 
