@@ -93,9 +93,9 @@ _CHECKPOINT = (
     "or loop; leave it out (checkpoint=None) where there is memory for the values of all trips."
 )
 _INNER = (
-    "A trip makes an array of its own that grows, with rows of several lengths or for a gradient of "
-    "a gradient; give it a size and an element shape, stack values by nbta.stack, or make one array "
-    "in front of the outermost loop and carry it."
+    "A trip makes an array of its own that grows, with rows of several lengths or for a gradient "
+    "of a gradient; give it a size and an element shape, stack values by nbta.stack, or make one "
+    "array in front of the outermost loop and carry it."
 )
 _MAP = (
     "map_fn starts its threads anew in each trip; leave parallel_iterations= out of it, or put "
