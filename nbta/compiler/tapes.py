@@ -339,7 +339,9 @@ def _replaced(tapes, read):
     users = [op for op in tapes.users(tape) if op is not tape.write]
     if any(op.record is not READ for op in users):
         return False  # a gradient array has as many slots as the tape
-    kept = {} if any(map(_is_multiplied, users)) else _kept(tapes, _outermost(tape, place))
+    outermost = _outermost(tape, place)
+    seen = lies_in(read.graph, outermost.graph)  # not from a branch of its own
+    kept = _kept(tapes, outermost) if seen and not any(map(_is_multiplied, users)) else {}
     again = Again(read.graph, tape.body, place.trips, kept, tapes).make(place.tensor)
     if again is None:
         return False
@@ -440,9 +442,9 @@ class Again:
         return self._graph.resolve(made)
 
     def _is_there(self, tape, index):
-        """Whether a tape is sure to have a slot wherever the index is computed."""
+        """Whether a tape is sure to be seen, and to have a slot, wherever the index is computed."""
         counts = self._counts
-        if not isinstance(counts, Tapes):
+        if not isinstance(counts, Tapes) or not lies_in(index.graph, tape.handle.graph):
             return False
         return counts.is_row(counts.number(index), counts.trips(tape.loop))
 
