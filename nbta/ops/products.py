@@ -13,6 +13,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen.fusion import broadcast, joined
+from nbta.codegen.small_products import is_small, small_product
 from nbta.codegen.values import Block, Scalar, cast_text, product, times, total
 from nbta.codegen.windows import Window, bind_reshaped, move, strides_of, window
 from nbta.errors import NbtaError, invalid, located
@@ -232,8 +233,10 @@ def _matrix(code, block, indices, batch, rank):
 
 
 def _multiply(code, operands):
-    kind = operands.target.dtype.kind
-    return (_by_call if kind in "fc" else _by_loops)(code, operands)
+    dtype = operands.target.dtype
+    if is_small(dtype, operands.sizes):
+        return small_product(code, **vars(operands))
+    return (_by_call if dtype.kind in "fc" else _by_loops)(code, operands)
 
 
 def _by_call(code, the):
@@ -792,7 +795,33 @@ def _emit_einsum(code, op) -> None:
     ]
     if op.outputs[0].dtype.kind in "fc" and _is_matrix_product(*(t[1] for t in terms), result):
         return _multiply_matrices(code, op, terms, result, lengths)
+    if result and len(result) == len({*terms[0][1], *terms[1][1]}):
+        return _each_by_each(code, op, terms, result, lengths)
     return _loop(code, op, terms, result, lengths)
+
+
+def _each_by_each(code, op, terms, result, lengths):
+    """Products that are not added up, in the loop that waits for the result's shape."""
+    dtype = op.outputs[0].dtype
+    group = joined(code, [], _emit_extents(result, lengths))
+    texts = [_spread_item(code, group, *term, result) for term in terms]
+    sign = " & " if dtype.kind == "b" else " * "
+    group.step(code, cast_text(sign.join(texts), dtype), op.outputs[0])
+
+
+def _spread_item(code, group, value, letters, result):
+    """An item of a factor in a loop over all letters, along some of which it is repeated."""
+    if isinstance(value, Scalar):
+        return value.text
+    order = "".join(letter for letter in result if letter in letters)
+    if order != letters:
+        extents = dict(zip(letters, value.extents, strict=True))
+        block = code.new(value.dtype, tuple(extents[letter] for letter in order))
+        _arrange(code, block, value, letters, order)
+        value, letters = block, order
+    extents = iter(value.extents)
+    shape = tuple(next(extents) if letter in letters else "1" for letter in result)
+    return group.load(code, Block(value.base, shape, value.offset))
 
 
 def _lengths(code, values, operands):
@@ -912,7 +941,7 @@ def _multiply_matrices(code, op, terms, result, lengths):
     target = _ordered_target(code, op, order, lengths)
     sizes = [product(_emit_extents(letters, lengths)) for letters in (rows, inner, columns)]
     flags = (not is_right) + 2 * (not is_left)
-    _call(code, op, [left, right, target], sizes, flags, product(_emit_extents(batch, lengths)))
+    _call(code, [left, right, target], sizes, flags, product(_emit_extents(batch, lengths)))
     if not result:
         return code.bind(op.outputs[0], code.local(target.at("0"), target.dtype))
     if order == result:
@@ -949,18 +978,19 @@ def _arrange(code, target, value, letters, order):
     move(code, target.extents, window(code, target), source)
 
 
-def _call(code, op, blocks, sizes, flags, count):
+def _call(code, blocks, sizes, flags, count):
     """A product for each of the batch."""
-    dtype, (rows, inner, columns) = op.outputs[0].dtype.name, sizes
+    rows, inner, columns = sizes
     lengths = ((rows, inner), (inner, columns), (rows, columns))
-    i = code.name("i") if count != "1" else "0"
-    places = [
-        Block(block.base, (), total(block.offset, times(i, product(_factors(pair))))).address
+    i, around = (code.name("i") if count != "1" else "0"), code.lines
+    parts = [
+        Block(block.base, (), total(block.offset, times(i, product(_factors(pair)))))
         for block, pair in zip(blocks, lengths, strict=True)
     ]
-    helper, blas = code.helper(f"gemm_{dtype}"), code.helper(f"blas_{dtype}")
-    line = f"call({helper}, ({', '.join(places)}, {', '.join(sizes)}, {flags}, {blas}))"
-    return code.nested([f"for {i} in range({count}):"] if count != "1" else [], line)
+    if count != "1":
+        code.lines = code.lines.nest(f"for {i} in range({count}):")
+    _multiply(code, _Operands(*parts, tuple(sizes), flags))
+    code.lines = around
 
 
 def _factors(sizes):

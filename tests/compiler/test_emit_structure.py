@@ -509,3 +509,110 @@ def test_variables_of_loops_change_all_at_once():
     program = Program(build, *[("float64", ())] * 3, ("int64", ()))
     for n in range(5):
         program.check(*sample(3), np.int64(n))
+
+
+def _contracted(spec, shapes, dtype=np.float64):
+    """What was compiled for a contraction of arrays of known shapes, whose values are checked."""
+    arrays = [RNG.normal(size=shape).astype(dtype) for shape in shapes]
+    program = Program(
+        lambda *operands: {spec: nbta.einsum(spec, *operands)}, *((dtype, s) for s in shapes)
+    )
+    program.check(*arrays)
+    close = 1e-12 if dtype == np.float64 else 1e-5
+    found = program.run(arrays, True)[spec]
+    np.testing.assert_allclose(found, np.einsum(spec, *arrays), close, close)
+    return program.session.last.compiled[-1].generated
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("spec", "shapes"),
+    [
+        ("kij,kj->ki", [(4, 5, 9), (4, 9)]),
+        ("kij,ki->kj", [(4, 5, 9), (4, 5)]),
+        ("ij,jk->ik", [(3, 4), (4, 10)]),
+        ("ji,jk->ik", [(4, 3), (4, 10)]),
+        ("ij,kj->ik", [(3, 4), (10, 4)]),
+        ("ji,kj->ki", [(4, 3), (5, 4)]),
+        ("ij,jk->ik", [(3, 1), (1, 2)]),
+        ("ij,jk->ik", [(3, 0), (0, 8)]),
+    ],
+)
+def test_small_products_are_loops(spec, shapes, dtype):
+    assert "call(" not in _contracted(spec, shapes, dtype).source
+
+
+@pytest.mark.parametrize("spec", ["ij,jk->ik", "kj,ij->ki"])
+def test_larger_products_are_calls(spec):
+    assert "call(" in _contracted(spec, [(8, 8), (8, 8)]).source
+
+
+def exact(f, *arrays):
+    """First and second derivatives: against differences, and compiled against one by one."""
+    nbta.testing.check_grads(f, arrays, order=2)
+
+    def squares(*arrays):
+        return sum(np.sum(g * g) for g in nbta.grad(f, argnums=tuple(range(len(arrays))))(*arrays))
+
+    for function in (f, squares):
+        (one, expected), (other, found) = (
+            nbta.value_and_grad(function, argnums=(0, 1), compiled=compiled)(*arrays)
+            for compiled in (False, True)
+        )
+        for pair in ((other, one), *zip(found, expected, strict=True)):
+            np.testing.assert_allclose(*pair, 1e-10, 1e-12)
+
+
+@pytest.mark.parametrize("first", ["item", "row"])
+def test_small_products_have_exact_gradients(first):
+    """In a loop of rows, through matrices and vectors; to second order."""
+
+    def f(m, x):
+        m = np.reshape(m, (3, 3))
+        total = 0.0
+        for i in range(x.shape[0]):
+            v = m @ x[i] if first == "item" else x[i] @ m
+            total += np.sum(np.outer(v, v) @ m * np.sin(m))
+        return total
+
+    exact(f, 0.3 * RNG.normal(size=9), RNG.normal(size=(10, 3)))
+
+
+@pytest.mark.parametrize(
+    ("spec", "shapes"),
+    [
+        ("ki,kj->kij", [(4, 10), (4, 3)]),
+        ("kj,ki->kij", [(4, 10), (4, 3)]),
+        ("ki,jk->kij", [(4, 10), (3, 4)]),
+        ("ij,j->ij", [(3, 10), (10,)]),
+        ("i,ji->ji", [(10,), (3, 10)]),
+        (",ij->ji", [(), (3, 4)]),
+        ("i,j->ji", [(0,), (3,)]),
+    ],
+)
+def test_products_without_sums_wait_for_what_uses_them(spec, shapes):
+    """They are one loop with what is added to them, and take no memory."""
+    arrays = [RNG.normal(size=shape) for shape in shapes]
+    x = RNG.normal(size=np.einsum(spec, *arrays).shape)
+
+    def build(x, *operands):
+        return {"sum": x + nbta.sin(nbta.einsum(spec, *operands))}
+
+    program = Program(build, *((array.dtype, array.shape) for array in (x, *arrays)))
+    program.check(x, *arrays)
+    (made,) = program.session.last.compiled
+    assert [line for line in made.generated.loops if "Einsum, Sin, Add" in line] or not x.size
+    for dtype in (np.int32, np.bool_):
+        others = [(5 * array).astype(dtype) for array in arrays]
+        inputs = [(dtype, array.shape) for array in others]
+        Program(lambda *o: {spec: nbta.einsum(spec, *o)}, *inputs).check(*others)
+
+
+def test_products_without_sums_have_exact_gradients():
+    def f(a, b, c):
+        s = np.zeros((3, 4, 5))
+        for i in range(a.shape[0]):
+            s = s + nbta.einsum("ki,jk->kij", np.sin(a[i]), b) * c[i]
+        return np.sum(s * s)
+
+    exact(f, *(RNG.normal(size=shape) for shape in ((10, 3, 4), (5, 3), (10,))))

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 
@@ -187,6 +188,23 @@ def test_a_refusal_has_no_block_of_its_own(units, monkeypatch):
     blocks = units[-1].module.get_global("_ZN4nbta3runEx").blocks
     assert len(blocks) < 100 + 10
     assert sum(block.terminator.opname == "ret" for block in blocks) == -(-101 // lowering._SHARED)
+
+
+@pytest.mark.parametrize(
+    ("count", "width"), [(7, None), (8, 8), (9, 1), (10, 2), (20, 4), (65, None)]
+)
+def test_short_loops_become_vectors_before_they_are_unrolled(units, count, width):
+    """As wide as goes into their length; a loop that has another one in it is left to LLVM."""
+    source = f"{HEAD}    for i in range(3):\n        for j in range({count}):\n"
+    body = "            W[j] = W[j] + W[100 + j]\n    return 0\n"
+    words = list(range(200))
+    wanted = [w + 3 * (100 + w) if w < count else w for w in words]
+    assert called(source + body, words) == (0, wanted)
+    text = str(units[-1].module)
+    assert ("llvm.loop.unroll.disable" in text) == (width is not None)
+    assert text.count(", !llvm.loop") == (width is not None)
+    found = re.findall(r'"llvm.loop.vectorize.width", i32 (\d+)', text)
+    assert found == ([] if width in (None, 1) else [str(width)])
 
 
 def test_buffers_are_found_by_functions_outside_of_loops(units, monkeypatch):

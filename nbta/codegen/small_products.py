@@ -1,0 +1,44 @@
+"""Products of small matrices of floats, of known sizes, as loops in place of a call."""
+
+import math
+
+import numpy as np
+
+from nbta.codegen.values import cast_text, times, total
+from nbta.runtime.intrinsics import LEFT, RIGHT
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+#: Multiplications of the largest one. That of a matrix of 10 by 10 and a vector takes about 10 ns
+#: in loops, and 30 by a call.
+MOST = 256
+
+
+def is_small(dtype, sizes) -> bool:
+    """Whether a product of matrices with so many rows, inner items and columns is one of these."""
+    known = all(size.isdigit() for size in sizes)
+    return known and dtype in _FLOATS and math.prod(map(int, sizes)) <= MOST
+
+
+def small_product(code, left, right, target, sizes, flags) -> None:
+    """Loops over items of a product, which are added up in any order.
+
+    Where rows of the right side lie along those of the product, the sum of an item is written out,
+    so that its columns are the innermost loop, for vector instructions. Elsewhere the sum is.
+    """
+    rows, inner, columns = sizes
+    i, j, k = (code.name("i") for _ in range(3))
+    turned, zero = flags & RIGHT or columns == "1", cast_text("0", target.dtype)
+
+    def step(k):
+        x = total(times(k, rows), i) if flags & LEFT else total(times(i, inner), k)
+        y = total(times(j, inner), k) if turned else total(times(k, columns), j)
+        return f"{s} = fast_add({s}, {left.at(x)} * {right.at(y)})"
+
+    s = code.name("s")
+    with code.nest(f"for {i} in range({rows}):"), code.nest(f"for {j} in range({columns}):"):
+        code.add(f"{s} = {zero}")
+        if turned:
+            code.nested([f"for {k} in range({inner}):"], step(k))
+        else:
+            code.add(*(step(str(k)) for k in range(int(inner))))
+        code.add(f"{target.at(total(times(i, columns), j))} = {s}")
