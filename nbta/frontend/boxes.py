@@ -7,8 +7,10 @@ long as only values that Python knows went into it; an assignment of items puts 
 While a block is traced that may become the body of a loop or a branch, a `Frame` notes what the
 boxes from before it held, so that they can have it back.
 
-Two boxes that may stand for one array, nobody knows whether in this run, are linked: where one is
-changed, the other is spoiled, and to use it is an error.
+Two boxes that may stand for one array, which only the run knows, are linked: where one is changed,
+the other is spoiled. To use that begins the trace again, with the graph saying in which runs they
+are one, so that each write to one of them is a write to the other there; where that cannot be said
+it is an error.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ from __future__ import annotations
 import itertools
 import operator
 import threading
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nbta.classes import node_of, objects_in
+from nbta.control.control_flow import cond
 from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import native, picking
 from nbta.frontend.problems import here
@@ -101,7 +105,7 @@ class Frame:
     def _unlink(self, older, younger):
         """Let a box from before forget one of the block, which is traced again or is over."""
         if self.is_before(older) and not self.is_before(younger):
-            older.links = [box for box in older.links if box is not younger]
+            older.links = [each for each in older.links if each.other is not younger]
 
     def keep(self) -> None:
         """Let the changes stand, for those who note them around."""
@@ -140,13 +144,106 @@ class Frame:
         self._born[id(owner)] = owner
 
 
-def link(one, other):
-    """Say that two boxes may stand for one array."""
-    if other is not one and not any(other is box for box in one.links):
-        one.links.append(other)
-        other.links.append(one)
-        if _frames.stack:
-            _frames.stack[-1]._linked.append((one, other))
+@dataclass(frozen=True)
+class Link:
+    """That an array may be another one in a run, or a view of it.
+
+    Attributes
+    ----------
+    other : Box
+    holds : bool, Tensor or None
+        Whether it is; None where nobody can say.
+    steps : tuple
+        From the other array to this one.
+    is_inverse : bool
+        Whether they lead from this one to the other.
+    """
+
+    other: Box
+    holds: object
+    steps: tuple = ()
+    is_inverse: bool = False
+
+    def of(self, box):
+        """The same, seen from the other array."""
+        inverse = bool(self.steps) and not self.is_inverse
+        return Link(box, self.holds, self.steps, inverse)
+
+    def is_like(self, another) -> bool:
+        """Whether the one array is the same part of the other."""
+        ways = [(each.is_inverse, _spelled(each.steps)) for each in (self, another)]
+        return ways[0] == ways[1]
+
+
+def _spelled(steps):
+    return [(type(step), step.spelled) for step in steps]
+
+
+def link(one, other, found=None):
+    """Say that two boxes may stand for one array; ``found`` is the `Link` of one to the other."""
+    if other is one:
+        return
+    found = found or Link(other, None)
+    known = one.link_to(other)
+    if known is not None:
+        if known.holds is found.holds and known.is_like(found):
+            return
+        found = Link(other, None)
+        one.links = [each for each in one.links if each is not known]
+        other.links = [each for each in other.links if each.other is not one]
+    one.links = [*one.links, found]
+    other.links = [*other.links, found.of(one)]
+    if _frames.stack:
+        _frames.stack[-1]._linked.append((one, other))
+
+
+def relation(one, other) -> Link:
+    """How an array, or a view of one, is another one, as far as anybody knows."""
+    (root, steps), (base, others) = _path(one), _path(other)
+    if steps is None or others is None:
+        near = root is base or root.link_to(base) or base.link_to(root)
+        return Link(other, None if near else np.False_)
+    if root is base:
+        return _within(steps, others, other)
+    known = root.link_to(base)
+    if known is None:  # blocks that are over are forgotten by what was there before
+        back = base.link_to(root)
+        known = back.of(base) if back else Link(other, np.False_)
+    if known.holds is np.False_:
+        return Link(other, np.False_)
+    if known.is_inverse:  # both are views of the first one's root, or else of the other one's
+        found = _within(steps, (*known.steps, *others), other)
+    else:
+        found = _within((*known.steps, *steps), others, other)
+    return found if found.holds is None else replace(found, holds=known.holds)
+
+
+def _within(steps, others, other):
+    """How one view of an array is another one."""
+    common = sum(1 for _ in itertools.takewhile(
+        lambda pair: _spelled(pair[:1]) == _spelled(pair[1:]), zip(steps, others, strict=False)
+    ))  # fmt: skip
+    steps, others = steps[common:], others[common:]
+    if steps and others:
+        return Link(other, None)
+    return Link(other, np.True_, steps or others, bool(others))
+
+
+def _path(box):
+    """The array that a box is a view of, and the steps to it; None where the run chooses them."""
+    steps = []
+    while isinstance(box, View):
+        if not box.step.is_all:
+            steps.insert(0, box.step)
+        box = box.base
+    known = all(native.is_known(step.values) for step in steps)
+    return box, tuple(steps) if known else None
+
+
+def keeps_shared() -> bool:
+    """Whether the graph that is built says which arrays are one."""
+    lengths = current().root.lengths if current() is not None else None
+    return lengths is not None and lengths.shared
 
 
 def born(owner):
@@ -367,7 +464,7 @@ class Box(Tensor):
     label : str or None
         What the user calls it.
     serial : int
-    links : list of Box
+    links : list of Link
         What may be the same array.
     spoiled : str or None
         Why nobody knows what it holds.
@@ -405,21 +502,55 @@ class Box(Tensor):
     def content(self):
         """The tensor or array that it holds."""
         if self.spoiled is not None:
-            raise invalid("spoiled_array", self.spoiled)
+            self._refuse_spoiled()
         self.read = next(_serials)
         return self._value
 
-    def store(self, value) -> None:
-        """Hold another tensor or array."""
-        self.check_writable()
-        _note(self)
-        self._value, self._constant, self._maker = value, None, None
-        self._changed()
+    def _refuse_spoiled(self):
+        lengths = current().root.lengths if current() is not None else None
+        if lengths is not None:
+            lengths.ask_shared()
+        raise invalid("spoiled_array", self.spoiled)
 
-    def _changed(self):
+    def store(self, value, change=None) -> None:
+        """Hold another tensor or array; ``change`` does the same to an array that this one is."""
+        self.check_writable()
+        self.hold(value)
+        self._changed(change or (lambda array: array.store(value)))
+
+    def hold(self, value) -> None:
+        """Hold what a block left, in which arrays that this one may be were changed with it."""
+        self.rebind(value)
         self.written = True
-        for other in self.links:
-            other.spoil(self)
+
+    def _changed(self, change):
+        self.written = True
+        for each in self.links:
+            each.other.follow(self, each, change)
+
+    def follow(self, changed, known, change) -> None:
+        """Be changed in runs in which another array that was changed is this one."""
+        if known.holds is None or self.fixed is not None or not keeps_shared():
+            return self.spoil(changed)
+        if self.spoiled is not None or known.holds is np.False_:
+            return None
+        if known.is_inverse:
+            return self._hold_where(known.holds, lambda: _seen(changed, known.steps).itself)
+        return self._hold_where(known.holds, lambda: self._with(change, known.steps))
+
+    def _hold_where(self, holds, made):
+        self.hold(made() if holds is np.True_ else cond(holds, made, lambda: self.itself))
+
+    def _with(self, change, steps):
+        """What it holds where a part of it is changed."""
+        other = Box(self.itself)
+        other.made = True
+        change(_seen(other, steps))
+        return other.itself
+
+    def link_to(self, other):
+        """What is known of another array that this one may be; None where it is not."""
+        return next((each for each in self.links if each.other is other), None)
 
     def spoil(self, changed) -> None:
         """Forget what it holds, as an array that it may be was changed."""
@@ -571,32 +702,36 @@ class Box(Tensor):
         content = self.content
         if not isinstance(content, Tensor) and native.is_known((key, value)):
             return self._put_known(key, value)
+
+        def again(array):
+            array.put(key, value)
+
         if picking.selects(key, value):
-            return self.store(picking.where_true(key, value, self.itself))
+            return self.store(picking.where_true(key, value, self.itself), again)
         value = native.settled(value, self.dtype)
         if all(part is Ellipsis or _is_whole(part) for part in _as_tuple(key)):
-            return self._put_whole(key, value)
-        return self.store(picking.replaced(self.itself, key, value))
+            return self._put_whole(key, value, again)
+        return self.store(picking.replaced(self.itself, key, value), again)
 
-    def _put_whole(self, key, value):
+    def _put_whole(self, key, value, again):
         """Replace all items, for which nobody needs the old ones."""
         scalar = value.spec.rank == 0 if isinstance(value, Tensor) else np.ndim(value) == 0
         known = self.shape is not None
         if scalar and known and _dtype_of(value, self.dtype) == self.dtype:
             held = value if isinstance(value, Tensor) else np.asarray(value, self.dtype)[()]
-            return self.store(fill(self.shape, held))
+            return self.store(fill(self.shape, held), again)
         extents = self.spec.shape
         alike = isinstance(value, Tensor) and value.spec == self.spec
         if alike and extents is not None and None not in extents:
-            return self.store(as_tensor(value))
-        return self.store(picking.replaced(self.itself, key, value))
+            return self.store(as_tensor(value), again)
+        return self.store(picking.replaced(self.itself, key, value), again)
 
     def _put_known(self, key, value):
         if _note(self) or self._is_noted():
             self._value = self._value.copy()
         self._value[key] = value
         self._constant = self._maker = None
-        self._changed()
+        self._changed(lambda array: array.put(key, value))
 
     def _is_noted(self):
         return bool(_frames.stack) and _frames.stack[-1].is_before(self)
@@ -604,14 +739,16 @@ class Box(Tensor):
     def change_where(self, mask, compute, value) -> None:
         """``array[mask] = compute(array[mask], value)``."""
         self.check_writable()
-        self.store(picking.computed_where(mask, compute, self.itself, value))
+        found = picking.computed_where(mask, compute, self.itself, value)
+        self.store(found, lambda array: array.change_where(mask, compute, value))
 
     def add(self, key, value) -> None:
         """Add to items."""
         content = self.content
         if not isinstance(content, Tensor) and native.is_known((key, value)):
             return self._put_known(key, content[key] + value)
-        return self.store(picking.added(self.itself, key, native.settled(value, self.dtype)))
+        found = picking.added(self.itself, key, native.settled(value, self.dtype))
+        return self.store(found, lambda array: array.add(key, value))
 
     # What NumPy's arrays can do.
 
@@ -873,11 +1010,12 @@ class View(Box):
             self._kept = whole, found
         return found
 
-    def store(self, value) -> None:
-        base = self.base
+    def store(self, value, change=None) -> None:
+        base, step = self.base, self.step
         base.check_writable()
-        known = base.is_known and native.is_known((value, self.step.values))
-        base.store(self.step.put(base.content if known else base.itself, value))
+        known = base.is_known and native.is_known((value, step.values))
+        found = step.put(base.content if known else base.itself, value)
+        base.store(found, lambda array: View(array, step).store(value))
 
     def check_writable(self) -> None:
         self.base.check_writable()
@@ -966,6 +1104,13 @@ def _as_tuple(key):
     return key if isinstance(key, tuple) else (key,)
 
 
+def _seen(box, steps):
+    """The view that some steps lead to."""
+    for step in steps:
+        box = View(box, step)
+    return box
+
+
 # Steps from an array to a view of it.
 
 _WHOLE = slice(None)
@@ -990,7 +1135,12 @@ class KeyStep:
         self.key = _as_tuple(key)
         self._parts = _padded(self.key, rank) if rank is not None else None
 
-    values = property(lambda self: self.key)
+    values = spelled = property(lambda self: self.key)
+
+    @property
+    def is_all(self):
+        """Whether it leaves the array as it is."""
+        return bool(self.key) and all(map(_is_whole, self.key))
 
     @property
     def together(self):
@@ -1046,6 +1196,8 @@ class AxesStep:
     """Another order of axes."""
 
     values = ()
+    is_all = False
+    spelled = property(lambda self: self.axes)
 
     def __init__(self, axes):
         self.axes = axes
@@ -1075,12 +1227,12 @@ class AxesStep:
 class ShapeStep:
     """Another shape, in the same order of items."""
 
-    together = True
+    together, is_all = True, False
 
     def __init__(self, shape):
         self.shape = shape
 
-    values = property(lambda self: self.shape)
+    values = spelled = property(lambda self: self.shape)
 
     def get(self, array):
         """The view of an array."""

@@ -19,7 +19,19 @@ from nbta.control.control_flow import joined_branches, while_loop
 from nbta.errors import NbtaError, UnimplementedError, invalid
 from nbta.frontend import effects
 from nbta.frontend.array_boxes import ArrayBox, unboxed, unlike
-from nbta.frontend.boxes import Attribute, Box, Frame, Missing, link, made, note_place, take_apart
+from nbta.frontend.boxes import (
+    Attribute,
+    Box,
+    Frame,
+    Link,
+    Missing,
+    keeps_shared,
+    link,
+    made,
+    note_place,
+    relation,
+    take_apart,
+)
 from nbta.frontend.lists import Grows, Listing, Stacked, grow, growing
 from nbta.frontend.maybe import (
     Parts,
@@ -312,7 +324,9 @@ class Outcome:
     def __init__(self, values, count, frame):
         self.values = values
         self.arrays = list(map(unboxed, values[:count]))
-        self.contents = {id(v): _content(v) for part in values[:count] for v in leaves(part)}
+        found = [v for part in values[:count] for v in leaves(part)]
+        self.contents = {id(v): _content(v) for v in found}
+        self.lost = {id(v): v.root.spoiled for v in found if isinstance(v, Box)}
         self.places = frame.places
         for place, old in frame.places.values():
             error = growing(place, old)
@@ -440,9 +454,19 @@ def _outcome(block, entry, get, set_, names, second):
     try:
         return _run_block(block, entry, get, set_, len(names))
     except Exception as error:
-        if not (isinstance(error, NoValueError) or getattr(error, "nbta_raised", False)):
+        if not _is_of_a_run(error):
             raise
         raise Raised(error, second) from None
+
+
+def _is_of_a_run(error) -> bool:
+    """Whether an error in a block is one only for runs that come to it, as in Python.
+
+    Such are those that the user's code raises, and those of shapes, which Python knows where the
+    function asked for a length.
+    """
+    raised = isinstance(error, NoValueError) or getattr(error, "nbta_raised", False)
+    return raised or getattr(error, "reason", None) == "shape"
 
 
 def _with_places(places, names, get, set_):
@@ -487,6 +511,9 @@ class _Merge:
         self._entry, self._names, self._outcomes = entry, names, outcomes
         self._branches, self.columns = branches, []
         self._plans = [self._variable(i) for i in range(len(names))]
+        self._pairs = [pair for kind, what in self._plans if kind == "joined" for pair in what[1]]
+        self._ties = list(self._found_ties())
+        self.columns += [tie.holds for tie in self._ties if tie.is_said]
         self._boxes = {**outcomes[0].boxes, **outcomes[1].boxes}
         for key, (box, _) in self._boxes.items():
             self.columns.append([self._held(outcome, key, box) for outcome in outcomes])
@@ -549,12 +576,30 @@ class _Merge:
                 found.append(in_dtype(leaf, dtype))
         return found
 
+    def _found_ties(self):
+        """Which arrays that both branches leave may be others, of before or among themselves."""
+        for k, pair in enumerate(self._pairs):
+            for other in self._earlier(pair):
+                yield _Tie(k, other, pair, (other, other))
+            for j in range(k):
+                yield _Tie(k, j, pair, self._pairs[j])
+
+    def _earlier(self, pair):
+        """Arrays from before the branch that one of two values may be."""
+        roots = [part.root for part in pair if isinstance(part, Box)]
+        near = {id(box): box for root in roots for box in (root, *_linked_to(root))}
+        return [box for box in near.values() if self._outcomes[0].frame.is_before(box)]
+
     def finish(self, values, set_):
         """Give variables and boxes what the branch operation gives."""
         split, results = len(values) - len(self._boxes), []
         for (box, _), value in zip(self._boxes.values(), values[split:], strict=True):
-            box.store(value)
-        values = iter(values[:split])
+            box.hold(value)
+        joined = [made(value) for value in values[: len(self._pairs)]]
+        for box, pair in zip(joined, self._pairs, strict=True):
+            self._lose(box, pair)
+        self._link(joined, iter(values[len(self._pairs) : split]))
+        values = iter(joined)
         for kind, what in self._plans:
             results.append(what if kind == "same" else self._joined(*what, values))
         for outcome in self._outcomes:
@@ -563,26 +608,69 @@ class _Merge:
         if set_ is not None:
             set_((*results, *self._entry[len(results) :]))
 
+    def _lose(self, box, pair):
+        """Spoil what is an array on some way which a change of another one spoiled there."""
+        lost = [o.lost.get(id(leaf)) for o, leaf in zip(self._outcomes, pair, strict=True)]
+        if any(lost) and isinstance(box, Box):
+            box.put_off(next(filter(None, lost)))
+
+    def _link(self, joined, holds):
+        for tie in self._ties:
+            other = tie.other if isinstance(tie.other, Box) else joined[tie.other]
+            holds_now = next(holds) if tie.is_said else None
+            if tie.may_hold and isinstance(joined[tie.place], Box):
+                link(joined[tie.place], other, tie.link(other, holds_now))
+
     def _joined(self, like, pairs, values):
-        found = []
-        for pair in pairs:
-            joined = made(next(values))
-            if isinstance(joined, Box):
-                for part in pair:
-                    _link_to_earlier(joined, part, self._outcomes)
-            found.append(joined)
-        result = pack(like, found)
+        result = pack(like, [next(values) for _ in pairs])
         take_apart(result)
         return result
 
 
-def _link_to_earlier(made, part, outcomes):
-    """Note that a box may be one of those from before the branch."""
-    if not isinstance(part, Box):
-        return
-    for each in (part.root, *part.root.links):
-        if outcomes[0].frame.is_before(each):
-            link(made, each)
+def _linked_to(box):
+    return [each.other for each in box.links]
+
+
+class _Tie:
+    """That an array may be another one, on some of the ways that lead here.
+
+    Attributes
+    ----------
+    place : int
+        Which array.
+    other : int or Box
+    holds : list
+        On each way, whether it is; None where nobody can say.
+    may_hold, is_said : bool
+        Whether it is on some way, and whether the graph says on which.
+    """
+
+    def __init__(self, place, other, mine, others):
+        self.place, self.other = place, other
+        found = [_relation(*pair) for pair in zip(mine, others, strict=True)]
+        self.holds = [each.holds for each in found]
+        self._ways = [each for each in found if each.holds is not np.False_]
+        self.may_hold = bool(self._ways)
+        alike = all(each.is_like(self._ways[0]) for each in self._ways)
+        clear = alike and not any(holds is None for holds in self.holds)
+        of_one = len({_held_dtype(part) for part in (*mine, *others)}) == 1
+        self.is_said = self.may_hold and clear and of_one and keeps_shared()
+
+    def link(self, other, holds):
+        """What to note of the array, as a `Link` to another one."""
+        way = self._ways[0]
+        return Link(other, holds, way.steps, way.is_inverse) if self.is_said else None
+
+
+def _held_dtype(leaf):
+    """That of an array too which nobody may read."""
+    return leaf.root._value.dtype if isinstance(leaf, Box) else _dtype(leaf)
+
+
+def _relation(one, other):
+    if isinstance(one, Box) and isinstance(other, Box):
+        return relation(one, other)
+    return Link(other, np.False_)
 
 
 def _stand_in(leaf):
@@ -900,6 +988,7 @@ class _Loop:
         self._known = set()  # variables that no trip changes though one could
         self._boxes, self._places = [], set()
         self._aliases, self._outer, self._spoiled = set(), {}, {}
+        self._ways, self._vague = {}, set()  # how arrays of a tie are one, and where nobody knows
         for value in self._changed[:-1]:
             self._guess(value)
 
@@ -981,6 +1070,7 @@ class _Loop:
     def _attempt(self, first, test, advance):
         own = len(first)
         begin = [*first, *self._first_values(), *(box.itself for box in self._boxes)]
+        begin += self._first_ties()
         begin = [as_tensor(v) if not isinstance(v, TensorArray) else v for v in begin]
         if not begin:
             begin = [as_tensor(np.int64(0))]
@@ -1045,7 +1135,7 @@ class _Loop:
             box.rebind(next(given))
         for box, reason in self._spoiled.values():
             box.put_off(reason)
-        self._link(values)
+        self._link(values, given)
         self._set(tuple(values))
         return values
 
@@ -1058,14 +1148,53 @@ class _Loop:
             if isinstance(leaf, Box)
         }
 
-    def _link(self, values):
-        slots, entries = self._slots(values), self._entries()
-        for one, other in self._aliases | _pairs(entries):
-            link(slots[one], slots[other])
-        for place, box in slots.items():
-            entry = entries[place].root  # and what that may be, as a loop around may say
-            for other in self._outer.setdefault(place, [entry, *entry.links]):
-                link(box, other)
+    def _link(self, values, holds):
+        """Note which arrays may be one; ``holds`` has in which trips, of what the graph says."""
+        slots, said = self._slots(values), dict(zip(self._said, holds, strict=False))
+        for tie in self._ties:
+            place, other = tie
+            found, other = None, slots[other] if isinstance(other, tuple) else other
+            if tie in said:
+                way = self._ways.get(tie)  # none is known as long as they are never one
+                found = Link(other, np.False_)
+                if way is not None:
+                    found = Link(other, said[tie], way.steps, way.is_inverse)
+            link(slots[place], other, found)
+
+    def _first_ties(self):
+        """Which arrays may be one in some trip; what the graph says of the first."""
+        entries = self._entries()
+        for place, box in entries.items():
+            entry = box.root  # and what that may be, as a loop around may say
+            self._outer.setdefault(place, [entry, *_linked_to(entry)])
+        self._ties = [*(self._aliases | _pairs(entries))]
+        self._ties += [(place, box) for place in entries for box in self._outer[place]]
+        if not keeps_shared():
+            self._said = []
+            return []
+        found = {tie: self._tied(tie, entries) for tie in self._ties}
+        self._said = [tie for tie in self._ties if tie not in self._vague]
+        return [found[tie] for tie in self._said]
+
+    def _tied(self, tie, boxes):
+        """Whether two arrays are one; None where nobody can say, or they are so in other ways."""
+        place, other = tie
+        found = relation(boxes[place], boxes[other] if isinstance(other, tuple) else other)
+        if found.holds is np.False_:
+            return found.holds
+        way = self._ways.setdefault(tie, found)
+        if found.holds is None or not found.is_like(way):
+            self._vague.add(tie)
+            return None
+        return found.holds
+
+    def _last_ties(self, ends):
+        """What the graph says behind a trip."""
+        known = len(self._ways)
+        found = [self._tied(tie, ends) for tie in self._said]
+        if len(self._ways) > known or any(holds is None for holds in found):
+            raise Again
+        return found
 
     def _entries(self):
         """The boxes that variables of the loop are before it."""
@@ -1089,9 +1218,9 @@ class _Loop:
         found = [self._ended(i, j, leaf) for i in sorted(self._carried)
                  for j, leaf in enumerate(leaves(end[i]))]  # fmt: skip
         params = given[len(found) :]
-        for box, param in zip(self._boxes, params, strict=True):
+        for box, param in zip(self._boxes, params, strict=False):
             found.append(param if box.spoiled is not None else box.itself)
-        return found
+        return [*found, *self._last_ties(self._slots(end))]
 
     def _learn_boxes(self, frame):
         new = [
@@ -1220,14 +1349,14 @@ class _Loop:
         found = _pairs(ends)
         outer = {place: {id(b): b for b in self._outer[place]} for place in slots}
         for place, box in ends.items():
-            for root in (box.root, *box.root.links):
+            for root in (box.root, *_linked_to(box.root)):
                 if id(root) not in starts and frame.is_before(root):
                     outer[place][id(root)] = root
         changed = True
         while changed:
             changed = False
             for place, box in ends.items():
-                for root in (box.root, *box.root.links):
+                for root in (box.root, *_linked_to(box.root)):
                     source = starts.get(id(root))
                     more = outer[source].keys() - outer[place].keys() if source else set()
                     outer[place].update({key: outer[source][key] for key in more})
@@ -1261,11 +1390,11 @@ class _Loop:
         for box in self._boxes:
             first, found = next(pairs)
             if found is not first:
-                box.store(found)
+                box.hold(found)
         for i, (like, found) in given.items():
             values[i] = pack(like, [made(each, self._names[i]) for each in found])
             take_apart(values[i])
-        self._link(values)
+        self._link(values, (found for _, found in pairs))
         for box, reason in self._spoiled.values():
             box.put_off(reason)
         self._set(tuple(values))
@@ -1293,8 +1422,7 @@ def _pairs(slots):
         (one, other)
         for k, one in enumerate(places)
         for other in places[:k]
-        if slots[one].root is slots[other].root
-        or any(slots[other].root is box for box in slots[one].root.links)
+        if slots[one].root is slots[other].root or slots[one].root.link_to(slots[other].root)
     }
 
 

@@ -66,7 +66,7 @@ def _check(parts, what):
 class _All:
     """The step from an array to itself."""
 
-    together, values = True, ()
+    together, is_all, values = True, True, ()
 
     def get(self, array):
         """The array."""

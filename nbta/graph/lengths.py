@@ -1,4 +1,4 @@
-"""Lengths that Python code asks for while it is traced, and what a trace knows of them."""
+"""What Python code asks for while it is traced, lengths mostly, and what a trace knows of them."""
 
 import os
 import sys
@@ -31,6 +31,20 @@ class Look(NamedTuple):
         return values[self.leaf].shape[self.axis]
 
 
+class _Shared:
+    """What a trace is asked for that uses an array which another one may be in a run.
+
+    Where that one was changed, the graph must say in which runs they are one (`Lengths.shared`).
+    """
+
+    def __call__(self, values):
+        """The same for all arguments."""
+        return True
+
+
+SHARED = _Shared()
+
+
 class Asked(BaseException):
     """The trace cannot go on: another one must begin, which knows what was asked for.
 
@@ -48,17 +62,22 @@ class Lengths:
     Parameters
     ----------
     known : dict
-        What was looked at before: by `Look`, what it saw.
+        What was looked at before: by `Look` or `SHARED`, what it saw.
 
     Attributes
     ----------
     known : dict
+        By `Look`.
+    shared : bool
+        Whether arrays that only a run knows to be one are kept so by the graph, which takes an
+        operation more for each write to one of them.
     asked : dict
-        By `Look`, the line that asked. Once there is one, the trace is of no use.
+        By `Look` or `SHARED`, the line that asked. Once there is one, the trace is of no use.
     """
 
     def __init__(self, known):
-        self.known, self.asked = known, {}
+        self.known, self.asked = {look: n for look, n in known.items() if look is not SHARED}, {}
+        self.shared = SHARED in known
         self._places, self._open, self._tokens = {}, set(), {}
 
     def extent(self, leaf, axis, length, general):
@@ -107,6 +126,12 @@ class Lengths:
             return
         self.asked.update(dict.fromkeys(looks, users_line()))
         raise Asked(self)
+
+    def ask_shared(self) -> None:
+        """Begin again with arrays that may be one kept so; return where they are."""
+        if not self.shared:
+            self.asked[SHARED] = users_line()
+            raise Asked(self)
 
 
 def users_line() -> str:

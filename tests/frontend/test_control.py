@@ -101,6 +101,128 @@ def alias_state(x):
     return b[-1] + a[3]
 
 
+# Arrays that only the run knows to be one.
+
+
+@case(X7)
+def two_names_for_what_one_way_makes(x):
+    a, b = x.copy(), x.copy()
+    if x[0] > 0.3:
+        t = x * 2
+        a = t
+        b = t
+    a[0] = x[1] * x[2]
+    return b[0] ** 2 + b[1] * x[0]
+
+
+@case(X7)
+def one_of_two_arrays(x):
+    a, b = x.copy(), 2.0 * x
+    best = a if x[1] > x[2] else b
+    best[0] *= x[3]
+    a[1] = b[0] * best[1]
+    return np.sum(best * best) + a[0] + b[0] * a[1]
+
+
+@case(X7)
+def arrays_that_a_loop_makes_one(x):
+    a, b = x.copy(), x.copy()
+    for i in range(len(x)):
+        if x[i] > 0.7:
+            t = x * i
+            a, b = t, t
+    a[0] = x[1]
+    return b[0] * b[2]
+
+
+@case(X7)
+def the_array_of_the_trip_before(x):
+    a, b = x.copy(), x
+    for i in range(len(x)):
+        b = a
+        a = x * i
+        if x[i] > 0.8:
+            a = b
+    a[0] = x[3] ** 2
+    b[1] *= a[0]
+    return np.sum(a * b)
+
+
+@case(X12)
+def a_view_that_a_loop_comes_to(x):
+    y, s = np.cos(x), 0.0
+    a = y
+    for k in range(len(a) // 2, len(a)):
+        if a[k] > 0.9:
+            s += a[k]
+            break
+        a = x[::-1]
+        a += 0.2 * y
+    a[1] = x[0] ** 2
+    x[5] *= y[1]
+    return s + np.sum(x * x) + np.sum(y * a)
+
+
+@case(X7)
+def a_part_or_another_array_of_another_length(x):
+    y = np.sin(x)
+    a = y[2:] if x[0] < x[1] else np.zeros(3)
+    a[1] = x[3] * y[0]
+    y[4] += 0.5 * a[0]
+    return np.sum(a * a) + np.sum(y)
+
+
+@case(X7)
+def swaps_and_looks_at_the_old_name(x):
+    u, v = x.copy(), x * 2.0
+    w = u
+    for _ in range(10):
+        u, v = v, u
+        u[0] += 1.0
+    return w[0] * v[1]
+
+
+@case(X7)
+def swaps_in_a_nest_and_looks_at_the_old_name(x):
+    a = x
+    for i in range(len(x)):
+        k = 0
+        while k < 2 and x[0] < 2.0:
+            k += 1
+            b = a.copy()
+            if b[i] <= 0.7:
+                a[1] += 0.2
+                a, b = b, a
+    return np.sum(x * x)
+
+
+@case(X7)
+def changed_where_it_may_be_what_another_way_leaves(x):
+    y = 1.0 * x
+    a = y
+    for i in range(4):
+        t = np.zeros(len(x))
+        if x[i] < 1.0:
+            y[3] += 0.2 * x[i]
+        else:
+            a = t
+    return np.sum(a * x)
+
+
+@case(X7)
+def a_function_changes_what_may_be_one(x):
+    def halve(v, w):
+        for i in range(len(v)):
+            v[i] = 0.5 * w[i] + v[i]
+
+    a, b = x * x, np.cos(x)
+    if a[0] > b[0]:
+        a = b
+    halve(a, b)
+    halve(b, a)
+    return np.sum(a * b * x)
+
+
 @case(X12)
 def unused(x):
     z = 0.0

@@ -73,6 +73,7 @@ class Maker:
 
     def __init__(self, seed, wrong=False):
         self.random = random.Random(seed)
+        self.renames = 0.2  # of views, how many take a name that another array had
         self.numbers = itertools.count()
         self.left = self.random.randint(5, 16)  # statements
         self.wrong, self.all_right = wrong, not wrong
@@ -294,7 +295,7 @@ class Maker:
             kinds += [("any", f"{m}.reshape(-1)")]
         length, text = self.pick(kinds)
         known = [a for a, n in scope.arrays.items() if n == length and a not in ("x", "y")]
-        name = self.pick(known) if known and self.chance(0.2) else self.fresh("v")
+        name = self.pick(known) if known and self.chance(self.renames) else self.fresh("v")
         scope.arrays[name] = length
         return [f"{name} = {text}"]
 
@@ -634,6 +635,37 @@ class Program:
         n = int(made.integers(4, 8)) if call == 0 else int(made.integers(8, 11))
         x, y = made.uniform(-1, 1, (2, n))
         return x, y, float(made.uniform(-1, 1)), int(made.integers(0, 5))
+
+
+class SharingMaker(Maker):
+    """Of programs in which names of arrays often change, so that the run decides what they are."""
+
+    def __init__(self, seed):
+        super().__init__(seed, wrong=False)
+        self.renames = 0.7
+
+    def statement(self, scope):
+        more = self.left > 0 and scope.loops < 3
+        kinds = {
+            self.set_item: 6, self.change_slice: 3, self.make_array: 1, self.make_view: 8,
+            self.swap: 3, self.set_float: 1, self.change_where: 1,
+            self.take: 3 * (not scope.is_callee), self.for_loop: 4 * more,
+            self.while_loop: 1 * more, self.branch: 6 * (self.left > 0),
+            self.way_out: 1 * (scope.loops > 0), self.call: 2 * bool(self.callees),
+        }  # fmt: skip
+        return self.random.choices(list(kinds), list(kinds.values()))[0](scope)
+
+    def take(self, scope):
+        """Several names for one array that is made here, or for others' arrays in turn."""
+        own = [a for a, n in scope.arrays.items() if n == "n" and a not in ("x", "y")]
+        a, b, c = (self.pick(own) for _ in range(3))
+        made = self.pick(["np.cos(x)", "0.5 * y", "np.zeros(n)", f"{c}.copy()"])
+        return self.pick([[f"{a} = {b} = {made}"], [f"{a}, {b} = {b}, {c}"], [f"{a} = {b}"]])
+
+
+def sharing_program(seed):
+    """The same for the same seed."""
+    return Program(HEAD + SharingMaker(seed).program() + "\n", seed, False)
 
 
 def program(seed):
