@@ -1,4 +1,4 @@
-"""Passes on what gradients add up: arrays as tensors, and single items as numbers.
+"""Gradient arrays of numbers as tensors.
 
 Where a loop reads items of an array of numbers, such as what a scan goes along, its gradient writes
 to the gradient array slot by slot, and stacks that in the end. A tensor of zeros takes its place:
@@ -6,25 +6,19 @@ it goes through the loops, and code adds to it where it is, without states of sl
 looking the gradient array up in each trip.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
-
-from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.nests import added_in_place, bodies_of, holder_in, threaded
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tapes
 from nbta.graph.copying import keep_shapes
-from nbta.graph.graph import lies_in, running, substitute
-from nbta.graph.operation import Operation, Tensor, is_inexact
-from nbta.graph.views import Loop, is_loop, origin
-from nbta.ops.arithmetic import add
+from nbta.graph.graph import lies_in, substitute
+from nbta.graph.operation import Operation
+from nbta.graph.views import origin
 from nbta.ops.arrays import CREATE, GATHER, WRITE
-from nbta.ops.dispatch import as_tensor
 from nbta.ops.filling import zeros
-from nbta.ops.indexing import ADD_ITEM, index_of
 from nbta.ops.joining import RANGE
 from nbta.ops.trip_counts import constant_of
 
@@ -122,72 +116,3 @@ def _is_added(tapes, write, create):
     value = write.inputs[2]
     fits = value.spec.rank == 0 and value.dtype == create.attrs["dtype"]
     return fits and tapes.is_index(write.inputs[1])
-
-
-@changes
-def add_items_behind_loops(program: Program) -> Program:
-    """Add up in a number what each trip of a loop adds to one item, and add that behind the loop.
-
-    So the gradient of ``x[i]`` in a loop over ``j`` is in a register there, and what goes to other
-    items need not wait for it. The sums are the same but for the order of additions.
-    """
-    counts = Counts()
-    for op in reversed(list(running(program))):  # from the inside out
-        if is_loop(op):
-            for variable in Loop(op).variables():
-                for change in _only_added(variable):
-                    if _is_one_item(counts, change, variable):
-                        _add_behind(change, variable)
-    return program
-
-
-def _only_added(variable) -> list[Operation]:
-    """What adds items to an array that a loop carries, where trips do nothing else to it."""
-    body, tensor, found = variable.loop.body, variable.following, []
-    if variable.parameter.spec.rank == 0 or not is_inexact(variable.parameter.dtype):
-        return []
-    used = Counter(tensor for op in body.operations for tensor in op.inputs)
-    used.update(body.outputs)
-    while tensor.op.record is ADD_ITEM and used[tensor] == 1:
-        found.append(tensor.op)
-        tensor = tensor.op.inputs[0]
-    return found if tensor is variable.parameter and used[tensor] == 1 else []
-
-
-def _is_one_item(counts, change, variable):
-    """Whether each trip adds a number to the same item, which is sure to be there."""
-    x, value, *scalars = change.inputs
-    body, around = variable.loop.body, variable.loop.op.graph
-    indices = index_of(change.attrs["key"], scalars, x.spec.shape)
-    named = [index for index in indices if index is not None]
-    one = len(named) == x.spec.rank == len(change.attrs["key"])
-    if not one or value.spec.rank != 0 or value.dtype != x.dtype or change.control_inputs:
-        return False
-    return all(
-        _is_there(counts, index, counts.length(variable.first, axis), body, around)
-        for axis, index in enumerate(named)
-    )
-
-
-def _is_there(counts, index, length, body, around):
-    """Whether an index in a body is one of around it, and sure to be within a length."""
-    if isinstance(index, Tensor):
-        outside = body.sources.get(index)
-        return outside is not None and counts.is_within(outside, length, around)
-    return length is not None and index >= 0 and (length - Linear(index + 1)).is_natural()
-
-
-def _add_behind(change, variable):
-    loop, last = variable.loop, variable.last
-    body, around = loop.body, loop.op.graph
-    x, value, *scalars = change.inputs
-    with around.as_default(), around.control_dependencies(None):
-        zero = as_tensor(np.zeros((), value.dtype), around)
-        total = loop.add_variable(zero, lambda number: add(number, value))
-        substitute(body, {change.outputs[0]: x})
-        inputs = [last, total, *(body.sources[scalar] for scalar in scalars)]
-        made = around.create(ADD_ITEM, inputs, dict(change.attrs))
-    keep_shapes([last], made.outputs)
-    substitute(around, {last: made.outputs[0]})
-    made.inputs[0] = last
-    around.changed()

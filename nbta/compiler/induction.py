@@ -254,6 +254,17 @@ class Counts:
         outside = is_outside(left, loop.cond) and is_outside(left, loop.body)
         return left if outside else None
 
+    def makes_a_trip(self, op) -> bool:
+        """Whether a loop is sure to make a trip where its graph runs.
+
+        In a body there is one trip left at least, so what makes as many or more makes one, too.
+        """
+        left, bodies = self._left(Loop(op), compared(Loop(op).condition)), list(around(op.graph))
+        if left is None or any(body is Loop(body.owner).cond for body in bodies):
+            return False
+        bounds = [bound for bound in map(self.bound, bodies) if bound is not None]
+        return any(self.is_natural(left - least) for least in (Linear(1), *bounds))
+
     def affine(self, index: Tensor, body: SubGraph) -> tuple[Linear, int] | None:
         """An index in a body as ``start + step * trip``, where no trip changes the start."""
         number = self.number(index)

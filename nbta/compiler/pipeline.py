@@ -1,7 +1,8 @@
 """The pipeline: passes one after another; with NBTA_DEBUG=1 the verifier runs behind each."""
 
 from nbta.compiler.array_passes import arrays_to_tensors
-from nbta.compiler.gradient_passes import add_items_behind_loops, stacked_gradients_to_tensors
+from nbta.compiler.gradient_passes import stacked_gradients_to_tensors
+from nbta.compiler.item_sums import add_items_behind_loops
 from nbta.compiler.nests import (
     detach_gradients,
     forget_trips,

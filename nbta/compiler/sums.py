@@ -7,10 +7,10 @@ are slower in vector instructions. So do those that something in the loop looks 
 that correct their rounding.
 """
 
-from collections import Counter
-
 import numpy as np
 
+from nbta.compiler.induction import Counts
+from nbta.compiler.touched import differ, is_of_its_trip, touched, users_in
 from nbta.graph.graph import subgraphs
 from nbta.graph.operation import FLOW, Operation, is_inexact
 from nbta.graph.views import Loop, Variable
@@ -25,13 +25,11 @@ def free_sums(loop: Loop) -> set[Operation]:
     """What adds to variables of a loop whose trips need nothing of each other but for such sums."""
     if any(map(subgraphs, loop.body.operations)) or not any(map(_pays, loop.body.operations)):
         return set()
-    used = Counter(tensor for op in loop.body.operations for tensor in op.inputs)
-    used.update(loop.body.outputs)
-    used.update(tensor for op in loop.cond.operations for tensor in op.inputs)
+    users = users_in(loop)
     variables = [v for v in loop.variables()[1:] if v.parameter.spec.kind != FLOW]
-    sums = {v.following.op for v in variables if _is_sum(v, used)}
+    sums = {v.following.op for v in variables if _is_sum(v, users)}
     rest = [v for v in variables if v.following.op not in sums]
-    return sums if all(_is_independent(v, used) for v in rest) else set()
+    return sums if all(_is_independent(v, users) for v in rest) else set()
 
 
 def _pays(op):
@@ -40,7 +38,7 @@ def _pays(op):
     return op.record.changes or (dear and is_inexact(op.outputs[0].dtype))
 
 
-def _is_sum(variable: Variable, used):
+def _is_sum(variable: Variable, users):
     """Whether a number is only added to, and looked at behind the loop."""
     op, parameter = variable.following.op, variable.parameter
     specs = [tensor.spec for tensor in (parameter, *op.inputs)]
@@ -52,17 +50,32 @@ def _is_sum(variable: Variable, used):
         and len({spec.dtype for spec in specs}) == 1
         and parameter.dtype in FLOATS
         and [tensor for tensor in op.inputs if tensor is parameter] == [parameter]
-        and used[parameter] == used[variable.following] == 1
+        and len(users[parameter]) == len(users[variable.following]) == 1
     )
 
 
-def _is_independent(variable: Variable, used):
-    """Whether what a trip leaves to the next one is known ahead, or is an array that it fills."""
-    parameter, following = variable.parameter, variable.following
+def _is_independent(variable: Variable, users):
+    """Whether what a trip leaves to the next one is known ahead, or is an array that it fills.
+
+    Of such an array it may read what no trip changes, or what no other trip does.
+    """
     if variable.is_kept:
         return True
-    if parameter.spec.rank == 0:
-        return step_of(parameter) is not None
-    while following.op.record.changes and used[following] == 1:
+    if variable.parameter.spec.rank == 0:
+        return step_of(variable.parameter) is not None
+    if _is_filled(variable, users):
+        return True
+    use, counts, body = touched(variable, users), Counts(), variable.loop.body
+    return use is not None and all(
+        differ(counts, read, change, body) or is_of_its_trip(counts, read, change, body)
+        for read in use.reads
+        for change in use.changes
+    )
+
+
+def _is_filled(variable, users):
+    """Whether trips do nothing to an array but to change it."""
+    following = variable.following
+    while following.op.record.changes and len(users[following]) == 1:
         following = following.op.inputs[0]
-    return following is parameter and used[parameter] == 1
+    return following is variable.parameter and len(users[following]) == 1

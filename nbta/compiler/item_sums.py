@@ -1,0 +1,99 @@
+"""What the trips of a loop add to one item of an array, as numbers that are added behind the loop.
+
+So the gradient of ``x[i]`` in a loop over ``j`` is in a register there, and what goes to other
+items need not wait for it. Other items of the array may be read and changed in the loop as well,
+such as those of other rows in the gradient of a decomposition in place.
+"""
+
+import numpy as np
+
+from nbta.compiler.induction import Counts, Linear
+from nbta.compiler.program import Program, changes
+from nbta.compiler.touched import differ, touched, users_in
+from nbta.graph.copying import keep_shapes
+from nbta.graph.graph import running, substitute
+from nbta.graph.operation import Tensor, is_inexact
+from nbta.graph.views import Loop, is_loop
+from nbta.ops.arithmetic import add
+from nbta.ops.dispatch import as_tensor
+from nbta.ops.indexing import ADD_ITEM, index_of
+
+
+@changes
+def add_items_behind_loops(program: Program) -> Program:
+    """Add up in a number what each trip of a loop adds to one item, and add that behind the loop.
+
+    The sums are the same but for the order of additions.
+    """
+    counts = Counts()
+    for op in reversed(list(running(program))):  # from the inside out
+        if is_loop(op):
+            _add_items_behind(counts, Loop(op))
+    return program
+
+
+def _add_items_behind(counts, loop):
+    users, found = None, []
+    for variable in loop.variables():
+        if variable.parameter.spec.rank != 0 and variable.following.op.record.changes:
+            users = users_in(loop) if users is None else users
+            found += [(change, variable) for change in _only_added(counts, variable, users)]
+    for change, variable in found:
+        _add_behind(change, variable)
+
+
+def _only_added(counts, variable, users) -> list:
+    """The additions to items of an array that nothing else in the loop touches, but to add."""
+    use = touched(variable, users)
+    if use is None or not is_inexact(variable.parameter.dtype):
+        return []
+    body = variable.loop.body
+    others = [*use.reads, *(op for op in use.changes if op.record is not ADD_ITEM)]
+    return [
+        change
+        for change in use.changes
+        if change.record is ADD_ITEM
+        and _is_one_item(counts, change, variable)
+        and all(differ(counts, change, other, body) for other in others)
+    ]
+
+
+def _is_one_item(counts, change, variable):
+    """Whether each trip adds a number to the same item, and adding nothing there is no error."""
+    x, value, *scalars = change.inputs
+    body, around = variable.loop.body, variable.loop.op.graph
+    indices = index_of(change.attrs["key"], scalars, x.spec.shape)
+    named = [index for index in indices if index is not None]
+    one = len(named) == x.spec.rank == len(change.attrs["key"])
+    if not one or value.spec.rank != 0 or value.dtype != x.dtype or change.control_inputs:
+        return False
+    if any(isinstance(index, Tensor) and index not in body.sources for index in named):
+        return False
+    return counts.makes_a_trip(variable.loop.op) or all(
+        _is_there(counts, index, counts.length(variable.first, axis), body, around)
+        for axis, index in enumerate(named)
+    )
+
+
+def _is_there(counts, index, length, body, around):
+    """Whether an index in a body, which is one of around it, is sure to be within a length."""
+    if isinstance(index, Tensor):
+        return counts.is_within(body.sources[index], length, around)
+    return length is not None and index >= 0 and (length - Linear(index + 1)).is_natural()
+
+
+def _add_behind(change, variable):
+    loop, last = variable.loop, variable.last
+    body, around = loop.body, loop.op.graph
+    x, value, *scalars = change.inputs
+    with around.as_default(), around.control_dependencies(None):
+        zero = as_tensor(np.zeros((), value.dtype), around)
+        total = loop.add_variable(zero, lambda number: add(number, value))
+        substitute(body, {change.outputs[0]: x})
+        inputs = [last, total, *(body.sources[scalar] for scalar in scalars)]
+        made = around.create(ADD_ITEM, inputs, dict(change.attrs))
+    made.location = change.location
+    keep_shapes([last], made.outputs)
+    substitute(around, {last: made.outputs[0]})
+    made.inputs[0] = last
+    around.changed()
