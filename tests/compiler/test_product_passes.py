@@ -12,6 +12,7 @@ from loop_programs import (
     loops,
     nested,
     prepared,
+    ranged,
     recurrent,
     same,
     until,
@@ -24,12 +25,10 @@ from tape_programs import arrays, built, differentiated, fused_gru, fused_lstm, 
 import nbta
 from nbta.compiler import product_passes
 from nbta.compiler.array_passes import arrays_to_tensors
-from nbta.compiler.item_sums import add_items_behind_loops
 from nbta.compiler.pipeline import lowered
 from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import extract
 from nbta.compiler.row_passes import rows_of_elementwise
-from nbta.graph.verifier import verify
 from nbta.graph.views import is_loop
 from nbta.structure import leaves
 from nbta.testing import check_grads
@@ -306,126 +305,8 @@ def test_a_sum_of_outer_products_over_a_range_of_numbers():
     np.testing.assert_allclose(nbta.function(f, compiled=True)(u, v), f(u, v), rtol=1e-12)
 
 
-# What trips add to one item, and sums that may be taken in any order.
-
-
-def ranged(n, step, *first):
-    """What ``step(i, *values)`` leaves of some values for ``i`` below ``n``."""
-
-    def body(i, *values):
-        found = step(i, *values)
-        return i + 1, *(found if isinstance(found, tuple) else (found,))
-
-    _, *last = nbta.while_loop(lambda i, *_: i < n, body, (nbta.cast(0, "int64"), *first))
-    return last[0] if len(last) == 1 else tuple(last)
-
-
-def pairs(x):
-    def row(i, s):
-        return ranged(i, lambda j, s: s + x[i] * nbta.tanh(x[j]), s)
-
-    return ranged(x.shape[0], row, 0.0)
-
-
-def test_what_goes_to_one_item_in_all_trips_is_added_behind_the_loop():
-    x = np.linspace(-1.0, 2.0, 7)
-    check_grads(pairs, (x,), order=2)
-    fast = nbta.value_and_grad(pairs, compiled=True)
-    value, slopes = nbta.value_and_grad(pairs, compiled=False)(x)
-    found = fast(x)
-    np.testing.assert_allclose(found[0], value, rtol=1e-14)
-    np.testing.assert_allclose(found[1], slopes, rtol=1e-13)
-    inner = [op for op in loops(fast._last.runner.ran.program) if not any(map(is_loop, bodies(op)))]
-    assert [inside(op).count("AddItem") for op in inner] == [0, 1]
-    assert [fast(np.ones(n))[1].shape for n in (0, 1, 2)] == [(0,), (1,), (2,)]
-
-
 def bodies(op):
     return op.attrs["body"].operations
-
-
-def added(step, count=3):
-    """A program of a loop that adds to an array, with the pass and without."""
-
-    def f(x, k):
-        return ranged(count, lambda i, a: step(i, a, x, k), nbta.zeros((3,)))
-
-    with nbta.Graph().as_default():
-        feeds = [nbta.placeholder("float64", (3,)), nbta.placeholder("int64", ())]
-        return extract(feeds, [f(*feeds)])
-
-
-@pytest.mark.parametrize(
-    ("step", "moves"),
-    [
-        (lambda i, a, x, k: nbta.add_item(a, 1, x[i]), True),
-        (lambda i, a, x, k: nbta.add_item(nbta.add_item(a, 1, x[i]), i, x[0]), True),
-        (lambda i, a, x, k: nbta.add_item(a, k, x[i]), False),
-        (lambda i, a, x, k: nbta.add_item(a, i, x[i]), False),
-        (lambda i, a, x, k: nbta.add_item(a, 1, x[i] + a[0]), False),
-        (lambda i, a, x, k: nbta.set_item(nbta.add_item(a, 1, x[i]), 1, 0.5), False),
-        (lambda i, a, x, k: nbta.add_item(a, slice(0, 2), x[i]), False),
-    ],
-    ids=["one", "two", "index of the run", "each trip's", "read", "set", "slice"],
-)
-def test_only_what_nothing_else_touches_is_added_behind_the_loop(step, moves):
-    program = added(step)
-    made = add_items_behind_loops(program)
-    verify(made)
-    (loop,) = loops(made)
-    assert (loop.outputs[-1].spec.rank == 0) == moves
-    for k in (0, 2, -1):
-        feeds = [np.array([1.0, 2.0, 4.0]), np.int64(k)]
-        for one, other in zip(values_of(made, feeds), values_of(program, feeds), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-14)
-
-
-def test_no_trip_adds_nothing():
-    program = added(lambda i, a, x, k: nbta.add_item(a, 1, x[i]), count=0)
-    feeds = [np.ones(3), np.int64(0)]
-    assert values_of(add_items_behind_loops(program), feeds)[0].tolist() == [0.0, 0.0, 0.0]
-
-
-def test_sums_of_what_takes_long_are_taken_in_any_order():
-    source = nbta.function(lambda x: ranged(x.shape[0], lambda i, s: s + nbta.exp(x[i]), 0.0),
-                           compiled=True)  # fmt: skip
-    x = np.linspace(-1.0, 1.0, 1000)
-    np.testing.assert_allclose(source(x), np.sum(np.exp(x)), rtol=1e-13)
-    assert "fast_add(v" in source.source
-    down = nbta.function(lambda x: ranged(x.shape[0], lambda i, s: s - nbta.exp(x[i]), 0.0),
-                         compiled=True)  # fmt: skip
-    np.testing.assert_allclose(down(x), -np.sum(np.exp(x)), rtol=1e-13)
-
-
-def corrected(x):
-    """Kahan's sum, whose correction is lost where additions change places."""
-
-    def step(i, s, c):
-        y = nbta.exp(x[i]) - c
-        t = s + y
-        return t, (t - s) - y
-
-    return ranged(x.shape[0], step, 0.0, 0.0)[0]
-
-
-def kept(x):
-    return ranged(x.shape[0], lambda i, s, w: (s + nbta.exp(x[i]), w + s), 0.0, 0.0)[1]
-
-
-def little(x):
-    return ranged(x.shape[0], lambda i, s: s + x[i], 0.0)
-
-
-def of_each_other(x):
-    return ranged(x.shape[0], lambda i, s, y: (s + y, nbta.tanh(y * x[i])), 0.0, 1.0)[0]
-
-
-@pytest.mark.parametrize("f", [corrected, kept, little, of_each_other])
-def test_other_sums_keep_their_order(f):
-    x = np.linspace(-20.0, 20.0, 999) * np.where(np.arange(999) % 2, 1.0, -1.0)
-    compiled = nbta.function(f, compiled=True)
-    np.testing.assert_allclose(compiled(x), nbta.function(f, compiled=False)(x), rtol=1e-14)
-    assert "fast_add(v" not in compiled.source
 
 
 def test_items_of_an_array_that_the_outermost_loop_keeps_need_no_tape():

@@ -179,3 +179,14 @@ def inside(op):
 def whole(program):
     """Types of all operations, those in bodies too."""
     return [op.type for op in all_operations(program)]
+
+
+def ranged(n, step, *first):
+    """What ``step(i, *values)`` leaves of some values for ``i`` below ``n``."""
+
+    def body(i, *values):
+        found = step(i, *values)
+        return i + 1, *(found if isinstance(found, tuple) else (found,))
+
+    _, *last = nbta.while_loop(lambda i, *_: i < n, body, (nbta.cast(0, "int64"), *first))
+    return last[0] if len(last) == 1 else tuple(last)
