@@ -14,7 +14,7 @@ from nbta.compiler.passes import fold_constants, hoist, keep_all, prune, share
 from nbta.compiler.phases import is_heard, phase
 from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import Program, extract, rebuild
-from nbta.compiler.row_passes import rows_of_elementwise
+from nbta.compiler.row_passes import push_out_elementwise, rows_of_elementwise
 from nbta.compiler.segments import loops_of_segments
 from nbta.compiler.shape_passes import shapes_of_variables, simplify_shapes
 from nbta.compiler.specialising import specialise
@@ -27,12 +27,12 @@ PASSES = (prune, fold_constants, hoist, share)
 #: For compiled code, behind those, where all ranks are known: in this order too. Those about
 #: products take sums in another order.
 LOWERING = (
-    simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share, forget_trips,
-    read_in_branches, rematerialise, prune, detach_gradients, gradients_to_tensors, simplify_shapes,
-    arrays_to_tensors, rematerialise, prune, arrays_to_tensors, stacked_gradients_to_tensors,
-    share_tapes, prune, share,
-    join_tapes, rows_of_elementwise, push_out_products, sum_products_outside,
-    add_items_behind_loops, simplify_shapes, hoist, share, prune, pack_tapes,
+    simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share,
+    push_out_elementwise, forget_trips, read_in_branches, rematerialise, prune, detach_gradients,
+    gradients_to_tensors, simplify_shapes, arrays_to_tensors, rematerialise, prune,
+    arrays_to_tensors, stacked_gradients_to_tensors, share_tapes, prune, share, join_tapes,
+    rows_of_elementwise, push_out_products, sum_products_outside, add_items_behind_loops,
+    simplify_shapes, hoist, share, prune, pack_tapes,
 )  # fmt: skip
 
 

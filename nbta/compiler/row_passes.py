@@ -1,17 +1,19 @@
-"""Elementwise operations on all rows of a tensor that one loop reads, row by row in that loop."""
+"""Elementwise operations on what a loop reads row by row: in the loop, or before it on all rows."""
 
 from collections import defaultdict
 
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen.fusion import Elementary
 from nbta.compiler.induction import Counts
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
+from nbta.compiler.sums import goes_in_vectors
 from nbta.graph.graph import live, subgraphs, substitute
 from nbta.graph.views import Loop, is_loop
 from nbta.ops.arithmetic import ADD_N
-from nbta.ops.dispatch import as_tensor
+from nbta.ops.dispatch import CONSTANT, as_tensor, constant_in
 from nbta.ops.indexing import GETITEM, SYMBOLIC
 from nbta.ops.shaping import BROADCAST_TO, SUM_TO
 
@@ -77,6 +79,8 @@ def _reads(op, users, graph):
         return []
     reads = _users(bodies[0])[body[0]]
     plain = all(r.record is GETITEM and r.attrs["key"] == (SYMBOLIC,) for r in reads)
+    if result.spec.rank == 1 and is_dear(op) and not goes_in_vectors(loop, Counts()):
+        return []  # as `push_out_elementwise` wants it
     return reads if plain and len({r.inputs[-1] for r in reads}) == 1 else []
 
 
@@ -167,3 +171,97 @@ def _rest(graph, shape, pattern):
     if shapes.is_known(pattern):
         return as_tensor(np.array(pattern, np.int64), graph)
     return graph.create(GETITEM, [shape], {"key": _REST}).outputs[0]
+
+
+def is_dear(op) -> bool:
+    """Whether an operation takes far less time in vector instructions: elementary functions."""
+    rule, dtype = op.record.emit, op.outputs[0].dtype
+    plain = isinstance(rule, Elementary) and rule.compiled is None
+    return plain and dtype.kind == "f" and not op.record.quick
+
+
+@changes
+def push_out_elementwise(program: Program) -> Program:
+    """Compute in front of a loop what its trips compute of items of tensors, each for itself.
+
+    That is for elementary functions in loops whose trips are not made side by side, as they change
+    items at places that only the run tells, or go on with what the trip before has left: in front
+    of the loop they are vector instructions. What a tape would keep of them is there then.
+    """
+    counts = Counts()
+    found = [_Items(op, counts).push_out() for op in live(program) if is_loop(op)]
+    return prune(program) if any(found) else program
+
+
+class _Items:
+    """What a loop computes of items that it reads, one a trip, all of them in one order.
+
+    Attributes
+    ----------
+    found : dict
+        The index of the items, by operation; in running order.
+    """
+
+    def __init__(self, loop, counts):
+        self.loop, self.body, self.counts = loop, Loop(loop).body, counts
+        self.users, self.found, self._made = _users(self.body), {}, {}
+        if goes_in_vectors(Loop(loop), counts):
+            return
+        for op in live(self.body):
+            index = None if op.control_inputs else self._index(op)
+            if index is not None:
+                self.found[op] = index
+
+    def _index(self, op):
+        """By which index an operation gets its items; None for other operations."""
+        if self._is_item(op):
+            return op.inputs[1]
+        plain = op.record.elementwise and op.record.is_total(op) and len(op.outputs) == 1
+        if not plain or any(tensor.spec.shape != () for tensor in (*op.inputs, *op.outputs)):
+            return None
+        indices = {self.found[t.op] for t in op.inputs if t.op in self.found}
+        rest = [t for t in op.inputs if t.op not in self.found]
+        known = all(t.op.record is CONSTANT or t in self.body.sources for t in rest)
+        return indices.pop() if known and len(indices) == 1 else None
+
+    def _is_item(self, op):
+        """Whether it reads each item of a vector from around the loop once."""
+        source = self.body.sources.get(op.inputs[0]) if op.record is GETITEM else None
+        if source is None or source.spec.rank != 1 or op.attrs["key"] != (SYMBOLIC,):
+            return False
+        length = self.counts.length(source)
+        return self.counts.direction(op.inputs[1], self.loop, length) is not None
+
+    def push_out(self) -> bool:
+        """Read items of what is computed in front of the loop; whether there is any."""
+        dear = [op for op in self.found if is_dear(op) and self._is_needed(op)]
+        new = {op.outputs[0]: self._item(op) for op in dear}
+        substitute(self.body, new)
+        return bool(new)
+
+    def _is_needed(self, op):
+        """Whether a result is needed for more than elementary functions that are pushed out."""
+        result = op.outputs[0]
+        return any(result is tensor for tensor in self.body.outputs) or any(
+            user not in self.found or (not is_dear(user) and self._is_needed(user))
+            for user in self.users[result]
+        )
+
+    def _item(self, op):
+        rows = self.body.capture(self._rows(op.outputs[0]))
+        inputs, attrs = [rows, self.found[op]], {"key": (SYMBOLIC,)}
+        return self.body.create(GETITEM, inputs, attrs).outputs[0]
+
+    def _rows(self, tensor):
+        """A tensor of the body, of all trips, in front of the loop."""
+        op = tensor.op
+        if op not in self.found:
+            constant = op.record is CONSTANT
+            around = self.loop.graph
+            return constant_in(around, op.attrs["value"]) if constant else self.body.sources[tensor]
+        if op.record is GETITEM:
+            return self.body.sources[op.inputs[0]]
+        if op not in self._made:
+            inputs = list(map(self._rows, op.inputs))
+            self._made[op] = self.loop.graph.create(op.record, inputs, op.attrs).outputs[0]
+        return self._made[op]

@@ -15,7 +15,7 @@ from nbta.graph.graph import subgraphs
 from nbta.graph.operation import FLOW, Operation, is_inexact
 from nbta.graph.views import Loop, Variable
 from nbta.ops.arithmetic import ADD_N, add, subtract
-from nbta.ops.trip_counts import step_of
+from nbta.ops.trip_counts import is_integer, step_of
 
 ADDING = {add.record, subtract.record, ADD_N}
 FLOATS = {np.dtype(np.float32), np.dtype(np.float64)}
@@ -79,3 +79,25 @@ def _is_filled(variable, users):
     while following.op.record.changes and len(users[following]) == 1:
         following = following.op.inputs[0]
     return following is variable.parameter and len(users[following]) == 1
+
+
+def goes_in_vectors(loop: Loop, counts: Counts) -> bool:
+    """Whether a loop's trips compute each for itself, so that LLVM can make several at once.
+
+    What they change of arrays are items that each trip has of its own; of what they add up, it must
+    pay that additions change places.
+    """
+    body = loop.body
+    if any(map(subgraphs, body.operations)):
+        return False
+    users = users_in(loop)
+    variables = [v for v in loop.variables()[1:] if v.parameter.spec.kind != FLOW]
+    if not all(_is_sum(v, users) or _is_independent(v, users) for v in variables):
+        return False
+    return all(_has_own_item(op, counts) for op in body.operations if op.record.changes)
+
+
+def _has_own_item(op, counts):
+    """Whether an operation changes another item in each trip of the loop that it is in."""
+    found = (counts.affine(index, op.graph) for index in op.inputs[1:] if is_integer(index))
+    return any(form is not None and form[1] for form in found)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from golden import programs
 from golden_graph import with_gradients
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from loop_programs import PROGRAMS, inside, loops, prepared, recurrent, same, values_of, whole
 from tape_programs import built
 
@@ -333,3 +335,142 @@ def test_broadcast_scalars_are_repeated_by_row_where_no_index_is_out_of_range():
     assert "BroadcastTo" not in whole(result)  # a row of it is the scalar
     fails(built(lambda x, y: rows(unstacked(nbta.broadcast_to(y, (3,))), 4), (3,), ()), "3",
           [*X, np.array(2.0)])  # fmt: skip
+
+
+# Elementary functions in front of loops.
+
+
+def scattered(bins, weights, others, scale):
+    """Sums by bins of what is computed of items; the last ones first where ``others`` are read."""
+    h = np.ones(4)
+    for i in range(len(weights)):
+        e = np.exp(weights[i] * scale)
+        h[bins[i]] += np.log(1.0 + e) + e * others[len(others) - 1 - i] ** 2
+    return np.sum(np.log(h) * h)
+
+
+def carried(bins, weights, others, scale):
+    """A recurrence, with what it needs of its own value in the loop."""
+    v = 1.0
+    for i in range(len(weights)):
+        v = np.tanh(v * np.exp(scale - weights[i])) + np.log(2.0 + weights[i] ** 2) * others[i]
+    return v
+
+
+def in_place(bins, weights, others, scale):
+    a = np.zeros(len(weights))
+    a[0] = scale
+    for i in range(1, len(weights)):
+        a[i] = np.sin(a[i - 1]) * np.exp(weights[i])
+    for i in range(len(weights)):
+        a[bins[i]] = a[bins[i]] * np.tanh(weights[i]) + others[i]
+    return np.sum(a * a)
+
+
+def side_by_side(bins, weights, others, scale):
+    s = 0.0
+    for i in range(len(weights)):
+        s += np.exp(weights[i] * others[i])
+    return s * scale
+
+
+#: With the elementary functions that stay in their loops.
+LOOPS = {scattered: set(), carried: {"Tanh"}, in_place: {"Exp"}, side_by_side: {"Exp"}}
+
+
+def bins_and_numbers(n):
+    random = np.random.default_rng(n)
+    return random.integers(0, 4, n), *random.normal(size=(2, n)), np.array(0.5)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+@pytest.mark.parametrize("f", LOOPS, ids=lambda f: f.__name__)
+def test_functions_in_front_of_loops_give_the_same(f, n):
+    """First and second derivatives, too; a loop that starts behind the first item keeps its own."""
+    bins, *numbers = bins_and_numbers(n)
+    if f is in_place:
+        bins = bins % n
+
+    def g(*numbers):
+        return f(bins, *numbers)
+
+    check_grads(g, numbers, order=2)
+
+    def squares(*numbers):
+        return sum(np.sum(g * g) for g in nbta.grad(g, argnums=(0, 1, 2))(*numbers))
+
+    for function in (g, squares):
+        found, expected = (
+            nbta.value_and_grad(function, argnums=(0, 1, 2), compiled=compiled)(*numbers)
+            for compiled in (True, False)
+        )
+        for one, other in zip(leaves(found), leaves(expected), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("f", LOOPS, ids=lambda f: f.__name__)
+def test_functions_of_items_are_computed_in_front_of_loops_that_go_trip_by_trip(f):
+    function = nbta.value_and_grad(f, argnums=(1, 2, 3), compiled=True)
+    function(*bins_and_numbers(20))
+    program = function._last.runner.ran.program
+    elementary = {"Exp", "Log", "Tanh"}
+    assert set().union(*map(inside, loops(program))) & elementary == LOOPS[f]
+    value = nbta.function(f, compiled=True)
+    value(*bins_and_numbers(20))
+    inner = loops(value._last.runner.ran.program)
+    assert set().union(*map(inside, inner)) & elementary == LOOPS[f]
+
+
+def test_no_tape_keeps_what_was_computed_in_front_of_a_loop():
+    def f(bins, weights):
+        h = np.ones(4)
+        for i in range(len(weights)):
+            h[bins[i]] += np.exp(weights[i])
+        return np.sum(np.log(h))
+
+    function = nbta.value_and_grad(f, argnums=1, compiled=True)
+    function(*bins_and_numbers(20)[:2])
+    assert not [t for t in whole(function._last.runner.ran.program) if t.startswith("TensorArray")]
+
+
+def test_a_function_before_a_loop_stays_there_if_the_loop_goes_trip_by_trip():
+    def f(bins, weights):
+        h, e = np.zeros(4), np.exp(weights)
+        for i in range(len(weights)):
+            h[bins[i]] += e[i]
+        return h
+
+    function = nbta.function(f, compiled=True)
+    function(*bins_and_numbers(20)[:2])
+    assert "Exp" not in inside(loops(function._last.runner.ran.program)[0])
+
+
+@settings(max_examples=8)
+@given(st.data())
+def test_random_functions_of_items(data):
+    """Sums of random terms by bins, and a recurrence: by the reference, and against NumPy."""
+    functions = st.sampled_from([np.exp, np.tanh, np.log1p, np.expm1, np.sin, np.square, np.abs])
+    items = st.sampled_from(["x", "y", "back", "scale", "v"])
+    terms = data.draw(
+        st.lists(st.tuples(functions, functions, items, items), min_size=1, max_size=4)
+    )
+
+    def f(bins, x, y, scale):
+        h, v = np.ones(4), 0.1 * scale
+        for i in range(len(x)):
+            now = {"x": x[i], "y": y[i], "back": x[len(x) - 1 - i], "scale": scale, "v": v}
+            total = 0.0
+            for outer, inner, one, other in terms:
+                total = total + outer(np.tanh(inner(np.tanh(now[one])) * now[other]) * 0.7)
+            h[bins[i]] += total
+            v = np.tanh(v + 0.1 * total)
+        return np.sum(h * h) + v
+
+    numbers = bins_and_numbers(data.draw(st.integers(1, 6)))
+    (one, expected), (other, found) = (
+        nbta.value_and_grad(f, argnums=(1, 2, 3), compiled=compiled)(*numbers)
+        for compiled in (False, True)
+    )
+    np.testing.assert_allclose([one, other], f(*numbers), rtol=1e-12)
+    for pair in zip(found, expected, strict=True):
+        np.testing.assert_allclose(*pair, rtol=1e-10, atol=1e-12)
