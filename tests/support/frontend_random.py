@@ -68,16 +68,18 @@ class Scope:
         return new
 
 
-class Maker:
-    """Writes one program."""
+class Writer:
+    """Chooses by random numbers what a program consists of; `statement` gives lines of one.
 
-    def __init__(self, seed, wrong=False):
-        self.random = random.Random(seed)
-        self.renames = 0.2  # of views, how many take a name that another array had
-        self.numbers = itertools.count()
-        self.left = self.random.randint(5, 16)  # statements
-        self.wrong, self.all_right = wrong, not wrong
-        self.callees = []
+    Attributes
+    ----------
+    left : int
+        How many statements are to come.
+    """
+
+    def __init__(self, seed, fewest, most):
+        self.random, self.numbers = random.Random(seed), itertools.count()
+        self.left = self.random.randint(fewest, most)
 
     def pick(self, choices):
         return self.random.choice(list(choices))
@@ -88,10 +90,28 @@ class Maker:
     def fresh(self, letter):
         return f"{letter}{next(self.numbers)}"
 
-    # Expressions.
-
     def constant(self):
         return str(round(self.random.uniform(-1.2, 1.2), 2))
+
+    def block(self, scope, most=4):
+        lines = []
+        for _ in range(self.random.randint(1, most)):
+            if self.left > 0 or not lines:
+                self.left -= 1
+                lines += self.statement(scope)
+        return lines
+
+
+class Maker(Writer):
+    """Writes one program."""
+
+    def __init__(self, seed, wrong=False):
+        super().__init__(seed, 5, 16)
+        self.renames = 0.2  # of views, how many take a name that another array had
+        self.wrong, self.all_right = wrong, not wrong
+        self.callees = []
+
+    # Expressions.
 
     def integer(self, scope):
         """One that may be anything."""
@@ -196,14 +216,6 @@ class Maker:
         return f"{e} {self.pick(['<', '<=', '>', '>='])} {self.constant()}"
 
     # Statements: each gives lines.
-
-    def block(self, scope, most=4):
-        lines = []
-        for _ in range(self.random.randint(1, most)):
-            if self.left > 0 or not lines:
-                self.left -= 1
-                lines += self.statement(scope)
-        return lines
 
     def statement(self, scope):
         kinds = {

@@ -4,8 +4,6 @@ They are text, as those of `frontend_random`, and are checked by what checks tho
 an array or an operation to Python, or give up.
 """
 
-import itertools
-import random
 from dataclasses import dataclass, field
 
 import frontend_random
@@ -41,21 +39,11 @@ class Scope:
         return Scope(dict(self.vectors), self.whole, [*self.below, *below], self.loops + len(below))
 
 
-class Maker:
+class Maker(frontend_random.Writer):
     """Writes one program."""
 
     def __init__(self, seed):
-        self.random, self.numbers = random.Random(seed), itertools.count()
-        self.left = self.random.randint(3, 8)
-
-    def pick(self, choices):
-        return self.random.choice(list(choices))
-
-    def chance(self, share):
-        return self.random.random() < share
-
-    def constant(self):
-        return str(round(self.random.uniform(-1.2, 1.2), 2))
+        super().__init__(seed, 3, 8)
 
     # Vectors.
 
@@ -101,14 +89,6 @@ class Maker:
         )  # fmt: skip
 
     # Statements: each gives lines.
-
-    def block(self, scope, most=4):
-        lines = []
-        for _ in range(self.random.randint(1, most)):
-            if self.left > 0 or not lines:
-                self.left -= 1
-                lines += self.statement(scope)
-        return lines
 
     def statement(self, scope):
         kinds = {
