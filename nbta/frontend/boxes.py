@@ -144,9 +144,9 @@ class Frame:
         self._born[id(owner)] = owner
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Link:
-    """That an array may be another one in a run, or a view of it.
+    """That an array may be another one in a run, or a certain view of it.
 
     Attributes
     ----------
@@ -179,43 +179,44 @@ def _spelled(steps):
     return [(type(step), step.spelled) for step in steps]
 
 
-def link(one, other, found=None):
-    """Say that two boxes may stand for one array; ``found`` is the `Link` of one to the other."""
+def link(one, other, found=()):
+    """Say that two boxes may stand for one array.
+
+    ``found`` has the links of the one to the other that are known; without any nobody knows.
+    """
     if other is one:
         return
-    found = found or Link(other, None)
-    known = one.link_to(other)
-    if known is not None:
-        if known.holds is found.holds and known.is_like(found):
+    found = found or [Link(other, None)]
+    known = one.links_to(other)
+    if known:
+        if all(any(new.holds is old.holds and new.is_like(old) for old in known) for new in found):
             return
-        found = Link(other, None)
-        one.links = [each for each in one.links if each is not known]
+        found = [Link(other, None)]
+        one.links = [each for each in one.links if each.other is not other]
         other.links = [each for each in other.links if each.other is not one]
-    one.links = [*one.links, found]
-    other.links = [*other.links, found.of(one)]
+    one.links = [*one.links, *found]
+    other.links = [*other.links, *(each.of(one) for each in found)]
     if _frames.stack:
         _frames.stack[-1]._linked.append((one, other))
 
 
-def relation(one, other) -> Link:
-    """How an array, or a view of one, is another one, as far as anybody knows."""
+def relations(one, other) -> list:
+    """In which ways an array, or a view of one, is another one, as far as anybody knows."""
     (root, steps), (base, others) = _path(one), _path(other)
+    # blocks that are over are forgotten by what was there before
+    known = root.links_to(base) or [each.of(base) for each in base.links_to(root)]
     if steps is None or others is None:
-        near = root is base or root.link_to(base) or base.link_to(root)
-        return Link(other, None if near else np.False_)
+        return [Link(other, None)] if root is base or known else []
     if root is base:
-        return _within(steps, others, other)
-    known = root.link_to(base)
-    if known is None:  # blocks that are over are forgotten by what was there before
-        back = base.link_to(root)
-        known = back.of(base) if back else Link(other, np.False_)
-    if known.holds is np.False_:
-        return Link(other, np.False_)
-    if known.is_inverse:  # both are views of the first one's root, or else of the other one's
-        found = _within(steps, (*known.steps, *others), other)
-    else:
-        found = _within((*known.steps, *steps), others, other)
-    return found if found.holds is None else replace(found, holds=known.holds)
+        return [_within(steps, others, other)]
+    found = []
+    for each in known:
+        if each.is_inverse:  # both are views of the first one's root, or else of the other one's
+            way = _within(steps, _joined(each.steps, others), other)
+        else:
+            way = _within(_joined(each.steps, steps), others, other)
+        found.append(way if way.holds is None else replace(way, holds=each.holds))
+    return found
 
 
 def _within(steps, others, other):
@@ -231,13 +232,26 @@ def _within(steps, others, other):
 
 def _path(box):
     """The array that a box is a view of, and the steps to it; None where the run chooses them."""
-    steps = []
+    steps = ()
     while isinstance(box, View):
         if not box.step.is_all:
-            steps.insert(0, box.step)
+            steps = _joined((box.step,), steps)
         box = box.base
     known = all(native.is_known(step.values) for step in steps)
-    return box, tuple(steps) if known else None
+    return box, steps if known else None
+
+
+def _joined(steps, others):
+    """Steps and further steps, without two that undo each other, as in ``x[::-1][::-1]``."""
+    while steps and others and _is_reversal(steps[-1]) and _is_reversal(others[0]):
+        if steps[-1].spelled != others[0].spelled:
+            break
+        steps, others = steps[:-1], others[1:]
+    return (*steps, *others)
+
+
+def _is_reversal(step):
+    return isinstance(step, KeyStep) and all(_is_whole(p) or _is_turned(p) for p in step.key)
 
 
 def keeps_shared() -> bool:
@@ -532,7 +546,7 @@ class Box(Tensor):
         """Be changed in runs in which another array that was changed is this one."""
         if known.holds is None or self.fixed is not None or not keeps_shared():
             return self.spoil(changed)
-        if self.spoiled is not None or known.holds is np.False_:
+        if self.spoiled is not None:
             return None
         if known.is_inverse:
             return self._hold_where(known.holds, lambda: _seen(changed, known.steps).itself)
@@ -548,9 +562,9 @@ class Box(Tensor):
         change(_seen(other, steps))
         return other.itself
 
-    def link_to(self, other):
-        """What is known of another array that this one may be; None where it is not."""
-        return next((each for each in self.links if each.other is other), None)
+    def links_to(self, other):
+        """What is known of another array that this one may be."""
+        return [each for each in self.links if each.other is other]
 
     def spoil(self, changed) -> None:
         """Forget what it holds, as an array that it may be was changed."""
@@ -1117,7 +1131,21 @@ _WHOLE = slice(None)
 
 
 def _is_whole(part):
-    return isinstance(part, slice) and part.start is part.stop is part.step is None
+    return _runs(part, 1) and (part.start is None or _is(part.start, 0))
+
+
+def _is_turned(part):
+    return _runs(part, -1) and part.start is None
+
+
+def _runs(part, step):
+    """Whether a part of a key is a slice to the end, by a step."""
+    ends = isinstance(part, slice) and part.stop is None
+    return ends and (_is(part.step, step) or (step == 1 and part.step is None))
+
+
+def _is(part, number):
+    return type(part) is int and part == number
 
 
 def _padded(key, rank):
@@ -1140,7 +1168,7 @@ class KeyStep:
     @property
     def is_all(self):
         """Whether it leaves the array as it is."""
-        return bool(self.key) and all(map(_is_whole, self.key))
+        return all(part is Ellipsis or _is_whole(part) for part in self.key)
 
     @property
     def together(self):

@@ -29,7 +29,7 @@ from nbta.frontend.boxes import (
     link,
     made,
     note_place,
-    relation,
+    relations,
     take_apart,
 )
 from nbta.frontend.lists import Grows, Listing, Stacked, grow, growing
@@ -513,7 +513,7 @@ class _Merge:
         self._plans = [self._variable(i) for i in range(len(names))]
         self._pairs = [pair for kind, what in self._plans if kind == "joined" for pair in what[1]]
         self._ties = list(self._found_ties())
-        self.columns += [tie.holds for tie in self._ties if tie.is_said]
+        self.columns += [holds for tie in self._ties for holds in tie.columns]
         self._boxes = {**outcomes[0].boxes, **outcomes[1].boxes}
         for key, (box, _) in self._boxes.items():
             self.columns.append([self._held(outcome, key, box) for outcome in outcomes])
@@ -617,9 +617,9 @@ class _Merge:
     def _link(self, joined, holds):
         for tie in self._ties:
             other = tie.other if isinstance(tie.other, Box) else joined[tie.other]
-            holds_now = next(holds) if tie.is_said else None
+            found = tie.links(other, holds)
             if tie.may_hold and isinstance(joined[tie.place], Box):
-                link(joined[tie.place], other, tie.link(other, holds_now))
+                link(joined[tie.place], other, found)
 
     def _joined(self, like, pairs, values):
         result = pack(like, [next(values) for _ in pairs])
@@ -631,35 +631,56 @@ def _linked_to(box):
     return [each.other for each in box.links]
 
 
+#: Ways in which one array is another, such as two rows of it, that a graph tells apart.
+WAYS = 4
+
+
+def _new_ways(known, found):
+    """Ways in which one array is another that are not among those that are known."""
+    new = []
+    for each in found:
+        if not any(each.is_like(way) for way in (*known, *new)):
+            new.append(each)
+    return new
+
+
+def _holds(way, found):
+    """Whether one array is another in a certain way."""
+    return next((each.holds for each in found if each.is_like(way)), np.False_)
+
+
+def _is_vague(ways, found):
+    """Whether nobody can say how an array is another one, or it is so in too many ways."""
+    return len(ways) > WAYS or any(each.holds is None for each in found)
+
+
 class _Tie:
-    """That an array may be another one, on some of the ways that lead here.
+    """That an array may be another one, on some of the ways through a branch.
 
     Attributes
     ----------
     place : int
         Which array.
     other : int or Box
-    holds : list
-        On each way, whether it is; None where nobody can say.
-    may_hold, is_said : bool
-        Whether it is on some way, and whether the graph says on which.
+    columns : list
+        For each way in which it may be, whether it is, on each way through the branch.
+    may_hold : bool
     """
 
     def __init__(self, place, other, mine, others):
         self.place, self.other = place, other
-        found = [_relation(*pair) for pair in zip(mine, others, strict=True)]
-        self.holds = [each.holds for each in found]
-        self._ways = [each for each in found if each.holds is not np.False_]
-        self.may_hold = bool(self._ways)
-        alike = all(each.is_like(self._ways[0]) for each in self._ways)
-        clear = alike and not any(holds is None for holds in self.holds)
+        found = [_relations(*pair) for pair in zip(mine, others, strict=True)]
+        self._ways = _new_ways([], [each for links in found for each in links])
+        self.may_hold, self.columns = bool(self._ways), []
+        vague = any(_is_vague(self._ways, links) for links in found)
         of_one = len({_held_dtype(part) for part in (*mine, *others)}) == 1
-        self.is_said = self.may_hold and clear and of_one and keeps_shared()
+        if of_one and not vague and keeps_shared():
+            self.columns = [[_holds(way, links) for links in found] for way in self._ways]
 
-    def link(self, other, holds):
-        """What to note of the array, as a `Link` to another one."""
-        way = self._ways[0]
-        return Link(other, holds, way.steps, way.is_inverse) if self.is_said else None
+    def links(self, other, holds):
+        """What to note of the array; ``holds`` gives what the branch says."""
+        return [Link(other, next(holds), way.steps, way.is_inverse)
+                for way, _ in zip(self._ways, self.columns, strict=False)]  # fmt: skip
 
 
 def _held_dtype(leaf):
@@ -667,10 +688,9 @@ def _held_dtype(leaf):
     return leaf.root._value.dtype if isinstance(leaf, Box) else _dtype(leaf)
 
 
-def _relation(one, other):
-    if isinstance(one, Box) and isinstance(other, Box):
-        return relation(one, other)
-    return Link(other, np.False_)
+def _relations(one, other):
+    both = isinstance(one, Box) and isinstance(other, Box)
+    return relations(one, other) if both else []
 
 
 def _stand_in(leaf):
@@ -1153,13 +1173,14 @@ class _Loop:
         slots, said = self._slots(values), dict(zip(self._said, holds, strict=False))
         for tie in self._ties:
             place, other = tie
-            found, other = None, slots[other] if isinstance(other, tuple) else other
-            if tie in said:
-                way = self._ways.get(tie)  # none is known as long as they are never one
-                found = Link(other, np.False_)
-                if way is not None:
-                    found = Link(other, said[tie], way.steps, way.is_inverse)
-            link(slots[place], other, found)
+            other = slots[other] if isinstance(other, tuple) else other
+            found = [
+                Link(other, said[tie, k], way.steps, way.is_inverse)
+                for k, way in enumerate(self._ways.get(tie, ()))
+                if (tie, k) in said
+            ]
+            if found or not keeps_shared() or tie in self._vague:
+                link(slots[place], other, found)
 
     def _first_ties(self):
         """Which arrays may be one in some trip; what the graph says of the first."""
@@ -1169,32 +1190,35 @@ class _Loop:
             self._outer.setdefault(place, [entry, *_linked_to(entry)])
         self._ties = [*(self._aliases | _pairs(entries))]
         self._ties += [(place, box) for place in entries for box in self._outer[place]]
+        self._said = []
         if not keeps_shared():
-            self._said = []
             return []
         found = {tie: self._tied(tie, entries) for tie in self._ties}
-        self._said = [tie for tie in self._ties if tie not in self._vague]
-        return [found[tie] for tie in self._said]
+        self._said = [(tie, k) for tie in self._ties for k, _ in enumerate(self._clear(tie))]
+        return [_holds(self._ways[tie][k], found[tie]) for tie, k in self._said]
+
+    def _clear(self, tie):
+        """The ways in which an array may be another one, which the graph tells apart."""
+        return () if tie in self._vague else self._ways[tie]
 
     def _tied(self, tie, boxes):
-        """Whether two arrays are one; None where nobody can say, or they are so in other ways."""
+        """In which ways an array is another one; new ones are learnt."""
         place, other = tie
-        found = relation(boxes[place], boxes[other] if isinstance(other, tuple) else other)
-        if found.holds is np.False_:
-            return found.holds
-        way = self._ways.setdefault(tie, found)
-        if found.holds is None or not found.is_like(way):
+        found = relations(boxes[place], boxes[other] if isinstance(other, tuple) else other)
+        ways = self._ways.setdefault(tie, [])
+        ways += _new_ways(ways, found)
+        if _is_vague(ways, found):
             self._vague.add(tie)
-            return None
-        return found.holds
+        return found
 
     def _last_ties(self, ends):
         """What the graph says behind a trip."""
-        known = len(self._ways)
-        found = [self._tied(tie, ends) for tie in self._said]
-        if len(self._ways) > known or any(holds is None for holds in found):
+        if not keeps_shared():
+            return []
+        found = {tie: self._tied(tie, ends) for tie in self._ties if tie not in self._vague}
+        if self._said != [(tie, k) for tie in self._ties for k, _ in enumerate(self._clear(tie))]:
             raise Again
-        return found
+        return [_holds(self._ways[tie][k], found[tie]) for tie, k in self._said]
 
     def _entries(self):
         """The boxes that variables of the loop are before it."""
@@ -1422,7 +1446,7 @@ def _pairs(slots):
         (one, other)
         for k, one in enumerate(places)
         for other in places[:k]
-        if slots[one].root is slots[other].root or slots[one].root.link_to(slots[other].root)
+        if slots[one].root is slots[other].root or slots[one].root.links_to(slots[other].root)
     }
 
 

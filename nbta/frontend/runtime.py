@@ -337,7 +337,7 @@ def compared(safe, signs, first, *thunks):
 def _is_same(left, right):
     """``left is right``, where one array has one box."""
     arrays = isinstance(left, Box) and isinstance(right, Box) and left is not right
-    if arrays and left.root.link_to(right.root) is not None:
+    if arrays and left.root.links_to(right.root):
         message = f"{here()}: whether two arrays are the same is decided when the function runs"
         raise invalid("identity", message)
     return left is right

@@ -223,6 +223,34 @@ def a_function_changes_what_may_be_one(x):
     return np.sum(a * b * x)
 
 
+@case(M4)
+def a_row_or_a_column(m):
+    r = m[1] if m[0, 1] > m[1, 0] else m[:, 2]
+    r[0] *= m[3, 3]
+    m[1, 2] += r[0] * r[2]
+    return np.sum(r * r) + np.sum(m * m)
+
+
+@case(M4)
+def the_largest_of_some_rows(m):
+    best = m[0]
+    for row in (m[1], m[2], m[3]):
+        if np.sum(row) > np.sum(best):
+            best = row
+    best *= 0.5
+    m[0, 1] += best[2]
+    return np.sum(m * m) * best[0]
+
+
+@case(X12)
+def an_array_or_its_reverse(x):
+    b = x
+    for i in range(len(x)):
+        b = b[::-1]
+        b[0] = x[i]
+    return np.sum(x * b)
+
+
 @case(X12)
 def unused(x):
     z = 0.0

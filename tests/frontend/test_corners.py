@@ -43,7 +43,6 @@ NOT_YET = {
     "names_that_operands_bind": "Python truth value",
     "names_that_ways_bind": "Python truth value",
     "key_of_one_branch": r"dict\['large'\] is given a value, or deleted, in a loop or a branch",
-    "view_that_is_taken_anew_in_a_nest": "make a copy",
     "chained_conditional_expressions": "make both numbers",
     "array_of_the_module_that_is_written": "give it as an argument",
     "higher_functions_of_python": "Python truth value",

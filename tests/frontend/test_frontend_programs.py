@@ -52,7 +52,7 @@ def test_more(first):
 def test_arrays_under_several_names(first):
     """Which array a name stands for is decided by the run; few are refused for that.
 
-    Such are `b = b[::-1]` in a loop, by which one array is another in two ways.
+    Such are two parts of one array, `x[:-1]` and one that may be `x[1:]`.
     """
     counts = {}
     for seed in range(first, first + (40 if first else 10)):

@@ -116,10 +116,11 @@ def sets_an_attribute_to_a_text(x):
     return x[0]
 
 
-def changes_one_of_two_parts(x):
-    a = x[1:] if x[0] > x[1] else x[:-1]
+def changes_integers_or_floats(x):
+    i = np.arange(len(x))
+    a = i if x[0] > x[1] else x
     a[0] = 2.0
-    return np.sum(x)
+    return np.sum(x) + np.sum(i)
 
 
 def becomes_a_matrix(x):
@@ -213,7 +214,7 @@ REFUSED = {
     sorts_arrays: "arrays that only the run knows are not sorted",
     compares_arrays_by_name: "whether two arrays are the same",
     sets_an_attribute_to_a_text: "Counter.kind",
-    changes_one_of_two_parts: "may or may not be the same array",
+    changes_integers_or_floats: "may or may not be the same array",
     becomes_a_matrix: "'y' is float64",
 }
 
