@@ -111,6 +111,9 @@ class Group:
     extents : tuple of str
     reads : set of Base
         Buffers that the loop will read.
+    quick : dict
+        By a step's name: source that LLVM makes vector instructions of, in place of the step's, and
+        source of an integer that is not 0 for an item that it is not for.
     """
 
     extents: tuple[str, ...]
@@ -119,6 +122,7 @@ class Group:
     reads: set = field(default_factory=set)
     loads: dict = field(default_factory=dict)
     sums: list = field(default_factory=list)
+    quick: dict = field(default_factory=dict)
     flushed: bool = False
 
     def load(self, code, block: Block) -> str:
@@ -129,10 +133,12 @@ class Group:
             self.reads.add(block.base)
         return self.loads[key][0]
 
-    def step(self, code, text: str, tensor) -> None:
+    def step(self, code, text: str, tensor, quick=None) -> None:
         """Another operation, whose result stands for a tensor."""
         name = code.name("t")
         self.steps.append((name, text))
+        if quick is not None:
+            self.quick[name] = quick
         self.results[tensor] = name
         code.bind(tensor, Lazy(self, name, tensor.dtype, self.extents))
 
@@ -204,6 +210,13 @@ class _Nest:
         kept = [_kept_pattern(s) for s in group.sums]
         self.axes = _merged(group.extents, [*patterns.values(), *kept])
         self.whole = [list(range(len(axis))) for axis in self.axes]
+        self.twice = bool(group.quick) and self._may_repeat()
+
+    def _may_repeat(self):
+        """Whether a run of items can be gone through again, as it changes nothing that it reads."""
+        read = {block.base for _, block, _ in self.group.loads.values()}
+        kept = any(self._keeps_last(item) for item in self.group.sums)
+        return not kept and read.isdisjoint(block.base for block, _ in self.stores)
 
     def write(self):
         """The loops, with results of sums behind them."""
@@ -259,7 +272,7 @@ class _Nest:
         places = [self._sum_offset(s, indices) for s in sums]
         partial = {id(s): code.name("p") for s in inner}
         index = code.name("i")
-        if inner and not (length.isdigit() and int(length) <= SUM_BLOCK):
+        if (inner or self.twice) and not (length.isdigit() and int(length) <= SUM_BLOCK):
             start = code.name("k")
             with code.nest(f"for {start} in range(0, {length}, {SUM_BLOCK}):"):
                 self._run(index, f"range({start}, min({start} + {SUM_BLOCK}, {length}))",
@@ -268,23 +281,41 @@ class _Nest:
             self._run(index, f"range({length})", offsets, targets, partial, places)
 
     def _run(self, index, span, offsets, targets, partial, places):
-        code, sums = self.code, self.group.sums
-        for s in sums:
-            if id(s) in partial:
-                code.add(f"{partial[id(s)]} = {s.fold.first}")
-        with code.nest(f"for {index} in {span}:"):
-            self._items(index, offsets, targets, partial, places)
-        for s, place in zip(sums, places, strict=True):
+        """Once by what LLVM makes vectors of, and all over if that is not for some item."""
+        code, given = self.code, (offsets, targets, partial, places)
+        if self.twice:
+            missed = code.name("q")
+            code.add(f"{missed} = int64(0)")
+            self._pass(index, span, *given, missed)
+            with code.nest(f"if {missed} != 0:"):
+                self._pass(index, span, *given)
+        else:
+            self._pass(index, span, *given)
+        for s, place in zip(self.group.sums, places, strict=True):
             if id(s) in partial:
                 self._add_partial(s, partial[id(s)], place)
 
-    def _items(self, index, offsets, targets, partial, places):
+    def _pass(self, index, span, offsets, targets, partial, places, missed=None):
+        code = self.code
+        for s in self.group.sums:
+            if id(s) in partial:
+                code.add(f"{partial[id(s)]} = {s.fold.first}")
+        with code.nest(f"for {index} in {span}:"):
+            self._items(index, offsets, targets, partial, places, missed)
+
+    def _step_lines(self, name, text, missed):
+        if missed is None or name not in self.group.quick:
+            return [f"{name} = {text}"]
+        quick, outside = self.group.quick[name]
+        return [f"{name} = {quick}", f"{missed} = {missed} | ({outside})"]
+
+    def _items(self, index, offsets, targets, partial, places, missed):
         code = self.code
         for key, (name, block, pattern) in self.group.loads.items():
             step = self._step(pattern, block)
             code.add(f"{name} = {block.base.name}[{total(offsets[key], times(index, step))}]")
         for name, text in self.group.steps:
-            code.add(f"{name} = {text}")
+            code.add(*self._step_lines(name, text, missed))
         for s, place in zip(self.group.sums, places, strict=True):
             if id(s) in partial:
                 name = partial[id(s)]
@@ -383,7 +414,15 @@ class Elementwise:
         ``rule(op, *texts)``, which gives that source.
     kinds : str
         Kinds of dtypes that it is for; others are left to Python.
+
+    Attributes
+    ----------
+    in_vectors : callable or None
+        ``in_vectors(op, texts)`` of a rule that has a call: source of an item that LLVM makes
+        vectors of, and of an integer that is 0 for the items that this is for; or None.
     """
+
+    in_vectors = None
 
     def __init__(self, rule, kinds="biufc"):
         self._rule, self._kinds = rule, kinds
@@ -404,7 +443,7 @@ class Elementwise:
         extents = broadcast(code, [(code.extents(t), t.spec.shape) for t in op.inputs])
         group = joined(code, op.inputs, extents)
         texts = [item_of(code, group, tensor) for tensor in op.inputs]
-        group.step(code, self._typed(op, texts, code), result)
+        group.step(code, self._typed(op, texts, code), result, self._quick(op, texts))
 
     def _typed(self, op, texts, code):
         """Source of an item of the right dtype, by a cast where the rule may give another one."""
@@ -412,6 +451,12 @@ class Elementwise:
         alike = all(tensor.dtype == dtype for tensor in op.inputs)
         text = self.text(op, texts, code)
         return text if self.is_plain and alike and dtype.kind in "fc" else cast_text(text, dtype)
+
+    def _quick(self, op, texts):
+        if self.in_vectors is None:
+            return None
+        found = self.in_vectors(op, texts)
+        return found and (cast_text(found[0], op.outputs[0].dtype), found[1])
 
     def text(self, op, texts, code):
         """Source of an item."""

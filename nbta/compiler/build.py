@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numba import types
 
-from nbta.codegen import gammas, philox, special
+from nbta.codegen import gammas, philox, positive_gammas, special
 from nbta.codegen.fusion import Elementary
 from nbta.compiler import lowering
 from nbta.compiler.lowering import lowered
@@ -97,7 +97,10 @@ OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}
 #: What code is made by, besides the runtime, as it is when it is imported.
 _SOURCES = b"".join(
     Path(file).read_bytes()
-    for file in (__file__, lowering.__file__, special.__file__, philox.__file__, gammas.__file__)
+    for file in (
+        __file__,
+        *(module.__file__ for module in (lowering, special, philox, gammas, positive_gammas)),
+    )
 )
 _OURS = f"# {hashlib.sha256(_SOURCES).hexdigest()}\n"
 _NUMBERS = (
@@ -126,6 +129,7 @@ def namespace() -> dict:
     names |= {name: getattr(math, name) for name in ("inf", "nan")}
     names |= {name: getattr(clock, name) for name in clock.NAMES}
     names |= special.NAMES | philox.NAMES | gammas.NAMES
+    names |= positive_gammas.NAMES
     return names | {"load_int": memory.load_int, "np": np}
 
 

@@ -15,6 +15,7 @@ from nbta.codegen.gammas import (
     gammainc_slope,
     over_arrays,
 )
+from nbta.codegen.positive_gammas import in_vectors
 from nbta.codegen.special import BERNOULLI, ZETA_FROM, OfSciPy, hurwitz_zeta, riemann_zeta
 from nbta.errors import invalid
 from nbta.ops.arithmetic import (
@@ -93,6 +94,10 @@ class _EmitGammaLn(OfSciPy):
         (x,), tiny = texts, repr(float(np.finfo(np.float64).tiny))
         usual = super().text(op, texts, code)
         return f"(inf if {x} == -inf else (-log(abs({x})) if 0 < abs({x}) < {tiny} else {usual}))"
+
+    def in_vectors(self, op, texts):
+        """For positive numbers."""
+        return in_vectors("positive_gammaln", *texts)
 
 
 @unary(
@@ -179,6 +184,10 @@ class _EmitPolygamma(OfSciPy):
         if n == 0:
             return super().text(op, texts, code)
         return f"{(-1) ** (n + 1) * math.gamma(n + 1)!r} * hurwitz_zeta({n + 1}.0, {texts[0]})"
+
+    def in_vectors(self, op, texts):
+        """The digamma function of positive numbers."""
+        return None if op.attrs["n"] else in_vectors("positive_digamma", *texts)
 
 
 POLYGAMMA = define_elementwise(

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
+import scipy.special
 
 from nbta.codegen import gammas, philox, special
 from nbta.compiler import build, executable
@@ -270,6 +271,7 @@ def interpreted(source, extra=None):
     }  # fmt: skip
     names |= dict.fromkeys(clock.NAMES, lambda *words: None)
     names |= philox.NAMES | special.NAMES | gammas.NAMES | {"of_reals": _of_reals}
+    names |= {"positive_gammaln": scipy.special.gammaln, "positive_digamma": scipy.special.psi}
     names |= extra or {}
     missing = [name for name, value in names.items() if value is None]
     assert not missing, missing
