@@ -581,8 +581,12 @@ class _Merge:
         for k, pair in enumerate(self._pairs):
             for other in self._earlier(pair):
                 yield _Tie(k, other, pair, (other, other))
-            for j in range(k):
-                yield _Tie(k, j, pair, self._pairs[j])
+        ways = [
+            {k: leaf for k, leaf in enumerate(column) if isinstance(leaf, Box)}
+            for column in zip(*self._pairs, strict=True)
+        ]
+        for k, j in sorted(set().union(*map(_pairs, ways))):
+            yield _Tie(k, j, self._pairs[k], self._pairs[j])
 
     def _earlier(self, pair):
         """Arrays from before the branch that one of two values may be."""
@@ -1440,13 +1444,16 @@ def _in_form_of(start, end):
 
 
 def _pairs(slots):
-    """Pairs of places that hold one array, or arrays that may be one."""
-    places = list(slots)
+    """Pairs of places, the later one first, that hold one array, or arrays that may be one."""
+    order, held = {place: n for n, place in enumerate(slots)}, {}
+    for place, box in slots.items():
+        held.setdefault(id(box.root), []).append(place)
     return {
-        (one, other)
-        for k, one in enumerate(places)
-        for other in places[:k]
-        if slots[one].root is slots[other].root or slots[one].root.links_to(slots[other].root)
+        (max(place, other, key=order.get), min(place, other, key=order.get))
+        for place, box in slots.items()
+        for near in (box.root, *_linked_to(box.root))
+        for other in held.get(id(near), ())
+        if other != place
     }
 
 
