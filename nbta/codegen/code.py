@@ -1,5 +1,6 @@
 """The function that is being generated, as the rules of operations see it."""
 
+import re
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 
@@ -48,6 +49,22 @@ class Lines:
         self._items.append(block)
         return block
 
+    def versions(self, name: str) -> "Lines":
+        """A block that is there twice, for when a truth value holds and when it does not.
+
+        In either the name is a constant, and blocks ``if name:`` and ``if not name:`` are there
+        without a condition or not at all.
+        """
+        block = Lines(self.depth + 1)
+        for header, holds in ((f"if {name}:", True), ("else:", False)):
+            self.add(header)
+            self._items.append(_Version(block, name, holds))
+        return block
+
+    def last(self) -> str:
+        """Take the last line away."""
+        return self._items.pop().strip()
+
     def nest(self, header: str) -> "Lines":
         """A block below a header such as ``for i in range(n):``."""
         self.add(header)
@@ -67,16 +84,54 @@ class Lines:
 
     def __iter__(self):
         for item in self._items:
-            if isinstance(item, Lines):
-                yield from item
-            else:
+            if isinstance(item, str):
                 yield item
+            else:
+                yield from item
 
     def __bool__(self):
         return any(True for _ in self)
 
     def __str__(self):
         return "\n".join(self)
+
+
+class _Version:
+    """A block where a truth value is known.
+
+    Parameters
+    ----------
+    lines : Lines
+    name : str
+        Of the truth value.
+    holds : bool
+    """
+
+    def __init__(self, lines, name, holds):
+        self._lines, self._holds, self._checked = lines, holds, f"refuse({name} and "
+        self._headers = [f"if {name}:", f"if not {name}:"][:: 1 if holds else -1]
+        self._chosen = re.compile(rf" = .* if {name} and .* else ")
+        self._name = re.compile(rf"\b{name}\b")
+
+    def __iter__(self):
+        block, kept = None, None  # how far what is below a header is indented
+        for line in self._lines:
+            text = line.lstrip()
+            depth = len(line) - len(text)
+            block = None if block is not None and depth <= block else block
+            kept = None if kept is not None and depth <= kept else kept
+            if block is not None:
+                continue
+            if text == self._headers[1]:
+                block = depth
+            elif text == self._headers[0]:
+                kept = depth
+            elif self._holds or not text.startswith(self._checked):
+                yield self._known(line if kept is None else line[4:])
+
+    def _known(self, line):
+        line = line if self._holds else self._chosen.sub(" = ", line)
+        return self._name.sub(str(self._holds), line)
 
 
 class NotCompiledError(Exception):
@@ -174,13 +229,15 @@ class Code(ABC):
         self.lines = around
 
     @contextmanager
-    def loop(self, *lines: str):
+    def loop(self, *lines: str, versions: str | None = None):
         """A loop of the program: what is made in it belongs to a level of its own.
 
-        Its lines come below those given, of which headers end with a colon.
+        Its lines come below those given, of which headers end with a colon. With the name of a
+        truth value there are two `Lines.versions` of it.
         """
         around, same = self.lines, dict(self._same)
         self.heads.append(around.place())
+        self.lines = around if versions is None else around.versions(versions)
         self._free.append([])
         self.level += 1
         for line in lines:
@@ -283,15 +340,20 @@ class Code(ABC):
         """The line that lets a buffer's pointer point to an address."""
         return f"{base.name} = pointer({numba_name(base.dtype)}, {address}, {base.number})"
 
-    def new(self, dtype, extents, stem="b") -> Block:
-        """Room for items, whose extents are known here."""
+    def new(self, dtype, extents, stem="b", beside: Base | None = None) -> Block:
+        """Room for items, whose extents are known here.
+
+        With ``beside`` LLVM takes it to be in one buffer with that.
+        """
         dtype, extents = np.dtype(dtype), tuple(map(self.canonical, extents))
         level = min(self.level, self.level_of(extents))
         # Made ahead of loops, a buffer must not move when another block takes it.
         made = (level, product(extents)) if level < self.level else None
-        old = self._taken(dtype, made)
+        old = self._taken(dtype, made) if beside is None else None
         base = self.base(dtype, stem, None if old else self.word(2))
         base.loose, base.made = True, made
+        if beside is not None:  # no memory is known by two numbers
+            base.number = beside.number
         if old:  # under another name, as Numba is slow with names that change
             base.number, base.word = old.number, old.word
         if not old:

@@ -97,12 +97,12 @@ class ClockedEmitter(Emitter):
         self._open.pop()
 
     @contextmanager
-    def loop(self, *lines):
+    def loop(self, *lines, **options):
         """A loop of the program, with a clock at the end of each trip and behind it."""
         self._read()
         around, op = self._loops, self._open[-1]
         self._loops = (*around, *op.names)
-        with super().loop(*lines):
+        with super().loop(*lines, **options):
             self._mark()
             yield
             self._put(Piece(op.names, op.types, self._loops, ends_trip=True))

@@ -3,12 +3,14 @@
 import ctypes
 from collections import Counter, defaultdict
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
 from nbta.codegen.code import Code, NotCompiledError
 from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, product
 from nbta.compiler import array_code
+from nbta.compiler.stencils import COUNTED, Rows, stencils
 from nbta.compiler.sums import free_sums
 from nbta.graph.operation import DATA, FLOW, HANDLE
 from nbta.graph.order import before, ordered
@@ -236,12 +238,14 @@ def emit_while(code, op) -> None:
     cond, body = loop.cond, loop.body
     code.flush()
     captured = [_captured(code, tensor) for tensor in loop.captured]
-    variables = [_Variable(code, variable) for variable in loop.variables()]
+    variables = _variables(code, loop)
     code.add(f"# {op.name}")
     trips = _trips(code, loop, variables, captured)
     code.count(body, trips)
     code.sums |= set() if trips is None else free_sums(loop)
-    with progress_bar(code, op) as counter, _each_trip(code, trips):
+    rows = None if trips is None else _rows(code, loop, variables, captured)
+    code.turned.append([])
+    with progress_bar(code, op) as counter, _each_trip(code, trips, rows):
         for variable in variables:
             variable.enter()
         if trips is None:
@@ -260,19 +264,44 @@ def emit_while(code, op) -> None:
             code.add(f"watch(w, {_watch_word(code)}, {variables[0].value.text})")
         if counter is not None:
             code.add(f"tick({counter})")
+    for blocks in code.turned.pop():
+        _put_back(code, blocks)
     for variable, tensor in zip(variables, op.outputs, strict=True):
         code.bind(tensor, variable.value)
 
 
 #: Trips between two looks at whether to look at signals: a loop without a way out goes faster.
 STRETCH = 1024
-#: Of loops with more trips indices are checked one by one, as their last one may wrap around.
-COUNTED = 2**40
+
+
+def _rows(code, loop, variables, captured):
+    """The rows of the loop's stencils; None where it has none, or where that is not sure to do."""
+    found = stencils(loop, code.counts, code.sums)
+    if not found or not all(variables[each.variable.place].may_change for each in found):
+        return None
+    _bind(code, loop.body, variables, captured)
+    first = [
+        [[_index_on_entry(code, index, loop.body) for index in line] for line in each.first]
+        for each in found
+    ]
+    if any(None in line for lines in first for line in lines):
+        return None
+    rows = Rows(code, found, first, [variables[each.variable.place].value for each in found])
+    code.keep_in_rows(loop.body, rows)
+    return rows
+
+
+def _index_on_entry(code, index, body):
+    return str(index) if type(index) is int else _on_entry_of(code, index, body)
 
 
 @contextmanager
-def _each_trip(code, trips):
+def _each_trip(code, trips, rows):
     """The lines of a trip: in stretches where it is known how many there will be."""
+    if rows is not None:
+        with rows.each_trip(trips, _watch_word(code)):
+            yield
+        return
     start = code.name("i")
     lines = [
         f"for {start} in range(0, {trips}, {STRETCH}):",
@@ -368,8 +397,72 @@ def _assign(code, places, body):
     code.end(body.outputs)
 
 
+def _variables(code, loop):
+    """Places for variables; those that change places in each trip have buffers that can."""
+    found = []
+    for variable, first in zip(loop.variables(), _rotating(loop), strict=True):
+        beside = found[first].may_turn if first is not None and first < len(found) else None
+        found.append(_Variable(code, variable, beside))
+    return found
+
+
+def _rotating(loop):
+    """By place, the first of the variables that each trip lets change places; None for others."""
+    following = [
+        _changed_from(loop.body, variable.following) if variable.parameter.spec.rank else None
+        for variable in loop.variables()
+    ]
+    found = []
+    for place in range(loop.count):
+        cycle, other = [place], following[place]
+        while other is not None and other not in cycle and other < loop.count:
+            cycle.append(other)
+            other = following[other]
+        found.append(min(cycle) if other == place and len(cycle) > 1 else None)
+    return found
+
+
+def _turned(code, pairs):
+    """Exchange the buffers of places that only change places; the rest of the pairs."""
+    places = {place: value for place, value in pairs if place.may_turn is not None}
+    whose = {p: next((o for o in places if o.has(v)), None) for p, v in places.items()}
+    for place in whose:
+        cycle, other = [place], whose[place]
+        while other is not None and other not in cycle:
+            cycle.append(other)
+            other = whose[other]
+        numbers = {each.value.base.number for each in cycle}
+        if other is place and len(cycle) > 1 and len(numbers) == 1:
+            _turn(code, [each.value for each in cycle])
+            return _turned(code, [pair for pair in pairs if pair[0] not in cycle])
+    return pairs
+
+
+def _turn(code, blocks):
+    """Let each name stand for the next buffer, and the last for the first, until `_put_back`."""
+    names = [block.base.name for block in blocks]
+    kept = code.name("z")
+    code.add(f"{kept} = {names[0]}")
+    code.add(*(f"{one} = {other}" for one, other in zip(names, [*names[1:], kept], strict=True)))
+    code.turned[-1].append(blocks)
+
+
+def _put_back(code, blocks):
+    """Behind a loop, bring items to the buffers that belong to the names, which words tell."""
+    bases, i = [block.base for block in blocks], code.name("i")
+    with code.nest(f"if address({bases[0].name}, 0) != W[{bases[0].word}]:"):
+        homes = [replace(base, name=code.name("z")) for base in bases]
+        code.add(*(code.pointer(home, f"W[{home.word}]") for home in homes))
+        items = [code.name("t") for _ in bases]
+        with code.nest(f"for {i} in range({product(blocks[0].extents)}):"):
+            code.add(*(f"{t} = {b.name}[{i}]" for t, b in zip(items, bases, strict=True)))
+            code.add(*(f"{h.name}[{i}] = {t}" for t, h in zip(items, homes, strict=True)))
+        code.add(*(f"{b.name} = {h.name}" for b, h in zip(bases, homes, strict=True)))
+
+
 def _swapped(code, pairs):
     """Exchange two buffers, item by item, where each is to have what the other has; the rest."""
+    pairs = _turned(code, pairs)
     blocks = [(place, value) for place, value in pairs if isinstance(value, Block)]
     for place, (one, value) in enumerate(blocks):
         for other, back in blocks[place + 1 :]:
@@ -390,6 +483,8 @@ class _Place:
     is_view = False
     #: Whether the body may change the buffer that is here before its end.
     may_change = False
+    #: The buffer, where it may be exchanged for another one.
+    may_turn = None
 
     def __init__(self, code):
         self._code = code
@@ -436,7 +531,7 @@ class _Place:
 class _Variable(_Place):
     """A variable of a loop, in a local variable or in a buffer of its own."""
 
-    def __init__(self, code, variable):
+    def __init__(self, code, variable, beside=None):
         super().__init__(code)
         parameter, following, first = variable.parameter, variable.following, variable.first
         spec = parameter.spec
@@ -458,11 +553,12 @@ class _Variable(_Place):
         extents = value.extents
         if not self._fixed:
             extents = tuple(code.variable(e) for e in extents)
-        if self._fixed and code.is_last(first, value):
+        if self._fixed and beside is None and code.is_last(first, value):
             code.hand_on(first)
             self.value = value
             return
-        block = code.new(spec.dtype, value.extents, "v")
+        beside = beside if self._fixed else None
+        block = code.new(spec.dtype, value.extents, "v", beside)
         code.copy_to(block, value)
         self.value = Block(block.base, extents)
 
@@ -475,6 +571,12 @@ class _Variable(_Place):
     def may_change(self):
         """See `_Place.may_change`."""
         return isinstance(self.value, Block) and not self.is_view and self._fixed
+
+    @property
+    def may_turn(self):
+        """See `_Place.may_turn`."""
+        base = self.value.base if self.may_change else None
+        return base if base is not None and base.loose and base.word is not None else None
 
     def enter(self):
         """At the beginning of a trip."""
@@ -649,7 +751,7 @@ class Emitter(Code):
 
     def __init__(self, arrays, counts):
         super().__init__()
-        self.arrays, self._counts = arrays, counts
+        self.arrays, self.counts = arrays, counts
         self.calls = []
         self.copies: list = []
         self._left = Counter()
@@ -663,6 +765,8 @@ class Emitter(Code):
         self._doubts: dict = {}  # by body, the variable that says whether indices may be outside
         self._checked: set = set()  # the lines by which it is found
         self.sums: set = set()  # additions that may change places with others
+        self.turned: list = []  # by loop around, blocks of variables that change places
+        self._rows: dict = {}  # by addition to an item of a stencil, the rows of its loop
 
     def bind(self, tensor, value) -> None:
         """Say what stands for a tensor."""
@@ -678,11 +782,16 @@ class Emitter(Code):
 
     def is_within(self, index, x, axis) -> bool:
         """See `Code.is_within`."""
-        return self._counts.is_within(index, self._counts.length(x, axis), self._graph)
+        return self.counts.is_within(index, self.counts.length(x, axis), self._graph)
 
     def count(self, body, trips) -> None:
         """Say which variable has the number of trips of a loop; None where only the run tells."""
         self._counted[body] = trips
+
+    def keep_in_rows(self, body, rows) -> None:
+        """Keep what some additions of a loop's body add in rows, where that is not in doubt."""
+        self._doubts[body] = rows.doubt
+        self._rows.update(dict.fromkeys(rows.operations, rows))
 
     def doubt(self, index, extent) -> str | None:
         """See `Code.doubt`; of an index that each trip of the loop around raises by as much."""
@@ -690,7 +799,7 @@ class Emitter(Code):
         known = extent.isdigit() or self.level_of([extent]) < self.level
         if self._counted.get(body) is None or not known:
             return None
-        form, first = self._counts.affine(index, body), _on_entry_of(self, index, body)
+        form, first = self.counts.affine(index, body), _on_entry_of(self, index, body)
         if form is None or first is None or abs(form[1]) > STRETCH:
             return None
         trips, name, head = self._counted[body], self._doubts.get(body), self.heads[-1]
@@ -857,7 +966,19 @@ class Emitter(Code):
         rule = op.record.emit
         if rule is None or not _computable(op):
             return self.call_python(op)
-        return rule(self, op)
+        return self._in_row(op, rule) if op in self._rows else rule(self, op)
+
+    def _in_row(self, op, rule):
+        """An addition in place where trips are few or in doubt, and in a row elsewhere."""
+        rows = self._rows[op]
+        rule(self, op)
+        if self.values[op.outputs[0]].base is not rows.block(op).base:
+            raise NotCompiledError(f"{op.name} copies what rows are added to")
+        line = self.lines.last()
+        with self.nest(f"if {rows.doubt}:"):
+            self.add(line)
+        with self.nest(f"if not {rows.doubt}:"):
+            self.add(*rows.keep(op))
 
     def _sum(self, op):
         text, *others = map(self.scalar, op.inputs)

@@ -29,7 +29,7 @@ def free_sums(loop: Loop) -> set[Operation]:
     variables = [v for v in loop.variables()[1:] if v.parameter.spec.kind != FLOW]
     sums = {v.following.op for v in variables if _is_sum(v, users)}
     rest = [v for v in variables if v.following.op not in sums]
-    return sums if all(_is_independent(v, users) for v in rest) else set()
+    return sums if all(is_independent(v, users) for v in rest) else set()
 
 
 def _pays(op):
@@ -54,10 +54,16 @@ def _is_sum(variable: Variable, users):
     )
 
 
-def _is_independent(variable: Variable, users):
+def is_independent(variable: Variable, users: dict) -> bool:
     """Whether what a trip leaves to the next one is known ahead, or is an array that it fills.
 
     Of such an array it may read what no trip changes, or what no other trip does.
+
+    Parameters
+    ----------
+    variable : Variable
+    users : dict
+        Those in the loop, of `nbta.compiler.touched.users_in`.
     """
     if variable.is_kept:
         return True
@@ -92,7 +98,7 @@ def goes_in_vectors(loop: Loop, counts: Counts) -> bool:
         return False
     users = users_in(loop)
     variables = [v for v in loop.variables()[1:] if v.parameter.spec.kind != FLOW]
-    if not all(_is_sum(v, users) or _is_independent(v, users) for v in variables):
+    if not all(_is_sum(v, users) or is_independent(v, users) for v in variables):
         return False
     return all(_has_own_item(op, counts) for op in body.operations if op.record.changes)
 

@@ -1,0 +1,297 @@
+"""Sums of neighbours: a loop that adds to several items of an array, gathered item by item.
+
+The gradient of ``v[i] = u[i - 1] + u[i] + u[i + 1]`` adds to three items of an array in each trip.
+What one trip stores the next one loads, so that no vector instructions are made of the loop, and
+each trip waits for the one before. So values go to rows of scratch memory, which are added behind
+a stretch of trips, to each item all that goes to it: as the loop itself, that has one place in
+memory for each trip then. Hueckelheim, Kukreja, Narayanan, Luporini, Gorman and Hovland, Automatic
+differentiation for adjoint stencil loops (ICPP 2019), compute values again, item by item; of rows
+a loop may have any body, and the ends of arrays need no code of their own.
+
+Each item gets its values in the order of the trips, so that sums are what they were. Behind both
+ends of a row there are numbers that change no sum.
+"""
+
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from nbta.codegen.values import cast_text, product, total
+from nbta.compiler.induction import Counts, Linear
+from nbta.compiler.sums import FLOATS, is_independent
+from nbta.compiler.touched import users_in
+from nbta.graph.graph import subgraphs
+from nbta.graph.operation import FLOW, Operation, Tensor
+from nbta.graph.views import Loop, Variable
+from nbta.ops.indexing import ADD_ITEM, SYMBOLIC
+
+#: How far apart items may be that one trip adds to.
+WIDEST = 32
+#: Trips of a stretch, whose rows stay in the innermost cache.
+STRETCH = 512
+#: Loops of fewer trips add to items at once.
+FEW = 8
+#: Of loops with more trips indices are checked one by one, as their last one may wrap around.
+COUNTED = 2**40
+
+
+class Addition(NamedTuple):
+    """What adds a number to an item that is ``place`` behind the first trip's, along the last axis.
+
+    Which trip's addition comes first is told by ``number``.
+    """
+
+    op: Operation
+    place: int
+    number: int
+
+
+class Stencil(NamedTuple):
+    """Additions to an array that a loop does nothing else with.
+
+    Attributes
+    ----------
+    variable : Variable
+    step : int
+        By how much each trip raises the last index: 1 or -1.
+    lines : list of list of Addition
+        By where along the other axes.
+    """
+
+    variable: Variable
+    step: int
+    lines: list[list[Addition]]
+
+    @property
+    def first(self) -> list[list[Tensor | int]]:
+        """The indices of the addition of each line that places are counted from."""
+        return [indices_of(line[0].op) for line in self.lines]
+
+
+def stencils(loop: Loop, counts: Counts, sums: set[Operation]) -> list[Stencil]:
+    """The arrays that a loop adds to at several places, if trips need nothing else of each other.
+
+    Parameters
+    ----------
+    loop : Loop
+    counts : Counts
+    sums : set of Operation
+        Additions to numbers that may change places.
+    """
+    body = loop.body
+    if any(map(subgraphs, body.operations)):
+        return []
+    users = users_in(loop)
+    found, variables = [], [v for v in loop.variables() if v.parameter.spec.kind != FLOW]
+    for variable in variables:
+        additions = _additions(variable, users)
+        stencil = _stencil(variable, additions, counts) if len(additions) > 1 else None
+        if stencil is not None:
+            found.append(stencil)
+        elif not (variable.following.op in sums or is_independent(variable, users)):
+            return []
+    return found
+
+
+def _additions(variable, users) -> list[Operation]:
+    """What adds items to an array, in order, where trips do nothing else with it."""
+    tensor, found = variable.following, []
+    if variable.parameter.spec.rank == 0 or variable.parameter.dtype not in FLOATS:
+        return []
+    while tensor.op.record is ADD_ITEM and len(users[tensor]) == 1:
+        found.append(tensor.op)
+        tensor = tensor.op.inputs[0]
+    alone = tensor is variable.parameter and len(users[tensor]) == 1
+    return found[::-1] if alone else []
+
+
+def indices_of(op) -> list[Tensor | int]:
+    """The integers of the key of an operation."""
+    scalars = iter(op.inputs[2:])
+    return [next(scalars) if part is SYMBOLIC else part for part in op.attrs["key"]]
+
+
+def _stencil(variable, additions, counts) -> Stencil | None:
+    """Additions by lines; None where it is not sure which of them go to the same items."""
+    steps, lines = set(), []
+    for number, op in enumerate(additions):
+        found = _form(op, variable, counts)
+        if found is None:
+            return None
+        *around, (start, step) = found
+        steps.add(step)
+        ways = [_apart(around, others) for others, *_ in lines]
+        if None in ways:
+            return None
+        if False not in ways:
+            lines.append((around, start, []))
+        _, first, line = lines[ways.index(False) if False in ways else -1]
+        place = start - first
+        if place.terms:
+            return None
+        line.append(Addition(op, place.constant, number))
+    spread = [max(each) - min(each) for each in ([a.place for a in line] for *_, line in lines)]
+    if len(steps) > 1 or not 0 < max(spread) <= WIDEST:
+        return None
+    return Stencil(variable, steps.pop(), [line for *_, line in lines])
+
+
+def _apart(one, other) -> bool | None:
+    """Whether indices along the other axes are sure to be of other lines; None if unknown."""
+    differences = [a - b for a, b in zip(one, other, strict=True)]
+    if any(not each.terms and each.constant for each in differences):
+        return True
+    return False if all(each == Linear(0) for each in differences) else None
+
+
+def _form(op, variable, counts):
+    """The indices of a number that is added, where they are within the array, in each trip.
+
+    Linear forms, and for the last axis what that is in the first trip and by how much it grows.
+    """
+    x, value, *scalars = op.inputs
+    key, body = op.attrs["key"], variable.loop.body
+    whole = len(key) == x.spec.rank and all(part is SYMBOLIC or _is_place(part) for part in key)
+    if not whole or op.control_inputs or value.spec.rank != 0 or value.dtype != x.dtype:
+        return None
+    if any(tensor.spec.rank != 0 for tensor in scalars):
+        return None
+    forms = []
+    for axis, index in enumerate(indices_of(op)):
+        length = counts.length(variable.first, axis)
+        if not _is_there(counts, index, length, body):
+            return None
+        form = (Linear(index), 0) if type(index) is int else counts.affine(index, body)
+        if form is None or (abs(form[1]) != 1 if axis == len(key) - 1 else form[1]):
+            return None
+        forms.append(form)
+    return [*(start for start, _ in forms[:-1]), forms[-1]]
+
+
+def _is_place(part):
+    return type(part) is int and part >= 0
+
+
+def _is_there(counts, index, length, body):
+    if isinstance(index, Tensor):
+        return counts.is_within(index, length, body)
+    return length is not None and (length - Linear(index + 1)).is_natural()
+
+
+class Rows:
+    """The rows of the stencils of a loop, as code is written.
+
+    Parameters
+    ----------
+    code : Emitter
+    stencils : list of Stencil
+    first : list of list of (list of str)
+        By stencil and line, source of indices in the first trip.
+    blocks : list of Block
+        By stencil, the array.
+
+    Attributes
+    ----------
+    doubt : str
+        The truth value of whether items are added to at once: where trips are few, and where
+        indices may be outside of their axes.
+    """
+
+    def __init__(self, code, stencils, first, blocks):
+        self._code, self._stencils, self._first, self._blocks = code, stencils, first, blocks
+        self.doubt = code.name("u")
+        # Where the trips of a stretch begin, how many there are, the number of the current one.
+        self._start, self._count, self._trip = code.name("i"), code.name("z"), code.name("j")
+        self._room = max(_spread(line) for each in stencils for line in each.lines)
+        self._places = {a.op: each for each in stencils for line in each.lines for a in line}
+        self._rows: dict[tuple, tuple] = {}  # by value and step
+        self._kept: set[tuple] = set()
+        for stencil in stencils:
+            for line in stencil.lines:
+                for addition in line:
+                    self._row(addition.op.inputs[1], stencil.step)
+
+    @property
+    def operations(self):
+        """What adds to arrays."""
+        return set(self._places)
+
+    def block(self, op):
+        """The array that an operation adds to."""
+        return self._blocks[self._stencils.index(self._places[op])]
+
+    def _row(self, value, step):
+        key = value, step
+        if key not in self._rows:
+            self._rows[key] = self._code.new(value.dtype, (str(STRETCH + 2 * self._room),), "q")
+        return self._rows[key]
+
+    def keep(self, op) -> list[str]:
+        """The line that keeps what an operation adds until a stretch ends, unless there is one."""
+        value, step = op.inputs[1], self._places[op].step
+        if (value, step) in self._kept:
+            return []
+        self._kept.add((value, step))
+        trip = f"{self._trip} - {self._start}"
+        place = trip if step > 0 else f"{self._count} - 1 - ({trip})"
+        text = cast_text(self._code.scalar(value), value.dtype)
+        return [f"{self._row(value, step).at(f'{place} + {self._room}')} = {text}"]
+
+    @contextmanager
+    def each_trip(self, trips, watch_word):
+        """The lines of a trip, in stretches."""
+        code, start, count = self._code, self._start, self._count
+        lines = [
+            f"for {start} in range(0, {trips}, {STRETCH}):",
+            f"watch(w, {watch_word}, {start} + {STRETCH - 1})",
+            f"{count} = min({STRETCH}, {trips} - {start})",
+        ]
+        with code.loop(*lines, versions=self.doubt):
+            code.heads[-1].add(f"{self.doubt} = {trips} < {FEW} or {trips} > {COUNTED}")
+            with code.nest(f"for {self._trip} in range({start}, {start} + {count}):"):
+                yield
+            with code.nest(f"if not {self.doubt}:"):
+                self._add()
+
+    def _add(self):
+        """Lines behind a stretch: each item gets all that goes to it."""
+        code = self._code
+        for row in self._rows.values():
+            zero = cast_text(code.number(row.dtype.type(-0.0)), row.dtype)
+            for k in range(self._room):
+                code.add(f"{row.at(str(k))} = {zero}")
+                code.add(f"{row.at(f'{self._count} + {self._room + k}')} = {zero}")
+        for stencil, firsts, block in zip(self._stencils, self._first, self._blocks, strict=True):
+            for line, first in zip(stencil.lines, firsts, strict=True):
+                self._add_line(stencil, line, first, block)
+
+    def _add_line(self, stencil, line, first, block):
+        code, step = self._code, stencil.step
+        low, k = min(a.place for a in line), code.name("k")
+        item, ends = self._item(block, first), self._start
+        moved = ends if step > 0 else f"-({self._start} + {self._count} - 1)"
+        begin = code.variable(total(item, moved, f"({low})"), "o")
+        in_turn = sorted(line, key=lambda a: (-step * a.place, a.number))
+        with code.nest(f"for {k} in range({self._count} + {_spread(line)}):"):
+            place = f"{begin} + {k}"
+            text = f"{block.base.name}[{place}]"
+            for addition in in_turn:
+                row = self._row(addition.op.inputs[1], step)
+                other = row.at(f"{k} + {self._room + low - addition.place}")
+                text = cast_text(f"{text} + {other}", block.dtype)
+            code.add(f"{block.base.name}[{place}] = {text}")
+
+    def _item(self, block, first):
+        """Source of the place of an item in its buffer, in the first trip."""
+        extents = block.extents
+        terms = [
+            f"({index}) * ({product(extents[axis + 1 :])})" for axis, index in enumerate(first[:-1])
+        ]
+        text = total(block.offset, *terms, f"({first[-1]})")
+        name = self._code.name("o")
+        self._code.heads[-1].add(f"{name} = {text}")
+        return name
+
+
+def _spread(line):
+    places = [addition.place for addition in line]
+    return max(places) - min(places)

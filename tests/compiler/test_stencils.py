@@ -1,0 +1,293 @@
+"""Loops that add to several items of an array in each trip, and arrays that change places."""
+
+import numpy as np
+import pytest
+import stencil_programs
+
+import nbta
+from nbta.compiler import stencils
+
+
+def ranged(start, stop, body, *variables, step=1):
+    def following(i, *variables):
+        found = body(i, *variables)
+        return i + step, *(found if isinstance(found, tuple) else (found,))
+
+    def goes_on(i, *_):
+        return i < stop if step > 0 else i > stop
+
+    last = nbta.while_loop(goes_on, following, (start, *variables))[1:]
+    return last[0] if len(last) == 1 else last
+
+
+def spread(offsets, step=1):
+    """A loop that adds each item of a vector to neighbours' places, forwards or backwards."""
+    reach = max(map(abs, offsets))
+
+    def f(h, x):
+        def trip(i, h):
+            for number, offset in enumerate(offsets):
+                h = nbta.add_item(h, i + offset, x[i] if number % 2 else -x[i])
+            return h
+
+        first, end = reach, h.shape[0] - reach
+        ends = (first, end) if step > 0 else (end - 1, first - 1)
+        return ranged(*ends, trip, h, step=step)
+
+    return f
+
+
+def has_rows(function):
+    return f" = min({stencils.STRETCH}, " in function.source
+
+
+def both(f, *arguments):
+    """The compiled function, whose results are the same bits as those of operations one by one."""
+    compiled = nbta.function(f, compiled=True)
+    found, expected = compiled(*arguments), nbta.function(f, compiled=False)(*arguments)
+    for one, other in zip(np.atleast_1d(found), np.atleast_1d(expected), strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(np.signbit(one), np.signbit(other))
+    return compiled
+
+
+OFFSETS = [(-1, 0, 1), (1, 0, -1), (0, 3), (-2, -1), (5, 2, 2, 4), (2, 2, 2, 1), (-7, 9)]
+
+
+@pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.parametrize("offsets", OFFSETS)
+def test_each_item_gets_its_sums_in_order(offsets, step):
+    reach, made = max(map(abs, offsets)), np.random.default_rng(1)
+    few = stencils.FEW
+    for trips in (0, 1, 2, 3, few - 1, few, few + 1, 511, 512, 513, 1025, 1500):
+        h, x = made.normal(size=(2, trips + 2 * reach)) * 10.0 ** made.integers(-9, 9)
+        x *= 10.0 ** made.integers(-12, 12, len(x))
+        assert has_rows(both(spread(offsets, step), h, x))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_zeros_keep_their_signs_and_what_is_no_number_stays_where_it_is(dtype):
+    h = np.full(40, -0.0, dtype)
+    x = np.zeros(40, dtype)
+    both(spread((-1, 0, 1)), h, x)
+    both(spread((-1, 2)), h, -x)
+    x[17], x[25] = np.nan, np.inf
+    both(spread((-1, 0, 1)), h, x)
+    both(spread((0, 4), -1), h, x)
+
+
+def test_lines_of_a_plate():
+    def f(h, x):
+        def row(i, h):
+            def cell(j, h):
+                for a, b in ((0, 0), (-1, 0), (0, 1), (1, 1), (0, -1), (2, 0), (1, -2)):
+                    h = nbta.add_item(h, (i + a, j + b), x[i, j])
+                return h
+
+            return ranged(2, h.shape[1] - 2, cell, h)
+
+        return ranged(2, h.shape[0] - 2, row, h)
+
+    made = np.random.default_rng(2)
+    for shape in ((4, 4), (5, 9), (7, 14), (3, 40), (9, 700)):
+        shape = tuple(n + 2 for n in shape)
+        assert has_rows(both(f, *made.normal(size=(2, *shape))))
+
+
+def alone(i, h, x):
+    return nbta.add_item(h, i, x[i])
+
+
+def looked_at(i, h, x):
+    return nbta.add_item(nbta.add_item(h, i, x[i]), i + 1, h[i])
+
+
+def recurrent(i, h, x):
+    return nbta.set_item(nbta.add_item(nbta.add_item(h, i, x[i]), i + 1, x[i]), i - 1, 0.0)
+
+
+def far(i, h, x):
+    return nbta.add_item(nbta.add_item(h, i, x[i]), i + 33, x[i])
+
+
+def moving(i, h, x):
+    return nbta.add_item(nbta.add_item(h, i, x[i]), 2 * i, x[i])
+
+
+def wide(i, h, x):
+    return nbta.add_item(nbta.add_item(h, 2 * i, x[i]), 2 * i + 1, x[i])
+
+
+def fixed(i, h, x):
+    return nbta.add_item(nbta.add_item(h, 3, x[i]), i, x[i])
+
+
+@pytest.mark.parametrize("change", [alone, looked_at, recurrent, far, moving, wide, fixed])
+def test_other_loops_add_at_once(change):
+    def f(h, x):
+        return ranged(1, 20, lambda i, h: change(i, h, x), h)
+
+    assert not has_rows(both(f, *np.random.default_rng(3).normal(size=(2, 60))))
+
+
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_lines_that_may_be_one_keep_their_order(k):
+    def f(h, x, k):
+        def row(i, h):
+            def cell(j, h):
+                h = nbta.add_item(h, (i, j), x[i, j])
+                h = nbta.add_item(h, (nbta.minimum(nbta.maximum(k, 0), 2), j), -x[i, j])
+                return nbta.add_item(h, (i, j + 1), x[i, j])
+
+            return ranged(0, h.shape[1] - 1, cell, h)
+
+        return ranged(0, 3, row, h)
+
+    made = np.random.default_rng(9)
+    h, x = made.normal(size=(2, 3, 30)) * 10.0 ** made.integers(-9, 9, (2, 3, 30))
+    both(f, h, x, k)
+
+
+def test_indices_that_may_be_outside_are_looked_at():
+    def f(h, x):
+        def trip(i, h):
+            return nbta.add_item(nbta.add_item(h, i - 20, x[i]), i - 19, x[i])
+
+        return ranged(0, x.shape[0], trip, h)
+
+    h, x = np.random.default_rng(4).normal(size=(2, 30))
+    assert not has_rows(both(f, h, x))
+    with pytest.raises(nbta.InvalidArgumentError):
+        nbta.function(f, compiled=True)(h, np.ones(60))
+
+
+def test_what_trips_need_of_each_other_keeps_its_loop():
+    def f(h, x):
+        def trip(i, h, s):
+            s = nbta.maximum(s, x[i]) * 0.5
+            return nbta.add_item(nbta.add_item(h, i, s), i + 1, s), s
+
+        return ranged(1, 30, trip, h, 0.0)[0]
+
+    assert not has_rows(both(f, *np.random.default_rng(5).normal(size=(2, 40))))
+
+
+def heat(u, k, c):
+    v = u.copy()
+    for _ in range(11):
+        for i in range(1, len(u) - 1):
+            v[i] = u[i] + k[i] * c * (u[i - 1] - 2.0 * u[i] + u[i + 1])
+        u, v = v, u
+    return np.sum(u * u)
+
+
+def plate(u, k, c):
+    w, v = np.outer(u, u), np.outer(u, k)
+    for _ in range(3):
+        for i in range(1, len(u) - 1):
+            for j in range(2, len(u) - 2):
+                v[i, j] = w[i, j] + c * (w[i - 1, j] * w[i, j + 2] + w[i + 1, j - 2] * k[j])
+        w, v = v, w
+    return np.sum(w * v)
+
+
+def wave(u, k, c):
+    before, after = u * 0.9, np.zeros(len(u))
+    for _ in range(10):
+        for i in range(1, len(u) - 1):
+            after[i] = 2.0 * u[i] - before[i] + c * k[i] * (u[i - 1] - 2.0 * u[i] + u[i + 1])
+        before, u, after = u, after, before
+    return np.sum(u * u) + np.sum(np.sin(before))
+
+
+@pytest.mark.parametrize("f", [heat, plate, wave])
+def test_gradients_of_both_orders(f):
+    u, k = np.random.default_rng(6).uniform(0.1, 0.9, (2, 12))
+    nbta.testing.check_grads(f, (u, k, 0.3), order=1 if f is plate else 2)
+    slope = nbta.value_and_grad(f, (0, 1, 2), compiled=True)
+    reference = nbta.value_and_grad(f, (0, 1, 2), compiled=False)
+    for n in (12, 3, 5, 4, 40, 12):
+        u, k = np.random.default_rng(n).uniform(0.1, 0.9, (2, n))
+        (value, found), (same, expected) = slope(u, k, 0.3), reference(u, k, 0.3)
+        np.testing.assert_allclose(value, same, rtol=1e-12)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+    assert has_rows(slope)
+    assert "copies" not in slope.explain()
+
+
+@pytest.mark.parametrize("turn", [(1, 0), (1, 2, 0), (2, 0, 1), (1, 0, 3, 2), (0, 2, 1)])
+@pytest.mark.parametrize("nested", [False, True])
+def test_arrays_that_change_places_are_not_copied(turn, nested):
+    def f(n, *given):
+        def trip(i, *arrays):
+            changed = [nbta.set_item(a, i % 4, a[(i + 1) % 4] + k) for k, a in enumerate(arrays)]
+            return tuple(changed[place] for place in turn)
+
+        def outer(_, *arrays):
+            return ranged(0, 3, trip, *arrays)
+
+        arrays = ranged(0, 3, outer, *given) if nested else ranged(0, n, trip, *given)
+        return nbta.stack(arrays)
+
+    given = np.random.default_rng(7).normal(size=(len(turn), 4))
+    compiled, reference = (nbta.function(f, compiled=kind) for kind in (True, False))
+    for n in (0, 1, 2, 3, 7, 8):
+        expected = reference(n, *given)
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(n, *given), expected)
+    assert "copies" not in compiled.explain()
+
+
+def test_arrays_that_change_places_in_a_branch_and_behind_it():
+    def f(u, v, n):
+        def trip(i, u, v):
+            def turned():
+                return ranged(0, i, lambda k, u, v: (nbta.add_item(v, 0, 1.0), u * 0.5), u, v)
+
+            u, v = nbta.cond(nbta.equal(i % 2, 0), turned, lambda: (u, v))
+            return v, nbta.set_item(u, 1, 3.0)
+
+        u, v = ranged(0, n, trip, u, v)
+        w = nbta.set_item(u + v, 0, 5.0)
+        return nbta.stack([u, v, w])
+
+    u, v = np.random.default_rng(8).normal(size=(2, 5))
+    compiled, reference = (nbta.function(f, compiled=kind) for kind in (True, False))
+    for n in (0, 1, 2, 5, 6, 9):
+        np.testing.assert_array_equal(compiled(u, v, n), reference(u, v, n))
+
+
+@pytest.fixture
+def short_rows(monkeypatch):
+    """Rows for few trips, and many stretches."""
+    monkeypatch.setattr(stencils, "STRETCH", 5)
+    monkeypatch.setattr(stencils, "FEW", 1)
+
+
+def hold(seeds, machine_code=False):
+    found = 0
+    for seed in seeds:
+        program = stencil_programs.program(seed)
+        try:
+            found += has_rows(stencil_programs.check(program, machine_code))
+        except Exception as error:
+            error.add_note(f"stencil_programs.program({seed})\n{program!r}")
+            raise
+    return found
+
+
+def test_random_programs(short_rows):
+    assert hold(range(12)) >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_many_random_programs(short_rows, first):
+    assert hold(range(1000 + first, 1050 + first)) >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_random_programs_as_machine_code(first):
+    hold(range(first, first + 20), machine_code=True)

@@ -1,0 +1,163 @@
+"""Random programs whose loops take neighbours along an axis, and change places of arrays.
+
+They are text, as those of `frontend_random`. Offsets go both ways, trips may be none or a few,
+coefficients may be items, and loops may do other things beside.
+"""
+
+import itertools
+import random
+
+import numpy as np
+from frontend_random import ARGNUMS, HEAD, Program, built, indented
+from fuzz.ways import executed
+
+import nbta
+
+
+class Maker:
+    """Writes one program."""
+
+    def __init__(self, seed):
+        self.random, self.numbers = random.Random(seed), itertools.count()
+        self.reach = self.random.choice([1, 1, 1, 2, 3, 5])
+
+    def pick(self, choices):
+        return self.random.choice(list(choices))
+
+    def chance(self, share):
+        return self.random.random() < share
+
+    def offset(self):
+        return self.random.randint(-self.reach, self.reach)
+
+    def constant(self):
+        return str(round(self.random.uniform(-0.6, 0.6), 2))
+
+    def at(self, i):
+        """An index near a trip's."""
+        offset = self.offset()
+        return i if not offset else f"{i} {'+-'[offset < 0]} {abs(offset)}"
+
+    def coefficient(self, *indices):
+        """A factor, which may be an item."""
+        where = ", ".join(indices)
+        return self.pick(
+            [self.constant(), f"k[{where}]", f"np.sin(k[{where}])", "c", f"0.1 * {indices[-1]}",
+             f"(1.0 - k[{where}])"]
+        )  # fmt: skip
+
+    def span(self, n):
+        """Where trips begin and end; each item near one of them is in the array."""
+        r = self.reach
+        ends = [(str(r), f"{n} - {r}")] * 4 + [(f"{n} - {2 * r}", f"{n} - {r}")]
+        ends += [(str(r), f"{r} + {self.random.randint(0, 3)}")]
+        ends += [(str(r), f"max({r}, {n} - {r + 4})")]
+        start, stop = self.pick(ends)
+        if self.chance(0.3):
+            return f"{stop} - 1, {start} - 1, -1"
+        return f"{start}, {stop}" + ", 2" * self.chance(0.1)
+
+    def item(self, array, indices):
+        """Of the place of a trip, or near it."""
+        near = list(indices)
+        for axis in range(len(near)):
+            if self.chance(0.8 if len(near) == 1 else 0.5):
+                near[axis] = self.at(near[axis])
+        return f"{array}[{', '.join(near)}]"
+
+    def sum(self, arrays, indices):
+        """A sum of neighbours, each with its factor."""
+        terms = [
+            f"{self.coefficient(*indices)} * {self.item(self.pick(arrays), indices)}"
+            for _ in range(self.random.randint(2, 5))
+        ]
+        text = " + ".join(terms)
+        other = self.item(arrays[0], indices)
+        return self.pick([text, text, f"np.tanh({text})", f"({text}) * {other}"])
+
+    def loop(self, rank, arrays, target):
+        """A loop that gives all items of an array near ones of others."""
+        names = [f"i{next(self.numbers)}" for _ in range(rank)]
+        place = [*names]
+        if self.chance(0.2):
+            place[-1] = self.at(names[-1])
+        sign = self.pick(["=", "=", "="] if target not in arrays else ["+="])
+        lines = [f"{target}[{', '.join(place)}] {sign} {self.sum(arrays, names)}"]
+        if self.chance(0.2):
+            lines += [f"s += {self.constant()} * {self.item(arrays[0], names)}"]
+        if self.chance(0.15):
+            lines = [f"if k[{', '.join(names)}] > 0.1:", *indented(lines)]
+        if self.chance(0.1):
+            lines += [f"s = np.tanh(s + {self.item(arrays[0], names)})"]
+        if self.chance(0.15):
+            lines += [f"w[{', '.join(names)}] += 0.3 * {self.item(arrays[-1], names)}"]
+        for axis in reversed(range(rank)):
+            lines = [f"for {names[axis]} in range({self.span('nm'[axis])}):", *indented(lines)]
+        return lines
+
+    def program(self):
+        """All of it."""
+        rank = self.pick([1, 1, 1, 2])
+        arrays = ["u", "v"] + ["w"] * self.chance(0.4)
+        lines = ["s = 0.3 * c"]
+        if rank == 1:
+            lines += ["n = len(x)", "k = y.copy()"]
+        else:
+            lines += ["n, m = len(x), len(x) + 3", "k = np.outer(y, np.ones(m))"]
+        for name, start in (("u", "x"), ("v", "np.sin(x)"), ("w", "x * y")):
+            start = start if rank == 1 else f"np.outer({start}, np.cos(np.arange(m)))"
+            lines.append(f"{name} = {start} + 0.0")
+        body = []
+        for _ in range(self.random.randint(1, 2)):
+            target = self.pick(arrays)
+            sources = [a for a in arrays if a != target]
+            body += self.loop(rank, sources, target)
+        changed = self.random.sample(arrays, len(arrays))
+        if self.chance(0.7) and changed != arrays:
+            body.append(f"{', '.join(arrays)} = {', '.join(changed)}")
+        steps = self.random.choice([0, 1, 2, 3, 9, 10])
+        lines += [f"for t in range({steps}):", *indented(body)] if steps > 1 else body
+        lines += ["return s + np.sum(u * u) + np.sum(np.sin(v)) + np.sum(u * w)"]
+        return "def f(x, y, c):\n" + "\n".join(indented(lines)) + "\n"
+
+
+class Made(Program):
+    """A program, with arguments of several lengths."""
+
+    def arguments(self, call):
+        made = np.random.default_rng([self.seed, call])
+        n = int(made.integers(10, 30)) if call % 2 == 0 else int(made.integers(10, 16))
+        x, y = made.uniform(-1, 1, (2, n))
+        return x, y, float(made.uniform(-1, 1))
+
+
+def program(seed):
+    """The same for the same seed."""
+    return Made(HEAD + Maker(seed).program(), seed, False)
+
+
+def check(made, machine_code=False):
+    """The compiled gradient, which is what operations give one by one, and is right."""
+    f, _ = built(made.source)
+    slope, reference = (
+        nbta.value_and_grad(f, ARGNUMS, compiled=kind, convert=True) for kind in (True, False)
+    )
+    for call in range(2):
+        arguments = made.arguments(call)
+        with executed(machine_code):
+            value, found = slope(*arguments)
+        same, expected = reference(*arguments)
+        np.testing.assert_allclose(value, same, rtol=1e-10, atol=1e-10)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-10 * max(1, np.max(abs(other))))
+        _hold_differences(f, arguments, found, call)
+    return slope
+
+
+def _hold_differences(f, arguments, found, call):
+    made, h = np.random.default_rng(call), 1e-6
+    direction = [made.uniform(-1, 1, np.shape(a)) for a in arguments]
+    ends = [f(*(a + s * h * d for a, d in zip(arguments, direction, strict=True))) for s in (1, -1)]
+    slope = sum(np.sum(g * d) for g, d in zip(found, direction, strict=True))
+    scale = max(1.0, abs(ends[0]), *(np.max(np.abs(g)) for g in found))
+    assert abs(slope - (ends[0] - ends[1]) / (2 * h)) <= 1e-5 * scale, (slope, ends)
