@@ -799,7 +799,7 @@ class _Branch:
     """
 
     def __init__(self, function: Any, structure: Any, asked: Any) -> None:
-        self.looks = tuple(sorted(asked))
+        self.looks = tuple(sorted(asked, key=repr))
         self.found: dict[Any, Any] = {}
         self._function, self._asked = function, asked
         self._names = [path for path, _ in named(structure)]

@@ -41,6 +41,9 @@ class _Shared:
         """The same for all arguments."""
         return True
 
+    def __repr__(self):
+        return "shared arrays"  # behind each `Look`
+
 
 SHARED = _Shared()
 
