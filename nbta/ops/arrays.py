@@ -139,7 +139,8 @@ def _quick(integer):
 
 
 def _write(step, handle, index, value, flow):
-    value = np.asarray(value) if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic) and not isinstance(value, np.flexible):
+        value = np.asarray(value)  # quicker; an array of a short text has another dtype
     step.array(handle).write(_quick(index), value)
     return FLOW_VALUE
 

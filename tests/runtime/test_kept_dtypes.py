@@ -135,3 +135,15 @@ def test_what_a_dtype_says_besides_is_kept():
     assert nbta.TensorArray(dtype).dtype.metadata == {"unit": "m"}
     assert nbta.TensorArray("float64").dtype.metadata is None
     assert nbta.TensorArray("q").dtype.char == "q"
+
+
+@pytest.mark.parametrize("dtype", ["<U3", "S3"])
+def test_graphs_write_texts_shorter_than_the_dtype(dtype):
+    values = np.array(["a", "abc", ""], dtype)
+
+    @nbta.function(compiled=False)
+    def written(one, other, third):
+        ta = nbta.TensorArray(dtype, 3, element_shape=())
+        return ta.write(0, one).write(1, other).write(2, third).stack()
+
+    np.testing.assert_array_equal(written(*(np.array(v, dtype) for v in values)), values)
