@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nbta.codegen.values import Block, Lazy, Scalar, cast_text, numba_name, product, times, total
-from nbta.codegen.windows import strides_of
+from nbta.codegen.windows import Window, strides_of
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,22 @@ class _Sum:
         return self.target if isinstance(self.target, Block) else Scalar(self.target, self.dtype)
 
 
+@dataclass(frozen=True)
+class _Put:
+    """What replaces items of a buffer, or is added to them, axis by axis of the group."""
+
+    tensor: object
+    name: str
+    target: Window
+    adds: bool
+
+    def line(self, *indices):
+        """Source for the item at an index an axis."""
+        at, dtype = self.target.at(*indices), self.target.base.dtype
+        sign = "|" if dtype.kind == "b" else "+"
+        return f"{at} = {cast_text(f'{at} {sign} {self.name}' if self.adds else self.name, dtype)}"
+
+
 @dataclass(eq=False)
 class Group:
     """Operations on items of one shape that wait to be written down.
@@ -123,6 +139,7 @@ class Group:
     loads: dict = field(default_factory=dict)
     sums: list = field(default_factory=list)
     quick: dict = field(default_factory=dict)
+    puts: list = field(default_factory=list)
     flushed: bool = False
 
     def load(self, code, block: Block) -> str:
@@ -157,8 +174,9 @@ class Group:
 
     def _write(self, code, done):
         stores = []  # while it is pending, nothing takes the buffers that it reads
+        put = {item.tensor for item in self.puts}
         for tensor, name in self.results.items():
-            if code.uses(tensor):
+            if code.uses(tensor) > (tensor in put):
                 block = self._place(code, tensor)
                 code.flush_readers(block.base)
                 code.bind(tensor, block)
@@ -166,9 +184,9 @@ class Group:
         code.pending.pop(self.extents, None)
         for item in self.sums:
             code.bind(item.tensor, item.value)
-        if stores or self.sums:
+        if stores or self.sums or self.puts:
             code.loops.append(f"({', '.join(self.extents)}): {', '.join(done)}")
-            if self.sums or not self._clears(code, stores):
+            if self.sums or self.puts or not self._clears(code, stores):
                 _Nest(code, self, stores).write()
 
     def _clears(self, code, stores):
@@ -208,15 +226,16 @@ class _Nest:
         self.code, self.group, self.stores = code, group, stores
         patterns = {key: pattern for key, (_, _, pattern) in group.loads.items()}
         kept = [_kept_pattern(s) for s in group.sums]
-        self.axes = _merged(group.extents, [*patterns.values(), *kept])
+        self.axes = _merged(group.extents, [*patterns.values(), *kept], apart=bool(group.puts))
         self.whole = [list(range(len(axis))) for axis in self.axes]
         self.twice = bool(group.quick) and self._may_repeat()
 
     def _may_repeat(self):
         """Whether a run of items can be gone through again, as it changes nothing that it reads."""
         read = {block.base for _, block, _ in self.group.loads.values()}
-        kept = any(self._keeps_last(item) for item in self.group.sums)
-        return not kept and read.isdisjoint(block.base for block, _ in self.stores)
+        adds = any(self._keeps_last(item) for item in self.group.sums)
+        adds = adds or any(item.adds for item in self.group.puts)
+        return not adds and read.isdisjoint(block.base for block, _ in self.stores)
 
     def write(self):
         """The loops, with results of sums behind them."""
@@ -275,33 +294,41 @@ class _Nest:
         if (inner or self.twice) and not (length.isdigit() and int(length) <= SUM_BLOCK):
             start = code.name("k")
             with code.nest(f"for {start} in range(0, {length}, {SUM_BLOCK}):"):
-                self._run(index, f"range({start}, min({start} + {SUM_BLOCK}, {length}))",
+                self._run(indices, index, f"range({start}, min({start} + {SUM_BLOCK}, {length}))",
                           offsets, targets, partial, places)  # fmt: skip
         else:
-            self._run(index, f"range({length})", offsets, targets, partial, places)
+            self._run(indices, index, f"range({length})", offsets, targets, partial, places)
 
-    def _run(self, index, span, offsets, targets, partial, places):
+    def _run(self, indices, index, span, offsets, targets, partial, places):
         """Once by what LLVM makes vectors of, and all over if that is not for some item."""
         code, given = self.code, (offsets, targets, partial, places)
         if self.twice:
             missed = code.name("q")
             code.add(f"{missed} = int64(0)")
-            self._pass(index, span, *given, missed)
+            self._pass(indices, index, span, *given, missed)
             with code.nest(f"if {missed} != 0:"):
-                self._pass(index, span, *given)
+                self._pass(indices, index, span, *given)
         else:
-            self._pass(index, span, *given)
+            self._pass(indices, index, span, *given)
         for s, place in zip(self.group.sums, places, strict=True):
             if id(s) in partial:
                 self._add_partial(s, partial[id(s)], place)
 
-    def _pass(self, index, span, offsets, targets, partial, places, missed=None):
+    def _pass(self, indices, index, span, offsets, targets, partial, places, missed=None):
         code = self.code
         for s in self.group.sums:
             if id(s) in partial:
                 code.add(f"{partial[id(s)]} = {s.fold.first}")
         with code.nest(f"for {index} in {span}:"):
             self._items(index, offsets, targets, partial, places, missed)
+            for item in self.group.puts:
+                code.add(item.line(*self._along(indices, index)))
+
+    def _along(self, indices, index):
+        """The index of each axis, where each is walked by itself."""
+        found = dict.fromkeys(range(len(self.group.extents)), "0")
+        found.update(zip((axis for (axis,) in self.axes), [*indices, index], strict=False))
+        return found.values()
 
     def _step_lines(self, name, text, missed):
         if missed is None or name not in self.group.quick:
@@ -385,14 +412,17 @@ def _kept_pattern(item):
     return tuple(k if isinstance(k, str) else "full" if k else "one" for k in item.kept)
 
 
-def _merged(extents, patterns):
-    """Axes in runs that are walked as one: all operands go along with all of a run, or none."""
+def _merged(extents, patterns, apart=False):
+    """Axes in runs that are walked as one: all operands go along with all of a run, or none.
+
+    With ``apart`` each axis is a run of its own.
+    """
     runs = []
     for axis, extent in enumerate(extents):
         if extent == "1":
             continue
         kinds = [pattern[axis] for pattern in patterns]
-        simple = all(kind in ("full", "one") for kind in kinds)
+        simple = not apart and all(kind in ("full", "one") for kind in kinds)
         if runs and simple and kinds == runs[-1][1]:
             runs[-1][0].append(axis)
         else:
@@ -537,6 +567,22 @@ def item_of(code, group, tensor) -> str:
         return value.text
     value = code.value(tensor)
     return value.text if isinstance(value, Scalar) else group.load(code, value)
+
+
+def put_at_once(code, tensor, extents, target: Window, *, adds: bool) -> bool:
+    """Let the loop that makes a tensor's items replace those of a window, or add to them.
+
+    False, and nothing is done, where no loop of just these items waits, or it reads the buffer.
+    """
+    value = code.values[tensor]
+    if not isinstance(value, Lazy) or not value.text or value.group.flushed:
+        return False
+    group, wanted = value.group, tuple(map(code.canonical, extents))
+    if tuple(map(code.canonical, group.extents)) != wanted or target.base in group.reads:
+        return False
+    group.puts.append(_Put(tensor, value.text, target, adds))
+    group.flush(code)
+    return True
 
 
 def broadcast(code, operands) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.gradient_passes import stacked_gradients_to_tensors
+from nbta.compiler.item_keys import items_of_parts
 from nbta.compiler.item_sums import add_items_behind_loops
 from nbta.compiler.nests import (
     detach_gradients,
@@ -31,8 +32,8 @@ LOWERING = (
     push_out_elementwise, forget_trips, read_in_branches, rematerialise, prune, detach_gradients,
     gradients_to_tensors, simplify_shapes, arrays_to_tensors, rematerialise, prune,
     arrays_to_tensors, stacked_gradients_to_tensors, share_tapes, prune, share, join_tapes,
-    rows_of_elementwise, push_out_products, sum_products_outside, add_items_behind_loops,
-    simplify_shapes, hoist, share, prune, pack_tapes,
+    rows_of_elementwise, push_out_products, sum_products_outside, items_of_parts,
+    add_items_behind_loops, simplify_shapes, hoist, share, prune, pack_tapes,
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from nbta.compiler.induction import Counts, Linear, Trip
-from nbta.graph.graph import SubGraph
+from nbta.graph.graph import SubGraph, live
 from nbta.graph.operation import Operation
 from nbta.graph.views import Loop, Variable
 from nbta.ops.indexing import ADD_ITEM, GETITEM, SET_ITEM, picks_of
@@ -25,7 +25,7 @@ def users_in(loop: Loop) -> dict:
     """The users of each tensor in a loop, once for each time; None stands for a result."""
     users = defaultdict(list)
     for graph in (loop.body, loop.cond):
-        for op in graph.operations:
+        for op in live(graph):
             for tensor in op.inputs:
                 users[tensor].append(op)
         for tensor in graph.outputs:

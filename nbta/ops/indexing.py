@@ -11,7 +11,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen import windows
-from nbta.codegen.fusion import spread
+from nbta.codegen.fusion import put_at_once, spread
 from nbta.codegen.values import Block, Scalar, Vector, cast_text, times
 from nbta.codegen.windows import (
     FARTHEST,
@@ -1156,6 +1156,8 @@ def _emit_item(code, op) -> None:
     around = Window(
         target.base, target.offset, tuple("0" if part is None else next(strides) for part in last)
     )
+    if put_at_once(code, value, extents, around, adds=adds):
+        return None
     return put(code, extents, around, code.value(value), steps, adds=adds)
 
 

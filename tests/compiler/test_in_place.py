@@ -1252,3 +1252,149 @@ def test_other_names_of_a_buffer(f):
         for _ in range(2):
             compare(fast(X), expected)
             compare(fast_slopes(X), slopes)
+
+
+# Items of a part, replaced or added to in the loop that makes them.
+
+
+def outer(a, u, v):
+    a[1:, ::2] += 2.0 * np.outer(u, v)
+    return a
+
+
+def set_outer(a, u, v):
+    a[:-1, 1:3] = np.outer(u, v[:2]) + 1.0
+    return a
+
+
+def upside_down(a, u, v):
+    a[:0:-1, 2::-2] -= np.outer(u, v)[:, :2] * 3.0
+    return a
+
+
+def into_a_column(a, u, v):
+    a[1:, 2] += u * u
+    return a
+
+
+def of_another_part(a, u, v):
+    a[1:] += 0.5 * a[:-1]
+    return a
+
+
+def of_itself(a, u, v):
+    a[1:, 1:] = a[1:, 1:] * a[1:, 1:] + 1.0
+    return a
+
+
+def also_used(a, u, v):
+    w = 2.0 * u + 1.0
+    a[1:, 0] += w
+    return a * np.sum(w) + np.sum(w * w)
+
+
+def twice(a, u, v):
+    w = 2.0 * u
+    a[1:, 0] += w
+    a[1:, 3] = w
+    return a
+
+
+def repeated(a, u, v):
+    a[1:] += 2.0 * v[0] * np.ones((1, 5))
+    return a
+
+
+def new_axis(a, u, v):
+    a[1:, None, 2] = (u * 3.0)[:, None]
+    return a
+
+
+def none_there(a, u, v):
+    a[4:, :] += np.outer(u[3:], v[:1] + np.zeros(5)) * 2.0
+    return a
+
+
+def set_of_as_many(a, u, v):
+    b = np.sin(a)
+    a[1:, 1:] = b[1:, 1:] + 1.0
+    a[:, 2] = b[:, 0] * 3.0
+    return a
+
+
+def added_of_as_many(a, u, v):
+    b = np.sin(a)
+    a[::2, :3] += b[::2, :3] * 2.0
+    a[::-1, 1] -= b[:, 4] * 0.5
+    return a
+
+
+def outer_of_as_many(a, u, v):
+    b = np.sin(a)
+    a[1:, :-1] = np.outer(b[1:, 0], b[0, :-1]) * 2.0
+    a[1:, :-1] += np.outer(b[1:, 1], b[1, :-1])
+    return a + np.sum(b)
+
+
+def with_its_sum(a, u, v):
+    b = np.sin(a)
+    w = b[1:, :-1] * 2.0
+    a[1:, :-1] = w
+    return a + np.sum(w) + np.sum(w, axis=0)[0] + np.max(w)
+
+
+PARTS = [outer, set_outer, upside_down, into_a_column, of_another_part, of_itself, also_used,
+         twice, repeated, new_axis, none_there, set_of_as_many, added_of_as_many,
+         outer_of_as_many, with_its_sum]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", PARTS)
+def test_parts_that_a_loop_fills_as_it_makes_their_items(f):
+    a = np.linspace(-1.0, 2.0, 20).reshape(4, 5)
+    u, v = np.array([1.0, -2.0, 0.5]), np.array([0.3, 1.5, -1.0])
+    for dtype in (np.float64, np.float32):
+        given = [x.astype(dtype) for x in (a, u, v)]
+        expected = f(*(x.copy() for x in given))
+        for compiled in (False, True):
+            found = nbta.function(f, compiled=compiled)(*given)
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+    check_grads(lambda *args: nbta.sum(nbta.function(f)(*args) ** 2), (a, u, v), order=2)
+    total = [nbta.value_and_grad(lambda *args: np.sum(f(*args) ** 2), argnums=(0, 1, 2),
+                                 compiled=c) for c in (False, True)]  # fmt: skip
+    (value, slopes), (fast, found) = (run(a, u, v) for run in total)
+    np.testing.assert_allclose(fast, value, rtol=1e-12)
+    for one, other in zip(found, slopes, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-13)
+
+
+def test_a_part_takes_what_is_added_from_registers():
+    a, u = np.ones((4, 4)), np.arange(4.0)
+    fast = nbta.function(lambda a, u: outer_sum(a, u), compiled=True)
+    np.testing.assert_array_equal(fast(a, u), a + np.outer(u, u) - np.outer(u, [0, 0, 0, 3]))
+    (line,) = [line for line in fast.source.splitlines() if "] + t" in line]
+    assert "room" not in fast.source[fast.source.index(line) :].split("return 0")[0]
+
+
+def outer_sum(a, u):
+    a[:, :-1] += np.outer(u, u[:-1])
+    return a
+
+
+@pytest.mark.parametrize("negative", [False, True])
+@pytest.mark.parametrize("adds", [False, True])
+def test_items_that_a_loop_computes_again_are_added_once(adds, negative):
+    """Gamma functions of numbers that are not positive send a run of items through SciPy."""
+
+    def f(a):
+        b = 2.0 * a
+        if adds:
+            a[1:, :3] += nbta.gammaln(b[1:, :3])
+        else:
+            a[1:, :3] = nbta.gammaln(b[1:, :3])
+        return a
+
+    a = np.linspace(0.3, 2.0, 20).reshape(4, 5)
+    a[2, 1] = -0.7 if negative else a[2, 1]
+    expected, found = (nbta.function(f, compiled=c)(a) for c in (False, True))
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
