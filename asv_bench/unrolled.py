@@ -8,6 +8,7 @@ must agree.
 """
 
 import argparse
+import gc
 import json
 import os
 import statistics
@@ -101,7 +102,11 @@ def by_jax(name, n):
 
 
 def timed(function, arguments):
-    """Seconds of a first call, and a number that stands for its results."""
+    """Seconds of a first call, and a number that stands for its results.
+
+    Garbage of imports, which Python would look for in whatever comes next, is collected before.
+    """
+    gc.collect()
     begin, spent = time.perf_counter(), time.process_time()
     value, slope = function(*arguments)
     first = slope["p0"] if isinstance(slope, dict) else slope

@@ -13,6 +13,7 @@ import numpy as np
 from nbta import shapes
 from nbta.api.static import Fixed, Static, unfixed
 from nbta.classes import node_of, not_rebuilt
+from nbta.compiler.executable import no_collection
 from nbta.compiler.phases import phase
 from nbta.control.control_flow import leaf_spec
 from nbta.dtypes import as_dtype, as_value, check_plain
@@ -286,7 +287,8 @@ class Function(Generic[P, R]):
         if current() is not None or any_tensor(args, kwargs):
             self._check_tensors(structure)
             return self._pick(self._prepared()(*args, **kwargs))
-        trace, arrays = self.bound(structure)
+        with no_collection():  # a new graph has many objects that stay
+            trace, arrays = self.bound(structure)
         result = trace.run(arrays, self._compiled)
         self._launchers = trace.launcher(structure, self._launchers)
         return self._pick(map_leaves(computed, result) if in_body() else result)

@@ -228,9 +228,30 @@ class _Unit:
         exec(compile(ast.Module(constants, []), "<nbta>", "exec"), names)
         self.statements, self.is_large = function.body, _is_large(function)
         self.single = _Names(function, self.lines).single | {"w"}
-        self.found = Counter(_NAME.findall(source)) if self.is_large else None
+        self.repeated = set() if self.is_large else self._repeated()
+        self.found = Counter(_NAME.findall(source)) if self.is_large or self.repeated else None
         intrinsics.share_calls(module)
         self.parts: dict = {}
+
+    def _repeated(self):
+        """Loops outside of loops that are alike but for names, as those of equal layers are.
+
+        What the run tells is how often they go round: few trips would not be worth a call.
+        """
+        texts: dict = {}
+        for node in self.statements:
+            if isinstance(node, ast.For) and not isinstance(node.iter.args[-1], ast.Constant):
+                texts.setdefault(self._renamed(self.text(node)), []).append(node)
+        return {node for nodes in texts.values() if len(nodes) > 1 for node in nodes}
+
+    def _renamed(self, text):
+        order: dict = {}
+        return _NAME.sub(
+            lambda found: (
+                found[0] if found[0] in self.names else order.setdefault(found[0], f"_{len(order)}")
+            ),
+            text,
+        )
 
     def text(self, node) -> str:
         """The lines of a statement."""
@@ -362,6 +383,7 @@ class _Function:
         self.variables: dict[str, Typed] = {}
         self.exits: list = []  # what is behind each of the loops around
         self.has_loops = False
+        self.open_loops = 0  # those made so far whose number of trips no constant tells
         body = self.builder.append_basic_block("body")
         self.builder.branch(body)
         self.builder.position_at_end(body)
@@ -607,7 +629,8 @@ class _Function:
         """Statements, one behind another."""
         for statement in statements:
             is_loop = isinstance(statement, ast.For | ast.While)
-            if is_loop and self.is_large and self.is_part(statement):
+            may_be_part = self.is_large or statement in self.unit.repeated
+            if is_loop and may_be_part and self.is_part(statement):
                 continue
             self.has_loops |= is_loop
             self.statement(statement)
@@ -686,6 +709,7 @@ class _Function:
     def _do_while(self, node):
         builder = self.builder
         head, body, end = (builder.append_basic_block(name) for name in ("while", "body", "end"))
+        self.open_loops += 1
         builder.branch(head)
         builder.position_at_end(head)
         builder.cbranch(self.truth(node.test), body, end)
@@ -714,13 +738,17 @@ class _Function:
         number = builder.phi(INT64)
         number.add_incoming(start, before)
         self.assign(node.target.id, Typed(types.int64, number))
+        inner = self.open_loops
         self._run_loop(node.body, end)
         following = builder.add(number, step, flags=("nsw",))
         number.add_incoming(following, builder.block)
         back = builder.cbranch(self._goes_on(following, stop, step), body, end)
-        count = _short_length(node)
-        if count:
-            back.set_metadata("llvm.loop", _in_vectors(self.unit.module, count))
+        options = _in_vectors(_short_length(node))
+        if not options and self.open_loops > inner:
+            options = [_ROLLED]
+        if options:
+            back.set_metadata("llvm.loop", _loop(self.unit.module, options))
+        self.open_loops += not isinstance(stop, ir.Constant)
         builder.position_at_end(end)
 
     def _goes_on(self, number, stop, step):
@@ -745,7 +773,12 @@ def _short_length(node):
     return count.value if known and plain else 0
 
 
-def _in_vectors(module, count):
+#: Of a loop around another one, whose inner loop LLVM would divide into vectors once for each trip:
+#: 16 times for 16 rows.
+_ROLLED = ("llvm.loop.unroll.disable",)
+
+
+def _in_vectors(count):
     """Options of LLVM's for a short loop: to unroll it by vector instructions, not by items.
 
     Unrolled first, which LLVM does to all loops of few trips, it would be single items, or else
@@ -753,15 +786,16 @@ def _in_vectors(module, count):
     vector takes longer than narrower vectors do (a loop of 10 trips in fours twice as long as in
     twos), so that these are as wide as goes into the length.
     """
-    text = ir.MetaDataString
-    options = [[text(module, "llvm.loop.unroll.disable")]]
     width = math.gcd(count, _WIDEST)
-    if width > 1:
-        number = ir.Constant(ir.IntType(32), width)
-        options.append([text(module, "llvm.loop.vectorize.width"), number])
+    wide = [("llvm.loop.vectorize.width", ir.Constant(ir.IntType(32), width))]
+    return [_ROLLED, *(wide if width > 1 else [])] if count else []
+
+
+def _loop(module, options):
+    """What tells LLVM of options of a loop: a node that begins with itself."""
     found = [module.add_metadata(option) for option in options]
     node = ir.MDValue(module, found, str(len(module.metadata)))
-    node.operands = (node, *found)  # as LLVM knows loops by such nodes
+    node.operands = (node, *found)
     return node
 
 

@@ -228,7 +228,7 @@ class Runner:
         if found is None:
             found = self._fitting(shapes)
             if found is None:
-                with self._lock:  # another thread may have been here before
+                with self._lock, no_collection():  # another thread may have been here before
                     return self._fitting(shapes) or self._compile(shapes, largest)
             if len(self._by_shapes) >= REMEMBERED:
                 self._by_shapes.clear()
@@ -240,8 +240,7 @@ class Runner:
 
     @functools.cached_property
     def _program(self):
-        with no_collection():
-            return optimised(*self._tensors)
+        return optimised(*self._tensors)
 
     def _compile(self, shapes, largest):
         key = (*map(len, shapes), largest)
