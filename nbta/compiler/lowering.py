@@ -743,10 +743,9 @@ class _Function:
         following = builder.add(number, step, flags=("nsw",))
         number.add_incoming(following, builder.block)
         back = builder.cbranch(self._goes_on(following, stop, step), body, end)
-        options = _in_vectors(_short_length(node))
-        if not options and self.open_loops > inner:
-            options = [_ROLLED]
-        if options:
+        count = _short_length(node)
+        if count or self.open_loops > inner:
+            options = [_ROLLED, *_in_vectors(count)]
             back.set_metadata("llvm.loop", _loop(self.unit.module, options))
         self.open_loops += not isinstance(stop, ir.Constant)
         builder.position_at_end(end)
@@ -786,9 +785,8 @@ def _in_vectors(count):
     vector takes longer than narrower vectors do (a loop of 10 trips in fours twice as long as in
     twos), so that these are as wide as goes into the length.
     """
-    width = math.gcd(count, _WIDEST)
-    wide = [("llvm.loop.vectorize.width", ir.Constant(ir.IntType(32), width))]
-    return [_ROLLED, *(wide if width > 1 else [])] if count else []
+    width = math.gcd(count, _WIDEST) if count else 1
+    return [("llvm.loop.vectorize.width", ir.Constant(ir.IntType(32), width))][: width > 1]
 
 
 def _loop(module, options):

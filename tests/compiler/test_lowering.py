@@ -195,8 +195,9 @@ def test_a_refusal_has_no_block_of_its_own(units, monkeypatch):
 )
 def test_short_loops_become_vectors_before_they_are_unrolled(units, count, width):
     """As wide as goes into their length; a loop that has another one in it is left to LLVM."""
-    source = f"{HEAD}    for i in range(3):\n        for j in range({count}):\n"
-    body = "            W[j] = W[j] + W[100 + j]\n    return 0\n"
+    places = "    a = pointer(int64, w, 3)\n    b = pointer(int64, w + 800, 4)\n"
+    source = f"{HEAD}{places}    for i in range(3):\n        for j in range({count}):\n"
+    body = "            a[j] = a[j] + b[j]\n    return 0\n"
     words = list(range(200))
     wanted = [w + 3 * (100 + w) if w < count else w for w in words]
     assert called(source + body, words) == (0, wanted)
@@ -205,6 +206,24 @@ def test_short_loops_become_vectors_before_they_are_unrolled(units, count, width
     assert text.count(", !llvm.loop") == (width is not None)
     found = re.findall(r'"llvm.loop.vectorize.width", i32 (\d+)', text)
     assert found == ([] if width in (None, 1) else [str(width)])
+
+
+def test_loops_around_loops_whose_trips_the_run_tells_stay_loops(units, monkeypatch):
+    monkeypatch.setattr(lowering, "LARGE", 600)
+    source = "    for i in range(4):\n        for j in range({}):\n            W[i] = W[i] + j\n"
+    for inner, count in (("W[5]", 1), ("5", 0)):
+        found = called(f"{HEAD}{source.format(inner)}    return 0\n", [0, 0, 0, 0, 0, 5])
+        assert found == (0, [10, 10, 10, 10, 0, 5])
+        assert str(units[-1].module).count(", !llvm.loop") == count
+
+
+def test_loops_that_are_alike_are_one_function_in_small_sources_too(units, monkeypatch):
+    monkeypatch.setattr(lowering, "LARGE", 600)
+    loop = "    for i{0} in range({1}):\n        x{0} = W[i{0}]\n        W[i{0}] = x{0} + {2}\n"
+    lines = [(0, "W[9]", 1), (1, "W[9]", 1), (2, "W[9]", 2), (3, 4, 1), (4, 4, 1)]
+    source = HEAD + "".join(loop.format(*line) for line in lines) + "    return 0\n"
+    assert called(source, [0] * 9 + [3]) == (0, [6, 6, 6, 2, 0, 0, 0, 0, 0, 3])
+    assert [part.calls for part in units[-1].parts.values()] == [2]
 
 
 def test_buffers_are_found_by_functions_outside_of_loops(units, monkeypatch):
