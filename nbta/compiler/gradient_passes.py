@@ -56,7 +56,9 @@ class _Sums(NamedTuple):
             sums.op.attrs["pattern"] = value.spec.shape
             keep_shapes([value], [sums])
             for writes in self.writes:
-                sums = threaded(bodies_of(home, writes[0]), sums, partial(added_in_place, writes))
+                *_, sums = threaded(
+                    bodies_of(home, writes[0]), sums, partial(added_in_place, writes)
+                )
         substitute(home, {value: sums})
         for lookup in self.lookups:
             substitute(lookup.graph, {lookup.outputs[1]: lookup.inputs[1]})

@@ -97,16 +97,21 @@ def _found(tapes):
         if any(tapes.whereabouts(op.inputs[0]).tensor is not each.handle for op in others):
             continue  # tapes of tapes have its handle, and who reads those does not tell the trip
         placed = {op: tapes.whereabouts(op.inputs[0]).trips for op in others}
-        depths = {len(trips) for trips in placed.values()} - {0}
-        owners = _owners(each.handle.graph, max(depths, default=0))
-        kept = depths or not all(lies_in(op.graph, each.handle.graph) for op in others)
-        if not kept or len(depths) > 1 or owners is None:
+        depth = max(map(len, placed.values()), default=0)
+        around = _owners(each.handle.graph, depth)
+        if around is None or not (
+            depth or not all(lies_in(op.graph, each.handle.graph) for op in others)
+        ):
             continue
-        gradients = _gradients(tapes, each, placed, [each.loop, *owners][-1])
+        owners = [each.loop, *around]
+        gradients = _gradients(tapes, each, placed, owners[-1])
         reads = [(op, trips) for op, trips in placed.items() if op.record is not LOOKUP]
-        here = depths and any(not trips for op, trips in placed.items() if op.record is LOOKUP)
-        if gradients is not None and not here and all(_may_move(*read) for read in reads):
-            found.append(_Nested(each, [each.loop, *owners], reads, gradients))
+        levels = [_level(owners, *use) for use in placed.items()]
+        here = any(len(trips) < depth for op, trips in placed.items() if op.record is LOOKUP)
+        if gradients is None or here or None in levels:
+            continue
+        if all(_may_move(*read) for read in reads):
+            found.append(_Nested(each, owners, reads, gradients))
             _note_sure_reads(tapes, [op for op, _ in reads])
     return found
 
@@ -201,6 +206,19 @@ def _owners(graph, depth):
     return found
 
 
+def _level(owners, op, trips):
+    """The place of the innermost of some owners behind which an operation uses what trips made.
+
+    None where it does not lie in the loop around those.
+    """
+    passed = 0
+    for place, owner in enumerate(owners):
+        passed += place > 0 and is_loop(owner)
+        if passed == len(trips) and lies_in(op.graph, owner.graph):
+            return place
+    return None
+
+
 class _Nest:
     """A loop with the loops and branches around it.
 
@@ -213,16 +231,15 @@ class _Nest:
     """
 
     def __init__(self, owners, others):
-        self._filling, self._around, self._others = owners[0], owners[1:], others
+        self._owners, self._filling, self._others = owners, owners[0], others
         self._home = owners[-1].graph
-        self._is_repeated = any(map(is_loop, self._around))
+        self._is_repeated = any(map(is_loop, owners[1:]))
         self._begin = self._total = self._kept = None
         self._starts: dict[tuple, Tensor] = {}
 
     def _bodies(self):
         """The bodies that the loop lies in, from the inside out."""
-        around = [self._filling, *self._around]
-        return [op.graph for op in around[:-1]]
+        return [op.graph for op in self._owners[:-1]]
 
     @property
     def begin(self) -> Tensor:
@@ -230,7 +247,7 @@ class _Nest:
         if self._begin is None:
             with self._home.as_default():
                 zero = as_tensor(np.int64(0), self._home)
-            self._total = threaded(self._bodies(), zero, self._counted)
+            *_, self._total = threaded(self._bodies(), zero, self._counted)
         return self._begin
 
     def _counted(self, begin):
@@ -252,13 +269,13 @@ class _Nest:
                                 old.handle.op.outputs[1]: flow})  # fmt: skip
             return old.flow.last
 
-        last = threaded(self._bodies(), made.flow, filled)
+        flows = threaded(self._bodies(), made.flow, filled)
         with body.as_default(), body.control_dependencies(None):
             old.write.inputs[1] = add(body.resolve(begin), old.write.inputs[1])
         body.changed()
         for read, trips in nested.reads:
-            self._move(read, trips, Access(made.handle, last))
-        whole = {(old.handle.op,): Access(made.handle, last)}
+            self._move(read, trips, made.handle, flows)
+        whole = {(old.handle.op,): Access(made.handle, flows[-1])}
         for gradient in nested.gradients:
             for op, trips in gradient.trips.items():
                 if op.record is not LOOKUP and trips:
@@ -280,7 +297,7 @@ class _Nest:
             op.inputs[0] = op.graph.resolve(whole.handle)
         flow = whole.flow
         for writes in found.writes:
-            flow = threaded(bodies_of(self._home, writes[0]), flow, partial(_chained, writes))
+            *_, flow = threaded(bodies_of(self._home, writes[0]), flow, partial(_chained, writes))
         for read in found.reads:
             read.inputs[2] = read.graph.resolve(flow)
         return Access(whole.handle, flow)
@@ -289,36 +306,40 @@ class _Nest:
         """Let an operation find the slot of some trips in an array for all."""
         graph = op.graph
         with graph.as_default(), graph.control_dependencies(None):
-            op.inputs[1] = add(graph.resolve(self.start(trips)), _long(op.inputs[1]))
+            op.inputs[1] = add(graph.resolve(self.start(trips, -1)), _long(op.inputs[1]))
         graph.changed()
 
-    def _move(self, read, trips, joined):
-        """Let a read find its slot in the joined array."""
-        graph = read.graph
+    def _move(self, read, trips, joined, flows):
+        """Let a read find its slot in the joined array, whose flows are behind each owner."""
+        graph, level = read.graph, _level(self._owners, read, trips)
         with graph.as_default(), graph.control_dependencies(None):
             index, (handle, flow) = _long(read.inputs[1]), read.inputs[::2]
-            inside = not trips and lies_in(graph, self._filling.graph)
-            if not inside:
-                handle, flow = map(graph.resolve, joined)
-            if trips or inside:  # else it is in a branch of its own, for one run of the loop
-                start = self.start(trips) if trips else self.begin
-                index = add(graph.resolve(start), index)
+            if level:
+                handle, flow = map(graph.resolve, (joined, flows[level]))
+            if self._is_repeated:
+                index = add(graph.resolve(self.start(trips, level)), index)
         read.inputs = [handle, index, flow]
         graph.changed()
 
-    def start(self, trips) -> Tensor:
-        """Where the values begin that the loop gave in some trips of those around it."""
-        outer = next(k for k, owner in enumerate(self._around) if is_loop(owner))
-        owners = self._around[outer:]
-        outer = self._others.setdefault(owners, _Nest(owners, self._others))
-        if self._kept is None:
-            self._kept = outer.keep(origin(self.begin))
-        if trips not in self._starts:
-            self._starts[trips] = outer.kept(self._kept, trips, COUNTER)
-        return self._starts[trips]
+    def start(self, trips, level) -> Tensor:
+        """Where the values begin that the loop gave in some trips of those around it.
 
-    def keep(self, value) -> Access:
-        """A new tape of a value in the body of the loop, for all trips."""
+        Behind the owner at a place; of the loops around that it is the trip that runs.
+        """
+        if not trips:
+            return origin(self.begin)
+        outer = next(k for k, owner in enumerate(self._owners) if k and is_loop(owner))
+        owners, level = self._owners[outer:], level % len(self._owners)
+        outside = self._others.setdefault(owners, _Nest(owners, self._others))
+        if self._kept is None:
+            self._kept = outside.keep(origin(self.begin))
+        if (trips, level) not in self._starts:
+            found = outside.kept(self._kept, trips, level - outer, COUNTER)
+            self._starts[trips, level] = found
+        return self._starts[trips, level]
+
+    def keep(self, value) -> tuple:
+        """A new tape of a value in the body of the loop: its handle, and the flows of `threaded`."""
         body, loop = Loop(self._filling).body, Loop(self._filling)
         with self._home.as_default(), self._home.control_dependencies(None):
             made = tape(value.spec, "starts")
@@ -330,21 +351,21 @@ class _Nest:
                 index = add(body.resolve(self.begin), index)
             return Access(body.resolve(made.handle), flow).write(index, value)
 
-        last = threaded([body, *self._bodies()], made.flow, written)
-        return Access(made.handle, last)
+        return made.handle, threaded([body, *self._bodies()], made.flow, written)[1:]
 
     def value_in(self, value, trips) -> Tensor:
         """What the body of the loop had in some trips, those of the loop itself the last."""
-        return self.kept(self.keep(value), trips, value.spec)
+        return self.kept(self.keep(value), trips, len(self._owners) - 1, value.spec)
 
-    def kept(self, joined, trips, spec) -> Tensor:
-        """What a tape made by `keep` has of some trips."""
-        graph = max((trip.graph for trip in trips), key=depth)
+    def kept(self, joined, trips, level, spec) -> Tensor:
+        """What a tape made by `keep` has of some trips, read behind the owner at a place."""
+        handle, flows = joined
+        graph = max(self._owners[level].graph, *(trip.graph for trip in trips), key=depth)
         with graph.as_default(), graph.control_dependencies(None):
             index = _long(graph.resolve(trips[-1]))
             if self._is_repeated:
-                index = add(graph.resolve(self.start(trips[:-1])), index)
-            return Access(*map(graph.resolve, joined)).read(index, spec)
+                index = add(graph.resolve(self.start(trips[:-1], level)), index)
+            return Access(*map(graph.resolve, (handle, flows[level]))).read(index, spec)
 
 
 def bodies_of(home, op):
@@ -365,7 +386,7 @@ def _as_tensor(home, found, dtype, count):
     with home.as_default(), home.control_dependencies(None):
         sums = zeros((count,), dtype)
         for writes in found.writes:
-            sums = threaded(bodies_of(home, writes[0]), sums, partial(added_in_place, writes))
+            *_, sums = threaded(bodies_of(home, writes[0]), sums, partial(added_in_place, writes))
     for read in found.reads:
         with read.graph.as_default(), read.graph.control_dependencies(None):
             value = getitem(read.graph.resolve(sums), read.inputs[1])
@@ -390,29 +411,29 @@ def _chained(writes, flow):
     return flow
 
 
-def threaded(bodies, first, inner) -> Tensor:
-    """A new variable of bodies in one another, given from the inside out; its last value.
+def threaded(bodies, first, inner) -> list[Tensor]:
+    """A new variable of bodies in one another, given from the inside out; its last values.
 
-    ``inner(parameter)`` gives its next value in the innermost one. Other branches pass it on.
+    ``inner(parameter)`` gives its next value in the innermost one, which is the first of the
+    result; each other one is what the loop or branch of a body gives. Other branches pass it on.
     """
     if not bodies:
-        return inner(first)
+        return [inner(first)]
     *deeper, body = bodies
     op = body.owner
     if is_branch(op):
         with body.as_default(), body.control_dependencies(None):
             following = threaded(deeper, body.resolve(first), inner)
         branches = Branch(op).branches
-        return Branch(op).add_result(
-            [following if branch is body else branch.resolve(first) for branch in branches]
-        )
+        ends = [following[-1] if branch is body else branch.resolve(first) for branch in branches]
+        return [*following, Branch(op).add_result(ends)]
     loop, place = Loop(op), Loop(op).count
     loop.add_variable(first, lambda parameter: parameter)
     with body.as_default(), body.control_dependencies(None):
         following = threaded(deeper, loop.variable(place).parameter, inner)
-    body.outputs[place] = following
+    body.outputs[place] = following[-1]
     body.changed()
-    return loop.variable(place).last
+    return [*following, loop.variable(place).last]
 
 
 @changes
@@ -588,6 +609,8 @@ def _size(tapes, create):
     """How many slots an array has in the end, in the graph that makes it; None if unknown."""
     if not create.attrs.get("dynamic_size"):
         return create.inputs[0]
+    if create.outputs[0] in tapes.tapes:
+        return Loop(tapes.tapes[create.outputs[0]].loop).trips
     flow = _last_flow(tapes, create)
     if flow is None:
         return None

@@ -32,7 +32,7 @@ import numpy as np
 from nbta.errors import invalid
 from nbta.graph.copying import Captured, Copy
 from nbta.graph.graph import lies_in, subgraphs, substitute
-from nbta.graph.operation import FLOW, HANDLE
+from nbta.graph.operation import FLOW, HANDLE, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Loop
 from nbta.ops import arrays
@@ -80,6 +80,11 @@ class Every:
     def __init__(self, period):
         self.period = period
 
+    @property
+    def has_single_trips(self):
+        """Whether each trip is a segment."""
+        return not isinstance(self.period, Tensor) and self.period == 1
+
     def segment(self, trip):
         """The number of the segment that a trip belongs to."""
         return floor_divide(trip, self.period)
@@ -91,6 +96,8 @@ class Every:
 
 class Growing:
     """Segments of 1, 2, 3, ... trips."""
+
+    has_single_trips = False
 
     def segment(self, trip):
         """The largest ``s`` with ``s (s + 1) / 2 <= trip``, exact below 2**50 trips."""

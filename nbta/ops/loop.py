@@ -15,6 +15,8 @@ end of its tapes. It has ``checkpoint="again"`` itself, so that a gradient of
 the gradient computes segments again, too.
 """
 
+from contextlib import contextmanager
+
 import numpy as np
 
 from nbta.graph.dependence import closure, loop_edges, uses
@@ -171,7 +173,9 @@ def _backward(context, op, carried, kept, first, sums):
         backward = GradientGraph(graph, f"{scope}body", body)
         with backward.as_default():
             parameters = [backward.parameter(spec) for spec in specs]
-            made = _one_trip_back(context, body, carried, kept, parameters)
+            ends = [body.outputs[place] for place in carried]
+            starts = [body.inputs[place] for place in [*carried, *kept]]
+            made = _one_trip_back(context, ends, starts, parameters)
             backward.outputs = [backward.resolve(tensor) for tensor in made]
         handles = []
         backward.resolve_pending(_value_of_trip(op, backward, handles))
@@ -186,21 +190,22 @@ def _label(loop):
     return loop.progress and f"{loop.progress.removesuffix(' (gradient)')} (gradient)"
 
 
-def _one_trip_back(context, body, carried, kept, parameters):
-    """Next values of the counter, of the variables' gradients, and of the sums for the captured."""
-    counter, given, sums = parameters[0], parameters[1:], parameters[1 + len(carried) :]
-    given = given[: len(carried)]
-    outputs = [body.outputs[place] for place in carried]
-    inputs = [body.inputs[place] for place in [*carried, *kept]]
-    first = zip(inputs[len(carried) :], sums, strict=True)
-    grads = context.run(outputs, given, inputs, first)
+def _one_trip_back(context, ends, starts, parameters):
+    """Next values of the counter, of the variables' gradients, and of the sums for the captured.
+
+    ``ends`` are the variables behind the trip, ``starts`` those before it and the captured tensors.
+    """
+    counter, count = parameters[0], 1 + len(ends)
+    given, sums = parameters[1:count], parameters[count:]
+    first = zip(starts[len(ends) :], sums, strict=True)
+    grads = context.run(ends, given, starts, first)
     following = [
         no_gradient_like(tensor) if grad is None else grad
-        for tensor, grad in zip(inputs[: len(carried)], grads, strict=False)
+        for tensor, grad in zip(starts[: len(ends)], grads, strict=False)
     ]
     added = [
         total if grad is None else grad
-        for total, grad in zip(sums, grads[len(carried) :], strict=True)
+        for total, grad in zip(sums, grads[len(ends) :], strict=True)
     ]
     return [add(counter, ONE), *following, *added]
 
@@ -241,7 +246,8 @@ def _backward_by_segments(context, op, carried, kept, first, sums):
             parameters = [body.parameter(spec) for spec in specs]
             segment = subtract(subtract(count, ONE), parameters[0])
             places = (carried, kept)
-            made = _one_segment_back(context, op, schedule, segment, places, parameters)
+            back = _one_trip_again if schedule.has_single_trips else _one_segment_back
+            made = back(context, op, schedule, segment, places, parameters)
             body.outputs = [body.resolve(tensor) for tensor in made]
         drop_unused(body, ordered({tensor.op for tensor in body.outputs}))
         start = [as_tensor(np.int64(0), graph), *first, *sums]
@@ -256,34 +262,61 @@ def _one_segment_back(context, op, schedule, segment, places, parameters):
     again, replay, variables = _segment_again(op, carried, length)
     where = {place: i for i, place in enumerate(variables, 1)}
     captured = {tensor: i for i, tensor in enumerate(again.inputs)}
-    backward = _transient(
-        context,
-        again,
-        [where[place] for place in carried],
-        [captured[body.resolve(op.inputs[place])] for place in kept],
-        parameters[1 : 1 + len(carried)],
-        parameters[1 + len(carried) :],
-    )
+    with _for_this_alone(context):
+        backward = _backward(
+            context,
+            again,
+            [where[place] for place in carried],
+            [captured[body.resolve(op.inputs[place])] for place in kept],
+            parameters[1 : 1 + len(carried)],
+            parameters[1 + len(carried) :],
+        )
     first = dict(zip(again.inputs[1 : 1 + len(variables)], variables, strict=True))
     replay.take_out_stores()
     keep_only(again, {tensor for o in ordered({backward}) for tensor in o.inputs})
+    body.outputs = [add(parameters[0], ONE), *backward.outputs[1:]]
+    _restore(op, first, schedule, segment, start)
+    close_behind(body, [kept.handle for kept in again.tapes.values()])
+    return body.outputs
+
+
+def _one_trip_again(context, op, schedule, trip, places, parameters):
+    """`_one_segment_back` of a single trip: no loop runs it again, and it needs no tapes."""
+    body, (carried, kept) = current(), places
+    needed = _needed_again(op, carried)
+    first = {place: _stand_in(Loop(op).parameters[place].spec) for place in needed}
+    replay = _replay(op, body, first.keys(), first.values())
+    with _for_this_alone(context):
+        ends = replay.build([Loop(op).following[place] for place in carried])
+        starts = [first[place] for place in carried]
+        starts += [body.resolve(op.inputs[place]) for place in kept]
+        body.outputs = _one_trip_back(context, ends, starts, parameters)
+    replay.take_out_stores()
+    _restore(op, {tensor: place for place, tensor in first.items()}, schedule, trip, trip)
+    live = ordered({tensor.op for tensor in body.outputs})
+    close_behind(body, [each.outputs[0] for each in live if each.record is CREATE])
+    return body.outputs
+
+
+def _restore(op, first, schedule, segment, start):
+    """Put the variables at the start of a segment, by place, where others stand in for them."""
+    body = current()
+    live = ordered({tensor.op for tensor in body.outputs})
+    used = {tensor for each in live for tensor in each.inputs}.union(body.outputs)
     restored = {
         stand_in: body.resolve(_at_start(op, place, schedule, segment, start))
         for stand_in, place in first.items()
-        if any(tensor is stand_in for tensor in again.inputs)
+        if stand_in in used
     }
     substitute(body, restored)
-    following = [add(parameters[0], ONE), *backward.outputs[1:]]
-    body.outputs = following
-    close_behind(body, [kept.handle for kept in again.tapes.values()])
-    return following
 
 
-def _transient(context, *arguments):
-    """`_backward` of a loop whose tapes, and whose trips' arrays, nobody needs afterwards."""
+@contextmanager
+def _for_this_alone(context):
+    """For gradients of loops whose tapes, and whose trips' arrays, nobody needs afterwards."""
     before, context.transient = context.transient, True
     try:
-        return _backward(context, *arguments)
+        yield
     finally:
         context.transient = before
 
@@ -292,12 +325,10 @@ def _segment_again(op, carried, length):
     """A loop that runs a segment of another one again, as far as a gradient needs it.
 
     It begins with stand-ins for the variables at the start of the segment. Its variables are a
-    counter of its own and those of the given places, which are returned too.
+    counter of its own and those of some places, which are returned too.
     """
-    loop, graph = Loop(op), current()
-    inner, edges = loop.body, dict(enumerate(uses(loop.body)))
-    places = sorted(place for place in closure(set(carried), edges) if place < loop.count)
-    specs = [inner.inputs[place].spec for place in places]
+    loop, graph, places = Loop(op), current(), _needed_again(op, carried)
+    specs = [loop.parameters[place].spec for place in places]
     with graph.name_scope("again") as scope:
         cond = trace(
             graph, f"{scope}cond", [COUNTER, *specs], lambda counter, *_: [less(counter, length)]
@@ -305,19 +336,30 @@ def _segment_again(op, carried, length):
         body = SubGraph(graph, f"{scope}body")
         with body.as_default():
             parameters = [body.parameter(spec) for spec in [COUNTER, *specs]]
-            known = dict(
-                zip((inner.inputs[place] for place in places), parameters[1:], strict=True)
-            )
-            replay = Replay(op, body, known)
-            replay.check_variables(places)
-            found = replay.build([inner.outputs[place] for place in places])
+            replay = _replay(op, body, places, parameters[1:])
+            found = replay.build([loop.following[place] for place in places])
             body.outputs = [add(parameters[0], ONE), *found]
-        first = [
-            graph.create(PARAMETER, [], {"spec": spec}, name="value").outputs[0] for spec in specs
-        ]
-        first = [as_tensor(np.int64(0), graph), *first]
+        first = [as_tensor(np.int64(0), graph), *map(_stand_in, specs)]
         again = add_while(cond, body, first, scope, origin=loop.origin)
     return again, replay, places
+
+
+def _needed_again(op, carried):
+    """Places of the variables that the next values of some of them need."""
+    edges = dict(enumerate(uses(Loop(op).body)))
+    return sorted(place for place in closure(set(carried), edges) if place < Loop(op).count)
+
+
+def _replay(op, target, places, tensors):
+    """What builds a trip again, from tensors in place of the variables of some places."""
+    known = {Loop(op).parameters[k]: tensor for k, tensor in zip(places, tensors, strict=True)}
+    replay = Replay(op, target, known)
+    replay.check_variables(places)
+    return replay
+
+
+def _stand_in(spec):
+    return current().create(PARAMETER, [], {"spec": spec}, name="value").outputs[0]
 
 
 def _at_start(op, place, schedule, segment, start):

@@ -701,17 +701,54 @@ def with_checkpoints(outer, inner):
     return f
 
 
+CHECKPOINTS = [
+    ("sqrt", None), (2, None), ("online", None), (1, None), (None, "sqrt"), (None, 2),
+    (None, "online"), ("sqrt", "sqrt"), (2, "online"), ("online", 1),
+]  # fmt: skip
+
+
 @pytest.mark.slow_but_every(3)
-@pytest.mark.parametrize(
-    ("outer", "inner"),
-    [("sqrt", None), (None, "sqrt"), (2, None), (None, 2), ("sqrt", "sqrt"), ("online", None),
-     (None, "online"), (2, "online")],
-)  # fmt: skip
+@pytest.mark.parametrize(("outer", "inner"), CHECKPOINTS)
 def test_checkpoints(outer, inner):
-    """They may call Python, and the numbers are those without."""
+    """The numbers are those without."""
     f = with_checkpoints(outer, inner)
-    held(f, X, native=None)
+    held(f, X)
     compare(nbta.grad(f, compiled=False)(X), nbta.grad(pairs, compiled=False)(X))
+
+
+def bent(f):
+    """A number that second derivatives of a function decide the slope of."""
+    return lambda *args: nbta.sum(nbta.sin(nbta.grad(f)(*args)))
+
+
+@pytest.mark.slow_but_every(5)
+@pytest.mark.parametrize(("outer", "inner"), CHECKPOINTS)
+def test_second_derivatives_with_checkpoints(outer, inner):
+    f = with_checkpoints(outer, inner)
+    held(bent(f), X)
+    expected = nbta.grad(bent(pairs), compiled=False)(X)
+    np.testing.assert_allclose(nbta.grad(bent(f), compiled=False)(X), expected, rtol=1e-9)
+
+
+@pytest.mark.slow_but_every(2)
+@pytest.mark.parametrize("checkpoint", ["sqrt", "online"])
+def test_memory_of_second_derivatives_with_checkpoints(checkpoint):
+    """Of 16 times as many trips four times as many states, and four times the values of trips."""
+
+    def f(v, x):
+        trip = lambda h, t: nbta.tanh(v * h + t)  # noqa: E731
+        return nbta.sum(nbta.foldl(trip, x, v, checkpoint=checkpoint))
+
+    def held(trips):
+        slope(np.linspace(-0.5, 0.5, 50), np.linspace(-1.0, 1.0, trips))
+        executable = slope._last.runner.ran.executable
+        work = executable.borrow()
+        executable.give_back(work)
+        return sum(buffer.nbytes for buffer in work._buffers.values())
+
+    slope = nbta.grad(bent(f), compiled=True)
+    few, many = held(400), held(6400)
+    assert 4 * few <= many < 6 * few
 
 
 def test_second_derivatives_of_checkpoints():
@@ -721,7 +758,7 @@ def test_second_derivatives_of_checkpoints():
         row = lambda h, _: nbta.foldl(lambda h, v: nbta.tanh(h * v), x, h)  # noqa: E731
         return nbta.foldl(row, x[:3], 0.5, checkpoint=2)
 
-    held(lambda x: nbta.sum(nbta.sin(nbta.grad(f)(x))), X, native=None)
+    held(bent(f), X)
 
 
 @pytest.mark.slow_but_every(2)
