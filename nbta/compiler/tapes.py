@@ -137,9 +137,14 @@ class Tapes(Counts):
             return False
         return not self.uses.is_value(array) or not self.uses.users[None]
 
-    def is_complete(self, create: Operation) -> bool:
-        """Whether what a trip of a loop made has its last size behind that loop."""
-        return not create.attrs["dynamic_size"] or create.outputs[0] in self.tapes
+    def is_complete(self, create: Operation, graph) -> bool:
+        """Whether what a trip of a loop made has its last size in a graph behind that loop."""
+        if not create.attrs["dynamic_size"] or create.outputs[0] in self.tapes:
+            return True
+        if lies_in(graph, create.graph):
+            return False
+        writes = [op for op in self.uses.users[(create,)] if op.record in WRITES]
+        return self.is_known((create,)) and all(lies_in(op.graph, create.graph) for op in writes)
 
     def order(self, graph) -> dict[Operation, int]:
         """The places of a graph's operations in running order."""
@@ -539,7 +544,7 @@ class Again:
         if source.kind != HANDLE or len(lookup.inputs) > 2 or not isinstance(tapes, Tapes):
             return None
         array = tapes.uses.array(lookup.inputs[0])
-        if lookup.control_inputs or array is None or not tapes.is_complete(array[0]):
+        if lookup.control_inputs or array is None or not tapes.is_complete(array[0], self._graph):
             return None
         handle = self.make(lookup.inputs[0])
         if handle is None:
