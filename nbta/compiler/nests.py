@@ -516,16 +516,13 @@ def _detach(tapes, array, lookups):
     handles = [_root(op.inputs[0]) for op in lookups]
     places = [tapes.whereabouts(handle).trips for handle in handles]
     homes = [_home(*each) for each in zip(lookups, handles, places, strict=True)]
-    home = None if None in homes else min(homes, key=depth)  # branches in it may look up, too
-    trips = None if home is None else places[next(k for k, g in enumerate(homes) if g is home)]
+    home = None if None in homes else _around_all(homes)
     together = home is not None and all(
-        op.record is LOOKUP
-        and len(op.inputs) == 2
-        and lies_in(each, home)
-        and tapes.same_trips(trips, during)
-        for op, each, during in zip(lookups, homes, places, strict=True)
+        op.record is LOOKUP and len(op.inputs) == 2 and tapes.same_trips(places[0], during)
+        for op, during in zip(lookups, places, strict=True)
     )
-    made = _stand_in(tapes, home, array[0], trips) if together else None
+    trips = _first_seen(home, places) if together else None
+    made = None if trips is None else _stand_in(tapes, home, array[0], trips)
     for op in lookups if made is not None else ():
         op.inputs[0] = op.graph.resolve(made.handle)
         if len(array) > 2 and op.attrs["clear_after_read"] is None:
@@ -535,6 +532,24 @@ def _detach(tapes, array, lookups):
         _run_behind(made.flow.op, holder_in(home, op))
         op.graph.changed()
     return made is not None
+
+
+def _around_all(graphs):
+    """The innermost graph that some graphs are, or lie in."""
+    found = min(graphs, key=depth)
+    while not all(lies_in(graph, found) for graph in graphs):
+        found = found.outer
+    return found
+
+
+def _first_seen(graph, places):
+    """Of indices that are the same the first that a graph sees, or computes as a branch in it."""
+    again = Again(graph, graph, (), {})
+    for trips in places:
+        seen = [t if lies_in(graph, t.graph) else again.make(t) for t in trips]
+        if all(trip is not None for trip in seen):
+            return tuple(seen)
+    return None
 
 
 def _run_behind(written, op):
@@ -569,7 +584,7 @@ def _home(op, handle, trips):
 def _stand_in(tapes, home, create, trips):
     """An empty array like one that a trip, or a branch, has made; None if that is unknown."""
     shape = _element_shape(tapes, create) if create.record is CREATE else None
-    if shape is None or not all(_is_visited_once(tapes, trip) for trip in trips):
+    if shape is None or not _is_visited_once(tapes, home, create.graph, trips):
         return None
     known = shapes.is_known(shape)
     extents = None if known else shape_in(home, shape)
@@ -663,11 +678,12 @@ def _told(array, size, extents, dtype):
         return Access(array.handle, array.scatter(arange(count), rows))
 
 
-def _is_visited_once(tapes, index):
-    """Whether the trips of the loop that has an index read as many others, each once."""
-    body = next(around(index.graph), None)
-    found = None if body is None else tapes.affine(index, body)
-    return found is not None and found[1] in (1, -1)
+def _is_visited_once(tapes, home, body, trips):
+    """Whether trips of the loops around a graph name as many trips around a body, each once."""
+    bodies = list(around(home))
+    found = [tapes.affine(*pair) for pair in zip(reversed(trips), bodies, strict=False)]
+    each = len(found) == len(trips) and all(f is not None and f[1] in (1, -1) for f in found)
+    return each and all(lies_in(body, other) for other in bodies[len(trips) :])
 
 
 def _element_shape(tapes, create):
