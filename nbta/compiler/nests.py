@@ -14,28 +14,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbta import shapes
-from nbta.compiler.induction import around, depth
+from nbta.compiler.induction import depth
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
-from nbta.compiler.shape_passes import shape_in
-from nbta.compiler.tapes import Again, Tape, Tapes
+from nbta.compiler.tapes import Tape, Tapes
 from nbta.graph.graph import lies_in, running, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
 from nbta.graph.views import Branch, Loop, is_body_of_branch, is_branch, is_loop, origin
-from nbta.ops.aliases import array_of
-from nbta.ops.arithmetic import add, minimum
+from nbta.ops.arithmetic import add
 from nbta.ops.arrays import (
     CREATE,
     GATHER,
     LOOKUP,
-    LOOKUPS,
     READ,
-    SCATTER,
     SIZE,
     TRIP,
     WRITE,
-    WRITES,
     Access,
     build,
     tape,
@@ -43,7 +37,6 @@ from nbta.ops.arrays import (
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.filling import zeros
 from nbta.ops.indexing import add_item, getitem
-from nbta.ops.joining import arange, concatenate, stack
 from nbta.ops.loop import COUNTER
 from nbta.ops.shaping import INT64, cast
 
@@ -57,7 +50,7 @@ def join_tapes(program: Program) -> Program:
     nests = {}
     for nested in found:
         key = tuple(nested.owners)
-        nests.setdefault(key, _Nest(key, nests)).join(nested)
+        nests.setdefault(key, Nest(key, nests)).join(nested)
     return prune(program)
 
 
@@ -98,7 +91,7 @@ def _found(tapes):
             continue  # tapes of tapes have its handle, and who reads those does not tell the trip
         placed = {op: tapes.whereabouts(op.inputs[0]).trips for op in others}
         depth = max(map(len, placed.values()), default=0)
-        around = _owners(each.handle.graph, depth)
+        around = owners_around(each.handle.graph, depth)
         if around is None or not (
             depth or not all(lies_in(op.graph, each.handle.graph) for op in others)
         ):
@@ -190,7 +183,7 @@ def _may_move(op, trips):
     return not op.control_inputs and (op.record is READ or (op.record is GATHER and not trips))
 
 
-def _owners(graph, depth):
+def owners_around(graph, depth) -> list | None:
     """So many loops around a graph, with branches in between, from the inside out; or None."""
     found = []
     while depth:
@@ -219,7 +212,7 @@ def _level(owners, op, trips):
     return None
 
 
-class _Nest:
+class Nest:
     """A loop with the loops and branches around it.
 
     Parameters
@@ -306,14 +299,14 @@ class _Nest:
         """Let an operation find the slot of some trips in an array for all."""
         graph = op.graph
         with graph.as_default(), graph.control_dependencies(None):
-            op.inputs[1] = add(graph.resolve(self.start(trips, -1)), _long(op.inputs[1]))
+            op.inputs[1] = add(graph.resolve(self.start(trips, -1)), as_long(op.inputs[1]))
         graph.changed()
 
     def _move(self, read, trips, joined, flows):
         """Let a read find its slot in the joined array, whose flows are behind each owner."""
         graph, level = read.graph, _level(self._owners, read, trips)
         with graph.as_default(), graph.control_dependencies(None):
-            index, (handle, flow) = _long(read.inputs[1]), read.inputs[::2]
+            index, (handle, flow) = as_long(read.inputs[1]), read.inputs[::2]
             if level:
                 handle, flow = map(graph.resolve, (joined, flows[level]))
             if self._is_repeated:
@@ -330,7 +323,7 @@ class _Nest:
             return origin(self.begin)
         outer = next(k for k, owner in enumerate(self._owners) if k and is_loop(owner))
         owners, level = self._owners[outer:], level % len(self._owners)
-        outside = self._others.setdefault(owners, _Nest(owners, self._others))
+        outside = self._others.setdefault(owners, Nest(owners, self._others))
         if self._kept is None:
             self._kept = outside.keep(origin(self.begin))
         if (trips, level) not in self._starts:
@@ -339,7 +332,7 @@ class _Nest:
         return self._starts[trips, level]
 
     def keep(self, value) -> tuple:
-        """A new tape of a value in the body of the loop: its handle, and the flows of `threaded`."""
+        """A new tape of a value in the body: its handle, and its flow behind each owner."""
         body, loop = Loop(self._filling).body, Loop(self._filling)
         with self._home.as_default(), self._home.control_dependencies(None):
             made = tape(value.spec, "starts")
@@ -362,7 +355,7 @@ class _Nest:
         handle, flows = joined
         graph = max(self._owners[level].graph, *(trip.graph for trip in trips), key=depth)
         with graph.as_default(), graph.control_dependencies(None):
-            index = _long(graph.resolve(trips[-1]))
+            index = as_long(graph.resolve(trips[-1]))
             if self._is_repeated:
                 index = add(graph.resolve(self.start(trips[:-1], level)), index)
             return Access(*map(graph.resolve, (handle, flows[level]))).read(index, spec)
@@ -483,232 +476,6 @@ def _is_of_trip(tapes, lookup):
 
 
 @changes
-def detach_gradients(program: Program) -> Program:
-    """Make gradient arrays of arrays that a trip of a loop made in the trip back, anew.
-
-    They need no more of the forward array than its size and the shape of its elements; so its
-    handle need not be kept for them.
-    """
-    tapes, lookups = Tapes(program), defaultdict(list)
-    for op in tapes.uses.operations:
-        if op.record in LOOKUPS:
-            lookups[tapes.uses.array(op.inputs[0]), op.attrs["source"]].append(op)
-    unknown = any(array is None for array, _ in lookups)
-    known = [
-        ((*array, source), ops)
-        for (array, source), ops in lookups.items()
-        if array is not None and not (unknown and tapes.uses.is_value(array[:1]))
-    ]
-    moved, left = False, set()
-    for array, ops in sorted(known, key=lambda one: -len(one[0])):
-        used = {origin(op.inputs[0]).op for op in tapes.uses.users[array] if op not in left}
-        if used <= set(ops):  # else others have the handle than those that look it up
-            detached = _detach(tapes, array, [op for op in ops if op in used])
-            moved |= detached
-            left.update(ops if detached else (op for op in ops if op not in used))
-    return prune(program) if moved else program
-
-
-def _detach(tapes, array, lookups):
-    """Let all lookups of a gradient array find that of a stand-in; whether they can."""
-    if not lookups or not tapes.is_known(array):
-        return False
-    handles = [_root(op.inputs[0]) for op in lookups]
-    places = [tapes.whereabouts(handle).trips for handle in handles]
-    homes = [_home(*each) for each in zip(lookups, handles, places, strict=True)]
-    home = None if None in homes else _around_all(homes)
-    together = home is not None and all(
-        op.record is LOOKUP and len(op.inputs) == 2 and tapes.same_trips(places[0], during)
-        for op, during in zip(lookups, places, strict=True)
-    )
-    trips = _first_seen(home, places) if together else None
-    made = None if trips is None else _stand_in(tapes, home, array[0], trips)
-    for op in lookups if made is not None else ():
-        op.inputs[0] = op.graph.resolve(made.handle)
-        if len(array) > 2 and op.attrs["clear_after_read"] is None:
-            op.attrs["clear_after_read"] = False  # as for gradient arrays of gradient arrays
-        if origin(op.inputs[1]).op.record is READ:  # of the trip forward, which is long over
-            op.inputs[1] = op.graph.resolve(made.flow)
-        _run_behind(made.flow.op, holder_in(home, op))
-        op.graph.changed()
-    return made is not None
-
-
-def _around_all(graphs):
-    """The innermost graph that some graphs are, or lie in."""
-    found = min(graphs, key=depth)
-    while not all(lies_in(graph, found) for graph in graphs):
-        found = found.outer
-    return found
-
-
-def _first_seen(graph, places):
-    """Of indices that are the same the first that a graph sees, or computes as a branch in it."""
-    again = Again(graph, graph, (), {})
-    for trips in places:
-        seen = [t if lies_in(graph, t.graph) else again.make(t) for t in trips]
-        if all(trip is not None for trip in seen):
-            return tuple(seen)
-    return None
-
-
-def _run_behind(written, op):
-    """Let an operation come after a write of which its own flow does not know."""
-    if written.record is not CREATE and written not in op.control_inputs:
-        op.add_control_input(written)
-
-
-def _root(handle):
-    """The handle of an array that is no gradient array, by which one has been looked up."""
-    while origin(handle).op.record is LOOKUP:
-        handle = origin(handle).op.inputs[0]
-    return handle
-
-
-def _home(op, handle, trips):
-    """Where a stand-in of an array can be, once for each: where a trip reads its handle.
-
-    Or, where a branch has made the array, in the only branch that uses it.
-    """
-    made, graph = origin(handle).op, op.graph
-    if trips:
-        seen = made.record is READ and all(lies_in(made.graph, trip.graph) for trip in trips)
-        return made.graph if seen else None
-    if not is_branch(made) or graph is made.graph:
-        return None
-    while graph.outer is not made.graph:
-        graph = graph.outer
-    return graph if is_body_of_branch(graph) else None
-
-
-def _stand_in(tapes, home, create, trips):
-    """An empty array like one that a trip, or a branch, has made; None if that is unknown."""
-    shape = _element_shape(tapes, create) if create.record is CREATE else None
-    if shape is None or not _is_visited_once(tapes, home, create.graph, trips):
-        return None
-    known = shapes.is_known(shape)
-    extents = None if known else shape_in(home, shape)
-    size = _size_again(tapes, home, create, trips) if known or extents is not None else None
-    if size is None:
-        return None
-    attrs = dict(create.attrs) | {"dynamic_size": False, "infer_shape": True}
-    attrs |= {"element_shape": shape} if shape and known else {}
-    made = Access(*home.create(CREATE, [size], attrs).outputs)
-    return made if known else _told(made, size, extents, create.attrs["dtype"])
-
-
-def _size_again(tapes, home, create, trips):
-    """The size of an array that some trips have made: computed again, or kept; None if neither."""
-    made = _size(tapes, create)
-    size = None if made is None else Again(home, create.graph, trips, {}).make(made)
-    owners = _owners(create.graph, len(trips)) if size is None and trips else None
-    if made is None or not owners:
-        return size
-    while is_branch(owners[0]):
-        made = _out_of_branch(made)
-        del owners[0]
-    return home.resolve(_Nest(tuple(owners), {}).value_in(made, trips))
-
-
-def _out_of_branch(number):
-    """A number of a branch behind it; 0 where another branch runs."""
-    case, ends = Branch(number.graph.owner), []
-    for branch in case.branches:
-        with branch.as_default(), branch.control_dependencies(None):
-            other = as_tensor(np.zeros((), number.dtype), branch)
-        ends.append(number if branch is number.graph else other)
-    return case.add_result(ends)
-
-
-def _size(tapes, create):
-    """How many slots an array has in the end, in the graph that makes it; None if unknown."""
-    if not create.attrs.get("dynamic_size"):
-        return create.inputs[0]
-    if create.outputs[0] in tapes.tapes:
-        return Loop(tapes.tapes[create.outputs[0]].loop).trips
-    flow = _last_flow(tapes, create)
-    if flow is None:
-        return None
-    return create.graph.create(SIZE, [create.outputs[0], flow], {}).outputs[0]
-
-
-def _last_flow(tapes, create):
-    """The flow of an array behind all writes, where it makes one way through its graph."""
-    graph, flow, passed = create.graph, create.outputs[1], set()
-    while flow is not None:
-        last, users = flow, [op for op in graph.operations if any(t is flow for t in op.inputs)]
-        ways = [end for op in users for end in op.outputs if _goes_on(create, flow, end)]
-        flow = ways[0] if len(ways) == 1 else None
-        passed.update(end.op for end in ways)
-    writes = [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
-    return last if not ways and {holder_in(graph, op) for op in writes} <= passed else None
-
-
-def _goes_on(create, flow, end):
-    """Whether a result of an operation that uses a flow of an array is that flow behind writes."""
-    op = end.op
-    if op.record in WRITES:
-        return array_of(op.inputs[0]) == (create,)
-    if is_loop(op):
-        variable = Loop(op).variable(end.index)
-        return variable.first is flow and not variable.is_kept
-    return is_branch(op) and any(_comes_from(flow, way) for way in Branch(op).ends(end.index))
-
-
-def _comes_from(flow, end):
-    """Whether a flow in a branch goes on from one around it."""
-    found = origin(end)
-    while found is not flow:
-        op = found.op
-        if op.record in WRITES:
-            found = origin(op.inputs[-1])
-        elif is_loop(op):
-            found = origin(Loop(op).variable(found.index).first)
-        else:
-            return is_branch(op) and any(_comes_from(flow, e) for e in Branch(op).ends(found.index))
-    return True
-
-
-def _told(array, size, extents, dtype):
-    """An empty array that knows by a first row of zeros which shape its elements have."""
-    graph = array.flow.graph
-    with graph.as_default(), graph.control_dependencies(None):
-        count = minimum(_long(size), np.int64(1))
-        rows = zeros(concatenate([stack([count]), graph.resolve(extents)]), dtype)
-        return Access(array.handle, array.scatter(arange(count), rows))
-
-
-def _is_visited_once(tapes, home, body, trips):
-    """Whether trips of the loops around a graph name as many trips around a body, each once."""
-    bodies = list(around(home))
-    found = [tapes.affine(*pair) for pair in zip(reversed(trips), bodies, strict=False)]
-    each = len(found) == len(trips) and all(f is not None and f[1] in (1, -1) for f in found)
-    return each and all(lies_in(body, other) for other in bodies[len(trips) :])
-
-
-def _element_shape(tapes, create):
-    """The shape of an array's elements as the graph knows it before anything is written; or None.
-
-    Its lengths may be those that only the run tells.
-    """
-    told = create.attrs.get("element_shape")
-    if shapes.is_known(told):
-        return told
-    writes = [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
-    found = {_written(op) for op in writes} or {()}
-    shape = found.pop()
-    return shape if not found and shape is not None and None not in shape else None
-
-
-def _written(op):
-    """The shape of what an operation writes to a slot; None where that is not known."""
-    shape = op.inputs[op.record.value_input].spec.shape
-    if op.record is WRITE or shape is None:
-        return shape
-    return shape[1:] if op.record is SCATTER else None
-
-
-@changes
 def pack_tapes(program: Program) -> Program:
     """Let tapes of numbers that are only read be numbers one behind the other, without states."""
     tapes = Tapes(program)
@@ -727,5 +494,6 @@ def _note_sure_reads(tapes, reads):
             read.attrs["sure"] = True
 
 
-def _long(index):
+def as_long(index) -> Tensor:
+    """An index as int64."""
     return index if index.dtype == INT64 else cast(index, INT64)

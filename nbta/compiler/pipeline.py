@@ -5,7 +5,6 @@ from nbta.compiler.gradient_passes import stacked_gradients_to_tensors
 from nbta.compiler.item_keys import items_of_parts
 from nbta.compiler.item_sums import add_items_behind_loops
 from nbta.compiler.nests import (
-    detach_gradients,
     forget_trips,
     gradients_to_tensors,
     join_tapes,
@@ -19,6 +18,7 @@ from nbta.compiler.row_passes import push_out_elementwise, rows_of_elementwise
 from nbta.compiler.segments import loops_of_segments
 from nbta.compiler.shape_passes import shapes_of_variables, simplify_shapes
 from nbta.compiler.specialising import specialise
+from nbta.compiler.stand_ins import detach_gradients
 from nbta.compiler.tapes import read_in_branches, rematerialise, share_tapes
 from nbta.graph.copying import copied
 from nbta.graph.verifier import verify_change
