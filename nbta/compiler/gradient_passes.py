@@ -10,13 +10,13 @@ from collections import defaultdict
 from functools import partial
 from typing import NamedTuple
 
-from nbta.compiler.nests import added_in_place, bodies_of, holder_in, threaded
+from nbta.compiler.nests import added_in_place, bodies_of, threaded
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tapes
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import Operation
-from nbta.graph.views import origin
+from nbta.graph.views import holder_in, origin
 from nbta.ops.arrays import CREATE, GATHER, WRITE
 from nbta.ops.filling import zeros
 from nbta.ops.joining import RANGE

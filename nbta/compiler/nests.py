@@ -20,7 +20,7 @@ from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tape, Tapes
 from nbta.graph.graph import lies_in, running, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
-from nbta.graph.views import Branch, Loop, is_body_of_branch, is_branch, is_loop, origin
+from nbta.graph.views import Branch, Loop, holder_in, is_body_of_branch, is_branch, is_loop, origin
 from nbta.ops.arithmetic import add
 from nbta.ops.arrays import (
     CREATE,
@@ -169,13 +169,6 @@ def _may_shift(tapes, op, lookups):
     if op.record not in (READ, WRITE, LOOKUP) or op.control_inputs or op in tapes.uses.waited:
         return False
     return tapes.whereabouts(op.inputs[0]).tensor.op in lookups
-
-
-def holder_in(graph, op):
-    """The operation of a graph that an operation is, or runs in."""
-    while op.graph is not graph:
-        op = op.graph.owner
-    return op
 
 
 def _may_move(op, trips):

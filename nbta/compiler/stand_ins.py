@@ -12,15 +12,14 @@ import numpy as np
 
 from nbta import shapes
 from nbta.compiler.induction import around, depth
-from nbta.compiler.nests import Nest, as_long, holder_in, owners_around
+from nbta.compiler.nests import Nest, as_long, owners_around
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.shape_passes import shape_in
 from nbta.compiler.tapes import Again, Tapes
 from nbta.graph.graph import lies_in
 from nbta.graph.operation import Spec
-from nbta.graph.views import Branch, Loop, is_body_of_branch, is_branch, is_loop, origin
-from nbta.ops.aliases import array_of
+from nbta.graph.views import Branch, Loop, holder_in, is_body_of_branch, is_branch, origin
 from nbta.ops.arithmetic import add, less, minimum
 from nbta.ops.arrays import CREATE, LOOKUP, LOOKUPS, READ, SCATTER, SIZE, WRITE, WRITES, Access
 from nbta.ops.bodies import trace
@@ -177,47 +176,10 @@ def _size(tapes, create):
         return create.inputs[0]
     if create.outputs[0] in tapes.tapes:
         return Loop(tapes.tapes[create.outputs[0]].loop).trips
-    flow = _last_flow(tapes, create)
+    flow = tapes.last_flow(create)
     if flow is None:
         return None
     return create.graph.create(SIZE, [create.outputs[0], flow], {}).outputs[0]
-
-
-def _last_flow(tapes, create):
-    """The flow of an array behind all writes, where it makes one way through its graph."""
-    graph, flow, passed = create.graph, create.outputs[1], set()
-    while flow is not None:
-        last, users = flow, [op for op in graph.operations if any(t is flow for t in op.inputs)]
-        ways = [end for op in users for end in op.outputs if _goes_on(create, flow, end)]
-        flow = ways[0] if len(ways) == 1 else None
-        passed.update(end.op for end in ways)
-    writes = [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
-    return last if not ways and {holder_in(graph, op) for op in writes} <= passed else None
-
-
-def _goes_on(create, flow, end):
-    """Whether a result of an operation that uses a flow of an array is that flow behind writes."""
-    op = end.op
-    if op.record in WRITES:
-        return array_of(op.inputs[0]) == (create,)
-    if is_loop(op):
-        variable = Loop(op).variable(end.index)
-        return variable.first is flow and not variable.is_kept
-    return is_branch(op) and any(_comes_from(flow, way) for way in Branch(op).ends(end.index))
-
-
-def _comes_from(flow, end):
-    """Whether a flow in a branch goes on from one around it."""
-    found = origin(end)
-    while found is not flow:
-        op = found.op
-        if op.record in WRITES:
-            found = origin(op.inputs[-1])
-        elif is_loop(op):
-            found = origin(Loop(op).variable(found.index).first)
-        else:
-            return is_branch(op) and any(_comes_from(flow, e) for e in Branch(op).ends(found.index))
-    return True
 
 
 # Rows of several lengths.
@@ -246,7 +208,7 @@ def _extents(tapes, create):
     None where they are unknown, as where there may be slots without any.
     """
     rank, graph = _rank(tapes, create), create.graph
-    flow = _last_flow(tapes, create) if create.attrs["dynamic_size"] else None
+    flow = tapes.last_flow(create) if create.attrs["dynamic_size"] else None
     if rank is None or flow is None or create.attrs["clear_after_read"]:
         return None
     spec = Spec(create.attrs["dtype"], (None,) * rank)

@@ -27,6 +27,7 @@ from nbta.graph.views import (
     Branch,
     Loop,
     Variable,
+    holder_in,
     is_body_of_branch,
     is_branch,
     is_loop,
@@ -137,14 +138,33 @@ class Tapes(Counts):
             return False
         return not self.uses.is_value(array) or not self.uses.users[None]
 
-    def is_complete(self, create: Operation, graph) -> bool:
-        """Whether what a trip of a loop made has its last size in a graph behind that loop."""
+    def size_is_told(self, create: Operation, graph) -> Tensor | None:
+        """A flow for which an array that does not grow, or was filled, has its last size.
+
+        Where that is seen from a graph behind it; else None.
+        """
         if not create.attrs["dynamic_size"] or create.outputs[0] in self.tapes:
-            return True
-        if lies_in(graph, create.graph):
-            return False
+            return special(FLOW)
+        if not lies_in(graph, create.graph):  # the loop that made it is over
+            writes = [op for op in self.uses.users[(create,)] if op.record in WRITES]
+            over = self.is_known((create,)) and all(lies_in(w.graph, create.graph) for w in writes)
+            return special(FLOW) if over else None
+        flow, order = self.last_flow(create), self.order(create.graph)
+        while graph is not create.graph and graph.outer is not create.graph:
+            graph = graph.outer
+        behind = flow is not None and graph is not create.graph and self.is_known((create,))
+        return flow if behind and order[flow.op] < order[graph.owner] else None
+
+    def last_flow(self, create: Operation) -> Tensor | None:
+        """The flow of an array behind all writes, where it makes one way through its graph."""
+        graph, flow, passed = create.graph, create.outputs[1], set()
+        while flow is not None:
+            last, users = flow, [op for op in graph.operations if any(t is flow for t in op.inputs)]
+            ways = [end for op in users for end in op.outputs if _goes_on(create, flow, end)]
+            flow = ways[0] if len(ways) == 1 else None
+            passed.update(end.op for end in ways)
         writes = [op for op in self.uses.users[(create,)] if op.record in WRITES]
-        return self.is_known((create,)) and all(lies_in(op.graph, create.graph) for op in writes)
+        return last if not ways and {holder_in(graph, op) for op in writes} <= passed else None
 
     def order(self, graph) -> dict[Operation, int]:
         """The places of a graph's operations in running order."""
@@ -284,6 +304,31 @@ def place_of_flow(loop, write, create):
             plain = write.inputs[3] is flow.parameter
             return flow.place if plain and flow.first is create.outputs[1] else None
     return None
+
+
+def _goes_on(create, flow, end):
+    """Whether a result of an operation that uses a flow of an array is that flow behind writes."""
+    op = end.op
+    if op.record in WRITES:
+        return array_of(op.inputs[0]) == (create,)
+    if is_loop(op):
+        variable = Loop(op).variable(end.index)
+        return variable.first is flow and not variable.is_kept
+    return is_branch(op) and any(_comes_from(flow, way) for way in Branch(op).ends(end.index))
+
+
+def _comes_from(flow, end):
+    """Whether a flow in a branch goes on from one around it."""
+    found = origin(end)
+    while found is not flow:
+        op = found.op
+        if op.record in WRITES:
+            found = origin(op.inputs[-1])
+        elif is_loop(op):
+            found = origin(Loop(op).variable(found.index).first)
+        else:
+            return is_branch(op) and any(_comes_from(flow, e) for e in Branch(op).ends(found.index))
+    return True
 
 
 def _grows(create):
@@ -544,13 +589,15 @@ class Again:
         if source.kind != HANDLE or len(lookup.inputs) > 2 or not isinstance(tapes, Tapes):
             return None
         array = tapes.uses.array(lookup.inputs[0])
-        if lookup.control_inputs or array is None or not tapes.is_complete(array[0], self._graph):
-            return None
-        handle = self.make(lookup.inputs[0])
-        if handle is None:
+        if lookup.control_inputs or array is None:
             return None
         with self._graph.as_default():
-            return self._outside(LOOKUP, [handle, special(FLOW)], lookup.attrs)
+            flow = tapes.size_is_told(array[0], self._graph)
+            handle = None if flow is None else self.make(lookup.inputs[0])
+            if handle is None:
+                return None
+            flow = self._graph.resolve(flow)
+            return self._outside(LOOKUP, [handle, flow], lookup.attrs)
 
     def _trip_count(self, source):
         """How many trips a loop made, where that follows from its first values."""

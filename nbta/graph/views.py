@@ -224,6 +224,13 @@ def is_branch(op: Operation) -> bool:
     return "branches" in op.attrs
 
 
+def holder_in(graph: graphs.Graph, op: Operation) -> Operation:
+    """The operation of a graph that an operation is, or runs in."""
+    while op.graph is not graph:
+        op = op.graph.owner
+    return op
+
+
 def is_body_of_branch(graph: graphs.Graph) -> bool:
     """Whether a graph is what one way of a branch runs."""
     owner = getattr(graph, "owner", None)

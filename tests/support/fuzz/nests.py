@@ -96,13 +96,69 @@ def _array(f, x, c, options):
     return nbta.sum(nbta.square(ta.stack()))
 
 
+def _list(f, x, c, options):
+    """An array of this trip of the loops around: some trips append numbers, others read them."""
+    rows = nbta.shape(x)[0]
+
+    def fill(i, h, ta):
+        h = h + f(x[i], h)
+        return i + 1, h, nbta.cond(h > 0.23, lambda: ta.append(h * h), lambda: ta)
+
+    def add(k, h):
+        return k + 1, nbta.sin(h + 0.4 * ta.read(k) * h)
+
+    ta = _growing(()).append(c)
+    _, h, ta = nbta.while_loop(lambda i, *_: i < rows, fill, (np.int64(0), c, ta), **options)
+    count = nbta.cast(ta.size(), "int64")
+    _, h = nbta.while_loop(lambda k, _: k < count, add, (np.int64(0), h), **options)
+    return h + 0.1 * nbta.sum(nbta.sin(ta.stack()))
+
+
+def _rows(f, x, c, options):
+    """The same of rows of several lengths, of which one is not read."""
+    rows, flat = nbta.shape(x)[0], nbta.reshape(x, (-1,))
+
+    def fill(i, h, ta):
+        h = h + f(x[i], h)
+        return i + 1, h, ta.append(flat[: i + 1] * h)
+
+    def add(k, h):
+        row = ta.read(k)
+        return k + 1, nbta.sin(h + 0.3 * nbta.sum(row * nbta.sin(row * h)))
+
+    ta = _growing((None,))
+    _, h, ta = nbta.while_loop(lambda i, *_: i < rows, fill, (np.int64(0), c, ta), **options)
+    return nbta.while_loop(lambda k, _: k < rows, add, (np.int64(1), h), **options)[1]
+
+
+def _growing(shape):
+    return nbta.TensorArray(
+        "float64", dynamic_size=True, clear_after_read=False, element_shape=shape,
+        infer_shape=None not in shape,
+    )  # fmt: skip
+
+
+def _plain(f, x, c, options):
+    """Python's own list, filled and read by Python's own loops."""
+    values, h = [], c
+    for i in range(nbta.shape(x)[0]):
+        h = h + f(x[i], h)
+        if h < 1.7:
+            values.append(h)
+        values.append(h * c)
+    for value in values:
+        h = nbta.sin(h + 0.3 * value * values[0])
+    return h
+
+
 def _cond(f, x, c, options):
     return nbta.cond(c > 0.11, lambda: f(x, c) * 1.1, lambda: c - f(x, 0.5 * c))
 
 
 _KINDS = {
     "map": _map, "scan": _scan, "foldl": _fold(nbta.foldl), "foldr": _fold(nbta.foldr),
-    "while": _while, "array": _array, "cond": _cond,
+    "while": _while, "array": _array, "list": _list, "rows": _rows, "plain": _plain,
+    "cond": _cond,
 }  # fmt: skip
 _NONE, _TWO, _SQRT = {}, {"checkpoint": 2}, {"checkpoint": "sqrt"}
 _ONLINE, _PARALLEL = {"checkpoint": "online"}, {"parallel_iterations": 2}
@@ -114,6 +170,9 @@ OPTIONS = {
     "foldr": [_NONE, _SQRT],
     "while": [_NONE, _TWO, _SQRT, _ONLINE],
     "array": [_NONE, _TWO, _ONLINE],
+    "list": [_NONE, _TWO, _SQRT, _ONLINE],
+    "rows": [_NONE, _TWO, _SQRT, _ONLINE],
+    "plain": [_NONE],
     "cond": [_NONE],
 }
 LEVELS = [(kind, options) for kind, several in OPTIONS.items() for options in several]
