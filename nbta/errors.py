@@ -89,18 +89,20 @@ class PerformanceWarning(UserWarning):
 
     Examples
     --------
-    The second derivative of a loop with ``checkpoint`` does so today:
+    A loop with ``checkpoint`` that goes along what a trip of another one computes does so today:
 
     >>> import warnings
     >>> def power(x):
-    ...     return nbta.scan(lambda y, _: (y * x, None), 1.0, None, 4, checkpoint=2)[0]
-    >>> curvature = nbta.grad(nbta.grad(power), compiled=True)
+    ...     def row(y, factors):
+    ...         return nbta.foldl(lambda y, v: y * v, factors * x, y, checkpoint=2), None
+    ...     return nbta.scan(row, 1.0, np.ones((2, 2)))[0]
+    >>> slope = nbta.grad(power, compiled=True)
     >>> with warnings.catch_warnings(record=True, action="always") as found:
-    ...     curvature(2.0)  # 12 x**2
-    np.float64(48.0)
+    ...     slope(2.0)  # 4 x**3
+    np.float64(32.0)
     >>> print(found[0].category.__name__, found[0].message)
-    PerformanceWarning the loop 'scan' (...:2) is compiled, but it or its gradient calls Python in
-    each trip, ...
+    PerformanceWarning the loop 'scan' (...:4), with 'scan/body/foldl' (...:3) in it, is compiled,
+    but it or its gradient calls Python in each trip, ...
     """
 
 

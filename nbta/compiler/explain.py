@@ -89,13 +89,14 @@ _NEST = (
     "not know whose they are; make one loop of the two."
 )
 _CHECKPOINT = (
-    "checkpoint= lets a loop run trips again that fill arrays anew, here within another gradient "
-    "or loop; leave it out (checkpoint=None) where there is memory for the values of all trips."
+    "checkpoint= lets a loop run trips again, here with an array that a trip of a loop around it "
+    "makes; leave it out (checkpoint=None) where there is memory for the values of all trips."
 )
 _INNER = (
-    "A trip makes an array of its own that grows, with rows of several lengths or for a gradient "
-    "of a gradient; give it a size and an element shape, stack values by nbta.stack, or make one "
-    "array in front of the outermost loop and carry it."
+    "A trip makes an array of its own of rows of several lengths that clears what is read or has "
+    "a given size, or one that a loop with checkpoint= reads; give it clear_after_read=False and "
+    "fill it by append, leave checkpoint= out, stack values by nbta.stack, or make one array in "
+    "front of the outermost loop and carry it."
 )
 _MAP = (
     "map_fn starts its threads anew in each trip; leave parallel_iterations= out of it, or put "

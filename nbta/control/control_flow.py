@@ -420,8 +420,9 @@ def while_loop(
     "online" keeps the variables at trips 0, 1, 3, 6, 10, ... (segments of 1, 2, 3, ... trips): the
     memory of ``sqrt(2 T)`` states and ``sqrt(2 T)`` trips for any trip count ``T``.
 
-    Compiled, gradients of gradients of loops with ``checkpoint`` call Python in each trip, with a
-    `PerformanceWarning`; first ones do not, also where such loops are in each other.
+    Gradients of gradients keep as many states of the gradient's loop as of this one, and the values
+    of as many trips. Compiled, none calls Python, but where trips that run again read an array
+    that a trip of a loop around makes, with a `PerformanceWarning`.
 
     Examples
     --------

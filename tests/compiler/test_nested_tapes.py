@@ -560,7 +560,7 @@ def stacks_that_shrink(x):
     return s
 
 
-@nest(X, native=False)
+@nest(X)
 def lists_of_parts(x):
     s = 0.0
     for i in range(1, len(x)):
@@ -569,6 +569,48 @@ def lists_of_parts(x):
             parts.append(x[:j] * x[i])
         for part in parts:
             s += np.sum(part * part)
+    return s
+
+
+@nest(X)
+def lists_of_parts_of_which_few_are_read(x):
+    s = 0.0
+    for i in range(1, len(x)):
+        parts = [x[i:] * x[0]]
+        for j in range(1, i + 1):
+            if x[j] > -1.0:
+                parts.append(np.sin(x[:j] * x[i]))
+        s += np.sum(parts[-1] * x[0]) * np.sum(parts[0] ** 2)
+    return s
+
+
+@nest(X)
+def lists_of_parts_in_a_branch(x):
+    s = 0.0
+    for i in range(1, len(x)):
+        if x[i] > 0.3:
+            parts = []
+            for j in range(1, i + 1):
+                parts.append(np.outer(x[:j], x[i:]))
+            for part in parts:
+                s += np.sum(part * part * s)
+        else:
+            s += np.sin(x[i])
+    return s
+
+
+@nest(X)
+def two_uses_of_a_list_in_branches(x):
+    s = 0.0
+    for i in range(len(x)):
+        values = [x[i] * s]
+        for j in range(i + 1):
+            if x[j] < x[i]:
+                values.append(x[j] * values[-1] + x[i])
+        if s > 0.1:
+            s += values[-1] * values[0]
+        else:
+            s += np.sum(np.array(values) ** 2)
     return s
 
 
@@ -600,6 +642,11 @@ SECOND = {
     "arrays_of_inner_trips": True, "a_nest_in_a_branch": True,
     "a_map_in_a_scan": True, "a_scan_in_a_branch_of_a_scan": True,
     "a_search_in_a_nest_in_a_branch": True, "a_loop_in_a_branch_of_the_inner_loop": True,
+    "lists_of_numbers": True, "lists_of_rows": True, "lists_that_several_loops_fill": True,
+    "lists_of_what_lists_gave": True, "lists_in_a_branch": True, "stacks_that_shrink": True,
+    "an_array_of_each_outer_trip": True, "lists_of_parts": True,
+    "lists_of_parts_of_which_few_are_read": True, "lists_of_parts_in_a_branch": True,
+    "two_uses_of_a_list_in_branches": True,
 }  # fmt: skip
 
 

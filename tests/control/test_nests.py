@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from compiled_pairs import compare
 from fuzz.nests import LEVELS, arguments, compare_orders, nest, nests, orders
 from generated_source import outcome, tensors
 from hypothesis import HealthCheck, Phase, example, given, settings
@@ -56,6 +57,28 @@ def test_random_nests_call_no_python_in_loops(outer, inner):
     traced(*arguments(program))
     calls = traced._compiled_program().generated.calls
     assert [call.op.name for call in calls if loops_around(call.op)] == []
+
+
+#: Arrays that grow in each trip of a loop around, and loops with checkpoints, in each other.
+GROWING = [
+    [("list", {})], [("rows", {})], [("plain", {})],
+    [("list", {"checkpoint": "sqrt"})], [("rows", {"checkpoint": 2})],
+    [("scan", {}), ("list", {})], [("while", {"checkpoint": 2}), ("list", {})],
+    [("foldl", {}), ("rows", {})], [("scan", {"checkpoint": "sqrt"}), ("rows", {})],
+    [("cond", {}), ("plain", {})], [("scan", {}), ("plain", {})],
+]  # fmt: skip
+
+
+@pytest.mark.slow_but_every(4)
+@pytest.mark.parametrize("levels", GROWING, ids=lambda levels: repr(nest(levels)))
+def test_growing_arrays_call_no_python_to_second_order(levels):
+    program = nest(levels)
+    compare_orders(program)
+    given, traced = arguments(program), nbta.function(orders(program), compiled=True)
+    with in_python():
+        found = traced(*given)
+    compare(found, nbta.function(orders(program), compiled=False)(*given))
+    assert "operations that run in Python" not in traced.explain()
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ def _list(f, x, c, options):
     rows = nbta.shape(x)[0]
 
     def fill(i, h, ta):
-        h = h + f(x[i], h)
+        h = nbta.sin(h + f(x[i], h))
         return i + 1, h, nbta.cond(h > 0.23, lambda: ta.append(h * h), lambda: ta)
 
     def add(k, h):
@@ -119,7 +119,7 @@ def _rows(f, x, c, options):
     rows, flat = nbta.shape(x)[0], nbta.reshape(x, (-1,))
 
     def fill(i, h, ta):
-        h = h + f(x[i], h)
+        h = nbta.sin(h + f(x[i], h))
         return i + 1, h, ta.append(flat[: i + 1] * h)
 
     def add(k, h):
@@ -142,8 +142,8 @@ def _plain(f, x, c, options):
     """Python's own list, filled and read by Python's own loops."""
     values, h = [], c
     for i in range(nbta.shape(x)[0]):
-        h = h + f(x[i], h)
-        if h < 1.7:
+        h = nbta.sin(h + f(x[i], h))
+        if h < 0.7:
             values.append(h)
         values.append(h * c)
     for value in values:
