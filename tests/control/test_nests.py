@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from compiled_pairs import compare
 from fuzz.nests import LEVELS, arguments, compare_orders, nest, nests, orders
+from fuzz.ways import in_python
 from generated_source import outcome, tensors
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
