@@ -10,7 +10,7 @@ import numpy as np
 from nbta.codegen.code import Code, NotCompiledError
 from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, product
 from nbta.compiler import array_code
-from nbta.compiler.stencils import COUNTED, Rows, stencils
+from nbta.compiler.stencils import COUNTED, Rows, indices_of, stencils
 from nbta.compiler.sums import free_sums
 from nbta.graph.operation import DATA, FLOW, HANDLE
 from nbta.graph.order import before, ordered
@@ -972,13 +972,23 @@ class Emitter(Code):
         """An addition in place where trips are few or in doubt, and in a row elsewhere."""
         rows = self._rows[op]
         rule(self, op)
-        if self.values[op.outputs[0]].base is not rows.block(op).base:
-            raise NotCompiledError(f"{op.name} copies what rows are added to")
+        if self.values[op.outputs[0]].base is not rows.block(op).base or not self._is_seen(op):
+            raise NotCompiledError(f"{op.name} adds where rows do not go")
         line = self.lines.last()
         with self.nest(f"if {rows.doubt}:"):
             self.add(line)
         with self.nest(f"if not {rows.doubt}:"):
             self.add(*rows.keep(op))
+
+    def _is_seen(self, op):
+        """Whether all indices are sure to be within their axes where a loop has no doubts."""
+        x, extents = op.inputs[0], self.extents(op.inputs[0])
+        return all(
+            type(index) is int
+            or self.is_within(index, x, axis)
+            or self.doubt(index, extents[axis]) is not None
+            for axis, index in enumerate(indices_of(op))
+        )
 
     def _sum(self, op):
         text, *others = map(self.scalar, op.inputs)

@@ -144,9 +144,10 @@ def _apart(one, other) -> bool | None:
 
 
 def _form(op, variable, counts):
-    """The indices of a number that is added, where they are within the array, in each trip.
+    """The indices of a number that is added, if each trip moves the last one alone, by one.
 
     Linear forms, and for the last axis what that is in the first trip and by how much it grows.
+    Whether they are within the array, and do not wrap around, code looks at in front of the loop.
     """
     x, value, *scalars = op.inputs
     key, body = op.attrs["key"], variable.loop.body
@@ -157,8 +158,7 @@ def _form(op, variable, counts):
         return None
     forms = []
     for axis, index in enumerate(indices_of(op)):
-        length = counts.length(variable.first, axis)
-        if not _is_there(counts, index, length, body):
+        if type(index) is int and not _is_there(index, counts.length(variable.first, axis)):
             return None
         form = (Linear(index), 0) if type(index) is int else counts.affine(index, body)
         if form is None or (abs(form[1]) != 1 if axis == len(key) - 1 else form[1]):
@@ -171,9 +171,7 @@ def _is_place(part):
     return type(part) is int and part >= 0
 
 
-def _is_there(counts, index, length, body):
-    if isinstance(index, Tensor):
-        return counts.is_within(index, length, body)
+def _is_there(index, length):
     return length is not None and (length - Linear(index + 1)).is_natural()
 
 

@@ -149,17 +149,26 @@ def test_lines_that_may_be_one_keep_their_order():
     both(f, *made.normal(size=(2, 3, 30)) * 10.0 ** made.integers(-9, 9, (2, 3, 30)))
 
 
-def test_indices_that_may_be_outside_are_looked_at():
+@pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.parametrize("offset", [-20, -1, 0, 3])
+def test_indices_that_may_be_outside_are_looked_at(offset, step):
     def f(h, x):
         def trip(i, h):
-            return nbta.add_item(nbta.add_item(h, i - 20, x[i]), i - 19, x[i])
+            return nbta.add_item(nbta.add_item(h, i + offset, x[i]), i + (offset + 1), x[i])
 
-        return ranged(0, x.shape[0], trip, h)
+        n = x.shape[0]
+        return ranged(*((0, n) if step > 0 else (n - 1, -1)), trip, h, step=step)
 
-    h, x = np.random.default_rng(4).normal(size=(2, 30))
-    assert not has_rows(both(f, h, x))
+    made = np.random.default_rng(4)
+    compiled = both(f, made.normal(size=40), made.normal(size=30))
+    assert has_rows(compiled)
+    for count in (1, 29, 30, 31, 35, 36):
+        h, x = made.normal(size=40), made.normal(size=count)
+        np.testing.assert_array_equal(compiled(h, x), nbta.function(f, compiled=False)(h, x))
     with pytest.raises(nbta.InvalidArgumentError):
-        nbta.function(f, compiled=True)(h, np.ones(60))
+        compiled(np.ones(40), np.ones(70))
+    with pytest.raises(nbta.InvalidArgumentError):
+        compiled(np.ones(10), np.ones(12))
 
 
 def test_what_trips_need_of_each_other_keeps_its_loop():

@@ -237,9 +237,9 @@ FAULTS = [
     ),
     Fault(
         "stencils",
-        "indices that nobody has looked at",
-        "if not _is_there(counts, index, length, body):",
-        "if False:",
+        "indices of which only the first is looked at",
+        'ends = [first, f"{first} + {form[1]} * ({trips} - 1)"] if form[1] else [first]',
+        "ends = [first]",
         "stencils",
     ),
     Fault(
