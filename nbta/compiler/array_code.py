@@ -3,6 +3,8 @@
 See `nbta.runtime.plain`.
 """
 
+import math
+
 from nbta import shapes
 from nbta.codegen.values import NUMBERS, Block, Scalar, cast_text, product, times, total
 from nbta.graph.graph import live, subgraphs
@@ -242,11 +244,13 @@ class _Array:
         self.clears = op.attrs.get("clear_after_read", True) if not self.adds else len(key) == 2
         self._infers = op.attrs.get("infer_shape", True) or _known(op)
         self.may_differ = bool(rank) and not self._infers  # elements may be of several shapes
-        self.packed = bool(op.attrs.get("packed")) and not rank and not self.adds
+        row = op.attrs.get("packed_row", ())
+        self.packed = bool(op.attrs.get("packed")) and rank == len(row) and not self.adds
+        self.row = tuple(map(str, row))  # extents of a packed element
         self.length = self.limit = None
         code.initial += [
             (self.record + rt.ITEM, self.data.dtype.itemsize),
-            (self.record + rt.RANK, rank),
+            (self.record + rt.RANK, 0 if self.packed else rank),
             (self.record + rt.GROW, "grow"),
         ]
         self.set_flags(code)
@@ -392,9 +396,12 @@ def slot_ahead(code, op, extents) -> Block | None:
     array = code.arrays.of(code, op.inputs[0])
     if not isinstance(code.values.get(op.inputs[1]), Scalar):
         return None
-    array.give(code, extents)
-    _note_shape(code, op, extents)
-    start = array.call(code, rt.WRITE_SLOT, code.integer(op.inputs[1]))
+    if array.packed:
+        start = _packed_slot(code, op, array)
+    else:
+        array.give(code, extents)
+        _note_shape(code, op, extents)
+        start = array.call(code, rt.WRITE_SLOT, code.integer(op.inputs[1]))
     code.arrays.ahead[op] = code.arrays.stored[array, op.inputs[2]] = start
     return Block(array.data, tuple(extents), start)
 
@@ -571,31 +578,51 @@ _RULES = {
 }  # fmt: skip
 
 
-# Packed arrays: numbers one behind the other, and how many there are.
+# Packed arrays: numbers, or rows of as many numbers, one behind the other, and how many there are.
 
 
 def _create_packed(code, op, array):
     array.length = code.variable("0", "l")
-    array.limit = code.variable(f"{array.word(rt.DATA + 1)} // {array.itemsize}", "m")
+    array.limit = code.variable(_room_of(array), "m")
     code.add(code.pointer(array.data, array.word(rt.DATA)))
     code.bind(op.outputs[0], _HANDLE)
     code.bind(op.outputs[1], _FLOW)
 
 
+def _room_of(array):
+    """For how many elements a packed array has room."""
+    return f"{array.word(rt.DATA + 1)} // {array.itemsize * math.prod(map(int, array.row))}"
+
+
 def _write_packed(code, op, array):
-    item, index = code.scalar(op.inputs[2]), code.integer(op.inputs[1])
-    if op not in code.arrays.reserved:
-        _reserve(code, array, f"{index} + 1")
-    code.add(f"{array.data.name}[{index}] = {item}", f"{array.length} = {index} + 1")
+    value, index = code.value(op.inputs[2]), code.integer(op.inputs[1])
+    start = code.arrays.ahead.pop(op, None)
+    if start is None or value.base is not array.data or value.offset != start:
+        start = start or _packed_slot(code, op, array)
+        _store(code, array, start, value)
+    code.add(f"{array.length} = {index} + 1")
     code.bind(op.outputs[0], _FLOW)
 
 
+def _packed_slot(code, op, array):
+    """Source of where the first number of an element goes that is to be written; with room."""
+    index = code.integer(op.inputs[1])
+    if op not in code.arrays.reserved:
+        _reserve(code, array, f"{index} + 1")
+    if not array.rank:
+        return index
+    start = code.variable(times(index, product(array.row)), "o")
+    code.arrays.stored[array, op.inputs[2]] = start
+    return start
+
+
 def _reserve(code, array, count):
-    """Let a packed array have room for so many numbers."""
+    """Let a packed array have room for so many elements."""
+    items = times(f"({count})", product(array.row)) if array.rank else count
     with code.nest(f"if {count} > {array.limit}:"):
-        code.add(f"slot(w, {array.record}, {rt.RESERVE}, {count}, 0)")
+        code.add(f"slot(w, {array.record}, {rt.RESERVE}, {items}, 0)")
         code.add(code.pointer(array.data, array.word(rt.DATA)))
-        code.add(f"{array.limit} = {array.word(rt.DATA + 1)} // {array.itemsize}")
+        code.add(f"{array.limit} = {_room_of(array)}")
 
 
 def reserve(code, loop, trips) -> None:
@@ -623,7 +650,11 @@ def _read_packed(code, op, array):
     index = code.integer(op.inputs[1])
     if not op.attrs.get("sure"):
         code.fail_if(f"{index} < 0 or {index} >= {array.length}")
-    code.bind(op.outputs[0], code.local(f"{array.data.name}[{index}]", array.data.dtype))
+    if array.rank:
+        start = code.variable(times(index, product(array.row)), "o")
+        code.bind(op.outputs[0], Block(array.data, array.row, start))
+    else:
+        code.bind(op.outputs[0], code.local(f"{array.data.name}[{index}]", array.data.dtype))
 
 
 def _gather_packed(code, op, array):

@@ -7,6 +7,7 @@ values of an outer trip begin is a sum of trip counts, which the loops around ca
 come after read it from a tape of its own.
 """
 
+import math
 from collections import defaultdict
 from functools import partial
 from itertools import chain
@@ -14,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbta import shapes
+from nbta.codegen.values import NUMBERS
 from nbta.compiler.induction import depth
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
@@ -244,8 +247,9 @@ class Nest:
         """Put one array in place of a tape of each trip of the loops around."""
         old, body = nested.tape, Loop(self._filling).body
         with self._home.as_default(), self._home.control_dependencies(None):
-            packed = old.value.spec.rank == 0 and not nested.gradients
-            attrs = old.handle.op.attrs | {"packed": packed}
+            attrs = dict(old.handle.op.attrs)
+            if not nested.gradients:
+                attrs |= packing(old.value.spec, {op.record for op, _ in nested.reads})
             made = Access(*build(CREATE, [np.int32(0)], attrs, "tape"))
         around = self._filling.graph
         begin = self.begin
@@ -468,14 +472,35 @@ def _is_of_trip(tapes, lookup):
     return array is not None and trip.record is TRIP and lies_in(array[0].graph, trip.graph)
 
 
+#: Of so many numbers are the largest rows of packed tapes.
+LARGEST_ROW = 16
+
+
+def packing(spec, users) -> dict:
+    """Attributes of a tape whose elements lie one behind the other; none where they may not.
+
+    Those are numbers, and short rows whose shape is known and that are read one by one.
+    """
+    if spec.kind != DATA or not shapes.is_known(spec.shape):
+        return {}
+    if spec.rank == 0:
+        return {"packed": True}
+    short = 0 < math.prod(spec.shape) <= LARGEST_ROW and spec.dtype.char in NUMBERS
+    return {"packed": True, "packed_row": spec.shape} if short and users <= {READ, WRITE} else {}
+
+
 @changes
 def pack_tapes(program: Program) -> Program:
-    """Let tapes of numbers that are only read be numbers one behind the other, without states."""
+    """Let tapes of numbers that are only read be numbers one behind the other, without states.
+
+    So are tapes of short rows.
+    """
     tapes = Tapes(program)
     for each in tapes.tapes.values():
-        only_read = {op.record for op in tapes.users(each)} <= {READ, GATHER, WRITE, SIZE}
-        if only_read and each.value.kind == DATA and each.value.spec.rank == 0:
-            each.handle.op.attrs["packed"] = True
+        users = {op.record for op in tapes.users(each)}
+        found = packing(each.value.spec, users) if users <= {READ, GATHER, WRITE, SIZE} else {}
+        if found:
+            each.handle.op.attrs.update(found)
             _note_sure_reads(tapes, [op for op in tapes.users(each) if op.record is READ])
     return program
 

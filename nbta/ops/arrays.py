@@ -53,10 +53,11 @@ def _infer_create(size, **attrs):
     return HANDLE_SPEC, FLOW_SPEC
 
 
-def _create(step, size, packed=False, **attrs):
+def _create(step, size, packed=False, packed_row=(), **attrs):
     """``packed`` says of a tape of numbers that trips fill it in order, and nothing but reads it.
 
-    Then compiled code needs no state of its slots.
+    Then compiled code needs no state of its slots. ``packed_row`` is the shape of rows in place of
+    numbers.
     """
     return step.add(TensorArray(size=size, **attrs)), FLOW_VALUE
 

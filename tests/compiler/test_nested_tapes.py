@@ -1,5 +1,7 @@
 """Gradients of loops in loops: nothing runs in Python, and values are those of differences."""
 
+import re
+
 import numpy as np
 import pytest
 from compiled_pairs import compare
@@ -7,8 +9,9 @@ from fuzz.ways import in_python
 from test_in_place import loop, section
 
 import nbta
+from nbta.compiler import array_code
 from nbta.graph.graph import running
-from nbta.ops.arrays import LOOKUP
+from nbta.ops.arrays import LOOKUP, READ
 from nbta.testing import check_grads
 
 X = np.array([0.4, -0.7, 1.1, 0.25, -1.3])
@@ -851,3 +854,104 @@ def test_a_failure_deep_inside_names_the_trip():
     for compiled in (False, True):
         with in_python(), pytest.raises(nbta.InvalidArgumentError, match="no index 5"):
             nbta.grad(f, compiled=compiled)(X)
+
+
+# Tapes of short rows.
+
+
+def moved_rows(rows, steps):
+    """A nest whose inner trips keep rows, and rows that earlier trips left; the first may be long.
+
+    ``steps`` tells how many inner trips each outer one makes.
+    """
+    state, total = rows * 1.0, 0.0
+    for i in range(steps.shape[0]):
+        for _ in range(steps[i]):
+            state = np.tanh(state + np.sin(np.roll(state, 1))) * 0.9
+            total += np.sum(state * state) * np.max(state)
+    return total
+
+
+def moved_until(rows, steps):
+    """A loop whose trips nobody knows ahead."""
+    state, count = rows * 1.0, 0
+    while np.sum(state * state) > 0.05 and count < 200:
+        state = np.tanh(state + np.sin(np.roll(state, 1)) * 0.1) * 0.8
+        count += 1
+    return np.sum(state * np.cos(state))
+
+
+def compiled_with(f, rows, steps, second=False):
+    """Value and gradient for rows of a known shape: compiled, and one by one.
+
+    With ``second`` that of the gradient's squares besides; no tape is packed then.
+    """
+    with nbta.Graph().as_default() as graph:
+        x, s = nbta.placeholder(rows.dtype, rows.shape), nbta.placeholder("int64", (None,))
+        loss = nbta.function(f)(x, s)
+        (first,) = nbta.gradients(loss, [x])
+        wanted = [loss, first, *(nbta.gradients(nbta.sum(first * first), [x]) if second else ())]
+    session = nbta.Session(graph)
+    feeds = {x: rows, s: steps}
+    found, expected = (session.run(wanted, feeds, compiled=compiled) for compiled in (True, False))
+    return found, expected, session
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(3,), (17,), (2, 3)])
+@pytest.mark.parametrize("f", [moved_rows, moved_until], ids=lambda f: f.__name__)
+def test_tapes_of_short_rows_give_the_same(f, shape, dtype):
+    rows = np.random.default_rng(len(shape)).normal(size=shape).astype(dtype)
+    close = 1e-11 if dtype == "float64" else 2e-3
+    for steps in ([2, 0, 3], [], [700, 400]):
+        found, expected, session = compiled_with(f, rows, np.array(steps, np.int64))
+        assert session.last.fallbacks == 0
+        for one, other in zip(found, expected, strict=True):
+            scale = max(1.0, np.abs(other).max())
+            np.testing.assert_allclose(one, other, rtol=close, atol=close * scale)
+
+
+def turned(rows, steps):
+    state = rows * 1.0
+    for i in range(steps.shape[0]):
+        state = np.tanh(state) * np.sin(state + i)
+    return np.sum(state)
+
+
+@pytest.mark.parametrize("f", [moved_rows, moved_until, turned], ids=lambda f: f.__name__)
+def test_second_derivatives_of_short_rows(f):
+    rows, steps = np.array([0.1, 0.9, -0.4]), np.array([2, 0, 3])
+    found, expected, session = compiled_with(f, rows, steps, second=True)
+    assert session.last.fallbacks == 0
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11)
+
+
+@pytest.mark.parametrize(("length", "is_packed"), [(1, True), (16, True), (17, False)])
+def test_short_rows_lie_one_behind_the_other(length, is_packed):
+    f, rows = turned, np.linspace(0.1, 0.9, length)
+    with nbta.Graph().as_default() as graph:
+        x, s = nbta.placeholder("float64", (length,)), nbta.placeholder("int64", (None,))
+        loss = nbta.function(f)(x, s)
+        wanted = [loss, *nbta.gradients(loss, [x])]
+    session = nbta.Session(graph)
+    found = session.run(wanted, {x: rows, s: np.zeros(9, np.int64)}, compiled=True)
+    check_grads(lambda x: f(x, np.zeros(9, np.int64)), (rows,))
+    np.testing.assert_allclose(found[0], f(rows, np.zeros(9, np.int64)), rtol=1e-13)
+    (compiled,) = session.last.compiled
+    assert ("slot(w" in re.sub(r"slot\(w, \d+, 6,", "", compiled.generated.source)) != is_packed
+
+
+def test_a_row_that_is_read_in_the_wrong_trip_is_found(monkeypatch):
+    """That the tests above would tell."""
+    read = array_code._PACKED[READ]
+
+    def shifted(code, op, array):
+        read(code, op, array)
+        value = code.values[op.outputs[0]]
+        if array.rank:
+            code.add(f"{value.offset} = max(0, {value.offset} - {array.row[0]})")
+
+    monkeypatch.setitem(array_code._PACKED, READ, shifted)
+    found, expected, _ = compiled_with(turned, np.array([0.1, 0.9, -0.4]), np.array([3, 2, 1]))
+    assert not np.allclose(found[1], expected[1])
