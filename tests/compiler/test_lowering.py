@@ -208,6 +208,23 @@ def test_short_loops_become_vectors_before_they_are_unrolled(units, count, width
     assert found == ([] if width in (None, 1) else [str(width)])
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "W[j] = W[j] + 1", "a[j] = a[j + 1] + 1", "a[j] = W[j] + 1", "a[j] = b[j] ** b[j]",
+        "a[j] = max(b[j], 1)", "a[j] = b[j] if b[j] > 3 else 1",
+    ],
+)  # fmt: skip
+def test_llvm_is_told_of_no_vectors_that_it_may_not_make(units, statement, capfd):
+    """It would print a remark on each such loop."""
+    places = "    a = pointer(int64, w, 3)\n    b = pointer(int64, w + 800, 4)\n"
+    called(f"{HEAD}{places}    for j in range(16):\n        {statement}\n    return 0\n", [1] * 200)
+    text = str(units[-1].module)
+    assert "llvm.loop.unroll.disable" in text
+    assert "llvm.loop.vectorize.width" not in text
+    assert "remark" not in "".join(capfd.readouterr())
+
+
 def test_loops_around_loops_whose_trips_the_run_tells_stay_loops(units, monkeypatch):
     monkeypatch.setattr(lowering, "LARGE", 600)
     source = "    for i in range(4):\n        for j in range({}):\n            W[i] = W[i] + j\n"
