@@ -151,13 +151,15 @@ def _stand_in(tapes, home, create, trips):
 def _again(home, create, trips, made):
     """What is known of an array that some trips have made: computed again, or kept; else None."""
     found = None if made is None else Again(home, create.graph, trips, {}).make(made)
-    owners = owners_around(create.graph, len(trips)) if found is None and trips else None
-    if made is None or not owners:
+    if found is not None or made is None:
         return found
-    while is_branch(owners[0]):
+    owners = owners_around(create.graph, len(trips)) or []
+    while owners and is_branch(owners[0]):
         made = _out_of_branch(made)
         del owners[0]
-    return home.resolve(Nest(tuple(owners), {}).value_in(made, trips))
+    if trips and owners:
+        return home.resolve(Nest(tuple(owners), {}).value_in(made, trips))
+    return None if trips or not lies_in(home, made.graph) else home.resolve(made)
 
 
 def _out_of_branch(value):

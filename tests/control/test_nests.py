@@ -66,7 +66,7 @@ GROWING = [
     [("list", {"checkpoint": "sqrt"})], [("rows", {"checkpoint": 2})],
     [("scan", {}), ("list", {})], [("while", {"checkpoint": 2}), ("list", {})],
     [("foldl", {}), ("rows", {})], [("scan", {"checkpoint": "sqrt"}), ("rows", {})],
-    [("scan", {}), ("plain", {})],
+    [("cond", {}), ("plain", {})], [("scan", {}), ("plain", {})],
 ]  # fmt: skip
 
 
