@@ -42,7 +42,7 @@ class Maker:
         """A factor, which may be an item."""
         where = ", ".join(indices)
         return self.pick(
-            [self.constant(), f"k[{where}]", f"np.sin(k[{where}])", "c", f"0.1 * {indices[-1]}",
+            [self.constant(), f"k[{where}]", f"np.sin(k[{where}])", "c", f"0.03 * {indices[-1]}",
              f"(1.0 - k[{where}])"]
         )  # fmt: skip
 
@@ -73,7 +73,7 @@ class Maker:
         ]
         text = " + ".join(terms)
         other = self.item(arrays[0], indices)
-        return self.pick([text, text, f"np.tanh({text})", f"({text}) * {other}"])
+        return self.pick([text, text, f"np.tanh({text})", f"np.sin(({text}) * {other})"])
 
     def loop(self, rank, arrays, target):
         """A loop that gives all items of an array near ones of others."""
@@ -126,7 +126,7 @@ class Made(Program):
 
     def arguments(self, call):
         made = np.random.default_rng([self.seed, call])
-        n = int(made.integers(10, 30)) if call % 2 == 0 else int(made.integers(10, 16))
+        n = int(made.integers(14, 30)) if call % 2 == 0 else int(made.integers(14, 18))
         x, y = made.uniform(-1, 1, (2, n))
         return x, y, float(made.uniform(-1, 1))
 
