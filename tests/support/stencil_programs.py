@@ -155,9 +155,15 @@ def check(made, machine_code=False):
 
 
 def _hold_differences(f, arguments, found, call):
-    made, h = np.random.default_rng(call), 1e-6
+    made = np.random.default_rng(call)
     direction = [made.uniform(-1, 1, np.shape(a)) for a in arguments]
-    ends = [f(*(a + s * h * d for a, d in zip(arguments, direction, strict=True))) for s in (1, -1)]
+
+    def difference(h):
+        ends = [[a + s * d for a, d in zip(arguments, direction, strict=True)] for s in (h, -h)]
+        return (f(*ends[0]) - f(*ends[1])) / (2 * h)
+
+    wide, near = difference(1e-6), difference(1e-7)
     slope = sum(np.sum(g * d) for g, d in zip(found, direction, strict=True))
-    scale = max(1.0, abs(ends[0]), *(np.max(np.abs(g)) for g in found))
-    assert abs(slope - (ends[0] - ends[1]) / (2 * h)) <= 1e-5 * scale, (slope, ends)
+    scale = max(1.0, abs(f(*arguments)), *(np.max(np.abs(g)) for g in found))
+    bound = 1e-5 * scale + 2 * abs(wide - near)  # some programs are far from linear there
+    assert abs(slope - near) <= bound, (slope, wide, near)
