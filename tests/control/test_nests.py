@@ -98,7 +98,7 @@ def test_random_nests_compiled(program):
     values = arguments(program)
     with nbta.Graph().as_default():
         fed = {nbta.placeholder("float64", np.shape(value)): value for value in values}
-        results = orders(program)(*fed)
+        results = nbta.function(orders(program))(*fed)
     found = outcome(tensors(leaves(results)), fed)
     assert found == "agreed" or found.startswith("not compiled"), found
 
@@ -114,4 +114,4 @@ def test_a_refusal_is_found(monkeypatch):
 @given(nests(deepest=2))
 def found_by_the_family(program):
     with nbta.Graph().as_default():
-        orders(program)(*map(nbta.constant, arguments(program)))
+        nbta.function(orders(program))(*map(nbta.constant, arguments(program)))
