@@ -8,10 +8,7 @@ is taken, or a quotient. The polynomials are Chebyshev interpolations in 50 digi
 from what stands beside them; results are within 5 units in the last place, near zeros too.
 """
 
-from numba import types
-from numba.extending import intrinsic
-
-from nbta.runtime.vector_math import CONSTANTS, Value, _log, _polynomial, select
+from nbta.runtime.vector_math import Value, _log, _polynomial, _scalar, select
 
 #: For which numbers these are; others are left to SciPy.
 LEAST, MOST = 1e-290, 1e290
@@ -89,23 +86,7 @@ def _positive_digamma(x, c):
     return select(far, _log(x, c) - series, near)
 
 
-def _of_float64(definition):
-    """An intrinsic ``(x)`` of float64."""
-
-    def function(typingctx, x):
-        if x != types.float64:
-            return None
-
-        def codegen(context, builder, sig, args):
-            return definition(Value(builder, args[0]), CONSTANTS[x]).llvm
-
-        return x(x), codegen
-
-    function.__name__ = function.__qualname__ = definition.__name__[1:]
-    return intrinsic(function)
-
-
-positive_gammaln, positive_digamma = map(_of_float64, (_positive_gammaln, _positive_digamma))
+positive_gammaln, positive_digamma = map(_scalar, (_positive_gammaln, _positive_digamma))
 #: Names in generated code.
 NAMES = {"positive_gammaln": positive_gammaln, "positive_digamma": positive_digamma}
 

@@ -4,7 +4,6 @@ For that, the values of all trips lie below each other (`Stacks`): in a tensor, 
 the loop fills.
 """
 
-from collections import defaultdict
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from nbta import shapes
 from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
+from nbta.compiler.touched import users_of
 from nbta.graph.graph import current, live, running, substitute
 from nbta.graph.operation import DATA, Tensor, is_inexact
 from nbta.graph.views import Loop, Variable, is_loop, origin, place_of
@@ -324,8 +324,8 @@ class _Sums:
         self.loop, self.body = loop, Loop(loop).body
         self._stacks = Stacks(loop, counts, uses)
         self._trips = counts.trips(loop)
-        self._users = _users_of(self.body)
-        self._tested = _users_of(Loop(loop).cond)
+        self._users = users_of(self.body)
+        self._tested = users_of(Loop(loop).cond)
         self._joined = {}
         self._dims = {n for t in loop.inputs for n in t.spec.shape or () if type(n) is shapes.Dim}
 
@@ -488,17 +488,6 @@ def _keeps_last(op):
 
 def _stacked(found):
     return dict.fromkeys(t for each in found for term in each.moved for t in term.stacked)
-
-
-def _users_of(graph):
-    """What uses a tensor of a body, as often as it does; None stands for the body's results."""
-    users = defaultdict(list)
-    for op in live(graph):
-        for tensor in op.inputs:
-            users[tensor].append(op)
-    for tensor in graph.outputs:
-        users[tensor].append(None)
-    return users
 
 
 def _is_zero(tensor):

@@ -21,16 +21,21 @@ class Touched(NamedTuple):
     reads: list[Operation]
 
 
-def users_in(loop: Loop) -> dict:
-    """The users of each tensor in a loop, once for each time; None stands for a result."""
+def users_of(*graphs: SubGraph) -> dict:
+    """The users of each tensor in some bodies, once for each time; None stands for a result."""
     users = defaultdict(list)
-    for graph in (loop.body, loop.cond):
+    for graph in graphs:
         for op in live(graph):
             for tensor in op.inputs:
                 users[tensor].append(op)
         for tensor in graph.outputs:
             users[tensor].append(None)
     return users
+
+
+def users_in(loop: Loop) -> dict:
+    """Those in a loop."""
+    return users_of(loop.body, loop.cond)
 
 
 def touched(variable: Variable, users) -> Touched | None:

@@ -538,7 +538,6 @@ class Box(Tensor):
         self.written = True
 
     def _changed(self, change):
-        self.written = True
         for each in self.links:
             each.other.follow(self, each, change)
 
@@ -745,6 +744,7 @@ class Box(Tensor):
             self._value = self._value.copy()
         self._value[key] = value
         self._constant = self._maker = None
+        self.written = True
         self._changed(lambda array: array.put(key, value))
 
     def _is_noted(self):
@@ -1029,7 +1029,8 @@ class View(Box):
         base.check_writable()
         known = base.is_known and native.is_known((value, step.values))
         found = step.put(base.content if known else base.itself, value)
-        base.store(found, lambda array: View(array, step).store(value))
+        change = change or (lambda view: view.store(value))
+        base.store(found, lambda array: change(View(array, step)))
 
     def check_writable(self) -> None:
         self.base.check_writable()
