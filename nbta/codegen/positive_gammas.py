@@ -54,6 +54,14 @@ def _number(x, value):
     return Value(x.builder, x.like(value))
 
 
+def _by_horner(x, coefficients):
+    """A polynomial term by term, which rounds least where what stands beside it takes most away."""
+    y, *rest = coefficients
+    for coefficient in rest:
+        y = y * x + coefficient
+    return y
+
+
 def _positive_gammaln(x, c):
     far, low, tiny = x >= _FAR, x < 1.5, x < 0.5
     u, factors = x, _number(x, 1)
@@ -64,7 +72,7 @@ def _positive_gammaln(x, c):
     factors = select(low, select(tiny, x * (x + 1), x), factors)
     t = select(low, select(tiny, x, x - 1), u - 2)
     log = _log(select(far, x, factors), c)
-    near = t * _polynomial(t, _AT_2) + select(low, -log, log)
+    near = t * _by_horner(t, _AT_2) + select(low, -log, log)
     w = _number(x, 1) / x
     series = w * _polynomial(w * w, _STIRLING)
     return select(far, (x - 0.5) * (log - 1) + (series + (_HALF_LOG_2_PI - 0.5)), near)
@@ -80,7 +88,7 @@ def _positive_digamma(x, c):
         under = select(above, under * u, under)
     u = select(low, x + 1, u)
     rest = select(low, -1, over) / select(low, x, under)
-    near = ((u - _ZERO) - _ZERO_LOW) * _polynomial(u - 1.5, _AT_ZERO) + rest
+    near = ((u - _ZERO) - _ZERO_LOW) * _by_horner(u - 1.5, _AT_ZERO) + rest
     w = _number(x, 1) / x
     series = w * (0.5 + w * _polynomial(w * w, _SLOPE))
     return select(far, _log(x, c) - series, near)
