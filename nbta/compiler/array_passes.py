@@ -30,7 +30,7 @@ def arrays_to_tensors(program: Program) -> Program:
         whole.replace()
         done.add(whole.array)
         changed = True
-    return prune(program) if changed or sizes else program
+    return prune.in_place(program) if changed or sizes else program
 
 
 def _next(program, done):

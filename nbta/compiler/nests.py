@@ -54,7 +54,7 @@ def join_tapes(program: Program) -> Program:
     for nested in found:
         key = tuple(nested.owners)
         nests.setdefault(key, Nest(key, nests)).join(nested)
-    return prune(program)
+    return prune.in_place(program)
 
 
 class _Gradient(NamedTuple):
@@ -442,7 +442,7 @@ def gradients_to_tensors(program: Program) -> Program:
             found += [(each, gradient) for gradient in gradients]
     for each, gradient in found:
         _as_tensor(each.loop.graph, gradient, each.value.dtype, Loop(each.loop).trips)
-    return prune(program) if found else program
+    return prune.in_place(program) if found else program
 
 
 @changes
@@ -463,7 +463,7 @@ def forget_trips(program: Program) -> Program:
     for op in chain.from_iterable(found):
         del op.inputs[2:]
         op.graph.changed()
-    return prune(program) if found else program
+    return prune.in_place(program) if found else program
 
 
 def _is_of_trip(tapes, lookup):

@@ -6,9 +6,9 @@ import numpy as np
 
 from nbta import shapes
 from nbta.compiler.program import Program, changes, rebuild
-from nbta.graph.copying import Copy, Part, copied, keep_shapes
+from nbta.graph.copying import Copy, copied, keep_shapes
 from nbta.graph.dependence import closure, uses
-from nbta.graph.graph import drop_unused, live, running, subgraphs, substitute, within
+from nbta.graph.graph import drop_unused, keep_live, live, running, subgraphs, substitute, within
 from nbta.graph.operation import Operation
 from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
@@ -20,70 +20,81 @@ from nbta.ops.dispatch import CONSTANT, constant_in
 LARGEST = 10_000
 
 
+@changes
 def prune(program: Program) -> Program:
     """Leave out variables of loops and results of branches that nothing needs.
 
     A program that does not fetch a gradient keeps no tapes for it. What is written to an array that
     something else looks at is needed.
     """
-    while True:
-        smaller = rebuild(program, functools.partial(_pruned, ArrayUses(program)))
-        if _edges(smaller) == _edges(program):
-            return smaller
-        program = smaller  # what a loop no longer takes may have been made for it alone
+    while _pruned(functools.cache(functools.partial(ArrayUses, program)), program):
+        pass  # what wrote to an array may have been the last that looked at another one
+    return program
 
 
-def _edges(graph):
-    """How many inputs all operations have, and the operations themselves."""
-    inner = sum(_edges(body) for op in graph.operations for body in subgraphs(op))
-    return inner + sum(1 + len(op.inputs) for op in graph.operations)
+def _pruned(arrays, graph) -> bool:
+    """Leave out what nothing in a graph needs; whether there was anything.
+
+    From the end: what an operation takes is needed as far as something behind needs what it gives.
+    """
+    order, used = live(graph), set(graph.outputs)
+    needed = {*getattr(graph, "targets", ()), *(tensor.op for tensor in graph.outputs)}
+    found = False
+    for op in reversed(order):
+        if op in needed:
+            found |= _pruned_inside(arrays, op, used)
+            needed.update(before(op))
+            used.update(op.inputs)
+    parameters = dict.fromkeys(tensor.op for tensor in graph.inputs)
+    kept = parameters | dict.fromkeys(op for op in order if op in needed)
+    found |= len(kept) < len(graph.operations)
+    if found:
+        graph.operations = list(kept)
+        keep_live(graph, kept)
+    return found
 
 
-def _pruned(arrays: ArrayUses, copy: Copy, op: Operation, inputs):
+def _pruned_inside(arrays, op, used) -> bool:
+    """The same of what an operation with bodies takes, and gives, and has in its bodies."""
+    bodies = subgraphs(op)
+    if not bodies:
+        return False
+    found = False
     if is_loop(op):
-        return _pruned_loop(arrays, copy, Loop(op), inputs)
-    if is_branch(op):
-        return _pruned_case(arrays, copy, Branch(op), inputs)
-    return copied(copy, op, inputs)
+        places = _inputs_of_loop(arrays, Loop(op), used)
+        found = len(places) < len(op.inputs)
+        if found:
+            Loop(op).keep(places)
+    elif is_branch(op):
+        kept, places = _parts_of_case(arrays, Branch(op), used)
+        found = len(kept) < len(op.outputs) or len(places) + 1 < len(op.inputs)
+        if found:
+            Branch(op).keep(kept, places)
+    return any([found, *(_pruned(arrays, body) for body in bodies)])
 
 
-def _pruned_loop(arrays, copy, loop, inputs):
-    op, cond, body, count = loop.op, loop.cond, loop.body, loop.count
+def _inputs_of_loop(arrays, loop, used) -> list[int]:
+    """Places of the inputs of a loop that are needed, where what is around uses some tensors."""
+    op, body, count = loop.op, loop.body, loop.count
     edges = dict(enumerate(uses(body)))
-    start = {i for i in range(count) if op.outputs[i] in copy.used} | {0, *uses(cond)[0]}
+    start = {i for i in range(count) if op.outputs[i] in used} | {0, *uses(loop.cond)[0]}
     while True:
-        places = sorted(closure(start, edges))
-        kept = [i for i in places if i < count]
-        more = _results_with_effects(arrays, [body], set(kept), count)
+        places = closure(start, edges)
+        kept = {i for i in places if i < count}
+        more = _results_with_effects(arrays, [body], kept, count)
         if not more:
-            break
+            return sorted(places)
         start |= more
-    parts = [
-        Part(cond.scope, [cond.inputs[i] for i in places], cond.outputs),
-        Part(body.scope, [body.inputs[i] for i in places], [body.outputs[i] for i in kept]),
-    ]
-    attrs = loop.attrs(*map(copy.body, parts), len(kept))
-    made = copy.create(op, [inputs[i] for i in places], attrs)
-    results = dict(zip(kept, made, strict=True))
-    return [results.get(i) for i in range(count)]
 
 
-def _pruned_case(arrays, copy, case, inputs):
+def _parts_of_case(arrays, case, used) -> tuple[list[int], list[int]]:
+    """Places of the results of a branch, and of what it captures, that are needed."""
     op, branches = case.op, case.branches
-    kept = {i for i, tensor in enumerate(op.outputs) if tensor in copy.used}
+    kept = {i for i, tensor in enumerate(op.outputs) if tensor in used}
     while more := _results_with_effects(arrays, branches, kept, len(op.outputs)):
         kept |= more
-    kept = sorted(kept)
     needed = [uses(branch) for branch in branches]
-    places = sorted(set().union(*(ways[i] for ways in needed for i in kept)))
-    bodies = tuple(
-        copy.body(Part(b.scope, [b.inputs[i] for i in places], [b.outputs[i] for i in kept]))
-        for b in branches
-    )
-    attrs = {**op.attrs, "branches": bodies}
-    made = copy.create(op, [inputs[0], *(inputs[i + 1] for i in places)], attrs)
-    results = dict(zip(kept, made, strict=True))
-    return [results.get(i) for i in range(len(op.outputs))]
+    return sorted(kept), sorted(set().union(*(ways[i] for ways in needed for i in kept)))
 
 
 def _results_with_effects(arrays, bodies, kept, count) -> set:
@@ -91,14 +102,15 @@ def _results_with_effects(arrays, bodies, kept, count) -> set:
 
     Parameters
     ----------
-    arrays : ArrayUses
+    arrays : callable
+        Gives the `ArrayUses` of the program, which few programs are asked for.
     bodies : list of SubGraph
         With ``count`` results each.
     kept : set of int
         The places that stay in any case.
     """
     found = set()
-    for body in bodies:
+    for body in bodies if len(kept) < count else ():
         alive = set(_needed(body, kept))
         rest = [op for op in _needed(body, range(count)) if op not in alive]
         dropped, leads = within(rest), set()
@@ -117,8 +129,9 @@ def _needed(body, places):
 def _is_visible(arrays, op, dropped):
     """Whether an operation writes what others than those to be dropped may see."""
     if op.record in WRITES:
-        array = arrays.array(op.inputs[0])
-        return array is None or array in arrays.passed or not arrays.touching(array) <= dropped
+        found = arrays()
+        array = found.array(op.inputs[0])
+        return array is None or array in found.passed or not found.touching(array) <= dropped
     return any(_is_visible(arrays, o, dropped) for body in subgraphs(op) for o in live(body))
 
 
@@ -133,18 +146,24 @@ def keep_all(program: Program) -> Program:
     ends = set(frees(program))
     for op in running(program) if ends else ():
         op.control_inputs = [other for other in op.control_inputs if other not in ends]
-    return prune(program) if ends else program
+    return prune.in_place(program) if ends else program
 
 
 def fold_constants(program: Program) -> Program:
     """Compute what depends on constants alone."""
-    return rebuild(program, _folded)
+    found = any(_is_fixed(op, op.inputs) for op in running(program))
+    return rebuild(program, _folded) if found else program
+
+
+def _is_fixed(op, inputs):
+    """Whether an operation may be computed now, where these are its inputs."""
+    fixed = inputs and all(tensor.op.record is CONSTANT for tensor in inputs)
+    fixed = fixed and not _waits(op, *(tensor.op for tensor in inputs))
+    return fixed and op.record.pure and _is_small(op)
 
 
 def _folded(copy: Copy, op: Operation, inputs):
-    fixed = inputs and all(tensor.op.record is CONSTANT for tensor in inputs)
-    fixed = fixed and not _waits(op, *(tensor.op for tensor in inputs))
-    if not fixed or not op.record.pure or not _is_small(op):
+    if not _is_fixed(op, inputs):
         return copied(copy, op, inputs)
     try:
         with np.errstate(all="ignore"):
@@ -173,11 +192,21 @@ def _constant(graph, value):
 
 def share(program: Program) -> Program:
     """Compute equal operations on equal inputs once."""
-    return rebuild(program, _shared)
+    return rebuild(program, _shared) if _has_equal(program) else program
+
+
+def _has_equal(graph):
+    """Whether two operations of a graph, or of a body in it, are equal."""
+    operations, keys = live(graph), set()
+    for op in operations:
+        key = _key(op, op.inputs, tuple(op.control_inputs))
+        if key is not None and (key in keys or keys.add(key)):
+            return True
+    return any(_has_equal(body) for op in operations for body in subgraphs(op))
 
 
 def _shared(copy: Copy, op: Operation, inputs):
-    key = _key(copy, op, inputs)
+    key = _key(op, inputs, copy.after(op))
     if key is None:
         return copied(copy, op, inputs)
     kept = copy.graph.cache.setdefault("shared", {})
@@ -187,13 +216,13 @@ def _shared(copy: Copy, op: Operation, inputs):
     return kept[key]
 
 
-def _key(copy, op, inputs):
+def _key(op, inputs, after):
     """What makes operations equal; None for those with effects or with a state of their own."""
     if not op.record.pure or not (op.inputs or op.record is CONSTANT):
         return None
     try:
         attrs = tuple((name, _hashable(value)) for name, value in op.attrs.items())
-        key = (op.record, tuple(inputs), attrs, copy.after(op))
+        key = (op.record, tuple(inputs), attrs, after)
         hash(key)
     except TypeError:
         return None
@@ -210,7 +239,16 @@ def _hashable(value):
 
 def hoist(program: Program) -> Program:
     """Compute before a loop what no trip of it changes, as far as that cannot fail."""
-    return rebuild(program, _hoisted)
+    found = any(_has_movable(Loop(op)) for op in running(program) if is_loop(op))
+    return rebuild(program, _hoisted) if found else program
+
+
+def _has_movable(loop):
+    """Whether anything of a loop's body can be done before it, but for constants alone."""
+    around = {*loop.body.inputs[loop.count :]}
+    needed = live(loop.body)
+    around |= {op.outputs[0] for op in needed if op.record is CONSTANT and not _waits(op)}
+    return any(_is_movable(op, around) for op in needed)
 
 
 def _hoisted(copy: Copy, op: Operation, inputs):

@@ -181,7 +181,7 @@ class Stacks:
 def push_out_products(program: Program) -> Program:
     """Multiply all rows of a tensor at once where a loop multiplies each with the same matrix."""
     found = [_push_out(op) for op in _loops(program)]
-    return prune(program) if any(found) else program
+    return prune.in_place(program) if any(found) else program
 
 
 def _loops(program):
@@ -269,7 +269,7 @@ def sum_products_outside(program: Program) -> Program:
         known = known or (Counts(), ArrayUses(program))
         if _Sums(op, *known).move():
             known, moved = None, True  # who uses what has changed
-    return prune(program) if moved else program
+    return prune.in_place(program) if moved else program
 
 
 class _Product(NamedTuple):

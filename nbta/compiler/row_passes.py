@@ -31,7 +31,7 @@ def rows_of_elementwise(program: Program) -> Program:
     while (found := _next(program)) is not None:
         _move(*found)
         changed = True
-    return prune(program) if changed else program
+    return prune.in_place(program) if changed else program
 
 
 def _next(graph):
@@ -190,7 +190,7 @@ def push_out_elementwise(program: Program) -> Program:
     """
     counts = Counts()
     found = [_Items(op, counts).push_out() for op in live(program) if is_loop(op)]
-    return prune(program) if any(found) else program
+    return prune.in_place(program) if any(found) else program
 
 
 class _Items:

@@ -33,7 +33,7 @@ def loops_of_segments(program: Program) -> Program:
     for loop, states in reversed(found):  # from the inside out: a loop takes those in it along
         if states:
             (_keep_always if _is_always_one(loop, states[0]) else _split)(loop, states)
-    return prune(program) if any(states for _, states in found) else program
+    return prune.in_place(program) if any(states for _, states in found) else program
 
 
 def _may_be_split(op, waited):

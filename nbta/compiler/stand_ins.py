@@ -55,7 +55,7 @@ def detach_gradients(program: Program) -> Program:
             detached = _detach(tapes, array, [op for op in ops if op in used])
             moved |= detached
             left.update(ops if detached else (op for op in ops if op not in used))
-    return prune(program) if moved else program
+    return prune.in_place(program) if moved else program
 
 
 def _detach(tapes, array, lookups):

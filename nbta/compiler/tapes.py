@@ -348,7 +348,7 @@ def read_in_branches(program: Program) -> Program:
                 if outer.kind != DATA and read.record is READ and not read.control_inputs:
                     made = branch.create(READ, list(map(branch.resolve, read.inputs)), read.attrs)
                     substitute(branch, {parameter: made.outputs[0]})
-    return prune(program)
+    return prune.in_place(program)
 
 
 def rematerialise(program: Program) -> Program:

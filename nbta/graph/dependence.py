@@ -1,5 +1,8 @@
 """Which inputs a gradient can reach from which outputs."""
 
+import functools
+import operator
+
 from nbta.graph.graph import SubGraph
 from nbta.graph.operation import NotDifferentiable, Operation, Tensor
 from nbta.graph.order import ordered
@@ -42,12 +45,16 @@ def _all_inputs(op):
 
 
 def _reach(body, ways):
-    reach = {tensor: {place} for place, tensor in enumerate(body.inputs)}
+    reach = {tensor: 1 << place for place, tensor in enumerate(body.inputs)}  # places as bits
     for op in ordered({tensor.op for tensor in body.outputs}):
         for output, inputs in zip(op.outputs, ways(op), strict=True):
             if output not in reach:
-                reach[output] = set().union(*(reach[tensor] for tensor in inputs))
-    return [reach[tensor] for tensor in body.outputs]
+                reach[output] = functools.reduce(operator.or_, map(reach.__getitem__, inputs), 0)
+    return [_places(reach[tensor]) for tensor in body.outputs]
+
+
+def _places(bits):
+    return {place for place in range(bits.bit_length()) if bits >> place & 1}
 
 
 def closure(start: set[int], edges: dict[int, set[int]]) -> set[int]:

@@ -204,6 +204,18 @@ class Branch(NamedTuple):
         """What each branch gives for a result."""
         return [branch.outputs[place] for branch in self.branches]
 
+    def keep(self, results: list[int], captured: list[int]) -> None:
+        """Keep only the results, and what the branches capture, of some places."""
+        op = self.op
+        op.inputs = [op.inputs[0], *(op.inputs[place + 1] for place in captured)]
+        op.outputs = [op.outputs[place] for place in results]
+        for index, tensor in enumerate(op.outputs):
+            tensor.index = index
+        for branch in self.branches:
+            branch.outputs = [branch.outputs[place] for place in results]
+            branch.inputs = [branch.inputs[place] for place in captured]
+            keep_live(branch, ordered({tensor.op for tensor in branch.outputs}))
+
     def add_result(self, ends: list[Tensor]) -> Tensor:
         """Another result, for which each branch gives a tensor of its own."""
         for branch, tensor in zip(self.branches, ends, strict=True):
