@@ -239,6 +239,7 @@ def emit_while(code, op) -> None:
     code.flush()
     captured = [_captured(code, tensor) for tensor in loop.captured]
     variables = _variables(code, loop)
+    code.tiles += op.attrs.get("tiles", ())
     code.add(f"# {op.name}")
     trips = _trips(code, loop, variables, captured)
     code.count(body, trips)
@@ -747,6 +748,8 @@ class Emitter(Code):
     copies : list of str
         What copies a whole tensor in a loop, to change a part of it or to another variable's
         place, and why.
+    tiles : list of str
+        Which loops over long rows run tile by tile, and why others do not.
     """
 
     def __init__(self, arrays, counts):
@@ -754,6 +757,7 @@ class Emitter(Code):
         self.arrays, self.counts = arrays, counts
         self.calls = []
         self.copies: list = []
+        self.tiles: list = []
         self._left = Counter()
         self._on_base = defaultdict(set)
         self._writes: dict = {}  # what may be computed in its slot: operation and lines, by tensor

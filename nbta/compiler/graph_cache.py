@@ -290,7 +290,7 @@ class GraphCache:
 
 _FACTS = (
     "source", "words", "inputs", "arguments", "helpers", "initial", "loops", "buffers", "arrays",
-    "copies",
+    "copies", "tiles",
 )  # fmt: skip
 
 

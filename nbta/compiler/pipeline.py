@@ -20,20 +20,21 @@ from nbta.compiler.shape_passes import shapes_of_variables, simplify_shapes
 from nbta.compiler.specialising import specialise
 from nbta.compiler.stand_ins import detach_gradients
 from nbta.compiler.tapes import read_in_branches, rematerialise, share_tapes
+from nbta.compiler.tiles import tile
 from nbta.graph.copying import copied
 from nbta.graph.verifier import verify_change
 
 #: In this order. None changes a result, not by a bit.
 PASSES = (prune, fold_constants, hoist, share)
 #: For compiled code, behind those, where all ranks are known: in this order too. Those about
-#: products take sums in another order.
+#: products, and tiles, take sums in another order.
 LOWERING = (
     simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share,
     push_out_elementwise, forget_trips, read_in_branches, rematerialise, prune, detach_gradients,
     gradients_to_tensors, simplify_shapes, arrays_to_tensors, rematerialise, prune,
     arrays_to_tensors, stacked_gradients_to_tensors, share_tapes, prune, share, join_tapes,
     rows_of_elementwise, push_out_products, sum_products_outside, items_of_parts,
-    add_items_behind_loops, simplify_shapes, hoist, share, prune, pack_tapes,
+    add_items_behind_loops, simplify_shapes, hoist, share, prune, tile, pack_tapes,
 )  # fmt: skip
 
 

@@ -44,11 +44,11 @@ COUNTER = Spec(np.dtype(np.int64), ())
 ONE = np.int64(1)
 
 
-def _infer(*specs, cond, body, count, checkpoint=None, progress=None, origin=None):
+def _infer(*specs, cond, body, count, checkpoint=None, progress=None, origin=None, tiles=None):
     return tuple(tensor.spec for tensor in body.inputs[:count])
 
 
-def _evaluate(step, values, cond, body, count, checkpoint=None, progress=None, origin=None):
+def _evaluate(step, values, cond, body, count, checkpoint=None, progress=None, **notes):
     if progress is not None:
         total = trips_on_entry(cond, body, count, values)
         with bar(progress, total) as counter:

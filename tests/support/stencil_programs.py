@@ -150,11 +150,11 @@ def check(made, machine_code=False):
         np.testing.assert_allclose(value, same, rtol=1e-10, atol=1e-10)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-10 * max(1, np.max(abs(other))))
-        _hold_differences(f, arguments, found, call)
+        hold_differences(f, arguments, found, call)
     return slope
 
 
-def _hold_differences(f, arguments, found, call):
+def hold_differences(f, arguments, found, call):
     made = np.random.default_rng(call)
     direction = [made.uniform(-1, 1, np.shape(a)) for a in arguments]
 
