@@ -18,6 +18,7 @@ from __future__ import annotations
 import itertools
 import operator
 import threading
+import types
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -131,17 +132,22 @@ class Frame:
 
     def _before(self, place, value):
         """What an object held in all, of which the block has changed items already."""
+        items = list(value) if isinstance(value, tuple) else value
         for other, old in self.places.values():
             if other.owner is place.owner and isinstance(other, Item):
                 if old is Missing:
-                    value.pop(other.name)
+                    items.pop(other.name)
                 else:
-                    value[other.name] = old
-        return value
+                    items[other.name] = old
+        return type(value)(items)
 
     def owns(self, owner) -> None:
         """Note that an object was made in the block."""
         self._born[id(owner)] = owner
+
+    def made(self, owner) -> bool:
+        """Whether an object was made in the block."""
+        return id(owner) in self._born
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,22 +328,38 @@ def _check_no_structure(place):
 _APART = "objects that loops and branches took apart"
 
 
-def take_apart(value, places=()) -> None:
+def take_apart(value, places=(), frame=None) -> None:
     """Note that one object may be another one in a run, so that neither may be changed any more.
 
-    ``places`` are those that a block changed before.
+    ``places`` are those that a block changed before; lists and dicts that were made in a ``frame``
+    are nobody else's.
     """
     found = {id(each): each for each in objects_in(value)}
+    found |= {id(each): each for each in containers_in(value) if not (frame and frame.made(each))}
     current().root.cache.setdefault(_APART, {}).update(found)
     for place in places:
         if id(place.owner) in found:
-            raise _taken_apart(place)
+            raise taken_apart(place)
 
 
-def _taken_apart(place):
+def containers_in(structure) -> list:
+    """The lists and dicts in a structure."""
+    if isinstance(structure, list | tuple | dict):
+        parts = structure.values() if isinstance(structure, dict) else structure
+        inner = [found for part in parts for found in containers_in(part)]
+        return inner if isinstance(structure, tuple) else [structure, *inner]
+    node = node_of(structure)
+    return [] if node is None else containers_in(node.parts)
+
+
+def taken_apart(place):
+    """The error of a change to what may be one of several objects."""
+    remedy = "make a new object, as with dataclasses.replace"
+    if isinstance(place.owner, list | dict):
+        remedy = "change a copy, such as list(items) or dict(items)"
     message = (
         f"{here()}: {place} is assigned, and which object that is of several is decided by a loop "
-        f"or a branch when the function runs: make a new object, as with dataclasses.replace"
+        f"or a branch when the function runs: {remedy}"
     )
     return invalid("aliased", message)
 
@@ -348,11 +370,13 @@ _ASSIGNED = "objects whose attributes are assigned"
 def check_whole(place) -> None:
     """Refuse to change an object that may be another one; note one that changes."""
     graph, owner = current(), place.owner
-    if graph is None or not isinstance(place, Attribute) or node_of(owner) is None:
+    if graph is None:
         return
     cache = graph.root.cache
     if id(owner) in cache.get(_APART, ()):
-        raise _taken_apart(place)
+        raise taken_apart(place)
+    if not isinstance(place, Attribute) or node_of(owner) is None:
+        return
     cache.setdefault(_ASSIGNED, {})[id(owner)] = owner
 
 
@@ -391,11 +415,12 @@ class Attribute:
 
     @value.setter
     def value(self, new):
-        if new is Missing:
-            if self.value is not Missing:
-                delattr(self.owner, self.name)
-        else:
-            setattr(self.owner, self.name, new)
+        plain = isinstance(getattr(type(self.owner), "__setattr__", None), types.FunctionType)
+        put = object.__setattr__ if plain else setattr  # not what a class would do besides
+        if new is not Missing:
+            put(self.owner, self.name, new)
+        elif self.value is not Missing:
+            delattr(self.owner, self.name)
 
     def __str__(self):
         return f"{type(self.owner).__name__}.{self.name}"
@@ -453,11 +478,14 @@ class Item:
         if new is Missing:
             if self.value is not Missing:
                 del self.owner[self.name]
+        elif isinstance(self.owner, list):  # of this package's kind, too, which notes changes
+            list.__setitem__(self.owner, self.name, new)
         else:
             self.owner[self.name] = new
 
     def __str__(self):
-        return f"{type(self.owner).__name__}[{self.name!r}]"
+        kind = "list" if isinstance(self.owner, list) else type(self.owner).__name__
+        return f"{kind}[{self.name!r}]"
 
 
 def _note(box):

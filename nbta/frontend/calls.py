@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import copy
 import functools
 import inspect
 import random
 import sysconfig
 import types
+from collections import deque
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
@@ -29,7 +31,8 @@ from nbta.frontend.boxes import (
     note_place,
     spend,
 )
-from nbta.frontend.lists import Listing, Whole, in_order, listing
+from nbta.frontend.containers import CHANGING, KINDS, Watched, note_whole
+from nbta.frontend.lists import Listing, in_order, listing
 from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import is_maybe
 from nbta.frontend.picking import as_key, nonzero
@@ -60,11 +63,6 @@ if TYPE_CHECKING:
 
 P, R = ParamSpec("P"), TypeVar("R")
 
-#: Methods that change lists, dicts and sets.
-_CHANGING = {
-    "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "add",
-    "discard", "popitem", "setdefault",
-}  # fmt: skip
 #: Where the functions are that converted code calls.
 _RUNTIME = "nbta.frontend.runtime"
 #: Functions of Python's that go along their arguments.
@@ -120,11 +118,49 @@ def _called(function, args, kwargs):
     return _foreign(function, args, kwargs)
 
 
-def user_method(function):
-    """What the calls of an object of a user's class call; None for others."""
-    method = getattr(type(function), "__call__", None)  # noqa: B004 # the class's own
-    plain = isinstance(method, types.FunctionType) and not isinstance(function, type)
-    return method if plain and not is_library(method) else None
+def user_method(owner, name="__call__"):
+    """The special method of an object's class that is the user's; None for others'.
+
+    Without a name it is what calls of the object call. A generator stays with Python.
+    """
+    if isinstance(owner, _NO_USERS):
+        return None
+    method = getattr(type(owner), name, None)
+    if not isinstance(method, types.FunctionType) or inspect.isgeneratorfunction(method):
+        return None
+    return None if is_library(method) else method
+
+
+def special(owner, name, *args):
+    """A special method of an object, as Python calls it: followed where it is the user's."""
+    method = getattr(type(owner), name)
+    own = isinstance(owner, _NO_USERS) or getattr(method, "__objclass__", owner) in _NO_USERS
+    if own or (isinstance(method, types.FunctionType) and _is_ours(method)):
+        return method(owner, *args)
+    return call(types.MethodType(method, owner), *args)
+
+
+def by_users(names, left, right):
+    """What methods of users' classes give for an operator; NotImplemented where there are none.
+
+    ``names`` are those of the left operand's method and of the right one's.
+    """
+    ways = [(left, names[0], right)]
+    if type(left) is not type(right):
+        ways.insert(len(ways) - isinstance(right, type(left)), (right, names[1], left))
+    for owner, name, other in ways:
+        method = user_method(owner, name)
+        if method is None and not isinstance(owner, _NUMBERS) and hasattr(type(owner), name):
+            return NotImplemented  # Python asks that one
+        found = NotImplemented if method is None else call(method, owner, other)
+        if found is not NotImplemented:
+            return found
+    return NotImplemented
+
+
+_NUMBERS = (bool, int, float, complex)
+#: Kinds of objects whose special methods no user has written; of subclasses too, which are ours.
+_NO_USERS = (type, Tensor, np.ndarray, np.generic, types.ModuleType, *_NUMBERS)
 
 
 def _partial(function, args, kwargs):
@@ -132,8 +168,28 @@ def _partial(function, args, kwargs):
 
 
 def _cached(function, args, kwargs):
-    """A function of `functools.lru_cache`, which must not keep tensors of a trace."""
-    return call(function.__wrapped__, *args, **kwargs)
+    """A function of `functools.lru_cache`; what it gave is kept in the graph that has it."""
+    key = (
+        function,
+        tuple(map(_cache_key, args)),
+        tuple((k, _cache_key(v)) for k, v in kwargs.items()),
+    )
+    graph = current()
+    while graph is not None:
+        if key in (kept := graph.cache.get(_CACHED, {})):
+            return kept[key][0]
+        graph = getattr(graph, "outer", None)
+    found = call(function.__wrapped__, *args, **kwargs)
+    current().cache.setdefault(_CACHED, {})[key] = found, args, kwargs
+    return found
+
+
+_CACHED = "what functions with a cache gave"
+
+
+def _cache_key(value):
+    """A tensor is one object; the same numbers of two types are not of one dtype."""
+    return id(value) if isinstance(value, Tensor) else (type(value), value)
 
 
 def _module(function):
@@ -270,9 +326,10 @@ def _made(kind, args, kwargs):
         message = f"{here()}: the text of a value that only the run knows; print shows it then"
         raise invalid("symbolic", message)
     if kind in (map, filter):
-        return kind(*map(_callable, map(iteration.one_by_one, args)))
+        return born(kind(*map(_callable, map(iteration.one_by_one, args))))
     if kind is list:
         return _list(*args)
+    args = tuple(map(iteration.spent, args))
     if issubclass(kind, np.generic) and args and not native.is_known(args):
         return _cast(args[0], kind)
     if not native.is_known((args, kwargs)):
@@ -295,13 +352,13 @@ def _made(kind, args, kwargs):
 def _builtin(function, args, kwargs):
     owner = getattr(function, "__self__", None)
     _refuse_random(function)
-    if isinstance(owner, list | dict | set) and function.__name__ in _CHANGING:
-        note_place(Whole(owner))
+    if isinstance(owner, KINDS) and function.__name__ in CHANGING:
+        note_whole(owner)
     if isinstance(owner, dict) and any(map(_is_run_value, args)):
         message = f"{here()}: a dict is asked for by a value that only the run knows; use an array"
         raise invalid("dict", message)
-    if isinstance(owner, list | dict | set | tuple | str | type):
-        return function(*args, **kwargs)
+    if isinstance(owner, (*KINDS, tuple, str, type)):
+        return function(*map(iteration.spent, args), **kwargs)
     if isinstance(owner, np.ufunc) and function.__name__ == "at":
         return _at(owner, *args, **kwargs)
     if isinstance(owner, np.ndarray | np.generic | np.random.Generator):
@@ -313,7 +370,7 @@ def _builtin(function, args, kwargs):
     if function in _ITERATING:
         return function(*map(_callable, map(iteration.elements, args)), **kwargs)
     if _module(function) == "builtins":
-        return function(*args, **kwargs)
+        return function(*map(iteration.spent, args), **kwargs)
     return _foreign(function, args, kwargs)
 
 
@@ -383,25 +440,29 @@ def _without_gradient(leaf):
     return stop_gradient(leaf) if isinstance(leaf, Tensor) and leaf.kind == "data" else leaf
 
 
-def _plain_arguments(args, kwargs):
-    """Arguments with tensors in place of boxes; one object in two places stays one."""
-    made = {}
+def _copied(function):
+    """``copy.copy`` and ``copy.deepcopy``: what they make is the function's own."""
 
-    def plain(value):
-        return made.setdefault(id(value), native.plain(value))
+    def copied(value, *memo):
+        watched = Watched((value,))
+        return watched.mark_new(function(value, *memo))
 
-    return tuple(map(plain, args)), {name: plain(value) for name, value in kwargs.items()}
+    return copied
 
 
 def _foreign(function, args, kwargs):
     """A function that nbta cannot look into."""
     name = getattr(function, "__qualname__", repr(function))
+    owner = getattr(function, "__self__", None)
     if not native.is_known((args, kwargs)):
-        owner = getattr(function, "__self__", None)
         refuse_numbas(function if owner is None else owner)
+    watched = Watched((owner, *map(iteration.spent, args), *kwargs.values()))
     try:
-        given, named = _plain_arguments(args, kwargs)
-        return boxed(function(*given, **named))
+        with watched:
+            given = [watched.opened(arg) for arg in args]
+            named = {key: watched.opened(value) for key, value in kwargs.items()}
+            found = function(*given, **named)
+        return watched.mark_new(watched.closed(found))
     except NbtaError as error:
         if native.is_known((args, kwargs)):
             raise
@@ -449,11 +510,13 @@ def _len(value):
         return value.count
     if isinstance(value, Listing) and value.array is not None:
         return value.length
-    return len(value)
+    method = user_method(value, "__len__")
+    return len(value) if method is None else call(method, value)
 
 
 def _abs(value):
-    return boxed(abs(native.plain(value)))
+    method = user_method(value, "__abs__")
+    return boxed(abs(native.plain(value))) if method is None else call(method, value)
 
 
 def _round(value, digits=None):
@@ -474,7 +537,7 @@ def _extreme(plain, pair, reduce):
         items = _together(args if len(args) > 1 else args[0])
         if isinstance(items, Box):
             return boxed(reduce(items.itself)) if _traced(items) else plain(items.content)
-        if kwargs or not any(map(_traced, items := list(items))):
+        if kwargs or not any(map(_traced, items := list(iteration.spent(items)))):
             return plain(*args, **kwargs) if len(args) > 1 else plain(items, **kwargs)
         found = items[0]
         for item in items[1:]:
@@ -512,7 +575,7 @@ def _sum(items, start=0):
     if isinstance(items, Box):
         found = boxed(items.sum(axis=0))
         return found if _is_zero(start) else start + found
-    for item in items:
+    for item in iteration.spent(items):
         start = item if _is_zero(start) and isinstance(item, Tensor) else start + item
     return start
 
@@ -574,6 +637,11 @@ def _setattr(owner, name, value):
     if not isinstance(owner, Tensor):
         note_place(Attribute(owner, name))
     setattr(owner, name, value)
+
+
+def _delattr(owner, name):
+    note_place(Attribute(owner, name))
+    delattr(owner, name)
 
 
 def _divmod(a, b):
@@ -653,7 +721,7 @@ def _numpy(function, args, kwargs):
     own = _OF_LISTS.get(getattr(function, "__name__", ""))
     if args and own is not None and _is_filled(args[0]):
         return own(*args, **kwargs)
-    args = tuple(_together(arg, of_numpy=True) for arg in args)
+    args = tuple(list(a) if isinstance(a, deque) else _together(a, of_numpy=True) for a in args)
     special = _OF_NUMPY.get(getattr(function, "__name__", ""))
     if special is not None and getattr(np, function.__name__, None) is function:
         found = special(*args, **kwargs)
@@ -1054,13 +1122,15 @@ def _special():
         iteration.enumerate_, builtins.zip: iteration.zip_, builtins.reversed:
         iteration.reversed_, builtins.int: _int, builtins.float: _float, builtins.bool: _bool,
         builtins.abs: _abs, builtins.round: _round, builtins.sum: _sum, builtins.pow: _pow,
-        builtins.divmod: _divmod, builtins.sorted: _sorted, builtins.setattr: _setattr,
+        builtins.divmod: _divmod, builtins.sorted: _sorted,
+        builtins.setattr: _setattr, builtins.delattr: _delattr,
         builtins.min: _extreme(min, arithmetic.minimum, reductions.min),
         builtins.max: _extreme(max, arithmetic.maximum, reductions.max),
         builtins.any: _truth_of_all("any", control.any_of),
         builtins.all: _truth_of_all("all", control.both),
         builtins.isinstance: _isinstance, builtins.next: _next, builtins.iter: _iter,
         builtins.print: _print,
+        copy.copy: _copied(copy.copy), copy.deepcopy: _copied(copy.deepcopy),
         np.ndindex: iteration.ndindex, np.ndenumerate: iteration.ndenumerate,
         iteration.unroll: iteration.unroll, prange: iteration.range_,
     }  # fmt: skip

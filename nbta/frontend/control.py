@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from contextlib import contextmanager
 
 import numpy as np
@@ -17,14 +18,17 @@ import numpy as np
 from nbta.classes import objects_in
 from nbta.control.control_flow import joined_branches, while_loop
 from nbta.errors import NbtaError, UnimplementedError, invalid
-from nbta.frontend import effects
+from nbta.frontend import effects, native
 from nbta.frontend.array_boxes import ArrayBox, unboxed, unlike
 from nbta.frontend.boxes import (
     Attribute,
     Box,
     Frame,
+    Item,
     Link,
     Missing,
+    born,
+    containers_in,
     keeps_shared,
     link,
     made,
@@ -32,6 +36,7 @@ from nbta.frontend.boxes import (
     relations,
     take_apart,
 )
+from nbta.frontend.containers import ITEMS, is_held, link_items, linked_items, put_item, relatives
 from nbta.frontend.lists import Grows, Listing, Stacked, grow, growing
 from nbta.frontend.maybe import (
     Parts,
@@ -268,6 +273,31 @@ def _chosen(pred, then, orelse):
     return cell[0]
 
 
+def _quoted(name):
+    """The beginning of a message about a variable, or about what a list holds."""
+    return f"{name} are" if name.startswith(ITEMS) else f"{name!r} is"
+
+
+def _check_keys(one, other):
+    """Refuse dicts of which one only has some item."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in [*(one.keys() - other.keys()), *(other.keys() - one.keys())]:
+            Absent(f"dict[{key!r}]").refuse()
+
+
+def follow(owner, key, done=()):
+    """Give an item that was assigned to the lists or dicts that are this one in some runs."""
+    done = {*done, id(owner)}
+    for other, holds in linked_items(owner):
+        if id(other) in done:
+            continue
+        note_place(Item(other, key))
+        new, old = owner[key], other[key]
+        value = either(holds, lambda new=new: new, lambda old=old: old)
+        put_item(other, key, value)
+        follow(other, key, done)
+
+
 # What a block leaves behind.
 
 _NUMBERS = bool | int | float | complex | np.number | np.bool_
@@ -292,7 +322,7 @@ def _same(one, other):
         return False
     if isinstance(one, tuple):
         return len(one) == len(other) and all(map(_same, one, other))
-    plain = isinstance(one, str | bytes | _NUMBERS)
+    plain = isinstance(one, str | bytes | frozenset | _NUMBERS)
     return plain and (one == other or one != one)
 
 
@@ -304,8 +334,11 @@ def described(value) -> str:
         return str(value.spec)
     if isinstance(value, np.ndarray | np.generic):
         return f"{value.dtype} {np.shape(value)}"
-    if isinstance(value, list):  # of this package's kind, too
-        return "list"
+    if isinstance(value, list | tuple | dict | set | frozenset):  # of this package's kind, too
+        if isinstance(value, list) and not native.is_python(value):
+            return "list that a loop fills"
+        kind = "list" if isinstance(value, list) else type(value).__name__.removeprefix("frozen")
+        return f"{kind} of {len(value)} items"
     return repr(value) if isinstance(value, str | _NUMBERS | None) else type(value).__name__
 
 
@@ -332,10 +365,24 @@ class Outcome:
             error = growing(place, old)
             if error is not None:
                 raise error
+        held = [each for part in self.arrays for each in containers_in(part)]
+        self._times = Counter(map(id, held))
         entries = frame.changed.values()
         self.boxes = {id(b): (b, b._value) for b, old, _ in entries if b._value is not old}
         self.spoiled = {id(b): (b, b.spoiled) for b, _, old in entries if b.spoiled is not old}
         self.frame = frame
+
+    def has_twice(self, container) -> bool:
+        """Whether several variables have a list or dict, or parts of one."""
+        return self._times[id(container)] > 1
+
+
+def packed(like, values):
+    """A structure of other values, with lists and dicts of its own."""
+    found = pack(like, values)
+    for each in containers_in(found):
+        born(each)
+    return found
 
 
 def _content(leaf):
@@ -444,7 +491,7 @@ def _both_blocks(pred, then, orelse, names, get, set_, known=frozenset()):
         if new:
             state = _with_places(new, names, get, set_)
             return _both_blocks(pred, then, orelse, *state, known | places.keys())
-        merged = _Merge(entry, names, outcomes, branches)
+        merged = _Merge(as_tensor(pred), entry, names, outcomes, branches)
         values = joined_branches("if", as_tensor(pred), branches, LABELS, merged.columns, scope)
     return merged.finish(values, set_)
 
@@ -507,8 +554,8 @@ class _Merge:
         Of pairs of values, one a branch, that the branch operation decides on.
     """
 
-    def __init__(self, entry, names, outcomes, branches):
-        self._entry, self._names, self._outcomes = entry, names, outcomes
+    def __init__(self, pred, entry, names, outcomes, branches):
+        self._pred, self._entry, self._names, self._outcomes = pred, entry, names, outcomes
         self._branches, self.columns = branches, []
         self._plans = [self._variable(i) for i in range(len(names))]
         self._pairs = [pair for kind, what in self._plans if kind == "joined" for pair in what[1]]
@@ -534,12 +581,20 @@ class _Merge:
             one, other = (outcome.arrays[i] for outcome in self._outcomes)
         if _unlike(one, other) or not (_is_carried(one) and _is_carried(other)):
             raise self._unlike(i, one, other)
-        for value, outcome in zip((one, other), self._outcomes, strict=True):
-            take_apart(value, (place for place, _ in outcome.places.values()))
+        self._apart((one, other))
         pairs = list(zip(leaves(one), leaves(other), strict=True))
         for pair in pairs:
             self.columns.append(self._column(i, pair))
-        return "joined", (one, pairs)
+        return "joined", ((one, other), pairs)
+
+    def _apart(self, pair):
+        """Note objects that are one of two from now on; lists and dicts that one way only made."""
+        for value, outcome in zip(pair, self._outcomes, strict=True):
+            for each in objects_in(value):
+                take_apart(each, (place for place, _ in outcome.places.values()))
+            for each in containers_in(value):
+                if outcome.frame.made(each) and outcome.has_twice(each):
+                    take_apart(each)
 
     def _filled(self, value, other):
         """A stand-in where a variable has no value on one way."""
@@ -550,8 +605,9 @@ class _Merge:
         return value
 
     def _unlike(self, i, one, other):
+        _check_keys(one, other)
         name = self._names[i]
-        what = "the function gives" if "result" in name else f"{name!r} is"
+        what = "the function gives" if "result" in name else _quoted(name)
         message = (
             f"{here()}: {what} {described(one)} where the condition holds and {described(other)} "
             f"elsewhere; make both numbers, or arrays of one rank and dtype"
@@ -625,10 +681,22 @@ class _Merge:
             if tie.may_hold and isinstance(joined[tie.place], Box):
                 link(joined[tie.place], other, found)
 
-    def _joined(self, like, pairs, values):
-        result = pack(like, [next(values) for _ in pairs])
-        take_apart(result)
+    def _joined(self, ways, pairs, values):
+        result = packed(ways[0], [next(values) for _ in pairs])
+        for each in objects_in(result):
+            take_apart(each)
+        found = map(containers_in, (result, *ways))
+        for merged, *sources in zip(*found, strict=True):
+            self._link_items(merged, sources)
         return result
+
+    def _link_items(self, merged, sources):
+        """Say which list or dict from before a result is, on which way."""
+        for way, source in enumerate(sources):
+            if not self._outcomes[way].frame.made(source):
+                link_items(merged, source, logical_not(self._pred) if way else self._pred)
+            elif self._outcomes[way].has_twice(source) or relatives(source):
+                take_apart([merged, relatives(source)])
 
 
 def _linked_to(box):
@@ -1045,7 +1113,8 @@ class _Loop:
         found = leaves(value)
         if not _is_carried(value) or any(isinstance(leaf, Box) for leaf in found):
             return False
-        return not objects_in(value)  # as long as no other object takes the place of one
+        # as long as no other object takes the place of one
+        return not objects_in(value) and not containers_in(value)
 
     def _guess(self, value, also_known=False):
         """Take the array of a variable for one that trips change."""
@@ -1153,7 +1222,7 @@ class _Loop:
         given, values = iter(given), list(self._entry)
         for i in sorted(self._carried):
             like = self._stand_ins.get(i, self._entry[i])
-            values[i] = pack(like, [made(next(given), self._names[i]) for _ in leaves(like)])
+            values[i] = packed(like, [made(next(given), self._names[i]) for _ in leaves(like)])
             take_apart((self._entry[i], values[i]))
         for box in self._boxes:
             box.rebind(next(given))
@@ -1240,7 +1309,8 @@ class _Loop:
         if again:
             raise Again
         for i in self._carried:
-            take_apart(end[i], (place for place, _ in frame.places.values()))
+            parts = [end[i], *relatives(end[i])]
+            take_apart(parts, (place for place, _ in frame.places.values()), frame)
         self._learn_aliases(bound, end, frame)
         self._learn_spoiled(frame)
         found = [self._ended(i, j, leaf) for i in sorted(self._carried)
@@ -1266,7 +1336,7 @@ class _Loop:
             error = growing(place, old)
             if error is not None:
                 raise error
-            if place.value is not old:
+            if not is_held(place, old):
                 self._add_place(key, place, old)
         return any(key in self._places for key, _, _ in new)
 
@@ -1331,10 +1401,16 @@ class _Loop:
         self._carried.add(i)
 
     def _changes(self, i, start, end):
+        _check_keys(start, end)
+        rule = (
+            "a variable of a loop keeps what it is: begin with a number or an array of that dtype "
+            "and rank, such as math.inf in place of None"
+        )
+        if self._names[i].startswith(ITEMS):
+            rule = "a loop keeps keys, their order, and how many items there are: give all before"
         message = (
-            f"{here()}: {self._names[i]!r} is {described(start)} before a trip of the loop and "
-            f"{described(end)} behind it; a variable of a loop keeps what it is: begin with a "
-            f"number or an array of that dtype and rank, such as math.inf in place of None"
+            f"{here()}: {_quoted(self._names[i])} {described(start)} before a trip of the loop and "
+            f"{described(end)} behind it; {rule}"
         )
         return invalid("loop_variable", message)
 
@@ -1420,7 +1496,7 @@ class _Loop:
             if found is not first:
                 box.hold(found)
         for i, (like, found) in given.items():
-            values[i] = pack(like, [made(each, self._names[i]) for each in found])
+            values[i] = packed(like, [made(each, self._names[i]) for each in found])
             take_apart(values[i])
         self._link(values, (found for _, found in pairs))
         for box, reason in self._spoiled.values():
@@ -1433,7 +1509,14 @@ def _unlike(one, other) -> bool:
     if any(getattr(value, "array", None) is not None for value in (one, other)
            if isinstance(value, Listing)):  # fmt: skip
         return True
-    return layout(one) != layout(other)
+    return layout(one) != layout(other) or _orders(one) != _orders(other)
+
+
+def _orders(value):
+    """The keys of the dicts in a value, in which order a loop over them goes."""
+    if isinstance(value, dict):
+        return list(value), list(map(_orders, value.values()))
+    return list(map(_orders, value)) if isinstance(value, list | tuple) else None
 
 
 def _in_form_of(start, end):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -222,7 +223,7 @@ def enumerate_(items, start=0):
     """``enumerate``."""
     found = indexed(items)
     if current() is None or found is None:
-        return enumerate(one_by_one(items), start)
+        return born(enumerate(one_by_one(items), start))
     return Indexed(found.count, lambda k: (k + start if start != 0 else k, found.item(k)))
 
 
@@ -230,10 +231,10 @@ def zip_(*columns, strict=False):
     """``zip``."""
     found = [indexed(column) for column in columns]
     if current() is None or None in found or not found:
-        return zip(*map(one_by_one, columns), strict=strict)
+        return born(zip(*map(one_by_one, columns), strict=strict))
     counts = [each.count for each in found]
     if strict and native.is_known(counts) and len(set(counts)) > 1:
-        return zip(*map(one_by_one, columns), strict=True)  # which says what is wrong
+        return born(zip(*map(one_by_one, columns), strict=True))  # which says what is wrong
     return Indexed(least(counts), lambda k: tuple(f.item(k) for f in found))
 
 
@@ -277,7 +278,7 @@ def reversed_(items):
     """``reversed``."""
     found = indexed(items)
     if found is None:
-        return reversed(items)
+        return born(reversed(items))
     if isinstance(found, Range):
         return _reversed_range(found)
     return Indexed(found.count, lambda k: found.item(found.count - 1 - k))
@@ -307,13 +308,27 @@ def elements(items):
     """What Python can go along, in comprehensions and calls."""
     items = settled(items)
     found = _of_array(items)
-    return items if found is None else list(found)
+    return spent(items) if found is None else list(found)
 
 
 def one_by_one(items):
     """What Python can go along, with items of arrays as they are when it comes to them."""
     found = _of_array(items)
-    return items if found is None else iter(found)
+    return spent(items) if found is None else iter(found)
+
+
+def spent(items):
+    """What Python goes along: of an iterator no items are left, which cannot be put back."""
+    if current() is not None and isinstance(items, Iterator) and not isinstance(items, _OURS):
+        reason = (
+            f"{here()}: an iterator from before is gone along in a loop or a branch that only the "
+            f"run decides about; make a list of it before, or the iterator there"
+        )
+        if in_trace(items):
+            raise invalid("effect", reason)
+        if is_older(items):
+            spend(reason)
+    return items
 
 
 def _of_array(items):
@@ -443,7 +458,7 @@ def for_(items, body, flags, names, get, set_, changed):
         return control.guarded_trips(items, body, flags, names, get, set_)
     found = indexed(items)
     if found is None:
-        return control.guarded_trips(items, body, flags, names, get, set_)
+        return control.guarded_trips(spent(items), body, flags, names, get, set_)
 
     def as_loop():
         state = names, get, set_, changed
@@ -458,4 +473,6 @@ def for_(items, body, flags, names, get, set_, changed):
     return as_loop()
 
 
+#: Iterators that note themselves what is taken.
+_OURS = (Indexed, Generator)
 Undefined = control.Undefined

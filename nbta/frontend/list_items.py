@@ -14,6 +14,7 @@ from nbta.errors import invalid
 from nbta.frontend import control, effects, native
 from nbta.frontend.boxes import Box, Item, link, note_place
 from nbta.frontend.calls import array
+from nbta.frontend.containers import fill, put_item
 from nbta.frontend.maybe import is_number
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
@@ -66,14 +67,15 @@ def set_item_at(values, key, value) -> None:
     place = _place(values, key)
     for k, old in enumerate(list(values)):
         note_place(Item(values, k))
-        values[k] = _chosen(equal(place, k), value, old)
+        put_item(values, k, _chosen(equal(place, k), value, old))
+        control.follow(values, k)
 
 
 def delete_item_at(values, key) -> None:
     """``del values[key]``."""
     place, items = _place(values, key), list(values)
     pairs = enumerate(itertools.pairwise(items))
-    values[:] = [_chosen(less(k, place), *pair) for k, pair in pairs]
+    fill(values, [_chosen(less(k, place), *pair) for k, pair in pairs])
 
 
 def _chosen(holds, one, other):

@@ -6,11 +6,14 @@ a `TensorArray`, in front of the outermost of these, and what is around is trace
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from nbta.errors import UnimplementedError, invalid
 from nbta.frontend import native
 from nbta.frontend.boxes import Attribute, Box, born, boxed, in_trace, is_older, link, note_place
+from nbta.frontend.containers import Whole, note_whole
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import where
@@ -36,29 +39,6 @@ class Stacked(BaseException):
     def __init__(self, listing):
         super().__init__("nbta traces the function again, as a list shrinks in a loop")
         self.listing = listing
-
-
-class Whole:
-    """All items of a list, dict or set, as a place."""
-
-    def __init__(self, owner):
-        self.owner, self.key = owner, (id(owner), "whole")
-
-    @property
-    def value(self):
-        """A copy."""
-        return list(self.owner) if isinstance(self.owner, list) else self.owner.copy()
-
-    @value.setter
-    def value(self, new):
-        if isinstance(self.owner, list):
-            list.__setitem__(self.owner, slice(None), new)
-        else:
-            self.owner.clear()
-            self.owner.update(new)
-
-    def __str__(self):
-        return f"a {'list' if isinstance(self.owner, list) else type(self.owner).__name__}"
 
 
 class Listing(list):
@@ -142,7 +122,7 @@ class Listing(list):
         if self.array is None:
             if in_trace(self):
                 raise Grows(self, self[-1] if len(self) else 0.0)
-            note_place(Whole(self))
+            note_whole(self)
             return super().pop(index)
         if type(index) is not int or index != -1:
             self.refuse(".pop() of another item than the last")
@@ -164,7 +144,7 @@ class Listing(list):
             return self._write(value)
         if in_trace(self):
             raise Grows(self, native.plain(value))
-        note_place(Whole(self))
+        note_whole(self)
         return super().append(value)
 
     def __iadd__(self, values):
@@ -214,6 +194,25 @@ class Listing(list):
         if self.array is not None:
             self.refuse("a loop of Python's own")
         return super().__iter__()
+
+    def __copy__(self):
+        return self.copy()
+
+    def __deepcopy__(self, memo):
+        if self.array is not None:
+            return self.copy()
+        found = memo[id(self)] = listing(())
+        list.extend(found, (copy.deepcopy(item, memo) for item in self))
+        return found
+
+    def __setitem__(self, key, value):
+        """Assign items; converted code does that itself."""
+        note_whole(self)
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key):
+        note_whole(self)
+        super().__delitem__(key)
 
     def refuse(self, what):
         """Say what cannot be done once a loop fills the list."""
@@ -282,7 +281,7 @@ def _changing(name):
     def change(self, *args, **options):
         if self.array is not None:
             self.refuse(f".{name}()")
-        note_place(Whole(self))
+        note_whole(self)
         return method(self, *args, **options)
 
     return change
@@ -292,7 +291,7 @@ def _sort(self, *, key=None, reverse=False):
     """Put the items in order."""
     if self.array is not None:
         self.refuse(".sort()")
-    note_place(Whole(self))
+    note_whole(self)
     if native.is_known(list(self)):
         return list.sort(self, key=key, reverse=reverse)
     return list.__setitem__(self, slice(None), in_order(list(self), key, reverse))
@@ -330,7 +329,7 @@ def _repeated(self, number):
 def _repeat(self, number):
     if self.array is not None:
         self.refuse("a multiple")
-    note_place(Whole(self))
+    note_whole(self)
     return list.__imul__(self, number)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
 from nbta.classes import node_of
@@ -16,8 +18,8 @@ from nbta.symbolic import SymbolicTensorArray
 
 def is_known(value) -> bool:
     """Whether Python knows a value, and all in it."""
-    if isinstance(value, list | tuple):
-        return getattr(value, "array", None) is None and all(map(is_known, value))
+    if isinstance(value, list | tuple | deque):
+        return is_python(value) and all(map(is_known, value))
     if isinstance(value, slice):
         return is_known((value.start, value.stop, value.step))
     if isinstance(value, dict):
@@ -27,6 +29,11 @@ def is_known(value) -> bool:
     if isinstance(value, Tensor):
         return bool(getattr(value, "is_known", False))
     return not (isinstance(value, SymbolicTensorArray) or hasattr(type(value), "holds_array"))
+
+
+def is_python(items) -> bool:
+    """Whether a list has its items itself, and no loop of the graph fills it."""
+    return getattr(items, "array", None) is None
 
 
 def plain(value):

@@ -579,18 +579,30 @@ class _Rewriter(ast.NodeTransformer):
         function = "both" if isinstance(node.op, ast.And) else "any_of"
         return ast.copy_location(_runtime(function, safe, *parts), node)
 
+    def visit_BinOp(self, node):
+        if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
+            return node
+        sign = ast.Constant(type(node.op).__name__)
+        call = _runtime("binary", sign, self.visit(node.left), self.visit(node.right))
+        return ast.copy_location(call, node)
+
     def visit_UnaryOp(self, node):
+        if isinstance(node.operand, ast.Constant) and not isinstance(node.op, ast.Not):
+            return node
         if not isinstance(node.op, ast.Not):
-            return self.generic_visit(node)
+            sign = ast.Constant(type(node.op).__name__)
+            return ast.copy_location(_runtime("unary", sign, self.visit(node.operand)), node)
         return ast.copy_location(_runtime("negated", self.visit(node.operand)), node)
 
     def visit_Compare(self, node):
-        if any(map(binds, node.comparators)):
+        if any(map(binds, node.comparators)) and len(node.ops) > 1:
             return self.generic_visit(node)
         kinds = ast.In | ast.NotIn | ast.Is | ast.IsNot
         plain = not any(isinstance(op, kinds) for op in node.ops)
-        if len(node.ops) == 1 and plain:
-            return self.generic_visit(node)
+        if len(node.ops) == 1 and (plain or binds(node.comparators[0])):
+            sign = ast.Constant(type(node.ops[0]).__name__)
+            parts = self.visit(node.left), self.visit(node.comparators[0])
+            return ast.copy_location(_runtime("compared_once", sign, *parts), node)
         signs = [ast.Constant(type(op).__name__) for op in node.ops]
         parts = [self.visit(node.left), *(_lambda(self.visit(n)) for n in node.comparators)]
         safe = ast.Constant(all(map(_is_safe, node.comparators)))
@@ -629,7 +641,8 @@ class _Rewriter(ast.NodeTransformer):
         if getattr(node, "at_once", False):
             return self.visit_ListComp(node)
         if len(node.generators) > 1 or not node.generators[0].ifs:
-            return self._comprehension(node, "one_by_one")
+            found = self._comprehension(node, "one_by_one")
+            return ast.copy_location(_runtime("owned", found), node)
         call = self.visit_ListComp(node)
         if call.func.attr == "comprehension":  # else a list that Python makes
             call.func.attr = "generator"
@@ -660,7 +673,10 @@ class _Rewriter(ast.NodeTransformer):
                 setattr(node, field, self.visit(getattr(node, field)))
         return node
 
-    visit_SetComp = visit_DictComp = _comprehension
+    def visit_DictComp(self, node):
+        return ast.copy_location(_runtime("owned", self._comprehension(node)), node)
+
+    visit_SetComp = visit_DictComp
 
 
 def _may_change(value):

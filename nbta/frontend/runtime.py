@@ -21,7 +21,8 @@ from nbta.frontend.boxes import (
     in_trace,
     note_place,
 )
-from nbta.frontend.calls import _together, call, is_library
+from nbta.frontend.calls import _together, by_users, call, is_library, special, user_method
+from nbta.frontend.containers import KINDS, note_whole, put_item
 from nbta.frontend.control import (
     Undefined,
     any_of,
@@ -36,7 +37,7 @@ from nbta.frontend.control import (
 from nbta.frontend.conversion import outer as _outer
 from nbta.frontend.iteration import comprehension, elements, for_, generator, one_by_one
 from nbta.frontend.list_items import delete_item_at, is_run_place, item_at, set_item_at
-from nbta.frontend.lists import Listing, Whole, listing
+from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import is_maybe
 from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
@@ -49,6 +50,7 @@ __all__ = [
     "any_of",
     "assert_",
     "attribute",
+    "binary",
     "both",
     "call",
     "cells",
@@ -56,6 +58,7 @@ __all__ = [
     "change_attribute",
     "checked",
     "compared",
+    "compared_once",
     "comprehension",
     "delete_attribute",
     "delete_item",
@@ -83,6 +86,7 @@ __all__ = [
     "set_attribute",
     "set_item",
     "slice",
+    "unary",
     "undefined",
     "while_",
 ]  # fmt: skip
@@ -100,6 +104,17 @@ _OPERATORS = {
 }  # fmt: skip
 #: Attributes of NumPy's scalars that tensors have not.
 _OF_SCALARS = {"real": real, "imag": imag, "T": lambda scalar: scalar}
+#: What Python calls the methods for operators.
+_NAMES = {
+    "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv",
+    "Mod": "mod", "Pow": "pow", "MatMult": "matmul", "BitAnd": "and", "BitOr": "or",
+    "BitXor": "xor", "LShift": "lshift", "RShift": "rshift",
+}  # fmt: skip
+_UNARY = {"USub": operator.neg, "UAdd": operator.pos, "Invert": operator.invert}
+_COMPARED = {
+    "Eq": ("__eq__", "__eq__"), "NotEq": ("__ne__", "__ne__"), "Lt": ("__lt__", "__gt__"),
+    "LtE": ("__le__", "__ge__"), "Gt": ("__gt__", "__lt__"), "GtE": ("__ge__", "__le__"),
+}  # fmt: skip
 _COMPARISONS = {
     "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le,
     "Gt": operator.gt, "GtE": operator.ge,
@@ -151,7 +166,15 @@ def item(array, key):
         raise invalid("dict", message)
     if isinstance(array, list | tuple | str) and is_run_place(key):
         return item_at(array, key)
-    return _outer(array[native.plain(key)])
+    method = user_method(array, "__getitem__")
+    if method is not None:
+        return call(method, array, key)
+    if isinstance(array, dict) and hasattr(type(array), "__missing__") and key not in array:
+        note_place(Item(array, key))
+    found = array[native.plain(key)]
+    return (
+        listing(found) if type(array) in (list, Listing) and type(found) is list else _outer(found)
+    )
 
 
 def set_item(value, array, key):
@@ -164,12 +187,23 @@ def set_item(value, array, key):
         elif isinstance(array, list) and is_run_place(key):
             refuse_filled(array, "an assigned item")
             return set_item_at(array, key, value)
-        elif isinstance(array, list | dict):
+        elif isinstance(array, list | dict) and user_method(array, "__setitem__") is None:
             _note_item(array, key)
-        elif not native.is_known((key, value)):
-            refuse_numbas(array)
+            put_item(array, key, value)
+            return control.follow(array, key)
+        elif isinstance(array, KINDS[2:]):
+            note_whole(array)
+        elif not isinstance(array, Box):
+            return _set_item_of_object(value, array, key)
     array[key] = value
     return None
+
+
+def _set_item_of_object(value, owner, key):
+    """``owner[key] = value`` of an object whose class says what that is."""
+    if not native.is_known((key, value)):
+        refuse_numbas(owner)
+    special(owner, "__setitem__", key, value)
 
 
 def refuse_filled(owner, what):
@@ -182,7 +216,7 @@ def _note_item(owner, key):
     """Note an item of a list or a dict before it changes."""
     refuse_filled(owner, "an assigned item")
     if isinstance(owner, list) and isinstance(key, builtins.slice | Tensor):
-        return note_place(Whole(owner))
+        return note_whole(owner)
     if isinstance(owner, dict) and isinstance(key, Tensor) and key.weak is None:
         message = f"{here()}: a dict is asked for by a value that only the run knows; use an array"
         raise invalid("dict", message)
@@ -192,15 +226,14 @@ def _note_item(owner, key):
 
 def delete_item(owner, key):
     """``del owner[key]``."""
-    if current() is not None and isinstance(owner, list | dict):
+    if current() is not None and isinstance(owner, KINDS):
         if isinstance(owner, Listing) and (owner.array is not None or in_trace(owner)):
             owner.refuse("a deleted item")
-        if isinstance(owner, dict):
-            _note_item(owner, key)
-        else:
-            note_place(Whole(owner))
+        note_whole(owner)
         if isinstance(owner, list) and is_run_place(key):
             return delete_item_at(owner, key)
+    elif current() is not None and user_method(owner, "__delitem__") is not None:
+        return special(owner, "__delitem__", key)
     del owner[key]
     return None
 
@@ -215,8 +248,10 @@ def delete_attribute(owner, attribute):
 def set_attribute(value, owner, name):
     """``owner.name = value``."""
     if current() is not None and not isinstance(owner, Tensor):
+        if user_method(owner, "__setattr__") is not None:
+            return special(owner, "__setattr__", name, value)
         note_place(Attribute(owner, name))
-    setattr(owner, name, value)
+    return setattr(owner, name, value)
 
 
 def checked(value, has_value, name):
@@ -237,7 +272,7 @@ def raised(error):
 
 
 def owned(value):
-    """A dict or a set that is made here."""
+    """A dict, a set or a generator that is made here."""
     return value if current() is None else born(value)
 
 
@@ -269,7 +304,7 @@ def _value_and_old(array, key, value):
 
 def change(name, array, key, value):
     """``array[key] += value``, and with other operators."""
-    compute, in_place = _OPERATORS[name]
+    compute, _ = _OPERATORS[name]
     if current() is not None and isinstance(array, Box):
         value, before = _value_and_old(array, key, value)
         if before is not None:
@@ -277,8 +312,7 @@ def change(name, array, key, value):
     if current() is None or not isinstance(array, Box):
         old = item(array, key)
         value = value.thunk() if isinstance(value, Later) else value
-        shared = isinstance(old, list | np.ndarray | Box)
-        new = in_place(old, value) if shared else compute(old, value)
+        new = _in_place(name, old, value)
         return set_item(new, array, key)
     plain = native.plain(key)
     array.check_writable()
@@ -306,12 +340,45 @@ def _is_basic(key):
 
 def in_place(name, old, value):
     """``old += value``, and with other operators."""
-    _, changing = _OPERATORS[name]
     if isinstance(old, Undefined):
         old._refuse()
     if current() is not None and isinstance(old, np.ndarray):
         old = _outer(old)
+    return _in_place(name, old, value)
+
+
+def _in_place(name, old, value):
+    changing = _OPERATORS[name][1]
+    if current() is not None:
+        if isinstance(old, KINDS) and type(old) is not Listing:
+            note_whole(old)
+        method = user_method(old, f"__i{_NAMES[name]}__")
+        found = NotImplemented if method is None else call(method, old, value)
+        if found is NotImplemented and not hasattr(type(old), f"__i{_NAMES[name]}__"):
+            found = by_users(_names_of(name), old, value)
+        if found is not NotImplemented:
+            return found
     return changing(old, value)
+
+
+def binary(name, left, right):
+    """``left + right``, and with other operators."""
+    if current() is not None:
+        found = by_users(_names_of(name), left, right)
+        if found is not NotImplemented:
+            return found
+    return _OPERATORS[name][0](left, right)
+
+
+def unary(name, value):
+    """``-value``, and with other operators."""
+    method = user_method(value, f"__{name.lower()}__") if current() is not None else None
+    return _UNARY[name](value) if method is None else call(method, value)
+
+
+def _names_of(name):
+    """What the methods are called that Python asks for an operator."""
+    return f"__{_NAMES[name]}__", f"__r{_NAMES[name]}__"
 
 
 def change_attribute(name, owner, attribute, value):
@@ -319,6 +386,11 @@ def change_attribute(name, owner, attribute, value):
     old = _outer(getattr(owner, attribute))
     value = value.thunk() if isinstance(value, Later) else value
     set_attribute(in_place(name, old, value), owner, attribute)
+
+
+def compared_once(sign, left, right):
+    """A comparison."""
+    return _COMPARISONS[sign](left, right) if current() is None else _compare(sign, left, right)
 
 
 def compared(safe, signs, first, *thunks):
@@ -407,7 +479,8 @@ def _compare(sign, left, right):
             return there if sign == "IsNot" else logical_not(there)
         return _is_same(left, right) is (sign == "Is")
     if sign in _COMPARISONS:
-        return _COMPARISONS[sign](left, right)
+        found = by_users(_COMPARED[sign], left, right)
+        return _COMPARISONS[sign](left, right) if found is NotImplemented else found
     found = _contains(right, left)
     if sign == "In":
         return found
@@ -417,6 +490,9 @@ def _compare(sign, left, right):
 def _contains(items, value):
     if isinstance(items, Listing) and items.array is not None:
         items = _together(items)
+    method = user_method(items, "__contains__")
+    if method is not None:
+        return control.truth(call(method, items, value))
     if not control.is_traced(value) and not isinstance(items, Box):
         return value in items
     if isinstance(items, Box):

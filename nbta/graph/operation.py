@@ -243,6 +243,9 @@ class Tensor(Methods):
     def __init__(self, op: Operation, index: int, spec: Spec) -> None:
         self.op, self.index, self.spec = op, index, spec
 
+    def __deepcopy__(self, memo):
+        return self  # a value, as numbers are
+
     @property
     def name(self) -> str:
         """``operation:index``."""

@@ -197,7 +197,7 @@ REFUSED = {
     takes_from_a_generator_in_a_loop: "a generator from before is asked for items",
     orders_tuples: "a function of Python's that goes along the tuples",
     appends_tuples_of_two_lengths: "an item that is no tuple of 2",
-    begins_each_trip_with_another_list: "'xs' is list before a trip of the loop and list behind it",
+    begins_each_trip_with_another_list: "a trip of the loop and list that a loop fills behind it",
     makes_a_dict_by_a_number_of_the_run: "Python goes along a range whose bounds",
     compares_lists: "a comparison (__eq__) of a list that a loop appends to",
     counts_in_a_list: ".count() of a list that a loop appends to",

@@ -1,0 +1,294 @@
+"""Containers of Python's in a function that is traced, and what functions change of them.
+
+Blocks that become the body of a loop or a branch are run once, so that all that they change must be
+known. What converted code changes it tells. A function that nbta does not look into may change what
+it is given, and what that holds: so that is looked at before and behind its call. What it is given
+holds arrays and tensors in place of boxes meanwhile.
+"""
+
+from __future__ import annotations
+
+import types
+from array import array
+from collections import OrderedDict, deque
+
+import numpy as np
+
+from nbta.frontend import native
+from nbta.frontend.boxes import (
+    Attribute,
+    Box,
+    born,
+    boxed,
+    containers_in,
+    link,
+    note_place,
+    taken_apart,
+)
+from nbta.graph.graph import current, lies_in
+from nbta.graph.operation import Tensor
+
+KINDS = (list, dict, set, deque, bytearray, array)
+
+#: Methods that change them.
+CHANGING = {
+    "add", "append", "appendleft", "byteswap", "clear", "difference_update", "discard", "extend",
+    "extendleft", "frombytes", "fromfile", "fromlist", "fromunicode", "insert",
+    "intersection_update", "move_to_end", "pop", "popitem", "popleft", "remove", "reverse",
+    "rotate", "setdefault", "sort", "symmetric_difference_update", "update",
+}  # fmt: skip
+
+#: What is not looked into.
+_CLOSED = (
+    type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType,
+    Tensor, np.ndarray, np.generic, str, bytes, int, float, complex,
+)  # fmt: skip
+#: How deep objects in objects are looked into.
+_DEEP = 4
+
+
+#: What messages call what a container holds.
+ITEMS = "the items"
+_COPIED = (
+    (list | deque, tuple), (dict, dict), (set, frozenset), (bytearray, bytes),
+    (array, array.tobytes),
+)  # fmt: skip
+
+
+class Whole:
+    """All items of a container, as a place."""
+
+    def __init__(self, owner):
+        self.owner, self.key = owner, (id(owner), "whole")
+
+    @property
+    def value(self):
+        """A copy: a tuple or a dict, whose items loops and branches hand on, or what is fixed."""
+        return next((made(self.owner) for kind, made in _COPIED if isinstance(self.owner, kind)))
+
+    @value.setter
+    def value(self, new):
+        fill(self.owner, new)
+
+    def __str__(self):
+        kind = "list" if isinstance(self.owner, list) else type(self.owner).__name__
+        return f"{ITEMS} of a {kind}"
+
+
+def fill(owner, items) -> None:
+    """Let a container hold other items, without a note of it."""
+    if isinstance(owner, list):
+        list.__setitem__(owner, slice(None), items)
+    elif isinstance(owner, dict):
+        kind = OrderedDict if isinstance(owner, OrderedDict) else dict  # whatever others add
+        kind.clear(owner)
+        kind.update(owner, items)
+    elif isinstance(owner, array):
+        del owner[:]
+        owner.frombytes(items)
+    else:
+        owner.clear()
+        (owner.update if isinstance(owner, set) else owner.extend)(items)
+
+
+def put_item(owner, key, value) -> None:
+    """Assign an item of a list or dict, without a note of it if it is of this package's kind."""
+    if isinstance(owner, list):
+        list.__setitem__(owner, key, value)
+    else:
+        owner[key] = value
+
+
+#: By the identity of a list or dict: others, and tensors that say in which runs they are it.
+_LINKS = "lists and dicts that may be one"
+
+
+def link_items(one, other, holds) -> None:
+    """Say that two lists or dicts of as many items are one in runs in which something holds."""
+    links = current().root.cache.setdefault(_LINKS, {})
+    for each, found in ((one, other), (other, one)):
+        links.setdefault(id(each), (each, []))[1].append((found, holds))
+
+
+def linked_items(owner) -> list:
+    """The lists or dicts that a list or dict may be, and in which runs, where that is known."""
+    return [(other, holds) for other, holds in _links(owner) if lies_in(current(), holds.graph)]
+
+
+def _links(owner):
+    return current().root.cache.get(_LINKS, {}).get(id(owner), (None, ()))[1]
+
+
+def relatives(structure) -> list:
+    """The lists and dicts that those in a structure may be, and those that these may be."""
+    todo = containers_in(structure)
+    own, found = set(map(id, todo)), {}
+    while todo:
+        for other, _ in _links(todo.pop()):
+            if id(other) not in found and id(other) not in own:
+                found[id(other)] = other
+                todo.append(other)
+    return list(found.values())
+
+
+def note_whole(owner) -> None:
+    """Note what a container holds before a function changes it."""
+    if isinstance(owner, list | dict) and linked_items(owner):
+        raise taken_apart(Whole(owner))
+    note_place(Whole(owner))
+
+
+class Watched:
+    """What a function is given that it may change, as it was before.
+
+    Parameters
+    ----------
+    values : iterable
+        The arguments, and the object whose method it is.
+    """
+
+    def __init__(self, values):
+        self._containers, self._attributes, self._boxes = {}, {}, {}
+        self._found = set()
+        for value in values:
+            self._look(value, 0)
+
+    def _look(self, value, depth):
+        if isinstance(value, Box):
+            self._note_box(value)
+        if isinstance(value, _CLOSED) or value is None or depth > _DEEP or id(value) in self._found:
+            return
+        self._found.add(id(value))
+        if isinstance(value, KINDS):
+            if isinstance(value, list) and not native.is_python(value):
+                return
+            self._containers[id(value)] = value, Whole(value).value
+        elif _attributes(value) is not None:
+            self._attributes[id(value)] = value, dict(_attributes(value))
+        for part in _parts(value):
+            self._look(part, depth + 1)
+
+    def _note_box(self, box):
+        if box.spoiled is None:
+            content = box.content
+            held = content.copy() if isinstance(content, np.ndarray) else None
+            self._boxes[id(content)] = box, content, held
+
+    def opened(self, value):
+        """What stands for a value while the function runs."""
+        if id(value) in self._containers:
+            return value
+        if type(value) is tuple:
+            return tuple(map(self.opened, value))
+        return native.plain(value)
+
+    def __enter__(self):
+        for owner, held in self._containers.values():
+            if isinstance(owner, dict):
+                fill(owner, {key: self.opened(part) for key, part in held.items()})
+            elif isinstance(held, tuple):
+                fill(owner, tuple(map(self.opened, held)))
+        self._open = {key: Whole(owner).value for key, (owner, _) in self._containers.items()}
+        return self
+
+    def __exit__(self, *_):
+        for key, (owner, held) in self._containers.items():
+            self._close(owner, held, self._open[key])
+        for owner, held in self._attributes.values():
+            for name in held.keys() | _attributes(owner).keys():
+                self._close_attribute(owner, name, held)
+        for box, content, held in list(self._boxes.values()):
+            if held is not None and not _is_equal(content, held):
+                changed = content.copy()
+                content[...] = held
+                box.store(changed)
+
+    def _close(self, owner, held, opened):
+        now = Whole(owner).value
+        if _is_same(now, opened):
+            return fill(owner, held)
+        fill(owner, held)
+        note_whole(owner)
+        if isinstance(now, dict):
+            now = {key: self.closed(part) for key, part in now.items()}
+        return fill(owner, tuple(map(self.closed, now)) if isinstance(now, tuple) else now)
+
+    def _close_attribute(self, owner, name, held):
+        place = Attribute(owner, name)
+        now = _attributes(owner).get(name, place)
+        if now is held.get(name, place):
+            return
+        _put(owner, name, held.get(name, place), place)
+        note_place(place)
+        _put(owner, name, now if now is place else self.closed(now), place)
+
+    def closed(self, value):
+        """What stands for a value that the function left or gave."""
+        if id(value) in self._boxes:
+            return self._boxes[id(value)][0]
+        if type(value) in (tuple, list) and id(value) not in self._containers:
+            return type(value)(map(self.closed, value))
+        if isinstance(value, np.ndarray) and value.ndim:
+            return self._own(value)
+        return value if isinstance(value, KINDS) else boxed(value)
+
+    def mark_new(self, found, depth=0):
+        """What the function gives, of which all that it was not given was made by it."""
+        known = isinstance(found, _CLOSED) or found is None or id(found) in self._found
+        if not known and depth <= _DEEP:
+            born(found)
+            for part in _parts(found):
+                self.mark_new(part, depth + 1)
+        return found
+
+    def _own(self, array):
+        """An array in a box of its own, which is linked to those that it may be a part of."""
+        shared = [box for box, content, held in self._boxes.values()
+                  if held is not None and np.may_share_memory(content, array)]  # fmt: skip
+        found = Box(array.copy() if shared else np.asarray(array))
+        for box in shared:
+            link(found, box.root)
+        return found
+
+
+def _parts(value):
+    """What an object holds."""
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, list | tuple | deque):
+        return list(value)
+    return list((_attributes(value) or {}).values())
+
+
+def _attributes(value):
+    """An object's own attributes, whatever its class makes of asking for one."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+
+
+def _put(owner, name, value, missing):
+    if value is missing:
+        _attributes(owner).pop(name, None)
+    else:
+        _attributes(owner)[name] = value
+
+
+def is_held(place, value) -> bool:
+    """Whether a place holds what it held before."""
+    now = place.value
+    return now is value or (isinstance(place, Whole) and _is_same(now, value))
+
+
+def _is_same(one, other) -> bool:
+    """Whether two copies have the same items in the same order."""
+    if isinstance(one, bytes | frozenset):
+        return one == other
+    if len(one) != len(other) or (isinstance(one, dict) and list(one) != list(other)):
+        return False
+    return all(a is b for a, b in zip(*map(_parts, (one, other)), strict=True))
+
+
+def _is_equal(one, other):
+    return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")

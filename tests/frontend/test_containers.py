@@ -1,0 +1,67 @@
+"""Lists, dicts, deques, iterators and objects that change: what Python gives, or a clear error."""
+
+import re
+
+import frontend_checks as checks
+import frontend_containers as containers
+import pytest
+from frontend_refused import name_of, said
+from fuzz.ways import in_python
+
+import nbta
+
+#: Programs that are refused, with words of the error. One that begins to work fails here.
+NOT_YET = {
+    "counter_that_begins_empty": r"dict\['a'\] is given a value, or deleted",
+    "order_that_trips_change": "a loop keeps keys, their order",
+    "set_that_loses_and_finds": "a loop keeps keys, their order, and how many",
+    "userlist_that_grows": "how many items there are",
+    "chained_maps": r"dict\['a'\] is given a value, or deleted",
+    "bytes_that_count": "the items of a bytearray are",
+    "set_joined_in_place": "a loop keeps keys, their order",
+    "list_of_an_object_replaced_and_changed": r"list\[0\] is assigned, and which object",
+    "dict_filled_by_setdefault": r"dict\['n'\] is given a value, or deleted",
+    "list_changed_and_replaced": r"change a copy, such as list\(items\)",
+    "two_lists_swapped": r"change a copy, such as list\(items\)",
+    "list_under_two_names_replaced": r"change a copy, such as list\(items\)",
+    "rows_in_another_order": r"change a copy, such as list\(items\)",
+    "best_list_so_far": r"change a copy, such as list\(items\)",
+    "best_dict_so_far": r"dict\['a'\] is assigned, and which object",
+    "order_by_pop": "a loop keeps keys, their order",
+    "order_by_del": "a loop keeps keys, their order",
+    "iterator_of_before": "an iterator from before",
+    "zip_of_before": "an iterator from before",
+    "map_of_before": "an iterator from before",
+    "generator_expression_of_before": "an iterator from before",
+    "iterator_made_a_list": "an iterator from before",
+    "enumerate_of_before": "an iterator from before",
+    "iterator_in_a_branch": "an iterator from before",
+    "iterator_of_a_class_of_before": "an iterator from before",
+}
+EACH = [f for f in containers.CONTAINERS if f.__name__ not in NOT_YET]
+
+
+def held(f, compiled):
+    x = containers.X.copy()
+    with in_python():
+        checks.check_first(f, (0,), (x,), compiled)
+
+
+@pytest.mark.parametrize("f", EACH, ids=lambda f: f.__name__)
+def test_right(f):
+    held(f, False)
+
+
+@pytest.mark.slow_but_every(8)
+@pytest.mark.parametrize("f", EACH, ids=lambda f: f.__name__)
+def test_right_in_generated_code(f):
+    held(f, True)
+
+
+@pytest.mark.parametrize("name", NOT_YET)
+def test_refused(name):
+    f = getattr(containers, name)
+    with pytest.raises(nbta.NbtaError) as failed:
+        held(f, False)
+    assert re.search(NOT_YET[name], said(failed.value))
+    assert name_of(f) in said(failed.value)
