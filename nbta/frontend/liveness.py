@@ -9,7 +9,8 @@ import ast
 
 from nbta.frontend.jumps import blocks
 
-_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_SCOPES = _FUNCTIONS | ast.ClassDef
 
 
 def own_nodes(tree):
@@ -80,27 +81,54 @@ def bound_by(statement) -> set:
 
 
 def read_in(node) -> set:
-    """The names that a node reads, also in functions in it."""
+    """The names from around a node that it reads, also in functions and comprehensions in it."""
     found, waiting = set(), [node]
     while waiting:
         part = waiting.pop()
-        if type(part) is not ast.Name:
+        if isinstance(part, ast.Name):
+            found |= {part.id} if isinstance(part.ctx, ast.Load) else set()
+        elif isinstance(part, _FUNCTIONS):
+            found |= _free_in(part)
+            waiting += _outside(part)
+        elif hasattr(part, "generators"):
+            found |= _read_in_comprehension(part)
+        else:
             waiting += parts_of(part)
-        elif isinstance(part.ctx, ast.Load):
-            found.add(part.id)
     return found
+
+
+def _read_in_comprehension(node):
+    """Without the names that it binds itself, but for what the first part goes along."""
+    bound = {name for part in node.generators for name in bound_in(part.target)}
+    first = node.generators[0].iter
+    rest = [part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.comprehension)]
+    rest += [each for part in node.generators for each in (part.iter, *part.ifs, part.target)]
+    inner = set().union(*(read_in(part) for part in rest if part is not first))
+    return read_in(first) | (inner - bound)
+
+
+def _free_in(function):
+    """The names from around a function that it reads or, as ``nonlocal``, assigns."""
+    body = function.body if isinstance(function.body, list) else [function.body]
+    given = function.args
+    arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    own = bound_in(ast.Module(body, [])) | {each.arg for each in arguments if each is not None}
+    shared = {
+        name
+        for node in own_nodes(ast.Module(body, []))
+        if isinstance(node, ast.Nonlocal)
+        for name in node.names
+    }
+    return (set().union(*map(read_in, body)) - own) | shared
 
 
 def captured_names(tree) -> set:
     """Names that functions and classes in a function use."""
-    found = set()
-    for node in own_nodes(tree):
-        if isinstance(node, _SCOPES):
-            found |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-            for part in ast.walk(node):
-                if isinstance(part, ast.Nonlocal):
-                    found |= set(part.names)
-    return found
+    return set().union(*(
+        _free_in(node) if isinstance(node, _FUNCTIONS) else read_in(node)
+        for node in own_nodes(tree)
+        if isinstance(node, _SCOPES)
+    ))  # fmt: skip
 
 
 class Liveness:

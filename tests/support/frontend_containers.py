@@ -3,15 +3,17 @@
 Each program may be refused, by an error that names the file, but gives no other number than Python.
 """
 
-# ruff: noqa: C408, E741, F841, RUF005  (as users write)
+# ruff: noqa: B905, C408, C417, E741, F841, RUF005, RUF015  (as users write)
 
 import bisect
 import copy
 import functools
 import heapq
+import itertools
 import operator
 import queue
 from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, defaultdict, deque
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -773,3 +775,45 @@ def ordered_dict(x):
     for v in x:
         d["a"] = d["a"] * v
     return d["a"] + d["b"]
+
+
+@dataclass
+class Particle:
+    pos: np.ndarray
+    vel: np.ndarray
+    mass: float = 1.0
+
+    def energy(self):
+        return 0.5 * self.mass * np.dot(self.vel, self.vel)
+
+
+@container
+def objects_of_a_list_by_a_name_of_a_comprehension_too(x):
+    particles = [Particle(x[2 * i : 2 * i + 2], x[i : i + 2], 1.0 + i) for i in range(4)]
+    for _ in range(20):
+        forces = [np.zeros(2) for _ in particles]
+        for (i, a), (j, b) in itertools.combinations(enumerate(particles), 2):
+            apart = b.pos - a.pos
+            far = np.linalg.norm(apart) + 1e-3
+            force = (far - 1.0) * apart / far
+            forces[i] = forces[i] + force
+            forces[j] = forces[j] - force
+        for p, force in zip(particles, forces):
+            p.vel = p.vel + 0.01 * force / p.mass
+            p.pos = p.pos + 0.01 * p.vel
+    return sum(p.energy() for p in particles)
+
+
+@container
+def names_of_inner_functions(x):
+    def norm(v):
+        p = v * v
+        return sum(q * p for q in [1.0, 2.0])
+
+    total, pairs = 0.0, [Particle(x[:2], x[2:4]), Particle(x[4:6], x[6:8])]
+    for v in x:
+        for p in pairs:
+            p.vel = p.vel * norm(v)
+        for q in pairs:
+            total = total + q.energy()
+    return total
