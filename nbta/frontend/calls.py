@@ -121,14 +121,13 @@ def _called(function, args, kwargs):
 def user_method(owner, name="__call__"):
     """The special method of an object's class that is the user's; None for others'.
 
-    Without a name it is what calls of the object call. A generator stays with Python.
+    Without a name it is what calls of the object call.
     """
     if isinstance(owner, _NO_USERS):
         return None
     method = getattr(type(owner), name, None)
-    if not isinstance(method, types.FunctionType) or inspect.isgeneratorfunction(method):
-        return None
-    return None if is_library(method) else method
+    plain = isinstance(method, types.FunctionType)
+    return method if plain and not is_library(method) else None
 
 
 def special(owner, name, *args):
@@ -261,6 +260,8 @@ def _converted(function, args, kwargs):
     found = conversion.converted(function)
     if found is None:
         return _foreign(function, args, kwargs)
+    if inspect.isgeneratorfunction(function):
+        return born(iteration.Yielding(found, args, kwargs))
     try:
         return found(*args, **kwargs)
     except RecursionError:
@@ -287,7 +288,28 @@ def _next(items, *default):
 
 
 def _iter(*args):
-    return born(iter(*map(iteration.one_by_one, args)))
+    found = iterated(args[0]) if len(args) == 1 else None
+    return born(iter(*map(iteration.one_by_one, args))) if found is None else found
+
+
+def iterated(items):
+    """What an object of a user's class gives to go along; None for others."""
+    method = user_method(items, "__iter__")
+    if method is None:
+        return None
+    found = call(method, items)
+    following = user_method(found, "__next__")
+    return found if following is None else born(_items_by(following, found))
+
+
+def _items_by(following, found):
+    """The items that a user's ``__next__`` gives."""
+    while True:
+        try:
+            item = call(following, found)
+        except StopIteration:
+            return
+        yield item
 
 
 def _refuse_random(function):

@@ -404,12 +404,55 @@ def _run_block(block, entry, get, set_, count):
                 set_(entry)
 
 
+class _Yielded(threading.local):
+    """The variables of the loop that goes along the generator that runs, or None."""
+
+    def __init__(self):
+        self.state = None
+
+
+_yielded = _Yielded()
+
+
+def yielded():
+    """Names, and functions that get and set variables, of the loop over a generator that runs."""
+    return _yielded.state
+
+
+@contextmanager
+def yielding(state):
+    """Let what runs be a generator, of which a loop with these variables takes the items."""
+    before, _yielded.state = _yielded.state, state
+    try:
+        yield
+    finally:
+        _yielded.state = before
+
+
+def with_yielded(names, get, set_):
+    """The variables of a block, with those that the loop over its generator changes in it."""
+    if _yielded.state is None:
+        return names, get, set_
+    others, get_others, set_others = _yielded.state
+    count = len(get_others()) if others else 0
+    if not count:
+        return names, get, set_
+
+    def set_all(values):
+        set_others(values[:count])
+        if set_ is not None:
+            set_(values[count:])
+
+    return (*others, *names), lambda: (*get_others(), *get()), set_all
+
+
 def if_(test, then, orelse, names, get, set_):
     """An `if`: one of two blocks, or both, traced.
 
     ``names`` are the first of the variables that ``get`` gives: those that something reads later.
     The others are put back for the second block.
     """
+    names, get, set_ = with_yielded(names, get, set_)
     found = decided(test)
     if not is_traced(found):
         return then() if found else orelse()
@@ -903,7 +946,7 @@ def _known_trips(items, body, flags, get, set_, most):
 def guarded_trips(items, body, flags, names, get, set_):
     """Trips over what only Python knows, each in a branch once a flag is traced."""
     for item in items:
-        ended = _any(flags())
+        ended = any_flag(flags())
         if not is_traced(ended):
             if ended:
                 return
@@ -921,7 +964,8 @@ def _nothing():
     pass
 
 
-def _any(flags):
+def any_flag(flags):
+    """Whether one of some truth values holds."""
     found = False
     for flag in flags:
         if is_traced(flag):
@@ -938,7 +982,7 @@ def counted_loop(start, stop, step, item, body, flags, *state):
 
     def test(place):
         goes_on = place < stop if step > 0 else place > stop
-        ended = _any(flags())
+        ended = any_flag(flags())
         return both(True, negated(ended), lambda: goes_on) if flags() else goes_on
 
     def advance(place):
@@ -957,6 +1001,7 @@ def _int64(value):
 
 def while_(test, body, flags, names, get, set_, changed, safe=False):
     """A `while`."""
+    names, get, set_ = with_yielded(names, get, set_)
     if current() is None:
         while not any(flags()) and test():
             body()
@@ -967,7 +1012,7 @@ def while_(test, body, flags, names, get, set_, changed, safe=False):
         return _growing_lists(_known_while, test, body, flags, get, set_, trips, most)
 
     def goes_on():
-        ended = _any(flags())
+        ended = any_flag(flags())
         return both(safe, negated(ended), test)
 
     def advance():
@@ -1005,7 +1050,7 @@ def _known_while(test, body, flags, get, set_, trips, most):
     entry, first, done = get(), current().root.version, True
     with _put_back(entry, set_), Frame() as frame:
         while True:
-            ended = _any(flags())
+            ended = any_flag(flags())
             goes_on = _looked_at(test) if ended is False else negated(ended)
             if is_traced(goes_on) or (goes_on and not trips):
                 done = False

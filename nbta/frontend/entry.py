@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 import numpy as np
 
 from nbta.control.captured import guarded
-from nbta.errors import NbtaError, invalid
+from nbta.errors import NbtaError, UnimplementedError, invalid
 from nbta.frontend import effects, native, source
 from nbta.frontend.boxes import Box, any_assigned, boxed, check_apart
 from nbta.frontend.calls import call, is_library, user_method
@@ -38,6 +38,12 @@ def prepared(function, what, convert=True, outputs=()):
         Arguments that it gives, as it leaves them, behind what it gives itself.
     """
     inner = _python_function(function)
+    if inspect.isgeneratorfunction(inner):
+        code = inner.__code__
+        raise UnimplementedError(
+            f"{what} ({code.co_filename}:{code.co_firstlineno}) is a generator; give back a list "
+            f"or an array"
+        )
     if outputs and (not convert or inner is None or converted(inner) is None):
         message = f"outputs: {what} is not converted, so that it cannot fill {', '.join(outputs)}"
         raise invalid("outputs", message)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from nbta.errors import InvalidArgumentError, invalid
+from nbta.errors import InvalidArgumentError, UnimplementedError, invalid
 from nbta.frontend import control, effects, native
 from nbta.frontend.boxes import Box, born, in_trace, is_older, spend
 from nbta.frontend.lists import Listing, listing
@@ -221,6 +221,7 @@ class _PlainRange(Range):
 
 def enumerate_(items, start=0):
     """``enumerate``."""
+    items = items.rest() if isinstance(items, Yielding) else items
     found = indexed(items)
     if current() is None or found is None:
         return born(enumerate(one_by_one(items), start))
@@ -229,6 +230,7 @@ def enumerate_(items, start=0):
 
 def zip_(*columns, strict=False):
     """``zip``."""
+    columns = [each.rest() if isinstance(each, Yielding) else each for each in columns]
     found = [indexed(column) for column in columns]
     if current() is None or None in found or not found:
         return born(zip(*map(one_by_one, columns), strict=strict))
@@ -357,11 +359,8 @@ def comprehension(item, test, items):
         if error.reason != "list_items" or indexed(items) is None:
             raise
         return comprehension(item, test, list(elements(indexed(items))))
-    if (
-        test is None
-        and found.array is not None
-        and isinstance(count := indexed(items).count, Number)
-    ):
+    count = known.count if known is not None else None
+    if test is None and found.array is not None and isinstance(count, Number):
         found.length = count  # which says of the array what it is as long as
     return found
 
@@ -412,6 +411,69 @@ class Generator:
     __next__ = take
 
 
+class Yielding(Generator):
+    """What a user's generator gives: a loop over it runs where the generator gives items."""
+
+    #: Items that a list is made of, at most: a generator may go on for ever.
+    most = 100_000
+
+    def __init__(self, function, args, kwargs):
+        super().__init__(None, None, None)
+        self._run = lambda emit: function(emit, *args, **kwargs)
+
+    def run(self, body, flags, *state):
+        """Run the generator, and a loop's body for each item."""
+
+        def emit(item):
+            with control.yielding(around):
+                body(item)
+            return control.any_flag(flags())
+
+        self._begin()
+        around, run = control.yielded(), self._run
+        self._run = lambda emit: None  # no items are left
+        with control.yielding(state):
+            run(emit)
+
+    def _begin(self):
+        reason = (
+            f"{here()}: a generator from before is gone along in a loop or a branch that only the "
+            f"run decides about; call it there, or make a list of it before"
+        )
+        if in_trace(self):
+            raise invalid("effect", reason)
+        if is_older(self):
+            spend(reason)
+
+    def rest(self):
+        """All items as a list."""
+        found, count = listing(()), 0
+
+        def add(item):
+            nonlocal count
+            count += 1
+            if count > self.most:
+                message = (
+                    f"{here()}: a generator of more than {self.most} items is made a list; write "
+                    f"a for loop over it that ends by break"
+                )
+                raise UnimplementedError(message)
+            found.append(item)
+
+        self.run(add, _no_values, (), _no_values, None)
+        return found
+
+    def take(self, *default):
+        """Refused: what the generator does behind an item is done when the next is asked for."""
+        message = (
+            f"{here()}: next() of a generator: write a for loop over it, which may end by break, "
+            f"or list(...)"
+        )
+        raise UnimplementedError(message)
+
+    __next__ = take
+
+
 def generator(item, test, items):
     """``(item(x) for x in items if test(x))``."""
     return born(Generator(item, test, items))
@@ -449,6 +511,9 @@ Listing.copy = lambda self: _joined(self, listing(()))
 
 def for_(items, body, flags, names, get, set_, changed):
     """A `for`."""
+    names, get, set_ = control.with_yielded(names, get, set_)
+    if isinstance(items, Yielding):
+        return items.run(body, flags, names, get, set_)
     items = settled(items)
     if current() is None:
         return control.native_for(items, body, flags)

@@ -71,6 +71,55 @@ def _ends(statement):
     return isinstance(statement, ast.With) and ends(statement.body)
 
 
+#: The argument that a generator gives its items to.
+EMIT = PREFIX + "emit"
+
+
+class Yields(ast.NodeTransformer):
+    """Makes a generator a function that gives its items to another one, which may end it.
+
+    Attributes
+    ----------
+    all : bool
+        Whether none is left: those whose value the generator uses stay, and what is asynchronous.
+    """
+
+    all = True
+
+    def visit(self, node):
+        """A node without yields."""
+        if isinstance(node, _SCOPES):
+            return node
+        if isinstance(node, ast.Return):  # of which nobody sees the value
+            return ast.copy_location(ast.Return(_marker("no_result")), node)
+        if isinstance(node, ast.Expr):
+            return self._statement(node)
+        kinds = ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith
+        self.all = self.all and not isinstance(node, kinds)
+        return self.generic_visit(node)
+
+    def _statement(self, node):
+        if isinstance(node.value, ast.Yield) and not self._has_others(node.value):
+            value = node.value.value or ast.Constant(None)
+            return ast.copy_location(self._given(value, node), node)
+        if isinstance(node.value, ast.YieldFrom) and not self._has_others(node.value):
+            each = PREFIX + "each"
+            given = self._given(name(each), node)
+            made = ast.For(name(each, True), node.value.value, [given], [])
+            return ast.copy_location(made, node)
+        return self.generic_visit(node)
+
+    def _given(self, value, node):
+        test = _marker("emitted", name(EMIT), value)
+        made = ast.If(test, [self.visit(ast.copy_location(ast.Return(), node))], [])
+        return ast.copy_location(made, node)
+
+    def _has_others(self, node):
+        """Whether what is given has one in it."""
+        kinds = ast.Yield | ast.YieldFrom
+        return any(isinstance(part, kinds) for part in ast.walk(node) if part is not node)
+
+
 class Lowering:
     """Rewrites the body of one function.
 

@@ -8,13 +8,14 @@ assigns are ``nonlocal`` there, and a pair of functions gets and sets them.
 
 import ast
 import builtins
+import inspect
 import itertools
 import types
 
 from nbta.errors import UnimplementedError
 from nbta.frontend import source
 from nbta.frontend.definedness import with_checks
-from nbta.frontend.jumps import PREFIX, Lowering, binds, blocks, name
+from nbta.frontend.jumps import EMIT, PREFIX, Lowering, Yields, binds, blocks, name
 from nbta.frontend.liveness import Liveness, bound_by, bound_in, captured_names, own_nodes, parts_of
 
 #: Functions that look at the frame they are called in.
@@ -33,6 +34,8 @@ _AT_ONCE = {
     "dict",
     "frozenset",
 }
+#: Flags of the code of generators and of what is asynchronous.
+_YIELDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _SAFE = (
     ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Attribute,
     ast.Add, ast.Sub, ast.Mult, ast.cmpop, ast.boolop, ast.unaryop, ast.expr_context,
@@ -47,11 +50,10 @@ def converted_code(function):
     NoSourceError
         Where its text is not to be found.
     UnimplementedError
-        For a generator and for what is asynchronous.
+        For a generator that is sent values, and for what is asynchronous.
     """
     tree = source.tree_of(function)
     code = function.__code__
-    _refuse_generators(tree, function)
     definition = _rewritten(tree, code)
     module = _factory(definition, code, _class_of(code))
     made = compile(module, code.co_filename, "exec", code.co_flags & source.FUTURES, True)
@@ -81,20 +83,25 @@ def converted_text(function) -> str:
     return ast.unparse(_rewritten(source.tree_of(function), function.__code__))
 
 
-def _refuse_generators(tree, function):
-    kinds = ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith
-    found = isinstance(tree, ast.AsyncFunctionDef)
-    if found or any(isinstance(node, kinds) for node in own_nodes(tree)):
-        code = function.__code__
+def _without_yields(definition, code):
+    """A generator as a function of another one more, to which it gives its items."""
+    yields = Yields()
+    definition.body = [yields.visit(statement) for statement in definition.body]
+    if not yields.all:
         raise UnimplementedError(
-            f"{function.__qualname__} ({code.co_filename}:{code.co_firstlineno}) is a generator or "
-            f"asynchronous, which has no loops that nbta could run; give back a list or an array"
+            f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) is a generator that "
+            f"is sent values, or asynchronous, which nbta could not run; give back a list or an "
+            f"array"
         )
+    definition.args.posonlyargs.insert(0, ast.arg(EMIT))
+    return definition
 
 
 def _rewritten(tree, code):
     """The definition of a rewritten function."""
     definition = _definition(tree)
+    if code.co_flags & _YIELDS:
+        definition = _without_yields(definition, code)
     scope = _Scope(definition, code)
     lowered = Lowering(definition.body)
     body = with_checks(lowered.function(definition.body), scope.own, scope.arguments)

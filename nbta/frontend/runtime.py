@@ -9,7 +9,7 @@ import types
 import numpy as np
 
 from nbta.errors import invalid
-from nbta.frontend import control, effects, native
+from nbta.frontend import control, effects, iteration, native
 from nbta.frontend.boxes import (
     Attribute,
     Box,
@@ -21,7 +21,15 @@ from nbta.frontend.boxes import (
     in_trace,
     note_place,
 )
-from nbta.frontend.calls import _together, by_users, call, is_library, special, user_method
+from nbta.frontend.calls import (
+    _together,
+    by_users,
+    call,
+    is_library,
+    iterated,
+    special,
+    user_method,
+)
 from nbta.frontend.containers import KINDS, note_whole, put_item
 from nbta.frontend.control import (
     Undefined,
@@ -35,7 +43,7 @@ from nbta.frontend.control import (
     while_,
 )
 from nbta.frontend.conversion import outer as _outer
-from nbta.frontend.iteration import comprehension, elements, for_, generator, one_by_one
+from nbta.frontend.iteration import comprehension, elements, generator, one_by_one
 from nbta.frontend.list_items import delete_item_at, is_run_place, item_at, set_item_at
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import is_maybe
@@ -64,6 +72,7 @@ __all__ = [
     "delete_item",
     "either",
     "elements",
+    "emitted",
     "enter_try",
     "for_",
     "generator",
@@ -269,6 +278,17 @@ def raised(error):
     if current() is not None:
         found.nbta_raised = True
     return found
+
+
+def for_(items, *loop):
+    """A `for`."""
+    found = iterated(items) if current() is not None else None
+    return iteration.for_(items if found is None else found, *loop)
+
+
+def emitted(emit, value):
+    """``yield value``: whether who takes the items wants no more."""
+    return emit(value)
 
 
 def owned(value):
