@@ -515,6 +515,14 @@ def _float(value=0.0):
     return cast(as_tensor(native.plain(value)), np.float64) if _traced(value) else float(value)
 
 
+def _complex(*parts):
+    """``complex``."""
+    if not any(map(_traced, parts)):
+        return complex(*parts)
+    real, imag = (*parts, 0)[:2]
+    return cast(as_tensor(native.plain(real)), np.complex128) + native.plain(imag) * 1j
+
+
 def _traced(value):
     return control.is_traced(value)
 
@@ -1143,6 +1151,7 @@ def _special():
         builtins.range: iteration.range_, builtins.len: _len, builtins.enumerate:
         iteration.enumerate_, builtins.zip: iteration.zip_, builtins.reversed:
         iteration.reversed_, builtins.int: _int, builtins.float: _float, builtins.bool: _bool,
+        builtins.complex: _complex,
         builtins.abs: _abs, builtins.round: _round, builtins.sum: _sum, builtins.pow: _pow,
         builtins.divmod: _divmod, builtins.sorted: _sorted,
         builtins.setattr: _setattr, builtins.delattr: _delattr,

@@ -629,8 +629,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_ListComp(self, node):
         """A list by a loop, which may be one of the graph."""
-        bound = [part for part in ast.walk(node) if isinstance(part, ast.NamedExpr)]
-        if len(node.generators) > 1 or bound or node.generators[0].is_async:
+        bound = any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))
+        if len(node.generators) > 1 or bound or _has_late(node) or node.generators[0].is_async:
             found = self._comprehension(node)
             return ast.copy_location(_runtime("listing", found), node)
         (generator,) = node.generators
@@ -684,6 +684,15 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(_runtime("owned", self._comprehension(node)), node)
 
     visit_SetComp = visit_DictComp
+
+
+def _has_late(node):
+    """Whether items of a comprehension are computed later, with what its variables hold then."""
+    parts = [part for each in ast.iter_child_nodes(node) for part in ast.walk(each)]
+    calls = [part for part in parts if isinstance(part, ast.Call) and _takes_all(part.func)]
+    at_once = {id(argument) for call in calls for argument in call.args}
+    late = ast.Lambda | ast.GeneratorExp
+    return any(isinstance(part, late) and id(part) not in at_once for part in parts)
 
 
 def _may_change(value):

@@ -1631,3 +1631,28 @@ def view_of_one_way(x):
         part = x[i : i + 2] if i < 11 else x[i:]
         s += part[0] * part[-1]
     return s
+
+
+@corner
+def functions_of_a_comprehension(x):
+    functions = [lambda v: v * i for i in range(3)]
+    return sum(f(x[0]) for f in functions)
+
+
+@corner
+def generators_of_a_comprehension(x):
+    rows = [(v * i for v in [1.0, 2.0]) for i in range(3)]
+    return sum(sum(row) for row in rows) * x[0]
+
+
+@corner
+def sums_of_a_comprehension(x):
+    return sum([sum(v * i for v in x) for i in range(len(x))])
+
+
+@corner
+def complex_numbers_of_parts(x):
+    z = complex(x[0], x[1])
+    for v in x:
+        z = z * z * 0.1 + complex(v, 0.5)
+    return abs(z) + z.real - complex(x[2]).real + complex("1+2j").imag
