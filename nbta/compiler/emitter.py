@@ -12,6 +12,7 @@ from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, p
 from nbta.compiler import array_code
 from nbta.compiler.stencils import COUNTED, Rows, indices_of, stencils
 from nbta.compiler.sums import free_sums
+from nbta.compiler.sweeps import is_sweep
 from nbta.graph.operation import DATA, FLOW, HANDLE
 from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, place_of
@@ -22,7 +23,7 @@ from nbta.ops.loop import WHILE
 from nbta.ops.shaping import CAST
 from nbta.ops.trip_counts import is_integer, plain_limit, trips_on_entry
 from nbta.progress import bar
-from nbta.runtime.intrinsics import ANSWER, INTERRUPTED, OK, PYTHON, WATCH
+from nbta.runtime.intrinsics import ANSWER, INTERRUPTED, OK, PYTHON, WATCH, WATCHED
 from nbta.runtime.plain import HINT
 
 
@@ -246,7 +247,8 @@ def emit_while(code, op) -> None:
     code.sums |= set() if trips is None else free_sums(loop)
     rows = None if trips is None else _rows(code, loop, variables, captured)
     code.turned.append([])
-    with progress_bar(code, op) as counter, _each_trip(code, trips, rows):
+    sweeps = trips is not None and rows is None and is_sweep(loop, code.counts)
+    with progress_bar(code, op) as counter, _each_trip(code, trips, rows, sweeps):
         for variable in variables:
             variable.enter()
         if trips is None:
@@ -297,10 +299,19 @@ def _index_on_entry(code, index, body):
 
 
 @contextmanager
-def _each_trip(code, trips, rows):
-    """The lines of a trip: in stretches where it is known how many there will be."""
+def _each_trip(code, trips, rows, sweeps):
+    """The lines of a trip: in stretches where it is known how many there will be.
+
+    Short loops that run often are not divided, which takes as long as a few trips.
+    """
     if rows is not None:
         with rows.each_trip(trips, _watch_word(code)):
+            yield
+        return
+    if sweeps:
+        with code.nest(f"if {trips} > {WATCHED}:"):
+            code.add(f"watch(w, {_watch_word(code)}, {WATCHED})")
+        with code.loop(f"for _ in range({trips}):"):
             yield
         return
     start = code.name("i")

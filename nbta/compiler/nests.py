@@ -18,6 +18,7 @@ import numpy as np
 from nbta import shapes
 from nbta.codegen.values import NUMBERS
 from nbta.compiler.induction import depth
+from nbta.compiler.kept_once import kept_once
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tape, Tapes
@@ -47,11 +48,13 @@ from nbta.ops.shaping import INT64, cast
 @changes
 def join_tapes(program: Program) -> Program:
     """Let loops in loops fill one tape for all trips of the outer loops."""
-    found = _found(Tapes(program))
+    tapes = Tapes(program)
+    found = _found(tapes)
     if not found:
         return program
     nests = {}
     for nested in found:
+        nested = kept_once(nested, tapes)
         key = tuple(nested.owners)
         nests.setdefault(key, Nest(key, nests)).join(nested)
     return prune.in_place(program)
@@ -71,7 +74,7 @@ class _Gradient(NamedTuple):
     reads: list[Operation]
 
 
-class _Nested(NamedTuple):
+class Nested(NamedTuple):
     """A tape that loops around it make, and each read of it with the trips.
 
     ``owners`` are the loop that fills it, those around, and branches in between, from the inside.
@@ -107,7 +110,7 @@ def _found(tapes):
         if gradients is None or here or None in levels:
             continue
         if all(_may_move(*read) for read in reads):
-            found.append(_Nested(each, owners, reads, gradients))
+            found.append(Nested(each, owners, reads, gradients))
             _note_sure_reads(tapes, [op for op, _ in reads])
     return found
 
@@ -243,7 +246,7 @@ class Nest:
         self._begin = begin
         return add(begin, Loop(self._filling).trips)
 
-    def join(self, nested: _Nested) -> None:
+    def join(self, nested: Nested) -> None:
         """Put one array in place of a tape of each trip of the loops around."""
         old, body = nested.tape, Loop(self._filling).body
         with self._home.as_default(), self._home.control_dependencies(None):

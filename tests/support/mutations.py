@@ -208,6 +208,27 @@ FAULTS = [
         "emit_numbers",
     ),
     Fault(
+        "passes",
+        "items at the place of a loop between, kept at that of the loop",
+        "counted = source.graph is self._loop.body and step_of(source) is not None",
+        "counted = step_of(source) is not None",
+        "kept_once",
+    ),
+    Fault(
+        "passes",
+        "as many trips where the loop between makes none",
+        "count = multiply(count, one)",
+        "count = multiply(count, maximum(one, ONE))",
+        "kept_once",
+    ),
+    Fault(
+        "passes",
+        "the trip of a loop between in place of that of the loop around",
+        "reads = [(op, trips[: len(trips) - len(between)]) for op, trips in nested.reads]",
+        "reads = [(op, trips[len(between) :]) for op, trips in nested.reads]",
+        "kept_once",
+    ),
+    Fault(
         "stencils",
         "items that get their sums in the order of items",
         "key=lambda a: (-step * a.place, a.number)",

@@ -1,0 +1,171 @@
+"""Tapes of what loops between do not change: filled once, in front of those loops.
+
+In ``for t: for j: for i: s += a[i] * m[i, j]`` the items of ``a`` that a trip of ``t`` reads are
+the same for each ``j``. A tape of the loop along ``i`` would keep them as often as there are ``j``.
+Here a loop of its own in front of that along ``j`` keeps them once. It makes as many trips as that
+along ``i``, or none where there is no ``j``, so it reads what was read anyway, and never more.
+"""
+
+import numpy as np
+
+from nbta.compiler.tapes import Tape
+from nbta.graph.copying import keep_shapes
+from nbta.graph.graph import lies_in, subgraphs
+from nbta.graph.operation import DATA
+from nbta.graph.views import Loop, is_loop, origin, variable_of
+from nbta.ops.arithmetic import add, less, maximum, minimum, multiply
+from nbta.ops.arrays import Access, tape
+from nbta.ops.bodies import trace
+from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor
+from nbta.ops.loop import COUNTER, ONE, add_while
+from nbta.ops.shaping import INT64, cast
+from nbta.ops.trip_counts import constant_of, limit_before, step_of
+
+
+class Again:
+    """Builds a value of a loop's body in the body of another loop in front of those around it.
+
+    Parameters
+    ----------
+    loop : Loop
+        That makes the value.
+    outside : Graph
+        Where the other loop is to be.
+    """
+
+    def __init__(self, loop, outside):
+        self._loop, self._outside = loop, outside
+
+    def can_make(self, tensor) -> bool:
+        """Whether a value is the same in all trips of the loops between."""
+        source = origin(tensor)
+        if lies_in(self._outside, source.graph):
+            return True
+        op = source.op
+        if op.record is CONSTANT:
+            return True
+        if op.record is PARAMETER:
+            counted = source.graph is self._loop.body and step_of(source) is not None
+            return counted and self.can_make(variable_of(source).first)
+        plain = op.record.pure and not subgraphs(op) and not op.control_inputs
+        return plain and source.kind == DATA and all(map(self.can_make, op.inputs))
+
+    def make(self, tensor, body, trip):
+        """The value in a trip of the other loop."""
+        source = origin(tensor)
+        op = source.op
+        if lies_in(self._outside, source.graph):
+            return body.resolve(source)
+        if op.record is CONSTANT:
+            return body.create(CONSTANT, [], dict(op.attrs)).outputs[0]
+        if op.record is PARAMETER:
+            return self._counted(source, body, trip)
+        inputs = [self.make(each, body, trip) for each in op.inputs]
+        made = body.create(op.record, inputs, dict(op.attrs)).outputs
+        keep_shapes(op.outputs, made)
+        return made[source.index]
+
+    def _counted(self, variable, body, trip):
+        """A variable that each trip raises by as much."""
+        first, step = variable_of(variable).first, step_of(variable)
+        if step != 1:
+            trip = multiply(trip, as_tensor(np.int64(step), body))
+        if variable.dtype != INT64:
+            trip = cast(trip, variable.dtype)
+        return trip if constant_of(first) == 0 else add(self.make(first, body, trip), trip)
+
+
+def kept_once(nested, counts):
+    """A tape that loops around it make, with fewer loops around it, or the same one.
+
+    Parameters
+    ----------
+    nested : nbta.compiler.nests.Nested
+    counts : Counts
+    """
+    between = _between(nested)
+    if not between:
+        return nested
+    found = _filled(nested.tape, between, counts)
+    owners = [found.loop, *nested.owners[1 + len(between) :]]
+    reads = [(op, trips[: len(trips) - len(between)]) for op, trips in nested.reads]
+    return nested._replace(tape=found, owners=owners, reads=reads)
+
+
+def _between(nested):
+    """The loops around one that fills a tape that do not change what it keeps, from the inside."""
+    loop, value, found = Loop(nested.tape.loop), nested.tape.value, []
+    if nested.gradients or value.kind != DATA:
+        return found
+    most = min(len(trips) for _, trips in nested.reads) if nested.reads else 0
+    inner = [*nested.owners, None]
+    for owner in nested.owners[1 : 1 + most]:
+        known = is_loop(owner) and inner[len(found)].graph is Loop(owner).body
+        counted = known and all(_is_told(Loop(op), owner.graph) for op in (loop.op, owner, *found))
+        if not counted or not Again(loop, owner.graph).can_make(value):
+            break
+        found.append(owner)
+    return found
+
+
+def _is_told(loop, graph):
+    """Whether the number of a loop's trips is known in a graph around it."""
+    limit = limit_before(loop)
+    ends = () if limit is None else (origin(limit.low), origin(limit.high))
+    return bool(ends) and all(e.op.record is CONSTANT or lies_in(graph, e.graph) for e in ends)
+
+
+def _filled(old, between, counts):
+    """A new tape of the same values, with the loop that fills it in front of some loops."""
+    graph, loop = between[-1].graph, Loop(old.loop)
+    begun = len(graph.operations)
+    again = Again(loop, graph)
+    with graph.as_default(), graph.control_dependencies(None), graph.name_scope("once") as scope:
+        count = _trips(loop, graph)
+        for owner in between:
+            some = counts.makes_a_trip(owner) or counts.trips(owner) == counts.trips(loop.op)
+            if not some:
+                one = minimum(_trips(Loop(owner), graph), as_tensor(np.int64(1), graph))
+                count = multiply(count, one)
+        made = tape(old.value.spec)
+        specs = [COUNTER, made.flow.spec]
+
+        def trip(number, flow):
+            body = number.graph
+            value = again.make(old.value, body, number)
+            kept = Access(body.resolve(made.handle), flow)
+            return [add(number, ONE), kept.write(number, value)]
+
+        cond = trace(graph, f"{scope}cond", specs, lambda n, _: [less(n, n.graph.resolve(count))])
+        body = trace(graph, f"{scope}body", specs, trip)
+        first = [as_tensor(np.int64(0), graph), made.flow]
+        filling = add_while(cond, body, first, scope, origin=loop.origin)
+    _move_before(between[-1], graph, begun)
+    return Tape(made.handle, filling, 1, body.outputs[1].op)
+
+
+def _move_before(op, graph, begun):
+    """Let the operations of a graph from a place on come in front of one.
+
+    Behind it the items that they read may have changed, and would have to be copied.
+    """
+    operations = graph.operations
+    place = operations.index(op)
+    graph.operations = [*operations[:place], *operations[begun:], *operations[place:begun]]
+    for number, each in enumerate(graph.operations):
+        each.number = number
+    graph.changed()
+
+
+def _trips(loop, graph):
+    """How many trips a loop makes, in a graph around it."""
+    limit = limit_before(loop)
+
+    def end(tensor):
+        made = origin(tensor)
+        if made.op.record is CONSTANT:
+            made = graph.create(CONSTANT, [], dict(made.op.attrs)).outputs[0]
+        made = graph.resolve(made)
+        return made if made.dtype == INT64 else cast(made, INT64)
+
+    return maximum(limit.trips(end), as_tensor(np.int64(0), graph))

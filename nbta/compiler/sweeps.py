@@ -1,0 +1,81 @@
+"""Loops in loops that are as short as an axis of an array and whose trips are a few numbers."""
+
+from nbta import shapes
+from nbta.compiler.induction import Clamped, Counts, Length, Trip
+from nbta.graph.graph import subgraphs
+from nbta.graph.operation import DATA, Operation
+from nbta.graph.views import Loop, is_loop
+from nbta.ops.arrays import READ, WRITE
+from nbta.ops.dispatch import CONSTANT, PARAMETER
+from nbta.ops.indexing import GETITEM, index_of
+
+#: Of so many axes may the number of trips be a sum.
+AXES = 4
+#: So many more trips may it be.
+MORE = 1024
+
+
+def is_sweep(loop: Loop, counts: Counts) -> bool:
+    """Whether a loop in a loop takes no longer than an elementwise operation on an array would.
+
+    It makes as many trips as some axis is long, which is in memory, and a trip computes numbers.
+    Such a loop needs to look at signals no more often than that does: once in front of it.
+    """
+    owner = getattr(loop.op.graph, "owner", None)
+    if owner is None or not is_loop(owner) or not _is_along_axes(counts.trips(loop.op), counts):
+        return False
+    body = loop.body.operations
+    return all(map(_is_of_numbers, body)) and all(
+        _is_touched_once(variable, body, counts) for variable in loop.variables()
+    )
+
+
+def _is_touched_once(variable, operations, counts):
+    """Whether each trip touches no more than one item of what a variable holds.
+
+    Where items that a loop changes could be others that it reads, LLVM has both ways to go, and
+    decides in front of a loop. It would do so for all trips of the loop around at once.
+    """
+    if variable.parameter.spec.rank == 0:
+        return True
+    versions, places = {variable.parameter}, []
+    for op in operations:
+        if any(tensor in versions for tensor in op.inputs):
+            if not (op.record is GETITEM or op.record.changes) or op.inputs[0] not in versions:
+                return False
+            scalars = op.inputs[2 if op.record.changes else 1 :]
+            key = index_of(op.attrs["key"], scalars, op.inputs[0].spec.shape)
+            places.append([i if type(i) is int else counts.number(i) for i in key])
+            versions.update(op.outputs if op.record.changes else ())
+    return all(place == places[0] for place in places)
+
+
+def _is_along_axes(form, counts) -> bool:
+    """Whether an integer is a sum of a few lengths at most."""
+    if abs(form.constant) > MORE or sum(map(abs, form.terms.values())) > AXES:
+        return False
+    return all(_is_along_axis(atom, counts) for atom in form.terms)
+
+
+def _is_along_axis(atom, counts):
+    if isinstance(atom, shapes.Dim | Length):
+        return True
+    if isinstance(atom, Clamped):
+        return _is_along_axes(atom.inner, counts)
+    return isinstance(atom, Trip) and _is_along_axes(counts.trips(atom.body.owner), counts)
+
+
+def _is_of_numbers(op: Operation) -> bool:
+    """Whether an operation takes numbers, and items of arrays, and runs in no more than code."""
+    if op.record in (PARAMETER, CONSTANT):
+        return True
+    if subgraphs(op):
+        return False
+    if op.record.changes:
+        x, value, *scalars = op.inputs
+        key = op.attrs.get("key")
+        found = [None] if key is None else index_of(key, scalars, x.spec.shape)
+        return value.spec.rank == 0 and all(index is not None for index in found)
+    plain = op.record in (READ, WRITE) or op.record.elementwise or op.record.selects
+    moved = [*op.outputs, *(op.inputs[2:3] if op.record is WRITE else ())]
+    return plain and all(t.kind != DATA or t.spec.rank == 0 for t in moved)
