@@ -20,6 +20,12 @@ class Dim:
         return "?"
 
 
+class TripDim(Dim):
+    """A length of a trip, of which code learns where something is first made with it."""
+
+    __slots__ = ()
+
+
 def as_pattern(argument: str, shape) -> tuple[int | None, ...] | None:
     """A shape pattern from what a user gave for ``argument``.
 

@@ -345,6 +345,8 @@ class Kinds:
         case = Branch(op)
         if self.kind(case.index) is not Kind.FREE:
             raise RefusedError(f"{op.name} is decided by what tiles compute")
+        if not {Kind.FREE, Kind.ROW, Kind.TAPE}.issuperset(map(self.kind, case.captured)):
+            raise RefusedError(f"{op.name} needs a sum of all tiles")
         for branch in case.branches:
             for parameter, tensor in zip(branch.inputs, case.captured, strict=True):
                 self.of[parameter] = self.kind(tensor)

@@ -35,7 +35,7 @@ from nbta.ops.loop import ONE, add_while
 from nbta.ops.reductions import MEAN, SUM
 from nbta.ops.shaping import CAST, SHAPE, cast
 from nbta.ops.trip_counts import limit_before
-from nbta.shapes import Dim
+from nbta.shapes import Dim, TripDim
 
 #: Items that a tile has at least: fewer do not pay for the lines around a trip's loops over them.
 LEAST = 512
@@ -58,9 +58,9 @@ def tile(program: Program) -> Program:
     inner = [op for op in running(program) if op.graph is not program]
     if not _long_axes(inner):
         return program
-    for op in [op for op in running(program) if is_loop(op)]:
+    for op in reversed([op for op in running(program) if is_loop(op)]):  # inner ones first
         _forget_kept(Loop(op))
-    return prune(program) if _tile_all(program) else program
+    return prune.in_place(program) if _tile_all(program) else program
 
 
 def _forget_kept(loop):
@@ -492,7 +492,7 @@ class _Tile:
 
     def __init__(self, body, extent, bounds):
         self.body, self.bounds, self.kinds = body, bounds, Kinds(extent)
-        self._extent, self._length = extent, Dim()
+        self._extent, self._length = extent, TripDim()
         size = stack([bounds[1] - bounds[0]])
         zero = as_tensor(np.float64(0.0), body)
         anchor = body.create(FILL, [size, zero], {"pattern": (self._length,)}).outputs[0]

@@ -1149,6 +1149,7 @@ def _emit_item(code, op) -> None:
     parts = parts_of(code, key, scalars, code.extents(x), x)
     last = _lasting(parts)
     extents = tuple("1" if part is None else part.count for part in last)
+    _equate_long(code, value, extents)
     steps = spread(code, code.extents(value), len(extents), extents)
     block = code.changed(op)
     target, _ = picked(code, block, parts)
@@ -1159,6 +1160,14 @@ def _emit_item(code, op) -> None:
     if put_at_once(code, value, extents, around, adds=adds):
         return None
     return put(code, extents, around, code.value(value), steps, adds=adds)
+
+
+def _equate_long(code, value, extents):
+    """Know that extents are those of a value, where these are sure not to be repeated."""
+    known = value.spec.shape
+    for axis in range(-min(len(known), len(extents)), 0):
+        if isinstance(known[axis], shapes.Dim):
+            code.equate(code.extents(value)[axis], extents[axis])
 
 
 def _emit_only_item(code, op, adds):

@@ -32,6 +32,8 @@ def wanted(code, op, place=1) -> tuple[str, ...]:
             found.append(str(extent))
         else:
             found.append(code.extent(text))
+            if isinstance(extent, shapes.TripDim):
+                code.dims.setdefault(extent, found[-1])
     return tuple(found)
 
 

@@ -243,6 +243,14 @@ def looked_at(c, x, y):
     return a
 
 
+def bent(c, x, y):
+    a = 0.0
+    for j in range(len(c)):
+        a += np.tanh(np.sum(x * y))
+        y = y * c[j]
+    return a
+
+
 def ended(c, x, y):
     j = 0
     while np.sum(y * y) > 0.1 and j < len(c):
@@ -257,6 +265,7 @@ def ended(c, x, y):
         (of_a_root, "is needed when all tiles are done"),
         (turned, "is no elementwise operation, and no sum"),
         (looked_at, "a sum of all tiles"),
+        (bent, "needs a sum of all tiles"),
         (ended, "ends by what tiles compute"),
     ],
 )
@@ -306,7 +315,7 @@ def count(seeds, machine_code=False):
 
 
 def test_random_programs(tiny):
-    assert count(range(12)) >= 3
+    assert count([*range(12), 1048, 1073]) >= 3
 
 
 @pytest.mark.slow
