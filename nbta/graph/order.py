@@ -44,11 +44,12 @@ def _needed(targets, stop):
         if op in needed:
             continue
         needed.add(op)
+        number = op.number
         for other in before(op):
-            if other not in stop:
-                forwards = forwards and other.number < op.number
-                if other not in needed:
-                    todo.append(other)
+            if other.number >= number and other not in stop:
+                forwards = False
+            if other not in needed and other not in stop:
+                todo.append(other)
     return needed, forwards
 
 
