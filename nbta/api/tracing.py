@@ -917,13 +917,15 @@ class Launcher:
     ) -> None:
         self._apart = apart
         self.executable, self._run = executable, executable.run
-        self._dtypes = dtypes
         source = _Source()
         source.take(arguments, "arguments")
         source.check(looks)
         picked = "".join(f"{leaf}, " for leaf in source.leaves)
-        names = source.names | {"ndarray": np.ndarray}
-        self._leaves = _defined(f"def f(arguments):\n{source.text()}    return ({picked})\n", names)
+        same = " and ".join(f"{leaf}.dtype is d{k}" for k, leaf in enumerate(source.leaves))
+        names = source.names | {f"d{k}": dtype for k, dtype in enumerate(dtypes)}
+        names |= {"ndarray": np.ndarray, "of_dtypes": functools.partial(_of_dtypes, dtypes)}
+        found = f"({picked}) if {same or True} else of_dtypes(({picked}))"
+        self._leaves = _defined(f"def f(arguments):\n{source.text()}    return {found}\n", names)
         self._pack = _defined(*_packing(result))
 
     def __call__(self, arguments: Any) -> Any:
@@ -937,18 +939,20 @@ class Launcher:
     def inputs(self, arguments: Any) -> Any:
         """The inputs of the function in arguments; None for those of another kind."""
         given = self._leaves(arguments)
-        if given is not None:
-            for place, dtype in enumerate(self._dtypes):
-                value = given[place]
-                if value.dtype is dtype:
-                    continue
-                if value.dtype != dtype:
-                    return None
-                # Arrays from pickles have dtype objects of their own.
-                given = (*given[:place], value.view(dtype), *given[place + 1 :])
+        if self._apart and given is not None:
             if any(np.may_share_memory(given[i], given[j]) for i, j in self._apart):
                 return None  # the trace looks closer
         return given
+
+
+def _of_dtypes(dtypes: Any, given: Any) -> Any:
+    """Arrays of some dtypes; None where they are of others.
+
+    Arrays from pickles have dtype objects of their own.
+    """
+    if any(value.dtype != dtype for value, dtype in zip(given, dtypes, strict=True)):
+        return None
+    return tuple(value.view(dtype) for value, dtype in zip(given, dtypes, strict=True))
 
 
 def _call_on(

@@ -1,6 +1,7 @@
 """A program as one function in machine code, for some lengths of its inputs."""
 
 import ctypes
+import functools
 import gc
 import math
 import struct
@@ -133,7 +134,8 @@ class Workspace:
         self._buffers: dict[int, np.ndarray] = {}
         self.kept, self.bars, self.is_used, self.interrupt = {}, [], True, None
         count = len(generated.outputs) + generated.arguments
-        self._give = struct.Struct(f"{count}q").pack_into
+        pack = struct.Struct(f"{count}q").pack_into
+        self._give = functools.partial(pack, memoryview(self.words), 8 * generated.inputs)
         self._constants = [array for _, array in generated.constants]
         for word, array in generated.constants:
             self.words[word] = array.ctypes.data
@@ -154,8 +156,8 @@ class Workspace:
 
     def give(self, given, new):
         """Say where the arrays of a call are: what is given, and what is to be filled."""
-        addresses = [id(array) if array is not None else 0 for array in new]
-        self._give(self.words, 8 * self._plan.inputs, *map(id, given), *addresses)
+        addresses = [0 if array is None else id(array) for array in new]
+        self._give(*map(id, given), *addresses)
 
     # What compiled code calls.
 

@@ -445,7 +445,21 @@ def change_numba(monkeypatch):
     machine_code._versions.cache_clear()
 
 
-@pytest.mark.parametrize("change", [change_numpy, change_scipy, change_sources, change_numba])
+def change_python(monkeypatch):
+    monkeypatch.setattr("sys.version", "9.9")
+    machine_code._versions.cache_clear()
+
+
+def change_processor(monkeypatch):
+    codegen = type(machine_code.cpu_target.target_context.codegen())
+    monkeypatch.setattr(codegen, "magic_tuple", lambda self: ("triple", "processor", "features"))
+    machine_code._versions.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [change_numpy, change_scipy, change_sources, change_numba, change_python, change_processor],
+)
 def test_other_versions_have_other_entries(change, folder, monkeypatch):
     run()
     change(monkeypatch)
@@ -590,6 +604,16 @@ def test_a_folder_that_cannot_be_written(function, folder, monkeypatch):
     monkeypatch.setattr(function, refuse)
     assert [told(run()[0]) for _ in range(2)] == [expected] * 2
     assert graphs(folder) == []
+
+
+def test_entries_of_a_folder_that_cannot_be_written_are_taken(folder, monkeypatch):
+    expected, before = told(run()[0]), sorted(folder.iterdir())
+    folder.chmod(0o500)
+    for function in ("tempfile.mkstemp", "os.utime", "os.replace"):  # root may write everywhere
+        monkeypatch.setattr(function, refuse)
+    result, passes = run()
+    folder.chmod(0o700)
+    assert (told(result), passes, sorted(folder.iterdir())) == (expected, False, before)
 
 
 def test_without_a_folder(folder, monkeypatch):
