@@ -351,6 +351,7 @@ def read_in_branches(program: Program) -> Program:
     return prune.in_place(program)
 
 
+@changes
 def rematerialise(program: Program) -> Program:
     """Compute again what a loop keeps on a tape, where that takes little.
 
@@ -363,8 +364,6 @@ def rematerialise(program: Program) -> Program:
         tapes = Tapes(program)
         if not any(_is_simple(tapes, op) for op in tapes.uses.operations if op.record is READ):
             return program
-        program = rebuild(program, copied)
-        tapes = Tapes(program)
         found = [_replaced(tapes, op) for op in tapes.uses.operations if op.record is READ]
         if not any(found):
             return program
@@ -420,11 +419,15 @@ def _is_multiplied(read):
     """Whether a product takes what a tape gives: it may be summed with the tape as a whole."""
     todo = [read.outputs[0]]
     for tensor in todo:
-        users = [op for op in read.graph.operations if any(t is tensor for t in op.inputs)]
+        found = (op for op in read.graph.operations if op.record in _OF_MATRICES)
+        users = [op for op in found if any(t is tensor for t in op.inputs)]
         if any(op.record in (MATMUL, OUTER) for op in users):
             return True
-        todo += [op.outputs[0] for op in users if op.record in (SWAPAXES, TRANSPOSE)]
+        todo += [op.outputs[0] for op in users]
     return False
+
+
+_OF_MATRICES = frozenset((MATMUL, OUTER, SWAPAXES, TRANSPOSE))
 
 
 #: Of so many operations one value is made again.

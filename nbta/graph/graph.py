@@ -404,8 +404,9 @@ def running(graph: Graph) -> Iterator[Operation]:
     """Operations that a run of a graph may run, those in bodies too."""
     for op in live(graph):
         yield op
-        for body in subgraphs(op):
-            yield from running(body)
+        if op.record.effects:
+            for body in subgraphs(op):
+                yield from running(body)
 
 
 class Closed:

@@ -44,8 +44,8 @@ def _needed(targets, stop):
         if op in needed:
             continue
         needed.add(op)
-        number = op.number
-        for other in before(op):
+        number, others = op.number, [tensor.op for tensor in op.inputs]
+        for other in [*others, *op.control_inputs] if op.control_inputs else others:
             if other.number >= number and other not in stop:
                 forwards = False
             if other not in needed and other not in stop:
