@@ -939,9 +939,10 @@ class Launcher:
     def inputs(self, arguments: Any) -> Any:
         """The inputs of the function in arguments; None for those of another kind."""
         given = self._leaves(arguments)
-        if self._apart and given is not None:
-            if any(np.may_share_memory(given[i], given[j]) for i, j in self._apart):
-                return None  # the trace looks closer
+        if not self._apart or given is None:
+            return given
+        if any(np.may_share_memory(given[i], given[j]) for i, j in self._apart):
+            return None  # the trace looks closer
         return given
 
 

@@ -9,7 +9,7 @@ from nbta.compiler.passes import is_sure
 from nbta.compiler.program import Program, changes, rebuild
 from nbta.compiler.specialising import fits, specialise
 from nbta.graph.copying import Copy, copied
-from nbta.graph.graph import SubGraph, everything, running, subgraphs, unify
+from nbta.graph.graph import SubGraph, everything, running, subgraphs, sweep, unify
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.order import before
 from nbta.graph.views import origin, variable_of
@@ -37,7 +37,8 @@ def simplify_shapes(program: Program) -> Program:
     if not chosen:
         return program
     made = rebuild(program, functools.partial(_simplified, chosen, lengths))
-    return rebuild(made, copied)  # without what only shapes needed
+    sweep(made)  # of what only shapes needed
+    return made
 
 
 @changes

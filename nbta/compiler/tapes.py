@@ -18,9 +18,9 @@ from nbta import shapes
 from nbta.compiler.final_values import Item, last_version
 from nbta.compiler.induction import Clamped, Counts, Linear, Trip, around, depth, is_outside
 from nbta.compiler.passes import is_sure, prune
-from nbta.compiler.program import Program, changes, rebuild
-from nbta.graph.copying import copied, keep_shapes
-from nbta.graph.graph import SubGraph, lies_in, running, substitute
+from nbta.compiler.program import Program, changes
+from nbta.graph.copying import keep_shapes
+from nbta.graph.graph import SubGraph, lies_in, running, substitute, sweep
 from nbta.graph.operation import DATA, FLOW, HANDLE, Operation, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import (
@@ -713,7 +713,7 @@ def share_tapes(program: Program) -> Program:
         tapes = Tapes(program)
         if not any(step(tapes) for step in (_share_equal, _share_next, _share_stacked)):
             return program
-        program = rebuild(program, copied)
+        sweep(program)
 
 
 def _share_equal(tapes):

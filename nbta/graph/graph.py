@@ -479,6 +479,16 @@ def keep_live(graph: SubGraph, live) -> None:
     graph.changed()
 
 
+def sweep(graph: SubGraph) -> None:
+    """Keep only what a run runs, in that order, in a graph and in all bodies in it."""
+    order = live(graph)
+    graph.operations = list(dict.fromkeys([*(tensor.op for tensor in graph.inputs), *order]))
+    keep_live(graph, order)
+    for op in order:
+        for body in subgraphs(op):
+            sweep(body)
+
+
 def unify(bodies: list[SubGraph], count: int) -> list[Tensor]:
     """Give bodies the same parameters behind the first ``count``; what those stand for."""
     union = list(dict.fromkeys(outer for body in bodies for outer in body.captures))
