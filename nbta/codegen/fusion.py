@@ -7,7 +7,7 @@ an operation that goes item by item.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,6 +44,15 @@ class Fold:
     def first(self) -> str:
         """With what a run of items begins."""
         return self.item.format(self.start)
+
+    @property
+    def of_few(self) -> "Fold":
+        """For runs that are written out: items as they are, which need no way there and back."""
+        return replace(self, item="{}", back="{}")
+
+
+#: Runs of up to so many items are written out, and no vector instruction does several of them.
+SHORT_RUN = 8
 
 
 def total_of(dtype) -> Fold:
@@ -288,6 +297,8 @@ class _Nest:
         targets = [self._offset(b, ("full",) * len(self.group.extents), indices, i)
                    for i, (b, _) in enumerate(self.stores)]  # fmt: skip
         inner = [s for s in sums if not self._keeps_last(s)]
+        for s in inner if length.isdigit() and int(length) <= SHORT_RUN else ():
+            s.fold = s.fold.of_few
         places = [self._sum_offset(s, indices) for s in sums]
         partial = {id(s): code.name("p") for s in inner}
         index = code.name("i")

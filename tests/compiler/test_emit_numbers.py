@@ -5,6 +5,7 @@ import pytest
 from item_by_item import OF_ONE, OF_TWO
 
 import nbta
+from nbta.codegen import fusion
 from nbta.codegen.fusion import Elementary
 from nbta.compiler.executable import Compiled
 
@@ -253,6 +254,26 @@ def test_reductions_of_nothing():
     x = np.ones((2, 0), np.float32)
     found, expected = both(build, x, x.astype(np.complex64), shapes=[(None, None)] * 2)
     agree(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_extremes_of_a_few_numbers(dtype):
+    """Those of up to eight need no integers in their order; NaN is one of these at each place."""
+    rng = np.random.default_rng(0)
+    for length in (1, 2, 3, fusion.SHORT_RUN, fusion.SHORT_RUN + 1):
+        rows = rng.normal(size=(length + 3, length)).astype(dtype)
+        rows[np.arange(length), np.arange(length)] = np.nan
+        rows[length], rows[length + 1] = np.inf, -np.inf
+
+        def f(x):
+            return nbta.max(x, 1), nbta.min(x, 1), nbta.max(x, 0), nbta.logsumexp(x, 1)
+
+        fast = nbta.function(f, compiled=True)
+        for one, other in zip(fast(rows), nbta.function(f, compiled=False)(rows), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+        assert np.isnan(fast(rows)[0]).tolist() == [True] * length + [False] * 3
+        fixed = nbta.function(lambda x, n=length: nbta.max(nbta.reshape(x, (-1, n)), 1))
+        np.testing.assert_array_equal(fixed(rows), np.max(rows, 1))
 
 
 @pytest.mark.parametrize("function", [nbta.max, nbta.min, nbta.argmax])

@@ -126,8 +126,8 @@ FAULTS = [
     Fault(
         "passes",
         "operations of other attributes are taken for equal",
-        "key = (op.record, tuple(inputs), attrs, copy.after(op))",
-        "key = (op.record, tuple(inputs), copy.after(op))",
+        "key = (op.record, tuple(inputs), attrs, after)",
+        "key = (op.record, tuple(inputs), after)",
         "passes",
     ),
     Fault(
@@ -140,8 +140,8 @@ FAULTS = [
     Fault(
         "passes",
         "variables that a condition asks for are left out",
-        "in copy.used} | {0, *uses(cond)[0]}",
-        "in copy.used} | {0}",
+        "in used} | {0, *uses(loop.cond)[0]}",
+        "in used} | {0}",
         "passes golden_graph",
     ),
     Fault(
