@@ -472,7 +472,7 @@ class Elementwise:
     def __call__(self, code, op):
         """Let the operation wait in the group of its shape; scalars are computed at once."""
         result = op.outputs[0]
-        if any(tensor.dtype.kind not in self._kinds for tensor in op.inputs):
+        if not self.takes(op):
             code.call_python(op)
             return
         if result.spec.rank == 0:
@@ -485,6 +485,10 @@ class Elementwise:
         group = joined(code, op.inputs, extents)
         texts = [item_of(code, group, tensor) for tensor in op.inputs]
         group.step(code, self._typed(op, texts, code), result, self._quick(op, texts))
+
+    def takes(self, op) -> bool:
+        """Whether it has code for the dtypes of an operation."""
+        return all(tensor.dtype.kind in self._kinds for tensor in op.inputs)
 
     def _typed(self, op, texts, code):
         """Source of an item of the right dtype, by a cast where the rule may give another one."""

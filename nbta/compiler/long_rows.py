@@ -9,6 +9,8 @@ from enum import Enum
 
 import numpy as np
 
+from nbta.codegen.fusion import Elementwise
+from nbta.codegen.values import NUMBERS
 from nbta.graph.graph import live, subgraphs
 from nbta.graph.operation import HANDLE
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, variable_of
@@ -157,7 +159,7 @@ class Kinds:
             value = op.inputs[1 if op.record is FILL else 0]
             return value.spec.rank == 0 or self.is_row(value)
         rest = [tensor for tensor in op.inputs if not self.is_row(tensor)]
-        return op.record.elementwise and rows and all(t.spec.shape == () for t in rest)
+        return rows and _is_compiled(op) and all(t.spec.shape == () for t in rest)
 
     def _is_cheap(self, tensor):
         """Whether tiles may compute a tensor, each for itself: numbers, and views."""
@@ -360,6 +362,13 @@ class Kinds:
         if all(self.kind(tensor) is Kind.FREE and tensor.spec.rank == 0 for tensor in ends):
             return Kind.FREE
         raise RefusedError(f"{op.name} gives sums, or arrays")
+
+
+def _is_compiled(op):
+    """Whether there is code for the items of an operation: Python would be called for each tile."""
+    rule, numbers = op.record.emit, all(t.dtype.char in NUMBERS for t in (*op.inputs, *op.outputs))
+    takes = not isinstance(rule, Elementwise) or rule.takes(op)
+    return op.record.elementwise and rule is not None and numbers and takes
 
 
 def _is_zero(tensor):

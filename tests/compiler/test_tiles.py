@@ -289,6 +289,18 @@ def test_short_rows_of_known_length_and_numbers_are_left_alone():
     assert "long rows" not in compiled.explain()
 
 
+def test_what_python_computes_is_not_left_to_it_for_each_tile(tiny):
+    def f(x):
+        return nbta.while_loop(lambda t, _: t < 9, lambda t, u: (t + 1, u * x), (0, x))[1]
+
+    compiled = nbta.function(f, compiled=True)
+    x = np.linspace(0.9, 1.1, 12).astype("float16")
+    with pytest.warns(nbta.PerformanceWarning):
+        found = compiled(x)
+    np.testing.assert_array_equal(found, nbta.function(f, compiled=False)(x))
+    assert "Mul" in why_not(compiled)
+
+
 def test_rows_that_fit_into_the_cache_are_one_tile():
     compiled = nbta.value_and_grad(least_squares, (0, 1, 2), compiled=True)
     for n in (tiles.LEAST - 1, 2 * tiles.LEAST - 1, 2 * tiles.LEAST, 5000):
