@@ -5,7 +5,7 @@ from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.graph.graph import lies_in, substitute
-from nbta.graph.operation import DATA, FLOW
+from nbta.graph.operation import DATA, FLOW, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Loop, is_loop, origin, owners
 from nbta.ops.aliases import ArrayUses
@@ -74,7 +74,7 @@ class _Whole:
     def __init__(self, array, uses, counts, scatter, done):
         self.array, self._uses, self._counts = array, uses, counts
         self._scatter, self._made = scatter, array[0]
-        self._value = scatter.inputs[2]
+        self.value = scatter.inputs[2]
         users = uses.users[array]
         self._readers = [op for op in users if op.record in READS]
         lookups = [op for op in users if op.record in LOOKUPS]
@@ -95,18 +95,21 @@ class _Whole:
         return (
             all(map(self._uses.is_plain, prefixes))
             and self._scatter.graph is self._made.graph
-            and self._has_all_slots()
-            and self._shapes_agree()
+            and self.is_filled()
             and self._one_reader_if_cleared()
             and all(map(self._is_row_or_all, self._readers))
         )
+
+    def is_filled(self):
+        """Whether each slot is sure to get a row, of a shape that the array admits."""
+        return self._has_all_slots() and self._shapes_agree()
 
     def _has_all_slots(self):
         made = _creation(self.array, self._counts)
         if made is None:
             return False
         size = self._counts.number(made.inputs[0])
-        return self._covers(self._scatter, size) and self._counts.length(self._value) == size
+        return self._covers(self._scatter, size) and self._counts.length(self.value) == size
 
     def _covers(self, op, size):
         """Whether the indices of a scatter or gather are all slots in order."""
@@ -118,12 +121,12 @@ class _Whole:
         )
 
     def _row(self):
-        return self._value.spec.shape[1:]
+        return self.value.spec.shape[1:]
 
     def _shapes_agree(self):
         made = self._made.attrs
         return (
-            self._value.dtype == made["dtype"]
+            self.value.dtype == made["dtype"]
             and _says(self._row(), made.get("element_shape"))
             and (len(self.array) == 1 or self._forward_shapes_agree())
         )
@@ -171,7 +174,7 @@ class _Whole:
         return (
             behind
             and op.record in (READ, GATHER)
-            and op.attrs["dtype"] == self._value.dtype
+            and op.attrs["dtype"] == self.value.dtype
             and _says(self._row(), op.attrs.get("known"))
             and (self._is_row(op) if op.record is READ else self._is_all(op))
         )
@@ -184,7 +187,7 @@ class _Whole:
 
     def _is_all(self, op):
         known = op.attrs.get("element_shape")
-        size = self._counts.length(self._value)
+        size = self._counts.length(self.value)
         some = (size - Linear(1)).is_natural()
         own = None if op.attrs.get("strict") else self._made.attrs.get("element_shape")
         sure = any(shapes.is_known(s) for s in (known, own))
@@ -193,7 +196,7 @@ class _Whole:
     def replace(self):
         """Put rows in place of reads, and leave the array alone."""
         for op in self._readers:
-            value = op.graph.resolve(self._value)
+            value = op.graph.resolve(self.value)
             if op.record is READ:
                 inputs, attrs = [value, op.inputs[1]], {"key": (SYMBOLIC,)}
                 value = op.graph.create(GETITEM, inputs, attrs).outputs[0]
@@ -211,6 +214,15 @@ class _Whole:
             made = self._made
             with made.graph.as_default():
                 substitute(made.graph, {made.outputs[1]: special(FLOW)})
+
+
+def written_as_whole(uses, counts, create) -> Tensor | None:
+    """The tensor whose rows one scatter writes to all slots of a forward array; else None."""
+    writes = [op for op in uses.users[(create,)] if op.record in WRITES]
+    if [op.record for op in writes] != [SCATTER] or writes[0].graph is not create.graph:
+        return None
+    whole = _Whole((create,), uses, counts, writes[0], ())
+    return whole.value if whole.is_filled() else None
 
 
 def _says(shape, pattern):

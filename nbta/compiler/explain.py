@@ -15,7 +15,6 @@ from nbta.graph.graph import subgraphs
 from nbta.graph.views import Loop, is_loop, owners
 from nbta.locations import Origin
 from nbta.ops.arrays import CREATE
-from nbta.ops.checkpoints import AGAIN
 from nbta.ops.checks import PRINT
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.loop import WHILE
@@ -89,15 +88,11 @@ _NEST = (
     "A gradient keeps values of an inner loop for each trip of an outer one, apart where it does "
     "not know whose they are; make one loop of the two."
 )
-_CHECKPOINT = (
-    "checkpoint= lets a loop run trips again, here with an array that a trip of a loop around it "
-    "makes; leave it out (checkpoint=None) where there is memory for the values of all trips."
-)
 _INNER = (
-    "A trip makes an array of its own of rows of several lengths that clears what is read or has "
-    "a given size, or one that a loop with checkpoint= reads; give it clear_after_read=False and "
-    "fill it by append, leave checkpoint= out, stack values by nbta.stack, or make one array in "
-    "front of the outermost loop and carry it."
+    "A trip makes an array of its own that split fills, or of rows of several lengths that scatter "
+    "writes or a loop with checkpoint= takes several at once of; fill it by append or write and "
+    "read it one by one, stack values by nbta.stack, or make one array in front of the outermost "
+    "loop and carry it."
 )
 _MAP = (
     "map_fn starts its threads anew in each trip; leave parallel_iterations= out of it, or put "
@@ -159,8 +154,6 @@ def _message(origin, calls, generated):
 
 def _cause(op, loops, generated):
     """Why an operation runs in Python, and what helps."""
-    if any(Loop(loop).checkpoint == AGAIN for loop in loops):
-        return _CHECKPOINT
     maker = op if op.record is CREATE else generated.makers.get(op)
     if maker is not None:
         return _cause_of_array(maker, generated.kept[maker])

@@ -9,12 +9,12 @@ from nbta.compiler.program import Program, changes, rebuild
 from nbta.graph.copying import Copy, copied, keep_shapes
 from nbta.graph.dependence import closure, uses
 from nbta.graph.graph import drop_unused, keep_live, live, running, subgraphs, substitute, within
-from nbta.graph.operation import Operation
+from nbta.graph.operation import FLOW, Operation
 from nbta.graph.order import before, ordered
-from nbta.graph.views import Branch, Loop, is_branch, is_loop
+from nbta.graph.views import Branch, Loop, is_branch, is_loop, place_of
 from nbta.ops.aliases import ArrayUses
 from nbta.ops.arrays import CLOSE, WRITES
-from nbta.ops.dispatch import CONSTANT, constant_in
+from nbta.ops.dispatch import CONSTANT, PARAMETER, constant_in
 
 #: Constants of more elements are computed again in each run rather than kept.
 LARGEST = 10_000
@@ -37,6 +37,7 @@ def _pruned(arrays, graph) -> bool:
 
     From the end: what an operation takes is needed as far as something behind needs what it gives.
     """
+    _go_past_branches(graph)
     order, used = live(graph), set(graph.outputs)
     needed = {*getattr(graph, "targets", ()), *(tensor.op for tensor in graph.outputs)}
     found = False
@@ -52,6 +53,24 @@ def _pruned(arrays, graph) -> bool:
         graph.operations = list(kept)
         keep_live(graph, kept)
     return found
+
+
+def _go_past_branches(graph):
+    """Let flows that no branch of a Case writes to go past it."""
+    for case in map(Branch, filter(is_branch, graph.operations)):
+        passed = {
+            tensor: place
+            for tensor in case.op.outputs
+            if tensor.kind == FLOW and (place := _passed_on(case.ends(tensor.index))) is not None
+        }
+        if passed:
+            substitute(graph, {old: case.captured[place] for old, place in passed.items()})
+
+
+def _passed_on(ends) -> int | None:
+    """The place of what branches captured that each gives as it is; else None."""
+    places = {place_of(end) if end.op.record is PARAMETER else None for end in ends}
+    return places.pop() if len(places) == 1 else None
 
 
 def _pruned_inside(arrays, op, used) -> bool:

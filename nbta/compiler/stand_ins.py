@@ -7,28 +7,37 @@ empty one like it, a *stand-in*, whose gradient array takes what is added.
 """
 
 from collections import defaultdict
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from nbta import shapes
-from nbta.compiler.induction import around, depth
+from nbta.compiler.elements import (
+    each,
+    element_shape,
+    extents_of_rows,
+    nothing_like,
+    packed,
+    stacked,
+    unpacked,
+)
+from nbta.compiler.induction import Linear, around, depth
 from nbta.compiler.nests import Nest, as_long, owners_around
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.shape_passes import shape_in
 from nbta.compiler.tapes import Again, Tapes
-from nbta.graph.graph import lies_in
-from nbta.graph.operation import Spec
+from nbta.graph.graph import SubGraph, lies_in, substitute
+from nbta.graph.operation import FLOW, Operation, Spec, Tensor
 from nbta.graph.views import Branch, Loop, holder_in, is_body_of_branch, is_branch, origin
-from nbta.ops.arithmetic import add, less, minimum
-from nbta.ops.arrays import CREATE, LOOKUP, LOOKUPS, READ, SCATTER, SIZE, WRITE, WRITES, Access
-from nbta.ops.bodies import trace
+from nbta.ops.arithmetic import ADD_N, minimum, subtract
+from nbta.ops.arrays import CREATE, LOOKUP, LOOKUPS, READ, SIZE, WRITES, Access
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.filling import zeros
-from nbta.ops.indexing import getitem, set_item
+from nbta.ops.indexing import getitem
 from nbta.ops.joining import arange, concatenate, stack
-from nbta.ops.loop import COUNTER, ONE, add_while
-from nbta.ops.shaping import INT64, shape_of
+from nbta.ops.shaping import STOP_GRADIENT, shape_of
 
 
 @changes
@@ -51,6 +60,8 @@ def detach_gradients(program: Program) -> Program:
     moved, left = False, set()
     for array, ops in sorted(known, key=lambda one: -len(one[0])):
         used = {origin(op.inputs[0]).op for op in tapes.uses.users[array] if op not in left}
+        passed = [_pass_over(tapes, op) for op in ops if op not in used]
+        moved |= any(passed)
         if used <= set(ops):  # else others have the handle than those that look it up
             detached = _detach(tapes, array, [op for op in ops if op in used])
             moved |= detached
@@ -58,29 +69,166 @@ def detach_gradients(program: Program) -> Program:
     return prune.in_place(program) if moved else program
 
 
+class _Use(NamedTuple):
+    """A lookup of a gradient array: where a stand-in for it can be, and of which trips it is."""
+
+    lookup: Operation
+    home: SubGraph | None
+    trips: tuple
+
+
+class _Group(NamedTuple):
+    """Lookups that share a stand-in, in a graph that each trip enters once."""
+
+    home: SubGraph
+    trips: tuple
+    lookups: list[Operation]
+
+
 def _detach(tapes, array, lookups):
     """Let all lookups of a gradient array find that of a stand-in; whether they can."""
     if not lookups or not tapes.is_known(array):
         return False
-    handles = [_root(op.inputs[0]) for op in lookups]
-    places = [tapes.whereabouts(handle).trips for handle in handles]
-    homes = [_home(*each) for each in zip(lookups, handles, places, strict=True)]
-    home = None if None in homes else _around_all(homes)
-    together = home is not None and all(
-        op.record is LOOKUP and len(op.inputs) == 2 and tapes.same_trips(places[0], during)
-        for op, during in zip(lookups, places, strict=True)
-    )
-    trips = _first_seen(home, places) if together else None
-    made = None if trips is None else _stand_in(tapes, home, array[0], trips)
-    for op in lookups if made is not None else ():
-        op.inputs[0] = op.graph.resolve(made.handle)
+    groups = _groups(tapes, array, [_use(tapes, op) for op in lookups])
+    made = [_stand_in(tapes, group.home, array[0], group.trips) for group in groups]
+    if not made or any(each is None for each in made):
+        return False
+    steps = list(pairwise(groups))
+    indices = [_same_trips_there(tapes, one, other) for one, other in steps]
+    if any(index is None for index in indices):
+        return False
+    for group, stand_in in zip(groups, made, strict=True):
+        _look_up(array, group, stand_in)
+    for (one, other), given, index in zip(steps, pairwise(made), indices, strict=True):
+        _pass_on(tapes, array, (one, other), given, index)
+    return True
+
+
+def _use(tapes, lookup):
+    handle = _root(lookup.inputs[0])
+    trips = tapes.whereabouts(handle).trips
+    plain = lookup.record is LOOKUP and len(lookup.inputs) == 2
+    return _Use(lookup, _home(lookup, handle, trips) if plain else None, trips)
+
+
+def _groups(tapes, array, uses):
+    """One group, or else several, of which each has a loop of its own behind the one before."""
+    if any(use.home is None for use in uses):
+        return []
+    whole = _group(tapes, array, uses)
+    if whole is not None:
+        return [whole]
+    graph, found = _around_all([use.home for use in uses]), defaultdict(list)
+    joined = array[0].outputs[0] in tapes.tapes  # one tape for all trips takes its place
+    if joined or any(use.home is graph for use in uses):
+        return []
+    for use in uses:
+        found[holder_in(graph, use.home.owner)].append(use)
+    order = tapes.order(graph)
+    groups = [_group(tapes, array, found[op]) for op in sorted(found, key=order.get)]
+    return [] if any(group is None for group in groups) else groups
+
+
+def _group(tapes, array, uses):
+    """Uses as a group, where all are of the same trips, each of which makes an array of its own."""
+    home, places = _around_all([use.home for use in uses]), [use.trips for use in uses]
+    if not all(tapes.same_trips(places[0], during) for during in places):
+        return None
+    trips = _first_seen(home, places)
+    once = trips is not None and _is_visited_once(tapes, home, array[0].graph, trips)
+    return _Group(home, trips, [use.lookup for use in uses]) if once else None
+
+
+def _look_up(array, group, stand_in):
+    """Let lookups find the gradient array of a stand-in."""
+    for op in group.lookups:
+        op.inputs[0] = op.graph.resolve(stand_in.handle)
         if len(array) > 2 and op.attrs["clear_after_read"] is None:
             op.attrs["clear_after_read"] = False  # as for gradient arrays of gradient arrays
-        if origin(op.inputs[1]).op.record is READ:  # of the trip forward, which is long over
-            op.inputs[1] = op.graph.resolve(made.flow)
-        _run_behind(made.flow.op, holder_in(home, op))
+        if _is_kept(op.inputs[1]):  # of the trip forward, which is long over
+            op.inputs[1] = op.graph.resolve(stand_in.flow)
+        _run_behind(stand_in.flow.op, holder_in(group.home, op))
         op.graph.changed()
-    return made is not None
+
+
+def _is_kept(flow):
+    """Whether a tape brings a flow."""
+    op = origin(flow).op
+    return op.record is READ or (op.record is STOP_GRADIENT and _is_kept(op.inputs[0]))
+
+
+# What one loop adds to a gradient array that a later one goes on with.
+
+
+def _same_trips_there(tapes, one, other):
+    """The counters of the loops around a group in the trips of another; None where unknown."""
+    graph, counters = _around_all([one.home, other.home]), []
+    bodies = [body for body in around(one.home) if lies_in(body, graph) and body is not graph]
+    count = len(bodies)
+    if count > min(len(one.trips), len(other.trips)):
+        return None
+    pairs = zip(one.trips[-count:], other.trips[-count:], strict=True)
+    for body, (there, here) in zip(reversed(bodies), pairs if count else (), strict=True):
+        start, step = tapes.affine(there, body)
+        if (start, step) != (Linear(0), 1):
+            zero = as_tensor(np.int64(0), other.home)
+            first = Again(other.home, body, (*counters, zero), {}, tapes).make(there)
+            if first is None:
+                return None
+            here = _distance(other.home, here, first, step)
+        counters.append(here)
+    return tuple(counters)
+
+
+def _distance(graph, here, first, step):
+    with graph.as_default(), graph.control_dependencies(None):
+        here, first = (as_long(graph.resolve(tensor)) for tensor in (here, first))
+        return subtract(here, first) if step == 1 else subtract(first, here)
+
+
+def _pass_on(tapes, array, groups, stand_ins, counters):
+    """Let the gradient array of a group begin with the sums that an earlier one left."""
+    one, other = groups
+    for op in (*one.lookups, *other.lookups):
+        op.attrs["clear_after_read"] = False
+    total = _total(tapes, array, one, stand_ins[0])
+    begun = kept_in(other.home, one.home, counters, total)
+    with other.home.as_default(), other.home.control_dependencies(None):
+        handle, flow, extents = stand_ins[1]
+        sums = Access(handle, flow).gradient(array[-1], clear_after_read=False)
+        if extents is None:
+            written = sums.scatter(arange(getitem(shape_of(begun), 0)), begun)
+        else:
+            written = unpacked(other.home, sums, extents, begun)
+    for op in other.lookups:
+        _run_behind(written.op, holder_in(other.home, op))
+    other.home.changed()
+
+
+def _total(tapes, array, group, stand_in):
+    """All sums of a stand-in's gradient array, behind what a group of lookups adds."""
+    writes = [op for op in tapes.uses.users[array] if op.record in WRITES]
+    mine = [op for op in writes if origin(op.inputs[0]).op in group.lookups]
+    last, home = dict.fromkeys(holder_in(group.home, op) for op in mine), group.home
+    ends = [end for op in last for end in op.outputs if end.kind == FLOW]
+    handle, flow, extents = stand_in
+    with home.as_default(), home.control_dependencies(None):
+        sums = Access(handle, flow).gradient(array[-1], clear_after_read=False)
+        sums = Access(sums.handle, home.create(ADD_N, [sums.flow, *ends]).outputs[0])
+        dtype, shape = array[0].attrs["dtype"], element_shape(tapes, array[0])
+        if extents is not None:
+            return packed(home, sums, extents, dtype)
+        return stacked(home, sums, Spec(dtype, shape))
+
+
+def _pass_over(tapes, lookup):
+    """Let flows go by a lookup of which nobody uses the array; whether that is one by a tape."""
+    plain = lookup.record is LOOKUP and not lookup.control_inputs
+    by_tape = origin(_root(lookup.inputs[0])).op.record is READ
+    if not (plain and by_tape) or lookup in tapes.uses.waited:
+        return False
+    substitute(lookup.graph, {lookup.outputs[1]: lookup.inputs[1]})
+    return True
 
 
 def _around_all(graphs):
@@ -132,9 +280,9 @@ def _home(op, handle, trips):
 
 def _stand_in(tapes, home, create, trips):
     """An empty array like one that a trip, or a branch, has made; None if that is unknown."""
-    if create.record is not CREATE or not _is_visited_once(tapes, home, create.graph, trips):
+    if create.record is not CREATE:
         return None
-    shape = _element_shape(tapes, create)
+    shape = element_shape(tapes, create)
     known = shapes.is_known(shape)
     extents = None if known or shape is None else shape_in(home, shape)
     if not known and extents is None:
@@ -144,7 +292,7 @@ def _stand_in(tapes, home, create, trips):
         return None
     attrs = dict(create.attrs) | {"dynamic_size": False, "infer_shape": True}
     attrs |= {"element_shape": shape} if shape and known else {}
-    made = Access(*home.create(CREATE, [size], attrs).outputs)
+    made = _StandIn(*home.create(CREATE, [size], attrs).outputs)
     return made if known else _told(made, size, extents, create.attrs["dtype"])
 
 
@@ -153,7 +301,12 @@ def _again(home, create, trips, made):
     found = None if made is None else Again(home, create.graph, trips, {}).make(made)
     if found is not None or made is None:
         return found
-    owners = owners_around(create.graph, len(trips)) or []
+    return kept_in(home, create.graph, trips, made)
+
+
+def kept_in(home, graph, trips, made):
+    """What a graph made in some trips of the loops around it, kept for another one; else None."""
+    owners = owners_around(graph, len(trips)) or []
     while owners and is_branch(owners[0]):
         made = _out_of_branch(made)
         del owners[0]
@@ -167,8 +320,8 @@ def _out_of_branch(value):
     case, ends = Branch(value.graph.owner), []
     for branch in case.branches:
         with branch.as_default(), branch.control_dependencies(None):
-            other = np.zeros([extent or 0 for extent in value.spec.shape], value.dtype)
-            ends.append(value if branch is value.graph else as_tensor(other, branch))
+            other = as_tensor(nothing_like(value), branch)
+            ends.append(value if branch is value.graph else other)
     return case.add_result(ends)
 
 
@@ -184,12 +337,17 @@ def _size(tapes, create):
     return create.graph.create(SIZE, [create.outputs[0], flow], {}).outputs[0]
 
 
-# Rows of several lengths.
+class _StandIn(NamedTuple):
+    """An array in place of one that trips have made; the extents of its rows, if they differ."""
+
+    handle: Tensor
+    flow: Tensor
+    extents: Tensor | None = None
 
 
 def _of_rows(tapes, home, create, trips):
     """An array of zeros like the rows that some trips have written; None if those are unknown."""
-    made = _again(home, create, trips, _extents(tapes, create))
+    made = _again(home, create, trips, extents_of_rows(tapes, create))
     if made is None:
         return None
     attrs = dict(create.attrs) | {"dynamic_size": False, "infer_shape": False}
@@ -201,57 +359,16 @@ def _of_rows(tapes, home, create, trips):
         zero = zeros(getitem(row.graph.resolve(made), row), attrs["dtype"])
         return Access(row.graph.resolve(array.handle), flow).write(row, zero)
 
-    return Access(array.handle, _each(home, count, array.flow, written))
+    return _StandIn(array.handle, each(home, count, array.flow, written), made)
 
 
-def _extents(tapes, create):
-    """The extents of each row that an array has in the end, in the graph that makes it.
-
-    None where they are unknown, as where there may be slots without any.
-    """
-    rank, graph = _rank(tapes, create), create.graph
-    flow = tapes.last_flow(create) if create.attrs["dynamic_size"] else None
-    if rank is None or flow is None or create.attrs["clear_after_read"]:
-        return None
-    spec = Spec(create.attrs["dtype"], (None,) * rank)
-    with graph.as_default(), graph.control_dependencies(None):
-        size = as_long(graph.create(SIZE, [create.outputs[0], flow], {}).outputs[0])
-        first = zeros(stack([size, np.int64(rank)]), INT64)
-
-    def measured(row, found):
-        array = Access(*map(row.graph.resolve, (create.outputs[0], flow)))
-        return set_item(found, row, shape_of(array.read(row, spec)))
-
-    return _each(graph, size, first, measured)
-
-
-def _rank(tapes, create):
-    """The rank of all elements that are written to an array; None where they may have several."""
-    writes = [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
-    found = {_written(op) for op in writes}
-    ranks = {None if shape is None else len(shape) for shape in found}
-    return ranks.pop() if len(ranks) == 1 else None
-
-
-def _each(graph, count, first, following):
-    """The last value of a variable that a loop gives another value for each number below one."""
-    specs = [COUNTER, first.spec]
-    with graph.as_default(), graph.control_dependencies(None), graph.name_scope("rows") as scope:
-        cond = trace(graph, f"{scope}cond", specs, lambda row, _: [less(row, count)])
-        body = trace(
-            graph, f"{scope}body", specs, lambda row, last: [add(row, ONE), following(row, last)]
-        )
-        start = [as_tensor(np.int64(0), graph), first]
-        return add_while(cond, body, start, scope).outputs[1]
-
-
-def _told(array, size, extents, dtype):
+def _told(made, size, extents, dtype):
     """An empty array that knows by a first row of zeros which shape its elements have."""
-    graph = array.flow.graph
+    array, graph = Access(made.handle, made.flow), made.flow.graph
     with graph.as_default(), graph.control_dependencies(None):
         count = minimum(as_long(size), np.int64(1))
         rows = zeros(concatenate([stack([count]), graph.resolve(extents)]), dtype)
-        return Access(array.handle, array.scatter(arange(count), rows))
+        return _StandIn(array.handle, array.scatter(arange(count), rows))
 
 
 def _is_visited_once(tapes, home, body, trips):
@@ -260,25 +377,3 @@ def _is_visited_once(tapes, home, body, trips):
     found = [tapes.affine(*pair) for pair in zip(reversed(trips), bodies, strict=False)]
     each = len(found) == len(trips) and all(f is not None and f[1] in (1, -1) for f in found)
     return each and all(lies_in(body, other) for other in bodies[len(trips) :])
-
-
-def _element_shape(tapes, create):
-    """The shape of an array's elements as the graph knows it before anything is written; or None.
-
-    Its lengths may be those that only the run tells.
-    """
-    told = create.attrs.get("element_shape")
-    if shapes.is_known(told):
-        return told
-    writes = [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
-    found = {_written(op) for op in writes} or {()}
-    shape = found.pop()
-    return shape if not found and shape is not None and None not in shape else None
-
-
-def _written(op):
-    """The shape of what an operation writes to a slot; None where that is not known."""
-    shape = op.inputs[op.record.value_input].spec.shape
-    if op.record is WRITE or shape is None:
-        return shape
-    return shape[1:] if op.record is SCATTER else None

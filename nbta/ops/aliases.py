@@ -28,7 +28,7 @@ from nbta.ops.arrays import (
     Access,
     slots,
 )
-from nbta.ops.dispatch import CONSTANT
+from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.extents import outside
 from nbta.ops.joining import RANGE
 from nbta.ops.shaping import IDENTITY
@@ -69,6 +69,9 @@ def origins(handle: Tensor) -> set[Tensor]:
         return set()
     if op.record is IDENTITY:
         return origins(op.inputs[0])
+    if op.record is PARAMETER:  # a value of a forward trip, of which there is no tape as yet
+        forward = getattr(handle.graph, "stands_for", lambda _: None)(handle)
+        return {handle} if forward is None else origins(forward)
     if is_branch(op):
         return set().union(*map(origins, Branch(op).ends(handle.index)))
     if op.record is not READ:

@@ -3,7 +3,7 @@
 from nbta.errors import NbtaError
 from nbta.graph.dependence import closure, uses
 from nbta.graph.graph import SubGraph, drop_unused, subgraphs, substitute
-from nbta.graph.operation import DATA, NotDifferentiable
+from nbta.graph.operation import DATA, NotDifferentiable, Tensor
 from nbta.graph.order import before, ordered
 from nbta.graph.views import Loop
 from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
@@ -64,6 +64,10 @@ class GradientGraph(SubGraph):
         stand_in = self.create(PARAMETER, [], {"spec": tensor.spec}, name="value").outputs[0]
         self._pending[tensor] = stand_in
         return stand_in
+
+    def stands_for(self, tensor) -> Tensor | None:
+        """The tensor of the forward body that a parameter stands in for; None for any other."""
+        return next((t for t, stand_in in self._pending.items() if stand_in is tensor), None)
 
     def _make_again(self, op):
         """Compute a fixed operation here, whose inputs are here."""

@@ -16,13 +16,20 @@ ROWS = X.reshape(2, 3)
 
 
 def nested(w, rows):
-    """A loop in a loop, which runs trips again that read rows of the outer trip."""
+    """A loop in a loop, which reads the pieces into which the outer trip splits a row."""
 
     def inner(h, row):
-        advance = lambda h, x: step(w, h, x)  # noqa: E731
-        return nbta.foldl(advance, row * h, h, checkpoint=2), None  # the inner one
+        pieces = pieces_of(row * h)
+        advance = lambda h, k: step(w, h, nbta.sum(pieces.read(k)))  # noqa: E731
+        return nbta.foldl(advance, np.arange(2), h), None  # the inner one
 
     return nbta.scan(inner, 0.1, rows)[0]  # the outer one
+
+
+def pieces_of(row):
+    lengths = nbta.stack([1, nbta.shape(row)[0] - 1])
+    ta = nbta.TensorArray("float64", 2, element_shape=(None,), infer_shape=False)
+    return ta.split(row, lengths)
 
 
 def line_of(words):
@@ -63,7 +70,7 @@ def test_it_names_the_loops_with_their_lines_and_the_cure():
         f"(test_slow_loops.py:{inner}) in it, is compiled"
     )
     assert "TensorArrayReadV3 x" in text
-    assert "leave it out (checkpoint=None)" in text
+    assert "fill it by append" in text
     assert issubclass(nbta.PerformanceWarning, UserWarning)
 
 
@@ -94,8 +101,9 @@ def test_two_nests_are_two_warnings():
 def test_the_users_name_of_a_loop():
     def named(w, rows):
         def weeks(h, row):
-            advance = lambda h, x: step(w, h, x)  # noqa: E731
-            return nbta.foldl(advance, row * h, h, checkpoint=2, name="days"), None
+            pieces = pieces_of(row * h)
+            advance = lambda h, k: step(w, h, nbta.sum(pieces.read(k)))  # noqa: E731
+            return nbta.foldl(advance, np.arange(2), h, name="days"), None
 
         return nbta.scan(weeks, 0.1, rows, name="weeks")[0]
 
@@ -256,11 +264,12 @@ def test_checkpoints(fold, checkpoint):
 
 
 def array_in_a_trip(w, xs):
-    """Rows of several lengths."""
+    """Rows of several lengths, all at once."""
 
     def trip(h, x):
-        ta = nbta.TensorArray("float64", 0, True, element_shape=(None,), infer_shape=False)
-        ta = ta.append(nbta.stack([h])).append(nbta.stack([w, w * x]))
+        lengths = np.array([1, 2])
+        ta = nbta.TensorArray("float64", 2, element_shape=(None,), infer_shape=False)
+        ta = ta.split(nbta.stack([h, w, w * x]), lengths)
         return nbta.sum(ta.read(0)) + ta.read(1)[1], None
 
     return nbta.scan(trip, 0.1, xs)[0]

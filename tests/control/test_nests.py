@@ -67,6 +67,11 @@ GROWING = [
     [("scan", {}), ("list", {})], [("while", {"checkpoint": 2}), ("list", {})],
     [("foldl", {}), ("rows", {})], [("scan", {"checkpoint": "sqrt"}), ("rows", {})],
     [("cond", {}), ("plain", {})], [("scan", {}), ("plain", {})],
+    [("while", {}), ("list", {"checkpoint": "sqrt"})], [("scan", {}), ("rows", {"checkpoint": 2})],
+    [("cond", {}), ("list", {"checkpoint": "online"})], [("cond", {}), ("rows", {"checkpoint": 2})],
+    [("list", {"checkpoint": 2}), ("array", {"checkpoint": "online"})],
+    [("map", {}), ("scan", {"checkpoint": "sqrt"})],
+    [("foldl", {"checkpoint": 2}), ("map", {"checkpoint": "sqrt"})],
 ]  # fmt: skip
 
 
@@ -80,6 +85,25 @@ def test_growing_arrays_call_no_python_to_second_order(levels):
         found = traced(*given)
     compare(found, nbta.function(orders(program), compiled=False)(*given))
     assert "operations that run in Python" not in traced.explain()
+
+
+#: All levels but those with threads, which start anew in each trip.
+LEVELS_OF_LOOPS = [level for level in LEVELS if "parallel_iterations" not in level[1]]
+
+
+@pytest.mark.slow
+@settings(max_examples=6, **BOUNDED)
+@given(st.lists(st.sampled_from(LEVELS_OF_LOOPS), min_size=2, max_size=3))
+@example([("scan", {}), ("map", {"checkpoint": 2}), ("while", {"checkpoint": "online"})])
+@example([("scan", {}), ("plain", {}), ("list", {"checkpoint": "sqrt"})])
+def test_gradients_of_random_nests_call_no_python(levels):
+    program = nest(levels)
+    given, traced = arguments(program), nbta.function(orders(program, 1), compiled=True)
+    with in_python():
+        found = traced(*given)
+    compare(found, nbta.function(orders(program, 1), compiled=False)(*given))
+    assert "operations that run in Python" not in traced.explain()
+    assert [trace.runner.fallbacks for trace in traced.every_trace()] == [0]
 
 
 @pytest.mark.slow

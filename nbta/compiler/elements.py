@@ -1,0 +1,165 @@
+"""What is known of elements of an array: their shape, or the extents of rows of several lengths.
+
+Rows of several lengths are one vector of all their items, one row behind the other, and a matrix of
+their extents.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from nbta import shapes
+from nbta.compiler.nests import as_long, bodies_of, threaded
+from nbta.control.control_flow import cond
+from nbta.graph.graph import current, lies_in
+from nbta.graph.operation import DATA, Spec, Tensor
+from nbta.ops.arithmetic import add, less, subtract
+from nbta.ops.arrays import CREATE, SCATTER, SIZE, WRITE, WRITES, Access
+from nbta.ops.bodies import trace
+from nbta.ops.dispatch import as_tensor, special
+from nbta.ops.filling import zeros
+from nbta.ops.indexing import getitem, set_item
+from nbta.ops.joining import arange
+from nbta.ops.loop import COUNTER, ONE, add_while
+from nbta.ops.reductions import cumsum, prod
+from nbta.ops.reductions import sum as summed
+from nbta.ops.shaping import INT64, reshape, shape_of
+
+
+def element_shape(tapes, create):
+    """The shape of an array's elements as the graph knows it before anything is written; or None.
+
+    Its lengths may be those that only the run tells.
+    """
+    told = create.attrs.get("element_shape")
+    if shapes.is_known(told):
+        return told
+    writes = [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
+    found = {_written(op) for op in writes} or {()}
+    shape = found.pop()
+    return shape if not found and shape is not None and None not in shape else None
+
+
+def _written(op):
+    """The shape of what an operation writes to a slot; None where that is not known."""
+    shape = op.inputs[op.record.value_input].spec.shape
+    if op.record is WRITE or shape is None:
+        return shape
+    return shape[1:] if op.record is SCATTER else None
+
+
+def noted(tapes, create, attrs, what) -> Access | None:
+    """An array as large as another one, with something of each value that this is given.
+
+    ``what(value)`` is written where the value is. None where more than one slot is written at once.
+    """
+    graph, writes = create.graph, [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
+    if any(op.record is not WRITE or not lies_in(op.graph, graph) for op in writes):
+        return None
+    kept = ("dtype", "dynamic_size", "infer_shape")
+    attrs = {name: create.attrs[name] for name in kept} | {"clear_after_read": False} | attrs
+    with graph.as_default(), graph.control_dependencies(None):
+        array = Access(*graph.create(CREATE, create.inputs, attrs, name="noted").outputs)
+
+        def written(write, flow):
+            place = Access(flow.graph.resolve(array.handle), flow)
+            return place.write(write.inputs[1], what(write.inputs[2]))
+
+        flow = array.flow
+        for op in writes:
+            *_, flow = threaded(bodies_of(graph, op), flow, partial(written, op))
+    return Access(array.handle, flow)
+
+
+def stacked(graph, array: Access, spec) -> Tensor:
+    """All elements of an array, each like a spec, in a graph that is being built."""
+    size = as_long(graph.create(SIZE, list(array), {}).outputs[0])
+    return array.gather(arange(size), Spec(spec.dtype, (None, *spec.shape)))
+
+
+def extents_of_rows(tapes, create) -> Tensor | None:
+    """The extents of each row that an array has in the end, in the graph that makes it.
+
+    Those of slots without any are zeros. None where they are unknown.
+    """
+    rank, graph = _rank(tapes, create), create.graph
+    if not rank:
+        return None
+    spec = Spec(INT64, (rank,))
+    found = noted(tapes, create, {"dtype": INT64, "element_shape": spec.shape}, shape_of)
+    with graph.as_default(), graph.control_dependencies(None):
+        return None if found is None else stacked(graph, found, spec)
+
+
+def _rank(tapes, create):
+    """The rank of all elements that are written to an array; None where they may have several."""
+    writes = [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
+    found = {_written(op) for op in writes}
+    ranks = {None if shape is None else len(shape) for shape in found}
+    return ranks.pop() if len(ranks) == 1 else None
+
+
+def each(graph, count, first, following):
+    """The last value of a variable that a loop gives another value for each number below one."""
+    specs = [COUNTER, first.spec]
+    with graph.as_default(), graph.control_dependencies(None), graph.name_scope("rows") as scope:
+        goes_on = trace(graph, f"{scope}cond", specs, lambda row, _: [less(row, count)])
+        body = trace(
+            graph, f"{scope}body", specs, lambda row, last: [add(row, ONE), following(row, last)]
+        )
+        start = [as_tensor(np.int64(0), graph), first]
+        return add_while(goes_on, body, start, scope).outputs[1]
+
+
+def packed(graph, array: Access, extents, dtype) -> Tensor:
+    """The items of all rows of an array, in a graph that is being built."""
+    begins, rank = begins_of(extents), extents.spec.shape[1]
+
+    def filled(row, items):
+        part = _part(row.graph, begins, extents, row)
+
+        def put():
+            found = Access(*map(current().resolve, array)).read(row, Spec(dtype, (None,) * rank))
+            return set_item(items, part, reshape(found, (-1,)))
+
+        return cond(less(part.start, part.stop), put, lambda: items)  # there may be no row
+
+    total = summed(prod(extents, axis=1))
+    return each(graph, getitem(shape_of(extents), 0), zeros(reshape(total, (1,)), dtype), filled)
+
+
+def unpacked(graph, array: Access, extents, items) -> Tensor:
+    """The flow of an array behind writes of all rows."""
+    begins = begins_of(extents)
+
+    def written(row, flow):
+        found = row_of(items, begins, extents, row)
+        return Access(row.graph.resolve(array.handle), flow).write(row, found)
+
+    return each(graph, getitem(shape_of(extents), 0), array.flow, written)
+
+
+def row_of(items, begins, extents, row) -> Tensor:
+    """A row among the items of all."""
+    graph = row.graph
+    found = getitem(graph.resolve(items), _part(graph, begins, extents, row))
+    return reshape(found, getitem(graph.resolve(extents), row))
+
+
+def begins_of(extents) -> Tensor:
+    """Where each row begins among the items of all."""
+    lengths = prod(extents, axis=1)
+    return subtract(cumsum(lengths), lengths)
+
+
+def _part(graph, begins, extents, row):
+    begin = getitem(graph.resolve(begins), row)
+    return slice(begin, add(begin, prod(getitem(graph.resolve(extents), row))))
+
+
+def nothing_like(value):
+    """What stands for a value where it is not made: zeros, or none of them."""
+    if value.kind != DATA:
+        return special(value.kind)
+    extents = [extent if type(extent) is int else 0 for extent in value.spec.shape]
+    return np.zeros(extents, value.dtype)

@@ -1,0 +1,217 @@
+"""Arrays that a trip makes and a trip back reads: what they hold is kept as tensors.
+
+A loop with ``checkpoint=`` in another loop runs its trips again in the trip back of that one, where
+they read again what they read, from an array that the trip forward has made. The tape of the outer
+loop keeps the array's handle for that, by which only Python can find it. But slots are written
+once: behind the last write a tensor of all elements says the same, and a tape of tensors is an
+array like any other. Of rows of several lengths it is a vector of all their items, with the extents
+of each.
+"""
+
+from typing import NamedTuple
+
+from nbta import shapes
+from nbta.compiler.array_passes import written_as_whole
+from nbta.compiler.elements import (
+    begins_of,
+    element_shape,
+    extents_of_rows,
+    noted,
+    nothing_like,
+    packed,
+    row_of,
+    stacked,
+)
+from nbta.compiler.passes import prune
+from nbta.compiler.program import Program, changes
+from nbta.compiler.tapes import Tapes
+from nbta.graph.copying import keep_shapes
+from nbta.graph.graph import lies_in, substitute
+from nbta.graph.operation import DATA, Operation, Spec, Tensor
+from nbta.graph.views import Branch, Loop, is_branch, origin
+from nbta.ops.arrays import CREATE, GATHER, LOOKUPS, READ, SIZE, WRITES, Access, tape
+from nbta.ops.dispatch import CONSTANT, as_tensor
+from nbta.ops.gathering import take
+from nbta.ops.indexing import getitem
+from nbta.ops.shaping import cast, shape_of
+
+
+@changes
+def keep_elements(program: Program) -> Program:
+    """Read elements of arrays that a trip has made from tensors where another loop reads them."""
+    tapes = Tapes(program)
+    kept = _Beside(tapes)
+    found = [_replace(tapes, kept, *array, ops) for array, ops in _read_later(tapes)]
+    return prune.in_place(program) if any(found) else program
+
+
+def _read_later(tapes):
+    """Arrays with what reads them, or asks for their size, by a handle that was kept."""
+    for array, users in list(tapes.uses.users.items()):
+        if array is None or len(array) > 1 or not tapes.is_known(array):
+            continue
+        if array[0].outputs[0] in tapes.tapes:
+            continue  # one tape for all trips takes its place
+        later = [op for op in users if origin(op.inputs[0]).op is not array[0]]
+        found = [op for op in later if op.record not in LOOKUPS]
+        plain = all(_is_plain(tapes, op) for op in found)
+        if found and plain:
+            yield array, found
+
+
+def _is_plain(tapes, op):
+    """Whether an operation gives numbers of an array, which nothing but data orders."""
+    free = not op.control_inputs and op not in tapes.uses.waited
+    return free and op.record in (READ, GATHER, SIZE) and op.outputs[0].kind == DATA
+
+
+def _replace(tapes, kept, create, users):
+    """Let users of an array that a trip has made take a tensor's rows; whether they can."""
+    elements = _elements(tapes, create, {op.record for op in users})
+    if elements is None:
+        return False
+    views = dict.fromkeys(origin(op.inputs[0]) for op in users)
+    places = {view: [kept.carried(view, tensor) for tensor in elements] for view in views}
+    if any(tensor is None for found in places.values() for tensor in found):
+        return False
+    for op in users:
+        found = type(elements)(*places[origin(op.inputs[0])])
+        with op.graph.as_default(), op.graph.control_dependencies(None):
+            made = found.instead(op)
+        keep_shapes(op.outputs, [made])
+        substitute(op.graph, {op.outputs[0]: made})
+    return True
+
+
+def _elements(tapes, create, records):
+    """All elements of an array, where it has been filled; None where that cannot be told."""
+    writes = [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
+    if create.attrs["clear_after_read"] or not all(lies_in(w.graph, create.graph) for w in writes):
+        return None
+    whole = written_as_whole(tapes.uses, tapes, create)
+    if whole is not None:
+        return _Even(whole)
+    shape, dtype = element_shape(tapes, create), create.attrs["dtype"]
+    if shape is None:
+        return None if GATHER in records else _uneven(tapes, create)
+    array = _filled(tapes, create, shape)
+    with create.graph.as_default(), create.graph.control_dependencies(None):
+        return None if array is None else _Even(stacked(create.graph, array, Spec(dtype, shape)))
+
+
+def _filled(tapes, create, shape):
+    """An array behind all writes, of which each slot may be read.
+
+    Where some may be unwritten and the array would not take them for zeros it is one beside it.
+    """
+    told = shapes.is_known(create.attrs["element_shape"]) or create.attrs["dynamic_size"]
+    if not told and shapes.is_known(shape):
+        return noted(tapes, create, {"element_shape": shape}, lambda value: value)
+    flow = tapes.last_flow(create)
+    return None if flow is None else Access(create.outputs[0], flow)
+
+
+class _Even(NamedTuple):
+    """Elements of one shape, stacked."""
+
+    stacked: Tensor
+
+    def instead(self, op):
+        """What an operation on the array gives."""
+        if op.record is SIZE:
+            return cast(getitem(shape_of(op.graph.resolve(self.stacked)), 0), op.outputs[0].dtype)
+        stacked = op.graph.resolve(self.stacked)
+        return (getitem if op.record is READ else _rows)(stacked, op.inputs[1])
+
+
+def _rows(stacked, indices):
+    return take(stacked, indices, axis=0)
+
+
+class _Uneven(NamedTuple):
+    """Rows of several lengths: their items, of each where they begin, and its extents."""
+
+    items: Tensor
+    begins: Tensor
+    extents: Tensor
+
+    def instead(self, op):
+        """What an operation on the array gives."""
+        if op.record is SIZE:
+            return cast(getitem(shape_of(op.graph.resolve(self.begins)), 0), op.outputs[0].dtype)
+        return row_of(*self, op.graph.resolve(op.inputs[1]))
+
+
+def _uneven(tapes, create):
+    """`_Uneven` of an array; None where extents are unknown."""
+    flow = tapes.last_flow(create)
+    extents = None if flow is None else extents_of_rows(tapes, create)
+    if extents is None:
+        return None
+    with create.graph.as_default(), create.graph.control_dependencies(None):
+        array = Access(create.outputs[0], flow)
+        items = packed(create.graph, array, extents, create.attrs["dtype"])
+        return _Uneven(items, begins_of(extents), extents)
+
+
+class _Beside:
+    """Tapes beside those that keep the handle of an array, for values of the same trips."""
+
+    def __init__(self, tapes):
+        self._tapes, self._made, self._carried = tapes, {}, {}
+
+    def carried(self, view: Tensor, value: Tensor) -> Tensor | None:
+        """A value from the body that made an array, where a handle of this array is seen.
+
+        None where the handle does not get there by tapes and branches.
+        """
+        source = origin(view)
+        key = source, value
+        if key not in self._carried:
+            self._carried[key] = self._found(source, value)
+        return self._carried[key]
+
+    def _found(self, source, value):
+        op = source.op
+        if op.record is CREATE:
+            return value
+        if is_branch(op):
+            return self._out_of_branch(source, value)
+        return self._read(op, value) if op.record is READ else None
+
+    def _out_of_branch(self, source, value):
+        case, ends = Branch(source.op), []
+        for branch, end in zip(case.branches, case.ends(source.index), strict=True):
+            with branch.as_default(), branch.control_dependencies(None):
+                none = end.op.record is CONSTANT
+                found = nothing_like(value) if none else self.carried(end, value)
+                if found is None:
+                    return None
+                ends.append(branch.resolve(as_tensor(found, branch)))
+        return case.add_result(ends)
+
+    def _read(self, read: Operation, value):
+        kept = self._tapes.tapes.get(self._tapes.whereabouts(read.inputs[0]).tensor)
+        inner = None if kept is None else self.carried(kept.value, value)
+        if inner is None:
+            return None
+        array = [self.carried(read.inputs[0], part) for part in self._tape(kept, inner)]
+        if any(part is None for part in array):
+            return None
+        with read.graph.as_default(), read.graph.control_dependencies(None):
+            return Access(*map(read.graph.resolve, array)).read(read.inputs[1], value.spec)
+
+    def _tape(self, kept, value) -> Access:
+        """A tape of a value of the body that has another one; its flow is that behind the loop."""
+        if (kept.handle, value) not in self._made:
+            loop = Loop(kept.loop)
+            with loop.op.graph.as_default(), loop.op.graph.control_dependencies(None):
+                made = tape(value.spec, f"tape_of_{value.op.type}")
+
+            def following(flow):
+                access = Access(loop.body.resolve(made.handle), flow)
+                return access.write(loop.counter, loop.body.resolve(value))
+
+            last = loop.add_variable(made.flow, following)
+            self._made[kept.handle, value] = Access(made.handle, last)
+        return self._made[kept.handle, value]
