@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import dataclasses
 import functools
 import inspect
 import random
@@ -368,7 +369,17 @@ def _made(kind, args, kwargs):
             return owner
     if _library(kind) in ("nbta", "numpy"):
         return in_box(kind(*native.plain(args), **native.plain(kwargs)))
-    return born(kind(*args, **kwargs))
+    return _with_listings(born(kind(*args, **kwargs)), (*args, *kwargs.values()))
+
+
+def _with_listings(owner, given):
+    """An object of a dataclass, whose fields that begin with ``[]`` have lists that loops fill."""
+    for each in dataclasses.fields(owner) if dataclasses.is_dataclass(owner) else ():
+        value = getattr(owner, each.name, None)
+        own = each.default_factory is list and not any(value is part for part in given)
+        if own and type(value) is list and not value:
+            object.__setattr__(owner, each.name, listing(()))
+    return owner
 
 
 def _builtin(function, args, kwargs):
@@ -376,7 +387,7 @@ def _builtin(function, args, kwargs):
     _refuse_random(function)
     if isinstance(owner, KINDS) and function.__name__ in CHANGING:
         note_whole(owner)
-    if isinstance(owner, dict) and any(map(_is_run_value, args)):
+    if isinstance(owner, dict) and any(map(_is_run_value, args[:1])):
         message = f"{here()}: a dict is asked for by a value that only the run knows; use an array"
         raise invalid("dict", message)
     if isinstance(owner, (*KINDS, tuple, str, type)):

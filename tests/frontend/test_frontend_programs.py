@@ -62,6 +62,17 @@ def test_arrays_under_several_names(first):
     assert refused <= 0.1 * counts["agreed"], counts
 
 
+@pytest.mark.parametrize("first", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (12, 52))])
+def test_containers_under_several_names(first):
+    """What functions, methods and other names change of lists, deques, dicts and objects."""
+    counts = {}
+    for seed in range(first, first + (40 if first else 12)):
+        made.check(made.container_program(seed), False, counts)
+    refused = sum(number for what, number in counts.items() if what.startswith("refused"))
+    assert counts["agreed"] > 12, counts
+    assert refused <= 0.3 * counts["agreed"], counts
+
+
 @pytest.mark.slow
 def test_some_in_machine_code_and_by_numba():
     counts = {}

@@ -13,7 +13,7 @@ import itertools
 import operator
 import queue
 from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, defaultdict, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -817,3 +817,37 @@ def names_of_inner_functions(x):
         for q in pairs:
             total = total + q.energy()
     return total
+
+
+@dataclass
+class Track:
+    x: float = 0.0
+    past: list = field(default_factory=list)
+
+    def add(self, v):
+        self.x += v
+        self.past.append(self.x)
+
+
+@container
+def list_of_a_field_that_grows(x):
+    track = Track()
+    for v in x:
+        track.add(v)
+    return track.x + np.array(track.past).sum()
+
+
+@container
+def list_given_to_a_field(x):
+    given = []
+    track = Track(0.0, given)
+    track.add(x[0])
+    return track.x + len(given)
+
+
+@container
+def default_that_only_the_run_knows(x):
+    d = {"p": 1.0}
+    for v in x:
+        d["p"] = d.setdefault("p", v) + v
+    return d["p"]

@@ -680,6 +680,193 @@ def sharing_program(seed):
     return Program(HEAD + SharingMaker(seed).program() + "\n", seed, False)
 
 
+CONTAINERS = """import copy
+import math
+import operator
+from collections import deque
+
+import numpy as np
+from numba import njit
+
+
+class Bag:
+    def __init__(self, value):
+        self.value = value
+
+    def __getitem__(self, i):
+        self.value += 0.1
+        return self.value * (i + 1.0)
+
+    def __iadd__(self, v):
+        self.value = math.tanh(self.value + v)
+        return self
+
+
+def change(items, v):
+    items[0] = math.tanh(items[1] - v)
+    return items
+
+
+def changed(items, v):
+    items = list(items)
+    items[2] = math.tanh(items[0] + v)
+    return items
+
+
+def halves(items, v):
+    for each in items:
+        yield each * 0.5
+        v = math.tanh(v + each)
+        yield v
+
+
+"""
+
+
+class ContainerMaker(Writer):
+    """Of programs about lists and deques of three numbers, dicts of two, and objects."""
+
+    LISTS, DEQUES, DICTS, BAGS = ("l0", "l1", "l2"), ("q0", "q1"), ("d0", "d1"), ("b0", "b1")
+    NUMBERS = ("s0", "s1", "s2")
+
+    def __init__(self, seed):
+        super().__init__(seed, fewest=4, most=14)
+
+    def atom(self, scope):
+        kinds = [
+            self.pick(self.NUMBERS), self.pick(self.NUMBERS), self.constant(), "c", "x[0]",
+            f"{self.pick(self.LISTS)}[{self.place()}]", f"{self.pick(self.DEQUES)}[{self.place()}]",
+            f'{self.pick(self.DICTS)}["{self.pick("pq")}"]', f"{self.pick(self.BAGS)}.value",
+            f"0.1 * sum({self.pick(self.LISTS + self.DEQUES)})", *scope.floats, *scope.floats,
+        ]  # fmt: skip
+        return self.pick(kinds)
+
+    def place(self):
+        return self.random.randint(-3, 2)
+
+    def value(self, scope):
+        """A number between -1 and 1."""
+        sign = self.pick("+-*")
+        return f"math.tanh({self.atom(scope)} {sign} {self.atom(scope)})"
+
+    def statement(self, scope):
+        more = self.left > 0 and scope.loops < 2
+        kinds = {
+            self.set_number: 3, self.set_item: 6, self.rename: 4, self.change_list: 5,
+            self.change_deque: 4, self.change_dict: 4, self.change_bag: 4, self.branch: 5 * more,
+            self.for_loop: 5 * more, self.way_out: 1 * (scope.loops > 0),
+        }  # fmt: skip
+        return self.random.choices(list(kinds), list(kinds.values()))[0](scope)
+
+    def set_number(self, scope):
+        return [f"{self.pick(self.NUMBERS)} = {self.value(scope)}"]
+
+    def set_item(self, scope):
+        one = self.pick(self.LISTS)
+        value, place = self.value(scope), self.place()
+        return [self.pick([
+            f"{one}[{place}] = {value}", f"{one}[{place}] = {value}",
+            f"{one}[{place}] += 0.1 * {value}", f"operator.setitem({one}, {place}, {value})",
+            f"list.__setitem__({one}, {place}, {value})",
+            f"{one}[0], {one}[2] = {one}[2], {value}",
+        ])]  # fmt: skip
+
+    def rename(self, scope):
+        kind = self.pick([self.LISTS, self.LISTS, self.DEQUES, self.DICTS])
+        a, b = self.pick(kind), self.pick(kind)
+        ways = [f"{a} = {b}", f"{a}, {b} = {b}, {a}", f"{a} = copy.copy({b})"]
+        ways += [f"{a} = {b}.copy()", f"{a} = copy.deepcopy({b})"]
+        if kind is self.LISTS:
+            ways += [f"{a} = {b}[:]", f"{a} = {b}[::-1]", f"{a} = change({b}, {self.atom(scope)})"]
+            ways += [f"{a} = changed({b}, {self.atom(scope)})", f"{a} = list({b})"]
+            ways += [f"{a} = [{self.value(scope)}, {self.atom(scope)}, {self.constant()}]"]
+        return [self.pick(ways)]
+
+    def change_list(self, scope):
+        one, value = self.pick(self.LISTS), self.value(scope)
+        ways = [
+            [f"{one}.reverse()"], [f"change({one}, {value})"],
+            [f"{one}[1:] = [{value}, {one}[0]]"], [f"{one}[::-1] = [{value}, {one}[0], 0.2]"],
+        ]  # fmt: skip
+        if scope.loops == 0 or self.chance(0.1):  # refused in loops of the graph
+            ways += [
+                [f"{one}.append({one}.pop(0))"], [f"{one}.insert(0, {one}.pop())"],
+                [f"{one}.append({value})", f"{one}.pop(0)"], [f"{one} += [{value}]", f"del {one}[1]"],
+                [f"{one}.extend([{value}])", f"{one}.pop(1)"],
+            ]  # fmt: skip
+        return self.pick(ways)
+
+    def change_deque(self, scope):
+        one, value = self.pick(self.DEQUES), self.value(scope)
+        return [self.pick([
+            f"{one}.append({value})", f"{one}.appendleft({value})", f"{one}.rotate(1)",
+            f"{one}.rotate(-1)", f"{one}[{self.place()}] = {value}",
+            f"{one}.extend([{value}, 0.5])", f"{one}.append({one}.popleft())", f"{one}.reverse()", f"{one} += [{value}]",
+            f"{one}[{self.place()}] += 0.1 * {value}",
+        ])]  # fmt: skip
+
+    def change_dict(self, scope):
+        one, key, value = self.pick(self.DICTS), self.pick("pq"), self.value(scope)
+        return [self.pick([
+            f'{one}["{key}"] = {value}', f'{one}["{key}"] += 0.1 * {value}',
+            f"{one}.update({key}={value})", f'{one}.setdefault("{key}", {value})',
+            f'{one} |= {{"{key}": {value}}}', f"for key in {one}: {one}[key] = {one}[key] * 0.9",
+            f'operator.setitem({one}, "{key}", {value})',
+        ])]  # fmt: skip
+
+    def change_bag(self, scope):
+        one, value = self.pick(self.BAGS), self.value(scope)
+        return [self.pick([
+            f"{one}.value = {value}", f'setattr({one}, "value", {value})',
+            f'object.__setattr__({one}, "value", {value})', f"{one} += {value}",
+            f"{self.pick(self.NUMBERS)} = math.tanh({one}[{self.random.randint(0, 2)}])",
+            f"{one}.value *= 0.5", f"b2 = {self.pick(['copy.copy', 'copy.deepcopy'])}({one}); "
+            f"b2.value = {value}; {self.pick(self.NUMBERS)} = b2.value",
+        ])]  # fmt: skip
+
+    def condition(self, scope):
+        return f"{self.atom(scope)} < {self.atom(scope)}"
+
+    def branch(self, scope):
+        lines = [f"if {self.condition(scope)}:", *indented(self.block(scope.inner(), 3))]
+        if self.chance(0.5):
+            lines += ["else:", *indented(self.block(scope.inner(), 3))]
+        return lines
+
+    def for_loop(self, scope):
+        v, inner = self.fresh("v"), scope.inner(1)
+        inner.floats.append(v)
+        one = self.pick(self.LISTS + self.DEQUES)
+        along = self.pick([
+            "x", "x", "y", f"halves(x, {self.atom(scope)})", f"list({one})", f"tuple({one})",
+            f"halves(list({one}), {self.atom(scope)})", "[0.3, -0.4]",
+        ])  # fmt: skip
+        return [f"for {v} in {along}:", *indented(self.block(inner))]
+
+    def way_out(self, scope):
+        return [f"if {self.condition(scope)}:", f"    {self.pick(['break', 'continue'])}"]
+
+    def program(self):
+        first = Scope()
+        lines = ["s0, s1, s2 = c, 0.3, x[1]"]
+        lines += [f"{one} = [{self.constant()}, {self.constant()}, x[2]]" for one in self.LISTS]
+        lines += [f"{one} = deque([{self.constant()}, c, 0.2], maxlen=3)" for one in self.DEQUES]
+        lines += [f'{one} = {{"p": {self.constant()}, "q": x[0]}}' for one in self.DICTS]
+        lines += [f"{one} = Bag({self.constant()})" for one in self.BAGS]
+        while self.left > 0:
+            lines += self.block(first)
+        parts = list(self.NUMBERS)
+        parts += [f"{one}[0] - 2.0 * {one}[1] + 0.5 * {one}[2]" for one in self.LISTS + self.DEQUES]
+        parts += [f'{one}["p"] * {one}["q"] + list({one}.values())[0]' for one in self.DICTS]
+        parts += [f"{one}.value" for one in self.BAGS]
+        return "def f(x, y, c, k):\n" + "\n".join(indented([*lines, "return " + " + ".join(parts)]))
+
+
+def container_program(seed):
+    """The same for the same seed."""
+    return Program(CONTAINERS + ContainerMaker(seed).program() + "\n", seed, False)
+
+
 def program(seed):
     """The same for the same seed; one in five has a wrong line."""
     maker = Maker(seed, wrong=seed % 5 == 4)
