@@ -791,7 +791,8 @@ class ContainerMaker(Writer):
         if scope.loops == 0 or self.chance(0.1):  # refused in loops of the graph
             ways += [
                 [f"{one}.append({one}.pop(0))"], [f"{one}.insert(0, {one}.pop())"],
-                [f"{one}.append({value})", f"{one}.pop(0)"], [f"{one} += [{value}]", f"del {one}[1]"],
+                [f"{one}.append({value})", f"{one}.pop(0)"],
+                [f"{one} += [{value}]", f"del {one}[1]"],
                 [f"{one}.extend([{value}])", f"{one}.pop(1)"],
             ]  # fmt: skip
         return self.pick(ways)
@@ -801,7 +802,8 @@ class ContainerMaker(Writer):
         return [self.pick([
             f"{one}.append({value})", f"{one}.appendleft({value})", f"{one}.rotate(1)",
             f"{one}.rotate(-1)", f"{one}[{self.place()}] = {value}",
-            f"{one}.extend([{value}, 0.5])", f"{one}.append({one}.popleft())", f"{one}.reverse()", f"{one} += [{value}]",
+            f"{one}.extend([{value}, 0.5])", f"{one}.append({one}.popleft())",
+            f"{one}.reverse()", f"{one} += [{value}]",
             f"{one}[{self.place()}] += 0.1 * {value}",
         ])]  # fmt: skip
 
