@@ -617,6 +617,63 @@ def two_uses_of_a_list_in_branches(x):
     return s
 
 
+def filled_with_rows(ta, i, s, x, write):
+    """An array with rows of 1, 2, ... items, and a number that follows from them."""
+
+    def fill(j, s, ta):
+        return nbta.sin(s + x[j]), write(ta, j, x[: j + 1] * nbta.sin(s), s)
+
+    s, ta = loop(i + 1, fill, s, ta)
+    return ta, s
+
+
+def squared(ta, begin, count, s):
+    def add(k, s):
+        row = ta.read(k)
+        return s + 0.3 * nbta.sum(row * nbta.sin(row * s))
+
+    return loop(count, add, s, begin=begin)
+
+
+@nest(X)
+def rows_that_reads_clear(x):
+    """Of which the first is not read."""
+
+    def outer(i, s):
+        ta = nbta.TensorArray("float64", 0, True, element_shape=(None,), infer_shape=False)
+        ta, s = filled_with_rows(ta, i, s, x, lambda ta, j, row, _: ta.append(row))
+        return squared(ta, 1, i + 1, s)
+
+    return loop(length(x), outer, 0.3)
+
+
+@nest(X)
+def rows_in_an_array_of_a_given_size(x):
+    """Whose last slot is empty, and which branches fill."""
+
+    def outer(i, s):
+        def write(ta, j, row, s):
+            return nbta.cond(s > -5.0, lambda: ta.write(j, row), lambda: ta)
+
+        ta = nbta.TensorArray("float64", i + 2, element_shape=(None,), infer_shape=False)
+        ta, s = filled_with_rows(ta, i, s, x, write)
+        return squared(ta, 0, i + 1, s)
+
+    return loop(length(x), outer, 0.3)
+
+
+@nest(X)
+def rows_behind_an_empty_slot(x):
+    def outer(i, s):
+        ta = nbta.TensorArray(
+            "float64", 0, True, False, element_shape=(None,), infer_shape=False
+        )  # fmt: skip
+        ta, s = filled_with_rows(ta, i, s, x, lambda ta, j, row, _: ta.write(j + 1, row))
+        return squared(ta, 1, i + 2, s)
+
+    return loop(length(x), outer, 0.3)
+
+
 @pytest.mark.parametrize("name", NESTS)
 def test_first_order(name):
     f, args, native = NESTS[name]
@@ -649,7 +706,8 @@ SECOND = {
     "lists_of_what_lists_gave": True, "lists_in_a_branch": True, "stacks_that_shrink": True,
     "an_array_of_each_outer_trip": True, "lists_of_parts": True,
     "lists_of_parts_of_which_few_are_read": True, "lists_of_parts_in_a_branch": True,
-    "two_uses_of_a_list_in_branches": True,
+    "two_uses_of_a_list_in_branches": True, "rows_that_reads_clear": True,
+    "rows_in_an_array_of_a_given_size": True, "rows_behind_an_empty_slot": True,
 }  # fmt: skip
 
 

@@ -115,6 +115,18 @@ def test_prune_drops_results_of_branches():
     assert types(pruned) == ["Case", "Greater", "Mul"]
 
 
+def test_prune_lets_flows_go_past_branches_that_write_nothing():
+    def f(x):
+        ta = nbta.TensorArray("float64", 2, element_shape=(), clear_after_read=False).write(0, x)
+        y, ta = nbta.cond(x > 1.0, lambda: (nbta.exp(x), ta), lambda: (nbta.sin(x), ta))
+        ta = ta.write(1, y)
+        return ta.read(0) + ta.read(1)
+
+    pruned = after(passes.prune, built(f, ()))
+    (case,) = (op for op in pruned.operations if op.type == "Case")
+    assert [tensor.kind for tensor in (*case.inputs, *case.outputs)] == ["data"] * 3
+
+
 def test_prune_keeps_effects_in_bodies():
     def f(x):
         ta = nbta.TensorArray("float64", size=3)

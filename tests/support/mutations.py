@@ -229,6 +229,27 @@ FAULTS = [
         "kept_once",
     ),
     Fault(
+        "passes",
+        "rows of several lengths that all begin at the first item",
+        "return subtract(cumsum(lengths), lengths)",
+        "return subtract(lengths, lengths)",
+        "kept_arrays",
+    ),
+    Fault(
+        "passes",
+        "a slot that nobody filled, read where an array is kept as a tensor",
+        "if not told and shapes.is_known(shape):",
+        "if told and shapes.is_known(shape):",
+        "kept_arrays",
+    ),
+    Fault(
+        "passes",
+        "a later loop that forgets what an earlier one added to a gradient array",
+        "written = sums.scatter(arange(getitem(shape_of(begun), 0)), begun)",
+        "written = sums.scatter(arange(0 * getitem(shape_of(begun), 0)), begun[:0])",
+        "kept_arrays",
+    ),
+    Fault(
         "stencils",
         "items that get their sums in the order of items",
         "key=lambda a: (-step * a.place, a.number)",
