@@ -183,13 +183,17 @@ class Watched:
         return native.plain(value)
 
     def __enter__(self):
-        for owner, held in self._containers.values():
-            if isinstance(owner, dict):
-                fill(owner, {key: self.opened(part) for key, part in held.items()})
-            elif isinstance(held, tuple):
-                fill(owner, tuple(map(self.opened, held)))
-        self._open = {key: Whole(owner).value for key, (owner, _) in self._containers.items()}
+        self._open = {key: self._opened_items(held) for key, (_, held) in self._containers.items()}
+        for key, items in self._open.items():
+            owner, held = self._containers[key]
+            if not _is_same(items, held):  # others' are left alone, which threads may use
+                fill(owner, items)
         return self
+
+    def _opened_items(self, held):
+        if isinstance(held, dict):
+            return {key: self.opened(part) for key, part in held.items()}
+        return tuple(map(self.opened, held)) if isinstance(held, tuple) else held
 
     def __exit__(self, *_):
         for key, (owner, held) in self._containers.items():
@@ -205,13 +209,17 @@ class Watched:
 
     def _close(self, owner, held, opened):
         now = Whole(owner).value
-        if _is_same(now, opened):
-            return fill(owner, held)
-        fill(owner, held)
-        note_whole(owner)
+        is_changed = not _is_same(now, opened)
+        if is_changed or not _is_same(opened, held):
+            fill(owner, held)
+        if is_changed:
+            note_whole(owner)
+            fill(owner, self._closed_items(now))
+
+    def _closed_items(self, now):
         if isinstance(now, dict):
-            now = {key: self.closed(part) for key, part in now.items()}
-        return fill(owner, tuple(map(self.closed, now)) if isinstance(now, tuple) else now)
+            return {key: self.closed(part) for key, part in now.items()}
+        return tuple(map(self.closed, now)) if isinstance(now, tuple) else now
 
     def _close_attribute(self, owner, name, held):
         place = Attribute(owner, name)

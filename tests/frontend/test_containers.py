@@ -1,9 +1,12 @@
 """Lists, dicts, deques, iterators and objects that change: what Python gives, or a clear error."""
 
+import copy
+import operator
 import re
 
 import frontend_checks as checks
 import frontend_containers as containers
+import numpy as np
 import pytest
 from frontend_refused import name_of, said
 from fuzz.ways import in_python
@@ -65,3 +68,31 @@ def test_refused(name):
         held(f, False)
     assert re.search(NOT_YET[name], said(failed.value))
     assert name_of(f) in said(failed.value)
+
+
+def test_what_a_function_is_given_stays_as_it_is_if_that_does_not_change_it():
+    class Kept(dict):
+        def clear(self):
+            raise AssertionError("others may use it")
+
+    kept = {"names": Kept(a=1)}
+
+    def f(x):
+        return x.sum() * len(copy.copy(kept)) + operator.length_hint(kept["names"])
+
+    names = kept["names"]
+    assert nbta.function(f)(containers.X) == f(containers.X)
+    assert kept["names"] is names
+    assert names == {"a": 1}
+
+
+def test_an_array_from_outside_is_not_changed_by_a_function():
+    outside = np.arange(4.0)
+
+    def f(x):
+        np.random.default_rng(0).shuffle(outside)
+        return x.sum() * outside[0]
+
+    with pytest.raises(nbta.InvalidArgumentError, match="outside is from outside of the function"):
+        nbta.function(f)(containers.X)
+    assert np.array_equal(outside, np.arange(4.0))
