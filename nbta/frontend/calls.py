@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 
 P, R = ParamSpec("P"), TypeVar("R")
 
+#: Methods that give containers of their own.
+_COPYING = {"copy", "difference", "fromkeys", "intersection", "symmetric_difference", "union"}
 #: Where the functions are that converted code calls.
 _RUNTIME = "nbta.frontend.runtime"
 #: Functions of Python's that go along their arguments.
@@ -299,7 +301,7 @@ def iterated(items):
     if method is None:
         return None
     found = call(method, items)
-    following = user_method(found, "__next__")
+    following = user_method(iteration.spent(found), "__next__")
     return found if following is None else born(_items_by(following, found))
 
 
@@ -391,7 +393,8 @@ def _builtin(function, args, kwargs):
         message = f"{here()}: a dict is asked for by a value that only the run knows; use an array"
         raise invalid("dict", message)
     if isinstance(owner, (*KINDS, tuple, str, type)):
-        return function(*map(iteration.spent, args), **kwargs)
+        found = function(*map(iteration.spent, args), **kwargs)
+        return born(found) if function.__name__ in _COPYING else found
     if isinstance(owner, np.ufunc) and function.__name__ == "at":
         return _at(owner, *args, **kwargs)
     if isinstance(owner, np.ndarray | np.generic | np.random.Generator):
@@ -485,6 +488,9 @@ def _copied(function):
 
 def _foreign(function, args, kwargs):
     """A function that nbta cannot look into."""
+    of_class = isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType)
+    if of_class and args and isinstance(args[0], Listing):
+        return call(getattr(args[0], function.__name__), *args[1:], **kwargs)
     name = getattr(function, "__qualname__", repr(function))
     owner = getattr(function, "__self__", None)
     if not native.is_known((args, kwargs)):

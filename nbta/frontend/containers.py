@@ -148,7 +148,7 @@ class Watched:
     """
 
     def __init__(self, values):
-        self._containers, self._attributes, self._boxes = {}, {}, {}
+        self._containers, self._attributes, self._boxes, self._plain = {}, {}, {}, {}
         self._found = set()
         for value in values:
             self._look(value, 0)
@@ -175,12 +175,14 @@ class Watched:
             self._boxes[id(content)] = box, content, held
 
     def opened(self, value):
-        """What stands for a value while the function runs."""
+        """What stands for a value while the function runs: one for an object in two places."""
         if id(value) in self._containers:
             return value
         if type(value) is tuple:
             return tuple(map(self.opened, value))
-        return native.plain(value)
+        if id(value) not in self._plain:
+            self._plain[id(value)] = native.plain(value)
+        return self._plain[id(value)]
 
     def __enter__(self):
         self._open = {key: self._opened_items(held) for key, (_, held) in self._containers.items()}

@@ -367,10 +367,26 @@ class Outcome:
                 raise error
         held = [each for part in self.arrays for each in containers_in(part)]
         self._times = Counter(map(id, held))
+        self._originals = {}
+        self.structures = list(map(self._as_it_is, self.arrays))
         entries = frame.changed.values()
         self.boxes = {id(b): (b, b._value) for b, old, _ in entries if b._value is not old}
         self.spoiled = {id(b): (b, b.spoiled) for b, _, old in entries if b.spoiled is not old}
         self.frame = frame
+
+    def _as_it_is(self, value):
+        """A value with copies of its lists and dicts, as what the block did to them is put back."""
+        held = containers_in(value)
+        if not held or objects_in(value) or not all(map(native.is_python, held)):
+            return value
+        copied = pack(value, leaves(value))
+        pairs = zip(containers_in(copied), held, strict=True)
+        self._originals.update((id(copy), original) for copy, original in pairs)
+        return copied
+
+    def original(self, container):
+        """The list or dict that a copy in `structures` is of."""
+        return self._originals.get(id(container), container)
 
     def has_twice(self, container) -> bool:
         """Whether several variables have a list or dict, or parts of one."""
@@ -543,6 +559,12 @@ def _outcome(block, entry, get, set_, names, second):
     """What a block leaves; `Raised` where it ends in an error of the user's, or cannot go on."""
     try:
         return _run_block(block, entry, get, set_, len(names))
+    except StopIteration:
+        message = (
+            f"{here()}: where an iterator ends is decided when the function runs: write a loop "
+            f"with break, or a generator"
+        )
+        raise invalid("effect", message) from None
     except Exception as error:
         if not _is_of_a_run(error):
             raise
@@ -622,6 +644,10 @@ class _Merge:
         one, other = self._filled(one, other), self._filled(other, one)
         if unlike(one, other):
             one, other = (outcome.arrays[i] for outcome in self._outcomes)
+        one, other = (
+            outcome.structures[i] if outcome.arrays[i] is value else value
+            for value, outcome in zip((one, other), self._outcomes, strict=True)
+        )
         if _unlike(one, other) or not (_is_carried(one) and _is_carried(other)):
             raise self._unlike(i, one, other)
         self._apart((one, other))
@@ -633,11 +659,12 @@ class _Merge:
     def _apart(self, pair):
         """Note objects that are one of two from now on; lists and dicts that one way only made."""
         for value, outcome in zip(pair, self._outcomes, strict=True):
-            for each in objects_in(value):
+            objects = objects_in(value)
+            for each in (objects, containers_in(value)) if objects else ():
                 take_apart(each, (place for place, _ in outcome.places.values()))
-            for each in containers_in(value):
+            for each in map(outcome.original, containers_in(value)):
                 if outcome.frame.made(each) and outcome.has_twice(each):
-                    take_apart(each)
+                    take_apart([each])
 
     def _filled(self, value, other):
         """A stand-in where a variable has no value on one way."""
@@ -736,6 +763,7 @@ class _Merge:
     def _link_items(self, merged, sources):
         """Say which list or dict from before a result is, on which way."""
         for way, source in enumerate(sources):
+            source = self._outcomes[way].original(source)
             if not self._outcomes[way].frame.made(source):
                 link_items(merged, source, logical_not(self._pred) if way else self._pred)
             elif self._outcomes[way].has_twice(source) or relatives(source):

@@ -207,10 +207,14 @@ class Listing(list):
 
     def __setitem__(self, key, value):
         """Assign items; converted code does that itself."""
+        if self.array is not None:
+            self.refuse("an assigned item")
         note_whole(self)
         super().__setitem__(key, value)
 
     def __delitem__(self, key):
+        if self.array is not None:
+            self.refuse("a deleted item")
         note_whole(self)
         super().__delitem__(key)
 

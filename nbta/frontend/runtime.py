@@ -387,7 +387,8 @@ def binary(name, left, right):
         found = by_users(_names_of(name), left, right)
         if found is not NotImplemented:
             return found
-    return _OPERATORS[name][0](left, right)
+    found = _OPERATORS[name][0](left, right)
+    return born(found) if isinstance(found, KINDS) else found
 
 
 def unary(name, value):

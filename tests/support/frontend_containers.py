@@ -851,3 +851,53 @@ def default_that_only_the_run_knows(x):
     for v in x:
         d["p"] = d.setdefault("p", v) + v
     return d["p"]
+
+
+@container
+def list_changed_behind_its_new_name(x):
+    first, other = [0.2, x[2]], [5.0, 6.0]
+    same = first
+    if x[0] < 10.0:
+        other = same
+        first[1] = x[1] * 3.0
+    return other[1] + first[1]
+
+
+@container
+def list_reversed_behind_its_new_name(x):
+    first, other = [1.2, 0.1, x[2]], [1.0, 2.0, 3.0]
+    same = first
+    if x[0] < 10.0:
+        other = same
+        first.reverse()
+    return other[0] + 10.0 * first[0]
+
+
+@container
+def dict_joined_and_copied_in_a_branch(x):
+    d = {"p": -0.9, "q": x[0]}
+    if x[0] < 10.0:
+        d |= {"q": x[1] * x[1]}
+        d = d.copy()
+    for key in d:
+        d[key] = d[key] * 0.9
+    return d["q"]
+
+
+@container
+def item_set_by_the_class_of_a_list_that_shrinks(x):
+    items = [0.1, 0.2, x[2]]
+    if x[0] < 10.0:
+        list.__setitem__(items, 1, x[1])
+    else:
+        items.pop()
+    return items[1]
+
+
+@container
+def iterator_of_a_class_that_the_run_ends(x):
+    total = 0.0
+    for v in x:
+        for w in Counting(v + 2.0):
+            total = total + w * v
+    return total
