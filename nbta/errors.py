@@ -89,19 +89,22 @@ class PerformanceWarning(UserWarning):
 
     Examples
     --------
-    A loop with ``checkpoint`` that goes along what a trip of another one computes does so today:
+    A loop that reads an array which a trip around it has split does so today:
 
     >>> import warnings
     >>> def power(x):
     ...     def row(y, factors):
-    ...         return nbta.foldl(lambda y, v: y * v, factors * x, y, checkpoint=2), None
+    ...         ta = nbta.TensorArray("float64", 2, element_shape=(None,), infer_shape=False)
+    ...         pieces = ta.split(factors * x, nbta.stack([1, nbta.shape(factors)[0] - 1]))
+    ...         product = lambda y, k: y * nbta.sum(pieces.read(k))
+    ...         return nbta.foldl(product, np.arange(2), y), None
     ...     return nbta.scan(row, 1.0, np.ones((2, 2)))[0]
     >>> slope = nbta.grad(power, compiled=True)
     >>> with warnings.catch_warnings(record=True, action="always") as found:
     ...     slope(2.0)  # 4 x**3
     np.float64(32.0)
     >>> print(found[0].category.__name__, found[0].message)
-    PerformanceWarning the loop 'scan' (...:4), with 'scan/body/foldl' (...:3) in it, is compiled,
+    PerformanceWarning the loop 'scan' (...:7), with 'scan/body/foldl' (...:6) in it, is compiled,
     but it or its gradient calls Python in each trip, ...
     """
 

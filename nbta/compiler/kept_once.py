@@ -95,7 +95,8 @@ def kept_once(nested, counts):
 def _between(nested):
     """The loops around one that fills a tape that do not change what it keeps, from the inside."""
     loop, value, found = Loop(nested.tape.loop), nested.tape.value, []
-    if nested.gradients or value.kind != DATA:
+    counted = origin(value).op.record is PARAMETER  # told by the trip: a state of a checkpoint
+    if nested.gradients or value.kind != DATA or counted:
         return found
     most = min(len(trips) for _, trips in nested.reads) if nested.reads else 0
     inner = [*nested.owners, None]

@@ -243,7 +243,7 @@ class Tensor(Methods):
     def __init__(self, op: Operation, index: int, spec: Spec) -> None:
         self.op, self.index, self.spec = op, index, spec
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         return self  # a value, as numbers are
 
     @property

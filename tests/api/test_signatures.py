@@ -17,9 +17,9 @@ from nbta.typing import Methods
 WITHOUT_TYPES = {"Phase.__eq__", "Row.__eq__"}
 #: Tensors have these by themselves, for NumPy, or to refuse them.
 OF_TENSOR = {
-    "__array__", "__array_function__", "__array_ufunc__", "__bool__", "__complex__", "__float__",
-    "__format__", "__hash__", "__index__", "__int__", "__setitem__", "dtype", "flat", "graph",
-    "index", "kind", "name", "ndim", "op", "spec", "weak", *METHODS,
+    "__array__", "__array_function__", "__array_ufunc__", "__bool__", "__complex__",
+    "__deepcopy__", "__float__", "__format__", "__hash__", "__index__", "__int__", "__setitem__",
+    "dtype", "flat", "graph", "index", "kind", "name", "ndim", "op", "spec", "weak", *METHODS,
 }  # fmt: skip
 FUNCTIONS = {name: signature(value) for name, value in callables()}
 

@@ -30,7 +30,8 @@ def said(error):
 
 
 def generator(x):
-    yield x
+    received = yield x
+    yield received
 
 
 def calls_a_generator(x):
@@ -202,7 +203,7 @@ REFUSED = {
     compares_lists: "a comparison (__eq__) of a list that a loop appends to",
     counts_in_a_list: ".count() of a list that a loop appends to",
     repeats_a_list: "a multiple of a list that a loop appends to",
-    calls_a_generator: "generator",
+    calls_a_generator: "is a generator that is sent values",
     in_a_try: "take it out of the try",
     none_at_first: "'best' is None before a trip of the loop and list",
     text_that_changes: "'word' is",

@@ -43,7 +43,8 @@ class Scope:
     """Names that are defined for sure, by what they are.
 
     Arrays have the name of their length: "n", "less" (one less), "three" or "any"; ``below`` are
-    integers from 0 to n - 1, ``loops`` how deep the place is in loops. ``dicts`` have numbers
+    integers from 0 to n - 1, ``loops`` how deep the place is in loops, ``blocks`` in blocks.
+    ``dicts`` have numbers
     for "p" and "q", ``bags`` one as an attribute, ``maybes`` are numbers or None, ``functions``
     take a number.
     """
@@ -59,6 +60,7 @@ class Scope:
     maybes: list = field(default_factory=list)
     functions: list = field(default_factory=list)
     loops: int = 0
+    blocks: int = 0
     is_callee: bool = False
 
     def inner(self, loops=0):
@@ -772,7 +774,9 @@ class ContainerMaker(Writer):
         ])]  # fmt: skip
 
     def rename(self, scope):
-        kind = self.pick([self.LISTS, self.LISTS, self.DEQUES, self.DICTS])
+        kinds = [self.LISTS, self.LISTS, self.DICTS]
+        kinds += [self.DEQUES] * (scope.blocks == 0 or self.chance(0.1))  # refused in blocks
+        kind = self.pick(kinds)
         a, b = self.pick(kind), self.pick(kind)
         ways = [f"{a} = {b}", f"{a}, {b} = {b}, {a}", f"{a} = copy.copy({b})"]
         ways += [f"{a} = {b}.copy()", f"{a} = copy.deepcopy({b})"]
@@ -788,7 +792,7 @@ class ContainerMaker(Writer):
             [f"{one}.reverse()"], [f"change({one}, {value})"],
             [f"{one}[1:] = [{value}, {one}[0]]"], [f"{one}[::-1] = [{value}, {one}[0], 0.2]"],
         ]  # fmt: skip
-        if scope.loops == 0 or self.chance(0.1):  # refused in loops of the graph
+        if scope.blocks == 0 or self.chance(0.1):  # refused in blocks of the graph
             ways += [
                 [f"{one}.append({one}.pop(0))"], [f"{one}.insert(0, {one}.pop())"],
                 [f"{one}.append({value})", f"{one}.pop(0)"],
@@ -829,14 +833,19 @@ class ContainerMaker(Writer):
     def condition(self, scope):
         return f"{self.atom(scope)} < {self.atom(scope)}"
 
+    def inner(self, scope, loops=0):
+        inner = scope.inner(loops)
+        inner.blocks += 1
+        return inner
+
     def branch(self, scope):
-        lines = [f"if {self.condition(scope)}:", *indented(self.block(scope.inner(), 3))]
+        lines = [f"if {self.condition(scope)}:", *indented(self.block(self.inner(scope), 3))]
         if self.chance(0.5):
-            lines += ["else:", *indented(self.block(scope.inner(), 3))]
+            lines += ["else:", *indented(self.block(self.inner(scope), 3))]
         return lines
 
     def for_loop(self, scope):
-        v, inner = self.fresh("v"), scope.inner(1)
+        v, inner = self.fresh("v"), self.inner(scope, 1)
         inner.floats.append(v)
         one = self.pick(self.LISTS + self.DEQUES)
         along = self.pick([
