@@ -44,9 +44,8 @@ class Scope:
 
     Arrays have the name of their length: "n", "less" (one less), "three" or "any"; ``below`` are
     integers from 0 to n - 1, ``loops`` how deep the place is in loops, ``blocks`` in blocks.
-    ``dicts`` have numbers
-    for "p" and "q", ``bags`` one as an attribute, ``maybes`` are numbers or None, ``functions``
-    take a number.
+    ``dicts`` have numbers for "p" and "q", ``bags`` one as an attribute, ``maybes`` are numbers or
+    None, ``functions`` take a number.
     """
 
     floats: list = field(default_factory=list)

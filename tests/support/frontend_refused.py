@@ -77,7 +77,7 @@ def case(names, remedy, *arguments, within=None, wrong=None):
 
 def squares(x):  # here
     for v in x:
-        v += yield v * v  # here
+        _ = yield v * v  # here
 
 
 def generator(x):
