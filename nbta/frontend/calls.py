@@ -932,6 +932,13 @@ def array(values, dtype=None, **options):
     return as_tensor(values)
 
 
+def _fromiter(values, dtype, count=-1, **options):
+    """``np.fromiter``, of all items."""
+    if native.is_known(values) or count != -1:
+        return NotImplemented
+    return array(values, dtype)
+
+
 def _asarray(values, dtype=None, **options):
     if isinstance(values, Box) and (dtype is None or np.dtype(dtype) == values.dtype):
         return values
@@ -1139,6 +1146,7 @@ _OF_NUMPY = {
     "full_like": _full_like, "array": array, "asarray": _asarray, "copy": _view("copy"),
     "ascontiguousarray": _asarray, "ravel": _view("ravel"), "reshape": _view("reshape"),
     "transpose": _view("transpose"), "fill_diagonal": _fill_diagonal, "copyto": _copyto,
+    "fromiter": _fromiter,
     "ndim": _ndim, "put_along_axis": _put_along_axis, "put": _put, "putmask": _putmask,
     "atleast_1d": _atleast(1), "atleast_2d": _atleast(2), "atleast_3d": _atleast(3),
     "append": _append, "rot90": _rot90, "diag": _diag,

@@ -107,6 +107,12 @@ def in_a_generator_expression(x):
 
 
 @program
+def as_arrays(x):
+    items = np.fromiter(running(x), float)
+    return items.sum() + np.array(list(running(x))).max()
+
+
+@program
 def counted(x):
     out = 0.0
     for i, s in enumerate(running(x)):
