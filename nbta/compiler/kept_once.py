@@ -89,14 +89,18 @@ def kept_once(nested, counts):
     found = _filled(nested.tape, between, counts)
     owners = [found.loop, *nested.owners[1 + len(between) :]]
     reads = [(op, trips[: len(trips) - len(between)]) for op, trips in nested.reads]
+    for read, trips in reads:
+        if not trips:  # the handle is that of the only one, whatever trip it was kept of
+            flow = found.loop.outputs[1]
+            read.inputs = [*map(read.graph.resolve, (found.handle, read.inputs[1], flow))]
+            read.graph.changed()
     return nested._replace(tape=found, owners=owners, reads=reads)
 
 
 def _between(nested):
     """The loops around one that fills a tape that do not change what it keeps, from the inside."""
     loop, value, found = Loop(nested.tape.loop), nested.tape.value, []
-    counted = origin(value).op.record is PARAMETER  # told by the trip: a state of a checkpoint
-    if nested.gradients or value.kind != DATA or counted:
+    if nested.gradients or value.kind != DATA:
         return found
     most = min(len(trips) for _, trips in nested.reads) if nested.reads else 0
     inner = [*nested.owners, None]

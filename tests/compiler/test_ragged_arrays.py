@@ -631,6 +631,11 @@ def test_some_random_programs():
     run_random(range(QUICK))
 
 
+def test_values_that_are_kept_once_for_all_trips_of_the_only_loop_around():
+    """Their array is one, whose handle no trip keeps, where nothing else of the nest is."""
+    run_random([106])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(QUICK, ALL, 20))
 def test_more_random_programs(first):
