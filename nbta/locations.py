@@ -8,7 +8,7 @@ import os
 import sys
 import types
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -90,10 +90,13 @@ class Origin:
     name : str
         In the graph.
     location : Location or None
+    is_told : bool
+        Whether somebody was warned of it.
     """
 
     name: str
     location: Location | None = None
+    is_told: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self):
         if self.location is None:

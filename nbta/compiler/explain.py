@@ -106,12 +106,15 @@ _OTHER = "Some have no compiled form; do them in front of the loop or behind it.
 def warn_of(generated) -> None:
     """Warn of each nest of loops that calls Python, at the line of the user's outermost loop."""
     for origin, calls in _nests(generated).items():
+        if origin.is_told:  # by the code of the loop, of which this is that of its gradient
+            continue
         message = _message(origin, calls, generated)
         if origin.location is None:
             warnings.warn(message, PerformanceWarning, stacklevel=2)
         else:
             filename, line, module = origin.location
             warnings.warn_explicit(message, PerformanceWarning, filename, line, module)
+        object.__setattr__(origin, "is_told", True)  # unless the warning was an error
 
 
 def loops_around(op) -> list:

@@ -61,11 +61,16 @@ def lowered(program: Program, shapes, log=None, *, frees=False) -> Program:
 def _run(passes, program, log=None):
     """A program behind passes, which may change it."""
     for step in passes:
-        change = step if is_heard() else getattr(step, "in_place", step)
         with phase(step.__name__) as facts:
-            facts["before"] = program
-            facts["after"] = program = change(program)
+            facts["before"] = _as_it_is(program)
+            program = getattr(step, "in_place", step)(program)
+            facts["after"] = _as_it_is(program)
         verify_change(program)
         if log is not None:
             log.note(step, program)
     return program
+
+
+def _as_it_is(program):
+    """A copy for those who listen, as later passes change a program where it is."""
+    return rebuild(program, copied) if is_heard() else program
