@@ -284,10 +284,9 @@ def site(tmp_path_factory):
 
 def start(site, folder, *options):
     """A process that uses all kernels; it can write nowhere but in a folder of its own."""
-    program = shutil.copy(ROOT / "tests" / "support" / "installed_wheel.py", folder)
     left = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "NBTA_"))}
     environment = {**left, "HOME": str(folder / "none"), "PYTHONPATH": str(site)}
-    command = [sys.executable, "-W", "error", program, *options]
+    command = [sys.executable, "-W", "error", "installed_wheel.py", *options]
     return subprocess.Popen(
         command, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True,
@@ -300,9 +299,11 @@ def test_an_installed_wheel_compiles_no_kernel(site, tmp_path):
     for path in site.rglob("*"):
         path.chmod(path.stat().st_mode & ~0o222)
     before = sorted(site.rglob("*"))
+    shutil.copy(ROOT / "tests" / "support" / "installed_wheel.py", tmp_path)
     processes = [start(site, tmp_path, *options) for options in [(), *[("--eager",)] * 3]]
     outputs = [process.communicate(timeout=300) for process in processes]
     assert [err for _, err in outputs] == [""] * 4
+    assert [process.returncode for process in processes] == [0] * 4
     level = list(shipped.levels())[-1]
     expected = [f"shipped, for {level}; sum {x}; compiled: none\n" for x in (40.0, *[36.0] * 3)]
     assert [out for out, _ in outputs] == expected
