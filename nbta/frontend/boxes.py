@@ -293,15 +293,21 @@ def explicitly_older(owner) -> bool:
     return False
 
 
-def spend(reason) -> None:
-    """Note that what cannot be put back is done."""
-    for frame in _frames.stack:
-        frame.spent = frame.spent or reason
-
-
 def is_older(owner) -> bool:
     """Whether an object was there before the block that is traced."""
     return bool(_frames.stack) and id(owner) not in _frames.stack[-1]._born
+
+
+def spend(items, reason) -> None:
+    """Note that items are taken of an iterator, which cannot be put back.
+
+    Where only the run decides about the block that is traced, that is refused.
+    """
+    if in_trace(items):
+        raise invalid("effect", reason)
+    if is_older(items):
+        for frame in _frames.stack:
+            frame.spent = frame.spent or reason
 
 
 def note_place(place) -> None:

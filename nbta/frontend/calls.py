@@ -26,7 +26,6 @@ from nbta.frontend.boxes import (
     born,
     boxed,
     in_trace,
-    is_older,
     link,
     made,
     note_place,
@@ -283,10 +282,7 @@ def _next(items, *default):
     )
     if isinstance(items, iteration.Generator):
         return items.take(*default)
-    if in_trace(items):
-        raise invalid("effect", reason)
-    if is_older(items):
-        spend(reason)
+    spend(items, reason)
     return next(items, *default)
 
 

@@ -72,7 +72,7 @@ class Whole:
 
     def __str__(self):
         kind = "list" if isinstance(self.owner, list) else type(self.owner).__name__
-        return f"{ITEMS} of a {kind}"
+        return f"{ITEMS} of {'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 
 
 def fill(owner, items) -> None:
@@ -150,23 +150,35 @@ class Watched:
     def __init__(self, values):
         self._containers, self._attributes, self._boxes, self._plain = {}, {}, {}, {}
         self._found = set()
-        for value in values:
-            self._look(value, 0)
+        for value in self._level_by_level(values):
+            self._note(value)
 
-    def _look(self, value, depth):
+    def _level_by_level(self, values):
+        """Values that were not found before, and what they hold."""
+        for _ in range(_DEEP + 1):
+            level, values = values, []
+            for value in level:
+                if self._is_found(value):
+                    continue
+                yield value
+                if _is_open(value):
+                    values += _parts(value)
+
+    def _is_found(self, value):
+        is_closed = value is None or (isinstance(value, _CLOSED) and not isinstance(value, Box))
+        if is_closed or id(value) in self._found:
+            return True
+        self._found.add(id(value))
+        return False
+
+    def _note(self, value):
         if isinstance(value, Box):
             self._note_box(value)
-        if isinstance(value, _CLOSED) or value is None or depth > _DEEP or id(value) in self._found:
-            return
-        self._found.add(id(value))
-        if isinstance(value, KINDS):
-            if isinstance(value, list) and not native.is_python(value):
-                return
-            self._containers[id(value)] = value, Whole(value).value
+        elif isinstance(value, KINDS):
+            if _is_open(value):
+                self._containers[id(value)] = value, Whole(value).value
         elif _attributes(value) is not None:
             self._attributes[id(value)] = value, dict(_attributes(value))
-        for part in _parts(value):
-            self._look(part, depth + 1)
 
     def _note_box(self, box):
         if box.spoiled is None:
@@ -242,13 +254,11 @@ class Watched:
             return self._own(value)
         return value if isinstance(value, KINDS) else boxed(value)
 
-    def mark_new(self, found, depth=0):
+    def mark_new(self, found):
         """What the function gives, of which all that it was not given was made by it."""
-        known = isinstance(found, _CLOSED) or found is None or id(found) in self._found
-        if not known and depth <= _DEEP:
-            born(found)
-            for part in _parts(found):
-                self.mark_new(part, depth + 1)
+        for value in self._level_by_level([found]):
+            if not isinstance(value, Box):
+                born(value)
         return found
 
     def _own(self, array):
@@ -259,6 +269,11 @@ class Watched:
         for box in shared:
             link(found, box.root)
         return found
+
+
+def _is_open(value):
+    """Whether what an object holds is looked at: not of arrays and of lists that a loop fills."""
+    return not isinstance(value, Box) and (not isinstance(value, list) or native.is_python(value))
 
 
 def _parts(value):

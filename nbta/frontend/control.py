@@ -9,6 +9,7 @@ until what was assumed is so.
 from __future__ import annotations
 
 import math
+import reprlib
 import threading
 from collections import Counter
 from contextlib import contextmanager
@@ -273,9 +274,20 @@ def _chosen(pred, then, orelse):
     return cell[0]
 
 
-def _quoted(name):
-    """The beginning of a message about a variable, or about what a list holds."""
-    return f"{name} are" if name.startswith(ITEMS) else f"{name!r} is"
+def _told(name, one, other):
+    """The beginning of a message about a variable, or about what a container holds; both values."""
+    if not name.startswith(ITEMS):
+        return f"{name!r} is", described(one), described(other)
+    if len(one) != len(other):
+        return f"the number of {name.removeprefix('the ')} is", len(one), len(other)
+    if isinstance(one, bytes | frozenset):
+        return f"{name} are", reprlib.repr(one), reprlib.repr(other)
+    return f"{name} are", described(one), described(other)
+
+
+def _rule_of_items(one, otherwise):
+    """What to do about what a container holds, where that differs."""
+    return "use a list or an array of numbers" if isinstance(one, bytes) else otherwise
 
 
 def _check_keys(one, other):
@@ -676,12 +688,12 @@ class _Merge:
 
     def _unlike(self, i, one, other):
         _check_keys(one, other)
-        name = self._names[i]
-        what = "the function gives" if "result" in name else _quoted(name)
-        message = (
-            f"{here()}: {what} {described(one)} where the condition holds and {described(other)} "
-            f"elsewhere; make both numbers, or arrays of one rank and dtype"
-        )
+        name, rule = self._names[i], "make both numbers, or arrays of one rank and dtype"
+        if name.startswith(ITEMS):
+            rule = _rule_of_items(one, "let both ways leave as many, of the same keys and kinds")
+        what, one, other = _told(name, one, other)
+        what = "the function gives" if "result" in name else what
+        message = f"{here()}: {what} {one} where the condition holds and {other} elsewhere; {rule}"
         return invalid("branches", message)
 
     def _column(self, i, pair):
@@ -1481,9 +1493,10 @@ class _Loop:
         )
         if self._names[i].startswith(ITEMS):
             rule = "a loop keeps keys, their order, and how many items there are: give all before"
+            rule = _rule_of_items(start, rule)
+        what, before, behind = _told(self._names[i], start, end)
         message = (
-            f"{here()}: {_quoted(self._names[i])} {described(start)} before a trip of the loop and "
-            f"{described(end)} behind it; {rule}"
+            f"{here()}: {what} {before} before a trip of the loop and {behind} behind it; {rule}"
         )
         return invalid("loop_variable", message)
 

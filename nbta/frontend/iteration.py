@@ -11,7 +11,7 @@ import numpy as np
 
 from nbta.errors import InvalidArgumentError, UnimplementedError, invalid
 from nbta.frontend import control, effects, native
-from nbta.frontend.boxes import Box, born, in_trace, is_older, spend
+from nbta.frontend.boxes import Box, born, spend
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
@@ -326,10 +326,7 @@ def spent(items):
             f"{here()}: an iterator from before is gone along in a loop or a branch that only the "
             f"run decides about; make a list of it before, or the iterator there"
         )
-        if in_trace(items):
-            raise invalid("effect", reason)
-        if is_older(items):
-            spend(reason)
+        spend(items, reason)
     return items
 
 
@@ -376,10 +373,7 @@ class Generator:
             f"{here()}: a generator from before is asked for items in a loop or a branch that only "
             f"the run decides about; make a list of them before"
         )
-        if in_trace(self):
-            raise invalid("effect", reason)
-        if is_older(self):
-            spend(reason)
+        spend(self, reason)
         return comprehension(*self._parts) if self._items is None else self._items
 
     def rest(self):
@@ -440,10 +434,7 @@ class Yielding(Generator):
             f"{here()}: a generator from before is gone along in a loop or a branch that only the "
             f"run decides about; call it there, or make a list of it before"
         )
-        if in_trace(self):
-            raise invalid("effect", reason)
-        if is_older(self):
-            spend(reason)
+        spend(self, reason)
 
     def rest(self):
         """All items as a list."""

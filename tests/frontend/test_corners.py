@@ -17,14 +17,14 @@ import nbta
 WRONG = {}
 #: Programs that are refused today, with words of the error. One that begins to work fails here.
 NOT_YET = {
-    "counted_by_a_default": "the items of a list are tuple of 0 items before",
+    "counted_by_a_default": "the number of items of a list is 0 before",
     "counted_by_an_iterator": r"next\(\) of an iterator",
-    "counted_by_a_set": "the items of a set are set of 0 items before",
+    "counted_by_a_set": "the number of items of a set is 0 before",
     "counted_by_a_dict": "a dict is asked for by a value",
     "counted_by_text": "the text of a value",
     "deleted_items": "a deleted item of a list",
     "added_lists": "'kept' is list that a loop fills before a trip",
-    "cleared_list": "the items of a list are tuple",
+    "cleared_list": "the number of items of a list is",
     "list_under_two_names": "list that a loop appends to",
     "caught": "take it out of the try",
     "compared_by_name": "'take' where the condition holds",
