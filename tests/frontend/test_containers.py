@@ -2,14 +2,11 @@
 
 import copy
 import operator
-import re
 
 import frontend_checks as checks
 import frontend_containers as containers
 import numpy as np
 import pytest
-from frontend_refused import name_of, said
-from fuzz.ways import in_python
 
 import nbta
 
@@ -46,30 +43,20 @@ NOT_YET = {
 EACH = [f for f in containers.CONTAINERS if f.__name__ not in NOT_YET]
 
 
-def held(f, compiled):
-    x = containers.X.copy()
-    with in_python():
-        checks.check_first(f, (0,), (x,), compiled)
-
-
 @pytest.mark.parametrize("f", EACH, ids=lambda f: f.__name__)
 def test_right(f):
-    held(f, False)
+    checks.check_of_an_array(f, containers.X, compiled=False)
 
 
 @pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("f", EACH, ids=lambda f: f.__name__)
 def test_right_in_generated_code(f):
-    held(f, True)
+    checks.check_of_an_array(f, containers.X, compiled=True)
 
 
 @pytest.mark.parametrize("name", NOT_YET)
 def test_refused(name):
-    f = getattr(containers, name)
-    with pytest.raises(nbta.NbtaError) as failed:
-        held(f, False)
-    assert re.search(NOT_YET[name], said(failed.value))
-    assert name_of(f) in said(failed.value)
+    checks.check_refused(getattr(containers, name), containers.X, NOT_YET[name])
 
 
 def test_what_a_function_is_given_stays_as_it_is_if_that_does_not_change_it():

@@ -1,17 +1,12 @@
 """Effects, views, copies and names: what Python gives, or a clear error; never another number."""
 
 import copy
-import re
 
 import frontend_checks as checks
 import frontend_corners as corners
 import numpy as np
 import pytest
 from frontend_checks import wrong_today
-from frontend_refused import name_of, said
-from fuzz.ways import in_python
-
-import nbta
 
 #: Programs that give another number today, or an exception that is not nbta's, and what they do.
 WRONG = {}
@@ -60,30 +55,20 @@ def _module_as_it_was():
     corners.BUFFER[:] = 0.0
 
 
-def held(f, compiled):
-    x = corners.X.copy()
-    with in_python():
-        checks.check_first(f, (0,), (x,), compiled)
-
-
 @pytest.mark.parametrize("f", EACH)
 def test_right(f):
-    held(f, False)
+    checks.check_of_an_array(f, corners.X, compiled=False)
 
 
 @pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("f", EACH)
 def test_right_in_generated_code(f):
-    held(f, True)
+    checks.check_of_an_array(f, corners.X, compiled=True)
 
 
 @pytest.mark.parametrize("name", NOT_YET)
 def test_refused(name):
-    f = getattr(corners, name)
-    with pytest.raises(nbta.NbtaError) as failed:
-        held(f, False)
-    assert re.search(NOT_YET[name], said(failed.value))
-    assert name_of(f) in said(failed.value)
+    checks.check_refused(getattr(corners, name), corners.X, NOT_YET[name])
 
 
 def test_all_run_in_python():

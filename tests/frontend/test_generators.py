@@ -1,12 +1,8 @@
 """Generators of users: what Python gives, or a clear error."""
 
-import re
-
 import frontend_checks as checks
 import frontend_generators as generators
 import pytest
-from frontend_refused import name_of, said
-from fuzz.ways import in_python
 
 import nbta
 
@@ -20,30 +16,20 @@ NOT_YET = {
 EACH = [f for f in generators.PROGRAMS if f.__name__ not in NOT_YET]
 
 
-def held(f, compiled):
-    x = generators.X.copy()
-    with in_python():
-        checks.check_first(f, (0,), (x,), compiled)
-
-
 @pytest.mark.parametrize("f", EACH, ids=lambda f: f.__name__)
 def test_right(f):
-    held(f, False)
+    checks.check_of_an_array(f, generators.X, compiled=False)
 
 
 @pytest.mark.slow_but_every(8)
 @pytest.mark.parametrize("f", EACH, ids=lambda f: f.__name__)
 def test_right_in_generated_code(f):
-    held(f, True)
+    checks.check_of_an_array(f, generators.X, compiled=True)
 
 
 @pytest.mark.parametrize("name", NOT_YET)
 def test_refused(name):
-    f = getattr(generators, name)
-    with pytest.raises(nbta.NbtaError) as failed:
-        held(f, False)
-    assert re.search(NOT_YET[name], said(failed.value))
-    assert name_of(f) in said(failed.value)
+    checks.check_refused(getattr(generators, name), generators.X, NOT_YET[name])
 
 
 def test_a_generator_itself_is_no_function_of_a_graph():

@@ -6,9 +6,12 @@ derivatives, which have been held to the former.
 
 import copy
 import functools
+import re
 
 import numpy as np
 import pytest
+from frontend_refused import name_of, said
+from fuzz.ways import in_python
 
 import nbta
 from nbta.structure import leaves, map_leaves, pack
@@ -100,6 +103,20 @@ def check_first(f, argnums, arguments, compiled, gradient=None):
     for before, after in zip(leaves(arguments), leaves(tuple(given)), strict=True):
         np.testing.assert_array_equal(before, after, err_msg="arguments were changed")
     return gradient
+
+
+def check_of_an_array(f, x, compiled):
+    """A function of one array, all of whose loops Python may run."""
+    with in_python():
+        check_first(f, (0,), (x.copy(),), compiled)
+
+
+def check_refused(f, x, words):
+    """Its error says so, and names its file."""
+    with pytest.raises(nbta.NbtaError) as failed:
+        check_of_an_array(f, x, compiled=False)
+    assert re.search(words, said(failed.value))
+    assert name_of(f) in said(failed.value)
 
 
 def second(f, argnums, arguments, compiled):
