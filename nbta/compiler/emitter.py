@@ -933,7 +933,8 @@ class Emitter(Code):
     def is_last(self, tensor, block) -> bool:
         """Whether a tensor is used here for the last time, and nothing else is in its buffer."""
         base = block.base
-        alone = all(t is tensor or not self._left[t] for t in self._on_base[base])
+        found = self._on_base[base]
+        alone = tensor in found and all(t is tensor or not self._left[t] for t in found)
         whole = self._may_change(base) and not block.offset
         return whole and alone and self._left[tensor] == 1
 

@@ -246,9 +246,11 @@ class _Region:
         self._users = users
         results = set(self._graph.outputs)
         made = [tensor for op in self._operations for tensor in op.outputs]
+        begun = {t.op.inputs[t.index] for t in made if regions.goes_on(t)}
         self._ends = [
             t for t in made
-            if t in results or regions.goes_on(t) or any(map(self._is_outside, users[t]))
+            if t in results or regions.goes_on(t) or t in begun
+            or any(map(self._is_outside, users[t]))
         ]  # fmt: skip
         self._given = dict.fromkeys(
             t for op in self._operations for t in op.inputs if self._is_outside(t.op)
@@ -257,6 +259,10 @@ class _Region:
 
     def _is_outside(self, op):
         return op not in self._operations
+
+    def makes(self, tensor) -> bool:
+        """Whether tiles compute a tensor."""
+        return not self._is_outside(tensor.op)
 
     def lost(self):
         """What cannot be run tile by tile, as something else needs its tapes."""
@@ -436,7 +442,15 @@ class _Total(_End):
     def first(self):
         if self.kind is Kind.TABLE:
             self.dtype = self.tensor.dtype
+        if self.region.makes(self._before()):  # a number, which is there behind all tiles
+            return as_tensor(np.zeros((), self.dtype), self.tensor.graph)
         return _cast(self._before(), self.dtype)
+
+    def last(self, tensor, n):
+        before = self._before()
+        if self.region.makes(before):
+            tensor = add(tensor, _cast(before, self.dtype))
+        return super().last(tensor, n)
 
     def begin(self, tiled, copy, parameter):
         made = copy.tensors[self.tensor].op
@@ -518,6 +532,7 @@ class _Tile:
             self._take_parts(op)
             if is_loop(op):
                 self._shorten_results(op)
+                self._widen_sums(graph, op)
             else:
                 self._shorten_op(graph, op)
         for place, tensor in enumerate(graph.outputs if graph is not self.body else ()):
@@ -616,6 +631,19 @@ class _Tile:
 
     def _is_shape(self, pattern):
         return pattern is not None and len(pattern) == 1 and same_extent(pattern[0], self._extent)
+
+    def _widen_sums(self, graph, op):
+        """Let a loop in a tile sum up in the dtype of totals what it gives as a part."""
+        for variable in Loop(op).variables():
+            last, dtype = variable.last, variable.parameter.spec.dtype
+            if self.kinds.kind(last) is Kind.PART and last.dtype != dtype:
+                first = graph.create(CAST, [variable.first], {"dtype": dtype})
+                op.inputs[variable.place] = first.outputs[0]
+                made = graph.create(CAST, [last], {"dtype": last.dtype})
+                substitute(graph, {last: made.outputs[0]})
+                made.inputs, last.spec = [last], variable.parameter.spec
+                self.kinds.of[made.outputs[0]] = Kind.PART
+                graph.changed()
 
     def _widen(self, graph, op):
         """Let what goes into a sum of all tiles have its dtype."""

@@ -452,10 +452,13 @@ def substitute(graph: SubGraph, new: dict[Tensor, Tensor]) -> None:
 
 
 def _rename_captures(body, new):
+    """Let parameters stand for other tensors: all of them, as several may stand for one."""
+    renamed = {p: new[source] for p, source in body.sources.items() if source in new}
     for old in new.keys() & body.captures.keys():
-        parameter = body.captures.pop(old)
-        body.captures.setdefault(new[old], parameter)
-        body.sources[parameter] = new[old]
+        del body.captures[old]
+    for parameter, source in renamed.items():
+        body.sources[parameter] = source
+        body.captures.setdefault(source, parameter)
 
 
 def drop_unused(graph: SubGraph, live) -> None:

@@ -1233,7 +1233,33 @@ def loops_from_a_constant(x):
     return one, ones, loop(2, lambda i, a: nbta.add_item(a, i, x[i]), ones)
 
 
+def a_branch_that_gives_one_array_twice(x):
+    a = nbta.sin(x)
+    way = nbta.sum(x) > 0.0
+    return nbta.cond(way, lambda: (a, a), lambda: (a * 2.0, a * 3.0))
+
+
+def a_branch_with_loops_from_one_array(x):
+    a = nbta.sin(x)
+
+    def loops():
+        return loop(9, lambda i, u, v: (u * 0.9, v + 0.1 * x), a, a)
+
+    return nbta.cond(nbta.sum(x) < 0.0, loops, lambda: (a, a))
+
+
+def branches_in_a_branch_that_give_one_array(x):
+    a, way = nbta.sin(x), nbta.sum(x) > 0.0
+
+    def inner():
+        return nbta.cond(x[0] > 9.0, lambda: (a, a, a), lambda: (a * 2.0, a, nbta.cos(a)))
+
+    return nbta.cond(way, lambda: (a, a, a), inner)
+
+
 NAMED = [
+    a_branch_that_gives_one_array_twice, a_branch_with_loops_from_one_array,
+    branches_in_a_branch_that_give_one_array,
     a_slot_that_was_read, slots_that_were_appended, a_stack, pieces, other_shapes, other_names,
     repeated_rows, rows_that_are_carried, three_that_change_places,
     a_branch_that_gives_an_array_of_the_trip, rows_of_a_captured_array,

@@ -154,6 +154,31 @@ def test_loops_that_leave_rows_and_tables(tiny):
     assert "needs what all tiles" in why_not(compiled)  # of the one that reads an item
 
 
+def begun(c, x, y, fetched=False):
+    """Sums that begin with a number which another loop of the tile gives."""
+    u, r = x.copy(), c[0]
+    for _ in range(9):
+        u = u * r + y
+        r = np.sin(r)
+    a = r
+    b = 0.5 * r
+    for t in range(9):
+        u = np.sin(u)
+        a += c[t] * np.sum(u)
+        b -= np.sum(u * y)
+    return a * b + r if fetched else a * b
+
+
+@pytest.mark.parametrize("fetched", [False, True])
+def test_sums_that_begin_with_numbers_of_the_tile(tiny, fetched):
+    f = lambda c, x, y: begun(c, x, y, fetched)  # noqa: E731
+    compiled, reference = (nbta.function(f, compiled=kind) for kind in (True, False))
+    for n in LENGTHS[1:]:
+        np.testing.assert_allclose(compiled(*given(n)), reference(*given(n)), rtol=1e-12)
+    assert "while_1, while_3: tile by tile" in compiled.explain()
+    nbta.testing.check_grads(f, given(7), order=2)
+
+
 def table(x, y):
     filled, u = np.outer(np.arange(9.0), y), x.copy()
     for t in range(9):
@@ -196,6 +221,30 @@ def test_other_dtypes(tiny, dtype, rtol):
     for n in (2, 3, 6, 7, 40):
         hold(compiled(*arguments(n)), reference(*arguments(n)), rtol)
     assert is_tiled(compiled)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_sums_of_inner_loops_in_other_dtypes(tiny, dtype):
+    def f(c, x, y):
+        def trip(t, u, total):
+            def inner(j, u, s):
+                u = u * y + x
+                return j + 1, u, s + nbta.sum(u) * c[j]
+
+            first = (0, u, np.zeros((), dtype))
+            _, u, s = nbta.while_loop(lambda j, *_: j < 9, inner, first)
+            return t + 1, u, total + s * c[t]
+
+        first = (0, x, np.zeros((), dtype))
+        return nbta.while_loop(lambda t, *_: t < 9, trip, first)[1:]
+
+    compiled, reference = (nbta.function(f, compiled=kind) for kind in (True, False))
+    for n in (2, 3, 6, 7, 40):
+        arguments = [a.astype(dtype) for a in given(n)]
+        for one, other in zip(compiled(*arguments), reference(*arguments), strict=True):
+            assert one.dtype == other.dtype == dtype
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+    assert "while: tile by tile" in compiled.explain()
 
 
 def test_sums_of_float32_over_many_tiles_are_as_exact_as_over_one(tiny):

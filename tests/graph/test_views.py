@@ -10,7 +10,7 @@ from tape_programs import run
 import nbta
 from nbta.compiler.program import extract, rebuild
 from nbta.graph.copying import copied
-from nbta.graph.graph import subgraphs
+from nbta.graph.graph import subgraphs, substitute
 from nbta.graph.verifier import verify
 from nbta.graph.views import (
     Branch,
@@ -120,6 +120,23 @@ def test_a_captured_tensor_is_released():
         assert unused not in loop.body.captures
         verify(graph)
         assert nbta.Session(graph).run(loop.op.outputs[2]) == 8.0
+
+
+def test_all_parameters_that_stand_for_a_tensor_stand_for_what_takes_its_place():
+    with nbta.Graph().as_default():
+        x = nbta.placeholder("float64", ())
+        one, other, last = x * 2.0, x * 3.0, x * 5.0
+        out = nbta.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * one + other), (0, x))[1]
+    program = extract([x], [out, last])
+    one, other, last = (op.outputs[0] for op in program.operations if op.type == "Mul")
+    loop = Loop(next(op for op in program.operations if is_loop(op)))
+    first, second = (loop.body.captures[tensor] for tensor in (one, other))
+    substitute(program, {other: one})  # two parameters for one tensor
+    substitute(program, {one: last})
+    assert loop.body.sources[first] is loop.body.sources[second] is last
+    assert origin(second) is last
+    verify(program)
+    np.testing.assert_allclose(run(program, [np.float64(0.1)]), [0.1 / 8 + 0.5 * 1.75, 0.5])
 
 
 def test_a_branch_gets_another_result():
