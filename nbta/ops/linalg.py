@@ -15,13 +15,14 @@ from nbta.codegen.values import product, times, total
 from nbta.codegen.windows import held
 from nbta.errors import invalid
 from nbta.graph.operation import Spec
-from nbta.ops.arithmetic import multiply, real
+from nbta.ops.arithmetic import ADD_N, add_n, multiply, negative, real
 from nbta.ops.axis_arguments import integers, operand
 from nbta.ops.dispatch import apply, data_spec, define, exported, stands_for
 from nbta.ops.elementwise import conjugate, narrow, promoted, widened
 from nbta.ops.filling import ones_like
 from nbta.ops.products import einsum, matmul, outer, swapaxes, transpose
 from nbta.ops.shaping import cast, unbroadcast
+from nbta.runtime.factors import BLOCK
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -164,12 +165,16 @@ def _evaluate_cholesky(a):
 
 
 def _cholesky_gradient(op, dy):
-    factor = op.outputs[0]
-    inner = matmul(conjugate(swapaxes(factor, -1, -2)), tril(dy))
-    inner = (tril(inner) + tril(inner, -1)) / 2
-    left = _solve(conjugate(factor), inner, transpose=True)
-    both = _solve(factor, swapaxes(left, -1, -2), transpose=True)
-    return [(swapaxes(both, -1, -2) + conjugate(both)) / 2]
+    return [apply(CHOLESKY_GRADIENT, [op.outputs[0], _as_lower(dy)])]
+
+
+def _as_lower(x):
+    """The same where only the lower triangle is read: nobody needs to clear the other one."""
+    if x.op.record is TRIL and x.op.attrs["k"] >= 0:
+        return _as_lower(x.op.inputs[0])
+    if x.op.record is not ADD_N:
+        return x
+    return add_n([_as_lower(one) for one in x.op.inputs])
 
 
 def _emit_cholesky(code, op) -> None:
@@ -194,6 +199,65 @@ def address_of(block, start):
 CHOLESKY = define("Cholesky", square, _evaluate_cholesky, _cholesky_gradient, emit=_emit_cholesky)
 
 
+def _infer_cholesky_gradient(factor, slope):
+    return square(slope if factor.shape is None else factor)
+
+
+def _halved(x):
+    """Lower triangles with half of the diagonal."""
+    return (tril(x) + tril(x, -1)) / 2
+
+
+def _adjoint(x):
+    return conjugate(swapaxes(x, -1, -2))
+
+
+def _evaluate_cholesky_gradient(factor, slope):
+    """By solutions with the whole factor (S. P. Smith, 1995; see Murray's (10))."""
+    dtype, factor, slope = slope.dtype, widened(factor), np.tril(widened(slope))
+    inner = np.tril(np.conj(np.swapaxes(factor, -1, -2)) @ slope)
+    inner = inner + np.tril(inner, -1)
+    inner = (inner + np.conj(np.swapaxes(inner, -1, -2))) / 4
+    left = _evaluate_solve(np.conj(factor), inner, lower=True, transpose=True)
+    both = _evaluate_solve(factor, np.swapaxes(left, -1, -2), lower=True, transpose=True)
+    return narrow((np.swapaxes(both, -1, -2) + np.conj(both)) / 2, dtype)
+
+
+def _second_cholesky_gradient(op, dy):
+    """By the factor, and by the slope: that is how the factor changes with the matrix."""
+    (factor, slope), found = op.inputs, op.outputs[0]
+    dy = (dy + _adjoint(dy)) / 2
+    left = _adjoint(_solve(factor, dy))
+    inner = _halved(_solve(factor, left))
+    by_factor = matmul(tril(slope), _adjoint(inner)) - 2 * matmul(found, left)
+    return [tril(by_factor), tril(matmul(factor, inner))]
+
+
+def _emit_cholesky_gradient(code, op) -> None:
+    """Matrix by matrix, in room that all share."""
+    factor, slope = map(code.value, op.inputs)
+    for one, other in zip(factor.extents, slope.extents, strict=True):
+        code.equate(one, other)
+    block = code.result(op, extents=factor.extents)
+    *outer, _, n = factor.extents
+    width = str(int(n) + BLOCK) if n.isdigit() else code.derived(f"{n} + {BLOCK}")
+    work, kind = code.new(block.dtype, (n, width)), block.dtype
+    i, size = code.name("i"), product((n, n))
+    helper = code.helper(f"cholesky_gradient_{kind.name}")
+    with code.nest(f"for {i} in range({product(outer)}):"):
+        places = ", ".join(address_of(one, times(i, size)) for one in (factor, slope, block))
+        code.add(f"call({helper}, ({places}, {work.address}, {n}, {products(code, kind)}))")
+
+
+CHOLESKY_GRADIENT = define(
+    "CholeskyGradient",
+    _infer_cholesky_gradient,
+    _evaluate_cholesky_gradient,
+    _second_cholesky_gradient,
+    emit=_emit_cholesky_gradient,
+)
+
+
 @exported(also="linalg.cholesky", numpy=1)
 def cholesky(a: ArrayLike, upper: bool = False, *, name: str | None = None) -> Array:
     """The lower triangular factor of positive definite matrices: its square is ``a``.
@@ -216,6 +280,9 @@ def cholesky(a: ArrayLike, upper: bool = False, *, name: str | None = None) -> A
     >>> nbta.cholesky([[4.0, 2.0], [2.0, 2.0]])
     array([[2., 0.],
            [1., 1.]])
+    >>> nbta.grad(lambda a: nbta.sum(nbta.cholesky(a)))(np.array([[4.0, 2.0], [2.0, 2.0]]))
+    array([[0.25, 0.  ],
+           [0.  , 0.5 ]])
     """
     if not upper:
         return apply(CHOLESKY, [operand(a, floats=True)], name=name)
@@ -374,12 +441,12 @@ def _solve_gradient(op, dy):
     a, b = op.inputs
     lower, transpose = op.attrs["lower"], op.attrs["transpose"]
     db = _solve(conjugate(a), dy, lower, not transpose)
-    x = conjugate(op.outputs[0])
-    left, right = (x, db) if transpose else (db, x)
+    x, taken = conjugate(op.outputs[0]), negative(db)
+    left, right = (x, taken) if transpose else (taken, x)
     if not lower:
         left, right = right, left
-    da = -tril(matmul(left, swapaxes(right, -1, -2)))
-    return [unbroadcast(da if lower else swapaxes(da, -1, -2), a), unbroadcast(db, b)]
+    da = tril(unbroadcast(matmul(left, swapaxes(right, -1, -2)), a))
+    return [da if lower else swapaxes(da, -1, -2), unbroadcast(db, b)]
 
 
 def _emit_triangular_solve(code, op) -> None:

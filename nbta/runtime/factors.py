@@ -18,7 +18,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import get_cython_function_address, intrinsic, register_jitable
 
-from nbta.runtime.intrinsics import INT64, address, call, pointer
+from nbta.runtime.intrinsics import INT64, LEFT, address, call, pointer
 from nbta.runtime.matrices import OPTIONS, routines
 from nbta.runtime.memory import room
 from nbta.runtime.numba_private import cgutils
@@ -36,8 +36,10 @@ LARGE = 768
 ROWS, DEPTH, COLUMNS = 32, 64, 128
 #: Bytes of an item at most.
 _MOST = 16
+_SQUARE = BLOCK * BLOCK * _MOST
 _LEFT, _RIGHT, _TARGET = ROWS * DEPTH * _MOST, DEPTH * COLUMNS * _MOST, ROWS * COLUMNS * _MOST
-#: Columns of a right side from which on blocks are worth it.
+#: Columns of a right side from which on blocks are worth it, and rows up to which a factor's
+#: derivative needs none: for 8 it takes 0.13 us, in one block 0.4.
 FEW = 16
 _LETTERS = {letter: np.uint8(ord(letter)) for letter in "NTULRVS"}
 _N, _T, _U, _L, _R, _V, _S = _LETTERS.values()
@@ -211,6 +213,200 @@ def _cholesky(number):
         return 1 if lapack(potrf, (_U, np.int32(n), out, np.int32(n))) else 0
 
     return _named(cholesky, number)
+
+
+# The derivative by a matrix from that by its factor.
+
+
+@njit(**OPTIONS)
+def _inverted(number, x, step, z, n):
+    """Write the conjugate of a lower triangle's inverse."""
+    for i in range(n):
+        at = i * n
+        for j in range(n):
+            z[at + j] = number(0)
+        for k in range(i):
+            factor = np.conj(x[i * step + k])
+            for j in range(k + 1):
+                z[at + j] = z[at + j] - factor * z[k * n + j]
+        factor = number(1) / np.conj(x[i * step + i])
+        for j in range(i):
+            z[at + j] = factor * z[at + j]
+        z[at + i] = factor
+
+
+@njit(**OPTIONS)
+def _conjugated(number, x, step, z, rows, columns):
+    """Write rows that are apart, conjugated, below each other."""
+    for i in range(rows):
+        for j in range(columns):
+            z[i * columns + j] = np.conj(x[i * step + j])
+
+
+@njit(**OPTIONS)
+def _turned_conjugated(source, target, rows, columns):
+    """Write a matrix transposed and conjugated."""
+    for i in range(rows):
+        for j in range(columns):
+            target[j * rows + i] = np.conj(source[i * columns + j])
+
+
+@njit(**OPTIONS)
+def _half_less(number, y, step, z, rows, columns):
+    """Half of the conjugate of a matrix, transposed, less another one, in the place of that."""
+    half = number(0.5)
+    for j in range(columns):
+        for i in range(rows):
+            z[i * columns + j] = half * np.conj(y[j * step + i]) - z[i * columns + j]
+
+
+@njit(**OPTIONS)
+def _slope_of_block(number, y, step, z, n):
+    """A block's own slope, less twice the conjugate of what those below have to say; lower."""
+    two = number(2)
+    for i in range(n):
+        for j in range(i + 1):
+            z[i * n + j] = y[i * step + j] - two * np.conj(z[i * n + j])
+        for j in range(i + 1, n):
+            z[i * n + j] = number(0)
+
+
+@njit(**OPTIONS)
+def _lower_conjugated(number, x, step, z, n):
+    """Write the conjugate of a lower triangle, and zeros above."""
+    for i in range(n):
+        for j in range(n):
+            z[i * n + j] = np.conj(x[i * step + j]) if j <= i else number(0)
+
+
+@njit(**OPTIONS)
+def _from_lower(number, z, n):
+    """The Hermitian matrix that has half of a lower triangle."""
+    half = number(0.5)
+    for i in range(n):
+        for j in range(i):
+            value = half * z[i * n + j]
+            z[i * n + j], z[j * n + i] = value, np.conj(value)
+        z[i * n + i] = number(0.5 * z[i * n + i].real)
+
+
+@njit(**OPTIONS)
+def _mean(number, x, z, n):
+    """Write the mean of a matrix and its conjugate transpose."""
+    half = number(0.5)
+    for i in range(n):
+        for j in range(i + 1):
+            value = half * x[i * n + j] + half * np.conj(x[j * n + i])
+            z[i * n + j], z[j * n + i] = value, np.conj(value)
+
+
+@register_jitable
+def _back_below(number, places, spans, helpers):
+    """What is below a block: the panels' rows of the block, and the block's own panel.
+
+    ``places`` are the addresses of slopes, panels, the conjugate of the factor's columns here, the
+    inverse of their block, and of room.
+    """
+    (slope, panels, below, inverse, spare), (n, first, last) = places, spans
+    (gemm, blas, size), width = helpers, last - first
+    y, z = pointer(number, slope, 1), pointer(number, spare, 3)
+    for start in range(last, n, BLOCK):
+        columns = min(BLOCK, n - start)
+        panel = panels + start * n * size
+        solved, rest = panel + first * columns * size, panel + last * columns * size
+        call(gemm, (below, rest, spare, width, n - last, columns, LEFT, blas))
+        wanted = pointer(number, address(y, start * n + first), 1)
+        _half_less(number, wanted, n, z, width, columns)
+        call(gemm, (inverse, spare, solved, width, width, columns, LEFT, blas))
+        turned = panels + (first * n + start * width) * size
+        source, target = pointer(number, solved, 2), pointer(number, turned, 2)
+        _turned_conjugated(source, target, width, columns)
+
+
+@register_jitable
+def _back_block(number, places, spans, helpers):
+    """The block itself, where ``places`` are those of factor, slope, panels and rooms."""
+    (factor, slope, panels, below, inverse, one, other), (n, first, last) = places, spans
+    (gemm, blas, size), width = helpers, last - first
+    corner, own = (first * n + first) * size, panels + first * (n + width) * size
+    mine = panels + (first * n + last * width) * size
+    x, y = pointer(number, factor + corner, 0), pointer(number, slope + corner, 1)
+    z, w = pointer(number, one, 3), pointer(number, other, 4)
+    call(gemm, (mine, below, one, width, n - last, width, LEFT, blas))
+    _slope_of_block(number, y, n, z, width)
+    _lower_conjugated(number, x, n, w, width)
+    call(gemm, (other, one, own, width, width, width, LEFT, blas))
+    _from_lower(number, pointer(number, own, 2), width)
+    call(gemm, (inverse, own, one, width, width, width, LEFT, blas))
+    _turned_conjugated(z, w, width, width)
+    call(gemm, (inverse, other, one, width, width, width, LEFT, blas))
+    _mean(number, z, pointer(number, own, 2), width)
+
+
+@njit(**OPTIONS)
+def _back_by_columns(number, x, y, z, n):
+    """The same for blocks of one column, of a matrix that is small."""
+    half = number(0.5)
+    for turn in range(n):
+        k = n - 1 - turn
+        own, size = y[k * n + k].real, x[k * n + k].real
+        for i in range(k + 1, n):
+            s = half * y[i * n + k]
+            for j in range(k + 1, n):
+                s = s - z[i * n + j] * x[j * n + k]
+            s = s / size
+            z[i * n + k], z[k * n + i] = s, np.conj(s)
+            twice = (np.conj(s) * x[i * n + k]).real
+            own = own - twice - twice
+        z[k * n + k] = number(own / (size + size))
+
+
+@njit(**OPTIONS)
+def _side_by_side(z, out, n):
+    """Write panels of columns as rows."""
+    for start in range(0, n, BLOCK):
+        columns = min(BLOCK, n - start)
+        for i in range(n):
+            for j in range(columns):
+                out[i * n + start + j] = z[start * n + i * columns + j]
+
+
+def _cholesky_gradient(number):
+    """The derivative by a matrix, from that by its lower factor, of which a triangle is read.
+
+    With some columns of the factor known, their block D and C below it, the factor of ``A - C C^H``
+    is that of what is left of the matrix. So the derivatives by those, S, come first: from the last
+    columns back, by C it is ``G - 2 S C`` and by the matrix's items there that times ``D^-1``.
+    All is products, of two thirds of the cube of n multiplications and additions. See I. Murray,
+    "Differentiation of the Cholesky decomposition", arXiv:1602.07527, for columns in the other
+    order. ``work`` has room for n rows of n and `BLOCK` items: S, by panels of columns of which
+    each is as a product takes it, and C.
+    """
+    size = number.bitwidth // 8
+
+    def cholesky_gradient(factor, slope, out, work, n, gemm, blas):
+        if n <= FEW:
+            x, y = pointer(number, factor, 0), pointer(number, slope, 1)
+            _back_by_columns(number, x, y, pointer(number, out, 5), n)
+            return 0
+        inverse, one, other = room(_SQUARE), room(_SQUARE), room(_SQUARE)
+        below, helpers = work + n * n * size, (gemm, blas, size)
+        for turn in range(0, n, BLOCK):
+            first = (n - 1 - turn) // BLOCK * BLOCK
+            last = min(first + BLOCK, n)
+            spans, corner = (n, first, last), factor + (first * n + first) * size
+            x, z = pointer(number, corner, 0), pointer(number, inverse, 3)
+            _inverted(number, x, n, z, last - first)
+            columns = pointer(number, factor + (last * n + first) * size, 0)
+            target = pointer(number, below, 4)
+            _conjugated(number, columns, n, target, n - last, last - first)
+            _back_below(number, (slope, work, below, inverse, one), spans, helpers)
+            places = factor, slope, work, below, inverse, one, other
+            _back_block(number, places, spans, helpers)
+        _side_by_side(pointer(number, work, 2), pointer(number, out, 5), n)
+        return 0
+
+    return _named(cholesky_gradient, number)
 
 
 @njit(**OPTIONS)
@@ -575,8 +771,8 @@ def _qr(number):
 
 _NUMBERS = (types.float32, types.float64, types.complex64, types.complex128)
 _ARITIES = {
-    _cholesky: 6, _solve: 8, _lu: 6, _lu_solve: 9, _log_determinant: 5, _determinant: 4,
-    _eigh: 11, _svd: 12, _qr: 9,
+    _cholesky: 6, _cholesky_gradient: 7, _solve: 8, _lu: 6, _lu_solve: 9, _log_determinant: 5,
+    _determinant: 4, _eigh: 11, _svd: 12, _qr: 9,
 }  # fmt: skip
 #: What compiled graphs call by its address, by name.
 FUNCTIONS = {

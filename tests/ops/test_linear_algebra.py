@@ -182,6 +182,53 @@ def test_gradients_of_triangles():
     assert_native(nbta.grad(lambda a, b: np.sum(solved(a, b))), DEFINITE, B)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0), (0, 2, 2), (1, 1), (2, 3, 3), (49, 49)])
+def test_gradients_of_factors_by_both_executors(shape, dtype):
+    """First and second ones, and against differences along a direction."""
+    (root, weights, way), unit = RNG.normal(size=(3, *shape)), np.eye(shape[-1])
+    root, weights, way = as_dtype(dtype, root, weights, way)
+    a = (root @ np.conj(np.swapaxes(root, -1, -2)) / 4 + unit).astype(dtype)
+
+    def loss(a):
+        factor = nbta.cholesky(a)  # of the mean with the conjugate transpose, as `way` has none
+        return np.sum(np.real(factor * weights + factor**3))
+
+    def turned(a):
+        return np.sum(np.real(nbta.grad(loss)(a) * weights))
+
+    for function in (loss, turned):
+        found, expected = (nbta.grad(function, compiled=c)(a) for c in (True, False))
+        assert found.dtype == expected.dtype == dtype
+        np.testing.assert_allclose(found, expected, tolerance(dtype), tolerance(dtype))
+        if tolerance(dtype) < 1e-10:
+            near = [float(function(a + step * way)) for step in (1e-6, -1e-6)]
+            along = np.sum(np.real(np.conj(found) * way))
+            np.testing.assert_allclose((near[0] - near[1]) / 2e-6, along, 1e-5, 1e-7)
+
+
+def test_gradients_of_half_precision_factors():
+    half = np.float16(DEFINITE)
+    for compiled in (False, True):
+        found = nbta.grad(lambda a: np.sum(nbta.cholesky(a)), compiled=compiled)(half)
+        expected = nbta.grad(lambda a: np.sum(nbta.cholesky(a)))(np.float64(half))
+        assert found.dtype == np.float16
+        np.testing.assert_allclose(found, expected, 0.05, 0.05)
+
+
+def test_a_gradient_of_a_factor_solves_with_blocks_alone():
+    """Nobody clears a triangle that is not read, nor solves with the whole factor for it."""
+    with nbta.Graph().as_default():
+        a, v = nbta.placeholder("float64", (4, 4)), nbta.placeholder("float64", (4,))
+        factor = nbta.cholesky(a)
+        whitened = nbta.triangular_solve(factor, v)
+        value = nbta.vdot(whitened, whitened) + nbta.sum(nbta.log(nbta.diagonal(factor)))
+        program = optimised([a, v], [value, *nbta.gradients(value, [a])])
+    types = [op.type for op in all_operations(program)]
+    counts = [types.count(name) for name in ("CholeskyGradient", "TriangularSolve", "Tril")]
+    assert counts == [1, 2, 0]
+
+
 def test_how_a_triangle_is_taken():
     refused("value", "trans: 3 is none", lambda a: nbta.solve_triangular(a, a, 3), A)
 

@@ -8,7 +8,7 @@ import scipy.linalg
 from many import each
 
 from nbta.compiler import build
-from nbta.runtime.factors import LARGE, LOWER, TRANSPOSED, UNIT, VECTORS
+from nbta.runtime.factors import BLOCK, FEW, LARGE, LOWER, TRANSPOSED, UNIT, VECTORS
 
 #: LAPACK's letter for a dtype.
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
@@ -112,6 +112,32 @@ def test_triangles(dtype):
                 close((triangle.T if flags & TRANSPOSED else triangle) @ x, b, dtype)
 
     each(sizes(dtype), check)
+
+
+def slope_of_matrix(factor, slope):
+    """By inverses: the conjugate transpose of one, the halved triangle, and another one."""
+    inner = np.tril(factor.conj().T @ np.tril(slope))
+    inverse = np.linalg.inv(factor)
+    found = inverse.conj().T @ (inner - np.diag(np.diag(inner)) / 2) @ inverse
+    return (found + found.conj().T) / 2
+
+
+@pytest.mark.parametrize("dtype", LETTERS)
+def test_derivatives_of_triangles(dtype):
+    """With anything above the diagonal, which nobody reads."""
+
+    def check(n):
+        a, slope = numbers((n, n), dtype) / n + np.eye(n, dtype=dtype), numbers((n, n), dtype)
+        factor = np.linalg.cholesky(a @ a.conj().T).astype(dtype)
+        work, given = np.empty(n * (n + BLOCK), dtype), factor + np.triu(slope, 1)
+        status, _, _, found, _ = run(
+            f"cholesky_gradient_{dtype}", given, slope, np.empty_like(a), work, n, *products(dtype)
+        )
+        assert status == 0
+        close(found, slope_of_matrix(factor, slope), dtype)
+        np.testing.assert_array_equal(found, found.conj().T)
+
+    each((0, FEW, FEW + 1, BLOCK, BLOCK + 1, 3 * BLOCK, *SIZES), check)
 
 
 @pytest.mark.parametrize("dtype", LETTERS)
