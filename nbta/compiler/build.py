@@ -17,7 +17,7 @@ from numba import types
 
 from nbta.codegen import gammas, philox, positive_gammas, special
 from nbta.codegen.fusion import Elementary
-from nbta.compiler import lowering
+from nbta.compiler import lowering, rolling
 from nbta.compiler.lowering import lowered
 from nbta.compiler.phases import phase
 from nbta.graph.operation import TABLE
@@ -99,7 +99,10 @@ _SOURCES = b"".join(
     Path(file).read_bytes()
     for file in (
         __file__,
-        *(module.__file__ for module in (lowering, special, philox, gammas, positive_gammas)),
+        *(
+            module.__file__
+            for module in (lowering, rolling, special, philox, gammas, positive_gammas)
+        ),
     )
 )
 _OURS = f"# {hashlib.sha256(_SOURCES).hexdigest()}\n"

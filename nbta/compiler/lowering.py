@@ -10,6 +10,7 @@ places in memory here; LLVM finds single assignments by itself.
 
 import ast
 import builtins
+import contextlib
 import copy
 import itertools
 import math
@@ -21,9 +22,11 @@ from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 
+from nbta.compiler.rolling import FEW, FEWEST, Runs
 from nbta.runtime import intrinsics
 from nbta.runtime.intrinsics import FAILED, INT64, Pointer
 from nbta.runtime.numba_private import (
@@ -64,6 +67,10 @@ class Typed(NamedTuple):
 
 class NotLoweredError(NumbaError):
     """Source that is not of the kind that the compiler generates."""
+
+
+class _NotRolledError(NotLoweredError):
+    """A run of statements that cannot be a loop."""
 
 
 @cache
@@ -220,9 +227,11 @@ class _Unit:
     source : str
     names : dict
         What the source refers to.
+    rolls : bool
+        Whether runs of a large one are looked for.
     """
 
-    def __init__(self, module, source, names):
+    def __init__(self, module, source, names, rolls=True):
         self.module, self.names, self.lines = module, names, source.splitlines()
         *constants, function = ast.parse(source).body
         exec(compile(ast.Module(constants, []), "<nbta>", "exec"), names)
@@ -230,8 +239,23 @@ class _Unit:
         self.single = _Names(function, self.lines).single | {"w"}
         self.repeated = set() if self.is_large else self._repeated()
         self.found = Counter(_NAME.findall(source)) if self.is_large or self.repeated else None
+        self.rolled = self._rolled() if rolls and (self.is_large or self.repeated) else None
         intrinsics.share_calls(module)
         self.parts: dict = {}
+
+    def _rolled(self):
+        """Runs of statements that are alike but for names and integers; None where none are.
+
+        In a small function, whose numbers stay in registers, those with loops that are alike.
+        """
+        known = ChainMap(self.names, _BUILTINS)
+        texts = list(map(self.text, self.statements))
+        if self.is_large:
+            found = Runs(texts, known, self.single, FEWEST)
+        else:
+            loops = {k for k, node in enumerate(self.statements) if node in self.repeated}
+            found = Runs(texts, known, self.single, FEW, loops)
+        return found if found.runs else None
 
     def _repeated(self):
         """Loops outside of loops that are alike but for names, as those of equal layers are.
@@ -378,6 +402,8 @@ class _Function:
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
         self.convention = self.context.call_conv
         self.helper = self.convention.init_call_helper(self.builder)
+        self.frame = None  # memory of what runs read and keep
+        self.framed: dict = {}  # types of those kept that nothing else has asked for
         #: Values of names that are one each, and places of the others.
         self.values: dict[str, Typed] = {}
         self.variables: dict[str, Typed] = {}
@@ -388,6 +414,74 @@ class _Function:
         self.builder.branch(body)
         self.builder.position_at_end(body)
 
+    # Runs.
+
+    def run_whole(self):
+        """The statements of the function: runs of them become loops."""
+        rolled, statements = self.unit.rolled, self.unit.statements
+        if rolled is None:
+            return self.run(statements)
+        kind, count = ir.ArrayType(INT64, len(rolled.frame)), len(rolled.frame)
+        self.frame = cgutils.alloca_once(self.builder, kind, zfill=False) if count else None
+        done = 0
+        for first, run in sorted(rolled.runs.items()):
+            self.run(statements[done:first])
+            self._roll(run)
+            done = first + run.length * run.count
+        return self.run(statements[done:])
+
+    def _place(self, name, kind):
+        """Where a new variable is: in the frame, if runs read or keep it, or in its own place."""
+        value_type = self.context.get_value_type(kind)
+        if not self._is_framed(name):
+            return Typed(kind, cgutils.alloca_once(self.builder, value_type, zfill=False))
+        number = INT64(self.unit.rolled.frame[name])
+        with self.builder.goto_entry_block():
+            place = self.builder.gep(self.frame, [INT64(0), number])
+            return Typed(kind, self.builder.bitcast(place, value_type.as_pointer()))
+
+    def _is_framed(self, name):
+        return self.frame is not None and name in self.unit.rolled.frame
+
+    def _roll(self, run):
+        """Go through the pieces of a run in a loop, by a table with a row for each."""
+        pieces, builder = _Pieces(self, run), self.builder
+        rows = pieces.rows()
+        frame = INT64(0) if self.frame is None else builder.ptrtoint(self.frame, INT64)
+        given = [frame, *(self._value_of(name) for name in run.constant)]
+        table = builder.ptrtoint(_table(self.unit.module, rows), INT64)
+        last = builder.add(table, INT64(8 * len(rows[0]) * (run.count - 1)))
+        before = builder.block
+        body, end = builder.append_basic_block("pieces"), builder.append_basic_block("end")
+        builder.branch(body)
+        builder.position_at_end(body)
+        row = builder.phi(INT64)
+        row.add_incoming(table, before)
+        status = self._chosen(pieces.functions, row, given)
+        with cgutils.if_unlikely(builder, builder.icmp_signed("!=", status, _ON)):
+            self.convention.return_value(builder, status)
+        row.add_incoming(builder.add(row, INT64(8 * len(rows[0]))), builder.block)
+        builder.cbranch(builder.icmp_unsigned("<", row, last), body, end)
+        builder.position_at_end(end)
+
+    def _chosen(self, functions, row, given):
+        """What the function gives whose number a row begins with."""
+        builder = self.builder
+        if len(functions) == 1:
+            return builder.call(functions[0], [row, *given])
+        blocks = [builder.append_basic_block("piece") for _ in functions]
+        choice = builder.switch(intrinsics._field(builder, row, 0), blocks[0])
+        found = []
+        for number, (block, function) in enumerate(zip(blocks, functions, strict=True)):
+            choice.add_case(INT64(number), block)
+            builder.position_at_end(block)
+            found.append((builder.call(function, [row, *given]), block))
+        end = builder.append_basic_block("chosen")
+        for block in blocks:
+            builder.position_at_end(block)
+            builder.branch(end)
+        return self._joined(end, INT64, found)
+
     # Parts.
 
     def is_part(self, node) -> bool:
@@ -397,6 +491,8 @@ class _Function:
         """
         text = self.unit.text(node)
         found, stored = Counter(_NAME.findall(text)), _stored(node)
+        for name in self.framed.keys() & found:
+            self._given(name)
         kept = {n for n in stored if self._given(n) or self.unit.found[n] > found[n]}
         has_pointers = not _POINTERS.isdisjoint(found)
         if (self.exits and (kept or has_pointers)) or not kept <= self.variables.keys():
@@ -442,12 +538,16 @@ class _Function:
 
     def _given(self, name):
         """What a name is so far, its type at least; None where it is not yet."""
+        kind = self.framed.pop(name, None)
+        if kind is not None:
+            self.variables[name] = self._place(name, kind)
         return self.values.get(name) or self.variables.get(name)
 
     def _value_of(self, name):
         """LLVM's value of a name."""
         one = self.values.get(name)
-        return self.builder.load(self.variables[name].llvm) if one is None else one.llvm
+        found = self._given(name) if one is None else one
+        return self.builder.load(found.llvm) if one is None else found.llvm
 
     def cast(self, value, kind):
         """A value as one of another type, by Numba's rule."""
@@ -642,13 +742,12 @@ class _Function:
     def assign(self, name, value):
         """Let a name stand for a value: it keeps the type that it had first."""
         kind = types.unliteral(value.kind)
-        if name in self.unit.single:
+        if name in self.unit.single and not self._is_framed(name):
             self.values[name] = Typed(kind, self.cast(value, kind))
             return
         value, place = self._together(value), self.variables.get(name)
         if place is None:
-            room = cgutils.alloca_once(self.builder, self.context.get_value_type(kind), zfill=False)
-            place = self.variables[name] = Typed(kind, room)
+            place = self.variables[name] = self._place(name, kind)
         elif place.kind != kind:
             raise NotLoweredError(f"{name} is {place.kind} and {kind}")
         self.builder.store(self.cast(value, kind), place.llvm)
@@ -785,6 +884,166 @@ class _Function:
         return self.builder.select(self.builder.icmp_signed(">", step, INT64(0)), up, down)
 
 
+class _Pieces:
+    """What the pieces of a run become: one function for each kind of them.
+
+    Pieces differ where what they read is of another type, or where one buffer serves two ends.
+
+    Parameters
+    ----------
+    outer : _Function
+    run : nbta.compiler.rolling.Run
+    """
+
+    def __init__(self, outer, run):
+        self._outer, self._run, self._which = outer, run, []
+        made: dict = {}
+        for tokens in run.tokens:
+            scopes: dict = {}
+            kinds = self._kinds(tokens, scopes)
+            key = tuple(kinds), tuple(_numbered(tokens[k], scopes) for k in run.scopes())
+            if key not in made:
+                if len(made) == _MOST_KINDS:
+                    raise _NotRolledError("a run of too many kinds")
+                made[key] = len(made), _Piece(outer, run, tokens, *key, len(scopes))
+            number, piece = made[key]
+            self._which.append(number)
+            for k, kind in zip(run.kept, piece.kept, strict=True):
+                outer.framed[tokens[k]] = _with_scope(kind, list(scopes))
+        self.functions = [piece.function for _, piece in made.values()]
+
+    def _kinds(self, tokens, scopes):
+        """Types of what a piece reads, with the numbers of scopes as they come."""
+        names = [*self._run.constant, *(tokens[k] for k in self._run.varying)]
+        return [_in_order(self._kind(name), scopes) for name in names]
+
+    def _kind(self, name):
+        kind = self._outer.framed.get(name)
+        if kind is not None:
+            return kind
+        found = self._outer._given(name)
+        if found is None:
+            raise _NotRolledError(f"{name} is no variable")
+        return found.kind
+
+    def rows(self):
+        """The table: numbers of functions, places in the frame in bytes, and integers."""
+        run, frame = self._run, self._outer.unit.rolled.frame
+        places, numbers = (*run.varying, *run.kept), run.numbers()
+        return [
+            [
+                which,
+                *(8 * frame[tokens[k]] for k in places),
+                *(int(tokens[k]) for k in numbers),
+            ]
+            for which, tokens in zip(self._which, run.tokens, strict=True)
+        ]
+
+
+class _Piece:
+    """A piece of a run as a function of its row, the frame, and what all pieces read.
+
+    Parameters
+    ----------
+    outer : _Function
+    run : nbta.compiler.rolling.Run
+    tokens : list of str
+        Of the piece.
+    kinds, scopes : tuple
+        Types of what it reads, and numbers of the scopes that it says, as they come.
+    count : int
+        Scopes that there are.
+
+    Attributes
+    ----------
+    kept : list
+        Types of what it keeps.
+    """
+
+    def __init__(self, outer, run, tokens, kinds, scopes, count):
+        self._context, self._run, self._tokens = outer.context, run, tokens
+        constant = kinds[: len(run.constant)]
+        self.function = self._declared(outer.unit.module, constant, count)
+        self._inner = _Function(outer.unit, self.function, False)
+        self._begin(constant, kinds[len(run.constant) :])
+        replaced = {k: f"_{k}" for k in run.numbers()}
+        replaced |= {k: str(number) for k, number in zip(run.scopes(), scopes, strict=True)}
+        for statement in ast.parse(run.source(tokens, replaced)).body:
+            self._inner.statement(statement)
+        self.kept = self._end()
+
+    def _declared(self, module, kinds, count):
+        takes = [INT64, INT64, *map(self._context.get_value_type, kinds)]
+        name = module.get_unique_name("piece")
+        function = ir.Function(module, ir.FunctionType(INT64, takes), name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        intrinsics.limit_scopes(function, count)
+        return function
+
+    def _begin(self, constant, varying):
+        """Give names their values."""
+        inner, run = self._inner, self._run
+        self._row, self._frame, *values = self.function.args
+        for name, kind, value in zip(run.constant, constant, values, strict=True):
+            inner.assign(name, Typed(kind, value))
+        for place, (k, kind) in enumerate(zip(run.varying, varying, strict=True), 1):
+            found = inner.builder.load(self._place(place, kind))
+            inner.assign(self._tokens[k], Typed(kind, found))
+        for place, k in enumerate(run.numbers(), 1 + len(run.varying) + len(run.kept)):
+            inner.values[f"_{k}"] = Typed(types.int64, self._entry(place))
+
+    def _end(self):
+        """Keep what is read elsewhere, and go on; types of that."""
+        inner, run, kinds = self._inner, self._run, []
+        for place, k in enumerate(run.kept, 1 + len(run.varying)):
+            kinds.append(inner._given(self._tokens[k]).kind)
+            value = inner._value_of(self._tokens[k])
+            inner.builder.store(value, self._place(place, kinds[-1]))
+        inner.builder.ret(_ON)
+        return kinds
+
+    def _entry(self, place):
+        """An integer of the row."""
+        return intrinsics._field(self._inner.builder, self._row, 8 * place)
+
+    def _place(self, place, kind):
+        """Where a value is in the frame; the row tells that in bytes."""
+        found = self._context.get_value_type(kind)
+        if not isinstance(found, _WORDS):
+            raise _NotRolledError(f"{kind} in a run")
+        builder = self._inner.builder
+        return builder.inttoptr(builder.add(self._frame, self._entry(place)), found.as_pointer())
+
+
+#: Functions that a run becomes at most.
+_MOST_KINDS = 4
+#: LLVM's types that a place in the frame has room for.
+_WORDS = ir.IntType, ir.DoubleType, ir.FloatType, ir.PointerType
+
+
+def _numbered(scope, scopes):
+    """The number of a scope, as it came."""
+    return scopes.setdefault(int(scope), len(scopes))
+
+
+def _with_scope(kind, there):
+    """A type with the scope that its number stands for."""
+    if not isinstance(kind, Pointer) or kind.scope == intrinsics.WORDS:
+        return kind
+    return Pointer(kind.dtype, there[kind.scope])
+
+
+def _table(module, rows):
+    """A constant table of integers."""
+    data = bytearray(np.array(rows, np.int64).tobytes())
+    kind = ir.ArrayType(ir.IntType(8), len(data))
+    table = ir.GlobalVariable(module, kind, module.get_unique_name("rows"))
+    table.initializer, table.global_constant = ir.Constant(kind, data), True
+    table.linkage, table.align = "internal", 8
+    return table
+
+
 #: Loops of fixed length, from this many trips to before that many, that are left as they are until
 #: LLVM has looked for vector instructions.
 SHORT = range(8, 65)
@@ -853,7 +1112,7 @@ def _whole(unit, function):
     made = _Function(unit, function, unit.is_large)
     (start,) = made.convention.decode_arguments(made.builder, _ARGUMENTS, function)
     made.assign("w", Typed(types.int64, start))
-    made.run(unit.statements)
+    made.run_whole()
     made.builder.unreachable()
     for part in unit.parts.values():
         if part.calls > 1:
@@ -886,10 +1145,16 @@ def lowered(source: str, names: dict) -> Lowered:
     NotLoweredError
         If a name would have two types, or Numba has no code for a call.
     """
+    with contextlib.suppress(_NotRolledError):
+        return _lowered(source, names, rolls=True)
+    return _lowered(source, names, rolls=False)
+
+
+def _lowered(source, names, rolls):
     context, description = _target()
     library = new_library(context, "run")
     module = library.create_ir_module("run")
-    unit = _Unit(module, source, names)
+    unit = _Unit(module, source, names, rolls)
     with context.push_code_library(library):
         made = _whole(unit, context.declare_function(module, description))
     fastmathpass.rewrite_module(module, context.fastmath)

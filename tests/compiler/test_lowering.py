@@ -35,7 +35,14 @@ def parts(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("NBTA_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "parts"))
 
 
-both_ways = pytest.mark.parametrize("way", ["whole", "parts"])
+@pytest.fixture
+def runs(tmp_path_factory, parts, monkeypatch):
+    """And in loops over whatever comes twice."""
+    monkeypatch.setattr(lowering, "FEWEST", 2)
+    monkeypatch.setenv("NBTA_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "runs"))
+
+
+both_ways = pytest.mark.parametrize("way", ["whole", "parts", "runs"])
 
 
 @pytest.fixture
@@ -45,8 +52,8 @@ def units(tmp_path, parts, monkeypatch):
     made = []
 
     class Unit(lowering._Unit):
-        def __init__(self, *arguments):
-            super().__init__(*arguments)
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
             made.append(self)
 
     monkeypatch.setattr(lowering, "_Unit", Unit)
@@ -288,10 +295,11 @@ def test_graphs_give_the_same_in_parts(function, request):
     plain, *found = (
         request.getfixturevalue(way)
         or nbta.value_and_grad(function, argnums=(0, 1), compiled=way != "reference")(x, w)
-        for way in ("reference", "whole", "parts")
+        for way in ("reference", "whole", "parts", "runs")
     )
-    for reference, one, other in zip(*map(leaves, (plain, *found)), strict=True):
+    for reference, one, other, rolled in zip(*map(leaves, (plain, *found)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-14)
+        np.testing.assert_array_equal(rolled, other)
         np.testing.assert_allclose(one, reference, rtol=1e-12)
 
 
@@ -361,10 +369,108 @@ def test_errors_leave_parts(way, request):
         f(np.ones(5), np.arange(8))
 
 
+# Runs.
+
+
+def pieces(unit):
+    """How many functions pieces have become."""
+    return sum(f.name.startswith("piece") for f in unit.module.functions)
+
+
+def rolled_and_not(source, words, monkeypatch):
+    """What a source gives with runs, after it was held against what it gives without."""
+    found = called(source, words)
+    with monkeypatch.context() as patch:
+        patch.setattr(lowering._Unit, "_rolled", lambda unit: None)
+        assert called(f"{source}# without\n", words) == found
+    return found
+
+
+def test_statements_that_come_again_are_one_function(units, monkeypatch):
+    monkeypatch.setattr(lowering, "FEWEST", 8)
+    lines = "".join(f"    t{k + 1} = t{k} * 3 + W[{5 + k % 4}]\n" for k in range(30))
+    source = f"{HEAD}    t0 = W[0]\n{lines}    W[1] = t30\n    W[2] = t12 - t7\n    return 0\n"
+    words = [2, 0, 0, 0, 0, 7, 11, 13, 17]
+    values = [2]
+    for k in range(30):
+        values.append(values[-1] * 3 + words[5 + k % 4])
+    _, found = rolled_and_not(source, words, monkeypatch)
+    assert found[1:3] == [values[30], values[12] - values[7]]
+    assert [pieces(unit) for unit in units] == [1, 0]
+    assert len(units[0].module.get_global("_ZN4nbta3runEx").blocks) < 10
+
+
+def test_fewer_statements_are_left_as_they_are(units, monkeypatch):
+    monkeypatch.setattr(lowering, "FEWEST", 8)
+    lines = "".join(f"    W[{k}] += {k + 1}\n" for k in range(9))
+    called(f"{HEAD}{lines}    return 0\n", [0] * 9)  # of integers that are no places
+    called(f"{HEAD}{'    W[0] += W[1]' + chr(10)}    return 0\n", [0, 1])
+    assert [pieces(unit) for unit in units] == [0, 0]
+
+
+def test_a_refusal_in_a_run_has_its_own_status(units, monkeypatch):
+    monkeypatch.setattr(lowering, "FEWEST", 8)
+    lines = "".join(f"    refuse(W[{k}] == 5, {16 * k + 1})\n" for k in range(20))
+    source = f"{HEAD}{lines}    W[0] = 9\n    return 0\n"
+    for k in (0, 7, 19):
+        words = [5 if j == k else 1 for j in range(20)]
+        assert rolled_and_not(source, words, monkeypatch) == (16 * k + 1, words)
+    assert rolled_and_not(source, [1] * 20, monkeypatch)[0] == 0
+    assert pieces(units[0]) == 1
+
+
+def test_pieces_where_one_buffer_serves_two_ends_are_others(units, monkeypatch):
+    """LLVM must know that they overlap: each item is then what the one before has become."""
+    monkeypatch.setattr(lowering, "FEWEST", 8)
+    arrays = [np.zeros(200) for _ in range(3)]
+    heads = "".join(f"    a{k} = pointer(float64, W[{k}], {k})\n" for k in range(3))
+    heads += "".join(f"    b{k} = pointer(float64, W[{k % 3}], {k % 3})\n" for k in range(10))
+    heads += "".join(f"    c{k} = pointer(float64, W[{k * k % 3}], {k * k % 3})\n"
+                     for k in range(10))  # fmt: skip
+    loop = (
+        "    for i{0} in range(1, 200):\n        c{0}[i{0}] = b{0}[i{0} - 1] * 0.5 + float64({1})\n"
+    )
+    source = HEAD + heads + "".join(loop.format(k, 1) for k in range(10)) + "    return 0\n"
+    called(source, [array.ctypes.data for array in arrays])
+    wanted = [np.zeros(200) for _ in range(3)]
+    for k in range(10):
+        for i in range(1, 200):
+            wanted[k * k % 3][i] = wanted[k % 3][i - 1] * 0.5 + 1.0
+    np.testing.assert_array_equal(arrays, wanted)
+    assert pieces(units[0]) >= 2
+
+
+def test_what_has_no_room_in_the_frame_is_not_rolled(units, monkeypatch):
+    monkeypatch.setattr(lowering, "FEWEST", 8)
+    lines = "".join(f"    t{k + 1} = t{k} * complex(0, 2)\n" for k in range(10))
+    source = f"{HEAD}    t0 = complex(W[0], 1)\n{lines}    W[1] = int64(t10.real)\n    return 0\n"
+    _, found = called(source, [3, 0])
+    assert found[1] == ((3 + 1j) * 2j**10).real
+    assert [pieces(unit) > 0 for unit in units] == [True, False]
+
+
+def test_equal_layers_of_a_small_function_are_a_run(units, monkeypatch):
+    monkeypatch.setattr(lowering, "LARGE", 600)
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(3, 5)), rng.normal(size=(5, 5)) * 0.3
+
+    def loss(x, w):
+        for _ in nbta.unroll(range(7)):
+            x = nbta.tanh(x @ w) * 0.9
+        return nbta.sum(x * x)
+
+    found = nbta.value_and_grad(loss, argnums=(0, 1), compiled=True)(x, w)
+    wanted = nbta.value_and_grad(loss, argnums=(0, 1), compiled=False)(x, w)
+    for one, other in zip(leaves(found), leaves(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13)
+    assert pieces(units[0]) >= 2
+
+
 @pytest.mark.slow
 @settings(max_examples=8, **BOUNDED)
 @given(programs(depth=2), st.integers(0, 4))
-def test_random_programs_in_parts(program, n):
+@pytest.mark.parametrize("fewest", [8, 2])
+def test_random_programs_in_parts(fewest, program, n):
     with nbta.Graph().as_default() as graph:
         fed = {
             nbta.placeholder("float64", (3,)): np.array([0.71, -0.43, 0.92]),
@@ -376,7 +482,8 @@ def test_random_programs_in_parts(program, n):
     wanted = [one for one in (*results, *slopes) if one is not None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lowering, "LARGE", 0)
-        patch.setenv("NBTA_CACHE_DIR", f"{os.environ['NBTA_CACHE_DIR']}-parts")
+        patch.setattr(lowering, "FEWEST", fewest)
+        patch.setenv("NBTA_CACHE_DIR", f"{os.environ['NBTA_CACHE_DIR']}-parts{fewest}")
         found, expected = (_outcome(graph, wanted, fed, how) for how in ("auto", False))
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
