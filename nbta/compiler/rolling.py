@@ -106,7 +106,12 @@ class Runs:
 
     def __init__(self, texts, names, single, fewest=FEWEST, wanted=None):
         self._names, self._single, self._fewest, self._wanted = names, single, fewest, wanted
-        self._statements = list(map(self._statement, texts))
+        statements = list(map(self._statement, texts))
+        shapes = Counter(statement.kind for statement in statements)
+        self._statements = [
+            statement._replace(kind=_alike(statement) if shapes[statement.kind] >= fewest else k)
+            for k, statement in enumerate(statements)
+        ]
         self._found = Counter()
         for statement in self._statements:
             self._found.update(statement.tokens)
@@ -125,10 +130,7 @@ class Runs:
     def _statement(self, text):
         parts = _TOKEN.split(_COMMENT.sub("", text) if "#" in text else text)
         tokens = parts[1::2]
-        kinds = tuple(map(self._kind, tokens))
-        shape = tuple(parts[::2]), kinds
-        fixed = tuple(t for t, r in zip(tokens, _roles(*shape), strict=True) if r == _FIXED)
-        return _Statement(parts, tokens, (shape, fixed))
+        return _Statement(parts, tokens, (tuple(parts[::2]), tuple(map(self._kind, tokens))))
 
     def _kind(self, token):
         if token.isdigit():
@@ -195,6 +197,12 @@ class Runs:
         own = len(changed) == len(stored) * run.count
         moved = (name for k in (*run.varying, *run.kept) for name in columns[k])
         return own and self._single.issuperset(moved)
+
+
+def _alike(statement):
+    """What statements that may be pieces of one run have in common."""
+    roles = zip(statement.tokens, _roles(*statement.kind), strict=True)
+    return statement.kind, tuple(token for token, role in roles if role == _FIXED)
 
 
 def _joined(statements):

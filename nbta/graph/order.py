@@ -38,17 +38,16 @@ _number = operator.attrgetter("number")
 
 def _needed(targets, stop):
     """What the targets need, and whether creation order is an order to run in."""
-    needed, todo, forwards = set(), [op for op in targets if op not in stop], True
+    needed, forwards = {op for op in targets if op not in stop}, True
+    todo = list(needed)
     while todo:
         op = todo.pop()
-        if op in needed:
-            continue
-        needed.add(op)
         number, others = op.number, [tensor.op for tensor in op.inputs]
         for other in [*others, *op.control_inputs] if op.control_inputs else others:
             if other.number >= number and other not in stop:
                 forwards = False
             if other not in needed and other not in stop:
+                needed.add(other)
                 todo.append(other)
     return needed, forwards
 
