@@ -22,7 +22,7 @@ from nbta.ops.elementwise import conjugate, narrow, promoted, widened
 from nbta.ops.filling import ones_like
 from nbta.ops.products import einsum, matmul, outer, swapaxes, transpose
 from nbta.ops.shaping import cast, unbroadcast
-from nbta.runtime.factors import BLOCK
+from nbta.runtime.factors import BLOCK, FEW
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -212,15 +212,27 @@ def _adjoint(x):
     return conjugate(swapaxes(x, -1, -2))
 
 
+def _turned(x):
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
 def _evaluate_cholesky_gradient(factor, slope):
-    """By solutions with the whole factor (S. P. Smith, 1995; see Murray's (10))."""
-    dtype, factor, slope = slope.dtype, widened(factor), np.tril(widened(slope))
-    inner = np.tril(np.conj(np.swapaxes(factor, -1, -2)) @ slope)
-    inner = inner + np.tril(inner, -1)
-    inner = (inner + np.conj(np.swapaxes(inner, -1, -2))) / 4
-    left = _evaluate_solve(np.conj(factor), inner, lower=True, transpose=True)
-    both = _evaluate_solve(factor, np.swapaxes(left, -1, -2), lower=True, transpose=True)
-    return narrow((np.swapaxes(both, -1, -2) + np.conj(both)) / 2, dtype)
+    """In the blocks of compiled code, so that NaN and infinities go as far; see there."""
+    dtype, factor, slope = slope.dtype, widened(factor), widened(slope)
+    found, n = np.zeros_like(factor), factor.shape[-1]
+    size = 1 if n <= FEW else BLOCK
+    for first in range(0, n, size)[::-1]:
+        here, below = slice(first, first + size), slice(first + size, None)
+        corner, columns = factor[..., here, here], factor[..., below, here]
+        unit = np.eye(corner.shape[-1], dtype=factor.dtype)
+        inverse = _evaluate_solve(np.tril(corner), unit, lower=True, transpose=False)
+        half = (slope[..., below, here] / 2 - found[..., below, below] @ columns) @ inverse
+        own = np.tril(slope[..., here, here] - 2 * _turned(half) @ columns)
+        own = np.tril(_turned(corner) @ own) / 2
+        own = _turned(inverse) @ ((own + _turned(np.tril(own, -1))) @ inverse)
+        found[..., below, here], found[..., here, below] = half, _turned(half)
+        found[..., here, here] = (own + _turned(own)) / 2
+    return narrow(found, dtype)
 
 
 def _second_cholesky_gradient(op, dy):

@@ -216,6 +216,20 @@ def test_gradients_of_half_precision_factors():
         np.testing.assert_allclose(found, expected, 0.05, 0.05)
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("n", [3, 20, 60])
+def test_nan_goes_as_far_in_gradients_of_factors_by_both_executors(n, bad):
+    root, weights = RNG.normal(size=(n, n)), np.zeros((n, n))
+    weights[2, 1] = bad
+    slope = [
+        nbta.grad(lambda a: np.sum(nbta.cholesky(a) * weights), compiled=compiled)
+        for compiled in (False, True)
+    ]
+    one, other = (f(root @ root.T + np.eye(n)) for f in slope)
+    assert not np.isfinite(one[:3, :3]).all()
+    np.testing.assert_array_equal(np.isfinite(one), np.isfinite(other))
+
+
 def test_a_gradient_of_a_factor_solves_with_blocks_alone():
     """Nobody clears a triangle that is not read, nor solves with the whole factor for it."""
     with nbta.Graph().as_default():
