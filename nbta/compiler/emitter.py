@@ -446,7 +446,7 @@ def _turned(code, pairs):
         numbers = {each.value.base.number for each in cycle}
         if other is place and len(cycle) > 1 and len(numbers) == 1:
             _turn(code, [each.value for each in cycle])
-            return _turned(code, [pair for pair in pairs if pair[0] not in cycle])
+            return _turned(code, _rest(pairs, cycle))
     return pairs
 
 
@@ -485,8 +485,19 @@ def _swapped(code, pairs):
                         f"{item} = {one.value.at(i)}", f"{one.value.at(i)} = {other.value.at(i)}"
                     )
                     code.add(f"{other.value.at(i)} = {item}")
-                return _swapped(code, [pair for pair in pairs if pair[0] not in (one, other)])
+                return _swapped(code, _rest(pairs, [one, other]))
     return pairs
+
+
+def _rest(pairs, exchanged):
+    """The pairs without some places that have changed buffers: what they held is elsewhere now."""
+    now = {value.base: place.value.base for place, value in pairs if place in exchanged}
+
+    def found(value):
+        base = now.get(value.base) if isinstance(value, Block) else None
+        return value if base is None else replace(value, base=base)
+
+    return [(place, found(value)) for place, value in pairs if place not in exchanged]
 
 
 class _Place:

@@ -90,7 +90,8 @@ def kept_once(nested, counts):
     owners = [found.loop, *nested.owners[1 + len(between) :]]
     reads = [(op, trips[: len(trips) - len(between)]) for op, trips in nested.reads]
     for read, trips in reads:
-        if not trips:  # the handle is that of the only one, whatever trip it was kept of
+        if not trips and lies_in(read.graph, found.handle.graph):
+            # The handle is that of the only one, whatever trip it was kept of.
             flow = found.loop.outputs[1]
             read.inputs = [*map(read.graph.resolve, (found.handle, read.inputs[1], flow))]
             read.graph.changed()

@@ -73,6 +73,7 @@ def _forget_kept(loop):
         return
     substitute(loop.op.graph, {variable.last: variable.first for variable in kept})
     used = {t for graph in (loop.body, loop.cond) for op in live(graph) for t in op.inputs}
+    used.update(loop.cond.outputs, (v.following for v in loop.variables() if not v.is_kept))
     idle = {v.place for v in kept if v.parameter not in used and v.tested not in used}
     loop.keep([place for place in range(len(loop.op.inputs)) if place not in idle])
 

@@ -1233,6 +1233,16 @@ def loops_from_a_constant(x):
     return one, ones, loop(2, lambda i, a: nbta.add_item(a, i, x[i]), ones)
 
 
+def a_name_for_what_changes_places(x):
+    start = x + 1.0, nbta.sin(x), nbta.cos(x)
+    return loop(5, lambda i, u, v, w: (v, u, v), *start)
+
+
+def names_for_three_that_change_places(x):
+    start = x + 1.0, nbta.sin(x), nbta.cos(x), x * 2.0, x * 3.0, nbta.zeros(2)
+    return loop(5, lambda i, u, v, w, p, q, r: (v, w, u, u, w, v[1:3]), *start)
+
+
 def a_branch_that_gives_one_array_twice(x):
     a = nbta.sin(x)
     way = nbta.sum(x) > 0.0
@@ -1258,6 +1268,7 @@ def branches_in_a_branch_that_give_one_array(x):
 
 
 NAMED = [
+    a_name_for_what_changes_places, names_for_three_that_change_places,
     a_branch_that_gives_one_array_twice, a_branch_with_loops_from_one_array,
     branches_in_a_branch_that_give_one_array,
     a_slot_that_was_read, slots_that_were_appended, a_stack, pieces, other_shapes, other_names,

@@ -280,6 +280,27 @@ def test_more_random_nests(monkeypatch):
     floor(60, 15, 100, monkeypatch)
 
 
+def test_a_nest_in_a_branch_without_loops_around():
+    def f(x, c):
+        s = 0.0
+        if c > 0.5:
+            for j in range(len(x) + 4):
+                for i in range(len(x) + 4):
+                    s += x[i % 3] * np.exp(x[j % 3] * c)
+        return s * s
+
+    args = np.linspace(0.1, 0.4, 5), 0.7
+    compiled, reference = (nbta.value_and_grad(f, (0, 1), compiled=k) for k in (True, False))
+    for c in (0.7, 0.3):
+        value, slopes = compiled(args[0], c)
+        same, expected = reference(args[0], c)
+        np.testing.assert_allclose(value, same, rtol=1e-12)
+        for one, other in zip(slopes, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert "once" in compiled.source
+    check_grads(f, args, order=2)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(300, 312))
 def test_derivatives_of_random_nests(seed):

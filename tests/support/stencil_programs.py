@@ -167,3 +167,19 @@ def hold_differences(f, arguments, found, call):
     scale = max(1.0, abs(f(*arguments)), *(np.max(np.abs(g)) for g in found))
     bound = 1e-5 * scale + 2 * abs(wide - near)  # some programs are far from linear there
     assert abs(slope - near) <= bound, (slope, wide, near)
+
+
+def hold_second_derivatives(f, arguments, machine_code=False):
+    """Those along a direction, compiled and one by one."""
+    made = np.random.default_rng(len(arguments[0]))
+    direction = [made.uniform(-1, 1, np.shape(a)) for a in arguments]
+    gradient = nbta.grad(f, ARGNUMS, convert=True)
+
+    def slope(*given):
+        return sum(nbta.sum(g * d) for g, d in zip(gradient(*given), direction, strict=True))
+
+    compiled, reference = (nbta.grad(slope, ARGNUMS, compiled=kind) for kind in (True, False))
+    with executed(machine_code):
+        found = compiled(*arguments)
+    for one, other in zip(found, reference(*arguments), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-9 * max(1, np.max(abs(other))))

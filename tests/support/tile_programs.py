@@ -11,7 +11,7 @@ import random
 import numpy as np
 from frontend_random import ARGNUMS, HEAD, Program, built, indented
 from fuzz.ways import executed
-from stencil_programs import hold_differences
+from stencil_programs import hold_differences, hold_second_derivatives
 
 import nbta
 
@@ -102,6 +102,7 @@ class Maker:
         lines += [f"{name} = {self.pick(starts)}" for name in ("u", "v", "w")]
         for _ in range(self.random.choice([1, 1, 2])):
             lines += self.loop()
+            lines += ["a = r * 1.0"] * self.chance(0.2)
         if self.chance(0.3):
             lines.append(f"w = w + {self.row('3')}")
         if self.chance(0.2):
@@ -129,19 +130,26 @@ def program(seed):
     return Made(HEAD + Maker(seed).program(), seed, False)
 
 
-def check(made, machine_code=False):
-    """The compiled gradient, which is what operations give one by one, and is right."""
+def check(made, machine_code=False, second=False):
+    """The compiled gradient, which is what operations give one by one, and is right.
+
+    So is the value alone, and, on request, are second derivatives.
+    """
     f, _ = built(made.source)
     slope, reference = (
         nbta.value_and_grad(f, ARGNUMS, compiled=kind, convert=True) for kind in (True, False)
     )
+    alone = nbta.function(f, compiled=True, convert=True)
     for call in range(2):
         arguments = made.arguments(call)
         with executed(machine_code):
             value, found = slope(*arguments)
+            np.testing.assert_allclose(alone(*arguments), value, rtol=1e-10, atol=1e-10)
         same, expected = reference(*arguments)
         np.testing.assert_allclose(value, same, rtol=1e-10, atol=1e-10)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-10 * max(1, np.max(abs(other))))
         hold_differences(f, arguments, found, call)
+        if second and call == 0:
+            hold_second_derivatives(f, arguments, machine_code)
     return slope
