@@ -14,7 +14,17 @@ import numpy as np
 from nbta.codegen.values import product, times, total
 from nbta.errors import invalid
 from nbta.graph.operation import Spec
-from nbta.ops.arithmetic import add, add_n, divide, greater, multiply, real, subtract, where
+from nbta.ops.arithmetic import (
+    add,
+    add_n,
+    divide,
+    greater,
+    multiply,
+    negative,
+    real,
+    subtract,
+    where,
+)
 from nbta.ops.axis_arguments import operand
 from nbta.ops.dispatch import apply, data_spec, define, exported, stands_for
 from nbta.ops.elementwise import conjugate, promoted, wide, without_gradient
@@ -723,15 +733,18 @@ def _evaluate_qr(a):
 def _qr_gradient(op, dq, dr):
     """For no more columns than rows; with the diagonal of r real, as LAPACK has it."""
     q, r = op.outputs
-    dq = zeros_like(q) if dq is None else dq
-    inner = matmul(_adjoint(q), dq)
+    terms = [] if dq is None else [matmul(_adjoint(q), dq)]
     if dr is not None:
-        inner = subtract(inner, matmul(dr, _adjoint(r)))
+        terms.append(matmul(negative(dr), _adjoint(r)))
+    if not terms:
+        return [None]
+    inner = add_n(terms)
     strict = subtract(inner, tril(inner))
     diagonal = subtract(tril(inner), tril(inner, -1))
     if diagonal.dtype.kind == "c":
         diagonal = cast(real(diagonal), diagonal.dtype)
-    both = subtract(dq, matmul(q, add(add(strict, _adjoint(strict)), diagonal)))
+    along = matmul(q, add(add(strict, _adjoint(strict)), diagonal))
+    both = negative(along) if dq is None else subtract(dq, along)
     turned = triangular_solve(conjugate(r), swapaxes(both, -1, -2), lower=False)
     return [swapaxes(turned, -1, -2)]
 

@@ -550,6 +550,8 @@ def test_gradients_of_vectors():
     check_grads(lambda a: tuple(np.linalg.svd(a, full_matrices=False)), (TALL,))
     check_grads(lambda a: tuple(np.linalg.svd(a, full_matrices=False)), (TALL.T.copy(),))
     check_grads(lambda a: tuple(np.linalg.qr(a)), (TALL,))
+    check_grads(lambda a: np.linalg.qr(a, "r"), (TALL,))
+    check_grads(lambda a: np.linalg.qr(a)[0], (TALL,))
     check_grads(lambda a: tuple(np.linalg.qr(a)), (TALL.T.copy(),))
 
 
