@@ -14,11 +14,19 @@ from nbta.graph.views import arguments, variables_in
 from nbta.ops.arithmetic import add
 from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SCATTER, SIZE, WRITE
 from nbta.ops.dispatch import CONSTANT
+from nbta.ops.index_lists import (
+    GATHER_SLOT_LIST,
+    ON_SLOT_LISTS,
+    READ_SLOT_LIST,
+    SLOT_LIST,
+    WRITE_SLOT_LIST,
+)
 from nbta.ops.joining import RANGE
 from nbta.runtime import plain as rt
 
 ADD = add.record
 _PLAIN = {WRITE, READ, GATHER, SCATTER, SIZE, LOOKUP}
+_CREATES = {CREATE, SLOT_LIST}
 
 
 class PlainArrays:
@@ -81,19 +89,21 @@ class PlainArrays:
                     if parameter.kind == HANDLE and outer in self._array:
                         self._array[parameter] = self._array[outer]
                 self._walk(body, (*around, body))
-            if op.record is CREATE:
+            if op.record in _CREATES:
                 self._places[op] = around
             self._visit(op)
         for tensor in graph.outputs:
             self._refuse(tensor, "its handle is a result")
 
     def _visit(self, op):
-        if op.record is CREATE:
+        if op.record in _CREATES:
             self._create(op)
         elif op.record is LOOKUP and op.inputs[0] in self._array:
             self._look_up(op)
         elif op.record in _PLAIN:
             self._note_rank(op)
+        elif op.record in ON_SLOT_LISTS:
+            self._note_number(op)
         elif subgraphs(op):
             for tensor in variables_in(op):
                 self._refuse(tensor, "its handle changes in a loop")
@@ -145,6 +155,11 @@ class PlainArrays:
         asked = op.attrs.get("element_shape")
         if None not in (asked, rank) and len(asked) != rank:
             self._refuse(op.inputs[0], f"{op.name} asks for elements of another rank")
+
+    def _note_number(self, op):
+        key = self._array.get(op.inputs[0])
+        if key is not None:
+            self._ranks[key[0]].add(0)
 
     def _check_index(self, op, spec, rows):
         if spec.dtype.kind not in "iu":
@@ -212,9 +227,10 @@ class ArrayCode:
 
     def has(self, op) -> bool:
         """Whether an operation is one on a plain array."""
-        if op.record is CREATE:
+        if op.record in _CREATES:
             return self.plain.key(op.outputs[0]) is not None
-        return op.record in _RULES and self.plain.key(op.inputs[0]) is not None
+        known = op.record in _RULES or op.record in ON_SLOT_LISTS
+        return known and self.plain.key(op.inputs[0]) is not None
 
     def of(self, code, handle) -> "_Array":
         """The array of a handle."""
@@ -226,7 +242,7 @@ class ArrayCode:
 
 def emit(code, op) -> None:
     """The source of an operation on a plain array."""
-    handle = op.outputs[0] if op.record is CREATE else op.inputs[0]
+    handle = op.outputs[0] if op.record in _CREATES else op.inputs[0]
     array = code.arrays.of(code, handle)
     code.flush_readers(array.data)
     rules = _PACKED if array.packed else _RULES
@@ -369,7 +385,7 @@ def writes(code, operations) -> dict:
             before[None] = [*before.get(None, ()), op]
             continue
         key = code.arrays.plain.key(op.inputs[0]) if op.record in _RULES and op.inputs else None
-        if key is None or op.record is CREATE:
+        if key is None or op.record in _CREATES:
             continue
         plain = op.record is WRITE and len(key) == 1 and op.inputs[2].spec.rank
         if plain and op.inputs[2] not in found and op.inputs[2].op in operations:
@@ -675,7 +691,43 @@ def _size_packed(code, op, array):
     code.bind(op.outputs[0], code.local(array.length, "int32"))
 
 
+# Lists of slots, which are packed.
+
+
+def _create_slots(code, op, array):
+    _create_packed(code, op, array)
+    count, j = code.integer(op.inputs[0]), code.name("j")
+    _reserve(code, array, count)
+    code.nested([f"for {j} in range({count}):"], f"{array.data.name}[{j}] = {j}")
+
+
+def _slot_index(code, op):
+    index, length = code.integer(op.inputs[1]), code.integer(op.inputs[2])
+    code.fail_if(f"{index} < 0 or {index} >= {length}")
+    return index
+
+
+def _read_slots(code, op, array):
+    found = f"{array.data.name}[{_slot_index(code, op)}]"
+    code.bind(op.outputs[0], code.local(found, array.data.dtype))
+
+
+def _write_slots(code, op, array):
+    index = _slot_index(code, op)
+    _reserve(code, array, f"{index} + 1")
+    _store(code, array, index, code.value(op.inputs[3]))
+    code.bind(op.outputs[0], _FLOW)
+
+
+def _gather_slots(code, op, array):
+    count = code.variable(code.integer(op.inputs[1]))  # an extent, as it is now
+    code.fail_if(f"{count} < 0")
+    block = code.result(op, extents=(count,))
+    code.add(f"copy({block.base.name}, {block.offset or 0}, {array.data.name}, 0, {count})")
+
+
 _PACKED = {
     CREATE: _create_packed, SIZE: _size_packed, WRITE: _write_packed, READ: _read_packed,
-    GATHER: _gather_packed,
+    GATHER: _gather_packed, SLOT_LIST: _create_slots, READ_SLOT_LIST: _read_slots,
+    WRITE_SLOT_LIST: _write_slots, GATHER_SLOT_LIST: _gather_slots,
 }  # fmt: skip

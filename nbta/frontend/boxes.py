@@ -206,6 +206,16 @@ def link(one, other, found=()):
         _frames.stack[-1]._linked.append((one, other))
 
 
+def frames() -> list:
+    """The blocks that are traced, the innermost last."""
+    return list(_frames.stack)
+
+
+def is_older_array(box) -> bool:
+    """Whether an array was there before the block that is traced."""
+    return bool(_frames.stack) and _frames.stack[-1].is_before(box)
+
+
 def relations(one, other) -> list:
     """In which ways an array, or a view of one, is another one, as far as anybody knows."""
     (root, steps), (base, others) = _path(one), _path(other)

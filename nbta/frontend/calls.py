@@ -731,7 +731,8 @@ def _joined(listing, axis=0):
     """``np.concatenate`` of such a list."""
     if axis != 0 or not listing.array.element_shape:
         listing.refuse("joining numbers, or along another axis than the first,")
-    return boxed(listing.array.concat().value)
+    filled = listing if listing.slots is None else listing.copy()
+    return boxed(filled.array.concat().value)
 
 
 def _stacked_rows(listing):

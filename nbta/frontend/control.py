@@ -38,7 +38,7 @@ from nbta.frontend.boxes import (
     take_apart,
 )
 from nbta.frontend.containers import ITEMS, is_held, link_items, linked_items, put_item, relatives
-from nbta.frontend.lists import Grows, Listing, Stacked, grow, growing
+from nbta.frontend.lists import CHANGED, Listing, grow, growing
 from nbta.frontend.maybe import (
     Parts,
     array_like,
@@ -131,9 +131,14 @@ def is_traced(value) -> bool:
     return isinstance(value, Tensor) and not (isinstance(value, Box) and value.is_known)
 
 
+def _is_filled(value):
+    """Whether a value is a list that a loop of the graph fills."""
+    return isinstance(value, Listing) and value.array is not None
+
+
 def truth(value):
     """A value as a condition: a bool, or a tensor of one."""
-    if isinstance(value, Listing) and value.array is not None:
+    if _is_filled(value):
         return value.length > 0
     if not is_traced(value):
         return bool(value)
@@ -187,6 +192,7 @@ def both(safe, first, *thunks):
     value = first
     for thunk in thunks:
         found = decided(value)
+        value = found if _is_filled(value) else value  # for no branch gives a list or else a number
         if is_traced(found):
             value = _combined(safe, found, value, thunk, logical_and)
         elif not found:
@@ -237,6 +243,7 @@ def any_of(safe, first, *thunks):
     value = first
     for thunk in thunks:
         found = decided(value)
+        value = found if _is_filled(value) else value
         if is_traced(found):
             value = _combined(safe, found, value, thunk, logical_or)
         elif found:
@@ -290,6 +297,13 @@ def _rule_of_items(one, otherwise):
     return "use a list or an array of numbers" if isinstance(one, bytes) else otherwise
 
 
+def _remedy(one, other):
+    """What to do where one way leaves another thing than the other one."""
+    if _is_filled(one) or _is_filled(other):
+        return "change the one list, as by clear() and extend(), and give its name no other one"
+    return "make both numbers, or arrays of one rank and dtype"
+
+
 def _check_keys(one, other):
     """Refuse dicts of which one only has some item."""
     if isinstance(one, dict) and isinstance(other, dict):
@@ -321,7 +335,7 @@ def _is_value(leaf):
 
 
 def _is_carried(value):
-    return bool(leaves(value)) and all(map(_is_value, leaves(value)))
+    return not _is_filled(value) and bool(leaves(value)) and all(map(_is_value, leaves(value)))
 
 
 def _same(one, other):
@@ -369,7 +383,7 @@ class Outcome:
     def __init__(self, values, count, frame):
         self.values = values
         self.arrays = list(map(unboxed, values[:count]))
-        found = [v for part in values[:count] for v in leaves(part)]
+        found = [v for part in values[:count] if not _is_filled(part) for v in leaves(part)]
         self.contents = {id(v): _content(v) for v in found}
         self.lost = {id(v): v.root.spoiled for v in found if isinstance(v, Box)}
         self.places = frame.places
@@ -377,7 +391,8 @@ class Outcome:
             error = growing(place, old)
             if error is not None:
                 raise error
-        held = [each for part in self.arrays for each in containers_in(part)]
+        parts = [part for part in self.arrays if not _is_filled(part)]
+        held = [each for part in parts for each in containers_in(part)]
         self._times = Counter(map(id, held))
         self._originals = {}
         self.structures = list(map(self._as_it_is, self.arrays))
@@ -388,7 +403,7 @@ class Outcome:
 
     def _as_it_is(self, value):
         """A value with copies of its lists and dicts, as what the block did to them is put back."""
-        held = containers_in(value)
+        held = [] if _is_filled(value) else containers_in(value)
         if not held or objects_in(value) or not all(map(native.is_python, held)):
             return value
         copied = pack(value, leaves(value))
@@ -492,7 +507,7 @@ def _growing_lists(run, *args):
     while True:
         try:
             return run(*args)
-        except (Grows, Stacked) as error:
+        except CHANGED as error:
             grow(error)
 
 
@@ -688,7 +703,7 @@ class _Merge:
 
     def _unlike(self, i, one, other):
         _check_keys(one, other)
-        name, rule = self._names[i], "make both numbers, or arrays of one rank and dtype"
+        name, rule = self._names[i], _remedy(one, other)
         if name.startswith(ITEMS):
             rule = _rule_of_items(one, "let both ways leave as many, of the same keys and kinds")
         what, one, other = _told(name, one, other)
@@ -935,7 +950,7 @@ def _tried_as_loop(body, get, set_, as_loop) -> bool:
     known = current().root.cache.setdefault(_LARGE, {})
     try:
         _in_frame(as_loop, get, set_)
-    except (Exception, Grows, Stacked):
+    except (Exception, *CHANGED):
         # Python's trips then say what is wrong, or nothing is: their lists hold what no array does
         known[body.__code__] = False
     else:
@@ -1195,8 +1210,7 @@ class _Loop:
         self._found[self._key] = found
 
     def _is_scalar(self, value):
-        found = leaves(value)
-        if not _is_carried(value) or any(isinstance(leaf, Box) for leaf in found):
+        if not _is_carried(value) or any(isinstance(leaf, Box) for leaf in leaves(value)):
             return False
         # as long as no other object takes the place of one
         return not objects_in(value) and not containers_in(value)
@@ -1230,7 +1244,7 @@ class _Loop:
                 self._attempt(first, test, advance)
             except Again:
                 _attempts.errors.pop()
-            except (Grows, Stacked) as error:
+            except CHANGED as error:
                 _attempts.errors.pop()
                 grow(error)
             except BaseException:

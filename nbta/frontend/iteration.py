@@ -193,8 +193,6 @@ def indexed(items):
     if isinstance(items, range):
         return _PlainRange(items)
     if isinstance(items, Listing):
-        if items.below is not None:
-            items.refuse("a loop over the items")
         return None if items.array is None else Indexed(items.length, items.item)
     if isinstance(items, np.ndarray):
         items = Box(items)
@@ -494,6 +492,30 @@ def _joined(one, other):
     return found
 
 
+def _part(self, key):
+    """A new list of the items of a slice."""
+    step = 1 if key.step is None else key.step
+    if not isinstance(step, int) or step == 0:
+        if type(step) is int:
+            raise ValueError("slice step cannot be zero")
+        self.refuse("a slice with a step that only the run knows")
+    length, low = as_tensor(self.length), 0 if step > 0 else -1
+    high = length + low
+    start, stop = (
+        default if bound is None else _within(bound, length, low, high)
+        for bound, default in ((key.start, low if step > 0 else high),
+                               (key.stop, high if step > 0 else low))
+    )  # fmt: skip
+    return comprehension(self.item, None, Range(start, stop, step))
+
+
+def _within(bound, length, low, high):
+    """A bound of a slice, counted from the first item."""
+    bound = as_tensor(native.plain(bound))
+    return minimum(maximum(where(less(bound, 0), bound + length, bound), low), high)
+
+
+Listing.part = _part
 Listing.extend = _extend
 Listing.__add__ = _joined
 Listing.__radd__ = lambda self, other: _joined(other, self)

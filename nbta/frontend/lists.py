@@ -10,19 +10,73 @@ import copy
 
 import numpy as np
 
+from nbta.control.control_flow import while_loop
 from nbta.errors import UnimplementedError, invalid
 from nbta.frontend import native
-from nbta.frontend.boxes import Attribute, Box, born, boxed, in_trace, is_older, link, note_place
+from nbta.frontend.boxes import (
+    Attribute,
+    Box,
+    born,
+    boxed,
+    explicitly_older,
+    frames,
+    in_trace,
+    is_older,
+    is_older_array,
+    link,
+    note_place,
+)
 from nbta.frontend.containers import Whole, note_whole
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import where
-from nbta.ops.dispatch import as_tensor
-from nbta.ops.joining import arange, stack
+from nbta.ops.arithmetic import less, less_equal, logical_and, maximum, minimum, where
+from nbta.ops.arrays import build
+from nbta.ops.checks import ASSERT, behind, first_token
+from nbta.ops.dispatch import apply, as_tensor
+from nbta.ops.index_lists import (
+    ATTRS,
+    GATHER_SLOT_LIST,
+    READ_SLOT_LIST,
+    SLOT_LIST,
+    WRITE_SLOT_LIST,
+)
+from nbta.ops.joining import stack
 from nbta.ops.numbers import Number
-from nbta.ops.shaping import cast, reshape
+from nbta.ops.shaping import INT64, cast, reshape
 from nbta.ops.sorting import sort
-from nbta.symbolic import SymbolicTensorArray
+from nbta.symbolic import Facts, SymbolicTensorArray
+
+
+def slot_list(length):
+    """A list of the first slots of an array."""
+    facts = Facts(INT64, (), True, "slots", True, False)
+    outputs = build(SLOT_LIST, [cast(as_tensor(length), INT64)], ATTRS)
+    return SymbolicTensorArray.over(*outputs, facts)
+
+
+def write_slot(slots, place, length, slot):
+    """The list with another slot at a place."""
+    access = slots._access
+    inputs = [access.handle, _int64(place), _int64(length), _int64(slot), access.flow]
+    return slots._behind(build(WRITE_SLOT_LIST, inputs)[0])
+
+
+def read_slot(slots, place, length):
+    """The slot at a place, which must be that of an item."""
+    access = slots._access
+    inputs = [access.handle, _int64(place), _int64(length), access.flow]
+    return build(READ_SLOT_LIST, inputs)[0]
+
+
+def gather_slots(slots, length):
+    """The slots of all items."""
+    access = slots._access
+    return build(GATHER_SLOT_LIST, [access.handle, _int64(length), access.flow])[0]
+
+
+def _int64(value):
+    value = as_tensor(value)
+    return value if value.dtype == INT64 else cast(value, INT64)
 
 
 class Grows(BaseException):
@@ -33,12 +87,107 @@ class Grows(BaseException):
         self.listing, self.sample = listing, sample
 
 
-class Stacked(BaseException):
-    """A list that grows must note which item is below which, from before a loop on."""
+class Reordered(BaseException):
+    """A list that grows must keep a list of slots, from before a loop on."""
 
     def __init__(self, listing):
-        super().__init__("nbta traces the function again, as a list shrinks in a loop")
+        super().__init__("nbta traces the function again, as a loop changes items of a list")
         self.listing = listing
+
+
+class Widened(BaseException):
+    """A list that grows must have items of another dtype, from before a loop on."""
+
+    def __init__(self, listing, dtype):
+        super().__init__("nbta traces the function again, as items of a list have several dtypes")
+        self.listing, self.dtype = listing, dtype
+
+
+#: What a list must be from before a loop on.
+CHANGED = Grows, Reordered, Widened
+
+
+def _wider(dtype, value):
+    """The dtype for items of one, and a value."""
+    weak = getattr(value, "weak", None)
+    if weak is not None or isinstance(value, bool | int | float | complex):
+        kind = _dtype(value).kind
+        return np.result_type(dtype, {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}[kind])
+    return np.result_type(dtype, _dtype(value))
+
+
+def in_dtype_of(array, value):
+    """A tensor in an array's dtype."""
+    return value if value.dtype == array.dtype else cast(value, array.dtype)
+
+
+class Guard(Box):
+    """In place of all arrays that are items of a list, which has copies of them.
+
+    An array that is changed is put into the list anew where it is known at which place it is: as
+    long as no item has changed its place since it was read or appended, and if no array is at two
+    places. Elsewhere the list is spoiled, and so are other arrays that are items.
+    """
+
+    __slots__ = ("_changed_in", "_known", "_order", "_relying", "_twice", "listing")
+
+    def __init__(self, listing):
+        super().__init__(np.zeros(1), "an item of a list")
+        self.serial = 0  # older than any block
+        self.listing, self._known, self._order, self._twice = listing, {}, 0, False
+        #: Blocks in which items were changed, and those that went on from a place found before.
+        self._changed_in, self._relying = [], []
+
+    def watch(self, box, place):
+        """Note an array that was read or is added, and its place counted from the first."""
+        root = box.root
+        if box is root:
+            self._known[id(box)] = box, place, self._order, frames()
+        link(self, root)
+
+    def admit(self, box):
+        """Note an array that is put into the list, perhaps one that is somewhere else, too."""
+        guards = [each.other for each in box.root.links if isinstance(each.other, Guard)]
+        for guard in guards:
+            link(self, guard)
+        if box.root is not box or box.links or is_older_array(box):
+            self._check(self._changed_in, "an array that may be at another place, too,")
+            self._twice = True
+
+    def reorder(self):
+        """Note that items change places, or leave the list."""
+        self._check(self._relying, "a change of places")
+        self._order += 1
+
+    def _check(self, blocks, what):
+        """Refuse what would be so in the next trip for a change that was traced before."""
+        if any(frame.traced and frame in blocks for frame in frames()):
+            self.listing.refuse(f"{what} in a loop or a branch that changes an item in place,")
+
+    def follow(self, changed, known, change):
+        """Let the list have what an array holds that is an item, or be spoiled."""
+        found = self._known.get(id(changed))
+        if found is not None and found[2] == self._order and self._may_put():
+            self._changed_in += frames()
+            self._relying += [frame for frame in frames() if frame not in found[3]]
+            self.listing.replace(found[1], changed)
+        elif self.spoiled is None:
+            self.spoil(changed)
+        else:
+            return
+        self._spoil_others(changed)
+
+    def _may_put(self):
+        return not self._twice and self.spoiled is None
+
+    def _spoil_others(self, changed):
+        for each in self.links:
+            other = each.other
+            if other is changed or other.spoiled is not None:
+                continue
+            other.spoil(changed)
+            if isinstance(other, Guard):
+                other._spoil_others(changed)
 
 
 class Listing(list):
@@ -52,8 +201,9 @@ class Listing(list):
         How many there are then.
     """
 
-    array, _length = None, None
-    below, top, used, guard = None, None, None, None
+    array, _length, guard = None, None, None
+    #: Where items are assigned or taken off, a list of the slot of each, and how many are used.
+    slots, used = None, None
     #: Whether tuples that a loop gives are an error, as for a comprehension that Python can make.
     numbers_only = False
 
@@ -74,26 +224,41 @@ class Listing(list):
     def _write(self, value):
         if self.is_of_tuples:
             return self.array.append(value)
-        if isinstance(value, Box):
-            self._share(value)
-        value = native.plain(value)
-        dtype = self.array.dtype
-        value = cast(as_tensor(value), dtype) if _dtype(value) != dtype else value
-        place = self.length if self.below is None else self.used
-        if self.below is not None:
-            self._hold("below", self.below.write(place, self.top))
-            self._hold("top", place)
-            self._hold("used", place + 1)
-        self._hold("array", self.array.write(place, value))
+        value = self._as_item(value, self.length)
+        if self.slots is None:
+            self._hold("array", self.array.write(self.length, value))
+        else:
+            self._write_slot(self.length, self.length + 1, value)
         self._hold("length", self.length + 1)
         return None
 
-    def _share(self, box):
+    def _as_item(self, value, place):
+        if isinstance(value, Box):
+            self._share(value, place, is_new=True)
+        value, dtype = native.plain(value), self.array.dtype
+        wide = _wider(dtype, value)
+        if wide != dtype:
+            raise Widened(self, wide)
+        return cast(as_tensor(value), dtype) if _dtype(value) != dtype else value
+
+    def replace(self, place, box):
+        """Let an item be what an array holds that is the item."""
+        self._needs_slots()
+        self._write_slot(place, self.length, in_dtype_of(self.array, box.itself))
+
+    def _write_slot(self, place, length, value):
+        """Write a value to a slot of its own, which has the item at a place from now on."""
+        self._hold("array", self.array.write(self.used, value))
+        self._hold("slots", write_slot(self.slots, place, length, self.used))
+        self._hold("used", self.used + 1)
+
+    def _share(self, box, place, is_new=False):
         """Note that an array is an item: where it is changed, so is the item, which is a copy."""
         if self.guard is None:
-            self.guard = Box(np.zeros(1), "an item of a list")
-            self.guard.serial = 0  # older than any block
-        link(self.guard, box.root)
+            self.guard = Guard(self)
+        if is_new:
+            self.guard.admit(box)
+        self.guard.watch(box, place)
 
     def check(self):
         """Refuse to read items of which an array was changed."""
@@ -101,21 +266,44 @@ class Listing(list):
             raise invalid("spoiled_array", f"{here()}: {self.guard.spoiled}")
 
     def _hold(self, name, value):
+        if explicitly_older(self):
+            self.refuse("a change, in a function that is given to a loop or a branch of nbta's,")
         note_place(Attribute(self, name))
         setattr(self, name, value)
 
-    def stack_up(self):
-        """Note for each item which one is below it, so that the last can be taken off.
+    def list_slots(self):
+        """Keep a list of slots from now on, as slots of arrays are written once."""
+        if self.slots is None:
+            self._hold("slots", slot_list(self.length))
+            self._hold("used", self.length)
 
-        Slots of arrays are written once: what is appended behind a pop has a slot of its own.
-        """
-        indices = arange(self.length)
-        below = SymbolicTensorArray(
-            np.int64, self.length, True, False, "below", element_shape=()
-        ).unstack(indices - 1)
-        self._hold("below", below)
-        self._hold("top", self.length - 1)
-        self._hold("used", self.length)
+    def widen(self, dtype):
+        """Hold the items in another dtype from now on."""
+        if self.array.element_shape:
+            message = (
+                f"{here()}: a loop puts arrays of {dtype} into a list of arrays of "
+                f"{self.array.dtype}; it may append numbers and arrays of one dtype"
+            )
+            raise invalid("list_items", message)
+        array = SymbolicTensorArray(dtype, 0, True, False, "list", element_shape=())
+        self._hold("array", array.unstack(cast(self.stack(), dtype)))
+        if self.slots is not None:
+            self._hold("slots", slot_list(self.length))
+            self._hold("used", self.length)
+
+    def _needs_slots(self):
+        """See to it that there is a list of slots, from before the loop or branch on."""
+        if self.slots is None:
+            if is_older(self):
+                raise Reordered(self)
+            self.list_slots()
+
+    def _changes_places(self):
+        """Note that items change their places, or leave the list."""
+        self._needs_slots()
+        self.check()
+        if self.guard is not None:
+            self.guard.reorder()
 
     def pop(self, index=-1):
         """Take the last item off."""
@@ -124,19 +312,66 @@ class Listing(list):
                 raise Grows(self, self[-1] if len(self) else 0.0)
             note_whole(self)
             return super().pop(index)
-        if type(index) is not int or index != -1:
-            self.refuse(".pop() of another item than the last")
         if self.is_of_tuples:
-            return self.array.each(lambda column: column.pop())
-        if self.below is None:
-            if is_older(self):
-                raise Stacked(self)
-            self.stack_up()
-        self.check()
-        found = self.array.read(self.top)
-        self._hold("top", self.below.read(self.top))
-        self._hold("length", self.length - 1)
+            return self.array.each(lambda column: column.pop(index))
+        found = self.array.read(self._taken(index))
         return boxed(found)
+
+    def _taken(self, index):
+        """The slot of an item that leaves the list."""
+        self._changes_places()
+        error = invalid("index", f"{here()}: pop or del of an item that the list does not have")
+        place, length = self._from_first(index), _int64(self.length)
+        holds = logical_and(less_equal(0, place), less(place, length))
+        token = apply(ASSERT, [first_token(), holds], {"message": error})
+        last = behind(length - 1, token)  # though nobody may look at the item
+        slot = read_slot(self.slots, place, self.length)
+        if not (native.is_known(index) and index == -1):
+            self._move(place, last, 1)
+        self._hold("length", last)
+        return slot
+
+    def _move(self, first, stop, by):
+        """Let the slots of some places be those of the next ones, or of the ones before."""
+        length = self.length if by == 1 else self.length + 1
+        begin = first if by == 1 else stop - 1
+        last = stop if by == 1 else first - 1
+
+        def goes_on(place, _):
+            return (place < last) if by == 1 else (place > last)
+
+        def move(place, slots):
+            slot = read_slot(slots, place + by, length)
+            return place + by, write_slot(slots, place, length, slot)
+
+        _, slots = while_loop(goes_on, move, [_int64(begin), self.slots])
+        self._hold("slots", slots)
+
+    def insert_at(self, place, value):
+        """Put an item at a place, and those from there on one further."""
+        self._changes_places()
+        value = self._as_item(value, place)
+        length = self.length + 1
+        self._hold("slots", write_slot(self.slots, self.length, length, self.used))
+        self._move(place + 1, length, -1)
+        self._write_slot(place, length, value)
+        self._hold("length", length)
+
+    def turn_round(self):
+        """Turn the order of the items round."""
+        self._changes_places()
+        length = self.length
+
+        def swap(place, slots):
+            other = length - 1 - place
+            one, two = (read_slot(slots, each, length) for each in (place, other))
+            slots = write_slot(write_slot(slots, place, length, two), other, length, one)
+            return place + 1, slots
+
+        _, slots = while_loop(
+            lambda place, _: 2 * place < length - 1, swap, [_int64(0), self.slots]
+        )
+        self._hold("slots", slots)
 
     def append(self, value):
         """Add an item."""
@@ -153,39 +388,53 @@ class Listing(list):
         self.extend(values)
         return self
 
-    def place_of(self, key):
-        """The slot for an index."""
-        if isinstance(key, slice):
-            self.refuse("a slice")
-        if self.below is not None:
-            if type(key) is int and key == -1:
-                return self.top
-            self.refuse("another item than the last")
+    def _slot(self, place):
+        return place if self.slots is None else read_slot(self.slots, place, self.length)
+
+    def _from_first(self, key):
+        """An index counted from the first item."""
         if native.is_known(key):
             return key if key >= 0 else self.length + key
         key = as_tensor(key)
         return where(key < 0, key + self.length, key)
 
+    def put(self, key, value):
+        """Assign an item."""
+        if isinstance(key, slice):
+            self.refuse("an assigned slice")
+        if self.is_of_tuples:
+            return self.array.put(key, value)
+        self._changes_places()
+        place = self._from_first(key)
+        return self._write_slot(place, self.length, self._as_item(value, place))
+
     def item(self, key):
         """The item at an index."""
         if self.array is None:
             return list.__getitem__(self, key)
+        if isinstance(key, slice):
+            return self.part(key)
         if self.is_of_tuples:
             return self.array.each(lambda column: column.item(key))
         self.check()
-        found = boxed(self.array.read(self.place_of(key)))
+        place = self._from_first(key)
+        found = boxed(self.array.read(self._slot(place)))
         if isinstance(found, Box):
-            self._share(found)
+            self._share(found, place)
         return found
+
+    def stack(self):
+        """All items as a tensor."""
+        if self.slots is None:
+            return self.array.stack()
+        return self.array.gather(gather_slots(self.slots, self.length))
 
     def stacked(self):
         """All items as one array."""
-        if self.below is not None:
-            self.refuse("all items")
         if self.is_of_tuples:
             return self.array.stack()
         self.check()
-        found = self.array.stack()
+        found = self.stack()
         if isinstance(self.length, Number):
             found = reshape(found, (self.length, *found.shape[1:]))
         return boxed(found)
@@ -208,22 +457,29 @@ class Listing(list):
     def __setitem__(self, key, value):
         """Assign items; converted code does that itself."""
         if self.array is not None:
-            self.refuse("an assigned item")
+            return self.put(key, value)
         note_whole(self)
-        super().__setitem__(key, value)
+        return super().__setitem__(key, value)
+
+    def delete(self, key):
+        """``del`` of an item in what only the run decides about, or of a list that it fills."""
+        if isinstance(key, slice):
+            self.refuse("a deleted slice")
+        self.pop(key)
 
     def __delitem__(self, key):
-        if self.array is not None:
-            self.refuse("a deleted item")
-        note_whole(self)
-        super().__delitem__(key)
+        if self.array is None:
+            note_whole(self)
+            super().__delitem__(key)
+        else:
+            self.delete(key)
 
     def refuse(self, what):
         """Say what cannot be done once a loop fills the list."""
         raise UnimplementedError(
             f"{here()}: {what} of a list that a loop appends to, whose length only the run knows; "
-            f"append, len, pop() of the last, single items, loops over it and np.array(list) are "
-            f"possible, where nothing is popped"
+            f"append, extend, insert, pop, del, reverse, clear, len, items read and assigned, "
+            f"slices read, loops over it and np.array(list) are possible"
         )
 
 
@@ -242,10 +498,23 @@ class Columns:
 
     def append(self, value):
         """Add a tuple."""
+        for column, part in self._parts(value):
+            column.append(part)
+
+    def put(self, key, value):
+        """Assign a tuple."""
+        for column, part in self._parts(value):
+            column.put(key, part)
+
+    def insert(self, index, value):
+        """Put a tuple in front of another one."""
+        for column, part in self._parts(value):
+            column.insert(index, part)
+
+    def _parts(self, value):
         if type(value) is not self.kind or len(value) != len(self.columns):
             self.columns[0].refuse(f"an item that is no tuple of {len(self.columns)}")
-        for column, part in zip(self.columns, value, strict=True):
-            column.append(part)
+        return zip(self.columns, value, strict=True)
 
     def each(self, take):
         """A tuple of what is taken of each column."""
@@ -302,14 +571,56 @@ def _sort(self, *, key=None, reverse=False):
 
 
 Listing.sort = _sort
-for _name in ("insert", "remove", "clear", "reverse"):
+for _name in ("remove",):
     setattr(Listing, _name, _changing(_name))
+
+
+def _insert(self, index, value):
+    """Put an item in front of another one."""
+    if self.array is None and in_trace(self):
+        raise Grows(self, native.plain(value))
+    if self.array is None:
+        note_whole(self)
+        return list.insert(self, index, value)
+    if self.is_of_tuples:
+        return self.array.insert(index, value)
+    return self.insert_at(minimum(maximum(self._from_first(_int64(index)), 0), self.length), value)
+
+
+def _clear(self):
+    """Take all items off."""
+    if self.array is None:
+        note_whole(self)
+        return list.clear(self)
+    if self.is_of_tuples:
+        return self.array.each(lambda column: column.clear()) and None
+    self._changes_places()
+    return self._hold("length", _int64(0))
+
+
+def _reverse(self):
+    """Turn the order of the items round."""
+    if self.array is None:
+        note_whole(self)
+        return list.reverse(self)
+    if self.is_of_tuples:
+        return self.array.each(lambda column: column.reverse()) and None
+    return self.turn_round()
+
+
+Listing.insert, Listing.clear, Listing.reverse = _insert, _clear, _reverse
+
+
+def _is_empty(value):
+    return isinstance(value, list) and native.is_python(value) and not value
 
 
 def _asking(name):
     method = getattr(list, name)
 
     def ask(self, *args):
+        if name in ("__eq__", "__ne__") and _is_empty(*args) and self.array is not None:
+            return self.length == 0 if name == "__eq__" else self.length != 0
         if any(getattr(each, "array", None) is not None for each in (self, *args)):
             owner = self if self.array is not None else args[0]
             owner.refuse(f".{name}()" if name.isalpha() else f"a comparison ({name})")
@@ -353,10 +664,11 @@ def grow(error) -> None:
     """Make a list an array here, or leave that to what is around, if that is younger than it."""
     if is_older(error.listing):
         raise error
-    if isinstance(error, Stacked):
-        error.listing.stack_up()
-        return
-    _fill(error.listing, error.sample)
+    if isinstance(error, Reordered):
+        return error.listing.list_slots()
+    if isinstance(error, Widened):
+        return error.listing.widen(error.dtype)
+    return _fill(error.listing, error.sample)
 
 
 def _fill(listing, sample):
@@ -382,6 +694,9 @@ def _fill(listing, sample):
     )
     for k, each in enumerate(items):
         array = array.write(k, cast(as_tensor(each), dtype))
+    for k, each in enumerate(list.__iter__(listing)):
+        if isinstance(each, Box):
+            listing._share(each, k, is_new=True)
     list.clear(listing)
     listing.array, listing.length = array, as_tensor(np.int64(len(items)))
     return None

@@ -44,7 +44,7 @@ def plain(value):
         if value.array is None:
             return list(map(plain, value))
         value.check()
-        return value.array.stack()
+        return value.stack()
     if type(value) in (list, tuple):
         return type(value)(map(plain, value))
     if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -193,8 +193,9 @@ def set_item(value, array, key):
             array = _outer(array)
         elif isinstance(array, Tensor) and not isinstance(array, Box):
             array[key] = value  # which says that it cannot be
+        elif isinstance(array, Listing) and array.array is not None:
+            return array.put(key, value)
         elif isinstance(array, list) and is_run_place(key):
-            refuse_filled(array, "an assigned item")
             return set_item_at(array, key, value)
         elif isinstance(array, list | dict) and user_method(array, "__setitem__") is None:
             _note_item(array, key)
@@ -215,15 +216,8 @@ def _set_item_of_object(value, owner, key):
     special(owner, "__setitem__", key, value)
 
 
-def refuse_filled(owner, what):
-    """Refuse to change items of a list that a loop of the graph makes longer."""
-    if isinstance(owner, Listing) and owner.array is not None:
-        owner.refuse(what)
-
-
 def _note_item(owner, key):
     """Note an item of a list or a dict before it changes."""
-    refuse_filled(owner, "an assigned item")
     if isinstance(owner, list) and isinstance(key, builtins.slice | Tensor):
         return note_whole(owner)
     if isinstance(owner, dict) and isinstance(key, Tensor) and key.weak is None:
@@ -237,7 +231,7 @@ def delete_item(owner, key):
     """``del owner[key]``."""
     if current() is not None and isinstance(owner, KINDS):
         if isinstance(owner, Listing) and (owner.array is not None or in_trace(owner)):
-            owner.refuse("a deleted item")
+            return owner.delete(key)
         note_whole(owner)
         if isinstance(owner, list) and is_run_place(key):
             return delete_item_at(owner, key)
@@ -333,6 +327,8 @@ def change(name, array, key, value):
         old = item(array, key)
         value = value.thunk() if isinstance(value, Later) else value
         new = _in_place(name, old, value)
+        if new is old and isinstance(array, Listing) and isinstance(new, Box):
+            return None  # the item itself has changed
         return set_item(new, array, key)
     plain = native.plain(key)
     array.check_writable()

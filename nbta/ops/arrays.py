@@ -32,7 +32,8 @@ FLOW_VALUE = np.float32(0)
 _STORAGE = NotDifferentiable("it makes or ends an array, and has no values")
 
 
-def _need_handle(handle):
+def need_handle(handle):
+    """Refuse what is no handle."""
     if handle.kind != HANDLE:
         message = f"handle: {handle} is no handle; give what TensorArrayV3 returned"
         raise invalid("handle", message)
@@ -66,7 +67,7 @@ CREATE = define("TensorArrayV3", _infer_create, _create, _STORAGE, effects=True)
 
 
 def _infer_lookup(handle, flow, *prefix, **attrs):
-    _need_handle(handle)
+    need_handle(handle)
     return HANDLE_SPEC, FLOW_SPEC
 
 
@@ -94,7 +95,7 @@ LOOKUP_WITH_SHAPE = define(
 
 
 def _infer_size(handle, flow):
-    _need_handle(handle)
+    need_handle(handle)
     return Spec(np.dtype(np.int32), ())
 
 
@@ -108,7 +109,7 @@ SIZE = define(
 
 
 def _infer_close(handle, frees=False):
-    _need_handle(handle)
+    need_handle(handle)
     return ()
 
 
@@ -124,7 +125,7 @@ CLOSE = define("TensorArrayCloseV3", _infer_close, _close, _STORAGE, effects=Tru
 
 
 def _infer_store(handle, *others, **attrs):
-    _need_handle(handle)
+    need_handle(handle)
     return FLOW_SPEC
 
 
@@ -218,7 +219,7 @@ SPLIT = define(
 
 
 def _infer_read(handle, index, flow, *, dtype, known=None, kind=DATA, sure=False):
-    _need_handle(handle)
+    need_handle(handle)
     return Spec(dtype, known, kind)
 
 
@@ -253,7 +254,7 @@ def _in_run(step, pattern):
 
 
 def _infer_gather(handle, indices, flow, *, dtype, element_shape=None, known=None, strict=False):
-    _need_handle(handle)
+    need_handle(handle)
     rows = indices.shape[0] if indices.shape else None
     return Spec(dtype, None if known is None else (rows, *known))
 
@@ -273,7 +274,7 @@ GATHER = define("TensorArrayGatherV3", _infer_gather, _gather, _gather_gradient,
 
 
 def _infer_concat(handle, flow, *given, dtype, element_shape_except0=None, known=None):
-    _need_handle(handle)
+    need_handle(handle)
     if len(given) == 2:
         return Spec(dtype, known), Spec(np.dtype(np.int64), (None,))
     value = Spec(dtype, None if known is None else (None, *known[1:]))

@@ -38,7 +38,6 @@ NOT_YET = {
     "iterator_in_a_branch": "an iterator from before",
     "iterator_of_a_class_of_before": "an iterator from before",
     "iterator_of_a_class_that_the_run_ends": "where an iterator ends is decided",
-    "item_set_by_the_class_of_a_list_that_shrinks": "an assigned item of a list",
 }
 EACH = [f for f in containers.CONTAINERS if f.__name__ not in NOT_YET]
 

@@ -877,6 +877,191 @@ def container_program(seed):
     return Program(CONTAINERS + ContainerMaker(seed).program() + "\n", seed, False)
 
 
+class GrowingMaker(Writer):
+    """Of programs about lists that loops make longer: their items change, come, go and move.
+
+    ``g0`` to ``g2`` are lists of numbers with three items at least, ``r0`` is one of rows of three.
+    """
+
+    LISTS, NUMBERS = ("g0", "g1", "g2"), ("s0", "s1")
+
+    def __init__(self, seed):
+        super().__init__(seed, fewest=4, most=14)
+        self.along = []  # lists that loops go along, which get no items meanwhile
+
+    def atom(self, scope):
+        one = self.pick(self.LISTS)
+        kinds = [
+            self.pick(self.NUMBERS), self.constant(), "c", "x[0]", f"{one}[{self.place(one)}]",
+            f"{one}[{self.place(one)}]", f"0.1 * sum({one}[-3:])", f"0.2 * sum({one}[:2])",
+            f"0.05 * len({one})", f"r0[{self.place('r0')}][{self.random.randint(0, 2)}]",
+            *scope.floats, *scope.floats,
+        ]  # fmt: skip
+        return self.pick(kinds)
+
+    def place(self, one):
+        return self.pick([
+            0, 1, -1, -1, -2, -3, f"k % len({one})", f"len({one}) // 2", f"-1 - k % len({one})",
+            f"len({one}) - 1", f"int(9 * abs({self.pick(self.NUMBERS)})) % len({one})",
+        ])  # fmt: skip
+
+    def value(self, scope):
+        """A number between -1 and 1."""
+        sign = self.pick("+-*")
+        return f"math.tanh({self.atom(scope)} {sign} {self.atom(scope)})"
+
+    def condition(self, scope):
+        return f"{self.atom(scope)} < {self.atom(scope)}"
+
+    def statement(self, scope):
+        more = self.left > 0
+        kinds = {
+            self.set_number: 3, self.set_item: 8, self.add_item: 6, self.take_item: 5,
+            self.move_items: 3, self.change_row: 5, self.whole: 2,
+            self.name: 2 * (not scope.blocks),
+            self.branch: 5 * more, self.for_loop: 5 * (more and scope.loops < 2),
+            self.while_loop: 2 * (scope.loops < 2), self.way_out: 1 * (scope.loops > 0),
+        }  # fmt: skip
+        return self.random.choices(list(kinds), list(kinds.values()))[0](scope)
+
+    def one(self):
+        """A list whose length may change."""
+        return self.pick([one for one in self.LISTS if one not in self.along] or ["g9"])
+
+    def set_number(self, scope):
+        return [f"{self.pick(self.NUMBERS)} = {self.value(scope)}"]
+
+    def set_item(self, scope):
+        one, value = self.pick(self.LISTS), self.value(scope)
+        a, b = self.place(one), self.place(one)
+        return [self.pick([
+            f"{one}[{a}] = {value}", f"{one}[{a}] = {value}", f"{one}[{a}] += 0.1 * {value}",
+            f"{one}[{a}] *= {value}", f"{one}[{a}], {one}[{b}] = {one}[{b}], {one}[{a}]",
+            f"{one}[{a}], {one}[{b}] = {value}, {one}[{a}]", f"put({one}, {a}, {value})",
+        ])]  # fmt: skip
+
+    def add_item(self, scope):
+        one, value = self.one(), self.value(scope)
+        lines = self.pick([
+            [f"{one}.append({value})"], [f"{one}.append({value})"], [f"note({one}, {value})"],
+            [f"{one}.append(0)", f"{one}[-1] += {value}"], [f"{one}.extend([{value}, 0.5])"],
+            [f"{one} += [{value}]"], [f"{one}.insert({self.place(one)}, {value})"],
+            [f"r0.append(np.array([{value}, 0.1, {self.atom(scope)}]))"],
+        ])  # fmt: skip
+        if one == "g9":
+            return ["pass"]
+        return [f"if len({one}) + len(r0) < 40:", *indented(lines)]
+
+    def take_item(self, scope):
+        one, s = self.one(), self.pick(self.NUMBERS)
+        if one == "g9":
+            return ["pass"]
+        place = self.place(one)
+        return [f"if len({one}) > 3:", "    " + self.pick([
+            f"{s} = math.tanh({one}.pop())", f"{s} = math.tanh({one}.pop())", f"del {one}[{place}]",
+            f"{s} = math.tanh({one}.pop({place}) + {s})", f"{s} = math.tanh({one}.pop(0))",
+        ])]  # fmt: skip
+
+    def move_items(self, scope):
+        one = self.one()
+        return ["pass"] if one == "g9" else [self.pick([
+            f"{one}.reverse()", f"{one}.append({one}.pop(0))", f"{one}.insert(0, {one}.pop())",
+        ])]  # fmt: skip
+
+    def change_row(self, scope):
+        a, b, j = self.place("r0"), self.place("r0"), self.random.randint(0, 2)
+        row, value = self.fresh("w"), self.value(scope)
+        return self.pick([
+            [f"r0[{a}][{j}] = {value}"], [f"r0[{a}][{j}] += 0.1 * {value}"], [f"r0[{a}] *= 0.9"],
+            [f"r0[{a}] = r0[{b}] * {value}"], [f"{row} = r0[{a}]", f"{row}[{j}] = {value}"],
+            [f"for {row} in range(3):", f"    r0[{a}][{row}] *= 0.9"],
+            [f"r0[{a}] = np.tanh(r0[{a}] + {value})"],
+        ])  # fmt: skip
+
+    def whole(self, scope):
+        one, s = self.pick(self.LISTS), self.pick(self.NUMBERS)
+        found = self.pick([
+            f"sum({one})", f"np.array({one}).sum()", f"sum({one}[1:])",
+            f"sum(a * b for a, b in zip({one}, {one}[1:]))", "np.sum(np.array(r0))",
+            f"sum({one}[::-2])", f"sum(v * v for v in {one})",
+        ])  # fmt: skip
+        return [f"{s} = math.tanh(0.1 * {found})"]
+
+    def name(self, scope):
+        one, other = self.one(), self.pick(self.LISTS)
+        return ["pass"] if one == "g9" else [self.pick([
+            f"{one} = {other}", f"{one} = {other}.copy()", f"{one} = list({other})",
+            f"{one} = {other}[:]", f"{one} = {other}[::-1]", f"{one} = {one} + [{self.constant()}]",
+            f"{one} = [0.5 * v for v in {other}]", f"{one} = [c, {self.value(scope)}, x[1]]",
+        ])]  # fmt: skip
+
+    def inner(self, scope, loops=0):
+        inner = scope.inner(loops)
+        inner.blocks += 1
+        return inner
+
+    def branch(self, scope):
+        lines = [f"if {self.condition(scope)}:", *indented(self.block(self.inner(scope), 3))]
+        if self.chance(0.5):
+            lines += ["else:", *indented(self.block(self.inner(scope), 3))]
+        return lines
+
+    def for_loop(self, scope):
+        v, inner = self.fresh("v"), self.inner(scope, 1)
+        inner.floats.append(v)
+        one = self.pick(self.LISTS)
+        along = self.pick(["x", "x", "y", one, f"{one}[1:]", f"list({one})", f"reversed({one})"])
+        held = [one] if along in (one, f"reversed({one})") else []
+        # a list under two names grows by either
+        self.along += self.LISTS if held else ()
+        lines = [f"for {v} in {along}:", *indented(self.block(inner))]
+        del self.along[len(self.along) - 3 * len(held) :]
+        return lines
+
+    def while_loop(self, scope):
+        one, s = self.one(), self.pick(self.NUMBERS)
+        test = self.pick([f"{one}[-1] < {one}[-2]", f"{s} > 0.1"])
+        return ["pass"] if one == "g9" else [
+            f"while len({one}) > 3 and {test}:", f"    {s} = 0.5 * {s} + 0.1 * {one}.pop()",
+        ]  # fmt: skip
+
+    def way_out(self, scope):
+        return [f"if {self.condition(scope)}:", f"    {self.pick(['break', 'continue'])}"]
+
+    def program(self):
+        first = Scope()
+        lines = ["s0, s1 = c, 0.3"]
+        lines += [f"{one} = [{self.constant()}, c, x[{k}]]" for k, one in enumerate(self.LISTS)]
+        lines += ["r0 = []", "for v in x[:3]:", "    r0.append(np.array([v, c, 0.2]))"]
+        lines += ["for v in y:", f"    {self.pick(self.LISTS)}.append({self.value(first)})"]
+        while self.left > 0:
+            lines += self.block(first)
+        parts = [*self.NUMBERS, "np.sum(np.array(r0) * np.array([1.0, -2.0, 0.5]))"]
+        parts += [f"{one}[0] - 2.0 * {one}[-1] + 0.5 * sum({one})" for one in self.LISTS]
+        return "def f(x, y, c, k):\n" + "\n".join(indented([*lines, "return " + " + ".join(parts)]))
+
+
+GROWING = """import math
+import numpy as np
+
+
+def note(items, v):
+    items.append(math.tanh(items[-1] + v))
+    items[0] *= 0.9
+
+
+def put(items, place, v):
+    items[place] = v
+
+
+"""
+
+
+def growing_program(seed):
+    """The same for the same seed."""
+    return Program(GROWING + GrowingMaker(seed).program() + "\n", seed, False)
+
+
 def program(seed):
     """The same for the same seed; one in five has a wrong line."""
     maker = Maker(seed, wrong=seed % 5 == 4)

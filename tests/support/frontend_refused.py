@@ -130,16 +130,6 @@ def recursion(x):
 case("depth_by_value", "loop|while", within=depth_by_value)(recursion)
 
 
-def insert_into_a_list(x):
-    kept = [0.0]
-    for i in range(len(x)):
-        kept.insert(0, x[i])  # here
-    return kept[0] + len(kept)
-
-
-case("kept|insert", "append|array")(insert_into_a_list)
-
-
 def remove_from_a_list(x):
     kept = [0.0, 1.0]
     for i in range(len(x)):

@@ -1,0 +1,188 @@
+"""Lists that loops make longer, whose items change, come, go and move: as Python has it."""
+
+import re
+
+import frontend_checks as checks
+import frontend_lists as lists
+import frontend_random as made
+import numpy as np
+import pytest
+from frontend_refused import name_of, said
+from fuzz.ways import in_python
+
+import nbta
+
+MAY_BE = "may or may not be the same array"
+#: Programs that are refused, with words of the error. One that begins to work fails here.
+NOT_YET = {
+    "emptied_by_a_new_list": r"change the one list, as by clear\(\)",
+    "window_of_a_deque": "the number of items of a deque is 0 before",
+    "queue_of_a_deque": "the number of items of a deque is 0 before",
+    "dict_whose_values_change": "'up' where the condition holds and 'down' elsewhere",
+    "one_row_in_many_places": MAY_BE,
+    "items_under_two_lists": MAY_BE,
+    "two_names_of_one_row": MAY_BE,
+    "copy_of_a_list_of_rows": MAY_BE,
+    "row_put_at_two_places": MAY_BE,
+}
+EACH = [f for f in lists.LISTS if f.__name__ not in NOT_YET]
+
+
+def held(f, compiled):
+    with in_python():
+        return checks.check_first(f, (0,), (lists.X.copy(),), compiled)
+
+
+@pytest.mark.parametrize("f", EACH, ids=lambda f: f.__name__)
+def test_right(f):
+    held(f, False)
+
+
+@pytest.mark.slow_but_every(8)
+@pytest.mark.parametrize("f", EACH, ids=lambda f: f.__name__)
+def test_right_in_generated_code(f):
+    explained = held(f, True).explain()
+    assert "SlotList: a plain buffer" in explained or "SlotList:" not in explained
+    if f.__name__ != "rows_joined":  # TensorArrayConcatV3 is Python's
+        assert "in Python" not in explained
+
+
+@pytest.mark.slow_but_every(8)
+@pytest.mark.parametrize("f", EACH, ids=lambda f: f.__name__)
+def test_second_derivatives(f):
+    with in_python():
+        checks.check_second(f, (0,), (lists.X.copy(),), True)
+
+
+@pytest.mark.parametrize("name", NOT_YET)
+def test_refused(name):
+    f = getattr(lists, name)
+    with pytest.raises(nbta.NbtaError) as failed:
+        held(f, False)
+    assert re.search(NOT_YET[name], said(failed.value))
+    assert name_of(f) in said(failed.value)
+
+
+def numbers(x):
+    items = []
+    for v in x:
+        items.append(v)
+        items[len(items) // 2] *= v
+    return items
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("k", [0, 11, -12])
+def test_an_item_by_any_index(k, compiled):
+    def f(x, k):
+        items = numbers(x)
+        items[k] = items[k] * 2.0
+        return items[k] + sum(items)
+
+    assert nbta.function(f, compiled=compiled)(lists.X, k) == pytest.approx(f(lists.X, k))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("k", [12, -13])
+def test_no_item_by_an_index_out_of_range(k, compiled):
+    def f(x, k):
+        items = numbers(x)
+        items[k] = 1.0
+        return sum(items)
+
+    message = rf"list index out of range: item {k} of a list of 12 items"
+    with pytest.raises(nbta.InvalidArgumentError, match=message):
+        nbta.function(f, compiled=compiled)(lists.X, k)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_no_item_is_taken_off_an_empty_list(compiled):
+    def f(x, k):
+        items = numbers(x)
+        for _ in range(k):
+            items.pop()
+        return sum(items)
+
+    taken = nbta.function(f, compiled=compiled)
+    assert taken(lists.X, 12) == 0.0
+    with pytest.raises(nbta.InvalidArgumentError, match="an item that the list does not have"):
+        taken(lists.X, 13)
+
+
+@pytest.mark.parametrize("cut", [np.s_[1:], np.s_[:-1], np.s_[::-1], np.s_[5:2], np.s_[-3:],
+                                 np.s_[20:], np.s_[-20:3], np.s_[8:1:-2], np.s_[:-20:-1],
+                                 np.s_[20::-3], np.s_[2:9:3]])  # fmt: skip
+def test_slices(cut):
+    def f(x, start, stop):
+        items = numbers(x)
+        return np.array(items[cut]), np.array(items[start : stop : cut.step])
+
+    given = [0 if n is None else n for n in (cut.start, cut.stop)]
+    with in_python():
+        found = nbta.function(f, compiled=False)(lists.X, *given)
+    for mine, plain in zip(found, f(lists.X, *given), strict=True):
+        np.testing.assert_allclose(mine, plain, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128, np.int32])
+def test_dtypes(dtype):
+    x = (lists.X * 10).astype(dtype)
+
+    def f(x):
+        return np.array(numbers(x))
+
+    np.testing.assert_allclose(nbta.function(f, compiled=True)(x), f(x), rtol=1e-6)
+
+
+def test_no_trips():
+    def f(x):
+        items = numbers(x)
+        items.reverse()
+        return sum(items) + len(items) + 1.0
+
+    assert nbta.function(f)(np.zeros(0)) == 1.0
+
+
+def test_forwards():
+    def f(x):
+        return sum(numbers(x))
+
+    direction = checks.directions((lists.X,))
+    _, slope = nbta.jvp(f, (lists.X,), direction)
+    checks.hold(slope, np.sum(nbta.grad(f)(lists.X) * direction[0]), "forwards")
+
+
+def test_a_list_from_outside_of_a_function_that_a_loop_is_given():
+    def f(x):
+        items = numbers(x)
+
+        def body(i, s):
+            items[0] = s
+            return i + 1, s + items[0]
+
+        return nbta.while_loop(lambda i, s: i < 9, body, (0, x[0]))[1]
+
+    with pytest.raises(nbta.UnimplementedError, match="a function that is given to a loop"):
+        nbta.function(f)(lists.X)
+
+
+@pytest.mark.slow_but_every(4)
+def test_in_a_loop_with_checkpoints():
+    def f(x):
+        def body(i, s):
+            items = numbers(x * s)
+            return i + 1, 0.1 * sum(items) + 0.5
+
+        return nbta.while_loop(lambda i, s: i < 9, body, (0, x[0]), checkpoint=3)[1]
+
+    nbta.testing.check_grads(f, (lists.X,), order=2)
+
+
+@pytest.mark.parametrize("first", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (8, 48))])
+def test_random_programs(first):
+    """None is refused: what they do to lists is what nbta takes."""
+    counts = {}
+    for seed in range(first, first + (40 if first else 8)):
+        made.check(made.growing_program(seed), False, counts)
+    assert counts["agreed"] > 12, counts
+    assert not any(what.startswith("refused") for what in counts), counts
