@@ -887,7 +887,8 @@ class _Function:
 class _Pieces:
     """What the pieces of a run become: one function for each kind of them.
 
-    Pieces differ where what they read is of another type, or where one buffer serves two ends.
+    Pieces differ where what they read is of another type, or where one buffer serves two ends: of
+    those whose items they read or write, as LLVM is told which lie apart.
 
     Parameters
     ----------
@@ -897,11 +898,13 @@ class _Pieces:
 
     def __init__(self, outer, run):
         self._outer, self._run, self._which = outer, run, []
+        self._apart, self._scopes = run.handed_on(), run.scopes()
         made: dict = {}
         for tokens in run.tokens:
             scopes: dict = {}
             kinds = self._kinds(tokens, scopes)
-            key = tuple(kinds), tuple(_numbered(tokens[k], scopes) for k in run.scopes())
+            numbers = (self._number(int(tokens[k]), name, scopes) for k, name in self._scopes)
+            key = tuple(kinds), tuple(numbers)
             if key not in made:
                 if len(made) == _MOST_KINDS:
                     raise _NotRolledError("a run of too many kinds")
@@ -909,13 +912,25 @@ class _Pieces:
             number, piece = made[key]
             self._which.append(number)
             for k, kind in zip(run.kept, piece.kept, strict=True):
-                outer.framed[tokens[k]] = _with_scope(kind, list(scopes))
+                outer.framed[tokens[k]] = _with_scope(kind, [scope for scope, _ in scopes])
         self.functions = [piece.function for _, piece in made.values()]
 
     def _kinds(self, tokens, scopes):
         """Types of what a piece reads, with the numbers of scopes as they come."""
-        names = [*self._run.constant, *(tokens[k] for k in self._run.varying)]
-        return [_in_order(self._kind(name), scopes) for name in names]
+        run, first = self._run, self._run.tokens[0]
+        pairs = [(name, name) for name in run.constant]
+        pairs += [(tokens[k], first[k]) for k in run.varying]
+        return [self._numbered(self._kind(name), own, scopes) for name, own in pairs]
+
+    def _numbered(self, kind, name, scopes):
+        """A type, with the number of its scope, for a name of the first piece."""
+        if not isinstance(kind, Pointer) or kind.scope == intrinsics.WORDS:
+            return kind
+        return Pointer(kind.dtype, self._number(kind.scope, name, scopes))
+
+    def _number(self, scope, name, scopes):
+        """The number of a scope, as it came; what is only handed on may lie where it wants."""
+        return scopes.setdefault((scope, name if name in self._apart else None), len(scopes))
 
     def _kind(self, name):
         kind = self._outer.framed.get(name)
@@ -967,7 +982,7 @@ class _Piece:
         self._inner = _Function(outer.unit, self.function, False)
         self._begin(constant, kinds[len(run.constant) :])
         replaced = {k: f"_{k}" for k in run.numbers()}
-        replaced |= {k: str(number) for k, number in zip(run.scopes(), scopes, strict=True)}
+        replaced |= {k: str(n) for (k, _), n in zip(run.scopes(), scopes, strict=True)}
         for statement in ast.parse(run.source(tokens, replaced)).body:
             self._inner.statement(statement)
         self.kept = self._end()
@@ -1020,11 +1035,6 @@ class _Piece:
 _MOST_KINDS = 4
 #: LLVM's types that a place in the frame has room for.
 _WORDS = ir.IntType, ir.DoubleType, ir.FloatType, ir.PointerType
-
-
-def _numbered(scope, scopes):
-    """The number of a scope, as it came."""
-    return scopes.setdefault(int(scope), len(scopes))
 
 
 def _with_scope(kind, there):

@@ -69,8 +69,22 @@ class Run:
         return [k for k in freed if len({piece[k] for piece in self.tokens}) > 1]
 
     def scopes(self):
-        """Tokens that are numbers of scopes."""
-        return [k for k, role in enumerate(self.roles) if role == _SCOPE]
+        """Tokens that are numbers of scopes, each with the name that is given a pointer of it."""
+        name, found = None, []
+        for k, role in enumerate(self.roles):
+            if role == _SCOPE:
+                found.append((k, self.tokens[0][name]))
+            elif self.text[2 * k + 2].startswith(" = "):
+                name = k
+        return found
+
+    def handed_on(self):
+        """Names of the first piece that it only makes, or hands on as addresses."""
+        tokens, found, others = self.tokens[0], set(), set()
+        for k, name in enumerate(tokens):
+            is_apart = self.text[2 * k + 2].startswith(" = ") or tokens[k - 1 : k] == ["address"]
+            (found if is_apart else others).add(name)
+        return found - others
 
     def source(self, tokens, replaced):
         """A piece, with other text for some tokens."""

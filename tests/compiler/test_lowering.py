@@ -440,6 +440,25 @@ def test_pieces_where_one_buffer_serves_two_ends_are_others(units, monkeypatch):
     assert pieces(units[0]) >= 2
 
 
+def test_where_buffers_lie_that_are_only_handed_on_makes_no_other_pieces(units, monkeypatch):
+    """Here one is handed on in its first piece, and another's place is that of the first."""
+    monkeypatch.setattr(lowering, "FEWEST", 8)
+    y = np.zeros(9)
+    scopes = [3, 3, 4, 3, 5, 5, 6, 3, 4]
+    heads = "".join(
+        f"    b{k} = pointer(float64, W[0] + {8 * k}, {s})\n" for k, s in enumerate(scopes)
+    )
+    lines = "".join(
+        f"    W[1] += address(b{k}, 0) - W[0]\n"
+        f"    for i{k} in range(2): b{k + 1}[0] = b{k + 1}[0] + float64({1})\n"
+        for k in range(8)
+    )
+    status, words = called(f"{HEAD}{heads}{lines}    return 0\n", [y.ctypes.data, 0])
+    assert (status, words[1]) == (0, 8 * sum(range(8)))
+    np.testing.assert_array_equal(y, [0, *[2] * 8])
+    assert pieces(units[0]) == 1
+
+
 def test_what_has_no_room_in_the_frame_is_not_rolled(units, monkeypatch):
     monkeypatch.setattr(lowering, "FEWEST", 8)
     lines = "".join(f"    t{k + 1} = t{k} * complex(0, 2)\n" for k in range(10))
