@@ -724,6 +724,18 @@ class Box(Tensor):
             raise invalid("symbolic", message)
         return bool(value)
 
+    def __index__(self):
+        return operator.index(native.plain(self))
+
+    def __int__(self):
+        return int(native.plain(self))
+
+    def __float__(self):
+        return float(native.plain(self))
+
+    def __complex__(self):
+        return complex(native.plain(self))
+
     def __array__(self, dtype=None, copy=None):
         value = self.content
         return np.asarray(value, dtype) if self.is_known else value.__array__(dtype)
@@ -1333,6 +1345,36 @@ def made(value, label=None):
     if isinstance(found, Box):
         found.made = True
     return found
+
+
+def new_array(value):
+    """A box that may be filled, of a tensor of any rank: an array of no axes changes as others do."""
+    found = made(value)
+    if not isinstance(found, Box):
+        found = Box(as_tensor(found))
+        found.made = True
+    return found
+
+
+_NUMBERS_NOW = "numbers that were arrays of no axes"
+
+
+def note_number(value, sources) -> None:
+    """Note that loops or branches made a number of what may be an array of no axes."""
+    if not isinstance(value, Box) and any(isinstance(each, Box) for each in sources):
+        current().root.cache.setdefault(_NUMBERS_NOW, {})[id(value)] = value
+
+
+def check_number(value) -> None:
+    """Refuse to change in place what may be an array of no axes, which others may hold."""
+    graph = current()
+    if graph is not None and id(value) in graph.root.cache.get(_NUMBERS_NOW, ()):
+        message = (
+            f"{here()}: an array without axes, such as np.zeros(()), is changed in place behind a "
+            f"loop or branch that may have put another one into its variable; begin with a number, "
+            f"such as 0.0, or write s = s + x in place of s += x"
+        )
+        raise invalid("aliased", message)
 
 
 def boxed(value, label=None):

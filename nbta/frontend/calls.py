@@ -28,6 +28,7 @@ from nbta.frontend.boxes import (
     in_trace,
     link,
     made,
+    new_array,
     note_place,
     spend,
 )
@@ -878,13 +879,11 @@ def _constant_array(shape, value, dtype):
     value = native.plain(value)
     if native.is_known((shape, value)):
         array = np.full(shape, value, dtype)
-        if not array.ndim:
-            return array[()]
         fixed = np.asarray(value, dtype)[()]
         return Box(array, maker=lambda: filling.fill(array.shape, fixed))
     value = value if isinstance(value, Tensor) else np.asarray(value, dtype)[()]
     value = cast(value, dtype) if isinstance(value, Tensor) and value.dtype != dtype else value
-    return made(filling.fill(shape, value))
+    return new_array(filling.fill(shape, value))
 
 
 def _full(shape, fill_value, dtype=None, **options):
@@ -901,7 +900,7 @@ def _like(fill):
         kind = np.dtype(array.dtype if dtype is None else _dtype(dtype))
         shape = array.shape
         if not native.is_known(shape) or shape is None:
-            return made(filling._full_like(array._shaped, fill, kind, None))
+            return new_array(filling._full_like(array._shaped, fill, kind, None))
         return _constant_array(shape, fill, kind)
 
     return make
@@ -920,13 +919,21 @@ def array(values, dtype=None, **options):
         copy = values.copy()
         return copy if dtype is None or dtype == copy.dtype else made(copy.astype(dtype))
     if native.is_known(values):
-        return NotImplemented
+        return _known_number(values, dtype)
     if isinstance(values, list | tuple):
         found = native.together(values)
         return made(found if dtype is None else cast(found, np.dtype(_dtype(dtype))))
     if isinstance(values, SymbolicTensorArray):
         return boxed(values.stack())
-    return as_tensor(values)
+    found = as_tensor(values)
+    return new_array(found if dtype is None else cast(found, np.dtype(_dtype(dtype))))
+
+
+def _known_number(value, dtype):
+    """An array of no axes, of a number that Python knows."""
+    if not isinstance(value, bool | int | float | complex | np.number | np.bool_):
+        return NotImplemented
+    return Box(np.array(value, None if dtype is None else _dtype(dtype)))
 
 
 def _fromiter(values, dtype, count=-1, **options):

@@ -33,6 +33,7 @@ from nbta.frontend.boxes import (
     keeps_shared,
     link,
     made,
+    note_number,
     note_place,
     relations,
     take_apart,
@@ -735,7 +736,7 @@ class _Merge:
             for other in self._earlier(pair):
                 yield _Tie(k, other, pair, (other, other))
         ways = [
-            {k: leaf for k, leaf in enumerate(column) if isinstance(leaf, Box)}
+            {k: leaf for k, leaf in enumerate(column) if _has_axes(leaf)}
             for column in zip(*self._pairs, strict=True)
         ]
         for k, j in sorted(set().union(*map(_pairs, ways))):
@@ -743,7 +744,7 @@ class _Merge:
 
     def _earlier(self, pair):
         """Arrays from before the branch that one of two values may be."""
-        roots = [part.root for part in pair if isinstance(part, Box)]
+        roots = [part.root for part in pair if _has_axes(part)]
         near = {id(box): box for root in roots for box in (root, *_linked_to(root))}
         return [box for box in near.values() if self._outcomes[0].frame.is_before(box)]
 
@@ -755,6 +756,7 @@ class _Merge:
         joined = [made(value) for value in values[: len(self._pairs)]]
         for box, pair in zip(joined, self._pairs, strict=True):
             self._lose(box, pair)
+            note_number(box, pair)
         self._link(joined, iter(values[len(self._pairs) : split]))
         values = iter(joined)
         for kind, what in self._plans:
@@ -795,6 +797,12 @@ class _Merge:
                 link_items(merged, source, logical_not(self._pred) if way else self._pred)
             elif self._outcomes[way].has_twice(source) or relatives(source):
                 take_apart([merged, relatives(source)])
+
+
+def _has_axes(leaf):
+    """Whether it is an array, and none of no axes, which is a number behind a loop or branch."""
+    # a view may be of a branch that is over, so it is not read
+    return isinstance(leaf, Box) and (leaf.root is not leaf or leaf.spec.rank != 0)
 
 
 def _linked_to(box):
@@ -1323,6 +1331,7 @@ class _Loop:
             like = self._stand_ins.get(i, self._entry[i])
             values[i] = packed(like, [made(next(given), self._names[i]) for _ in leaves(like)])
             take_apart((self._entry[i], values[i]))
+            self._note_numbers(like, values[i])
         for box in self._boxes:
             box.rebind(next(given))
         for box, reason in self._spoiled.values():
@@ -1331,13 +1340,17 @@ class _Loop:
         self._set(tuple(values))
         return values
 
+    def _note_numbers(self, like, value):
+        for leaf, found in zip(leaves(like), leaves(value), strict=True):
+            note_number(found, (leaf,))
+
     def _slots(self, values):
         """The boxes of variables that trips hand on, by place."""
         return {
             (i, j): leaf
             for i in sorted(self._carried)
             for j, leaf in enumerate(leaves(values[i]))
-            if isinstance(leaf, Box)
+            if _has_axes(leaf)
         }
 
     def _link(self, values, holds):
@@ -1598,6 +1611,7 @@ class _Loop:
         for i, (like, found) in given.items():
             values[i] = packed(like, [made(each, self._names[i]) for each in found])
             take_apart(values[i])
+            self._note_numbers(like, values[i])
         self._link(values, (found for _, found in pairs))
         for box, reason in self._spoiled.values():
             box.put_off(reason)

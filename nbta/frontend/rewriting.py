@@ -422,11 +422,19 @@ class _Rewriter(ast.NodeTransformer):
             return name(kept, True)
         if isinstance(target, ast.Attribute):
             return self._attribute(target, stores)
+        if isinstance(target, ast.Name) and _is_asked_in(stores, target.id):
+            return self._in_turn(target, stores)
         if isinstance(target, ast.Tuple | ast.List):
             target.elts = [self._target(part, stores) for part in target.elts]
         elif isinstance(target, ast.Starred):
             target.value = self._target(target.value, stores)
         return target
+
+    def _in_turn(self, target, stores):
+        """A variable that items before it are stored by, as in ``a[i] = i = 0``: it comes after."""
+        kept = f"{PREFIX}kept_{next(self._numbers)}"
+        stores.append(ast.copy_location(ast.Assign([target], name(kept)), target))
+        return name(kept, True)
 
     def _attribute(self, target, stores):
         """An attribute of an object, which a loop may have to hand on."""
@@ -693,6 +701,17 @@ def _has_late(node):
     at_once = {id(argument) for call in calls for argument in call.args}
     late = ast.Lambda | ast.GeneratorExp
     return any(isinstance(part, late) and id(part) not in at_once for part in parts)
+
+
+def _is_asked_in(stores, ident):
+    """Whether storing items or attributes may ask for a variable, or functions in it may."""
+    for store in stores:
+        for node in ast.walk(store):
+            if isinstance(node, ast.Name) and node.id == ident:
+                return True
+            if isinstance(node, ast.Attribute) and node.attr == "call":
+                return True
+    return False
 
 
 def _may_change(value):

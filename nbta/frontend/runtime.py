@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import operator
 import types
 
@@ -18,6 +19,7 @@ from nbta.frontend.boxes import (
     boxed,
     cells_of,
     change_in_place,
+    check_number,
     in_trace,
     note_place,
 )
@@ -253,8 +255,19 @@ def set_attribute(value, owner, name):
     if current() is not None and not isinstance(owner, Tensor):
         if user_method(owner, "__setattr__") is not None:
             return special(owner, "__setattr__", name, value)
+        if (setter := _setter(owner, name)) is not None:
+            return call(*setter, value)  # which notes what it changes itself
         note_place(Attribute(owner, name))
     return setattr(owner, name, value)
+
+
+def _setter(owner, name):
+    """The user's function, and what it begins with, that an assigned attribute calls."""
+    found = inspect.getattr_static(type(owner), name, None)
+    if isinstance(found, property) and isinstance(found.fset, types.FunctionType):
+        return None if is_library(found.fset) else (found.fset, owner)
+    method = user_method(found, "__set__")
+    return None if method is None else (method, found, owner)
 
 
 def checked(value, has_value, name):
@@ -360,6 +373,7 @@ def in_place(name, old, value):
         old._refuse()
     if current() is not None and isinstance(old, np.ndarray):
         old = _outer(old)
+    check_number(old)
     return _in_place(name, old, value)
 
 

@@ -1656,3 +1656,170 @@ def complex_numbers_of_parts(x):
     for v in x:
         z = z * z * 0.1 + complex(v, 0.5)
     return abs(z) + z.real - complex(x[2]).real + complex("1+2j").imag
+
+
+# The order in which several targets are assigned.
+
+
+@corner
+def item_before_its_index(x):
+    a, i = x.copy(), 0
+    for k in range(len(x)):
+        a[i], i = a[i] * 2 + k, (i + 2) % len(x)
+    return a @ np.arange(len(x)) + i
+
+
+@corner
+def item_before_its_index_in_a_row(x):
+    a, i = x.copy(), 3
+    a[i] = i = 1
+    a[i], i = 7.0 * x[2], 4
+    i, a[i], i = 0, 9.0, 2
+    return a @ np.arange(len(x)) + i
+
+
+@corner
+def item_before_its_array(x):
+    a = x.copy()
+    b = a
+    a[1], a = 5.0 * x[0], a * 2
+    (c, a), a[0] = (a, a + 1), x[3]
+    return a.sum() + 3 * b.sum() + c[0]
+
+
+@corner
+def item_before_what_its_key_asks_for(x):
+    a, n = x.copy(), 0
+
+    def following():
+        nonlocal n
+        n += 1
+        return n
+
+    a[following()], n, a[following()] = x[0], 2, 50.0
+    return a @ np.arange(len(x)) + n
+
+
+@corner
+def attribute_before_its_owner(x):
+    counter, other = Counter(), Counter()
+    first = counter
+    for i in range(3):
+        counter.n, counter = counter.n + x[i], other
+    return first.n * other.n
+
+
+# Arrays without axes.
+
+
+def add_into(total, v):
+    """As kernels add to what they are given."""
+    total += v
+
+
+@corner
+def array_of_no_axes_that_is_filled(x):
+    total, least = np.zeros(()), np.array(1.0)
+    same = total
+    for v in x:
+        add_into(total, v * v)
+        if v > 0.7:
+            same *= 0.9
+        least[...] = min(least, v)
+    return float(total + same) * least + total[()]
+
+
+@corner
+def array_of_no_axes_in_an_object(x):
+    kept = Counter()
+    kept.n = np.full((), x[0])
+    other = kept.n
+    for v in x:
+        kept.n += v
+    np.multiply(other, 2.0, out=other)
+    return other.item() * kept.n
+
+
+@corner
+def array_of_no_axes_or_a_number(x):
+    total = np.array(0.0)
+    for v in x:
+        total = total + v
+    least = np.zeros(())
+    for v in x:
+        least = v if v < least else least
+    return total * 2 + least
+
+
+@corner
+def array_of_no_axes_under_two_names(x):
+    total = np.array(0.0)
+    same = total
+    for v in x:
+        if v > 0.5:
+            total += v
+        else:
+            total = total * 2
+    return total * 3 + same
+
+
+@corner
+def array_of_no_axes_of_two(x):
+    total = np.array(1.0) if x[0] > 0 else np.zeros(())
+    same = total
+    total += x[1]
+    return same
+
+
+# Attributes whose assignment calls a function.
+
+
+class Magnitude:
+    """A descriptor of a number that is never negative."""
+
+    def __set_name__(self, owner, name):
+        self.name = f"_{name}"
+
+    def __get__(self, owner, kind=None):
+        return self if owner is None else getattr(owner, self.name)
+
+    def __set__(self, owner, value):
+        setattr(owner, self.name, -value if value < 0 else value)
+
+
+class Tank:
+    """Its level is assigned through a function, and counts that."""
+
+    width = Magnitude()
+
+    def __init__(self):
+        self._level, self.writes, self.width = 0.0, 0, 1.0
+
+    @property
+    def level(self):
+        """How full it is."""
+        return self._level
+
+    @level.setter
+    def level(self, value):
+        self.writes += 1
+        self._level = value if value > 0.5 else 0.1 * value
+
+
+@corner
+def property_that_counts_its_writes(x):
+    tank = Tank()
+    for v in x:
+        if v > 0.9:
+            tank.level = v
+        tank.level += v
+    return tank.level + tank.writes * x[0]
+
+
+@corner
+def descriptor_that_is_assigned(x):
+    tank = Tank()
+    for v in x:
+        tank.width -= v
+        tank.width *= 1.1
+    return tank.width

@@ -45,7 +45,7 @@ class Scope:
     Arrays have the name of their length: "n", "less" (one less), "three" or "any"; ``below`` are
     integers from 0 to n - 1, ``loops`` how deep the place is in loops, ``blocks`` in blocks.
     ``dicts`` have numbers for "p" and "q", ``bags`` one as an attribute, ``maybes`` are numbers or
-    None, ``functions`` take a number.
+    None, ``functions`` take a number; ``cells`` are arrays without axes.
     """
 
     floats: list = field(default_factory=list)
@@ -58,6 +58,7 @@ class Scope:
     bags: list = field(default_factory=list)
     maybes: list = field(default_factory=list)
     functions: list = field(default_factory=list)
+    cells: list = field(default_factory=list)
     loops: int = 0
     blocks: int = 0
     is_callee: bool = False
@@ -142,7 +143,7 @@ class Maker(Writer):
     def atom(self, scope):
         if self.chance(0.08):
             return f"0.1 * ({self.integer(scope)} % 5)"
-        if self.chance(0.15) and (scope.dicts or scope.bags or scope.functions):
+        if self.chance(0.15) and (scope.dicts or scope.bags or scope.functions or scope.cells):
             return self.of_state(scope)
         if scope.lists and self.chance(0.2):
             one = self.pick(scope.lists)
@@ -152,7 +153,7 @@ class Maker(Writer):
 
     def of_state(self, scope):
         kinds = [f'{d}["{self.pick("pq")}"]' for d in scope.dicts]
-        kinds += [f"{bag}.value" for bag in scope.bags]
+        kinds += [f"{bag}.value" for bag in scope.bags] + scope.cells
         return self.pick([*kinds, *(f"{g}({self.constant()})" for g in scope.functions)])
 
     def expression(self, scope, depth=2):
@@ -223,7 +224,7 @@ class Maker(Writer):
             self.set_float: 4, self.set_item: 6, self.change_slice: 3, self.make_array: 2,
             self.make_view: 3, self.set_int: 1, self.swap: 2, self.make_list: 1.5,
             self.make_state: 1.5, self.walrus: 0.7, self.unpack: 0.7, self.comprehend: 1.5,
-            self.change_where: 1.5,
+            self.change_where: 1.5, self.set_in_turn: 0.7, self.change_cell: 0.7,
         }  # fmt: skip
         kinds |= {self.use_state: 3 if scope.dicts or scope.bags or scope.maybes else 0}
         kinds |= {self.change_matrix: 2.5 if scope.matrices else 0}
@@ -262,6 +263,33 @@ class Maker(Writer):
         name, e = self.fresh("k"), self.expression(scope, 1)
         scope.ints.append(name)
         return [f"{name} = " + self.pick(["0", f"int(3.0 * abs(math.sin({e})))", "n // 2"])]
+
+    def set_in_turn(self, scope):
+        """Several targets at once, of which one decides where another is."""
+        a, e = self.pick(scope.arrays), self.bounded(scope, 1)
+        if not scope.ints:
+            return self.set_int(scope)
+        k, other = self.pick(scope.ints), self.integer(scope)
+        place = f"{a}[{k} % len({a})]"
+        return [
+            self.pick(
+                [
+                    f"{place}, {k} = {e}, ({other} + 1) % 9", f"{k}, {place} = {other} % 9, {e}",
+                    f"{place} = {k} = {other} % 7", f"{place}, {k}, {place} = 0.3, {k} + 1, {e}",
+                ]
+            )
+        ]  # fmt: skip
+
+    def change_cell(self, scope):
+        """An array without axes, or another name of one, that is made or changed."""
+        if not scope.cells or self.chance(0.4):
+            name = self.fresh("z")
+            texts = ["np.zeros(())", f"np.array({self.expression(scope, 1)})", "np.full((), 0.5)"]
+            text = self.pick([*texts, *scope.cells])
+            scope.cells.append(name)
+            return [f"{name} = {text}"]
+        z, e = self.pick(scope.cells), self.bounded(scope, 1)
+        return [self.pick([f"{z} += 0.2 * {e}", f"{z} *= {e}", f"{z}[...] = {e}"])]
 
     def change_slice(self, scope):
         a = self.pick(scope.arrays)
