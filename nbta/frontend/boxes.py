@@ -1348,7 +1348,7 @@ def made(value, label=None):
 
 
 def new_array(value):
-    """A box that may be filled, of a tensor of any rank: an array of no axes changes as others do."""
+    """A box that may be filled, of a tensor of any rank: arrays of no axes change as others do."""
     found = made(value)
     if not isinstance(found, Box):
         found = Box(as_tensor(found))

@@ -637,8 +637,9 @@ def _is_zero(value):
 
 
 def _print(*values, **options):
-    """``print``: when the function runs, where only that knows a value."""
-    if native.is_known(values) or options.get("file") is not None:
+    """``print``: when the function runs, where only that knows a value, or whether to print."""
+    known = native.is_known(values) and not in_trace()
+    if known or options.get("file") is not None:
         return print(*map(native.plain, values), **options)
     parts = [None if _traced(value) else str(native.plain(value)) for value in values]
     return effects.show(parts, [native.plain(v) for v in values if _traced(v)], options)

@@ -239,6 +239,12 @@ def _is_truth(value):
     return isinstance(value, bool | np.bool_) or getattr(value, "dtype", None) == np.bool_
 
 
+def as_truth(value):
+    """A part of a test: its truth where only the run knows that."""
+    found = decided(value)
+    return found if is_traced(found) else value
+
+
 def any_of(safe, first, *thunks):
     """``first or ...``."""
     value = first
@@ -351,6 +357,15 @@ def _same(one, other):
         return len(one) == len(other) and all(map(_same, one, other))
     plain = isinstance(one, str | bytes | frozenset | _NUMBERS)
     return plain and (one == other or one != one)
+
+
+def _two_of(kind):
+    """How two objects of a class are told apart, for messages, and what to do."""
+    remedy = (
+        f"assign the attributes of one {kind} in its branches, or make the class known by "
+        f"nbta.register_structure"
+    )
+    return f"one {kind}", "another one", remedy
 
 
 def described(value) -> str:
@@ -602,10 +617,11 @@ def _outcome(block, entry, get, set_, names, second):
 def _is_of_a_run(error) -> bool:
     """Whether an error in a block is one only for runs that come to it, as in Python.
 
-    Such are those that the user's code raises, and those of shapes, which Python knows where the
-    function asked for a length.
+    Such are those that the user's code raises, divisions of Python's numbers by zero, and those of
+    shapes, which Python knows where the function asked for a length.
     """
     raised = isinstance(error, NoValueError) or getattr(error, "nbta_raised", False)
+    raised = raised or type(error) is ZeroDivisionError
     return raised or getattr(error, "reason", None) == "shape"
 
 
@@ -707,7 +723,10 @@ class _Merge:
         name, rule = self._names[i], _remedy(one, other)
         if name.startswith(ITEMS):
             rule = _rule_of_items(one, "let both ways leave as many, of the same keys and kinds")
+        kinds = one, other
         what, one, other = _told(name, one, other)
+        if one == other and not isinstance(kinds[0], Tensor | np.ndarray | np.generic):
+            one, other, rule = _two_of(one)
         what = "the function gives" if "result" in name else what
         message = f"{here()}: {what} {one} where the condition holds and {other} elsewhere; {rule}"
         return invalid("branches", message)

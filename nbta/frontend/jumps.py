@@ -253,17 +253,26 @@ def _cases(statement, number):
     if None in tests:
         return None
     made = []
-    for case, (test, bound) in reversed(list(zip(statement.cases, tests, strict=True))):
+    cases = list(enumerate(zip(statement.cases, tests, strict=True)))
+    for k, (case, (test, bound)) in reversed(cases):
         body = [*bound, *case.body]
-        if case.guard is not None:
-            if bound:
-                return None
-            test = case.guard if test is None else ast.BoolOp(ast.And(), [test, case.guard])
-        made = body if test is None else [ast.If(test, body, made)]
+        if case.guard is not None and bound:  # the guard may ask for what the pattern binds
+            taken = f"{PREFIX}taken_{number}_{k}"
+            asked = [*bound, assign(taken, case.guard)]
+            asked = asked if test is None else [ast.If(test, asked, [assign(taken, _false())])]
+            made = [*asked, ast.If(name(taken), case.body, made)]
+        else:
+            if case.guard is not None:
+                test = case.guard if test is None else ast.BoolOp(ast.And(), [test, case.guard])
+            made = body if test is None else [ast.If(test, body, made)]
         for each in (*bound, *made):
             ast.copy_location(each, case.body[0])
     first = ast.copy_location(assign(subject, statement.subject), statement)
     return [ast.fix_missing_locations(each) for each in (first, *made)]
+
+
+def _false():
+    return ast.Constant(False)
 
 
 def _test(pattern, subject):
@@ -272,11 +281,34 @@ def _test(pattern, subject):
         return ast.Compare(name(subject), [ast.Eq()], [pattern.value]), []
     if isinstance(pattern, ast.MatchSingleton):
         return ast.Compare(name(subject), [ast.Is()], [ast.Constant(pattern.value)]), []
-    if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
+    if isinstance(pattern, ast.MatchAs):
         bound = [] if pattern.name is None else [assign(pattern.name, name(subject))]
-        return None, bound
+        if pattern.pattern is None:
+            return None, bound
+        inner = _test(pattern.pattern, subject)
+        return inner if inner is None else (inner[0], [*inner[1], *bound])
+    if isinstance(pattern, ast.MatchClass):
+        return _test_of_class(pattern, subject)
     if isinstance(pattern, ast.MatchOr):
         parts = [_test(part, subject) for part in pattern.patterns]
         if all(part is not None and part[0] is not None and not part[1] for part in parts):
             return ast.BoolOp(ast.Or(), [test for test, _ in parts]), []
     return None
+
+
+#: Classes of Python's whose pattern takes the whole subject, as in ``case float(x)``.
+_WHOLE = {"bool", "bytes", "dict", "float", "int", "list", "set", "str", "tuple"}
+
+
+def _test_of_class(pattern, subject):
+    """A test for ``case float()`` or ``case float(x)``; None for a class with other patterns."""
+    if pattern.kwd_patterns or len(pattern.patterns) > 1:
+        return None
+    bound = []
+    if pattern.patterns:
+        whole = isinstance(pattern.cls, ast.Name) and pattern.cls.id in _WHOLE
+        inner = _test(pattern.patterns[0], subject) if whole else None
+        if inner is None or inner[0] is not None:
+            return None
+        bound = inner[1]
+    return ast.Call(name("isinstance"), [name(subject), pattern.cls], []), bound

@@ -34,6 +34,8 @@ _AT_ONCE = {
     "dict",
     "frozenset",
 }
+#: Classes that what only the run knows is of, though Python does not see that.
+_NUMBERS = {"bool", "int", "float", "complex"}
 #: Flags of the code of generators and of what is asynchronous.
 _YIELDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _SAFE = (
@@ -357,7 +359,7 @@ class _Rewriter(ast.NodeTransformer):
         state[0] = _names(handed)
         then, orelse = f"{PREFIX}then_{number}", f"{PREFIX}else_{number}"
         made = [self._define(then, node.body), self._define(orelse, node.orelse), *setter]
-        test = self.visit(node.test)
+        test = self._test(node.test)
         call = ast.Expr(_runtime("if_", test, name(then), name(orelse), *state))
         return self._placed(node, [*made, call])
 
@@ -377,7 +379,7 @@ class _Rewriter(ast.NodeTransformer):
         ident, changed = f"{PREFIX}body_{number}", self._changed_in(node.body)
         setter, state = self._state(self._state_of(node, [node.body]), number)
         body = self._define(ident, node.body)
-        test = _lambda(self.visit(node.test))
+        test = _lambda(self._test(node.test))
         around = [self._flags(node.flags), *state, changed]
         call = ast.Expr(_runtime("while_", test, name(ident), *around))
         return self._placed(node, [body, *setter, call])
@@ -484,7 +486,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assert(self, node):
         message = ast.Constant(None) if node.msg is None else self.visit(node.msg)
-        call = _runtime("assert_", self.visit(node.test), _lambda(message))
+        call = _runtime("assert_", self._test(node.test), _lambda(message))
         return self._placed(node, [ast.Expr(call)])
 
     def visit_With(self, node):
@@ -492,6 +494,15 @@ class _Rewriter(ast.NodeTransformer):
             item.context_expr = _runtime("managed", self.visit(item.context_expr))
         node.body = self._block(node.body)
         return self._placed(node, [node])
+
+    def visit_Match(self, node):
+        """A `match` that Python decides; what patterns are made of stays as it is."""
+        numbers = any(map(_asks_for_numbers, node.cases))
+        node.subject = _runtime("matched", self.visit(node.subject), ast.Constant(numbers))
+        for case in node.cases:
+            case.guard = None if case.guard is None else self.visit(case.guard)
+            case.body = self._block(case.body)
+        return node
 
     def visit_Raise(self, node):
         if node.exc is not None:
@@ -583,14 +594,15 @@ class _Rewriter(ast.NodeTransformer):
         if binds(node.body) or binds(node.orelse):
             return self.generic_visit(node)  # in a function it would bind a variable of that
         parts = [_lambda(self.visit(part)) for part in (node.body, node.orelse)]
-        return ast.copy_location(_runtime("either", self.visit(node.test), *parts), node)
+        return ast.copy_location(_runtime("either", self._test(node.test), *parts), node)
 
     def visit_BoolOp(self, node):
         first, *others = node.values
         if any(map(binds, others)):
             return self.generic_visit(node)
         safe = ast.Constant(all(map(_is_safe, others)))
-        parts = [self.visit(first), *(_lambda(self.visit(part)) for part in others)]
+        visit = self._truth if getattr(node, "is_test", False) else self.visit
+        parts = [visit(first), *(_lambda(visit(part)) for part in others)]
         function = "both" if isinstance(node.op, ast.And) else "any_of"
         return ast.copy_location(_runtime(function, safe, *parts), node)
 
@@ -607,7 +619,18 @@ class _Rewriter(ast.NodeTransformer):
         if not isinstance(node.op, ast.Not):
             sign = ast.Constant(type(node.op).__name__)
             return ast.copy_location(_runtime("unary", sign, self.visit(node.operand)), node)
-        return ast.copy_location(_runtime("negated", self.visit(node.operand)), node)
+        return ast.copy_location(_runtime("negated", self._test(node.operand)), node)
+
+    def _test(self, node):
+        """What is asked for its truth alone: of `and` and `or` the truth of each part is enough."""
+        node.is_test = True
+        return self.visit(node)
+
+    def _truth(self, node):
+        """A part of `and` or `or` that is asked for its truth."""
+        if isinstance(node, ast.Compare):
+            return self.visit(node)
+        return ast.copy_location(_runtime("as_truth", self._test(node)), node)
 
     def visit_Compare(self, node):
         if any(map(binds, node.comparators)) and len(node.ops) > 1:
@@ -701,6 +724,15 @@ def _has_late(node):
     at_once = {id(argument) for call in calls for argument in call.args}
     late = ast.Lambda | ast.GeneratorExp
     return any(isinstance(part, late) and id(part) not in at_once for part in parts)
+
+
+def _asks_for_numbers(case):
+    """Whether a pattern asks, in Python's own way, whether a part of something is a number."""
+    kinds = ast.MatchSequence | ast.MatchMapping | ast.MatchClass
+    around = [part for part in ast.walk(case.pattern) if isinstance(part, kinds)]
+    inner = [part for each in around for part in ast.walk(each) if part is not each]
+    classes = [part.cls for part in inner if isinstance(part, ast.MatchClass)]
+    return any(not isinstance(c, ast.Name) or c.id in _NUMBERS for c in classes)
 
 
 def _is_asked_in(stores, ident):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
 import operator
 import types
@@ -36,6 +37,7 @@ from nbta.frontend.containers import KINDS, note_whole, put_item
 from nbta.frontend.control import (
     Undefined,
     any_of,
+    as_truth,
     both,
     either,
     enter_try,
@@ -58,6 +60,7 @@ from nbta.ops.dispatch import as_tensor
 
 __all__ = [
     "any_of",
+    "as_truth",
     "assert_",
     "attribute",
     "binary",
@@ -86,6 +89,7 @@ __all__ = [
     "leave_try",
     "listing",
     "managed",
+    "matched",
     "negated",
     "no_result",
     "one_by_one",
@@ -151,13 +155,28 @@ def attribute(owner, name):
     """``owner.name``."""
     if current() is None:
         return getattr(owner, name)
-    found = getattr(type(owner), name, None)
+    found = next((vars(k)[name] for k in type(owner).__mro__ if name in vars(k)), None)
     if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
         if not is_library(found.fget):
             return call(found.fget, owner)
     elif isinstance(owner, Tensor) and name in _OF_SCALARS and not isinstance(owner, Box):
         return _OF_SCALARS[name](as_tensor(owner))
+    elif isinstance(found, functools.cached_property) and name not in owner.__dict__:
+        set_attribute(call(found.func, owner), owner, name)
+    elif user_method(found, "__get__") is not None and not isinstance(owner, type):
+        return call(user_method(found, "__get__"), found, owner, type(owner))
+    elif user_method(owner, "__getattr__") is not None and not _has(owner, name):
+        return call(user_method(owner, "__getattr__"), owner, name)
     return getattr(owner, name)
+
+
+def _has(owner, name):
+    """Whether Python finds an attribute without asking ``__getattr__``."""
+    try:
+        object.__getattribute__(owner, name)
+    except AttributeError:
+        return False
+    return True
 
 
 def item(array, key):
@@ -277,6 +296,18 @@ def checked(value, has_value, name):
     error = UnboundLocalError(f"{here()}: the variable {name!r} has no value on the way taken")
     effects.check(has_value, error)
     return value
+
+
+def matched(subject, numbers):
+    """What a `match` of Python's is of; ``numbers``: whether it asks if parts of it are some."""
+    whole = isinstance(subject, Tensor) and not isinstance(subject, Box)
+    if current() is not None and (numbers or whole) and not native.is_known(subject):
+        message = (
+            f"{here()}: match asks for the class or parts of a value that only the run knows; use "
+            f"if and isinstance"
+        )
+        raise invalid("symbolic", message)
+    return subject
 
 
 def raised(error):
@@ -510,12 +541,42 @@ def _compare(sign, left, right):
             return there if sign == "IsNot" else logical_not(there)
         return _is_same(left, right) is (sign == "Is")
     if sign in _COMPARISONS:
+        if _are_sequences(left, right):
+            return _in_order(sign, left, right)
         found = by_users(_COMPARED[sign], left, right)
         return _COMPARISONS[sign](left, right) if found is NotImplemented else found
     found = _contains(right, left)
     if sign == "In":
         return found
     return logical_not(found) if control.is_traced(found) else not found
+
+
+def _are_sequences(left, right):
+    """Whether these are two tuples or two lists of numbers that the run tells."""
+    if not (isinstance(left, tuple) and isinstance(right, tuple)):
+        if not (type(left) in _LISTS and type(right) in _LISTS):
+            return False
+        if not (native.is_python(left) and native.is_python(right)):
+            return False
+    return not native.is_known((left, right))
+
+
+_LISTS = (list, Listing)
+
+
+def _in_order(sign, left, right):
+    """A comparison of two tuples or lists: that of the first items that differ, or of lengths."""
+    if sign in ("Eq", "NotEq"):
+        same = len(left) == len(right)
+        for one, other in zip(left, right, strict=False):
+            same = both(True, same, lambda a=one, b=other: compared_once("Eq", a, b))
+        return same if sign == "Eq" else negated(same)
+    found = _COMPARISONS[sign](len(left), len(right))
+    strict = sign.removesuffix("E")
+    for one, other in reversed([*zip(left, right, strict=False)]):
+        rest = both(True, compared_once("Eq", one, other), lambda found=found: found)
+        found = any_of(True, compared_once(strict, one, other), lambda rest=rest: rest)
+    return found
 
 
 def _contains(items, value):

@@ -304,11 +304,15 @@ def _positive(x):
 
 
 def _pick_gradient(chosen):
-    """Gradient of minimum and maximum: to the one that was taken, half to each of equals."""
+    """Gradient of minimum and maximum: to the one that was taken, half to each of equals.
+
+    It is chosen, and no product: that of ``sqrt(maximum(x, 0))`` comes as infinite where ``x`` is
+    not taken.
+    """
 
     def gradient(x, y, z, dz):
-        first = cast(chosen(x, y), dz.dtype) + 0.5 * cast(equal(x, y), dz.dtype)
-        return dz * first, dz * (1 - first)
+        first, half = chosen(x, y), where(equal(x, y), 0.5 * dz, 0.0)
+        return where(first, dz, half), where(first, 0.0, where(equal(x, y), half, dz))
 
     return gradient
 

@@ -328,15 +328,22 @@ def _emit_relu(op, text):
     return f"maximum({text}, {cast_text('0', op.inputs[0].dtype)})"
 
 
-@unary(
+def _relu_gradient(op, dy):
+    """Chosen, and no product, as in `maximum`."""
+    return [where(greater(op.inputs[0], 0), dy, 0.0)]
+
+
+RELU = define_elementwise(
     "Relu",
+    real_only,
     lambda x: np.maximum(x, np.zeros((), x.dtype)),
-    lambda x, y: cast(greater(x, 0), x.dtype),
-    floats=False,
-    infer=real_only,
+    _relu_gradient,
     emit=Elementwise(_emit_relu, "biuf"),
     quick=True,
 )
+
+
+@exported
 def relu(x: ArrayLike, *, name: str | None = None) -> Array:
     """The positive part; at 0 its derivative is 0.
 
@@ -345,6 +352,7 @@ def relu(x: ArrayLike, *, name: str | None = None) -> Array:
     >>> nbta.relu([-1.0, 2.0])
     array([0., 2.])
     """
+    return apply(RELU, promoted(x), name=name)
 
 
 def _erf(x):

@@ -471,7 +471,7 @@ def _extreme(name, reduce, emit):
         # float16 counts to 65504 only.
         count = sum(cast(taken, wide(dy.dtype)), op.attrs["axis"], op.attrs["keepdims"])
         share = dy / count if count.dtype == dy.dtype else cast(dy / count, dy.dtype)
-        return [axes_back(share, op) * cast(taken, dy.dtype)]
+        return [arithmetic.where(taken, axes_back(share, op), 0.0)]
 
     infer = reducing(lambda dtype: dtype, ordered, empty=False)
     return define(name, infer, evaluate, gradient, emit=emit)

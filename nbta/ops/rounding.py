@@ -157,8 +157,8 @@ def _larger_gradient(first):
     def gradient(x, y, z, dz):
         taken = logical_or(first(x, y), logical_and(isnan(y), logical_not(isnan(x))))
         both = logical_or(equal(x, y), logical_and(isnan(x), isnan(y)))
-        share = cast(taken, dz.dtype) + 0.5 * cast(both, dz.dtype)
-        return dz * share, dz * (1 - share)
+        half = where(both, 0.5 * dz, 0.0)
+        return where(taken, dz, half), where(taken, 0.0, where(both, half, dz))
 
     return gradient
 

@@ -76,7 +76,9 @@ def _array_ufunc(
 def _of_library(ufunc):
     """A universal function's name, with what is imported for it."""
     name = ufunc.__name__
-    return f"np.{name}" if getattr(np, name, None) is ufunc else f"scipy.special.{name}"
+    if getattr(np, name, None) is ufunc:
+        return f"np.{name}"
+    return f"scipy.special.{name}" if type(ufunc) is np.ufunc else name
 
 
 def _plainly(ufunc, method):

@@ -189,6 +189,30 @@ def test_powers_of_zero_and_of_negative_numbers():
     assert nbta.grad(lambda x: x**2)(0.0) == 0
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("choose", "sign"),
+    [
+        (lambda x: nbta.maximum(x, 0.0), 1), (lambda x: nbta.maximum(0.0, x), 1),
+        (lambda x: nbta.fmax(x, 0.0), 1), (lambda x: nbta.fmax(0.0, x), 1), (nbta.relu, 1),
+        (lambda x: nbta.max(nbta.stack([x, nbta.zeros_like(x)], 1), axis=1), 1),
+        (lambda x: -nbta.minimum(x, 0.0), -1), (lambda x: -nbta.minimum(0.0, x), -1),
+        (lambda x: -nbta.fmin(x, 0.0), -1),
+        (lambda x: -nbta.min(nbta.stack([x, nbta.zeros_like(x)], 1), axis=1), -1),
+    ],
+)  # fmt: skip
+def test_what_is_not_chosen_has_no_part_in_an_infinite_gradient(choose, sign, compiled):
+    def total(x):
+        return nbta.sum(nbta.sqrt(choose(sign * x)))
+
+    x = np.array([-1.0, 4.0, -0.5])
+    chosen = [0.0, 0.25, 0.0]
+    found = nbta.grad(total, compiled=compiled)(x)
+    np.testing.assert_allclose(found, chosen)
+    slope = nbta.grad(lambda x: nbta.sum(nbta.grad(total)(x)), compiled=compiled)
+    np.testing.assert_allclose(slope(x), [0.0, -0.03125, 0.0])
+
+
 def test_equal_values_share_the_gradient_of_minimum_and_maximum():
     for function in (nbta.minimum, nbta.maximum):
         assert nbta.grad(function, argnums=(0, 1))(1.0, 1.0) == (0.5, 0.5)

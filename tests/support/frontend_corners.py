@@ -5,6 +5,7 @@ Each program may be refused, by an error that names the file, but gives no other
 
 # ruff: noqa: B007, B023, C419, F821, F841, RET504, RUF005, SIM113  (as users write)
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -1823,3 +1824,116 @@ def descriptor_that_is_assigned(x):
         tank.width -= v
         tank.width *= 1.1
     return tank.width
+
+
+# Patterns.
+
+
+@dataclasses.dataclass
+class Disc:
+    """A shape."""
+
+    radius: float
+
+
+@corner
+def classes_of_numbers_in_patterns(x):
+    match x[0]:
+        case int():
+            s = x[1]
+        case float() as v if v > 5.0:
+            s = 3.0 * v
+        case float(v):
+            s = 2.0 * v
+        case _:
+            s = x[3]
+    for shape in (Disc(x[4]), (x[5], x[6]), [1.0, x[7]], 3, "two"):
+        match shape:
+            case Disc(radius=r):
+                s += r * r
+            case int(k):
+                s += k
+            case str() as text:
+                s += len(text)
+            case (a, b):
+                s += a * b
+    return s
+
+
+@corner
+def patterns_that_bind_and_ask(x):
+    s = 0.0
+    for i, v in enumerate(x):
+        match i:
+            case 0:
+                s += v
+            case 1 | 2:
+                s += 10 * v
+            case n if n % 2 == 0:
+                s += 100 * v * n
+            case n if v > 0.9:
+                s += 1000 * v + n
+            case _:
+                s -= v * n
+    return s
+
+
+@corner
+def parts_of_a_class_of_numbers(x):
+    match (x[0], x[1]):
+        case (float(), b):
+            return b
+        case _:
+            return x[2]
+
+
+# What is printed, and what stands in tests.
+
+
+@corner
+def numbers_in_tests(x):
+    n, left, s = 9, int(x[3] * 10), 0.0
+    while left and n > 1 and s < 100:
+        s += x[n]
+        n -= 1
+        left -= 1
+    return s + (1 if left and x[0] else 2) + (not (left or x[1] > 0))
+
+
+@corner
+def tuples_in_order(x):
+    best = (x[0], 0)
+    for i in range(1, len(x)):
+        now = (x[i] * x[i] - 1.3 * x[i], i)
+        if now < best:
+            best = now
+    pair = x[0], x[1]
+    same = (pair == (x[0], x[1])) + 2 * (pair != (x[0], x[2])) + 4 * ((*pair, 1) > pair)
+    return best[0] * best[1] + x[0] * same
+
+
+@corner
+def number_that_is_no_divisor(x, n=0):
+    return x[0] * 2 if x[1] > 0 else x[0] / 1 / n
+
+
+class Lazy:
+    """Attributes that functions find."""
+
+    def __init__(self, x):
+        self.x, self.parts = x, {"first": x[0], "last": -x[-1]}
+
+    @functools.cached_property
+    def large(self):
+        """The greatest item, or the least."""
+        return self.x.max() if self.x[0] > 0 else self.x.min()
+
+    def __getattr__(self, name):
+        found = self.parts[name]
+        return found if found > 0 else 2.0 * found
+
+
+@corner
+def attributes_that_functions_find(x):
+    lazy = Lazy(x)
+    return lazy.large + lazy.large * lazy.first + lazy.last
