@@ -333,17 +333,16 @@ def _relu_gradient(op, dy):
     return [where(greater(op.inputs[0], 0), dy, 0.0)]
 
 
-RELU = define_elementwise(
+@unary(
     "Relu",
-    real_only,
     lambda x: np.maximum(x, np.zeros((), x.dtype)),
-    _relu_gradient,
+    None,
+    floats=False,
+    infer=real_only,
+    pullback=_relu_gradient,
     emit=Elementwise(_emit_relu, "biuf"),
     quick=True,
 )
-
-
-@exported
 def relu(x: ArrayLike, *, name: str | None = None) -> Array:
     """The positive part; at 0 its derivative is 0.
 
@@ -352,7 +351,6 @@ def relu(x: ArrayLike, *, name: str | None = None) -> Array:
     >>> nbta.relu([-1.0, 2.0])
     array([0., 2.])
     """
-    return apply(RELU, promoted(x), name=name)
 
 
 def _erf(x):

@@ -212,18 +212,19 @@ def _call_arguments_as(operation, function):
 
 
 def unary(
-    name, evaluate, derivative, floats=True, infer=same, also=(), **options
+    name, evaluate, derivative, floats=True, infer=same, also=(), pullback=None, **options
 ) -> Callable[[F], F]:
     """Make a function of one argument an elementwise operation, and export it.
 
-    ``derivative(x, y)`` gives dy/dx; it may be a `NotDifferentiable`. ``also`` are other names, as
-    in `exported`. The options are the record's.
+    ``derivative(x, y)`` gives dy/dx; it may be a `NotDifferentiable`. ``pullback(op, dy)``, where
+    there is one, gives the gradient in its place. ``also`` are other names, as in `exported`. The
+    options are the record's.
     """
 
     def gradient(op, dy):
         return [dy * conjugate(derivative(op.inputs[0], op.outputs[0]))]
 
-    rule = derivative if isinstance(derivative, NotDifferentiable) else gradient
+    rule = derivative if isinstance(derivative, NotDifferentiable) else pullback or gradient
     record = define_elementwise(name, infer, evaluate, rule, **options)
 
     def decorate(function):
