@@ -725,7 +725,7 @@ class _Merge:
             rule = _rule_of_items(one, "let both ways leave as many, of the same keys and kinds")
         kinds = one, other
         what, one, other = _told(name, one, other)
-        if one == other and not isinstance(kinds[0], Tensor | np.ndarray | np.generic):
+        if one == other == type(kinds[0]).__name__:
             one, other, rule = _two_of(one)
         what = "the function gives" if "result" in name else what
         message = f"{here()}: {what} {one} where the condition holds and {other} elsewhere; {rule}"
