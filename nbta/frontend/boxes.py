@@ -952,12 +952,34 @@ class Box(Tensor):
     @property
     def real(self):
         """The real parts; of real numbers a view of them all."""
-        return boxed(arithmetic.real(self.itself)) if self.dtype.kind == "c" else self[...]
+        return self._part(arithmetic.real) if self.dtype.kind == "c" else self[...]
+
+    @real.setter
+    def real(self, value):
+        value = native.plain(value)
+        self[...] = value + 1j * arithmetic.imag(self.itself) if self.dtype.kind == "c" else value
 
     @property
     def imag(self):
         """The imaginary parts."""
-        return boxed(arithmetic.imag(self.itself))
+        return self._part(arithmetic.imag)
+
+    @imag.setter
+    def imag(self, value):
+        if self.dtype.kind != "c":
+            raise TypeError("array does not have imaginary part to set")
+        self[...] = arithmetic.real(self.itself) + 1j * native.plain(value)
+
+    def _part(self, function):
+        """Parts of complex numbers, a view in NumPy: either may be used behind a change of one.
+
+        They are no `View`, as loops carry computed parts, such as ``np.fft.ifft(x).real``.
+        """
+        found = boxed(function(self.itself))
+        if isinstance(found, Box) and self.dtype.kind == "c":
+            found.label = f"{self.label or 'an array'}.{function.__name__}"
+            link(found, self.root)
+        return found
 
     @property
     def nbytes(self):

@@ -41,7 +41,7 @@ def is_mask(part) -> bool:
 def as_key(key):
     """A key with arrays in place of lists."""
     if isinstance(key, tuple):
-        return tuple(map(as_key, key))
+        return tuple(as_key(list(part) if type(part) is tuple else part) for part in key)
     return native.together(key) if isinstance(key, list) else key
 
 

@@ -447,7 +447,9 @@ def change_attribute(name, owner, attribute, value):
     """``owner.attribute += value``, and with other operators."""
     old = _outer(getattr(owner, attribute))
     value = value.thunk() if isinstance(value, Later) else value
-    set_attribute(in_place(name, old, value), owner, attribute)
+    if isinstance(owner, Box) and attribute in _OF_SCALARS:
+        return set_attribute(binary(name, old, value), owner, attribute)
+    return set_attribute(in_place(name, old, value), owner, attribute)
 
 
 def compared_once(sign, left, right):

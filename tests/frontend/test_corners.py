@@ -38,6 +38,8 @@ NOT_YET = {
     "chained_conditional_expressions": "make both numbers",
     "array_of_the_module_that_is_written": "give it as an argument",
     "higher_functions_of_python": "Python truth value",
+    "real_parts_under_two_names": r"an array.real, which was changed",
+    "imaginary_parts_before_a_change": "which was changed.* make a copy",
     "parts_of_a_class_of_numbers": "use if and isinstance",
     "array_of_no_axes_under_two_names": "an array without axes, .* begin with a number",
     "array_of_no_axes_of_two": "an array without axes, .* begin with a number",

@@ -1937,3 +1937,47 @@ class Lazy:
 def attributes_that_functions_find(x):
     lazy = Lazy(x)
     return lazy.large + lazy.large * lazy.first + lazy.last
+
+
+# Parts of complex numbers.
+
+
+@corner
+def parts_that_are_assigned(x):
+    z = np.zeros(len(x), complex)
+    z.real = x
+    z.imag = 2 * x
+    z.imag += x[::-1]
+    s = 0.0
+    for i in range(len(x)):
+        z[i] = z[i - 1] * 0.5 + x[i]
+        s += z.real.sum() + z.imag[i]
+    return s + np.sum(z.real**2 + z.imag**2)
+
+
+@corner
+def parts_that_a_loop_carries(x):
+    u, k = x.copy(), np.arange(len(x))
+    for _ in range(10):
+        waves = np.fft.fft(u)
+        waves *= np.exp(-0.01 * k)
+        u = np.fft.ifft(waves).real
+        u += 0.1
+        u[0] = 0.5
+    return u @ u
+
+
+@corner
+def real_parts_under_two_names(x):
+    z = x + 1j * x[::-1]
+    real = z.real
+    real += 0.5
+    return np.abs(z).sum()
+
+
+@corner
+def imaginary_parts_before_a_change(x):
+    z = x + 1j * x[::-1]
+    some = z[1:3].imag
+    z[1] = 0.0
+    return some.sum()
