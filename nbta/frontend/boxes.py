@@ -1508,7 +1508,7 @@ def _install():
         setattr(Box, f"__{name}__", lambda self, c=compute: boxed(c(self.content)))
     for name in (
         "sum", "mean", "max", "min", "prod", "argmax", "argmin", "cumsum", "cumprod", "dot", "std",
-        "var", "any", "all", "conj", "clip", "round", "repeat", "trace",
+        "var", "any", "all", "conj", "conjugate", "clip", "round", "repeat", "trace",
         "argsort", "take", "argpartition", "searchsorted", "choose",
     ):  # fmt: skip
         setattr(Box, name, _method(name))

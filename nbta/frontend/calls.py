@@ -505,6 +505,11 @@ def _foreign(function, args, kwargs):
         what = f"{name} of {_module(function) or 'another library'}"
         error.add_note(_unknown_to(what, name))
         raise
+    except TypeError as error:
+        if "'Tensor'" not in str(error) or native.is_known((args, kwargs)):
+            raise
+        what = f"{name} of {_module(function) or 'another library'}"
+        raise invalid("symbolic", _unknown_to(what, name)) from error
 
 
 # Numbers.

@@ -286,6 +286,7 @@ _METHODS = {
     "squeeze": joining.squeeze,
     "transpose": _transpose,
     "astype": shaping.cast,
+    "conjugate": arithmetic.conj,
 }
 #: Methods that are functions of the tensor, by their module.
 _OF_FAMILIES = {

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -250,3 +251,30 @@ def random_numbers(x):
 
 
 case("random", "argument|before|outside|pass", within=random_numbers.py_func)(random_numbers)
+
+
+def mean_of_another_library(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += statistics.mean([x[i], x[0]])  # here
+    return s
+
+
+case("mean", "nbta.mean")(mean_of_another_library)
+
+
+def one_object_of_two(x):
+    box = Holder(x[0])
+    if x[1] > 0:  # here
+        box = Holder(x[1])  # here
+    return box.value
+
+
+class Holder:
+    """An object of a class that nbta does not know."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+case("box", "attributes|register_structure")(one_object_of_two)
