@@ -52,14 +52,16 @@ class _State(NamedTuple):
 def _states(loop):
     """What a loop keeps in the first trip of each segment."""
     cases = [(flow, flow.following.op) for flow in loop.variables()]
-    return [_state(flow, case) for flow, case in cases if case.attrs.get("keeps_state")]
+    found = [_state(flow, case) for flow, case in cases if case.attrs.get("keeps_state")]
+    return [] if None in found else found
 
 
-def _state(flow: Variable, case: Operation) -> _State:
-    write = Branch(case).branches[0].outputs[flow.following.index].op
-    kept = origin(write.inputs[2])
-    place = next(k for k, tensor in enumerate(flow.loop.parameters) if tensor is kept)
-    return _State(place, flow.place, write)
+def _state(flow: Variable, case: Operation) -> _State | None:
+    branch = Branch(case).branches[0]
+    write = branch.outputs[flow.following.index].op
+    kept = branch.sources.get(write.inputs[2])  # it may be a variable that no trip changes
+    places = [k for k, tensor in enumerate(flow.loop.parameters) if tensor is kept]
+    return _State(places[0], flow.place, write) if places else None
 
 
 def _split(loop, states):

@@ -293,3 +293,33 @@ def test_a_row_too_far_is_found(monkeypatch):
     f = lambda x: KINDS["rows_of_several_lengths"](x, 2)  # noqa: E731
     with pytest.raises(AssertionError):
         held(f, X)
+
+
+def test_a_state_that_no_trip_changes():
+    """Each trip is a segment, and what an array is known to hold does not change in it."""
+
+    def f(c, x, y):
+        def outer(t, u, total):
+            rows = nbta.TensorArray("float64", size=0, dynamic_size=True, clear_after_read=False)
+            fill = lambda i, rows: (i + 1, rows.write(i, nbta.sin(u * c[i])))  # noqa: E731
+            _, rows = nbta.while_loop(lambda i, _: i < t + 2, fill, (0, rows))
+
+            def inner(j, z, q):
+                r = rows.read(j)
+                return j + 1, nbta.tanh(z + r * y), q + nbta.sum(z * r)
+
+            start = (0, u, total)
+            _, z, q = nbta.while_loop(lambda j, *_: j < t + 2, inner, start, checkpoint=1)
+            return t + 1, z, q
+
+        return nbta.while_loop(lambda t, *_: t < 4, outer, (0, x, 0.0))[2]
+
+    made = np.random.default_rng(3)
+    args = [made.uniform(0.2, 0.9, n) for n in (5, 3, 3)]
+    gradient = nbta.grad(f, (0, 1, 2))
+    slope = lambda *given: sum(map(nbta.sum, gradient(*given)))  # noqa: E731
+    compiled, reference = (nbta.grad(slope, (0, 1, 2), compiled=k) for k in (True, False))
+    with in_python():
+        found = compiled(*args)
+    for one, other in zip(found, reference(*args), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11)
