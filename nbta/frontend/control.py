@@ -1058,12 +1058,16 @@ def any_flag(flags):
 
 
 def counted_loop(start, stop, step, item, body, flags, *state):
-    """A loop of the graph over integers, which ``item`` makes what the body is given."""
+    """A loop of the graph over integers, which ``item`` makes what the body is given.
+
+    ``stop`` may be a function that gives it anew for each trip.
+    """
     first = _int64(start)
-    stop = _int64(stop)
+    known = None if callable(stop) else _int64(stop)
 
     def test(place):
-        goes_on = place < stop if step > 0 else place > stop
+        end = _int64(stop()) if known is None else known
+        goes_on = place < end if step > 0 else place > end
         ended = any_flag(flags())
         return both(True, negated(ended), lambda: goes_on) if flags() else goes_on
 

@@ -35,12 +35,14 @@ class Indexed:
         How many there are.
     item : callable
         Of the number.
+    count_now : callable or None
+        Gives in each trip how many there are, where a trip may change that.
     """
 
-    _iterator = None
+    _iterator = count_now = None
 
-    def __init__(self, count, item):
-        self.count, self.item = count, item
+    def __init__(self, count, item, count_now=None):
+        self.count, self.item, self.count_now = count, item, count_now
 
     def __iter__(self):
         return (self.item(k) for k in range(known_count(self)))
@@ -193,7 +195,9 @@ def indexed(items):
     if isinstance(items, range):
         return _PlainRange(items)
     if isinstance(items, Listing):
-        return None if items.array is None else Indexed(items.length, items.item)
+        if items.array is None:
+            return None
+        return Indexed(items.length, items.item, lambda: items.length)
     if isinstance(items, np.ndarray):
         items = Box(items)
     if isinstance(items, Tensor) and items.ndim:
@@ -223,7 +227,10 @@ def enumerate_(items, start=0):
     found = indexed(items)
     if current() is None or found is None:
         return born(enumerate(one_by_one(items), start))
-    return Indexed(found.count, lambda k: (k + start if start != 0 else k, found.item(k)))
+    item = found.item
+    return Indexed(
+        found.count, lambda k: (k + start if start != 0 else k, item(k)), found.count_now
+    )
 
 
 def zip_(*columns, strict=False):
@@ -235,7 +242,13 @@ def zip_(*columns, strict=False):
     counts = [each.count for each in found]
     if strict and native.is_known(counts) and len(set(counts)) > 1:
         return born(zip(*map(one_by_one, columns), strict=True))  # which says what is wrong
-    return Indexed(least(counts), lambda k: tuple(f.item(k) for f in found))
+    now = [lambda f=f: f.count_now() if f.count_now else f.count for f in found]
+    changes = any(each.count_now for each in found)
+    return Indexed(
+        least(counts),
+        lambda k: tuple(f.item(k) for f in found),
+        (lambda: least([count() for count in now])) if changes else None,
+    )
 
 
 def ndindex(*shape):
@@ -543,7 +556,8 @@ def for_(items, body, flags, names, get, set_, changed):
         if isinstance(found, Range):
             bounds = found.start, found.stop, found.step
             return control.counted_loop(*bounds, lambda k: k, body, flags, *state)
-        return control.counted_loop(0, found.count, 1, found.item, body, flags, *state)
+        stop = found.count_now or found.count
+        return control.counted_loop(0, stop, 1, found.item, body, flags, *state)
 
     short = not isinstance(found.count, Tensor) and found.count <= control.UNROLLED
     if short and control.known_trips(found, body, flags, get, set_, as_loop):

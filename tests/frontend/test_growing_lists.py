@@ -24,6 +24,7 @@ NOT_YET = {
     "two_names_of_one_row": MAY_BE,
     "copy_of_a_list_of_rows": MAY_BE,
     "row_put_at_two_places": MAY_BE,
+    "row_read_before_the_list_is_turned_round": MAY_BE,
 }
 EACH = [f for f in lists.LISTS if f.__name__ not in NOT_YET]
 

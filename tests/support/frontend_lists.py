@@ -917,3 +917,44 @@ def integers_and_floats(x):
     for v in xs:
         total = total + v
     return total
+
+
+@lists
+def appended_to_while_gone_along(x):
+    xs, total = [], 0.0
+    for v in x:
+        xs.append(v)
+    for i, v in enumerate(xs):
+        total = total * 0.9 + v * i
+        if len(xs) < 20:
+            xs.append(v * 0.5)
+    for v, w in zip(xs, x):
+        total += v * w
+    for v in xs:
+        if len(xs) > 15:
+            total += xs.pop() * v
+    return total
+
+
+@lists
+def rows_changed_in_branches_and_by_views(x):
+    rows = []
+    for v in x:
+        rows.append(np.array([v, v, 1.0]))
+        row = rows[-1]
+        if v > 0.5:
+            row[0] = 3.0 * v
+        else:
+            row[1:] *= 2.0
+    return sum(row[0] * row[1] * row[2] for row in rows)
+
+
+@lists
+def row_read_before_the_list_is_turned_round(x):
+    rows = []
+    for v in x:
+        rows.append(np.array([v, v]))
+    row = rows[0]
+    rows.reverse()
+    row[0] = 5.0
+    return rows[-1][0] * x[0]
