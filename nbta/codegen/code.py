@@ -53,12 +53,10 @@ class Lines:
         """A block that is there twice, for when a truth value holds and when it does not.
 
         In either the name is a constant, and blocks ``if name:`` and ``if not name:`` are there
-        without a condition or not at all.
+        without a condition or not at all. It is there once where nothing in it asks.
         """
         block = Lines(self.depth + 1)
-        for header, holds in ((f"if {name}:", True), ("else:", False)):
-            self.add(header)
-            self._items.append(_Version(block, name, holds))
+        self._items.append(_Versions(block, name))
         return block
 
     def last(self) -> str:
@@ -94,6 +92,24 @@ class Lines:
 
     def __str__(self):
         return "\n".join(self)
+
+
+class _Versions:
+    """A block for when a truth value holds, and for when it does not, if anything in it asks."""
+
+    def __init__(self, lines, name):
+        self._lines, self._name = lines, name
+
+    def __iter__(self):
+        asked = re.compile(rf"\b{self._name}\b")
+        if not any(map(asked.search, self._lines)):
+            yield from (line[4:] for line in self._lines)
+            return
+        outside = "    " * (self._lines.depth - 1)
+        yield f"{outside}if {self._name}:"
+        yield from _Version(self._lines, self._name, True)
+        yield f"{outside}else:"
+        yield from _Version(self._lines, self._name, False)
 
 
 class _Version:

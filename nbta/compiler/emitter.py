@@ -11,7 +11,7 @@ from nbta.codegen.code import Code, NotCompiledError
 from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, product
 from nbta.compiler import array_code
 from nbta.compiler.stencils import COUNTED, Rows, indices_of, stencils
-from nbta.compiler.sums import free_sums
+from nbta.compiler.sums import free_sums, goes_in_vectors
 from nbta.compiler.sweeps import is_sweep
 from nbta.graph.operation import DATA, FLOW, HANDLE
 from nbta.graph.order import before, ordered
@@ -241,6 +241,7 @@ def emit_while(code, op) -> None:
     captured = [_captured(code, tensor) for tensor in loop.captured]
     variables = _variables(code, loop)
     code.tiles += op.attrs.get("tiles", ())
+    code.joint += [op.name] if "joint" in op.attrs else []
     code.add(f"# {op.name}")
     trips = _trips(code, loop, variables, captured)
     code.count(body, trips)
@@ -248,7 +249,8 @@ def emit_while(code, op) -> None:
     rows = None if trips is None else _rows(code, loop, variables, captured)
     code.turned.append([])
     sweeps = trips is not None and rows is None and is_sweep(loop, code.counts)
-    with progress_bar(code, op) as counter, _each_trip(code, trips, rows, sweeps):
+    doubt = None if trips is None or rows or sweeps else _doubt(code, loop)
+    with progress_bar(code, op) as counter, _each_trip(code, trips, rows, sweeps, doubt):
         for variable in variables:
             variable.enter()
         if trips is None:
@@ -294,15 +296,33 @@ def _rows(code, loop, variables, captured):
     return rows
 
 
+#: Operations from which on a loop's body is too large for LLVM to make a version of it by itself in
+#: which nothing asks whether indices are outside (``-unswitch-threshold``: 50 instructions).
+LARGE = 40
+
+
+def _doubt(code, loop):
+    """The name of whether indices may be outside, for a loop of which there are to be versions.
+
+    Without a doubt trips are vector instructions, where anything that asks would be in the way.
+    """
+    if len(loop.body.operations) <= LARGE or not goes_in_vectors(loop, code.counts):
+        return None
+    doubt = code.name("u")
+    code.call_doubt(loop.body, doubt)
+    return doubt
+
+
 def _index_on_entry(code, index, body):
     return str(index) if type(index) is int else _on_entry_of(code, index, body)
 
 
 @contextmanager
-def _each_trip(code, trips, rows, sweeps):
+def _each_trip(code, trips, rows, sweeps, doubt):
     """The lines of a trip: in stretches where it is known how many there will be.
 
-    Short loops that run often are not divided, which takes as long as a few trips.
+    Short loops that run often are not divided, which takes as long as a few trips. With the name of
+    a doubt there is a version of the loop without it.
     """
     if rows is not None:
         with rows.each_trip(trips, _watch_word(code)):
@@ -320,7 +340,9 @@ def _each_trip(code, trips, rows, sweeps):
         f"watch(w, {_watch_word(code)}, {start} + {STRETCH - 1})",
         f"for _ in range({start}, min({start} + {STRETCH}, {trips})):",
     ]
-    with code.loop(*(["while True:"] if trips is None else lines)):
+    with code.loop(*(["while True:"] if trips is None else lines), versions=doubt):
+        if doubt is not None:
+            code.heads[-1].add(f"{doubt} = {trips} > {COUNTED}")
         yield
 
 
@@ -772,6 +794,8 @@ class Emitter(Code):
         place, and why.
     tiles : list of str
         Which loops over long rows run tile by tile, and why others do not.
+    joint : list of str
+        Loops whose trips go back right behind themselves.
     """
 
     def __init__(self, arrays, counts):
@@ -780,6 +804,7 @@ class Emitter(Code):
         self.calls = []
         self.copies: list = []
         self.tiles: list = []
+        self.joint: list = []
         self._left = Counter()
         self._on_base = defaultdict(set)
         self._writes: dict = {}  # what may be computed in its slot: operation and lines, by tensor
@@ -814,9 +839,13 @@ class Emitter(Code):
         """Say which variable has the number of trips of a loop; None where only the run tells."""
         self._counted[body] = trips
 
+    def call_doubt(self, body, name) -> None:
+        """Say how the truth value is called of whether indices in a loop's body may be outside."""
+        self._doubts[body] = name
+
     def keep_in_rows(self, body, rows) -> None:
         """Keep what some additions of a loop's body add in rows, where that is not in doubt."""
-        self._doubts[body] = rows.doubt
+        self.call_doubt(body, rows.doubt)
         self._rows.update(dict.fromkeys(rows.operations, rows))
 
     def doubt(self, index, extent) -> str | None:

@@ -28,6 +28,7 @@ def explained(compiled, runs_note="") -> str:
     lines += _section("passes that changed something (operations, those in loops)", compiled.log)
     lines += _section("loops over items, each with the operations that it does", found.loops)
     lines += _section("loops over long rows", found.tiles)
+    lines += _section("loops whose trips go back right behind themselves", found.joint)
     lines += _section("buffers made ahead, or at their place", found.buffers)
     lines += _section("arrays", found.arrays)
     lines += _section("copies of whole tensors in loops", found.copies)

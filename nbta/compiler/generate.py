@@ -38,7 +38,7 @@ class Generated:
     calls : list of Call
     clock : Clock or None
         What reads the time, in code that does.
-    loops, buffers, arrays, copies, tiles : list of str
+    loops, buffers, arrays, copies, tiles, joint : list of str
         What was decided, for people.
     kept : dict
         By the operation that makes an array which Python keeps, why.
@@ -62,6 +62,7 @@ class Generated:
     arrays: list = field(default_factory=list)
     copies: list = field(default_factory=list)
     tiles: list = field(default_factory=list)
+    joint: list = field(default_factory=list)
     kept: dict = field(default_factory=dict)
     makers: dict = field(default_factory=dict)
 
@@ -127,7 +128,7 @@ def generate(program, emitter=Emitter) -> Generated:
     found.helpers, found.calls = code.helpers, code.calls
     found.globals, found.clock = code.globals, code.clock
     found.loops, found.buffers, found.copies = code.loops, code.buffers, code.copies
-    found.tiles = code.tiles
+    found.tiles, found.joint = code.tiles, code.joint
     found.arrays, found.kept = plain.notes(), plain.reasons
     operations = (call.op for call in code.calls if isinstance(call, Call) and call.op.inputs)
     makers = {op: plain.maker(op.inputs[0]) for op in operations}

@@ -264,11 +264,12 @@ class GraphCache:
         """The entry for values of some shapes; None where there is none that is whole."""
         if self._description is None:
             return None
-        for kind in (_alike(shapes), _exactly(shapes)):
-            with contextlib.suppress(LookupError):
-                entry = machine_code.read_as(self._name(kind), self._meaning)
-                if entry.fits(shapes) is not False:
-                    return entry
+        found = (self._entry(kind(shapes)) for kind in (_alike, _exactly))
+        return next((e for e in found if e is not None and e.fits(shapes) is not False), None)
+
+    def _entry(self, kind):
+        with contextlib.suppress(LookupError):
+            return machine_code.read_as(self._name(kind), self._meaning)
         return None
 
     def _meaning(self, name, data):
@@ -281,7 +282,8 @@ class GraphCache:
             return
         exact = program.assumed is not None
         pattern = None if exact else [tensor.spec.shape for tensor in program.inputs]
-        name = self._name(_exactly(shapes) if exact else _alike(shapes))
+        taken = self._entry(_alike(shapes)) is not None  # by another length that the program names
+        name = self._name((_exactly if exact or taken else _alike)(shapes))
         entry = Entry(found, compiled.log, size, pattern)
         data = encoded(name, entry, self._description.arrays)
         if data is not None:
@@ -290,7 +292,7 @@ class GraphCache:
 
 _FACTS = (
     "source", "words", "inputs", "arguments", "helpers", "initial", "loops", "buffers", "arrays",
-    "copies", "tiles",
+    "copies", "tiles", "joint",
 )  # fmt: skip
 
 

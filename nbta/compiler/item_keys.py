@@ -14,8 +14,10 @@ from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import SubGraph, running, substitute
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import origin
+from nbta.ops.dispatch import CONSTANT
 from nbta.ops.indexing import ADD_ITEM, GETITEM, SCATTER_SLICE
 from nbta.ops.shaping import SHAPE
+from nbta.shapes import is_known
 
 
 @changes
@@ -106,6 +108,9 @@ def _items_of_zeros(value: Tensor, used) -> list[Operation] | None:
 def _is_like(counts, zeros: Operation, x: Tensor, part: slice) -> bool:
     """Whether zeros are made in the shape of a part of an array, or of one as long."""
     shape = origin(zeros.inputs[1]).op
+    if shape.record is CONSTANT and is_known(x.spec.shape):
+        n, *rest = x.spec.shape
+        return tuple(shape.attrs["value"]) == (len(range(n)[part]), *rest)
     source = origin(shape.inputs[0]).op if shape.record is SHAPE else None
     if source is None or source.record is not GETITEM or _part(source) != part:
         return False

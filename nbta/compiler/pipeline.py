@@ -4,6 +4,7 @@ from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.gradient_passes import stacked_gradients_to_tensors
 from nbta.compiler.item_keys import items_of_parts
 from nbta.compiler.item_sums import add_items_behind_loops
+from nbta.compiler.joint_trips import join_trips
 from nbta.compiler.kept_arrays import keep_elements
 from nbta.compiler.nests import (
     forget_trips,
@@ -31,9 +32,9 @@ PASSES = (prune, fold_constants, hoist, share)
 #: products, and tiles, take sums in another order.
 LOWERING = (
     simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share, push_out_elementwise,
-    forget_trips, read_in_branches, rematerialise, prune, keep_elements, detach_gradients,
-    gradients_to_tensors, simplify_shapes, arrays_to_tensors, rematerialise, prune,
-    arrays_to_tensors, stacked_gradients_to_tensors, share_tapes, prune, share, join_tapes,
+    forget_trips, join_trips, read_in_branches, rematerialise, prune, keep_elements,
+    detach_gradients, gradients_to_tensors, simplify_shapes, arrays_to_tensors, rematerialise,
+    prune, arrays_to_tensors, stacked_gradients_to_tensors, share_tapes, prune, share, join_tapes,
     rows_of_elementwise, push_out_products, sum_products_outside, items_of_parts,
     add_items_behind_loops, simplify_shapes, hoist, share, prune, tile, pack_tapes,
 )  # fmt: skip

@@ -41,7 +41,7 @@ from nbta.ops.dispatch import PARAMETER
 from nbta.ops.extents import outside, pattern_of
 from nbta.ops.indexing import GETITEM, SYMBOLIC
 from nbta.ops.joining import RANGE
-from nbta.ops.shaping import RESHAPE
+from nbta.ops.shaping import IDENTITY, RESHAPE
 from nbta.ops.trip_counts import constant_of
 from nbta.shapes import Dim
 
@@ -371,18 +371,66 @@ def _fits(extent, length, lengths):
     return extent in (None, length)
 
 
-def _given(spec, shape):
-    """A spec with what a shape tells: its rank, and which lengths are 1."""
+def _given(spec, shape, named):
+    """A spec with what a shape tells: its rank, which lengths are 1, and those that are named."""
     if spec.kind != DATA:
         return spec
     pattern = (None,) * len(shape) if spec.shape is None else spec.shape
-    return spec._replace(shape=tuple(map(_extent, pattern, shape)))
+    known = [
+        length if length in (1, named.get(axis)) else None for axis, length in enumerate(shape)
+    ]
+    extents = zip(pattern, known, strict=True)
+    return spec._replace(shape=tuple([_extent(*pair) for pair in extents]))
 
 
-def _extent(extent, length):
+def _extent(extent, known):
     if extent is not None:
         return extent
-    return 1 if length == 1 else Dim()
+    return Dim() if known is None else known
+
+
+#: So many items of an axis at most are thought to be named one by one.
+NAMED = 16
+
+
+def _named_lengths(program) -> dict:
+    """How many items of inputs are asked for by numbers, by input and axis.
+
+    An axis that is as long is taken to be so always: a program that asks for ``points[i, 2]`` and
+    no later column is for points of three coordinates. Code for just as many needs no checks, and
+    goes from row to row in steps of a known size, in vector instructions.
+    """
+    found = {tensor: {} for tensor in program.inputs}
+    for op in everything(program):
+        if op.record is GETITEM:
+            named = found.get(_unchanged(op.inputs[0]))
+            for axis, part in enumerate(op.attrs["key"] if named is not None else ()):
+                end = _end(part)
+                if end is None:
+                    break
+                named[axis] = max(named.get(axis, 0), end)
+    return {
+        tensor: {axis: n for axis, n in ends.items() if n <= NAMED}
+        for tensor, ends in found.items()
+    }
+
+
+def _unchanged(tensor):
+    """The tensor that a value is, maybe by another name."""
+    source = origin(tensor)
+    while source.op.record is IDENTITY:
+        source = origin(source.op.inputs[0])
+    return source
+
+
+def _end(part):
+    """The number behind the last item that a part of a key names; None for other parts."""
+    if type(part) is slice:
+        plain = part.step in (None, 1) and type(part.stop) is int and part.stop >= 0
+        return part.stop if plain else 0
+    if part is SYMBOLIC:
+        return 0
+    return part + 1 if type(part) is int else None
 
 
 class _Shapes:
@@ -390,15 +438,15 @@ class _Shapes:
 
     def __init__(self, program, given, together):
         self._program, self._together = program, together
-        pairs = list(zip(program.inputs, given, strict=True))
-        self._first = [_given(tensor.spec, shape) for tensor, shape in pairs]
+        pairs, named = list(zip(program.inputs, given, strict=True)), _named_lengths(program)
+        self._first = [_given(tensor.spec, shape, named[tensor]) for tensor, shape in pairs]
         swap, known = {}, {}
         for (tensor, shape), spec in zip(pairs, self._first, strict=True):
-            for old, new, length in zip(
-                tensor.spec.shape or (), spec.shape or (), shape, strict=False
+            for axis, (old, new, length) in enumerate(
+                zip(tensor.spec.shape or (), spec.shape or (), shape, strict=False)
             ):
-                if isinstance(old, Dim) and length == 1:
-                    swap[old] = 1
+                if isinstance(old, Dim) and length in (1, named[tensor].get(axis)):
+                    swap[old] = length
                 elif isinstance(new, Dim):
                     known.setdefault(new, length)
         self._lengths = Lengths(known)

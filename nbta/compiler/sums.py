@@ -7,12 +7,14 @@ are slower in vector instructions. So do those that something in the loop looks 
 that correct their rounding.
 """
 
+from itertools import chain
+
 import numpy as np
 
 from nbta.compiler.induction import Counts
 from nbta.compiler.touched import differ, is_of_its_trip, touched, users_in
 from nbta.graph.graph import subgraphs
-from nbta.graph.operation import FLOW, Operation, is_inexact
+from nbta.graph.operation import FLOW, Operation, Tensor, is_inexact
 from nbta.graph.views import Loop, Variable
 from nbta.ops.arithmetic import ADD_N, add, subtract
 from nbta.ops.trip_counts import is_integer, step_of
@@ -27,9 +29,10 @@ def free_sums(loop: Loop) -> set[Operation]:
         return set()
     users = users_in(loop)
     variables = [v for v in loop.variables()[1:] if v.parameter.spec.kind != FLOW]
-    sums = {v.following.op for v in variables if _is_sum(v, users)}
-    rest = [v for v in variables if v.following.op not in sums]
-    return sums if all(is_independent(v, users) for v in rest) else set()
+    sums = {v: _sums_in(v, users) for v in variables}
+    rest = [v for v, found in sums.items() if not found]
+    free = all(is_independent(v, users) for v in rest)
+    return set(chain.from_iterable(sums.values())) if free else set()
 
 
 def _pays(op):
@@ -38,20 +41,34 @@ def _pays(op):
     return op.record.changes or (dear and is_inexact(op.outputs[0].dtype))
 
 
-def _is_sum(variable: Variable, users):
-    """Whether a number is only added to, and looked at behind the loop."""
-    op, parameter = variable.following.op, variable.parameter
-    specs = [tensor.spec for tensor in (parameter, *op.inputs)]
-    first = op.record is not subtract.record or op.inputs[0] is parameter
-    return (
-        op.record in ADDING
-        and first
-        and {spec.shape for spec in specs} == {()}
-        and len({spec.dtype for spec in specs}) == 1
-        and parameter.dtype in FLOATS
-        and [tensor for tensor in op.inputs if tensor is parameter] == [parameter]
-        and len(users[parameter]) == len(users[variable.following]) == 1
-    )
+def _sums_in(variable: Variable, users) -> list[Operation]:
+    """What adds to a number that is only added to, and looked at behind the loop; else nothing."""
+    return _additions(variable.following, variable.parameter, users) or []
+
+
+def _additions(tensor, start, users):
+    """What makes one number of another by additions alone, which nothing else looks at, or None."""
+    if len(users[tensor]) != 1:
+        return None
+    if tensor is start:
+        return []
+    op = tensor.op
+    if not _is_addition(op):
+        return None
+    ways = (_additions(each, start, users) for each in summands(op))
+    found = next((way for way in ways if way is not None), None)
+    return None if found is None else [*found, op]
+
+
+def _is_addition(op):
+    specs = [tensor.spec for tensor in (*op.outputs, *op.inputs)]
+    plain = {spec.shape for spec in specs} == {()} and len({spec.dtype for spec in specs}) == 1
+    return op.record in ADDING and plain and specs[0].dtype in FLOATS
+
+
+def summands(op: Operation) -> list[Tensor]:
+    """What an operation of those that add adds something to."""
+    return op.inputs[:1] if op.record is subtract.record else op.inputs
 
 
 def is_independent(variable: Variable, users: dict) -> bool:
@@ -98,7 +115,7 @@ def goes_in_vectors(loop: Loop, counts: Counts) -> bool:
         return False
     users = users_in(loop)
     variables = [v for v in loop.variables()[1:] if v.parameter.spec.kind != FLOW]
-    if not all(_is_sum(v, users) or is_independent(v, users) for v in variables):
+    if not all(_sums_in(v, users) or is_independent(v, users) for v in variables):
         return False
     return all(_has_own_item(op, counts) for op in body.operations if op.record.changes)
 

@@ -44,7 +44,7 @@ COUNTER = Spec(np.dtype(np.int64), ())
 ONE = np.int64(1)
 
 
-def _infer(*specs, cond, body, count, checkpoint=None, progress=None, origin=None, tiles=None):
+def _infer(*specs, cond, body, count, **notes):
     return tuple(tensor.spec for tensor in body.inputs[:count])
 
 

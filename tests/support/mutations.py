@@ -70,8 +70,8 @@ FAULTS = [
     Fault(
         "gradients",
         "equal arguments of a maximum each get all",
-        "0.5 * cast(equal(x, y), dz.dtype)",
-        "1.0 * cast(equal(x, y), dz.dtype)",
+        "where(equal(x, y), 0.5 * dz, 0.0)",
+        "where(equal(x, y), 1.0 * dz, 0.0)",
         "ops_elementwise",
     ),
     Fault(
@@ -304,6 +304,20 @@ FAULTS = [
         "zip(names, [*names[1:], kept], strict=True)",
         "zip([*names[1:], names[0]], [kept, *names[1:]], strict=True)",
         "stencils",
+    ),
+    Fault(
+        "joint trips",
+        "trips back that need what all trips leave",
+        "return not any(tensor.op in behind for tensor in outside)",
+        "return True",
+        "joint_trips",
+    ),
+    Fault(
+        "joint trips",
+        "sums that trips look at",
+        "    if len(users[tensor]) != 1:\n        return False\n    if tensor is start:",
+        "    if tensor is start:",
+        "joint_trips",
     ),
     Fault(
         "tiles",
