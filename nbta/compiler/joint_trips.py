@@ -36,7 +36,10 @@ _PRODUCTS = {MATMUL, OUTER, EINSUM}
 @changes
 def join_trips(program: Program) -> Program:
     """Let loops run each trip back right behind it, where that needs nothing of other trips."""
-    waited = {before for op in running(program) for before in op.control_inputs}
+    operations = list(running(program))
+    if not any(op.record is READ for op in operations):
+        return program
+    waited = {before for op in operations for before in op.control_inputs}
     while (pair := _found(program, waited)) is not None:
         pair.join()
         program = prune.in_place(program)
@@ -93,12 +96,13 @@ class _Pair:
                 place = self._tapes.tape_read(op)
                 if place is not None and self._is_of_the_trip(op, place):
                     found[op.outputs[0]] = place.tensor
-            elif self._is_number_of_the_trip(op.outputs[0]):
+            elif self._is_number_of_the_trip(op.outputs):
                 found[op.outputs[0]] = self._forward.counter
         return found
 
-    def _is_number_of_the_trip(self, tensor):
-        return is_integer(tensor) and self._tapes.number(tensor) == self._index
+    def _is_number_of_the_trip(self, results):
+        plain = len(results) == 1 and is_integer(results[0])
+        return plain and self._tapes.number(results[0]) == self._index
 
     def _is_of_the_trip(self, read, place):
         of_the_loop = lies_in(self._forward.body, place.tensor.graph)
