@@ -489,6 +489,7 @@ def _extend(self, values):
     """Add items."""
     found = indexed(values)
     if current() is not None and found is not None and isinstance(found.count, Tensor):
+        values = Indexed(found.count, found.item) if values is self else values  # as many as now
         return for_(values, self.append, _no_values, (), _no_values, None, _no_values)
     for value in list(one_by_one(values)):
         self.append(value)
