@@ -169,6 +169,9 @@ class Methods(Protocol):
     def conj(self, *, name: str | None = None) -> Tensor:
         """See `nbta.conj`."""
 
+    def conjugate(self, *, name: str | None = None) -> Tensor:
+        """See `nbta.conj`."""
+
     def copy(self, order: str = "C", *, name: str | None = None) -> Tensor:
         """See `nbta.identity`."""
 
