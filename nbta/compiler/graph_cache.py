@@ -272,6 +272,11 @@ class GraphCache:
             return machine_code.read_as(self._name(kind), self._meaning)
         return None
 
+    def _is_taken(self, shapes):
+        """Whether there is an entry for other lengths that the program names."""
+        entry = self._entry(_alike(shapes))
+        return entry is not None and entry.fits(shapes) is False
+
     def _meaning(self, name, data):
         return decoded(name, data, self._description.arrays)
 
@@ -282,8 +287,7 @@ class GraphCache:
             return
         exact = program.assumed is not None
         pattern = None if exact else [tensor.spec.shape for tensor in program.inputs]
-        taken = self._entry(_alike(shapes)) is not None  # by another length that the program names
-        name = self._name((_exactly if exact or taken else _alike)(shapes))
+        name = self._name((_exactly if exact or self._is_taken(shapes) else _alike)(shapes))
         entry = Entry(found, compiled.log, size, pattern)
         data = encoded(name, entry, self._description.arrays)
         if data is not None:
