@@ -25,12 +25,11 @@ from nbta.graph.operation import DATA, Operation, Tensor
 from nbta.graph.views import Branch, Loop, Variable, is_branch, is_loop
 from nbta.ops.arrays import CREATE, READ, SIZE, WRITE
 from nbta.ops.indexing import ADD_ITEM
-from nbta.ops.products import EINSUM, MATMUL, OUTER
+from nbta.ops.products import MATMUL, OUTER
 from nbta.ops.trip_counts import counts_trips, is_integer
 
 #: What a trip back may do besides computing: read tapes, and keep some that are its own.
 _KEEPING = {CREATE, READ, WRITE, SIZE}
-_PRODUCTS = {MATMUL, OUTER, EINSUM}
 
 
 @changes
@@ -148,17 +147,14 @@ class _Pair:
         return {tensor for tensor in found if not tensor.op.inputs}
 
     def _is_plain(self):
-        """Whether trips back change nothing that others see, and make no products.
-
-        Products of many trips are one that BLAS makes.
-        """
+        """Whether trips back change nothing that others see, and make no product of many trips."""
         inner = list(running(self._back.body))
         pure = all(
             op.record.pure or op.record in _KEEPING or is_loop(op) or is_branch(op) for op in inner
         )
         pure = pure and not any(op.control_inputs for op in inner)
         both = (*inner, *running(self._forward.body))
-        return pure and not any(op.record in _PRODUCTS for op in both)
+        return pure and not any(map(_is_of_many_trips, both))
 
     def join(self) -> None:
         """Let the trips forward do what those back do, which are no more."""
@@ -189,6 +185,15 @@ class _Pair:
             return parameter
 
         return forward.add_variable(variable.first, following).index
+
+
+def _is_of_many_trips(op) -> bool:
+    """Whether it makes a product that BLAS may make as one of all trips.
+
+    `product_passes` leaves those of stacks of matrices alone, which are one for each matrix.
+    """
+    ranks = [tensor.spec.rank for tensor in op.inputs]
+    return op.record in (MATMUL, OUTER) and (None in ranks or max(ranks) <= 2)
 
 
 def _behind(op) -> set[Operation]:

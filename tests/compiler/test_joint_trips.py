@@ -114,7 +114,17 @@ def while_it_holds(p, x, y):
     return s
 
 
-JOINED = (errors, paths, roots, in_branches, backwards, pairs, while_it_holds)
+def of_stacks(p, x, y):
+    """Products of stacks of matrices, which are those of their trip alone."""
+    w, s = np.stack([np.outer(p, p), np.outer(p, p + 1.0)]), 0.0
+    for i in range(len(x)):
+        off = np.stack([p - x[i], p * x[i]])
+        white = np.einsum("kij,kj->ki", w, off) + np.matmul(off[:, None, :], w)[:, 0]
+        s += np.log(1.0 + np.sum(white * white)) * y[i]
+    return s
+
+
+JOINED = (errors, paths, roots, in_branches, backwards, pairs, while_it_holds, of_stacks)
 
 
 @pytest.mark.parametrize("f", JOINED, ids=lambda f: f.__name__)
