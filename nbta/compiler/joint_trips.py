@@ -10,15 +10,15 @@ The loop back may take its trips in the order of those forward where it only add
 carries. Sums over trips are taken in that order then.
 """
 
-from itertools import compress
+from itertools import compress, islice
 from operator import not_
 
 from nbta.compiler.induction import Linear, Trip
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
-from nbta.compiler.sums import ADDING, summands
+from nbta.compiler.sums import sum_from, sum_of_summand
 from nbta.compiler.tapes import Tapes
-from nbta.compiler.touched import users_of
+from nbta.compiler.touched import users_in, users_of
 from nbta.graph.copying import Captured, Copy, copied
 from nbta.graph.graph import lies_in, live, running, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
@@ -39,31 +39,34 @@ def join_trips(program: Program) -> Program:
     if not any(op.record is READ for op in operations):
         return program
     waited = {before for op in operations for before in op.control_inputs}
-    while (pair := _found(program, waited)) is not None:
-        pair.join()
+    while pairs := _sound_pairs(program, waited):
+        for pair in pairs:
+            pair.join()
         program = prune.in_place(program)
     return program
 
 
-def _found(program, waited):
-    """A loop, and one that runs its trips back, from the outside in."""
+def _sound_pairs(program, waited) -> list["_Pair"]:
+    """Loops, each with one that may run its trips back; none is in two pairs, or in another's trip.
+
+    All are found before one is joined, as nothing is known of what joining makes.
+    """
     tapes = Tapes(program)
-    for op in tapes.uses.operations:
-        if is_loop(op) and not op.control_inputs and op not in waited:
-            pair = _pair(tapes, Loop(op), waited)
-            if pair is not None:
-                return pair
-    return None
+    loops = [op for op in tapes.uses.operations if is_loop(op)]
+    free = dict.fromkeys(op for op in loops if not op.control_inputs and op not in waited)
+    found: list[_Pair] = []
+    for back in free:
+        pairs = (_Pair(tapes, Loop(op), Loop(back)) for op in _forward(tapes, back) if op in free)
+        sound = (p for p in pairs if not any(map(p.meets, found)) and p.is_sound())
+        found += islice(sound, 1)
+    return found
 
 
-def _pair(tapes, back, waited):
-    reads = [op for op in back.body.operations if op.record is READ]
-    for loop in dict.fromkeys(tape.loop for op in reads if (tape := _tape(tapes, op)) is not None):
-        if loop.graph is back.op.graph and not loop.control_inputs and loop not in waited:
-            pair = _Pair(tapes, Loop(loop), back)
-            if pair.is_sound():
-                return pair
-    return None
+def _forward(tapes, back) -> dict[Operation, None]:
+    """The loops beside a loop whose tapes it reads."""
+    reads = [op for op in Loop(back).body.operations if op.record is READ]
+    found = [tape.loop for op in reads if (tape := _tape(tapes, op)) is not None]
+    return dict.fromkeys(op for op in found if op.graph is back.graph)
 
 
 def _tape(tapes, read):
@@ -83,9 +86,17 @@ class _Pair:
         self._tapes, self._forward, self._back = tapes, forward, back
         self._index = tapes.trips(forward.op) - Linear(1) - Linear(0, {Trip(back.body): 1})
         self._known = self._of_the_trip()
-        kept = [_is(v.following, v.parameter) for v in back.variables()[1:]]
+        kept = [_is_kept(variable) for variable in back.variables()[1:]]
         self._kept = list(compress(back.variables()[1:], kept))
         self._sums = list(compress(back.variables()[1:], map(not_, kept)))
+
+    def meets(self, other: "_Pair") -> bool:
+        """Whether a loop of another pair is one of these, or lies in one, or the other way round."""
+        return self._holds(other) or other._holds(self)
+
+    def _holds(self, other):
+        own, others = (self._forward, self._back), (other._forward, other._back)
+        return any(a.op is b.op or lies_in(a.body, b.op.graph) for a in own for b in others)
 
     def _of_the_trip(self) -> dict[Tensor, Tensor]:
         """What a trip back needs not compute, by what the trip forward has."""
@@ -123,8 +134,8 @@ class _Pair:
         return plain and counts_trips(back) and trips(back.op) == trips(self._forward.op)
 
     def _only_adds(self):
-        users = users_of(self._back.body, self._back.cond)
-        return all(_adds(v.following, v.parameter, users) for v in self._sums)
+        users = users_in(self._back)
+        return all(_is_added_to(variable, users) for variable in self._sums)
 
     def _needs_no_other_trip(self):
         """Whether a trip back needs what is there before the loop, and what its own trip has."""
@@ -157,7 +168,12 @@ class _Pair:
         return pure and not any(map(_is_of_many_trips, both))
 
     def join(self) -> None:
-        """Let the trips forward do what those back do, which are no more."""
+        """Let the trips forward do what those back do, which are no more.
+
+        Unless these need by now, since other loops are joined, what lies behind those forward.
+        """
+        if not self._needs_no_other_trip():
+            return
         body, back = self._forward.body, self._back
         known = {tensor: body.resolve(value) for tensor, value in self._known.items()}
         for variable in self._kept:
@@ -206,61 +222,71 @@ def _behind(op) -> set[Operation]:
     return found
 
 
-def _is(tensor, start) -> bool:
-    """Whether a tensor is another one of its body, which loops and branches in it may hand on."""
+def _origin(tensor) -> Tensor:
+    """What a tensor is in its body before loops and branches that only hand it on."""
+    while (outer := _handed_on(tensor)) is not None:
+        tensor = outer
+    return tensor
+
+
+def _handed_on(tensor):
     op = tensor.op
     if is_loop(op):
         variable = Loop(op).variable(tensor.index)
-        return _is(variable.following, variable.parameter) and _is(variable.first, start)
+        return variable.first if _is_kept(variable) else None
     if is_branch(op):
-        return any(
-            _is(outer, start)
-            for place, outer in enumerate(Branch(op).captured)
-            if all(_is(end, end.graph.inputs[place]) for end in Branch(op).ends(tensor.index))
-        )
-    return tensor is start
+        outer = {_around(op, end.graph).get(_origin(end)) for end in Branch(op).ends(tensor.index)}
+        return outer.pop() if len(outer) == 1 else None
+    return None
 
 
-def _adds(tensor, start, users) -> bool:
-    """Whether a tensor is another one with something added, which nothing else looks at.
+def _around(op, branch) -> dict[Tensor, Tensor]:
+    """What the parameters of a branch stand for."""
+    return dict(zip(branch.inputs, Branch(op).captured, strict=True))
 
-    Parameters
-    ----------
-    tensor, start : Tensor
-        Of one body.
-    users : dict
-        Those in that body, of `users_of`.
-    """
-    if len(users[tensor]) != 1:
-        return False
-    if tensor is start:
-        return True
-    op = tensor.op
-    if tensor.kind != DATA:
-        return False
+
+def _is_kept(variable: Variable) -> bool:
+    """Whether no trip changes a variable."""
+    return _origin(variable.following) is variable.parameter
+
+
+def _is_added_to(variable: Variable, users) -> bool:
+    """Whether a loop only adds to a variable, and looks at it nowhere."""
+    unseen = variable.parameter.kind == DATA and not users[variable.tested]
+    return unseen and _sum(variable.parameter, users) is variable.following
+
+
+def _sum(start, users):
+    """The result of a body that is a parameter with something added, which nothing else uses."""
+    return sum_from(start, users, _sum_with)[0]
+
+
+def _sum_with(op, tensor):
+    """What an operation makes of a tensor by adding to it, or None."""
     if is_loop(op):
-        variable = Loop(op).variable(tensor.index)
-        return _adds_in_loop(variable) and _adds(variable.first, start, users)
+        return _sum_of_loop(op, tensor)
     if is_branch(op):
-        return _adds_in_branches(op, tensor, start, users)
+        return _sum_of_branches(op, tensor)
     if op.record is ADD_ITEM:
-        return _adds(op.inputs[0], start, users)
-    return op.record in ADDING and any(_adds(each, start, users) for each in summands(op))
+        return op.outputs[0] if op.inputs[0] is tensor else None
+    return sum_of_summand(op, tensor)
 
 
-def _adds_in_loop(variable: Variable):
-    users = users_of(variable.loop.body, variable.loop.cond)
-    tested = users[variable.tested]
-    return not tested and _adds(variable.following, variable.parameter, users)
+def _sum_of_loop(op, tensor):
+    users = users_in(Loop(op))
+    variables = [v for v in Loop(op).variables() if v.first is tensor]
+    return next((v.last for v in variables if _is_added_to(v, users)), None)
 
 
-def _adds_in_branches(op, tensor, start, users):
-    """Whether one captured tensor is what each branch adds to."""
-    branches = Branch(op).branches
-    ends = list(zip(branches, Branch(op).ends(tensor.index), strict=True))
-    found = [users_of(branch) for branch in branches]
-    for place, outer in enumerate(Branch(op).captured):
-        pairs = zip(ends, found, strict=True)
-        if all(_adds(end, branch.inputs[place], inner) for (branch, end), inner in pairs):
-            return _adds(outer, start, users)
-    return False
+def _sum_of_branches(op, tensor):
+    """The result for which each branch adds to a tensor, or hands it on."""
+    places = {_place_of_sum(op, branch, tensor) for branch in Branch(op).branches}
+    place = places.pop() if len(places) == 1 else None
+    return None if place is None else op.outputs[place]
+
+
+def _place_of_sum(op, branch, tensor):
+    users = users_of(branch)
+    starts = [own for own, outer in _around(op, branch).items() if outer is tensor]
+    ends = {_sum(own, users) for own in starts} - {None}
+    return next((place for place, end in enumerate(branch.outputs) if end in ends), None)

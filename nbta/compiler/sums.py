@@ -7,6 +7,7 @@ are slower in vector instructions. So do those that something in the loop looks 
 that correct their rounding.
 """
 
+from collections.abc import Callable
 from itertools import chain
 
 import numpy as np
@@ -43,32 +44,50 @@ def _pays(op):
 
 def _sums_in(variable: Variable, users) -> list[Operation]:
     """What adds to a number that is only added to, and looked at behind the loop; else nothing."""
-    return _additions(variable.following, variable.parameter, users) or []
+    end, found = sum_from(variable.parameter, users, _sum_of_numbers)
+    return found if end is variable.following else []
 
 
-def _additions(tensor, start, users):
-    """What makes one number of another by additions alone, which nothing else looks at, or None."""
-    if len(users[tensor]) != 1:
-        return None
-    if tensor is start:
-        return []
-    op = tensor.op
-    if not _is_addition(op):
-        return None
-    ways = (_additions(each, start, users) for each in summands(op))
-    found = next((way for way in ways if way is not None), None)
-    return None if found is None else [*found, op]
+def sum_from(start: Tensor, users: dict, added: Callable) -> tuple[Tensor | None, list[Operation]]:
+    """The result of a body that is a tensor with something added, which nothing else looks at.
+
+    Parameters
+    ----------
+    start : Tensor
+        A parameter of the body.
+    users : dict
+        Those in the body, of `nbta.compiler.touched.users_of`.
+    added : callable
+        ``added(op, tensor)`` is what an operation makes of a tensor by adding to it, or None.
+
+    Returns
+    -------
+    end : Tensor or None
+        None where there is none.
+    additions : list of Operation
+        From the first to the last.
+    """
+    found: list[Operation] = []
+    while len(users[start]) == 1:
+        (op,) = users[start]
+        if op is None:
+            return start, found
+        found.append(op)
+        start = added(op, start)
+    return None, []
 
 
-def _is_addition(op):
-    specs = [tensor.spec for tensor in (*op.outputs, *op.inputs)]
+def _sum_of_numbers(op, tensor):
+    specs = [each.spec for each in (*op.outputs, *op.inputs)]
     plain = {spec.shape for spec in specs} == {()} and len({spec.dtype for spec in specs}) == 1
-    return op.record in ADDING and plain and specs[0].dtype in FLOATS
+    return sum_of_summand(op, tensor) if plain and specs[0].dtype in FLOATS else None
 
 
-def summands(op: Operation) -> list[Tensor]:
-    """What an operation of those that add adds something to."""
-    return op.inputs[:1] if op.record is subtract.record else op.inputs
+def sum_of_summand(op: Operation, tensor: Tensor) -> Tensor | None:
+    """What an addition, or a subtraction, makes of what it adds to."""
+    places = op.inputs[:1] if op.record is subtract.record else op.inputs
+    is_summand = op.record in ADDING and any(each is tensor for each in places)
+    return op.outputs[0] if is_summand else None
 
 
 def is_independent(variable: Variable, users: dict) -> bool:
