@@ -91,7 +91,7 @@ class _Pair:
         self._sums = list(compress(back.variables()[1:], map(not_, kept)))
 
     def meets(self, other: "_Pair") -> bool:
-        """Whether a loop of another pair is one of these, or lies in one, or the other way round."""
+        """Whether two pairs have a loop in common, or one with a loop in it that is the other's."""
         return self._holds(other) or other._holds(self)
 
     def _holds(self, other):

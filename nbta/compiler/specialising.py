@@ -321,8 +321,8 @@ def specialise(program: Program, given, together: bool = False) -> Program:
     ----------
     program : Program
     given : list of tuple of int
-        The shapes of what is fed. Only which lengths are 1 goes into the result, so that it holds
-        for all shapes that `fits` accepts.
+        The shapes of what is fed. Only which lengths are 1, or what the program names as their last
+        item, goes into the result, so that it holds for all shapes that `fits` accepts.
     together : bool
         Also compute lengths that rules do not give before the run, and take lengths for one that
         are equal in ``given``, where some operation needs them to be; `fits` then asks for that.
@@ -410,7 +410,7 @@ def _named_lengths(program) -> dict:
                     break
                 named[axis] = max(named.get(axis, 0), end)
     return {
-        tensor: {axis: n for axis, n in ends.items() if n <= NAMED}
+        tensor: {axis: n for axis, n in ends.items() if 0 < n <= NAMED}
         for tensor, ends in found.items()
     }
 

@@ -258,6 +258,33 @@ def test_random_programs_in_machine_code(seed):
 # Lengths that a program names.
 
 
+def sums_one_after_the_other(p, x, y):
+    s = 0.0
+    for i in range(len(x)):
+        s += np.tanh(x[i] * p[0])
+    for i in range(len(x)):
+        s += np.sin(x[i] * p[1]) * y[i]
+    for i in range(len(x) - 1):
+        s += np.exp(x[i] * p[2]) * y[i + 1]
+    return s
+
+
+def sums_of_sums(p, x, y):
+    """The slope of the first loop is known behind the second one, whose own is known at once."""
+    s = t = 0.0
+    for i in range(len(x)):
+        s += np.tanh(x[i] * p[0])
+    for i in range(len(x)):
+        t += np.sin(x[i] * s) * y[i]
+    return t
+
+
+@pytest.mark.parametrize(("f", "joins"), [(sums_one_after_the_other, 3), (sums_of_sums, 1)])
+def test_several_loops_that_go_back_at_once(f, joins):
+    check(f, *given(7))
+    both(f, *given(7), joins=joins)
+
+
 def columns(p, x):
     s = 0.0
     for i in range(len(x)):
@@ -281,14 +308,23 @@ def test_lengths_that_a_program_names_to_the_last_item():
         compiled(np.ones(1), np.ones((6, 3)))
 
 
-def test_named_lengths_of_several_kinds_are_kept_side_by_side(tmp_path, monkeypatch):
-    """Those of one process do not take the place of another's on disk."""
+@pytest.fixture
+def entries(tmp_path, monkeypatch):
+    """Calls the gradient of a function with some arrays; which files a folder has then."""
+
+    def found(f, *calls):
+        for arguments in calls:
+            nbta.value_and_grad(f, compiled=True)(*arguments)
+        return {path.name: path.stat().st_ino for path in tmp_path.rglob("*.graph")}
+
+    found(columns, (np.ones(2), np.ones((6, 3))))  # code that all programs share is elsewhere
     monkeypatch.setenv("NBTA_CACHE_DIR", str(tmp_path))
-    arguments = [(np.ones(2), np.ones((6, k))) for k in (3, 5, 3, 5)]
-    for given_now in arguments[:2]:
-        nbta.value_and_grad(columns, compiled=True)(*given_now)
-    kept = {path.name: path.stat().st_ino for path in tmp_path.rglob("*.graph")}
+    return found
+
+
+def test_named_lengths_of_several_kinds_are_kept_side_by_side(entries):
+    """Those of one process do not take the place of another's on disk."""
+    calls = [(np.ones(2), np.ones((6, k))) for k in (3, 5)]
+    kept = entries(columns, *calls)
     assert len(kept) == 2
-    for given_now in arguments[2:]:
-        nbta.value_and_grad(columns, compiled=True)(*given_now)
-    assert {path.name: path.stat().st_ino for path in tmp_path.rglob("*.graph")} == kept
+    assert entries(columns, *calls) == kept
