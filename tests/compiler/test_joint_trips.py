@@ -3,7 +3,7 @@
 import joint_programs
 import numpy as np
 import pytest
-from stencil_programs import check
+from array_programs import check
 
 import nbta
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import stencil_programs
+from array_programs import check
 
 import nbta
 from nbta.compiler import stencils
@@ -295,7 +296,7 @@ def hold(seeds, machine_code=False):
     for seed in seeds:
         program = stencil_programs.program(seed)
         try:
-            found += has_rows(stencil_programs.check(program, machine_code))
+            found += has_rows(check(program, machine_code))
         except Exception as error:
             error.add_note(f"stencil_programs.program({seed})\n{program!r}")
             raise

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tile_programs
+from array_programs import check
 from loop_programs import loops
 
 import nbta
@@ -368,7 +369,7 @@ def count(seeds, machine_code=False, second=False):
     for seed in seeds:
         program = tile_programs.program(seed)
         try:
-            found += is_tiled(tile_programs.check(program, machine_code, second))
+            found += is_tiled(check(program, machine_code, second, alone=True))
         except Exception as error:
             error.add_note(f"tile_programs.program({seed})\n{program!r}")
             raise

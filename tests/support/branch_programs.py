@@ -4,33 +4,19 @@ They are text, as those of `frontend_random`. One way through a branch gives an 
 names, and another one computes each, or changes items of one; so do loops around and in them.
 """
 
-import itertools
-import random
-
-import numpy as np
-from frontend_random import ARGNUMS, HEAD, Program, built, indented
-from fuzz.ways import executed
-from stencil_programs import hold_differences, hold_second_derivatives
-
-import nbta
+import array_programs
+from frontend_random import indented
 
 
-class Maker:
+class Maker(array_programs.Maker):
     """Writes one program."""
 
+    lengths, largest = (range(3, 8),), 0.6
+
     def __init__(self, seed):
-        self.random, self.numbers = random.Random(seed), itertools.count()
+        super().__init__(seed)
         self.arrays = ["u", "v", "w"][: self.pick([2, 3, 3])]
         self.aliases = self.chance(0.3)  # may change items where two names are one array
-
-    def pick(self, choices):
-        return self.random.choice(list(choices))
-
-    def chance(self, share):
-        return self.random.random() < share
-
-    def constant(self):
-        return str(round(self.random.uniform(-0.6, 0.6), 2))
 
     def index(self, loops):
         return self.pick(["0", "1", "-1", "n - 2", *(f"{t} % n" for t in loops)])
@@ -93,44 +79,9 @@ class Maker:
         for _ in range(self.random.randint(2, 3)):
             lines += self.statement([], 3)
         ends = [f"np.sum(np.sin({name} + {k}.0) * y)" for k, name in enumerate(self.arrays)]
-        return "def f(x, y, c):\n" + "\n".join(indented([*lines, f"return s + {' + '.join(ends)}"]))
-
-
-class Made(Program):
-    """A program, with arguments of several lengths."""
-
-    def arguments(self, call):
-        made = np.random.default_rng([self.seed, call])
-        x, y = made.uniform(-1, 1, (2, int(made.integers(3, 8))))
-        return x, y, float(made.uniform(-1, 1))
+        return self.function([*lines, f"return s + {' + '.join(ends)}"])
 
 
 def program(seed):
     """The same for the same seed."""
-    return Made(HEAD + Maker(seed).program() + "\n", seed, False)
-
-
-def check(made, machine_code=False):
-    """The compiled gradient, which is what operations give one by one, and is right.
-
-    So is the value alone, and second derivatives.
-    """
-    f, _ = built(made.source)
-    slope, reference = (
-        nbta.value_and_grad(f, ARGNUMS, compiled=kind, convert=True) for kind in (True, False)
-    )
-    alone = nbta.function(f, compiled=True, convert=True)
-    for call in range(3):
-        arguments = made.arguments(call)
-        with executed(machine_code):
-            value, found = slope(*arguments)
-            np.testing.assert_allclose(alone(*arguments), value, rtol=1e-10, atol=1e-10)
-        same, expected = reference(*arguments)
-        np.testing.assert_allclose(value, f(*arguments), rtol=1e-10, atol=1e-10)
-        np.testing.assert_allclose(value, same, rtol=1e-10, atol=1e-10)
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_allclose(one, other, rtol=0, atol=1e-10 * max(1, np.max(abs(other))))
-        hold_differences(f, arguments, found, call)
-        if call == 0:
-            hold_second_derivatives(f, arguments, machine_code)
-    return slope
+    return Maker.made(seed)

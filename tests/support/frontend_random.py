@@ -70,18 +70,19 @@ class Scope:
         return new
 
 
-class Writer:
-    """Chooses by random numbers what a program consists of; `statement` gives lines of one.
+class Choices:
+    """Chooses by random numbers what a program consists of.
 
     Attributes
     ----------
-    left : int
-        How many statements are to come.
+    largest : float
+        Of constants.
     """
 
-    def __init__(self, seed, fewest, most):
+    largest = 1.2
+
+    def __init__(self, seed):
         self.random, self.numbers = random.Random(seed), itertools.count()
-        self.left = self.random.randint(fewest, most)
 
     def pick(self, choices):
         return self.random.choice(list(choices))
@@ -93,7 +94,21 @@ class Writer:
         return f"{letter}{next(self.numbers)}"
 
     def constant(self):
-        return str(round(self.random.uniform(-1.2, 1.2), 2))
+        return str(round(self.random.uniform(-self.largest, self.largest), 2))
+
+
+class Writer(Choices):
+    """Writes programs by statements; `statement` gives lines of one.
+
+    Attributes
+    ----------
+    left : int
+        How many statements are to come.
+    """
+
+    def __init__(self, seed, fewest, most):
+        super().__init__(seed)
+        self.left = self.random.randint(fewest, most)
 
     def block(self, scope, most=4):
         lines = []
@@ -752,14 +767,58 @@ def halves(items, v):
 """
 
 
-class ContainerMaker(Writer):
+class NamedMaker(Writer):
+    """Of programs whose numbers and containers have the same names from their first lines on.
+
+    ``NUMBERS`` are the names of numbers; `atom` gives an expression, `program` the text.
+    """
+
+    def __init__(self, seed):
+        super().__init__(seed, fewest=4, most=14)
+
+    def value(self, scope):
+        """A number between -1 and 1."""
+        sign = self.pick("+-*")
+        return f"math.tanh({self.atom(scope)} {sign} {self.atom(scope)})"
+
+    def condition(self, scope):
+        return f"{self.atom(scope)} < {self.atom(scope)}"
+
+    def set_number(self, scope):
+        return [f"{self.pick(self.NUMBERS)} = {self.value(scope)}"]
+
+    def inner(self, scope, loops=0):
+        inner = scope.inner(loops)
+        inner.blocks += 1
+        return inner
+
+    def branch(self, scope):
+        lines = [f"if {self.condition(scope)}:", *indented(self.block(self.inner(scope), 3))]
+        if self.chance(0.5):
+            lines += ["else:", *indented(self.block(self.inner(scope), 3))]
+        return lines
+
+    def way_out(self, scope):
+        return [f"if {self.condition(scope)}:", f"    {self.pick(['break', 'continue'])}"]
+
+    def rest(self, scope):
+        """The statements that are left."""
+        lines = []
+        while self.left > 0:
+            lines += self.block(scope)
+        return lines
+
+    def function(self, lines, parts):
+        """The text of a function that gives a sum."""
+        lines = [*lines, f"return {' + '.join(parts)}"]
+        return "def f(x, y, c, k):\n" + "\n".join(indented(lines))
+
+
+class ContainerMaker(NamedMaker):
     """Of programs about lists and deques of three numbers, dicts of two, and objects."""
 
     LISTS, DEQUES, DICTS, BAGS = ("l0", "l1", "l2"), ("q0", "q1"), ("d0", "d1"), ("b0", "b1")
     NUMBERS = ("s0", "s1", "s2")
-
-    def __init__(self, seed):
-        super().__init__(seed, fewest=4, most=14)
 
     def atom(self, scope):
         kinds = [
@@ -773,11 +832,6 @@ class ContainerMaker(Writer):
     def place(self):
         return self.random.randint(-3, 2)
 
-    def value(self, scope):
-        """A number between -1 and 1."""
-        sign = self.pick("+-*")
-        return f"math.tanh({self.atom(scope)} {sign} {self.atom(scope)})"
-
     def statement(self, scope):
         more = self.left > 0 and scope.loops < 2
         kinds = {
@@ -786,9 +840,6 @@ class ContainerMaker(Writer):
             self.for_loop: 5 * more, self.way_out: 1 * (scope.loops > 0),
         }  # fmt: skip
         return self.random.choices(list(kinds), list(kinds.values()))[0](scope)
-
-    def set_number(self, scope):
-        return [f"{self.pick(self.NUMBERS)} = {self.value(scope)}"]
 
     def set_item(self, scope):
         one = self.pick(self.LISTS)
@@ -857,20 +908,6 @@ class ContainerMaker(Writer):
             f"b2.value = {value}; {self.pick(self.NUMBERS)} = b2.value",
         ])]  # fmt: skip
 
-    def condition(self, scope):
-        return f"{self.atom(scope)} < {self.atom(scope)}"
-
-    def inner(self, scope, loops=0):
-        inner = scope.inner(loops)
-        inner.blocks += 1
-        return inner
-
-    def branch(self, scope):
-        lines = [f"if {self.condition(scope)}:", *indented(self.block(self.inner(scope), 3))]
-        if self.chance(0.5):
-            lines += ["else:", *indented(self.block(self.inner(scope), 3))]
-        return lines
-
     def for_loop(self, scope):
         v, inner = self.fresh("v"), self.inner(scope, 1)
         inner.floats.append(v)
@@ -881,9 +918,6 @@ class ContainerMaker(Writer):
         ])  # fmt: skip
         return [f"for {v} in {along}:", *indented(self.block(inner))]
 
-    def way_out(self, scope):
-        return [f"if {self.condition(scope)}:", f"    {self.pick(['break', 'continue'])}"]
-
     def program(self):
         first = Scope()
         lines = ["s0, s1, s2 = c, 0.3, x[1]"]
@@ -891,13 +925,12 @@ class ContainerMaker(Writer):
         lines += [f"{one} = deque([{self.constant()}, c, 0.2], maxlen=3)" for one in self.DEQUES]
         lines += [f'{one} = {{"p": {self.constant()}, "q": x[0]}}' for one in self.DICTS]
         lines += [f"{one} = Bag({self.constant()})" for one in self.BAGS]
-        while self.left > 0:
-            lines += self.block(first)
+        lines += self.rest(first)
         parts = list(self.NUMBERS)
         parts += [f"{one}[0] - 2.0 * {one}[1] + 0.5 * {one}[2]" for one in self.LISTS + self.DEQUES]
         parts += [f'{one}["p"] * {one}["q"] + list({one}.values())[0]' for one in self.DICTS]
         parts += [f"{one}.value" for one in self.BAGS]
-        return "def f(x, y, c, k):\n" + "\n".join(indented([*lines, "return " + " + ".join(parts)]))
+        return self.function(lines, parts)
 
 
 def container_program(seed):
@@ -905,7 +938,7 @@ def container_program(seed):
     return Program(CONTAINERS + ContainerMaker(seed).program() + "\n", seed, False)
 
 
-class GrowingMaker(Writer):
+class GrowingMaker(NamedMaker):
     """Of programs about lists that loops make longer: their items change, come, go and move.
 
     ``g0`` to ``g2`` are lists of numbers with three items at least, ``r0`` is one of rows of three.
@@ -914,7 +947,7 @@ class GrowingMaker(Writer):
     LISTS, NUMBERS = ("g0", "g1", "g2"), ("s0", "s1")
 
     def __init__(self, seed):
-        super().__init__(seed, fewest=4, most=14)
+        super().__init__(seed)
         self.along = []  # lists that loops go along, which get no items meanwhile
 
     def atom(self, scope):
@@ -933,14 +966,6 @@ class GrowingMaker(Writer):
             f"len({one}) - 1", f"int(9 * abs({self.pick(self.NUMBERS)})) % len({one})",
         ])  # fmt: skip
 
-    def value(self, scope):
-        """A number between -1 and 1."""
-        sign = self.pick("+-*")
-        return f"math.tanh({self.atom(scope)} {sign} {self.atom(scope)})"
-
-    def condition(self, scope):
-        return f"{self.atom(scope)} < {self.atom(scope)}"
-
     def statement(self, scope):
         more = self.left > 0
         kinds = {
@@ -955,9 +980,6 @@ class GrowingMaker(Writer):
     def one(self):
         """A list whose length may change."""
         return self.pick([one for one in self.LISTS if one not in self.along] or ["g9"])
-
-    def set_number(self, scope):
-        return [f"{self.pick(self.NUMBERS)} = {self.value(scope)}"]
 
     def set_item(self, scope):
         one, value = self.pick(self.LISTS), self.value(scope)
@@ -1023,17 +1045,6 @@ class GrowingMaker(Writer):
             f"{one} = [0.5 * v for v in {other}]", f"{one} = [c, {self.value(scope)}, x[1]]",
         ])]  # fmt: skip
 
-    def inner(self, scope, loops=0):
-        inner = scope.inner(loops)
-        inner.blocks += 1
-        return inner
-
-    def branch(self, scope):
-        lines = [f"if {self.condition(scope)}:", *indented(self.block(self.inner(scope), 3))]
-        if self.chance(0.5):
-            lines += ["else:", *indented(self.block(self.inner(scope), 3))]
-        return lines
-
     def for_loop(self, scope):
         v, inner = self.fresh("v"), self.inner(scope, 1)
         inner.floats.append(v)
@@ -1053,20 +1064,16 @@ class GrowingMaker(Writer):
             f"while len({one}) > 3 and {test}:", f"    {s} = 0.5 * {s} + 0.1 * {one}.pop()",
         ]  # fmt: skip
 
-    def way_out(self, scope):
-        return [f"if {self.condition(scope)}:", f"    {self.pick(['break', 'continue'])}"]
-
     def program(self):
         first = Scope()
         lines = ["s0, s1 = c, 0.3"]
         lines += [f"{one} = [{self.constant()}, c, x[{k}]]" for k, one in enumerate(self.LISTS)]
         lines += ["r0 = []", "for v in x[:3]:", "    r0.append(np.array([v, c, 0.2]))"]
         lines += ["for v in y:", f"    {self.pick(self.LISTS)}.append({self.value(first)})"]
-        while self.left > 0:
-            lines += self.block(first)
+        lines += self.rest(first)
         parts = [*self.NUMBERS, "np.sum(np.array(r0) * np.array([1.0, -2.0, 0.5]))"]
         parts += [f"{one}[0] - 2.0 * {one}[-1] + 0.5 * sum({one})" for one in self.LISTS]
-        return "def f(x, y, c, k):\n" + "\n".join(indented([*lines, "return " + " + ".join(parts)]))
+        return self.function(lines, parts)
 
 
 GROWING = """import math

@@ -5,29 +5,19 @@ item or its values say, and branches; sums are numbers and items of arrays. Some
 something on from trip to trip, or ask for a sum in the end, so that no trip may go back at once.
 """
 
-import itertools
-import random
-
-import numpy as np
-from frontend_random import HEAD, Program, indented
+import array_programs
+from frontend_random import indented
 
 
-class Maker:
+class Maker(array_programs.Maker):
     """Writes one program."""
 
+    lengths, largest = (range(4, 7), range(1, 9)), 0.9
+
     def __init__(self, seed):
-        self.random, self.numbers = random.Random(seed), itertools.count()
+        super().__init__(seed)
         self.wild = self.chance(0.3)
         self.names = []  # numbers that the trip has
-
-    def pick(self, choices):
-        return self.random.choice(list(choices))
-
-    def chance(self, share):
-        return self.random.random() < share
-
-    def constant(self):
-        return str(round(self.random.uniform(-0.9, 0.9), 2))
 
     def leaf(self, i):
         found = [f"x[{i}]", f"y[{i}]", f"m[{i}, 1]", f"m[{i}, 0]", "c", self.constant(), "p[1]",
@@ -107,19 +97,9 @@ class Maker:
         ends += ["np.tanh(s)", "a", "np.sum(h * h)"] * self.wild
         chosen = self.random.sample(ends, self.random.randint(2, 4))
         lines += [f"return {' + '.join(chosen)}"]
-        return "def f(x, y, c):\n" + "\n".join(indented(lines)) + "\n"
-
-
-class Made(Program):
-    """A program, with arguments of several lengths."""
-
-    def arguments(self, call):
-        made = np.random.default_rng([self.seed, call])
-        n = int(made.integers(1, 9)) if call else int(made.integers(4, 7))
-        x, y = made.uniform(-1, 1, (2, n))
-        return x, y, float(made.uniform(-1, 1))
+        return self.function(lines)
 
 
 def program(seed):
     """The same for the same seed."""
-    return Made(HEAD + Maker(seed).program(), seed, False)
+    return Maker.made(seed)

@@ -4,34 +4,21 @@ They are text, as those of `frontend_random`. Offsets go both ways, trips may be
 coefficients may be items, and loops may do other things beside.
 """
 
-import itertools
-import random
-
-import numpy as np
-from frontend_random import ARGNUMS, HEAD, Program, built, indented
-from fuzz.ways import executed
-
-import nbta
+import array_programs
+from frontend_random import indented
 
 
-class Maker:
+class Maker(array_programs.Maker):
     """Writes one program."""
 
+    lengths, largest = (range(14, 30), range(14, 18)), 0.6
+
     def __init__(self, seed):
-        self.random, self.numbers = random.Random(seed), itertools.count()
+        super().__init__(seed)
         self.reach = self.random.choice([1, 1, 1, 2, 3, 5])
-
-    def pick(self, choices):
-        return self.random.choice(list(choices))
-
-    def chance(self, share):
-        return self.random.random() < share
 
     def offset(self):
         return self.random.randint(-self.reach, self.reach)
-
-    def constant(self):
-        return str(round(self.random.uniform(-0.6, 0.6), 2))
 
     def at(self, i):
         """An index near a trip's."""
@@ -118,68 +105,9 @@ class Maker:
         steps = self.random.choice([0, 1, 2, 3, 9, 10])
         lines += [f"for t in range({steps}):", *indented(body)] if steps > 1 else body
         lines += ["return s + np.sum(u * u) + np.sum(np.sin(v)) + np.sum(u * w)"]
-        return "def f(x, y, c):\n" + "\n".join(indented(lines)) + "\n"
-
-
-class Made(Program):
-    """A program, with arguments of several lengths."""
-
-    def arguments(self, call):
-        made = np.random.default_rng([self.seed, call])
-        n = int(made.integers(14, 30)) if call % 2 == 0 else int(made.integers(14, 18))
-        x, y = made.uniform(-1, 1, (2, n))
-        return x, y, float(made.uniform(-1, 1))
+        return self.function(lines)
 
 
 def program(seed):
     """The same for the same seed."""
-    return Made(HEAD + Maker(seed).program(), seed, False)
-
-
-def check(made, machine_code=False):
-    """The compiled gradient, which is what operations give one by one, and is right."""
-    f, _ = built(made.source)
-    slope, reference = (
-        nbta.value_and_grad(f, ARGNUMS, compiled=kind, convert=True) for kind in (True, False)
-    )
-    for call in range(2):
-        arguments = made.arguments(call)
-        with executed(machine_code):
-            value, found = slope(*arguments)
-        same, expected = reference(*arguments)
-        np.testing.assert_allclose(value, same, rtol=1e-10, atol=1e-10)
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_allclose(one, other, rtol=0, atol=1e-10 * max(1, np.max(abs(other))))
-        hold_differences(f, arguments, found, call)
-    return slope
-
-
-def hold_differences(f, arguments, found, call):
-    made = np.random.default_rng(call)
-    direction = [made.uniform(-1, 1, np.shape(a)) for a in arguments]
-
-    def difference(h):
-        ends = [[a + s * d for a, d in zip(arguments, direction, strict=True)] for s in (h, -h)]
-        return (f(*ends[0]) - f(*ends[1])) / (2 * h)
-
-    wide, near = difference(1e-6), difference(1e-7)
-    slope = sum(np.sum(g * d) for g, d in zip(found, direction, strict=True))
-    scale = max(1.0, abs(f(*arguments)), *(np.max(np.abs(g)) for g in found))
-    bound = 1e-5 * scale + 2 * abs(wide - near)  # some programs are far from linear there
-    assert abs(slope - near) <= bound, (slope, wide, near)
-
-
-def hold_second_derivatives(f, arguments, machine_code=False):
-    """Those along a direction, compiled and one by one."""
-    made = np.random.default_rng(len(arguments[0]))
-    direction = [made.uniform(-1, 1, np.shape(a)) for a in arguments]
-    gradient = nbta.grad(f, ARGNUMS, convert=True)
-
-    def slope(*given):
-        return sum(nbta.sum(g * d) for g, d in zip(gradient(*given), direction, strict=True))
-
-    compiled, reference = (nbta.grad(slope, ARGNUMS, compiled=kind) for kind in (True, False))
-    with executed(machine_code):
-        found = compiled(*arguments)
-    for one, other in zip(found, reference(*arguments), strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-9 * max(1, np.max(abs(other))))
+    return Maker.made(seed)

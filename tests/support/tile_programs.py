@@ -5,33 +5,19 @@ sums go to numbers, to items and to what else the trip does, rows to those of ma
 branches and in other loops, and some do what no tile can do by itself.
 """
 
-import itertools
-import random
-
-import numpy as np
-from frontend_random import ARGNUMS, HEAD, Program, built, indented
-from fuzz.ways import executed
-from stencil_programs import hold_differences, hold_second_derivatives
-
-import nbta
+import array_programs
+from frontend_random import indented
 
 
-class Maker:
+class Maker(array_programs.Maker):
     """Writes one program."""
 
+    lengths, largest = (range(6, 9), range(2, 14)), 0.6
+
     def __init__(self, seed):
-        self.random, self.numbers = random.Random(seed), itertools.count()
+        super().__init__(seed)
         self.wild = self.chance(0.25)  # does what cannot be tiled
         self.rows = ["u", "v"] + ["w"] * self.chance(0.4)
-
-    def pick(self, choices):
-        return self.random.choice(list(choices))
-
-    def chance(self, share):
-        return self.random.random() < share
-
-    def constant(self):
-        return str(round(self.random.uniform(-0.6, 0.6), 2))
 
     def number(self, t):
         """What is the same for all items."""
@@ -112,44 +98,9 @@ class Maker:
         chosen = self.random.sample(ends, self.random.randint(2, 5))
         chosen += ["np.tanh(np.sum(u))"] * self.chance(0.15)
         lines += [f"return {' + '.join(['np.sum(u * v)', *chosen])}"]
-        return "def f(x, y, c):\n" + "\n".join(indented(lines)) + "\n"
-
-
-class Made(Program):
-    """A program, with arguments of several lengths."""
-
-    def arguments(self, call):
-        made = np.random.default_rng([self.seed, call])
-        n = int(made.integers(2, 14)) if call else int(made.integers(6, 9))
-        x, y = made.uniform(-1, 1, (2, n))
-        return x, y, float(made.uniform(-1, 1))
+        return self.function(lines)
 
 
 def program(seed):
     """The same for the same seed."""
-    return Made(HEAD + Maker(seed).program(), seed, False)
-
-
-def check(made, machine_code=False, second=False):
-    """The compiled gradient, which is what operations give one by one, and is right.
-
-    So is the value alone, and, on request, are second derivatives.
-    """
-    f, _ = built(made.source)
-    slope, reference = (
-        nbta.value_and_grad(f, ARGNUMS, compiled=kind, convert=True) for kind in (True, False)
-    )
-    alone = nbta.function(f, compiled=True, convert=True)
-    for call in range(2):
-        arguments = made.arguments(call)
-        with executed(machine_code):
-            value, found = slope(*arguments)
-            np.testing.assert_allclose(alone(*arguments), value, rtol=1e-10, atol=1e-10)
-        same, expected = reference(*arguments)
-        np.testing.assert_allclose(value, same, rtol=1e-10, atol=1e-10)
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_allclose(one, other, rtol=0, atol=1e-10 * max(1, np.max(abs(other))))
-        hold_differences(f, arguments, found, call)
-        if second and call == 0:
-            hold_second_derivatives(f, arguments, machine_code)
-    return slope
+    return Maker.made(seed)
