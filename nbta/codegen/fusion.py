@@ -168,6 +168,12 @@ class Group:
         self.results[tensor] = name
         code.bind(tensor, Lazy(self, name, tensor.dtype, self.extents))
 
+    def kept(self, code, text: str, dtype) -> str:
+        """The name of a number of the loop that stands for no tensor."""
+        name = code.name("t")
+        self.steps.append((name, cast_text(text, dtype)))
+        return name
+
     def add_sum(self, tensor, text, dtype, target, kept, fold, finish="") -> None:
         """A fold of items over the axes that are not kept, for a tensor."""
         self.sums.append(_Sum(tensor, text, dtype, target, tuple(kept), fold, finish))
@@ -477,6 +483,7 @@ class Elementwise:
             return
         if result.spec.rank == 0:
             texts = [code.scalar(tensor) for tensor in op.inputs]
+            texts = self.shortened(op, texts, lambda text: code.local(text, result.dtype).text)
             name = code.name("t")
             code.add(f"{name} = {self._typed(op, texts, code)}")
             code.bind(result, Scalar(name, result.dtype))
@@ -484,7 +491,12 @@ class Elementwise:
         extents = broadcast(code, [(code.extents(t), t.spec.shape) for t in op.inputs])
         group = joined(code, op.inputs, extents)
         texts = [item_of(code, group, tensor) for tensor in op.inputs]
+        texts = self.shortened(op, texts, lambda text: group.kept(code, text, result.dtype))
         group.step(code, self._typed(op, texts, code), result, self._quick(op, texts))
+
+    def shortened(self, op, texts, keep):
+        """Source of items that the rule may be given at once, with ``keep(text)`` for names."""
+        return texts
 
     def takes(self, op) -> bool:
         """Whether it has code for the dtypes of an operation."""

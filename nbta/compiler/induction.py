@@ -93,6 +93,17 @@ class Linear:
         )
 
 
+def _computed_from(tensor):
+    """The integers that an integer is computed from at once."""
+    source = origin(tensor)
+    if source is not tensor:
+        return [source]
+    op = tensor.op
+    if op.record not in _COMPUTED or not is_integer(tensor):
+        return []
+    return [t for t in op.inputs if is_integer(t)]
+
+
 def _is_natural(atom):
     if isinstance(atom, Tensor):  # a counter of trips, or the size of an array
         return atom.op.record is SIZE or (atom.op.record is WHILE and atom.index == 0)
@@ -108,8 +119,18 @@ class Counts:
     def number(self, tensor: Tensor) -> Linear:
         """An integer scalar as a linear form, in the worst case of itself."""
         if tensor not in self._numbers:
-            self._numbers[tensor] = self._number(tensor)
+            self._find(tensor)
         return self._numbers[tensor]
+
+    def _find(self, tensor):
+        """Note a form, behind those of what it is computed from: as many as the program writes."""
+        todo = [tensor]
+        while todo:
+            missing = [t for t in _computed_from(todo[-1]) if t not in self._numbers]
+            todo += missing
+            if not missing:
+                found = todo.pop()
+                self._numbers[found] = self._number(found)
 
     def _number(self, tensor):
         source = origin(tensor)
@@ -354,6 +375,10 @@ _NUMBERS = {
     PARAMETER: Counts._variable,
     WHILE: Counts._last,
 }
+
+
+#: What is computed from integers alone.
+_COMPUTED = frozenset((ADD, SUB, MUL, MAXIMUM, CAST, IDENTITY))
 
 
 def is_outside(form: Linear, body: SubGraph) -> bool:

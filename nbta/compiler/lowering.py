@@ -656,9 +656,15 @@ class _Function:
         return self.constant(self._global(node))
 
     def _binop(self, node):
-        return self.called(
-            _OPERATORS[type(node.op)], [self.value(node.left), self.value(node.right)]
-        )
+        """An operation, behind those on its left: a sum of lengths has as many as the program."""
+        chain = []
+        while isinstance(node, ast.BinOp):
+            chain.append(node)
+            node = node.left
+        found = self.value(node)
+        for each in reversed(chain):
+            found = self.called(_OPERATORS[type(each.op)], [found, self.value(each.right)])
+        return found
 
     def _unaryop(self, node):
         if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):

@@ -510,6 +510,11 @@ def _evaluate_add_n(*values):
     return total
 
 
+#: Of a line of source: Python's parser, and what goes through its trees, take a longer sum for a
+#: tree as deep as it has terms.
+_TERMS = 64
+
+
 class _EmitAddN(Elementwise):
     """A sum of values of one shape, which are not broadcast."""
 
@@ -522,6 +527,14 @@ class _EmitAddN(Elementwise):
             for mine, theirs in zip(first, extents, strict=True):
                 code.equate(mine, theirs)
         super().__call__(code, op)
+
+    def shortened(self, op, texts, keep):
+        """The last terms, behind the sum of those before."""
+        texts = texts[::-1]
+        while len(texts) > _TERMS:
+            first = [texts.pop() for _ in range(_TERMS)]
+            texts.append(keep(self._rule(op, *first)))
+        return texts[::-1]
 
 
 def _is_truth(op):

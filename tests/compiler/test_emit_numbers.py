@@ -387,3 +387,25 @@ def test_batches_that_do_not_fit_are_refused():
         values = dict(zip((x, y), map(np.ones, shapes), strict=True))
         with pytest.raises(nbta.InvalidArgumentError, match=r"broadcast|inner lengths|do not"):
             nbta.Session(graph).run(result, values, compiled=True)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("count", [63, 64, 65, 128])
+def test_sums_of_many_terms_are_added_in_order(dtype, count):
+    made = np.random.default_rng(count)
+    rows = (made.uniform(-1, 1, (7, 3)) * 9).astype(dtype)
+
+    def f(rows):
+        terms = [rows[k % 7] for k in range(count)]
+        return nbta.add_n(terms), nbta.add_n([term[0] for term in terms])
+
+    compiled, reference = (
+        nbta.function(f, compiled=kind, convert=False)(rows) for kind in (True, False)
+    )
+    for one, other in zip(compiled, reference, strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
+
+
+def test_sums_may_have_more_terms_than_python_parses():
+    f = nbta.function(lambda x: nbta.add_n([x] * 4000), compiled=True)
+    assert f(0.25) == 1000.0

@@ -116,3 +116,15 @@ def test_lengths_through_elementwise_operations_and_shapes():
         assert counts.length(rows) == counts.length(x)
         assert counts.length(x, -1) == Linear(2)
         assert counts.length(x, 2) is None
+
+
+def test_chains_are_as_long_as_a_program():
+    with nbta.Graph().as_default():
+        n = k = nbta.placeholder("int64", ())
+        for _ in range(3000):
+            k = k + 1
+        counts = Counts()
+        assert counts.number(k) - counts.number(n) == Linear(3000)
+        for _ in range(70):
+            k = k + k  # of which each is two ways to the one before
+        assert counts.number(k).terms == {n: 2**70}
