@@ -38,41 +38,67 @@ class Again:
 
     def can_make(self, tensor) -> bool:
         """Whether a value is the same in all trips of the loops between."""
-        source = origin(tensor)
-        if lies_in(self._outside, source.graph):
-            return True
+        seen, todo = set(), [origin(tensor)]
+        while todo:
+            source = todo.pop()
+            if source in seen:
+                continue
+            needed = self._needed(source)
+            if needed is None:
+                return False
+            seen.add(source)
+            todo += needed
+        return True
+
+    def _needed(self, source):
+        """What a value is computed from; None for what another loop cannot compute."""
         op = source.op
-        if op.record is CONSTANT:
-            return True
+        if lies_in(self._outside, source.graph) or op.record is CONSTANT:
+            return []
         if op.record is PARAMETER:
-            counted = source.graph is self._loop.body and step_of(source) is not None
-            return counted and self.can_make(variable_of(source).first)
+            if source.graph is not self._loop.body or step_of(source) is None:
+                return None
+            first = variable_of(source).first
+            return [] if constant_of(first) == 0 else [origin(first)]
         plain = op.record.pure and not subgraphs(op) and not op.control_inputs
-        return plain and source.kind == DATA and all(map(self.can_make, op.inputs))
+        return [*map(origin, op.inputs)] if plain and source.kind == DATA else None
 
     def make(self, tensor, body, trip):
         """The value in a trip of the other loop."""
-        source = origin(tensor)
+        made, wanted = {}, origin(tensor)
+        todo = [wanted]
+        while todo:  # operands first; a value may be an operand many times over
+            source = todo[-1]
+            missing = [each for each in self._needed(source) if each not in made]
+            if missing:
+                todo += missing[::-1]
+            else:
+                todo.pop()
+                if source not in made:
+                    made[source] = self._made(source, body, trip, made)
+        return made[wanted]
+
+    def _made(self, source, body, trip, made):
+        """A value, of values that are there."""
         op = source.op
         if lies_in(self._outside, source.graph):
             return body.resolve(source)
         if op.record is CONSTANT:
             return body.create(CONSTANT, [], dict(op.attrs)).outputs[0]
         if op.record is PARAMETER:
-            return self._counted(source, body, trip)
-        inputs = [self.make(each, body, trip) for each in op.inputs]
-        made = body.create(op.record, inputs, dict(op.attrs)).outputs
-        keep_shapes(op.outputs, made)
-        return made[source.index]
+            return self._counted(source, body, trip, made)
+        again = body.create(op.record, [made[origin(t)] for t in op.inputs], dict(op.attrs)).outputs
+        keep_shapes(op.outputs, again)
+        return again[source.index]
 
-    def _counted(self, variable, body, trip):
+    def _counted(self, variable, body, trip, made):
         """A variable that each trip raises by as much."""
         first, step = variable_of(variable).first, step_of(variable)
         if step != 1:
             trip = multiply(trip, as_tensor(np.int64(step), body))
         if variable.dtype != INT64:
             trip = cast(trip, variable.dtype)
-        return trip if constant_of(first) == 0 else add(self.make(first, body, trip), trip)
+        return trip if constant_of(first) == 0 else add(made[origin(first)], trip)
 
 
 def kept_once(nested, counts):

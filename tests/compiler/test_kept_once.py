@@ -359,3 +359,26 @@ def test_signals_are_looked_for_in_front_of_long_ones():
     x = np.linspace(0.0, 1.0, 5000)
     np.testing.assert_allclose(source(x), nbta.function(f, compiled=False)(x), rtol=1e-12)
     assert f"> {emitter.WATCHED}:\n" in source.source
+
+
+def test_a_value_that_is_an_operand_many_times_over_is_made_once():
+    """Each squaring needs the last one twice, so that a walk through all ways would not end."""
+
+    def f(x):
+        def row(i, s):
+            def item(j, s):
+                power = x[j]
+                for _ in range(40):
+                    power = power * power
+                return s + nbta.sin(power) * x[i]
+
+            return ranged(x.shape[0], item, s)
+
+        return ranged(3, lambda t, s: ranged(x.shape[0], row, s), 0.0)
+
+    slope = nbta.value_and_grad(f, compiled=True)
+    x = np.array([0.5, 1.0, 1.0 + 1e-13])
+    value, found = slope(x)
+    same, expected = nbta.value_and_grad(f, compiled=False)(x)
+    np.testing.assert_allclose(value, same, rtol=1e-12)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
