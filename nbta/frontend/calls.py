@@ -38,6 +38,7 @@ from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import is_maybe
 from nbta.frontend.picking import as_key, nonzero
 from nbta.frontend.problems import here, refuse_numbas
+from nbta.frontend.source import no_source
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.immutable import METHODS
@@ -262,7 +263,7 @@ def _converted(function, args, kwargs):
     """A function of the user's."""
     found = conversion.converted(function)
     if found is None:
-        return _foreign(function, args, kwargs)
+        return _unconverted(function, args, kwargs)
     if inspect.isgeneratorfunction(function):
         return born(iteration.Yielding(found, args, kwargs))
     try:
@@ -273,6 +274,16 @@ def _converted(function, args, kwargs):
             f"knows where that ends; write a loop"
         )
         raise UnimplementedError(message) from None
+
+
+def _unconverted(function, args, kwargs):
+    """A function of the user's whose source is not to be found; the error where it needs that."""
+    try:
+        return _foreign(function, args, kwargs)
+    except NbtaError as error:
+        if error.reason in ("symbolic", "immutable") and not native.is_known((args, kwargs)):
+            raise no_source(function) from error
+        raise
 
 
 def _next(items, *default):
@@ -348,6 +359,7 @@ def _made(kind, args, kwargs):
         message = f"{here()}: the text of a value that only the run knows; print shows it then"
         raise invalid("symbolic", message)
     if kind in (map, filter):
+        args = args if kind is map else (_known_test(*args[:1]), *args[1:])
         return born(kind(*map(_callable, map(iteration.one_by_one, args))))
     if kind is list:
         return _list(*args)
@@ -369,6 +381,22 @@ def _made(kind, args, kwargs):
     if _library(kind) in ("nbta", "numpy"):
         return in_box(kind(*native.plain(args), **native.plain(kwargs)))
     return _with_listings(born(kind(*args, **kwargs)), (*args, *kwargs.values()))
+
+
+def _known_test(function=None):
+    """What ``filter`` asks of an item, of which Python must know whether it is true."""
+
+    def test(item):
+        found = item if function is None else call(function, item)
+        if control.is_traced(found) and not isinstance(found, Number):
+            message = (
+                f"{here()}: filter() by a test that only the run decides; write a comprehension, "
+                f"[v for v in items if test(v)]"
+            )
+            raise invalid("symbolic", message)
+        return found
+
+    return test
 
 
 def _with_listings(owner, given):
@@ -584,16 +612,38 @@ def _round(value, digits=None):
 def _extreme(plain, pair, reduce):
     def extreme(*args, **kwargs):
         items = _together(args if len(args) > 1 else args[0])
+        if isinstance(items, Box) and _traced(items):
+            if kwargs.get("key") is not None:
+                raise _unknown_key(plain)
+            return boxed(reduce(items.itself))
         if isinstance(items, Box):
-            return boxed(reduce(items.itself)) if _traced(items) else plain(items.content)
-        if kwargs or not any(map(_traced, items := list(iteration.spent(items)))):
-            return plain(*args, **kwargs) if len(args) > 1 else plain(items, **kwargs)
+            return plain(items.content, **kwargs)
+        items = list(iteration.spent(items))
+        if kwargs or not any(map(_traced, items)):
+            return _python_extreme(plain, args if len(args) > 1 else (items,), kwargs)
         found = items[0]
         for item in items[1:]:
             found = pair(native.plain(found), native.plain(item))
         return found
 
     return extreme
+
+
+def _python_extreme(plain, args, kwargs):
+    try:
+        return plain(*args, **kwargs)
+    except NbtaError as error:
+        if error.reason != "symbolic" or kwargs.get("key") is None:
+            raise
+        raise _unknown_key(plain) from error
+
+
+def _unknown_key(plain):
+    message = (
+        f"{here()}: {plain.__name__}() by a key that only the run knows; take the item at "
+        f"np.arg{plain.__name__} of an array of the keys"
+    )
+    return invalid("symbolic", message)
 
 
 def _truth_of_all(name, combine):

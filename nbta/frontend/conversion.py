@@ -54,6 +54,8 @@ def _code_of(function):
             found = converted_code(function)
         except source.NoSourceError:
             found = None
+        except RecursionError as error:
+            raise source.too_deep(function) from error
         key = id(code)
         known = weakref.ref(code, functools.partial(_forget, _made, key)), found
         _made[key] = known

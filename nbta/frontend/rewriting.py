@@ -232,6 +232,27 @@ def _lambda(body, *arguments):
     return ast.Lambda(given, body)
 
 
+def _mark_texts(expression):
+    """Mark what may be a text of an error that only the run decides to raise."""
+    for node in () if expression is None else ast.walk(expression):
+        node.in_message = True
+
+
+def _is_text(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_format(call):
+    """Whether a call gives a part of the text of an error."""
+    function = call.func
+    if not hasattr(call, "in_message"):
+        return False
+    if isinstance(function, ast.Name):
+        return function.id in ("str", "repr", "format")
+    named = isinstance(function, ast.Attribute) and function.attr == "format"
+    return named and _is_text(function.value)
+
+
 def _is_safe(expression):
     """Whether an expression can be computed where it is not wanted."""
     return all(isinstance(node, _SAFE) for node in ast.walk(expression))
@@ -485,6 +506,7 @@ class _Rewriter(ast.NodeTransformer):
         return self._placed(node, made)
 
     def visit_Assert(self, node):
+        _mark_texts(node.msg)
         message = ast.Constant(None) if node.msg is None else self.visit(node.msg)
         call = _runtime("assert_", self._test(node.test), _lambda(message))
         return self._placed(node, [ast.Expr(call)])
@@ -506,6 +528,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Raise(self, node):
         if node.exc is not None:
+            _mark_texts(node.exc)
             node.exc = _runtime("raised", self.visit(node.exc))
             node.cause = None if node.cause is None else self.visit(node.cause)
         return node
@@ -563,8 +586,9 @@ class _Rewriter(ast.NodeTransformer):
             for argument in node.args:
                 argument.at_once = True
         function = self._base(node.func)
-        arguments = [self.visit(argument) for argument in node.args]
-        keywords = [ast.keyword(k.arg, self.visit(k.value)) for k in node.keywords]
+        visit = self._shown if _is_format(node) else self.visit
+        arguments = [visit(argument) for argument in node.args]
+        keywords = [ast.keyword(k.arg, visit(k.value)) for k in node.keywords]
         call = _runtime("call", function, *arguments)
         call.keywords = keywords
         return ast.copy_location(call, node)
@@ -591,15 +615,20 @@ class _Rewriter(ast.NodeTransformer):
         return self.visit(key)
 
     def visit_IfExp(self, node):
-        if binds(node.body) or binds(node.orelse):
-            return self.generic_visit(node)  # in a function it would bind a variable of that
+        if binds(node.body) or binds(node.orelse):  # in a function it would be a variable of that
+            found = self.generic_visit(node)
+            found.test = _runtime("of_python", found.test, ast.Constant("a conditional expression"))
+            return found
         parts = [_lambda(self.visit(part)) for part in (node.body, node.orelse)]
         return ast.copy_location(_runtime("either", self._test(node.test), *parts), node)
 
     def visit_BoolOp(self, node):
         first, *others = node.values
         if any(map(binds, others)):
-            return self.generic_visit(node)
+            found, sign = self.generic_visit(node), "and" if isinstance(node.op, ast.And) else "or"
+            what = ast.Constant(f"an operand behind `{sign}`")
+            found.values[:-1] = [_runtime("of_python", each, what) for each in found.values[:-1]]
+            return found
         safe = ast.Constant(all(map(_is_safe, others)))
         visit = self._truth if getattr(node, "is_test", False) else self.visit
         parts = [visit(first), *(_lambda(visit(part)) for part in others)]
@@ -609,9 +638,34 @@ class _Rewriter(ast.NodeTransformer):
     def visit_BinOp(self, node):
         if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
             return node
+        if _is_text(node.left) and isinstance(node.op, ast.Mod) and hasattr(node, "in_message"):
+            return ast.copy_location(_runtime("filled", node.left, self._filling(node.right)), node)
         sign = ast.Constant(type(node.op).__name__)
         call = _runtime("binary", sign, self.visit(node.left), self.visit(node.right))
         return ast.copy_location(call, node)
+
+    # Texts of errors.
+
+    def visit_FormattedValue(self, node):
+        in_message = hasattr(node, "in_message")
+        node.value = self._shown(node.value) if in_message else self.visit(node.value)
+        node.format_spec = None if node.format_spec is None else self.visit(node.format_spec)
+        return node
+
+    def _shown(self, node):
+        """A value of a text, by its source where only the run knows it."""
+        if isinstance(node, ast.Starred):
+            return self.visit(node)
+        source = ast.Constant(ast.unparse(node))
+        return ast.copy_location(_runtime("shown", self.visit(node), source), node)
+
+    def _filling(self, node):
+        """The values behind a text's ``%``."""
+        if isinstance(node, ast.Dict) and None not in node.keys:
+            return ast.Dict([*map(self.visit, node.keys)], [*map(self._shown, node.values)])
+        if not isinstance(node, ast.Tuple):
+            return self._shown(node)
+        return ast.copy_location(ast.Tuple([*map(self._shown, node.elts)], ast.Load()), node)
 
     def visit_UnaryOp(self, node):
         if isinstance(node.operand, ast.Constant) and not isinstance(node.op, ast.Not):

@@ -51,12 +51,14 @@ from nbta.frontend.iteration import comprehension, elements, generator, one_by_o
 from nbta.frontend.list_items import delete_item_at, is_run_place, item_at, set_item_at
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import is_maybe
+from nbta.frontend.messages import filled, shown
 from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import imag, logical_not, real
 from nbta.ops.dispatch import as_tensor
+from nbta.ops.numbers import Number
 
 __all__ = [
     "any_of",
@@ -79,6 +81,7 @@ __all__ = [
     "elements",
     "emitted",
     "enter_try",
+    "filled",
     "for_",
     "generator",
     "global_before",
@@ -92,6 +95,7 @@ __all__ = [
     "matched",
     "negated",
     "no_result",
+    "of_python",
     "one_by_one",
     "outer",
     "own_cells",
@@ -100,6 +104,7 @@ __all__ = [
     "returned",
     "set_attribute",
     "set_item",
+    "shown",
     "slice",
     "unary",
     "undefined",
@@ -316,6 +321,17 @@ def raised(error):
     if current() is not None:
         found.nbta_raised = True
     return found
+
+
+def of_python(test, what):
+    """A test that Python makes, as a name is bound by ``:=`` in what it decides about."""
+    if control.is_traced(test) and not isinstance(test, Number):  # lengths can be asked for
+        message = (
+            f"{here()}: `:=` in {what}, where only the run knows whether it is computed; assign "
+            f"the name in a statement before, or write an `if` statement"
+        )
+        raise invalid("symbolic", message)
+    return test
 
 
 def for_(items, *loop):

@@ -28,6 +28,16 @@ def no_source(function) -> NoSourceError:
     )
 
 
+def too_deep(function) -> UnimplementedError:
+    """The error for a function whose syntax tree is deeper than Python lets anybody go."""
+    code = function.__code__
+    return UnimplementedError(
+        f"{function.__qualname__} ({code.co_filename}:{code.co_firstlineno}): an expression is too "
+        f"deep to be converted, as a sum of hundreds of terms in one statement is; add them up in "
+        f"several statements, or by a loop"
+    )
+
+
 @functools.lru_cache(maxsize=64)
 def _tree(lines: tuple):
     """The functions of a file, by the line where their code begins; and the file."""

@@ -283,7 +283,9 @@ class Tensor(Methods):
     def __bool__(self) -> bool:
         remedy = (
             "Use nbta.cond, nbta.while_loop or nbta.where; & and | in place of `and` and `or`, "
-            "(0 < x) & (x < 1) in place of 0 < x < 1"
+            "(0 < x) & (x < 1) in place of 0 < x < 1. What nbta.function, nbta.grad and their "
+            "kin convert may have all of these as they are: a Python function with its source in "
+            "a file, without convert=False"
         )
         raise self._no_value("a Python truth value", remedy)
 

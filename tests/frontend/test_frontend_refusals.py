@@ -362,6 +362,121 @@ def test_without_source_loops_are_refused_by_name_and_all_else_works():
         nbta.grad(names["g"])(X)
 
 
+def test_called_functions_without_source_are_refused_by_name_too():
+    names = {"np": np}
+    exec("def f(x):\n    return x[0] if x[0] > 0.5 else x[1]\ndef g(x):\n    return x[0]\n", names)
+    f, g = names["f"], names["g"]
+    assert nbta.grad(lambda x: g(x) ** 2)(X)[0] == 2.0 * X[0]
+    with pytest.raises(nbta.UnimplementedError, match=r"^f \(<string>:1\): its source is not"):
+        nbta.grad(lambda x: f(x) ** 2)(X)
+
+
+def test_a_sum_of_more_terms_than_python_goes_into():
+    names, text = {}, f"def f(x):\n    return {' + '.join(['x'] * 1500)}\n"
+    linecache.cache["<long sum>"] = len(text), None, text.splitlines(True), "<long sum>"
+    exec(compile(text, "<long sum>", "exec"), names)
+    with pytest.raises(nbta.UnimplementedError, match=r"^f \(<long sum>:1\).*several statements"):
+        nbta.grad(names["f"])(1.0)
+
+
+def formatted(x, i):
+    raise ValueError(f"item {i} of {len(x)} is {x[i]:.3f}, {x[i] * 2.0!r}, {'text':>5}")
+
+
+def filled(x, i):
+    raise ValueError("item %d is %.3f%%, %5s %%d" % (i, x[i], "text"))  # noqa: UP031
+
+
+def filled_alone(x, i):
+    raise ValueError("%+5.1e at last" % x[i])  # noqa: UP031
+
+
+def by_format(x, i):
+    raise ValueError("item {0} is {v:.3f}".format(i, v=x[i]))  # noqa: UP032
+
+
+def joined(x, i):
+    raise ValueError("item " + str(i) + " is " + repr(x[i]) + format(x[i], ".3f"))
+
+
+def by_name(x, i):
+    raise ValueError("item %(i)d of %(n)d is %(v).3f" % {"i": i, "v": x[i], "n": 4})  # noqa: UP031
+
+
+def asserted(x, i):
+    assert x[i] < 0.0, f"item {i} is {x[i]:g}"
+
+
+TEXTS = {
+    formatted: "item {i} of 4 is {x[i]}, {x[i] * 2.0},  text",
+    filled: "item {i} is {x[i]}%,  text %d",
+    filled_alone: "{x[i]} at last",
+    by_format: "item {i} is {x[i]}",
+    joined: "item {i} is {x[i]}{x[i]}",
+    by_name: "item {i} of 4 is {x[i]}",
+    asserted: "item {i} is {x[i]}",
+}
+
+
+def said_of(fail):
+    """What a text is, where the first trips may be made while the function is traced."""
+    return re.escape(TEXTS[fail]).replace(re.escape("{i}"), r"(1|\{i\})")
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("fail", TEXTS, ids=lambda f: f.__name__)
+def test_texts_of_errors_have_the_source_of_what_only_the_run_knows(fail, compiled):
+    def f(x):
+        for i in range(len(x)):
+            if x[i] > 0.5:
+                fail(x, i)
+        return np.sum(x)
+
+    slope = nbta.grad(f, compiled=compiled)
+    assert slope(np.zeros(4)).tolist() == [1.0] * 4
+    with pytest.raises((ValueError, AssertionError), match=said_of(fail)):
+        slope(np.array([0.1, 0.7, 0.3, 0.2]))
+
+
+def test_texts_of_errors_have_what_is_known():
+    def f(x):
+        n = len(x) - 4
+        if n < 0:
+            raise ValueError(f"n is {n:+d}, " + f"%d, {n!s}" % n)
+        return x * n
+
+    with pytest.raises(ValueError, match=r"n is -3, -3"):
+        nbta.grad(f)(np.ones(1))
+
+
+@pytest.mark.parametrize("pick", [max, min], ids=["max", "min"])
+def test_extremes_by_a_key(pick):
+    """The key decides, of an array too: without it another item would be taken."""
+
+    def of_array(x):
+        return pick(x, key=lambda v: -v)
+
+    def of_list(x):
+        return pick([x[0], x[1]], key=lambda v: -v)
+
+    words = rf"{pick.__name__}\(\) by a key that only the run knows; .* np.arg{pick.__name__}"
+    for f in (of_array, of_list):
+        with pytest.raises(nbta.InvalidArgumentError, match=words):
+            nbta.grad(f)(X)
+    assert (
+        nbta.grad(lambda x: x[pick([3, 1, 2], key=lambda k: -k)])(X)[1 if pick is max else 3] == 1
+    )
+    assert nbta.grad(lambda x: x[0] * pick(np.ones(2), key=lambda v: -v))(X)[0] == 1.0
+    np.testing.assert_array_equal(nbta.grad(lambda x: pick(x, key=None))(X), pick(X) == X)
+
+
+def test_what_is_filtered_by_values():
+    f = lambda x: sum(filter(lambda v: v > 0.7, x))  # noqa: E731
+    with pytest.raises(nbta.InvalidArgumentError, match=r"filter\(\) .* comprehension, \[v for"):
+        nbta.grad(f)(X)
+    assert nbta.grad(lambda x: x[0] * sum(filter(None, [0, 3])))(X)[0] == 3.0
+
+
 def test_a_file_that_changed(tmp_path, monkeypatch):
     import importlib
     import linecache
