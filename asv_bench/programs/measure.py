@@ -58,9 +58,10 @@ def samples(runs, clock=time.perf_counter):
     """Seconds of a call, sample by sample, of each side; one of each after the other.
 
     A call that is not timed comes first: a side finds in the caches what its own calls leave there,
-    as in the loop of an optimiser, whether one call or many fill a sample, and does not wait for what
-    the side before it left to its threads (JAX gives up to 54 MB back behind its call, which took
-    4 ms in which no other thread could get memory). A side that takes long is sampled less often.
+    as in the loop of an optimiser, whether one call or many fill a sample, and does not wait for
+    what the side before it left to its threads (JAX gives up to 54 MB back behind its call, which
+    took 4 ms in which no other thread could get memory). A side that takes long is sampled less
+    often.
     """
     calls = {side: max(1, int(SAMPLE / _seconds(run, 1, clock))) for side, run in runs.items()}
     found, start = {side: [] for side in runs}, time.perf_counter()
