@@ -6,6 +6,8 @@ import functools
 import hashlib
 import math
 import sys
+import threading
+from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from pathlib import Path
@@ -65,19 +67,26 @@ def address(name: str) -> int:
 _kept = []  # what the addresses belong to
 
 
+_alone_lock = threading.Lock()  # a module half loaded is no use to other threads
+
+
 @contextlib.contextmanager
 def _alone(name):
     """Have a module that knows where BLAS is, without all of ``scipy.linalg``: 5 ms, not 150.
 
     It is taken out again, so that whoever imports it finds it as an attribute of its package, too.
-    Cython gives the same module again then.
+    Cython gives the same module again then. A package that another thread imports is waited for.
     """
-    alone = name not in sys.modules and _load(name)
-    try:
-        yield
-    finally:
-        if alone:
-            sys.modules.pop(name, None)
+    with _alone_lock:
+        package = name.rpartition(".")[0]
+        if package in sys.modules:
+            import_module(package)
+        alone = name not in sys.modules and _load(name)
+        try:
+            yield
+        finally:
+            if alone:
+                sys.modules.pop(name, None)
 
 
 def _load(name):

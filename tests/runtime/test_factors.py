@@ -1,6 +1,8 @@
 """Factors of matrices and Fourier transforms, which compiled code calls by address."""
 
 import ctypes
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -279,3 +281,24 @@ def test_fourier_transforms(dtype):
             np.testing.assert_allclose(found, expected, 0, bound * abs(expected).max())
 
     each((1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 30, 49, 60, 97, 121, 128, 250, 1000, 1024), check)
+
+
+def test_one_thread_at_a_time_asks_for_an_address(monkeypatch):
+    """A module that is being loaded alone has no addresses for others yet."""
+    there, found = [], []
+
+    def ask(name):
+        there.append(name)
+        time.sleep(0.02)
+        found.append(len(there))
+        there.remove(name)
+        return 7
+
+    monkeypatch.setitem(build._FORTRAN, "lapack", ask)
+    names = [f"lapack_of_thread_{k}" for k in range(4)]
+    threads = [threading.Thread(target=build.address.__wrapped__, args=[name]) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [1] * 4
