@@ -675,7 +675,8 @@ def _sum(items, start=0):
         found = boxed(items.sum(axis=0))
         return found if _is_zero(start) else start + found
     for item in iteration.spent(items):
-        start = item if _is_zero(start) and isinstance(item, Tensor) else start + item
+        is_sum = _is_zero(start) and isinstance(item, Tensor) and item.dtype.kind != "b"
+        start = item if is_sum else start + item  # 0 + True is 1
     return start
 
 

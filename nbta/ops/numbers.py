@@ -491,7 +491,7 @@ def _depth(graph):
 
 def _install():
     arithmetical = {
-        "add": (_add, arithmetic.add), "sub": (_subtract, arithmetic.subtract),
+        "add": (_add, tensor_methods.plus), "sub": (_subtract, arithmetic.subtract),
         "mul": (_multiply, arithmetic.multiply), "truediv": (_divide, arithmetic.divide),
         "floordiv": (_floor_divide, arithmetic.floor_divide), "mod": (_mod, arithmetic.mod),
         "pow": (_power, elementary.power), "divmod": (_divmod, arithmetic.floor_divide),

@@ -183,6 +183,18 @@ def _reflected(function):
     return method
 
 
+def plus(x: Any, y: Any) -> Any:
+    """``+``. Two truth values are 0, 1 or 2 in Python and Numba, and a truth value in NumPy."""
+    specs = [data_spec(v if isinstance(v, Tensor) else as_array(v)) for v in (x, y)]
+    if all(spec.dtype.kind == "b" and spec.rank == 0 for spec in specs):
+        message = (
+            "the sum of two truth values is a number in Python and a truth value in NumPy; write "
+            "int(a) + int(b) to count them, or a | b"
+        )
+        raise invalid("dtype", message)
+    return arithmetic.add(x, y)
+
+
 def _divmod(x, y):
     return arithmetic.floor_divide(x, y), arithmetic.mod(x, y)
 
@@ -204,7 +216,7 @@ def _logic(of_truth, of_bits):
 
 def _install():
     arithmetic_operators = {
-        "add": arithmetic.add, "sub": arithmetic.subtract, "mul": arithmetic.multiply,
+        "add": plus, "sub": arithmetic.subtract, "mul": arithmetic.multiply,
         "truediv": arithmetic.divide, "floordiv": arithmetic.floor_divide,
         "mod": arithmetic.mod, "pow": elementary.power, "matmul": linalg.matmul,
         "and": _logic(arithmetic.logical_and, integers.bitwise_and),

@@ -43,6 +43,8 @@ NOT_YET = {
     "parts_of_a_class_of_numbers": "use if and isinstance",
     "array_of_no_axes_under_two_names": "an array without axes, .* begin with a number",
     "array_of_no_axes_of_two": "an array without axes, .* begin with a number",
+    "truth_values_added": r"the sum of two truth values .*int\(a\) \+ int\(b\)",
+    "truth_values_added_to_one_of_python": "the sum of two truth values",
 }
 EACH = [
     pytest.param(f, id=f.__name__, marks=wrong_today(WRONG, f.__name__))

@@ -1981,3 +1981,43 @@ def imaginary_parts_before_a_change(x):
     some = z[1:3].imag
     z[1] = 0.0
     return some.sum()
+
+
+# Truth values as numbers.
+
+
+@corner
+def truth_values_in_a_sum(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i] * sum([x[i] > 0.4, i > 3, x[i] < 1.2])
+    return s
+
+
+@corner
+def masks_in_a_sum(x):
+    return np.sum(sum([x > 0.4, x > 0.8]) * x)
+
+
+@corner
+def truth_values_counted(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i] * (int(i > 3) + int(x[i] > 0.8)) + (x[i] > 0.5) * (i > 2)
+    return s
+
+
+@corner
+def truth_values_added(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i] * ((i > 3) + (i > 5))
+    return s
+
+
+@corner
+def truth_values_added_to_one_of_python(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i] * ((len(x) > 2) + (i > 5)) + x[i] * (True + (i > 5))
+    return s

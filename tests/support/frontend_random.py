@@ -202,6 +202,7 @@ class Maker(Writer):
         kinds += [f"sum(p * q for p, q in zip({a}, {b}))", f"np.outer({a}, {b}).sum()"]
         kinds += [f"{a}[np.argmax({b})]", f"np.abs({a}).sum()", f"np.sort({a})[1]"]
         kinds += [f"sum([{b}[j] for j in range({k} % len({a}))])", f"np.diff({a}).sum()"]
+        kinds += [f"sum([{a}[0] > {e}, {b}[-1] > {e}, {k} > 2])"]
         if scope.matrices:
             m = self.pick(scope.matrices)
             kinds += [
