@@ -205,6 +205,10 @@ class Code(ABC):
         """How many operations are still to come that use a tensor."""
 
     @abstractmethod
+    def needs_items(self, tensor) -> int:
+        """How many of these use its items, not its extents alone."""
+
+    @abstractmethod
     def is_within(self, index, x, axis) -> bool:
         """Whether an index is sure to be from 0 to before the length of an axis of a tensor."""
 

@@ -110,6 +110,17 @@ class _Sum:
         """What stands for the sum behind the loop."""
         return self.target if isinstance(self.target, Block) else Scalar(self.target, self.dtype)
 
+    @property
+    def may_keep_all(self) -> bool:
+        """Whether the run tells of some axes if they stay, and all others do."""
+        return all(self.kept) and any(isinstance(kept, str) for kept in self.kept)
+
+    @property
+    def alone(self) -> str:
+        """Source of a result that is of one item."""
+        text = cast_text(self.fold.step.format(self.fold.start, self.text), self.dtype)
+        return cast_text(self.finish.format(text), self.dtype) if self.finish else text
+
 
 @dataclass(frozen=True)
 class _Put:
@@ -191,7 +202,7 @@ class Group:
         stores = []  # while it is pending, nothing takes the buffers that it reads
         put = {item.tensor for item in self.puts}
         for tensor, name in self.results.items():
-            if code.uses(tensor) > (tensor in put):
+            if code.needs_items(tensor) > (tensor in put):
                 block = self._place(code, tensor)
                 code.flush_readers(block.base)
                 code.bind(tensor, block)
@@ -202,7 +213,22 @@ class Group:
         if stores or self.sums or self.puts:
             code.loops.append(f"({', '.join(self.extents)}): {', '.join(done)}")
             if self.sums or self.puts or not self._clears(code, stores):
-                _Nest(code, self, stores).write()
+                self._loop(code, stores)
+
+    def _loop(self, code, stores):
+        """The loops; twice where the run tells that some sums are over nothing, as shapes agree."""
+        found = [item for item in self.sums if item.may_keep_all]
+        if not found:
+            return _Nest(code, self, stores).write()
+        pairs = [zip(item.kept, self.extents, strict=True) for item in found]
+        agree = {f"{k} == {e}": None for pair in pairs for k, e in pair if isinstance(k, str)}
+        rest = [item for item in self.sums if not item.may_keep_all]
+        alike = [*stores, *((item.target, item.alone) for item in found)]
+        with code.nest(f"if {' and '.join(agree)}:"):
+            _Nest(code, replace(self, sums=rest), alike).write()
+        with code.nest("else:"):
+            _Nest(code, self, stores).write()
+        return None
 
     def _clears(self, code, stores):
         """Fill with zeros what is all zeros; whether that was everything."""

@@ -20,7 +20,7 @@ from nbta.ops.arithmetic import add, multiply, subtract
 from nbta.ops.branch import CASE
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.loop import WHILE
-from nbta.ops.shaping import CAST
+from nbta.ops.shaping import CAST, SHAPE
 from nbta.ops.trip_counts import is_integer, plain_limit, trips_on_entry
 from nbta.progress import bar
 from nbta.runtime.intrinsics import ANSWER, INTERRUPTED, OK, PYTHON, WATCH, WATCHED
@@ -806,6 +806,7 @@ class Emitter(Code):
         self.tiles: list = []
         self.joint: list = []
         self._left = Counter()
+        self._measured = Counter()  # those of them that ask for extents alone
         self._on_base = defaultdict(set)
         self._writes: dict = {}  # what may be computed in its slot: operation and lines, by tensor
         self._done: set = set()
@@ -830,6 +831,10 @@ class Emitter(Code):
     def uses(self, tensor) -> int:
         """See `Code.uses`."""
         return self._left[tensor]
+
+    def needs_items(self, tensor) -> int:
+        """See `Code.needs_items`."""
+        return self._left[tensor] - self._measured[tensor]
 
     def is_within(self, index, x, axis) -> bool:
         """See `Code.is_within`."""
@@ -986,6 +991,7 @@ class Emitter(Code):
         """Operations of a graph, in order; `end` comes behind them."""
         self._left.update(t for op in operations for t in op.inputs)
         self._left.update(outputs)
+        self._measured.update(op.inputs[0] for op in operations if op.record is SHAPE)
         self._writes.update(array_code.writes(self, operations))
         for op in operations:
             self.operation(op)
@@ -999,6 +1005,7 @@ class Emitter(Code):
                 self._emit(op)
         for tensor in op.inputs:
             self._left[tensor] -= 1
+            self._measured[tensor] -= op.record is SHAPE
         for tensor in dict.fromkeys(op.inputs):  # in order: source must not differ by process
             value = self.values.get(tensor)
             base = _base(value)

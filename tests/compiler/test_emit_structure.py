@@ -4,6 +4,8 @@ Few functions with many operations each are compiled for real; hypothesis' cases
 generated source as Python runs it.
 """
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -616,3 +618,66 @@ def test_products_without_sums_have_exact_gradients():
         return np.sum(s * s)
 
     exact(f, *(RNG.normal(size=shape) for shape in ((10, 3, 4), (5, 3), (10,))))
+
+
+# Sums over axes of which the run tells whether they are repeated, and what is asked for its shape.
+
+
+def uneven(x, y, k):
+    """Products of parts that are as long as one another, or of one item."""
+    s = 0.0
+    for i in range(1, len(x)):
+        s += np.sum(np.sin(x[:i] * y[: k[i]]))
+    return s
+
+
+def plates(x, y, k):
+    """The same along one of two axes, and along both."""
+    a, s = np.outer(x, y), 0.0
+    for i in range(1, len(x)):
+        part = a[:i, : i + 1] * np.outer(y, x)[: k[i], : k[i] + (k[i] > 1)]
+        s += np.sum(part * part) + np.sum(np.tanh(a[:i, 1:] * a[: k[i], 1:]))
+    return s
+
+
+@pytest.mark.parametrize("f", [uneven, plates], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_over_axes_that_may_be_repeated(f, dtype):
+    n, (x, y) = 7, np.random.default_rng(5).uniform(-1, 1, (2, 7)).astype(dtype)
+    compiled, reference = (nbta.value_and_grad(f, (0, 1), compiled=kind) for kind in (True, False))
+    for k in (np.ones(n, int), np.arange(n), np.array([0, 1, 2, 1, 4, 1, 6])):
+        (value, found), (same, expected) = compiled(x, y, k), reference(x, y, k)
+        np.testing.assert_allclose(value, same, rtol=1e-5 if dtype is np.float32 else 1e-12)
+        for one, other in zip(found, expected, strict=True):
+            assert one.dtype == other.dtype == dtype
+            np.testing.assert_allclose(one, other, rtol=1e-4 if dtype is np.float32 else 1e-11)
+        if dtype is np.float64:
+            nbta.testing.check_grads(lambda x, y, k=k: f(x, y, k), (x, y), order=2)
+    assert re.search(r"if \w\d+ == \w\d+( and \w\d+ == \w\d+)?:\n", compiled.source)
+
+
+def reflected(a):
+    """Changes a part by a product whose shape the gradient asks for, and not its items."""
+    q = a.copy()
+    for j in range(a.shape[0] - 1):
+        v = np.zeros(a.shape[0] - j) + q[j:, j]
+        q[j:, j:] -= 0.3 * np.outer(v, v @ q[j:, j:])
+    return np.sum(np.sin(q))
+
+
+def test_what_is_only_asked_for_its_shape_takes_no_memory():
+    compiled = nbta.value_and_grad(reflected, compiled=True)
+    reference = nbta.value_and_grad(reflected, compiled=False)
+    a = np.random.default_rng(5).uniform(-0.5, 0.5, (5, 5))
+    (value, found), (same, expected) = compiled(a), reference(a)
+    np.testing.assert_allclose(value, same, rtol=1e-12)
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+    nbta.testing.check_grads(reflected, (a,), order=2)
+    assert unread(compiled.source) == set()
+
+
+def unread(source):
+    """Buffers to whose items source assigns, and that it never looks at."""
+    text = re.sub(r"^ *(b\d+)\[[^=]*\] = ", r"set \1s = ", source, flags=re.MULTILINE)
+    text = re.sub(r"^ *b\d+ = room\(.*", "", text, flags=re.MULTILINE)
+    return set(re.findall(r"set (b\d+)s", text)) - set(re.findall(r"\bb\d+\b", text))
