@@ -357,6 +357,11 @@ class Listing(list):
         self._write_slot(place, length, value)
         self._hold("length", length)
 
+    def take_all_off(self):
+        """Take all items off."""
+        self._changes_places()
+        self._hold("length", _int64(0))
+
     def turn_round(self):
         """Turn the order of the items round."""
         self._changes_places()
@@ -571,8 +576,6 @@ def _sort(self, *, key=None, reverse=False):
 
 
 Listing.sort = _sort
-for _name in ("remove",):
-    setattr(Listing, _name, _changing(_name))
 
 
 def _insert(self, index, value):
@@ -587,28 +590,26 @@ def _insert(self, index, value):
     return self.insert_at(minimum(maximum(self._from_first(_int64(index)), 0), self.length), value)
 
 
-def _clear(self):
-    """Take all items off."""
-    if self.array is None:
-        note_whole(self)
-        return list.clear(self)
-    if self.is_of_tuples:
-        return self.array.each(lambda column: column.clear()) and None
-    self._changes_places()
-    return self._hold("length", _int64(0))
+def _whole(name, change):
+    """A method for all items: Python's, that of each part of tuples, or one of an array's slots."""
+    method = getattr(list, name)
+
+    def changed(self):
+        if self.array is None:
+            note_whole(self)
+            return method(self)
+        if self.is_of_tuples:
+            self.array.each(lambda column: getattr(column, name)())
+            return None
+        return change(self)
+
+    changed.__doc__ = change.__doc__
+    return changed
 
 
-def _reverse(self):
-    """Turn the order of the items round."""
-    if self.array is None:
-        note_whole(self)
-        return list.reverse(self)
-    if self.is_of_tuples:
-        return self.array.each(lambda column: column.reverse()) and None
-    return self.turn_round()
-
-
-Listing.insert, Listing.clear, Listing.reverse = _insert, _clear, _reverse
+Listing.insert, Listing.remove = _insert, _changing("remove")
+Listing.clear = _whole("clear", Listing.take_all_off)
+Listing.reverse = _whole("reverse", Listing.turn_round)
 
 
 def _is_empty(value):
