@@ -55,8 +55,10 @@ def _sound_pairs(program, waited) -> list["_Pair"]:
     loops = [op for op in tapes.uses.operations if is_loop(op)]
     free = dict.fromkeys(op for op in loops if not op.control_inputs and op not in waited)
     found: list[_Pair] = []
+    sums = _Sums()
     for back in free:
-        pairs = (_Pair(tapes, Loop(op), Loop(back)) for op in _forward(tapes, back) if op in free)
+        forward = [op for op in _forward(tapes, back) if op in free]
+        pairs = (_Pair(tapes, sums, Loop(op), Loop(back)) for op in forward)
         sound = (p for p in pairs if not any(map(p.meets, found)) and p.is_sound())
         found += islice(sound, 1)
     return found
@@ -73,17 +75,28 @@ def _tape(tapes, read):
     return tapes.tapes.get(tapes.whereabouts(read.inputs[0]).tensor)
 
 
+class _Sums(dict):
+    """The places of variables that a loop only adds to, by loop."""
+
+    def __missing__(self, op):
+        users = users_in(Loop(op))
+        self[op] = {v.place for v in Loop(op).variables() if _is_added_to(v, users)}
+        return self[op]
+
+
 class _Pair:
     """A loop, and one that may run its trips back.
 
     Parameters
     ----------
     tapes : Tapes
+    sums : _Sums
+        Of loops as they are now.
     forward, back : Loop
     """
 
-    def __init__(self, tapes, forward: Loop, back: Loop):
-        self._tapes, self._forward, self._back = tapes, forward, back
+    def __init__(self, tapes, sums, forward: Loop, back: Loop):
+        self._tapes, self._sums_of, self._forward, self._back = tapes, sums, forward, back
         self._index = tapes.trips(forward.op) - Linear(1) - Linear(0, {Trip(back.body): 1})
         self._known = self._of_the_trip()
         kept = [_is_kept(variable) for variable in back.variables()[1:]]
@@ -96,7 +109,7 @@ class _Pair:
 
     def _holds(self, other):
         own, others = (self._forward, self._back), (other._forward, other._back)
-        return any(a.op is b.op or lies_in(a.body, b.op.graph) for a in own for b in others)
+        return any(a.op is b.op or lies_in(b.op.graph, a.body) for a in own for b in others)
 
     def _of_the_trip(self) -> dict[Tensor, Tensor]:
         """What a trip back needs not compute, by what the trip forward has."""
@@ -134,18 +147,28 @@ class _Pair:
         return plain and counts_trips(back) and trips(back.op) == trips(self._forward.op)
 
     def _only_adds(self):
-        users = users_in(self._back)
-        return all(_is_added_to(variable, users) for variable in self._sums)
+        return self._sums_of[self._back.op].issuperset(v.place for v in self._sums)
 
     def _needs_no_other_trip(self):
         """Whether a trip back needs what is there before the loop, and what its own trip has."""
-        needed, sources = self._needed(), self._back.body.sources
-        if self._back.counter in needed:
-            return False
-        outside = [sources[tensor] for tensor in needed if tensor in sources]
-        outside += [v.first for v in (*self._sums, *self._kept)]
         behind = _behind(self._forward.op)
-        return not any(tensor.op in behind for tensor in outside)
+        ahead = not any(_origin(tensor).op in behind for tensor in self._outside())
+        return ahead and self._back.counter not in self._needed()
+
+    def _outside(self) -> list[Tensor]:
+        """What the trips back need of the graph around."""
+        sources = self._back.body.sources
+        found = [sources[tensor] for tensor in self._needed() if tensor in sources]
+        return found + [v.first for v in (*self._kept, *(way[-1] for way in self._ways()))]
+
+    def _ways(self) -> list[list[Variable]]:
+        """Each sum of the loop back, after those of loops that must come behind the one forward.
+
+        As in `for i: s += f(x[i], p)` and then `for j: s += g(x[j], p)`, of which the latter goes
+        back first: its sums go on to the former. They can come in either order.
+        """
+        behind, users = _behind(self._forward.op), users_of(self._back.op.graph)
+        return [_way(variable, behind, users, self._sums_of) for variable in self._sums]
 
     def _needed(self) -> set[Tensor]:
         """The parameters of the body back that its trips need besides what is known of the trip."""
@@ -175,10 +198,12 @@ class _Pair:
         if not self._needs_no_other_trip():
             return
         body, back = self._forward.body, self._back
+        substitute(back.op.graph, {tensor: _origin(tensor) for tensor in self._outside()})
         known = {tensor: body.resolve(value) for tensor, value in self._known.items()}
         for variable in self._kept:
             known[variable.parameter] = body.resolve(variable.first)
-        places = [self._add(variable, known) for variable in self._sums]
+        ways = self._ways()
+        places = [self._add(way, known) for way in ways]
         ends = [variable.following for variable in self._sums]
         with body.as_default(), body.control_dependencies(None):
             copy = Copy(body, back.body.scope, copied, Captured(back.body, body, known))
@@ -187,20 +212,39 @@ class _Pair:
             body.outputs[place] = tensor
         body.changed()
         new = {v.last: v.first for v in self._kept} | {back.trips: self._forward.trips}
-        last = (self._forward.op.outputs[place] for place in places)
-        new |= zip((v.last for v in self._sums), last, strict=True)
+        for way, place in zip(ways, places, strict=True):
+            new |= _moved_ahead(way, self._forward.op.outputs[place])
         substitute(back.op.graph, new)
         self._forward.op.attrs["joint"] = True
+        self._sums_of[self._forward.op] = set(places)
 
-    def _add(self, variable, known):
+    def _add(self, way, known):
         """A variable of the loop forward for one of the loop back; its place."""
-        forward = self._forward
 
         def following(parameter):
-            known[variable.parameter] = parameter
+            known[way[0].parameter] = parameter
             return parameter
 
-        return forward.add_variable(variable.first, following).index
+        return self._forward.add_variable(way[-1].first, following).index
+
+
+def _way(variable, behind, users, sums) -> list[Variable]:
+    """A sum, and those of loops before that only it goes on from, as far as these are behind."""
+    found = [variable]
+    while (first := found[-1].first).op in behind and is_loop(first.op):
+        if len(users[first]) != 1 or first.index not in sums[first.op]:
+            break
+        found.append(Loop(first.op).variable(first.index))
+    return found
+
+
+def _moved_ahead(way, last) -> dict[Tensor, Tensor]:
+    """What stands for the end of a sum, when its part comes before those of other loops."""
+    if len(way) == 1:
+        return {way[0].last: last}
+    op = way[-1].loop.op
+    op.inputs[way[-1].place] = last
+    return {way[0].last: way[1].last}
 
 
 def _is_of_many_trips(op) -> bool:

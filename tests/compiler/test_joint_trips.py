@@ -279,7 +279,7 @@ def sums_of_sums(p, x, y):
     return t
 
 
-@pytest.mark.parametrize(("f", "joins"), [(sums_one_after_the_other, 1), (sums_of_sums, 1)])
+@pytest.mark.parametrize(("f", "joins"), [(sums_one_after_the_other, 3), (sums_of_sums, 1)])
 def test_several_loops_that_go_back_at_once(f, joins):
     nbta.testing.check_grads(f, given(7), order=2)
     both(f, *given(7), joins=joins)
