@@ -91,7 +91,7 @@ class Maker(array_programs.Maker):
         """All of it."""
         lines = ["n, s, t, a = len(x), 0.0, c, 0.2", "p = np.array([c, 0.3, c * c])"]
         lines += ["m = np.stack((x, y * c), axis=1)", "q, h = np.zeros(3), np.zeros(n)"]
-        for _ in range(self.random.choice([1, 1, 2])):
+        for _ in range(self.random.choice([1, 1, 2, 4])):
             lines += self.loop()
         ends = ["s", "2.0 * s", "t", "np.sum(q)", "q[1] - q[2]", "np.sum(h)", "np.sum(h * y)"]
         ends += ["np.tanh(s)", "a", "np.sum(h * h)"] * self.wild

@@ -308,15 +308,15 @@ FAULTS = [
     Fault(
         "joint trips",
         "trips back that need what all trips leave",
-        "return not any(tensor.op in behind for tensor in outside)",
-        "return True",
+        "ahead = not any(_origin(tensor).op in behind for tensor in self._outside())",
+        "ahead = True",
         "joint_trips",
     ),
     Fault(
         "joint trips",
         "sums that trips look at",
-        "    if len(users[tensor]) != 1:\n        return False\n    if tensor is start:",
-        "    if tensor is start:",
+        "    while len(users[start]) == 1:\n        (op,) = users[start]\n",
+        "    while users[start]:\n        op = users[start][-1]\n",
         "joint_trips",
     ),
     Fault(
