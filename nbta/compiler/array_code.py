@@ -12,7 +12,18 @@ from nbta.graph.operation import HANDLE
 from nbta.graph.order import ordered
 from nbta.graph.views import arguments, variables_in
 from nbta.ops.arithmetic import add
-from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SCATTER, SIZE, WRITE
+from nbta.ops.arrays import (
+    CONCAT,
+    CREATE,
+    GATHER,
+    LOOKUP,
+    READ,
+    SCATTER,
+    SIZE,
+    SPLIT,
+    WRITE,
+    WRITES,
+)
 from nbta.ops.dispatch import CONSTANT
 from nbta.ops.index_lists import (
     GATHER_SLOT_LIST,
@@ -25,7 +36,7 @@ from nbta.ops.joining import RANGE
 from nbta.runtime import plain as rt
 
 ADD = add.record
-_PLAIN = {WRITE, READ, GATHER, SCATTER, SIZE, LOOKUP}
+_PLAIN = {WRITE, READ, GATHER, SCATTER, SPLIT, CONCAT, SIZE, LOOKUP}
 _CREATES = {CREATE, SLOT_LIST}
 
 
@@ -135,37 +146,54 @@ class PlainArrays:
             self._refuse(op.inputs[2], f"{op.name} hands its handle to Python")
         if key is None or op.record is SIZE:
             return
-        if op.record in (WRITE, SCATTER):
+        if op.record in WRITES:
             self._writers.setdefault(key, []).append(op)
         if op.record in (WRITE, READ):
             self._note_held(op, key)
-        rows = op.record in (SCATTER, GATHER)
-        if op.record in (WRITE, SCATTER):
-            shape, dtype, verb = op.inputs[2].spec.shape, op.inputs[2].dtype, "writes"
+        self._note_elements(op, key)
+        if op.record is CONCAT:
+            self._check_concat(op, key)
+        elif op.record is SPLIT:
+            self._check_index(op, op.inputs[2].spec, 1, "lengths")
         else:
-            shape, dtype, verb = op.outputs[0].spec.shape, op.attrs["dtype"], "reads"
-        rank = None if shape is None else len(shape) - rows
+            rank = int(op.record in (SCATTER, GATHER))
+            self._check_index(op, op.inputs[1].spec, rank, "an index")
+
+    def _note_elements(self, op, key):
+        """Hold dtype and rank of what is written or read against those of the array."""
+        puts, rows = op.record in WRITES, op.record in (SCATTER, GATHER)
+        value = op.inputs[op.record.value_input] if puts else op.outputs[0]
+        dtype, verb = (value.dtype, "writes") if puts else (op.attrs["dtype"], "reads")
+        rank = None if value.spec.shape is None else len(value.spec.shape) - rows
         if rank is None:
             self._refuse(op.inputs[0], f"the rank of an element of {op.name} is not known")
         else:
             self._ranks[key[0]].add(rank)
+        if rank == 0 and op.record in (SPLIT, CONCAT):
+            self._refuse(op.inputs[0], f"{op.name} cuts or joins numbers")
         if dtype != key[0].attrs["dtype"]:
             self._refuse(op.inputs[0], f"{op.name} {verb} {dtype}")
-        self._check_index(op, op.inputs[1].spec, rows)
         asked = op.attrs.get("element_shape")
         if None not in (asked, rank) and len(asked) != rank:
             self._refuse(op.inputs[0], f"{op.name} asks for elements of another rank")
+
+    def _check_concat(self, op, key):
+        asked, shape = op.attrs.get("element_shape_except0"), op.outputs[0].spec.shape
+        if None not in (asked, shape) and len(asked) + 1 != len(shape):
+            self._refuse(op.inputs[0], f"{op.name} asks for elements of another rank")
+        if len(key) > 1 and len(op.inputs) == 2:
+            self._refuse(op.inputs[0], f"{op.name} joins as many slots as a split has marked")
 
     def _note_number(self, op):
         key = self._array.get(op.inputs[0])
         if key is not None:
             self._ranks[key[0]].add(0)
 
-    def _check_index(self, op, spec, rows):
+    def _check_index(self, op, spec, rank, what):
         if spec.dtype.kind not in "iu":
-            self._refuse(op.inputs[0], f"{op.name} has an index of {spec.dtype}")
-        if spec.rank != rows:
-            self._refuse(op.inputs[0], f"{op.name} has an index of rank {spec.rank}")
+            self._refuse(op.inputs[0], f"{op.name} has {what} of {spec.dtype}")
+        if spec.rank != rank:
+            self._refuse(op.inputs[0], f"{op.name} has {what} of rank {spec.rank}")
 
     def _note_held(self, op, key):
         """Follow a handle through the array that keeps it, such as a tape."""
@@ -588,9 +616,95 @@ def _scatter(code, op, array):
             _put(code, array, start, Scalar(f"{value.base.name}[{row}]", value.dtype))
 
 
+def _split(code, op, array):
+    value, lengths = code.value(op.inputs[1]), code.value(op.inputs[2])
+    (count,), j = lengths.extents, code.name("j")
+    begin, rest = code.variable("0", "b"), product(value.extents[1:])
+    _check_lengths(code, op, array, lengths, value.extents[0])
+    code.bind(op.outputs[0], _FLOW)
+    with code.branch(f"for {j} in range({count}):"):
+        extents = (code.variable(f"int64({lengths.at(j)})", "l"), *value.extents[1:])
+        array.give(code, extents)
+        start = array.call(code, rt.WRITE_SLOT, j)
+        row = total(value.offset, times(begin, rest))
+        _put(code, array, start, Block(value.base, extents, row))
+        code.add(f"{begin} += {extents[0]}")
+
+
+def _check_lengths(code, op, array, lengths, rows):
+    """Let lengths be none below zero, as many as there are slots, and add up to all rows."""
+    (count,), j, found = lengths.extents, code.name("j"), code.variable("0", "n")
+    with code.branch(f"for {j} in range({count}):"):
+        length = code.variable(f"int64({lengths.at(j)})", "l")
+        code.fail_if(f"{length} < 0")
+        code.add(f"{found} += {length}")
+    code.fail_if(f"{found} != {rows}")
+    if not op.attrs.get("partly"):
+        code.fail_if(f"{count} < {array.word(rt.SIZE)}")
+
+
+def _concat(code, op, array):
+    given, j = len(op.inputs) > 2, code.name("j")
+    count = code.variable(code.integer(op.inputs[2]) if given else array.word(rt.SIZE))
+    code.fail_if(f"{count} < 0 or {count} > {array.word(rt.SIZE)}")
+    rest = _behind_rows(code, op, array, count)
+    lengths = code.result(op, extents=(count,), index=1)
+    rows = code.variable("0", "n")
+    with code.branch(f"for {j} in range({count}):"):
+        if array.may_differ:
+            array.call(code, rt.LOOK_AT, j, stem="z")
+        for axis, extent in enumerate(rest, 1):
+            code.fail_if(f"{array.word(rt.EXTENTS + axis)} != {extent}")
+        code.add(f"{lengths.at(j)} = {array.word(rt.EXTENTS)}")
+        code.add(f"{rows} += {array.word(rt.EXTENTS)}")
+    length = _agreed(code, op.outputs[0].spec.shape[0], rows)
+    block = code.result(op, extents=(length, *rest))
+    begin = code.variable("0", "b")
+    with code.branch(f"for {j} in range({count}):"):
+        start = array.call(code, rt.READ_SLOT, j)
+        items = code.variable(times(lengths.at(j), product(rest)), "n")
+        code.add(
+            f"copy({block.base.name}, {total(block.offset, begin)}, {array.data.name}, {start}, "
+            f"{items})",
+            f"{begin} += {items}",
+        )
+
+
+def _behind_rows(code, op, array, count):
+    """Extents of what is joined, behind the first one; of nothing those that somebody told."""
+    shape, asked = op.outputs[0].spec.shape, op.attrs.get("element_shape_except0")
+    told = code.value(op.inputs[3]) if len(op.inputs) > 3 else None
+    with code.branch(f"if {count} > 0:"):
+        code.fail_if(f"{array.word(rt.KNOWN)} == {rt.NOTHING}")
+        if array.may_differ:
+            array.call(code, rt.LOOK_AT, "0", stem="z")
+    if told is None and not shapes.is_known(asked):
+        code.fail_if(f"{count} == 0")
+    found = []
+    for axis in range(1, array.rank):
+        extent = code.variable(array.word(rt.EXTENTS + axis))
+        if told is not None:
+            code.nested([f"if {count} == 0:"], f"{extent} = int64({told.at(str(axis))})")
+        elif shapes.is_known(asked):
+            code.nested([f"if {count} == 0 and {extent} < 0:"], f"{extent} = {asked[axis - 1]}")
+        for known in (shape[axis], None if asked is None else asked[axis - 1]):
+            extent = _agreed(code, known, extent)
+        found.append(extent)
+    return found
+
+
+def _agreed(code, known, extent):
+    """An extent, held against what the graph knows of it."""
+    name = str(known) if type(known) is int else code.known_extent(known)
+    if name is None or name == extent:
+        return extent
+    code.fail_if(f"{extent} != {name}")
+    return name
+
+
 _RULES = {
     CREATE: _create, LOOKUP: _look_up, SIZE: _size, WRITE: _write, READ: _read, GATHER: _gather,
-    SCATTER: _scatter,
+    SCATTER: _scatter, SPLIT: _split, CONCAT: _concat,
 }  # fmt: skip
 
 

@@ -13,17 +13,18 @@ from nbta.compiler.nests import as_long, bodies_of, threaded
 from nbta.control.control_flow import cond
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import DATA, Spec, Tensor
-from nbta.ops.arithmetic import add, less, subtract
+from nbta.ops.arithmetic import ADD_N, add, floor_divide, less, maximum, subtract
 from nbta.ops.arrays import CREATE, SCATTER, SIZE, WRITE, WRITES, Access
 from nbta.ops.bodies import trace
 from nbta.ops.dispatch import as_tensor, special
 from nbta.ops.filling import zeros
+from nbta.ops.gathering import take
 from nbta.ops.indexing import getitem, set_item
-from nbta.ops.joining import arange
+from nbta.ops.joining import arange, concatenate, expand_dims, stack
 from nbta.ops.loop import COUNTER, ONE, add_while
 from nbta.ops.reductions import cumsum, prod
 from nbta.ops.reductions import sum as summed
-from nbta.ops.shaping import INT64, reshape, shape_of
+from nbta.ops.shaping import INT64, cast, reshape, shape_of
 
 
 def element_shape(tapes, create):
@@ -45,16 +46,17 @@ def _written(op):
     shape = op.inputs[op.record.value_input].spec.shape
     if op.record is WRITE or shape is None:
         return shape
-    return shape[1:] if op.record is SCATTER else None
+    return shape[1:] if op.record is SCATTER else (None, *shape[1:])
 
 
-def noted(tapes, create, attrs, what) -> Access | None:
+def noted(tapes, create, attrs, put) -> Access | None:
     """An array as large as another one, with something of each value that this is given.
 
-    ``what(value)`` is written where the value is. None where more than one slot is written at once.
+    ``put(array, write)`` gives the flow behind what it notes of an operation that writes. None
+    where one lies elsewhere.
     """
     graph, writes = create.graph, [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
-    if any(op.record is not WRITE or not lies_in(op.graph, graph) for op in writes):
+    if not all(lies_in(op.graph, graph) for op in writes):
         return None
     kept = ("dtype", "dynamic_size", "infer_shape")
     attrs = {name: create.attrs[name] for name in kept} | {"clear_after_read": False} | attrs
@@ -62,13 +64,41 @@ def noted(tapes, create, attrs, what) -> Access | None:
         array = Access(*graph.create(CREATE, create.inputs, attrs, name="noted").outputs)
 
         def written(write, flow):
-            place = Access(flow.graph.resolve(array.handle), flow)
-            return place.write(write.inputs[1], what(write.inputs[2]))
+            return put(Access(flow.graph.resolve(array.handle), flow), write)
 
-        flow = array.flow
-        for op in writes:
-            *_, flow = threaded(bodies_of(graph, op), flow, partial(written, op))
-    return Access(array.handle, flow)
+        # One behind the other they would wait for themselves where one branch or loop has several.
+        flows = [threaded(bodies_of(graph, op), array.flow, partial(written, op))[-1]
+                 for op in writes]  # fmt: skip
+        return Access(array.handle, graph.create(ADD_N, [array.flow, *flows]).outputs[0])
+
+
+def put_values(array: Access, write) -> Tensor:
+    """The flow of an array behind the values that an operation writes to another one."""
+    if write.record is WRITE:
+        return array.write(*write.inputs[1:3])
+    if write.record is SCATTER:
+        return array.scatter(*write.inputs[1:3])
+    return array.split(*write.inputs[1:3])
+
+
+def _put_extents(array, write):
+    """The same of the extents of those values."""
+    if write.record is WRITE:
+        return array.write(write.inputs[1], shape_of(write.inputs[2]))
+    if write.record is SCATTER:
+        indices, rows = write.inputs[1:3]
+        return array.scatter(indices, _repeated(getitem(shape_of(rows), slice(1, None)), indices))
+    value, lengths = write.inputs[1:3]
+    first = expand_dims(cast(lengths, INT64), 1)
+    rest = _repeated(getitem(shape_of(value), slice(1, None)), lengths)
+    slots = arange(getitem(shape_of(lengths), 0))
+    return array.scatter(slots, concatenate([first, rest], axis=1))
+
+
+def _repeated(extents, vector):
+    """Extents, once for each item of a vector."""
+    count = getitem(shape_of(vector), 0)
+    return add(zeros(stack([count, extents.spec.shape[0]]), INT64), extents)
 
 
 def stacked(graph, array: Access, spec) -> Tensor:
@@ -86,7 +116,7 @@ def extents_of_rows(tapes, create) -> Tensor | None:
     if not rank:
         return None
     spec = Spec(INT64, (rank,))
-    found = noted(tapes, create, {"dtype": INT64, "element_shape": spec.shape}, shape_of)
+    found = noted(tapes, create, {"dtype": INT64, "element_shape": spec.shape}, _put_extents)
     with graph.as_default(), graph.control_dependencies(None):
         return None if found is None else stacked(graph, found, spec)
 
@@ -144,6 +174,27 @@ def row_of(items, begins, extents, row) -> Tensor:
     graph = row.graph
     found = getitem(graph.resolve(items), _part(graph, begins, extents, row))
     return reshape(found, getitem(graph.resolve(extents), row))
+
+
+def rows_of(items, begins, extents, rows) -> Tensor:
+    """Several rows, which all are of one shape, stacked."""
+    graph = rows.graph
+    count = getitem(shape_of(rows), 0)
+    found = take(graph.resolve(extents), rows, axis=0)
+    extents = floor_divide(summed(found, axis=0), maximum(count, ONE))  # there may be no row
+    places = expand_dims(take(graph.resolve(begins), rows, axis=0), 1)
+    within = expand_dims(arange(prod(extents)), 0)
+    shape = concatenate([stack([count]), extents])
+    return reshape(take(graph.resolve(items), add(places, within), axis=0), shape)
+
+
+def joined(items, extents) -> list[Tensor]:
+    """The first rows joined along their first axis, and their lengths; alike behind that axis."""
+    count, lengths = getitem(shape_of(extents), 0), getitem(extents, (slice(None), 0))
+    rest = getitem(extents, (slice(None), slice(1, None)))
+    rest = floor_divide(summed(rest, axis=0), maximum(count, ONE))  # there may be no row
+    shape = concatenate([stack([summed(lengths)]), rest])
+    return [reshape(getitem(items, slice(None, prod(shape))), shape), lengths]
 
 
 def begins_of(extents) -> Tensor:

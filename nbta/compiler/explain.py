@@ -90,10 +90,9 @@ _NEST = (
     "not know whose they are; make one loop of the two."
 )
 _INNER = (
-    "A trip makes an array of its own that split fills, or of rows of several lengths that scatter "
-    "writes or a loop with checkpoint= takes several at once of; fill it by append or write and "
-    "read it one by one, stack values by nbta.stack, or make one array in front of the outermost "
-    "loop and carry it."
+    "A trip makes an array of its own that only the run finds again, as {}; fill it by append or "
+    "write in the loop or branch that makes it and that reads it, stack values by nbta.stack, or "
+    "make one array in front of the outermost loop and carry it."
 )
 _MAP = (
     "map_fn starts its threads anew in each trip; leave parallel_iterations= out of it, or put "
@@ -172,4 +171,5 @@ def _cause(op, loops, generated):
 def _cause_of_array(maker, reason):
     if not loops_around(maker):
         return f"The array {maker.name!r} is kept by Python, as {reason}."
-    return _NEST if maker.name.rpartition("/")[2].startswith("tape_of_") else _INNER
+    is_tape = maker.name.rpartition("/")[2].startswith("tape_of_")
+    return _NEST if is_tape else _INNER.format(reason)

@@ -16,10 +16,13 @@ from nbta.compiler.elements import (
     begins_of,
     element_shape,
     extents_of_rows,
+    joined,
     noted,
     nothing_like,
     packed,
+    put_values,
     row_of,
+    rows_of,
     stacked,
 )
 from nbta.compiler.passes import prune
@@ -29,11 +32,14 @@ from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import DATA, Operation, Spec, Tensor
 from nbta.graph.views import Branch, Loop, is_branch, origin
-from nbta.ops.arrays import CREATE, GATHER, LOOKUPS, READ, SIZE, WRITES, Access, tape
+from nbta.ops.arithmetic import add, multiply
+from nbta.ops.arrays import CONCAT, CREATE, GATHER, LOOKUPS, READ, SIZE, WRITES, Access, tape
 from nbta.ops.dispatch import CONSTANT, as_tensor
+from nbta.ops.filling import zeros
 from nbta.ops.gathering import take
 from nbta.ops.indexing import getitem
-from nbta.ops.shaping import cast, shape_of
+from nbta.ops.joining import concatenate, stack
+from nbta.ops.shaping import INT64, cast, reshape, shape_of
 
 
 @changes
@@ -62,12 +68,13 @@ def _read_later(tapes):
 def _is_plain(tapes, op):
     """Whether an operation gives numbers of an array, which nothing but data orders."""
     free = not op.control_inputs and op not in tapes.uses.waited
-    return free and op.record in (READ, GATHER, SIZE) and op.outputs[0].kind == DATA
+    simple = op.record in (READ, GATHER, SIZE) or (op.record is CONCAT and len(op.inputs) < 4)
+    return free and simple and op.outputs[0].kind == DATA
 
 
 def _replace(tapes, kept, create, users):
     """Let users of an array that a trip has made take a tensor's rows; whether they can."""
-    elements = _elements(tapes, create, {op.record for op in users})
+    elements = _elements(tapes, create)
     if elements is None:
         return False
     views = dict.fromkeys(origin(op.inputs[0]) for op in users)
@@ -78,12 +85,12 @@ def _replace(tapes, kept, create, users):
         found = type(elements)(*places[origin(op.inputs[0])])
         with op.graph.as_default(), op.graph.control_dependencies(None):
             made = found.instead(op)
-        keep_shapes(op.outputs, [made])
-        substitute(op.graph, {op.outputs[0]: made})
+        keep_shapes(op.outputs, made)
+        substitute(op.graph, dict(zip(op.outputs, made, strict=True)))
     return True
 
 
-def _elements(tapes, create, records):
+def _elements(tapes, create):
     """All elements of an array, where it has been filled; None where that cannot be told."""
     writes = [op for op in tapes.uses.users[(create,)] if op.record in WRITES]
     if create.attrs["clear_after_read"] or not all(lies_in(w.graph, create.graph) for w in writes):
@@ -93,7 +100,7 @@ def _elements(tapes, create, records):
         return _Even(whole)
     shape, dtype = element_shape(tapes, create), create.attrs["dtype"]
     if shape is None:
-        return None if GATHER in records else _uneven(tapes, create)
+        return _uneven(tapes, create)
     array = _filled(tapes, create, shape)
     with create.graph.as_default(), create.graph.control_dependencies(None):
         return None if array is None else _Even(stacked(create.graph, array, Spec(dtype, shape)))
@@ -106,7 +113,7 @@ def _filled(tapes, create, shape):
     """
     told = shapes.is_known(create.attrs["element_shape"]) or create.attrs["dynamic_size"]
     if not told and shapes.is_known(shape):
-        return noted(tapes, create, {"element_shape": shape}, lambda value: value)
+        return noted(tapes, create, {"element_shape": shape}, put_values)
     flow = tapes.last_flow(create)
     return None if flow is None else Access(create.outputs[0], flow)
 
@@ -118,10 +125,24 @@ class _Even(NamedTuple):
 
     def instead(self, op):
         """What an operation on the array gives."""
-        if op.record is SIZE:
-            return cast(getitem(shape_of(op.graph.resolve(self.stacked)), 0), op.outputs[0].dtype)
         stacked = op.graph.resolve(self.stacked)
-        return (getitem if op.record is READ else _rows)(stacked, op.inputs[1])
+        if op.record is SIZE:
+            return [cast(getitem(shape_of(stacked), 0), op.outputs[0].dtype)]
+        if op.record is CONCAT:
+            return self._joined(_first(stacked, op))
+        return [(getitem if op.record is READ else _rows)(stacked, op.inputs[1])]
+
+    def _joined(self, stacked):
+        extents = shape_of(stacked)
+        count, length = getitem(extents, 0), getitem(extents, 1)
+        shape = concatenate([stack([multiply(count, length)]), getitem(extents, slice(2, None))])
+        return [reshape(stacked, shape), add(zeros(stack([count]), INT64), length)]
+
+
+def _first(rows, concat):
+    """Those of as many slots as are joined, from the first one on."""
+    count = concat.inputs[2:]
+    return getitem(rows, slice(None, count[0])) if count else rows
 
 
 def _rows(stacked, indices):
@@ -137,9 +158,13 @@ class _Uneven(NamedTuple):
 
     def instead(self, op):
         """What an operation on the array gives."""
+        graph = op.graph
         if op.record is SIZE:
-            return cast(getitem(shape_of(op.graph.resolve(self.begins)), 0), op.outputs[0].dtype)
-        return row_of(*self, op.graph.resolve(op.inputs[1]))
+            return [cast(getitem(shape_of(graph.resolve(self.begins)), 0), op.outputs[0].dtype)]
+        if op.record is CONCAT:
+            return joined(graph.resolve(self.items), _first(graph.resolve(self.extents), op))
+        row = row_of if op.record is READ else rows_of
+        return [row(*self, graph.resolve(op.inputs[1]))]
 
 
 def _uneven(tapes, create):

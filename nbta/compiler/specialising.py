@@ -597,7 +597,8 @@ class _Shapes:
             found = self._element(array)
             for op in users if found is not None else ():
                 if op.record in READS and op.attrs.get("kind", DATA) == DATA:
-                    news |= merge_into(op.attrs, "known", found)
+                    known = found and (None, *found[1:]) if op.record is CONCAT else found
+                    news |= merge_into(op.attrs, "known", known)
         return news
 
     def _element(self, array):

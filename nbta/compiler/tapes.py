@@ -360,13 +360,16 @@ def rematerialise(program: Program) -> Program:
     parts of it, and sums, products and what else takes less time than a tape. `prune` then drops
     the tapes.
     """
+    done = set()
     while True:
         tapes = Tapes(program)
         if not any(_is_simple(tapes, op) for op in tapes.uses.operations if op.record is READ):
             return program
-        found = [_replaced(tapes, op) for op in tapes.uses.operations if op.record is READ]
-        if not any(found):
+        reads = [op for op in tapes.uses.operations if op.record is READ]
+        found = {op for op in reads if _replaced(tapes, op)}
+        if found <= done:  # what cannot be made again may have been given the same reads once more
             return program
+        done |= found
 
 
 def _is_simple(tapes, read):

@@ -197,6 +197,73 @@ def matrices_of_several_lengths(x, checkpoint):
     return each(length(x), outer, x[0])
 
 
+def ragged(size=None):
+    grows = size is None
+    return nbta.TensorArray(
+        "float64", 0 if grows else size, dynamic_size=grows, clear_after_read=False,
+        infer_shape=False,
+    )  # fmt: skip
+
+
+@kind
+def pieces(x, checkpoint):
+    """That split writes, of several lengths, one of them without any number."""
+
+    def outer(i, s):
+        ta = ragged(3).split(nbta.sin(x * s), nbta.stack([i, 5 - i, 0]))
+        read = lambda j, s: nbta.sin(s + nbta.sum(nbta.sin(ta.read(j) * s)))  # noqa: E731
+        return each(np.int64(3), read, s, checkpoint=checkpoint)
+
+    return each(length(x), outer, x[0])
+
+
+@kind
+def pieces_of_a_matrix(x, checkpoint):
+    """Which a branch splits, joined again, and one of them."""
+
+    def outer(i, s):
+        rows = nbta.outer(x, x[:2] * s)
+        ta = ragged()
+        ta = nbta.cond(s > 0.0, lambda: ta.split(rows, [2, 3]),
+                       lambda: ta.split(nbta.sin(rows), [1, 0, 4]))  # fmt: skip
+
+        def step(j, s):
+            value, lengths = ta.concat()
+            weight = nbta.cast(nbta.sum(lengths * (j + 1)), "float64")
+            return nbta.tanh(s + nbta.sum(nbta.sin(value * s)) + nbta.sum(ta.read(0)) / weight)
+
+        return each(i, step, s, checkpoint=checkpoint)
+
+    return each(length(x), outer, x[0])
+
+
+@kind
+def even_pieces(x, checkpoint):
+    def outer(i, s):
+        ta = growing((2,)).split(nbta.sin(x[:4] * s), [2, 2])
+        step = lambda j, s: nbta.sin(s + nbta.sum(ta.concat().value * x[:4]) * x[j])  # noqa: E731
+        return each(i, step, s, checkpoint=checkpoint)
+
+    return each(length(x), outer, x[0])
+
+
+@kind
+def rows_of_several_lengths_at_once(x, checkpoint):
+    """That scatter writes in two steps, and that are read several at a time."""
+
+    def outer(i, s):
+        ta = ragged(4).scatter([3, 1], nbta.outer(x[:2], x[: i + 1] * s))
+        ta = ta.scatter([0, 2], nbta.outer(x[2:4], x[i:] * s))
+
+        def step(j, s):
+            some = ta.gather(nbta.stack([j % 2, j % 2 + 2]))
+            return nbta.sin(s + nbta.sum(nbta.sin(some * s)))
+
+        return each(i, step, s, checkpoint=checkpoint)
+
+    return each(length(x), outer, x[0])
+
+
 def held(f, *args):
     """Both executors agree, and neither gives up nor runs an operation in Python."""
     slow, fast = (nbta.value_and_grad(f, compiled=compiled) for compiled in (False, True))

@@ -16,7 +16,7 @@ ROWS = X.reshape(2, 3)
 
 
 def nested(w, rows):
-    """A loop in a loop, which reads the pieces into which the outer trip splits a row."""
+    """A loop in a loop, which reads one of two arrays that the outer trip makes of a row."""
 
     def inner(h, row):
         pieces = pieces_of(row * h)
@@ -27,9 +27,8 @@ def nested(w, rows):
 
 
 def pieces_of(row):
-    lengths = nbta.stack([1, nbta.shape(row)[0] - 1])
-    ta = nbta.TensorArray("float64", 2, element_shape=(None,), infer_shape=False)
-    return ta.split(row, lengths)
+    made = lambda row: nbta.TensorArray("float64", 2).write(0, row).write(1, row * row)  # noqa: E731
+    return nbta.cond(row[0] > 0.2, lambda: made(row), lambda: made(-row))
 
 
 def line_of(words):
@@ -178,20 +177,6 @@ def test_a_profile_warns_once():
     assert len(told(slope.profile, 0.5, ROWS)) == 1
 
 
-def ragged_in_a_loop(n):
-    ta = nbta.TensorArray("float64", dynamic_size=True, infer_shape=False)
-    _, ta = nbta.while_loop(
-        lambda i, ta: i < n, lambda i, ta: (i + 1, ta.append(nbta.ones((i,)))), (0, ta)
-    )
-    return ta.concat().value
-
-
-def test_an_array_that_turns_out_to_be_ragged():
-    lengths = nbta.function(ragged_in_a_loop, compiled=True)
-    (one,) = told(lengths, 4)
-    assert "kept by Python" in str(one.message)
-
-
 # What each kind of program is told.
 
 
@@ -264,13 +249,12 @@ def test_checkpoints(fold, checkpoint):
 
 
 def array_in_a_trip(w, xs):
-    """Rows of several lengths, all at once."""
+    """One of two, which branches make."""
 
     def trip(h, x):
-        lengths = np.array([1, 2])
-        ta = nbta.TensorArray("float64", 2, element_shape=(None,), infer_shape=False)
-        ta = ta.split(nbta.stack([h, w, w * x]), lengths)
-        return nbta.sum(ta.read(0)) + ta.read(1)[1], None
+        made = lambda y: nbta.TensorArray("float64", 2).write(0, h).write(1, y)  # noqa: E731
+        ta = nbta.cond(x > 0.4, lambda: made(w * x), lambda: made(x * w))
+        return ta.read(0) + ta.read(1), None
 
     return nbta.scan(trip, 0.1, xs)[0]
 
