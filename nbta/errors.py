@@ -89,22 +89,21 @@ class PerformanceWarning(UserWarning):
 
     Examples
     --------
-    A loop that reads an array which a trip around it has split does so today:
+    A loop that reads one of two arrays, which branches of a trip around it make, does so today:
 
     >>> import warnings
     >>> def power(x):
-    ...     def row(y, factors):
-    ...         ta = nbta.TensorArray("float64", 2, element_shape=(None,), infer_shape=False)
-    ...         pieces = ta.split(factors * x, nbta.stack([1, nbta.shape(factors)[0] - 1]))
-    ...         product = lambda y, k: y * nbta.sum(pieces.read(k))
-    ...         return nbta.foldl(product, np.arange(2), y), None
-    ...     return nbta.scan(row, 1.0, np.ones((2, 2)))[0]
+    ...     def row(y, factor):
+    ...         filled = lambda v: nbta.TensorArray("float64", 2).write(0, v).write(1, factor)
+    ...         ta = nbta.cond(factor > 0.5, lambda: filled(x), lambda: filled(-x))
+    ...         return nbta.foldl(lambda y, k: y * ta.read(k), np.arange(2), y), None
+    ...     return nbta.scan(row, 1.0, np.ones(4))[0]
     >>> slope = nbta.grad(power, compiled=True)
     >>> with warnings.catch_warnings(record=True, action="always") as found:
     ...     slope(2.0)  # 4 x**3
     np.float64(32.0)
     >>> print(found[0].category.__name__, found[0].message)
-    PerformanceWarning the loop 'scan' (...:7), with 'scan/body/foldl' (...:6) in it, is compiled,
+    PerformanceWarning the loop 'scan' (...:6), with 'scan/body/foldl' (...:5) in it, is compiled,
     but it or its gradient calls Python in each trip, ...
     """
 

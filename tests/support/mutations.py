@@ -210,8 +210,8 @@ FAULTS = [
     Fault(
         "passes",
         "items at the place of a loop between, kept at that of the loop",
-        "counted = source.graph is self._loop.body and step_of(source) is not None",
-        "counted = step_of(source) is not None",
+        "if source.graph is not self._loop.body or step_of(source) is None:",
+        "if step_of(source) is None:",
         "kept_once",
     ),
     Fault(
