@@ -151,23 +151,23 @@ class _Pair:
 
     def _needs_no_other_trip(self):
         """Whether a trip back needs what is there before the loop, and what its own trip has."""
-        behind = _behind(self._forward.op)
-        ahead = not any(_origin(tensor).op in behind for tensor in self._outside())
-        return ahead and self._back.counter not in self._needed()
+        behind, needed = _behind(self._forward.op), self._needed()
+        outside = self._outside(needed, self._ways(behind))
+        return self._back.counter not in needed and _all_lie_ahead(outside, behind)
 
-    def _outside(self) -> list[Tensor]:
+    def _outside(self, needed, ways) -> list[Tensor]:
         """What the trips back need of the graph around."""
         sources = self._back.body.sources
-        found = [sources[tensor] for tensor in self._needed() if tensor in sources]
-        return found + [v.first for v in (*self._kept, *(way[-1] for way in self._ways()))]
+        found = [sources[tensor] for tensor in needed if tensor in sources]
+        return found + [v.first for v in (*self._kept, *(way[-1] for way in ways))]
 
-    def _ways(self) -> list[list[Variable]]:
+    def _ways(self, behind) -> list[list[Variable]]:
         """Each sum of the loop back, after those of loops that must come behind the one forward.
 
         As in `for i: s += f(x[i], p)` and then `for j: s += g(x[j], p)`, of which the latter goes
         back first: its sums go on to the former. They can come in either order.
         """
-        behind, users = _behind(self._forward.op), users_of(self._back.op.graph)
+        users = users_of(self._back.op.graph)
         return [_way(variable, behind, users, self._sums_of) for variable in self._sums]
 
     def _needed(self) -> set[Tensor]:
@@ -195,14 +195,16 @@ class _Pair:
 
         Unless these need by now, since other loops are joined, what lies behind those forward.
         """
-        if not self._needs_no_other_trip():
+        behind = _behind(self._forward.op)
+        ways = self._ways(behind)
+        outside = self._outside(self._needed(), ways)
+        if not _all_lie_ahead(outside, behind):
             return
         body, back = self._forward.body, self._back
-        substitute(back.op.graph, {tensor: _origin(tensor) for tensor in self._outside()})
+        substitute(back.op.graph, {tensor: _origin(tensor) for tensor in outside})
         known = {tensor: body.resolve(value) for tensor, value in self._known.items()}
         for variable in self._kept:
             known[variable.parameter] = body.resolve(variable.first)
-        ways = self._ways()
         places = [self._add(way, known) for way in ways]
         ends = [variable.following for variable in self._sums]
         with body.as_default(), body.control_dependencies(None):
@@ -264,6 +266,11 @@ def _behind(op) -> set[Operation]:
         if not found.isdisjoint(before):
             found.add(other)
     return found
+
+
+def _all_lie_ahead(tensors, behind) -> bool:
+    """Whether tensors come before a loop, or from what it and those behind only hand on."""
+    return not any(_origin(tensor).op in behind for tensor in tensors)
 
 
 def _origin(tensor) -> Tensor:

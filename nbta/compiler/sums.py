@@ -68,7 +68,7 @@ def sum_from(start: Tensor, users: dict, added: Callable) -> tuple[Tensor | None
         From the first to the last.
     """
     found: list[Operation] = []
-    while len(users[start]) == 1:
+    while start is not None and len(users[start]) == 1:
         (op,) = users[start]
         if op is None:
             return start, found

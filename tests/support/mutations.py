@@ -308,15 +308,15 @@ FAULTS = [
     Fault(
         "joint trips",
         "trips back that need what all trips leave",
-        "ahead = not any(_origin(tensor).op in behind for tensor in self._outside())",
-        "ahead = True",
+        "return not any(_origin(tensor).op in behind for tensor in tensors)",
+        "return True",
         "joint_trips",
     ),
     Fault(
         "joint trips",
         "sums that trips look at",
-        "    while len(users[start]) == 1:\n        (op,) = users[start]\n",
-        "    while users[start]:\n        op = users[start][-1]\n",
+        "    while start is not None and len(users[start]) == 1:\n        (op,) = users[start]\n",
+        "    while start is not None and users[start]:\n        op = users[start][-1]\n",
         "joint_trips",
     ),
     Fault(
