@@ -165,6 +165,9 @@ class Code(ABC):
         What reads the time, in code that does.
     loops, buffers : list of str
         What was decided, for people.
+    ahead : dict
+        By buffer and place of a row: where items are that the loop that reads it asks for
+        meanwhile, and how many at once.
     """
 
     def __init__(self):
@@ -193,6 +196,7 @@ class Code(ABC):
         self._free: list[list[Base]] = [[]]
         self.pending: dict[tuple, Group] = {}
         self.destinations: dict = {}
+        self.ahead: dict = {}
 
     # What only the emitter of a whole program knows.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from nbta.codegen.prefetching import LINE, STRETCH
 from nbta.codegen.values import Block, Lazy, Scalar, cast_text, numba_name, product, times, total
 from nbta.codegen.windows import Window, strides_of
 
@@ -333,14 +334,32 @@ class _Nest:
             s.fold = s.fold.of_few
         places = [self._sum_offset(s, indices) for s in sums]
         partial = {id(s): code.name("p") for s in inner}
-        index = code.name("i")
-        if (inner or self.twice) and not (length.isdigit() and int(length) <= SUM_BLOCK):
+        index, ahead = code.name("i"), self._ahead()
+        block = STRETCH if ahead else SUM_BLOCK
+        long = not (length.isdigit() and int(length) <= SUM_BLOCK)
+        if ahead or ((inner or self.twice) and long):
             start = code.name("k")
-            with code.nest(f"for {start} in range(0, {length}, {SUM_BLOCK}):"):
-                self._run(indices, index, f"range({start}, min({start} + {SUM_BLOCK}, {length}))",
+            with code.nest(f"for {start} in range(0, {length}, {block}):"):
+                for base, there, count in ahead:
+                    self._ask(base, there, start, f"min({start} + {count}, {length})")
+                self._run(indices, index, f"range({start}, min({start} + {block}, {length}))",
                           offsets, targets, partial, places)  # fmt: skip
         else:
             self._run(indices, index, f"range({length})", offsets, targets, partial, places)
+
+    def _ahead(self):
+        """What the loop asks for while it reads a row; another one need not ask again."""
+        blocks = [block for _, block, _ in self.group.loads.values()]
+        asked = [(b.base, self.code.ahead.pop((b.base, b.offset), None)) for b in blocks]
+        return [(base, *found) for base, found in asked if found is not None]
+
+    def _ask(self, base, there, start, stop):
+        """Bring the lines of items nearer, one by one."""
+        index = self.code.name("j")
+        with self.code.nest(
+            f"for {index} in range({start}, {stop}, {LINE // base.dtype.itemsize}):"
+        ):
+            self.code.add(f"fetch({base.name}, {total(there, index)})")
 
     def _run(self, indices, index, span, offsets, targets, partial, places):
         """Once by what LLVM makes vectors of, and all over if that is not for some item."""

@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 from numba import types
 
-from nbta.codegen import gammas, philox, positive_gammas, special
+from nbta.codegen import gammas, philox, positive_gammas, prefetching, special
 from nbta.codegen.fusion import Elementary
 from nbta.compiler import lowering, rolling
 from nbta.compiler.lowering import lowered
@@ -110,7 +110,7 @@ _SOURCES = b"".join(
         __file__,
         *(
             module.__file__
-            for module in (lowering, rolling, special, philox, gammas, positive_gammas)
+            for module in (lowering, rolling, special, philox, gammas, positive_gammas, prefetching)
         ),
     )
 )
@@ -141,7 +141,7 @@ def namespace() -> dict:
     names |= {name: getattr(math, name) for name in ("inf", "nan")}
     names |= {name: getattr(clock, name) for name in clock.NAMES}
     names |= special.NAMES | philox.NAMES | gammas.NAMES
-    names |= positive_gammas.NAMES
+    names |= positive_gammas.NAMES | prefetching.NAMES
     return names | {"load_int": memory.load_int, "np": np}
 
 

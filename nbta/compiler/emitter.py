@@ -10,6 +10,7 @@ import numpy as np
 from nbta.codegen.code import Code, NotCompiledError
 from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, product
 from nbta.compiler import array_code
+from nbta.compiler.rows_ahead import look_ahead
 from nbta.compiler.stencils import COUNTED, Rows, indices_of, stencils
 from nbta.compiler.sums import free_sums, goes_in_vectors
 from nbta.compiler.sweeps import is_sweep
@@ -818,6 +819,7 @@ class Emitter(Code):
         self._checked: set = set()  # the lines by which it is found
         self.sums: set = set()  # additions that may change places with others
         self.turned: list = []  # by loop around, blocks of variables that change places
+        self.asked: set = set()  # matrices whose rows a loop over tiles asks for, with the tiles
         self._rows: dict = {}  # by addition to an item of a stencil, the rows of its loop
 
     def bind(self, tensor, value) -> None:
@@ -1029,7 +1031,10 @@ class Emitter(Code):
         rule = op.record.emit
         if rule is None or not _computable(op):
             return self.call_python(op)
-        return self._in_row(op, rule) if op in self._rows else rule(self, op)
+        if op in self._rows:
+            return self._in_row(op, rule)
+        rule(self, op)
+        return look_ahead(self, op)
 
     def _in_row(self, op, rule):
         """An addition in place where trips are few or in doubt, and in a row elsewhere."""

@@ -162,7 +162,7 @@ def test_errors_pass_through_code_that_was_loaded(folder):
 
 def test_everything_that_sources_refer_to_is_in_the_key():
     """The key covers Numba, NumPy, the runtime and two files: namespaces have nothing else."""
-    files = build.special, build.philox, build.gammas, build.positive_gammas
+    files = build.special, build.philox, build.gammas, build.positive_gammas, build.prefetching
     assert all(Path(module.__file__).read_bytes() in build._SOURCES for module in files)
     others = (module.__name__ for module in files)
     allowed = (*others, "nbta.runtime.", "numba.", "numpy", "math", "builtins")

@@ -7,7 +7,7 @@ from array_programs import check
 from loop_programs import loops
 
 import nbta
-from nbta.compiler import pipeline, tiles
+from nbta.compiler import pipeline, rows_ahead, tiles
 from nbta.graph.graph import running
 from nbta.graph.views import is_loop
 
@@ -270,6 +270,30 @@ def test_numbers_that_are_none_and_infinities(tiny):
         for one, other in zip(compiled(c, x, y), reference(c, x, y), strict=True):
             np.testing.assert_array_equal(np.isfinite(one), np.isfinite(other))
             np.testing.assert_array_equal(np.isnan(one), np.isnan(other))
+
+
+def discounted(c, x, z, step=1):
+    s, total = c[0] * x, 0.0
+    for t in range(9):
+        row = z[t] if step > 0 else z[8 - t]
+        s = s * np.sin(c[1] + row)
+        total += np.sum(s * row)
+    return total
+
+
+@pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_of_the_next_trip_are_asked_for_once(tiny, monkeypatch, step, dtype):
+    monkeypatch.setattr(rows_ahead, "LARGE", 0)
+    f = lambda c, x, z: discounted(c, x, z, step)  # noqa: E731
+    compiled, reference = (nbta.value_and_grad(f, (0, 1, 2), compiled=k) for k in (True, False))
+    for n in (2, 3, 7, 40, 600):
+        c, x, _ = (a.astype(dtype) for a in given(n))
+        z = np.random.default_rng(n).normal(size=(9, n)).astype(dtype)
+        tolerance = 1e-4 if dtype == "float32" else 1e-12
+        hold(compiled(c, x, z), reference(c, x, z), tolerance)
+    assert is_tiled(compiled)
+    assert compiled.source.count("fetch(") == 1
 
 
 # What stays as it is.

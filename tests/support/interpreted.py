@@ -255,7 +255,7 @@ def interpreted(source, extra=None):
         "address": lambda place, index: place.start + int(index) * place.dtype.itemsize,
         "call": _call, "copy": _copy, "clear": _clear, "fast_add": lambda a, b: a + b,
         "refuse": _refuse, "too_many": _too_many, "room": _room, "slot": _slot, "np": np,
-        "tick": _tick,
+        "tick": _tick, "fetch": lambda place, index: None,
         "watch": lambda w, word, trip: None,
         "write_item": lambda w, record, index, _: _slot(w, record, 2, index, 0),
         "read_item": lambda w, record, index, _: _slot(w, record, 3, index, 0),
