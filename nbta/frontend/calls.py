@@ -39,6 +39,7 @@ from nbta.frontend.maybe import is_maybe
 from nbta.frontend.picking import as_key, nonzero
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.frontend.source import no_source
+from nbta.frontend.tries import check_division, check_raising
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.immutable import METHODS
@@ -555,7 +556,10 @@ def _int(value=0, *base):
     if isinstance(value, Number) and value.weak is int:
         return value
     value = as_tensor(native.plain(value))
-    return cast(rounding.trunc(value) if value.dtype.kind == "f" else value, np.int64)
+    if value.dtype.kind != "f":
+        return cast(value, np.int64)
+    check_raising("int()", ValueError, OverflowError)
+    return cast(rounding.trunc(value), np.int64)
 
 
 def _float(value=0.0):
@@ -601,6 +605,7 @@ def _round(value, digits=None):
         return round(value) if digits is None else round(value, digits)
     value = as_tensor(native.plain(value))
     if digits is None:
+        check_raising("round()", *(ValueError, OverflowError) * (value.dtype.kind == "f"))
         return rounded(rounding.rint)(value)
     if value.dtype.kind in "iu" and digits >= 0:
         return value
@@ -703,6 +708,7 @@ def _print(*values, **options):
 
 def _pow(base, exponent, modulus=None):
     if modulus is None:
+        check_division("Pow", base, exponent)
         return base**exponent
     if native.is_known((base, exponent, modulus)):
         return pow(base, exponent, modulus)
@@ -746,6 +752,7 @@ def _delattr(owner, name):
 
 
 def _divmod(a, b):
+    check_division("Mod", a, b)
     return (a // b, a % b) if _traced(a) or _traced(b) else divmod(a, b)
 
 

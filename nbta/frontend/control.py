@@ -51,6 +51,7 @@ from nbta.frontend.maybe import (
     may_be_none,
 )
 from nbta.frontend.problems import here
+from nbta.frontend.tries import check_try
 from nbta.graph.graph import SubGraph, current, lies_in
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import logical_and, logical_not, logical_or, not_equal
@@ -1675,27 +1676,3 @@ def _pairs(slots):
         for other in held.get(id(near), ())
         if other != place
     }
-
-
-# `try`, which sees no errors of a run.
-
-_tries = [0]
-
-
-def enter_try():
-    """Note that what follows is in a `try`."""
-    _tries[0] += 1
-
-
-def leave_try():
-    """Note that it is over."""
-    _tries[0] -= 1
-
-
-def check_try(what):
-    """Refuse control flow of the graph in a `try`, which would not see its errors."""
-    if _tries[0]:
-        raise UnimplementedError(
-            f"{here()}: {what} that only the run decides stands in a try statement, which would "
-            f"not see errors of a run; take it out of the try"
-        )

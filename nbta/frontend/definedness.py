@@ -67,10 +67,22 @@ class _Analysis:
         if isinstance(statement, ast.With):
             bound = set().union(*(bound_in(item) for item in statement.items))
             return self.block(statement.body, known | bound)
-        inner = list(blocks(statement))
-        if inner and not isinstance(statement, _SCOPES):  # try and match: Python's own affair
+        if isinstance(statement, ast.Match | ast.Try | ast.TryStar):
+            self._ways_of_python(statement, known)
             return (known | bound_in(statement)) - _deleted_in(statement)
         return self._plain(statement, known)
+
+    def _ways_of_python(self, statement, known):
+        """The blocks of a `try` or a `match`: which of them are gone through, Python decides."""
+        if isinstance(statement, ast.Match):
+            statement.subject = self._read(statement.subject, known)
+        for case in getattr(statement, "cases", ()):
+            self.block(case.body, known | bound_in(case.pattern))
+        for handler in getattr(statement, "handlers", ()):
+            self.block(handler.body, known | {handler.name})
+        ahead = set(known)
+        for field in ("body", "orelse", "finalbody"):
+            ahead = self.block(getattr(statement, field, ()), ahead)
 
     def _plain(self, statement, known):
         if isinstance(statement, ast.Delete):

@@ -9,6 +9,7 @@ import numpy as np
 from nbta.errors import UnimplementedError
 from nbta.frontend import native
 from nbta.frontend.problems import here
+from nbta.frontend.tries import check_math
 from nbta.graph.operation import Tensor
 from nbta.ops import (
     arithmetic,
@@ -39,6 +40,7 @@ def call_math(function, args, kwargs):
             f"others, or give it a gradient with nbta.custom_gradient"
         )
         raise UnimplementedError(message)
+    check_math(function.__name__)
     return ours(*args, **kwargs)
 
 

@@ -8,6 +8,7 @@ assigns are ``nonlocal`` there, and a pair of functions gets and sets them.
 
 import ast
 import builtins
+import copy
 import inspect
 import itertools
 import types
@@ -538,7 +539,12 @@ class _Rewriter(ast.NodeTransformer):
             block[:] = self._block(block)
         for handler in node.handlers:
             handler.type = None if handler.type is None else self.visit(handler.type)
-        enter = self._placed(node, [ast.Expr(_runtime("enter_try"))])
+        kinds = [handler.type or ast.Constant(None) for handler in node.handlers]
+        caught = _lambda(ast.Tuple(copy.deepcopy(kinds), ast.Load()))
+        if node.handlers:
+            again = ast.ExceptHandler(_runtime("refusals"), None, [ast.Raise()])
+            node.handlers.insert(0, again)
+        enter = self._placed(node, [ast.Expr(_runtime("enter_try", caught))])
         leave = self._placed(node, [ast.Expr(_runtime("leave_try"))])
         return self._placed(node, [*enter, ast.Try([node], [], [], leave)])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import inspect
 import operator
@@ -40,9 +41,7 @@ from nbta.frontend.control import (
     as_truth,
     both,
     either,
-    enter_try,
     if_,
-    leave_try,
     negated,
     while_,
 )
@@ -54,6 +53,14 @@ from nbta.frontend.maybe import is_maybe
 from nbta.frontend.messages import filled, shown
 from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
+from nbta.frontend.tries import (
+    Suppressing,
+    check_division,
+    check_raising,
+    enter_try,
+    leave_try,
+    refusals,
+)
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import imag, logical_not, real
@@ -101,6 +108,7 @@ __all__ = [
     "own_cells",
     "owned",
     "raised",
+    "refusals",
     "returned",
     "set_attribute",
     "set_item",
@@ -298,6 +306,7 @@ def checked(value, has_value, name):
     """The value of a variable that may have none."""
     if current() is None or not control.is_traced(has_value):
         return value
+    check_raising(f"reading {name!r}", UnboundLocalError)
     error = UnboundLocalError(f"{here()}: the variable {name!r} has no value on the way taken")
     effects.check(has_value, error)
     return value
@@ -435,6 +444,7 @@ def _in_place(name, old, value):
             found = by_users(_names_of(name), old, value)
         if found is not NotImplemented:
             return found
+        check_division(name, old, value)
     return changing(old, value)
 
 
@@ -444,6 +454,7 @@ def binary(name, left, right):
         found = by_users(_names_of(name), left, right)
         if found is not NotImplemented:
             return found
+        check_division(name, left, right)
     found = _OPERATORS[name][0](left, right)
     return born(found) if isinstance(found, KINDS) else found
 
@@ -534,6 +545,8 @@ def refuse_global(name):
 
 def managed(manager):
     """The object of a `with`, whose methods are converted where they are the user's."""
+    if isinstance(manager, contextlib.suppress) and current() is not None:
+        return Suppressing(manager)
     enter = getattr(type(manager), "__enter__", None)
     plain = isinstance(enter, types.FunctionType) and not is_library(enter)
     return Managed(manager) if plain and current() is not None else manager
@@ -549,7 +562,8 @@ class Managed:
         return call(type(self._manager).__enter__, self._manager)
 
     def __exit__(self, *error):
-        return call(type(self._manager).__exit__, self._manager, *error)
+        ended = call(type(self._manager).__exit__, self._manager, *error)
+        return ended and not refusals()
 
 
 def _compare(sign, left, right):

@@ -1,0 +1,128 @@
+"""`try`, whose handlers see errors of tracing, and none of a run.
+
+What Python would raise for values that only the run knows does not come while the function is
+traced: `math.sqrt(v)` of a negative `v` is NaN in the graph. A handler that waits for it would
+never be taken, and an error that says what nbta cannot follow would be taken for one of the user's.
+So both are refused.
+"""
+
+import contextlib
+import sys
+import threading
+
+from nbta.errors import UnimplementedError
+from nbta.frontend.problems import here
+from nbta.graph.operation import Tensor
+
+#: Reasons of nbta's errors for what Python refuses too, by what is known before a run.
+_PYTHONS = {
+    "axis", "broadcast", "cholesky", "empty", "index", "matmul", "reshape", "shape", "singular",
+    "split", "squeeze",
+}  # fmt: skip
+#: Functions of math's that raise nothing, whatever number they are given.
+_TOTAL = {
+    "asinh", "atan", "atan2", "cbrt", "copysign", "degrees", "erf", "erfc", "fabs", "frexp",
+    "hypot", "isclose", "isfinite", "isinf", "isnan", "modf", "radians", "tanh",
+}  # fmt: skip
+_DIVIDING = {"Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**"}
+
+
+class _Tries(threading.local):
+    """What gives the errors that each `try` around catches, from the outermost to the innermost."""
+
+    def __init__(self):
+        self.around = []
+
+
+_tries = _Tries()
+
+
+def enter_try(kinds) -> None:
+    """Note that what follows is in a `try`; ``kinds()`` are the errors of its handlers."""
+    _tries.around.append(kinds)
+
+
+def leave_try() -> None:
+    """Note that it is over."""
+    _tries.around.pop()
+
+
+def check_try(what) -> None:
+    """Refuse control flow of the graph in a `try`, which would not see its errors."""
+    if _tries.around:
+        raise UnimplementedError(
+            f"{here()}: {what} that only the run decides stands in a try statement, which would "
+            f"not see errors of a run; take it out of the try"
+        )
+
+
+def check_raising(what, *errors) -> None:
+    """Refuse what may raise an error in a run for which a `try` around has a handler."""
+    caught = [e for e in errors if any(_catches(kinds(), e) for kinds in _tries.around)]
+    if caught:
+        raise UnimplementedError(
+            f"{here()}: {what} may raise {caught[0].__name__}, as only the run decides, and a try "
+            f"statement around would not see that; decide by an if in place of the try"
+        )
+
+
+def check_math(name) -> None:
+    """Refuse a function of math's in a `try` that waits for what it raises."""
+    if name not in _TOTAL:
+        check_raising(f"math.{name}", ValueError, OverflowError)
+
+
+def check_division(name, left, right) -> None:
+    """Refuse a division of numbers, or a power, in a `try` that waits for what Python raises.
+
+    NumPy's own numbers raise nothing, but a tensor may stand for either.
+    """
+    if _tries.around and name in _DIVIDING and _are_run_numbers(left, right):
+        known = not isinstance(right, Tensor) and right != 0
+        if name == "Pow":
+            check_raising("**", ZeroDivisionError, OverflowError)
+        elif not known:
+            check_raising(_DIVIDING[name], ZeroDivisionError)
+
+
+def _are_run_numbers(*operands):
+    """Whether operands are numbers, of which the run tells one."""
+    tensors = [value for value in operands if isinstance(value, Tensor)]
+    plain = all(isinstance(value, Tensor | int | float | complex) for value in operands)
+    return bool(tensors) and plain and not any(tensor.spec.rank for tensor in tensors)
+
+
+def _catches(kinds, error):
+    """Whether one of the kinds of errors of a `try` is that of an error; None is each."""
+    return issubclass(error, tuple(BaseException if kind is None else kind for kind in kinds))
+
+
+def refusals() -> tuple[type, ...]:
+    """The kind of the error that is being handled, if it is not for the user's handlers; else none.
+
+    It is what the first handler of each `try` waits for, to raise it again.
+    """
+    error = sys.exception()
+    return (type(error),) if _is_refusal(error) else ()
+
+
+def _is_refusal(error):
+    """Whether nbta cannot follow something, or ends a first way of tracing it."""
+    ours = type(error).__module__.startswith("nbta.")
+    raised = getattr(error, "nbta_raised", False)
+    return ours and not raised and getattr(error, "reason", None) not in _PYTHONS
+
+
+class Suppressing:
+    """`contextlib.suppress`, which is a `try` with a handler that does nothing."""
+
+    def __init__(self, manager: contextlib.suppress):
+        self._manager = manager
+
+    def __enter__(self):
+        enter_try(lambda: self._manager._exceptions)
+        return self._manager.__enter__()
+
+    def __exit__(self, kind, error, trace):
+        leave_try()
+        return not _is_refusal(error) and self._manager.__exit__(kind, error, trace)

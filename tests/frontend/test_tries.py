@@ -1,0 +1,238 @@
+"""`try` in functions that are differentiated as they stand: right, or refused by name."""
+
+import contextlib
+import math
+
+import numpy as np
+import pytest
+
+import nbta
+from nbta.testing import check_grads
+
+X = np.array([1.4, 0.45, 2.5])
+
+
+def _differentiated(function, x=X):
+    """Value and gradient, which hold against the function and differences."""
+    value, grad = nbta.value_and_grad(function)(x)
+    np.testing.assert_allclose(value, function(x))
+    check_grads(function, (x,), order=1)
+    return grad
+
+
+def _in_a_try(compute, *errors):
+    def tried(x):
+        try:
+            found = compute(x)
+        except errors:
+            found = 7.0 * x[0]
+        return found
+
+    return tried
+
+
+DOMAIN = [
+    ("sqrt", lambda x: math.sqrt(x[0] - 9.0), ValueError),
+    ("log", lambda x: math.log(x[0]), (KeyError, ValueError)),
+    ("exp", lambda x: math.exp(x[0]), OverflowError),
+    ("gamma", lambda x: math.gamma(x[0]), ArithmeticError),
+    ("floor", lambda x: x[1] * math.floor(x[0]), ValueError),
+    ("int", lambda x: x[1] * int(x[0]), ValueError),
+    ("round", lambda x: x[1] * round(x[0]), OverflowError),
+    ("/", lambda x: x[0] / x[1], ZeroDivisionError),
+    ("//", lambda x: x[0] // x[1], ArithmeticError),
+    ("%", lambda x: x[0] % x[1], Exception),
+    ("divmod", lambda x: divmod(x[0], x[1])[1], ZeroDivisionError),
+    ("**", lambda x: x[0] ** x[1], ZeroDivisionError),
+    ("pow", lambda x: pow(x[0], -1), OverflowError),
+]
+
+
+@pytest.mark.parametrize(
+    ("compute", "error"), [row[1:] for row in DOMAIN], ids=[row[0] for row in DOMAIN]
+)
+def test_what_may_raise_in_a_run_is_refused_where_a_handler_waits_for_it(compute, error):
+    with pytest.raises(nbta.UnimplementedError, match=r"test_tries.*may raise .*only the run"):
+        nbta.value_and_grad(_in_a_try(compute, error))(X)
+
+
+@pytest.mark.parametrize("compute", [row[1] for row in DOMAIN[1:]], ids=[r[0] for r in DOMAIN[1:]])
+def test_handlers_for_other_errors_do_not_matter(compute):
+    _differentiated(_in_a_try(compute, KeyError, TypeError))
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [lambda x: math.atan(x[0]) * math.tanh(x[1]), lambda x: x[0] / 2.0, lambda x: np.sum(x / x)],
+    ids=["total", "known divisor", "arrays"],
+)
+def test_what_raises_nothing_is_taken_in_each_try(compute):
+    _differentiated(_in_a_try(compute, Exception))
+
+
+def test_a_try_around_a_call_counts_in_the_function_that_is_called():
+    def root(v):
+        return math.sqrt(v)
+
+    def tried(x):
+        try:
+            return root(x[0] - 9.0)
+        except (ArithmeticError, ValueError):
+            return x[1]
+
+    with pytest.raises(nbta.UnimplementedError, match=r"math\.sqrt may raise ValueError"):
+        nbta.value_and_grad(tried)(X)
+
+
+def test_a_handler_without_a_name_waits_for_all_errors():
+    def tried(x):
+        try:
+            found = math.sqrt(x[0] - 9.0)
+        except:  # noqa: E722 - it is what is tried here
+            found = x[1]
+        return found
+
+    with pytest.raises(nbta.UnimplementedError, match=r"math\.sqrt may raise ValueError"):
+        nbta.value_and_grad(tried)(X)
+
+
+def test_suppress_is_a_try():
+    def suppressed(x):
+        found = x[0]
+        with contextlib.suppress(ValueError):
+            found = found + math.sqrt(x[0] - 9.0)
+        return found
+
+    def known(x):
+        found = {"a": x[0] * x[1]}
+        with contextlib.suppress(KeyError):
+            found["a"] = found["b"] * x[2]
+        return found["a"]
+
+    with pytest.raises(nbta.UnimplementedError, match=r"math\.sqrt may raise ValueError"):
+        nbta.value_and_grad(suppressed)(X)
+    _differentiated(known)
+
+
+def _suppressing_all(x):
+    found = x[0]
+    with contextlib.suppress(Exception):
+        for v in x:
+            found = found + v
+    return found
+
+
+class _Quiet:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        return True
+
+
+def _quiet(x):
+    found = x[0]
+    with _Quiet():
+        found = found * math.factorial(x[1])
+    return found * 2.0
+
+
+def _loop_in_a_try(x):
+    found = 0.0
+    try:
+        for v in x:
+            found = found + v * v
+    except Exception:
+        found = -1.0
+    return found
+
+
+def _branch_in_a_try(x):
+    found = x[0]
+    try:
+        if x[0] > 0.0:
+            found = found * 2.0
+    except:  # noqa: E722 - it is what is tried here
+        found = -1.0
+    return found
+
+
+def _truth_in_a_try(x):
+    items = [x[0], x[1]]
+    try:
+        items.remove(1.4)
+    except ValueError:
+        return 3.0 * x[0]
+    return x[0]
+
+
+@pytest.mark.parametrize(
+    "function", [_suppressing_all, _quiet, _loop_in_a_try, _branch_in_a_try, _truth_in_a_try]
+)
+def test_handlers_do_not_take_what_cannot_be_followed_for_an_error_of_the_function(function):
+    with pytest.raises((nbta.UnimplementedError, nbta.InvalidArgumentError)):
+        nbta.value_and_grad(function)(np.repeat(X, 8))
+
+
+def test_a_handler_waits_for_values_of_an_earlier_trip():
+    def tried(x):
+        total = 0.0
+        for v in x:
+            try:
+                last = last * v  # the first trip has none
+            except NameError:
+                last = v
+            total = total + last
+        return total
+
+    with pytest.raises((UnboundLocalError, nbta.UnimplementedError)):
+        nbta.value_and_grad(tried)(np.repeat(X, 8))
+
+
+def test_handlers_take_what_is_known_before_a_run():
+    def of_key(x):
+        try:
+            return {"a": x[0]}["b"]
+        except KeyError:
+            return x[0] * x[2]
+
+    def of_own(x):
+        try:
+            raise ArithmeticError("none")
+        except ArithmeticError:
+            return x[0] * x[2]
+
+    for function in (of_key, of_own):
+        _differentiated(function)
+
+
+@pytest.mark.parametrize("error", [KeyError, UnboundLocalError])
+def test_variables_without_a_value_are_errors_in_a_try_too(error):
+    def tried(x):
+        if x[0] > 2.0:
+            factor = x[1]
+        try:
+            found = factor * x[0]
+        except error:
+            found = x[0]
+        return found
+
+    kinds = (UnboundLocalError, nbta.UnimplementedError)
+    with pytest.raises(kinds, match="'factor'"):
+        nbta.value_and_grad(tried)(X)
+
+
+def test_variables_without_a_value_are_errors_in_a_match_too():
+    def matched(x, kind="scaled"):
+        if x[0] > 2.0:
+            factor = x[1]
+        match kind:
+            case "scaled":
+                return factor * x[0]
+            case other:
+                factor = other
+        return factor
+
+    with pytest.raises(UnboundLocalError, match="'factor'"):
+        nbta.value_and_grad(matched)(X)
+    np.testing.assert_allclose(nbta.value_and_grad(matched)(X + 1.0)[0], 2.4 * 1.45)
