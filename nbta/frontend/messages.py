@@ -6,6 +6,7 @@ A value that only the run knows has no text then: its source stands for it, in b
 import re
 
 from nbta.frontend import native
+from nbta.frontend.tries import in_a_try
 from nbta.ops.numbers import Number
 
 #: Of a text behind ``%``: name, flags and width, precision, conversion.
@@ -44,9 +45,9 @@ class Unknown:
 
 
 def shown(value, source):
-    """A value for a text: itself where it is known, or can be asked for."""
+    """A value for a text: itself where it is known, can be asked for, or may be taken up again."""
     is_unknown = not isinstance(value, Number) and not native.is_known(value)
-    return Unknown(source) if is_unknown else value
+    return Unknown(source) if is_unknown and not in_a_try() else value
 
 
 def filled(text, values):

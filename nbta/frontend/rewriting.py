@@ -243,13 +243,21 @@ def _is_text(node):
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
+#: Python's own classes of errors, whose text is that of what they are given.
+_ERRORS = {
+    name
+    for name, kind in vars(builtins).items()
+    if isinstance(kind, type) and issubclass(kind, BaseException)
+}
+
+
 def _is_format(call):
-    """Whether a call gives a part of the text of an error."""
+    """Whether a call gives an error, or a part of its text."""
     function = call.func
     if not hasattr(call, "in_message"):
         return False
     if isinstance(function, ast.Name):
-        return function.id in ("str", "repr", "format")
+        return function.id in {"str", "repr", "format"} | _ERRORS
     named = isinstance(function, ast.Attribute) and function.attr == "format"
     return named and _is_text(function.value)
 
@@ -508,7 +516,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assert(self, node):
         _mark_texts(node.msg)
-        message = ast.Constant(None) if node.msg is None else self.visit(node.msg)
+        message = ast.Constant(None) if node.msg is None else self._shown(node.msg)
         call = _runtime("assert_", self._test(node.test), _lambda(message))
         return self._placed(node, [ast.Expr(call)])
 

@@ -47,9 +47,14 @@ def leave_try() -> None:
     _tries.around.pop()
 
 
+def in_a_try() -> bool:
+    """Whether a handler may take up an error of the function."""
+    return bool(_tries.around)
+
+
 def check_try(what) -> None:
     """Refuse control flow of the graph in a `try`, which would not see its errors."""
-    if _tries.around:
+    if in_a_try():
         raise UnimplementedError(
             f"{here()}: {what} that only the run decides stands in a try statement, which would "
             f"not see errors of a run; take it out of the try"
@@ -77,7 +82,7 @@ def check_division(name, left, right) -> None:
 
     NumPy's own numbers raise nothing, but a tensor may stand for either.
     """
-    if _tries.around and name in _DIVIDING and _are_run_numbers(left, right):
+    if in_a_try() and name in _DIVIDING and _are_run_numbers(left, right):
         known = not isinstance(right, Tensor) and right != 0
         if name == "Pow":
             check_raising("**", ZeroDivisionError, OverflowError)

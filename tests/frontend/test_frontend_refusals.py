@@ -407,7 +407,22 @@ def asserted(x, i):
     assert x[i] < 0.0, f"item {i} is {x[i]:g}"
 
 
+def of_parts(x, i):
+    raise ValueError("too great", i, x[i])
+
+
+def of_a_number(x, i):
+    raise ValueError(x[i] - 0.5)
+
+
+def asserted_number(x, i):
+    assert x[i] < 0.0, x[i]
+
+
 TEXTS = {
+    of_parts: "('too great', {i}, {x[i]})",
+    of_a_number: "{x[i] - 0.5}",
+    asserted_number: "{x[i]}",
     formatted: "item {i} of 4 is {x[i]}, {x[i] * 2.0},  text",
     filled: "item {i} is {x[i]}%,  text %d",
     filled_alone: "{x[i]} at last",

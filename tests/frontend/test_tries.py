@@ -202,7 +202,13 @@ def test_handlers_take_what_is_known_before_a_run():
         except ArithmeticError:
             return x[0] * x[2]
 
-    for function in (of_key, of_own):
+    def of_what_it_has(x):
+        try:
+            raise ArithmeticError("found", x[0] * x[2])
+        except ArithmeticError as error:
+            return error.args[1] * x[1]
+
+    for function in (of_key, of_own, of_what_it_has):
         _differentiated(function)
 
 
