@@ -299,11 +299,13 @@ def _as_tape(create, writes):
 
 def place_of_flow(loop, write, create):
     """The variable of a loop that has the flow of an array, and nothing but this write in it."""
-    for flow in Loop(loop).variables()[1:]:
-        if flow.following is write.outputs[0]:
-            plain = write.inputs[3] is flow.parameter
-            return flow.place if plain and flow.first is create.outputs[1] else None
-    return None
+    ends = enumerate(Loop(loop).following)
+    place = next((place for place, end in ends if end is write.outputs[0]), None)
+    if place is None:
+        return None
+    flow = Loop(loop).variable(place)
+    plain = write.inputs[3] is flow.parameter and flow.first is create.outputs[1]
+    return place if plain else None
 
 
 def _goes_on(create, flow, end):
