@@ -55,6 +55,7 @@ from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.frontend.tries import (
     Suppressing,
+    Unraised,
     check_division,
     check_raising,
     enter_try,
@@ -547,6 +548,8 @@ def managed(manager):
     """The object of a `with`, whose methods are converted where they are the user's."""
     if isinstance(manager, contextlib.suppress) and current() is not None:
         return Suppressing(manager)
+    if isinstance(manager, np.errstate) and current() is not None:
+        return Unraised(manager)
     enter = getattr(type(manager), "__enter__", None)
     plain = isinstance(enter, types.FunctionType) and not is_library(enter)
     return Managed(manager) if plain and current() is not None else manager

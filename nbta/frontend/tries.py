@@ -10,6 +10,8 @@ import contextlib
 import sys
 import threading
 
+import numpy as np
+
 from nbta.errors import UnimplementedError
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
@@ -131,3 +133,28 @@ class Suppressing:
     def __exit__(self, kind, error, trace):
         leave_try()
         return not _is_refusal(error) and self._manager.__exit__(kind, error, trace)
+
+
+class Unraised:
+    """`numpy.errstate`, which is refused where NumPy's functions would raise errors in it."""
+
+    def __init__(self, manager: np.errstate):
+        self._manager = manager
+
+    def __enter__(self):
+        before = _raised_by_numpy()
+        entered = self._manager.__enter__()
+        if _raised_by_numpy() <= before:
+            return entered
+        self._manager.__exit__(None, None, None)
+        raise UnimplementedError(
+            f"{here()}: np.errstate makes errors of values that only the run knows, which no run "
+            f"raises; decide by an if, such as one with np.isfinite"
+        )
+
+    def __exit__(self, *error):
+        return self._manager.__exit__(*error)
+
+
+def _raised_by_numpy():
+    return {kind for kind, what in np.geterr().items() if what in ("raise", "call")}

@@ -242,3 +242,23 @@ def test_variables_without_a_value_are_errors_in_a_match_too():
     with pytest.raises(UnboundLocalError, match="'factor'"):
         nbta.value_and_grad(matched)(X)
     np.testing.assert_allclose(nbta.value_and_grad(matched)(X + 1.0)[0], 2.4 * 1.45)
+
+
+def test_errors_that_numpy_is_told_to_raise_are_refused():
+    def raising(x):
+        with np.errstate(invalid="raise"):
+            return np.sqrt(x[0] - 9.0)
+
+    def quiet(x):
+        with np.errstate(all="ignore"):
+            found = 0.0
+            for v in x:
+                found = found + np.sqrt(v)
+        return found
+
+    with pytest.raises(nbta.UnimplementedError, match=r"np\.errstate makes errors"):
+        nbta.value_and_grad(raising)(X)
+    assert "raise" not in np.geterr().values()
+    _differentiated(quiet)
+    with np.errstate(all="raise"):
+        _differentiated(quiet)
