@@ -605,7 +605,8 @@ def _round(value, digits=None):
         return round(value) if digits is None else round(value, digits)
     value = as_tensor(native.plain(value))
     if digits is None:
-        check_raising("round()", *(ValueError, OverflowError) * (value.dtype.kind == "f"))
+        if value.dtype.kind == "f":
+            check_raising("round()", ValueError, OverflowError)
         return rounded(rounding.rint)(value)
     if value.dtype.kind in "iu" and digits >= 0:
         return value

@@ -65,6 +65,8 @@ class _Analysis:
             self.block(statement.body, set(known))
             return known
         if isinstance(statement, ast.With):
+            for item in statement.items:
+                item.context_expr = self._read(item.context_expr, known)
             bound = set().union(*(bound_in(item) for item in statement.items))
             return self.block(statement.body, known | bound)
         if isinstance(statement, ast.Match | ast.Try | ast.TryStar):
@@ -127,7 +129,11 @@ class _Checks(ast.NodeTransformer):
     def visit_Lambda(self, node):
         return node
 
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_Lambda
+    def visit_ListComp(self, node):
+        own = set().union(*(bound_in(part.target) for part in node.generators))
+        return _Checks(self._analysis, self._known | own).generic_visit(node)
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
 
 
 def _noted(statements, idents):

@@ -262,3 +262,22 @@ def test_errors_that_numpy_is_told_to_raise_are_refused():
     _differentiated(quiet)
     with np.errstate(all="raise"):
         _differentiated(quiet)
+
+
+def test_variables_without_a_value_are_errors_in_comprehensions_and_with_too():
+    def summed(x):
+        if x[0] > 2.0:
+            factor = x[1]
+        return sum([factor * v for v in x])
+
+    def managed(x):
+        if x[0] > 2.0:
+            factor = x[1]
+        with contextlib.nullcontext(factor) as found:
+            return found * x[0]
+
+    for function in (summed, managed):
+        with pytest.raises(UnboundLocalError, match="'factor'"):
+            nbta.value_and_grad(function)(X)
+        value, _ = nbta.value_and_grad(function)(X + 1.0)
+        np.testing.assert_allclose(value, function(X + 1.0))

@@ -220,46 +220,44 @@ def by_branches(maker, kind, inner):
     return "branches", fill
 
 
-def by_scatter(maker, kind, inner):
+def at_once(maker, kind, inner, how, put):
+    """An array that one call fills: ``put(ta, x, s)``."""
     grows, told = maker.pick(False, True), maker.pick(False, True)
 
     def fill(x, s, clear):
         s = inner(x, s)
-        ta = new(kind, None if grows else rows_in(x), clear, told)
+        return s, put(new(kind, None if grows else rows_in(x), clear, told), x, s)
+
+    return f"{how}[{grows}, {told}]", fill
+
+
+def by_scatter(maker, kind, inner):
+    def put(ta, x, s):
         if kind is short_row:
             first = nbta.outer(x[:2], x[:2]) * s
             second = nbta.outer(x[2:], x[1:] * s)
-            return s, ta.scatter([0, 2], first).scatter([1, 3], second)
-        rows = x * s if kind is number else nbta.outer(x, x * s)
-        return s, ta.scatter([2, 0, 3, 1], rows)
+            return ta.scatter([0, 2], first).scatter([1, 3], second)
+        return ta.scatter([2, 0, 3, 1], x * s if kind is number else nbta.outer(x, x * s))
 
-    return f"scatter[{grows}, {told}]", fill
+    return at_once(maker, kind, inner, "scatter", put)
 
 
 def by_unstack(maker, kind, inner):
-    grows, told = maker.pick(False, True), maker.pick(False, True)
+    def put(ta, x, s):
+        return ta.unstack(x * s if kind is number else nbta.outer(x, x * s))
 
-    def fill(x, s, clear):
-        s = inner(x, s)
-        ta = new(kind, None if grows else rows_in(x), clear, told)
-        return s, ta.unstack(x * s if kind is number else nbta.outer(x, x * s))
-
-    return f"unstack[{grows}, {told}]", fill
+    return at_once(maker, kind, inner, "unstack", put)
 
 
 def by_split(maker, kind, inner):
-    grows, told = maker.pick(False, True), maker.pick(False, True)
-
-    def fill(x, s, clear):
-        s = inner(x, s)
-        ta = new(kind, None if grows else rows_in(x), clear, told)
+    def put(ta, x, s):
         if kind is number:
-            return s, ta.unstack(x * s)
+            return ta.unstack(x * s)
         lengths = lengths_of(kind, x)
         whole = nbta.sin(nbta.cast(nbta.arange(nbta.sum(lengths)), "float64") * s + x[2])
-        return s, ta.split(whole, lengths)
+        return ta.split(whole, lengths)
 
-    return f"split[{grows}, {told}]", fill
+    return at_once(maker, kind, inner, "split", put)
 
 
 FILLS = [by_append, by_write, by_branches, by_scatter, by_unstack, by_split]
