@@ -427,7 +427,7 @@ def _builtin(function, args, kwargs):
         return _of_numpys(function, args, kwargs)
     if _library(function) == "numpy":
         return _numpy(function, args, kwargs)
-    if _module(function) == "math":
+    if _module(function) in ("math", "cmath"):
         return call_math(function, args, kwargs)
     if function in _ITERATING:
         return function(*map(_callable, map(iteration.elements, args)), **kwargs)

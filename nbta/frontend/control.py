@@ -913,18 +913,19 @@ def _dtype(leaf):
 
 
 def common_dtype(one, other):
-    """The dtype for two values of a variable: one of theirs; None where they do not go together."""
+    """The dtype for two values of a variable; None where they do not go together."""
     a, b = _dtype(one), _dtype(other)
     if a == b:
         return a
-    if "b" in (a.kind, b.kind):
-        return None
     for weak, leaf, dtype in ((one, other, b), (other, one, a)):
         if _is_weak(weak) and not _is_weak(leaf) and _takes(_dtype(weak).kind, dtype.kind):
             return dtype
-    if a.kind in "iu" or b.kind in "iu" or _is_weak(one) or _is_weak(other):
-        return np.promote_types(a, b)
-    return None
+    return _promoted(a, b)
+
+
+def _promoted(a, b):
+    """The dtype of two numbers, as Numba unifies those of a variable; None for what are none."""
+    return np.promote_types(a, b) if a.kind in "iufc" and b.kind in "iufc" else None
 
 
 def _takes(kind, into):
@@ -1560,23 +1561,17 @@ class _Loop:
         have, new = _dtype(start), _dtype(end)
         if have == new or (_is_weak(end) and _takes(new.kind, have.kind)):
             return False
-        if (i, j) in self._dtypes or not self._may_become(i, j, have, new):
+        weak = self._weak_entry(i, j) and (i, j) not in self._dtypes
+        dtype = new if weak and _takes(have.kind, new.kind) else _promoted(have, new)
+        if dtype is None:
             raise self._changes(i, start, end)
-        self._dtypes[i, j] = np.promote_types(have, new) if have.kind in "iu" else new
-        if self._weak_entry(i, j):
-            self._dtypes[i, j] = new
+        if dtype == have:
+            return False
+        self._dtypes[i, j] = dtype
         return True
 
     def _weak_entry(self, i, j):
         return i not in self._stand_ins and _is_weak(leaves(self._entry[i])[j])
-
-    def _may_become(self, i, j, have, new):
-        """Whether a first value may take a dtype that a trip gives."""
-        if have.kind == "b" or new.kind == "b":
-            return False
-        if have.kind in "iu":
-            return new.kind in "iufc"
-        return self._weak_entry(i, j) and new.kind in "fc"
 
     def _ended(self, i, j, leaf):
         if isinstance(leaf, TensorArray):

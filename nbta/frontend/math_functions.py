@@ -1,4 +1,4 @@
-"""What functions of Python's `math` are for values that only the run knows."""
+"""What functions of Python's `math` and `cmath` are for values that only the run knows."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ from nbta.ops.shaping import cast
 
 
 def call_math(function, args, kwargs):
-    """A call of a function of math's."""
+    """A call of a function of math or cmath."""
     args, kwargs = native.plain(args), native.plain(kwargs)
     if native.is_known((args, kwargs)):
         return function(*args, **kwargs)
-    ours = _FUNCTIONS.get(function.__name__)
+    module = function.__module__
+    ours = (_FUNCTIONS if module == "math" else _COMPLEX).get(function.__name__)
     traced = [v for v in args if isinstance(v, Tensor)]
     if ours is None and all(isinstance(v, Number) for v in traced):
         return function(*args, **kwargs)  # which asks for the lengths
     if ours is None:
         message = (
-            f"{here()}: math.{function.__name__} has no operation of nbta's; write it with "
+            f"{here()}: {module}.{function.__name__} has no operation of nbta's; write it with "
             f"others, or give it a gradient with nbta.custom_gradient"
         )
         raise UnimplementedError(message)
-    check_math(function.__name__)
+    check_math(function.__name__, module)
     return ours(*args, **kwargs)
 
 
@@ -161,4 +162,39 @@ def _find():
     }  # fmt: skip
 
 
+def as_complex(value):
+    """A number as cmath takes it: the root of -1.0 is 1j there."""
+    return cast(as_tensor(value), np.complex128) if isinstance(value, Tensor) else complex(value)
+
+
+def _polar(z):
+    z = as_complex(z)
+    return elementary.abs(z), trigonometry.angle(z)
+
+
+def _rect(radius, phase):
+    radius, phase = as_float(radius), as_float(phase)
+    return radius * elementary.cos(phase) + 1j * (radius * elementary.sin(phase))
+
+
+def _complex_log(z, *base):
+    found = elementary.log(as_complex(z))
+    return found / _complex_log(*base) if base else found
+
+
+def _find_complex():
+    named = "exp log10 sqrt sin cos tan sinh cosh tanh isfinite isinf isnan".split()
+    found = {name: FUNCTIONS[name] for name in named}
+    found |= {f"a{name}": FUNCTIONS[f"arc{name}"] for name in
+              ("cos", "cosh", "sin", "sinh", "tan", "tanh")}  # fmt: skip
+    found["phase"] = trigonometry.angle
+
+    def of_complex(function):
+        return lambda z: function(as_complex(z))
+
+    found = {name: of_complex(function) for name, function in found.items()}
+    return found | {"log": _complex_log, "polar": _polar, "rect": _rect, "isclose": _isclose}
+
+
 _FUNCTIONS = _find()
+_COMPLEX = _find_complex()

@@ -10,6 +10,7 @@ from nbta.classes import node_of
 from nbta.dtypes import as_plain
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
+from nbta.ops.checks import checked
 from nbta.ops.dispatch import OF_NUMPY, nearest, sensible, strange
 from nbta.ops.joining import stack
 from nbta.ops.shaping import cast, shape_of
@@ -89,13 +90,52 @@ def is_integer(part) -> bool:
     return isinstance(part, int | np.integer) or hasattr(part, "__index__")
 
 
+def stored_by_cast(have, dtype) -> bool:
+    """Whether an item of one dtype goes into an array of another only by NumPy's unsafe cast.
+
+    Assigned items are cast so (``a[i] = 2.7`` of integers is 2); in-place operators are not. A
+    complex number is not stored as a real one: Python refuses that, too.
+    """
+    numbers = np.dtype(have).kind in "biuf" and np.dtype(dtype).kind in "biuf"
+    return numbers and not np.can_cast(have, dtype, "same_kind")
+
+
 def settled(value, dtype):
-    """A value that goes into an array, in the array's dtype where that loses no kind."""
+    """A value that goes into an array, in the array's dtype by NumPy's rule for assigned items."""
     if isinstance(value, list | tuple) and not is_known(value):
         value = together(value)
-    have = getattr(value, "dtype", None)
-    other = isinstance(value, Tensor) and value.weak is None and have != dtype
-    return cast(value, dtype) if other and np.can_cast(have, dtype, "same_kind") else value
+    if not isinstance(value, Tensor):
+        have = np.asarray(value).dtype
+        if not stored_by_cast(have, dtype):
+            return value
+        found = np.empty(np.shape(value), dtype)
+        found[...] = value  # an error of NumPy's where it has one, as for NaN of Python's
+        return found[()]
+    have = value.dtype
+    if value.spec.rank == 0 and have.kind in "iuf" and np.dtype(dtype).kind in "iu":
+        value = _within(value, dtype)
+    same_kind = value.weak is None and have != dtype and np.can_cast(have, dtype, "same_kind")
+    return cast(value, dtype) if same_kind or stored_by_cast(have, dtype) else value
+
+
+def _within(value, dtype):
+    """A number that is stored as an integer, in a run that fails where NumPy's would.
+
+    Signed integers take what they can hold; unsigned ones, as in Numba, drop upper bits.
+    """
+    have, limits = value.dtype, np.iinfo(dtype)
+    if np.can_cast(have, dtype) or limits.min == 0:
+        return value
+    number = value if value.weak is None else value.in_dtype(have)
+    one_less, one_more = float(limits.min) - 1.0, float(limits.max) + 1.0
+    if have.kind == "f":
+        low = number >= one_less if limits.bits == 64 else number > one_less
+        holds = low & (number < one_more)
+    else:
+        ours = np.iinfo(have)
+        holds = number >= max(limits.min, ours.min)
+        holds = holds & (number <= min(limits.max, ours.max))
+    return checked(number, holds, f"a number does not fit into an item of {np.dtype(dtype)}")
 
 
 def method(name, array, args, options):

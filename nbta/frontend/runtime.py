@@ -402,7 +402,7 @@ def change(name, array, key, value):
         return set_item(new, array, key)
     plain = native.plain(key)
     array.check_writable()
-    if name in ("Add", "Sub") and _is_basic(plain):
+    if name in ("Add", "Sub") and _is_basic(plain) and not _adds_by_cast(value, array):
         value = native.plain(value)
         return array.add(plain, -value if name == "Sub" else value)
     if selects(plain, value) and not native.is_known((array, plain, value)):
@@ -413,6 +413,12 @@ def change(name, array, key, value):
     with np.errstate(all="ignore"):
         array[key] = compute(part, value)
     return None
+
+
+def _adds_by_cast(value, array) -> bool:
+    """Whether a sum is cast as a whole: 3 - 0.5 is 2 as an integer, and 3 less 0 is 3."""
+    have = getattr(native.plain(value), "dtype", None) or np.asarray(native.plain(value)).dtype
+    return native.stored_by_cast(have, array.dtype)
 
 
 def _is_basic(key):

@@ -73,10 +73,10 @@ def check_raising(what, *errors) -> None:
         )
 
 
-def check_math(name) -> None:
-    """Refuse a function of math's in a `try` that waits for what it raises."""
+def check_math(name, module="math") -> None:
+    """Refuse a function of math or cmath in a `try` that waits for what it raises."""
     if name not in _TOTAL:
-        check_raising(f"math.{name}", ValueError, OverflowError)
+        check_raising(f"{module}.{name}", ValueError, OverflowError)
 
 
 def check_division(name, left, right) -> None:

@@ -63,10 +63,16 @@ def _between_numbers(op):
 
 
 def _emit_to_dtype(op, text) -> str:
-    """Source of a number in another dtype, by NumPy's rules."""
+    """Source of a number in another dtype, by NumPy's rules.
+
+    Floats become short integers by way of 32 bits, as in C: -1.7 is 255 as uint8. LLVM's direct
+    conversion of a number out of range is what the processor's vectors make of it.
+    """
     have, want = op.inputs[0].dtype, op.outputs[0].dtype
     if want.kind == "b":
         return f"({text} != 0)"
+    if have.kind == "f" and want.kind in "iu" and want.itemsize < 4:
+        return cast_text(text, np.int32)
     return f"{text}.real" if have.kind == "c" != want.kind else text
 
 

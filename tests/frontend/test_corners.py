@@ -22,7 +22,6 @@ NOT_YET = {
     "caught": "take it out of the try",
     "compared_by_name": "'take' where the condition holds",
     "same_object": "whether two arrays are the same",
-    "integers_into_an_array_of_integers": "cast one of them",
     "reshaped_copies": "make a copy",
     "view_that_a_loop_carries": "make a copy",
     "views_that_are_swapped": "make a copy",

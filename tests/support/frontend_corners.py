@@ -256,7 +256,7 @@ def large_integers(x):
 def integers_into_an_array_of_integers(x):
     a = np.zeros(4, dtype=np.int64)
     for i in range(len(x)):
-        a[i % 4] = x[i] * 10.0
+        a[i % 4] = x[i] * 9.7
     return x[0] * np.sum(a)
 
 
