@@ -183,8 +183,9 @@ def _complex_log(z, *base):
 
 
 def _find_complex():
-    named = "exp log10 sqrt sin cos tan sinh cosh tanh isfinite isinf isnan".split()
-    found = {name: FUNCTIONS[name] for name in named}
+    named = "exp log10 sqrt sin cos tan sinh cosh tanh"
+    named += " isfinite isinf isnan"
+    found = {name: FUNCTIONS[name] for name in named.split()}
     found |= {f"a{name}": FUNCTIONS[f"arc{name}"] for name in
               ("cos", "cosh", "sin", "sinh", "tan", "tanh")}  # fmt: skip
     found["phase"] = trigonometry.angle
