@@ -27,6 +27,7 @@ import nbta
 from nbta import packing
 from nbta.api.derivatives import axes_of, check_outside, common_length, items_first, places_of
 from nbta.errors import FailedPreconditionError, UnimplementedError, invalid
+from nbta.frontend import pickling
 from nbta.ops.bodies import note
 from nbta.ops.elementwise import narrow, widened
 from nbta.structure import leaves, map_batches, pack
@@ -383,7 +384,7 @@ class Pickled:
 
     def __init__(self, content):
         buffers = []
-        self._body = cloudpickle.dumps(content, protocol=5, buffer_callback=buffers.append)
+        self._body = pickling.dumps(content, protocol=5, buffer_callback=buffers.append)
         # Read-only memory is never copied on arrival.
         self._buffers = [buffer.raw().toreadonly() for buffer in buffers]
 

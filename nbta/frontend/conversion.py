@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import types
 import weakref
 
@@ -13,8 +12,10 @@ from nbta.frontend.boxes import Box
 from nbta.frontend.jumps import PREFIX
 from nbta.frontend.rewriting import converted_code
 
-#: By the identity of a code object: a weak reference to it, and its converted code or why not.
-_made: dict = {}
+#: Converted codes; None where there is no source.
+_made = source.CodeTable()
+#: What stands for a code that was not asked for.
+_UNKNOWN = object()
 #: Converted codes, which are not converted again.
 _ours: weakref.WeakSet = weakref.WeakSet()
 
@@ -48,24 +49,18 @@ def converted(function):
 
 def _code_of(function):
     code = function.__code__
-    known = _made.get(id(code))
-    if known is None or known[0]() is not code:
+    found = _made.get(code, _UNKNOWN)
+    if found is _UNKNOWN:
         try:
             found = converted_code(function)
         except source.NoSourceError:
             found = None
         except RecursionError as error:
             raise source.too_deep(function) from error
-        key = id(code)
-        known = weakref.ref(code, functools.partial(_forget, _made, key)), found
-        _made[key] = known
-    if known[1] is not None:
-        _ours.add(known[1])
-    return known[1]
-
-
-def _forget(made, key, _):
-    made.pop(key, None)
+        _made[code] = found
+    if found is not None:
+        _ours.add(found)
+    return found
 
 
 def _default(value):

@@ -77,7 +77,7 @@ def _renamed(made, code):
         qualified = f"{code.co_qualname}.{inner}"
     found = made.replace(co_consts=consts, co_name=name, co_qualname=qualified)
     if not made.co_name.startswith(PREFIX):
-        source.trusted.add(found)
+        source.trusted[found] = True
     return found
 
 

@@ -5,11 +5,39 @@ import functools
 import linecache
 import types
 import weakref
+from dataclasses import dataclass
 
 from nbta.errors import UnimplementedError, invalid
 
+
+class CodeTable:
+    """Values by code objects: by identity, as equal codes may come from several texts."""
+
+    def __init__(self):
+        self._found: dict = {}
+
+    def get(self, code, default=None):
+        """The value of a code."""
+        known = self._found.get(id(code))
+        return default if known is None or known[0]() is not code else known[1]
+
+    def __setitem__(self, code, value):
+        key = id(code)
+        forget = functools.partial(_forget, self._found, key)
+        self._found[key] = weakref.ref(code, forget), value
+
+
+def _forget(found, key, reference):
+    if key in found and found[key][0] is reference:
+        del found[key]
+
+
 #: Codes of functions in converted functions, which were compiled from the text that is converted.
-trusted: weakref.WeakSet = weakref.WeakSet()
+trusted = CodeTable()
+#: Excerpts that came with codes from another process, whose files may not be here.
+_excerpts = CodeTable()
+#: Lines of such files, as `linecache` shows them.
+_shown: dict[str, list[str]] = {}
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -24,7 +52,8 @@ def no_source(function) -> NoSourceError:
         f"{function.__qualname__} ({code.co_filename}:{code.co_firstlineno}): its source is not to "
         f"be found, so that its loops, branches and item assignments cannot be converted; put it "
         f"into a file, or write it with nbta.while_loop, nbta.cond, nbta.scan and nbta.set_item, "
-        f"which need no source"
+        f"which need no source; where it was sent by another process, send nbta.function of it, "
+        f"which takes its source along"
     )
 
 
@@ -59,41 +88,115 @@ def tree_of(function: types.FunctionType) -> ast.AST:
         Where the text has changed since the function was compiled.
     """
     code = function.__code__
-    lines = linecache.getlines(code.co_filename, function.__globals__)
+    excerpt = _excerpts.get(code)
+    lines = excerpt.lines if excerpt else linecache.getlines(code.co_filename, function.__globals__)
+    if node := _definition_in(lines, code):
+        if not _is_text_of(node, lines, code):
+            message = (
+                f"{function.__qualname__}: its text in {code.co_filename} changed since it was "
+                f"imported; import it again, such as with importlib.reload"
+            )
+            raise invalid("source", message)
+        return node
+    if not lines:  # another process may have sent the function without the name of its file
+        lines = linecache.getlines(function.__globals__.get("__file__") or "")
+        node = _definition_in(lines, code)
+        if node and _is_text_of(node, lines, code):
+            return node
+    raise no_source(function)
+
+
+def _parsed(lines):
+    """The functions of a file's lines, by the line where their code begins; and the file."""
     try:
-        by_line, module = _tree(tuple(lines))
+        return _tree(tuple(lines))
     except SyntaxError:
-        by_line, module = {}, None
-    nodes = by_line.get(code.co_firstlineno, ())
+        return {}, ast.Module([], [])
+
+
+def _definition_in(lines, code):
+    """The one definition that a code may be of; None where there is none, or several."""
+    nodes = _parsed(lines)[0].get(code.co_firstlineno, ())
     found = [node for node in nodes if _fits(node, code)]
     if len(found) > 1:
         found = _by_column(found, code)
-    if len(found) != 1:
-        raise no_source(function)
-    _check_text(function, module, found[0])
-    return found[0]
+    return found[0] if len(found) == 1 else None
 
 
-def _check_text(function, module, node):
-    """Refuse a text that is not the one that a function was compiled from.
+def _is_text_of(node, lines, code):
+    """Whether a code was compiled from a definition.
 
-    The statement of the module that it is in is compiled once more, behind the module's imports, by
+    The statement of the module that it is in is compiled once more, after the module's imports, by
     which Python's compiler goes, and without them, as IPython compiles a cell's statements.
     """
-    code = function.__code__
-    if code in trusted:
-        return
+    if trusted.get(code):
+        return True
     if any(each.startswith("@py_") for each in (*code.co_names, *code.co_varnames)):
-        return  # pytest puts its own text for assertions
+        return True  # pytest puts its own text for assertions
+    own, imports = _context(_parsed(lines)[1], node.lineno)
+    return _gives([*imports, *own], code) or _gives(own, code)
+
+
+def _context(module, line):
+    """The statements of a module that a line is in, and the module's imports."""
     body = [each for each in module.body if not _is_future(each)]
-    own = [each for each in body if _first_line(each) <= node.lineno <= each.end_lineno]
-    imports = [each for each in body if isinstance(each, ast.Import | ast.ImportFrom)]
-    if not (_gives([*imports, *own], code) or _gives(own, code)):
-        message = (
-            f"{function.__qualname__}: its text in {code.co_filename} changed since it was "
-            f"imported; import it again, such as with importlib.reload"
-        )
-        raise invalid("source", message)
+    own = [each for each in body if _first_line(each) <= line <= each.end_lineno]
+    return own, [each for each in body if isinstance(each, ast.Import | ast.ImportFrom)]
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """What of a file says how its functions were compiled.
+
+    Attributes
+    ----------
+    parts : tuple of (int, str)
+        Lines, each part with the number of its first, in order.
+    """
+
+    parts: tuple[tuple[int, str], ...]
+
+    @functools.cached_property
+    def lines(self) -> list[str]:
+        """All lines of the file up to the last one here; others are empty."""
+        found: list[str] = []
+        for first, text in self.parts:
+            found += ["\n"] * (first - 1 - len(found))
+            found[first - 1 :] = text.splitlines(keepends=True)
+        return found
+
+
+def excerpt_of(code: types.CodeType) -> Excerpt | None:
+    """The statement of a module that a code was compiled from, and the module's imports.
+
+    None where there is no text. Whether the text is that of the code is for `tree_of` to see.
+    """
+    if found := _excerpts.get(code):
+        return found
+    return _excerpt(tuple(linecache.getlines(code.co_filename)), code.co_firstlineno)
+
+
+@functools.lru_cache(maxsize=256)  # so that the functions of a statement share one
+def _excerpt(lines, line):
+    own, imports = _context(_parsed(lines)[1], line)
+    if not own:
+        return None
+    places = sorted({(_first_line(each), each.end_lineno) for each in (*imports, *own)})
+    return Excerpt(tuple((a, "".join(lines[a - 1 : b])) for a, b in places))
+
+
+def keep_excerpt(code: types.CodeType, excerpt: Excerpt) -> None:
+    """Save what came with a code; tracebacks show it where the file is not here."""
+    _excerpts[code] = excerpt
+    name = code.co_filename
+    if name not in _shown and linecache.getlines(name):
+        return
+    lines = _shown.setdefault(name, [])
+    lines += ["\n"] * (len(excerpt.lines) - len(lines))
+    for k, line in enumerate(excerpt.lines):
+        if line.strip():
+            lines[k] = line
+    linecache.cache[name] = sum(map(len, lines)), None, lines, name
 
 
 def _gives(statements, code):

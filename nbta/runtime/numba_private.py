@@ -330,6 +330,18 @@ _CodeLibrary = _private(
     "_get_compiled_object _optimize_functions _optimize_final_module _finalize_final_module "
     "_finalize_dynamic_globals get_pointer_to_function",
 )
+_ReduceMixin = _private(
+    "numba.core.serialize.ReduceMixin",
+    "takes compiled functions apart to pickle them",
+    "the source of compiled functions would not travel with them",
+    "_rebuild _reduce_class _reduce_states",
+)
+_cloudpickle = _private(
+    "numba.cloudpickle",
+    "pickles functions where the user has no cloudpickle",
+    "functions could not be pickled by value there",
+    "Pickler",
+)
 _threading = _private(
     "numba.np.ufunc.parallel",
     "knows which threading layers can be used",
@@ -344,6 +356,7 @@ ClassBuilder, InstanceModel = _jitclass.ClassBuilder, _jitclass.InstanceModel
 register_class_type, instance_destructor = _jitclass.register_class_type, _jitclass.imp_dtor
 Environment, lookup_environment = _environments.Environment, _environments.lookup_environment
 make_function = _dynfunc.make_function
+NumbasPickler = _cloudpickle.Pickler
 #: In the order in which Numba takes them.
 COMPILER_LOCKS = [global_compiler_lock, *filter(None, [getattr(llvm.ffi.lib, "_lock", None)])]
 
@@ -555,6 +568,21 @@ def introduce_runtime(names):
     if unknown():
         _rtsys.initialize(context)  # 30 ms
     return unknown()
+
+
+def is_pickled_by_numba(obj) -> bool:
+    """Whether an object goes through a pickler of Numba's own, which would hide what is in it."""
+    return getattr(type(obj), "__reduce__", None) is _ReduceMixin.__reduce__
+
+
+def taken_apart(obj) -> tuple:
+    """The class of such an object, and what it is made of; see `put_together`."""
+    return obj._reduce_class(), obj._reduce_states()
+
+
+def put_together(kind, states):
+    """An object that was taken apart, in another process."""
+    return kind._rebuild(**states)
 
 
 def layer_is_installed(name) -> bool:

@@ -379,6 +379,21 @@ def test_errors_of_python_code_name_the_item(client):
     assert 'raise CustomError(x.ndim, "dimensions")' in text
 
 
+@pytest.mark.parametrize("compiled", [False, "auto"])
+def test_local_functions_with_loops_take_their_source_along(client, compiled):
+    def looped(w, x):
+        total = 0.0
+        for a, b in zip(w, x, strict=True):
+            if b > 0:
+                total += a * b
+        return total
+
+    value, gradient = value_and_grad(looped, client, compiled=compiled)(W, X)
+    positive = np.maximum(X, 0.0)
+    np.testing.assert_allclose(value, np.sum(positive @ W), rtol=1e-13)
+    np.testing.assert_allclose(gradient, positive.sum(axis=0), rtol=1e-13)
+
+
 def test_errors_that_cannot_be_sent(client):
     def locked(w, x):
         raise ValueError(threading.Lock())

@@ -1,0 +1,186 @@
+"""Functions that travel take their source along: file, line and text arrive where no file is."""
+
+import linecache
+import pickle
+import traceback
+import types
+
+import cloudpickle
+import numpy as np
+import pytest
+
+import nbta
+from nbta.frontend import pickling, source
+from nbta.structure import leaves
+
+TEXT = '''\
+"""A program that a user runs."""
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+
+@numba.njit
+def weighted(v):
+    total = 0.0
+    for k in range(3):
+        total += v * k
+    return total
+
+
+def branches(x):
+    total = 0.0
+    for v in x:
+        if v > 1:
+            total += weighted(v)
+        else:
+            total += v ** 2
+    return total
+
+
+def closure(scale):
+    def inside(x: Unknown):
+        total = 0.0
+        for v in x:
+            total += scale * v
+        return total + branches(x)
+
+    return inside
+
+
+lambdas = [lambda x: sum(v * 2 for v in x), lambda x: sum(v * 3 for v in x)]
+
+
+def makes(x):
+    def square(v):
+        while v > 1.5:
+            v = v / 2
+        return v * v
+    return sum(square(v) for v in x)
+
+
+class Model:
+    def __init__(self, slope):
+        self.slope = slope
+
+    def loss(self, x):
+        total = 0.0
+        for v in x:
+            total += self.slope * v * v
+        return total
+
+
+def wrong(x):
+    total = 0.0
+    for v in x:
+        total += v
+    return total + x[
+        7]
+'''
+FUNCTIONS = {
+    "njit helper": "branches",
+    "closure": "closure(2.0)",
+    "first lambda": "lambdas[0]",
+    "second lambda": "lambdas[1]",
+    "functions in it": "makes",
+    "method": "Model(3.0).loss",
+}
+X = np.array([0.5, 1.0, 2.0, 3.5])
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Names of a script that runs as ``__main__``, and its file."""
+    file = tmp_path / "script.py"
+    file.write_text(TEXT)
+    names = {"__name__": "__main__", "__file__": str(file)}
+    exec(compile(TEXT, str(file), "exec"), names)
+    return types.SimpleNamespace(names=names, file=file)
+
+
+def arrive(body, file):
+    """What is in a pickle, opened where the file is not."""
+    file.rename(file.with_suffix(".gone"))
+    linecache.cache.pop(str(file), None)
+    return pickle.loads(body)
+
+
+@pytest.mark.parametrize("which", FUNCTIONS)
+def test_functions_arrive_where_their_file_is_not(program, which):
+    function = eval(FUNCTIONS[which], program.names)
+    expected = nbta.value_and_grad(function, compiled=False)(X)
+    arrived = arrive(pickling.dumps(function), program.file)
+    found = nbta.value_and_grad(arrived, compiled=False)(X)
+    for one, other in zip(leaves(found), leaves(expected), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_errors_name_file_and_line_and_show_the_text(program):
+    arrived = arrive(pickling.dumps(program.names["wrong"]), program.file)
+    with pytest.raises(nbta.InvalidArgumentError, match="there is no index 7") as caught:
+        nbta.grad(arrived)(X)
+    line = TEXT.splitlines().index("        7]") + 1
+    assert f"{program.file}:{line}" in "".join(caught.value.__notes__)
+    with pytest.raises(IndexError) as caught:
+        arrived(X)
+    text = "".join(traceback.format_exception(caught.value))
+    assert f'File "{program.file}", line {line - 1}, in wrong' in text
+    assert "return total + x[" in text
+
+
+def test_what_has_arrived_travels_on(program):
+    body = pickling.dumps(program.names["closure"](2.0))
+    arrived = arrive(body, program.file)
+    again = pickle.loads(pickling.dumps(arrived))
+    np.testing.assert_array_equal(nbta.grad(again)(X), nbta.grad(arrived)(X))
+
+
+def test_a_text_that_changed_before_is_refused_on_arrival(program):
+    file = program.file
+    file.write_text(TEXT.replace("total += scale * v", "total += scale + v"))
+    arrived = arrive(pickling.dumps(program.names["closure"](2.0)), file)
+    with pytest.raises(nbta.InvalidArgumentError, match="changed since it was imported"):
+        nbta.grad(arrived)(X)
+
+
+def test_only_the_statement_and_the_imports_travel(program):
+    body = pickling.dumps(program.names["closure"](2.0))
+    assert b"import numba" in body
+    assert b"total += scale * v" in body
+    assert b"self.slope" not in body
+
+
+def test_equal_functions_have_equal_pickles(program):
+    function = program.names["closure"](2.0)
+    assert pickling.dumps(function) == pickling.dumps(function)
+
+
+def test_functions_without_a_source_travel_without():
+    names = {}
+    exec("def f(x):\n    return x * x", names)
+    arrived = pickle.loads(pickling.dumps(names["f"]))
+    assert nbta.grad(arrived)(3.0) == 6.0
+
+
+def test_what_cloudpickle_sends_alone_is_found_by_the_file_of_its_module(program):
+    """The file must be there; the text must be that of the code."""
+    arrived = pickle.loads(cloudpickle.dumps(program.names["closure"](2.0)))
+    np.testing.assert_array_equal(
+        nbta.grad(arrived)(X), nbta.grad(program.names["closure"](2.0))(X)
+    )
+    program.file.write_text(TEXT.replace("total += scale * v", "total += scale + v"))
+    linecache.checkcache()
+    arrived = pickle.loads(cloudpickle.dumps(program.names["closure"](2.0)))
+    with pytest.raises(source.NoSourceError, match=r"send nbta\.function of it"):
+        nbta.grad(arrived)(X)
+
+
+def test_codes_are_known_by_identity():
+    one, other = (compile("lambda x: x", name, "eval").co_consts[0] for name in ("a", "b"))
+    assert one == other
+    table = source.CodeTable()
+    table[one], table[other] = 1, 2
+    assert (table.get(one), table.get(other)) == (1, 2)
+    del one
+    assert table.get(other) == 2
