@@ -35,7 +35,7 @@ def arrays_to_tensors(program: Program) -> Program:
 
 def _next(program, done):
     """The next array that can be done without."""
-    uses, counts = ArrayUses(program), Counts()
+    uses, counts = ArrayUses(program), Counts(program)
     for array in list(uses.users):
         if array is not None and array not in done:
             found = _Whole.of(array, uses, counts, done)
@@ -46,7 +46,7 @@ def _next(program, done):
 
 def _replace_sizes(program):
     """Take the size of an array from where it was made, if it cannot grow."""
-    uses, counts, changed = ArrayUses(program), Counts(), False
+    uses, counts, changed = ArrayUses(program), Counts(program), False
     for array, users in uses.users.items():
         made = _creation(array, counts)
         if made is None or len(array) > 1 or not uses.is_plain(array):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from nbta import shapes
-from nbta.graph.graph import SubGraph, lies_in
+from nbta.graph.graph import Analysis, Graph, SubGraph, lies_in
 from nbta.graph.operation import Tensor
 from nbta.graph.views import Loop, is_loop, origin, variable_of
 from nbta.ops.arithmetic import add, maximum, multiply, subtract
@@ -110,14 +110,16 @@ def _is_natural(atom):
     return True
 
 
-class Counts:
+class Counts(Analysis):
     """Integers and lengths of one program as linear forms; made again when the program changes."""
 
-    def __init__(self):
+    def __init__(self, graph: Graph):
+        super().__init__(graph)
         self._numbers = {}
 
     def number(self, tensor: Tensor) -> Linear:
         """An integer scalar as a linear form, in the worst case of itself."""
+        self.hold()
         if tensor not in self._numbers:
             self._find(tensor)
         return self._numbers[tensor]
@@ -212,6 +214,7 @@ class Counts:
 
     def length(self, tensor: Tensor, axis: int = 0) -> Linear | None:
         """The length of an axis; None for an axis that the tensor is not known to have."""
+        self.hold()
         tensor = origin(tensor)
         if tensor.spec.rank is None or not -tensor.spec.rank <= axis < tensor.spec.rank:
             return None

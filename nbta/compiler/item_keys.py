@@ -23,7 +23,7 @@ from nbta.shapes import is_known
 @changes
 def items_of_parts(program: Program) -> Program:
     """Read items of parts from the whole, and add to items of parts there."""
-    counts, used = Counts(), {}
+    counts, used = Counts(program), {}
     for op in list(running(program)):
         if op.record is GETITEM:
             _read_of_whole(op)

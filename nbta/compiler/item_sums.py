@@ -25,7 +25,7 @@ def add_items_behind_loops(program: Program) -> Program:
 
     The sums are the same but for the order of additions.
     """
-    counts = Counts()
+    counts = Counts(program)
     for op in reversed(list(running(program))):  # from the inside out
         if is_loop(op):
             _add_items_behind(counts, Loop(op))

@@ -9,7 +9,7 @@ from nbta.compiler.program import Program, changes, rebuild
 from nbta.graph.copying import Copy, copied, keep_shapes
 from nbta.graph.dependence import closure, uses
 from nbta.graph.graph import drop_unused, keep_live, live, running, subgraphs, substitute, within
-from nbta.graph.operation import FLOW, Operation
+from nbta.graph.operation import FLOW, Operation, Tensor
 from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, place_of
 from nbta.ops.aliases import ArrayUses
@@ -27,36 +27,46 @@ def prune(program: Program) -> Program:
     A program that does not fetch a gradient keeps no tapes for it. What is written to an array that
     something else looks at is needed.
     """
-    while _pruned(functools.cache(functools.partial(ArrayUses, program)), program):
-        pass  # what wrote to an array may have been the last that looked at another one
+    while changes := _plan(program):  # what is left out may be the last that looked at an array
+        for change in changes:
+            change()
     return program
 
 
-def _pruned(arrays, graph) -> bool:
-    """Leave out what nothing in a graph needs; whether there was anything.
-
-    From the end: what an operation takes is needed as far as something behind needs what it gives.
-    """
-    _go_past_branches(graph)
-    order, used = live(graph), set(graph.outputs)
-    needed = {*getattr(graph, "targets", ()), *(tensor.op for tensor in graph.outputs)}
-    found = False
-    for op in reversed(order):
-        if op in needed:
-            found |= _pruned_inside(arrays, op, used)
-            needed.update(before(op))
-            used.update(op.inputs)
-    parameters = dict.fromkeys(tensor.op for tensor in graph.inputs)
-    kept = parameters | dict.fromkeys(op for op in order if op in needed)
-    found |= len(kept) < len(graph.operations)
-    if found:
-        graph.operations = list(kept)
-        keep_live(graph, kept)
+def _plan(program) -> list:
+    """What to leave out, as calls that do it: all is found before anything is changed."""
+    _go_past_branches(program)
+    arrays, found = functools.cache(functools.partial(ArrayUses, program)), []
+    _look(arrays, program, program.outputs, found)
     return found
 
 
+def _look(arrays, graph, outputs, found):
+    """Note what a graph has that nothing needs, where some of its results are left.
+
+    From the end: what an operation takes is needed as far as something later needs what it gives.
+    """
+    targets = getattr(graph, "targets", ())
+    order, used = ordered({*targets, *(tensor.op for tensor in outputs)}), set(outputs)
+    needed = {*targets, *(tensor.op for tensor in outputs)}
+    for op in reversed(order):
+        if op in needed:
+            inputs = _look_inside(arrays, op, used, found)
+            used.update(inputs)
+            needed.update(op.control_inputs, (tensor.op for tensor in inputs))
+    kept = [op for op in order if op in needed]
+    if len({*kept, *(tensor.op for tensor in graph.inputs)}) < len(graph.operations):
+        found.append(functools.partial(_keep_alone, graph, kept))
+
+
+def _keep_alone(graph, kept):
+    """Keep only some operations, in running order, and the parameters."""
+    graph.operations = list(dict.fromkeys([*(tensor.op for tensor in graph.inputs), *kept]))
+    keep_live(graph, kept)
+
+
 def _go_past_branches(graph):
-    """Let flows that no branch of a Case writes to go past it."""
+    """Let flows that no branch of a Case writes to go past it, in bodies too."""
     for case in map(Branch, filter(is_branch, graph.operations)):
         passed = {
             tensor: place
@@ -65,6 +75,9 @@ def _go_past_branches(graph):
         }
         if passed:
             substitute(graph, {old: case.captured[place] for old, place in passed.items()})
+    for op in graph.operations:
+        for body in subgraphs(op):
+            _go_past_branches(body)
 
 
 def _passed_on(ends) -> int | None:
@@ -73,23 +86,30 @@ def _passed_on(ends) -> int | None:
     return places.pop() if len(places) == 1 else None
 
 
-def _pruned_inside(arrays, op, used) -> bool:
-    """The same of what an operation with bodies takes, and gives, and has in its bodies."""
-    bodies = subgraphs(op)
-    if not bodies:
-        return False
-    found = False
+def _look_inside(arrays, op, used, found) -> list[Tensor]:
+    """Note what bodies of an operation have that nothing needs; the inputs that it is left with."""
+    inputs, places = op.inputs, range(len(op.outputs))
     if is_loop(op):
-        places = _inputs_of_loop(arrays, Loop(op), used)
-        found = len(places) < len(op.inputs)
-        if found:
-            Loop(op).keep(places)
+        loop = Loop(op)
+        taken = _inputs_of_loop(arrays, loop, used)
+        inputs = [inputs[place] for place in taken]
+        places = [place for place in taken if place < loop.count]
+        if len(inputs) < len(op.inputs):
+            found.append(functools.partial(loop.keep, taken))
+        _look(arrays, loop.cond, loop.cond.outputs, found)
+        _look(arrays, loop.body, [loop.following[place] for place in places], found)
     elif is_branch(op):
-        kept, places = _parts_of_case(arrays, Branch(op), used)
-        found = len(kept) < len(op.outputs) or len(places) + 1 < len(op.inputs)
-        if found:
-            Branch(op).keep(kept, places)
-    return any([found, *(_pruned(arrays, body) for body in bodies)])
+        case = Branch(op)
+        places, taken = _parts_of_case(arrays, case, used)
+        inputs = [case.index, *(case.captured[place] for place in taken)]
+        if len(places) < len(op.outputs) or len(inputs) < len(op.inputs):
+            found.append(functools.partial(case.keep, places, taken))
+        for branch in case.branches:
+            _look(arrays, branch, [branch.outputs[place] for place in places], found)
+    else:
+        for body in subgraphs(op):
+            _look(arrays, body, body.outputs, found)
+    return inputs
 
 
 def _inputs_of_loop(arrays, loop, used) -> list[int]:

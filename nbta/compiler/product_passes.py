@@ -190,7 +190,7 @@ def _loops(program):
 
 
 def _push_out(loop):
-    counts, body = Counts(), Loop(loop).body
+    counts, body = Counts(loop.graph), Loop(loop).body
     found = [op for op in live(body) if op.record is MATMUL and _is_row_product(op, loop, counts)]
     for op in found:
         row, matrix = op.inputs
@@ -266,7 +266,7 @@ def sum_products_outside(program: Program) -> Program:
     """
     known = moved = None
     for op in _loops(program):
-        known = known or (Counts(), ArrayUses(program))
+        known = known or (Counts(program), ArrayUses(program))
         if _Sums(op, *known).move():
             known, moved = None, True  # who uses what has changed
     return prune.in_place(program) if moved else program

@@ -36,7 +36,7 @@ def rows_of_elementwise(program: Program) -> Program:
 
 def _next(graph):
     """An operation to be moved: with the reads of its rows, and how the rows of inputs are made."""
-    counts, users = Counts(), _users(graph)
+    counts, users = Counts(graph), _users(graph)
     for op in live(graph):
         for body in subgraphs(op):
             found = _next(body)
@@ -79,7 +79,7 @@ def _reads(op, users, graph):
         return []
     reads = _users(bodies[0])[body[0]]
     plain = all(r.record is GETITEM and r.attrs["key"] == (SYMBOLIC,) for r in reads)
-    if result.spec.rank == 1 and is_dear(op) and not goes_in_vectors(loop, Counts()):
+    if result.spec.rank == 1 and is_dear(op) and not goes_in_vectors(loop, Counts(loop.body)):
         return []  # as `push_out_elementwise` wants it
     return reads if plain and len({r.inputs[-1] for r in reads}) == 1 else []
 
@@ -188,7 +188,7 @@ def push_out_elementwise(program: Program) -> Program:
     items at places that only the run tells, or go on with what the trip before has left: in front
     of the loop they are vector instructions. What a tape would keep of them is there then.
     """
-    counts = Counts()
+    counts = Counts(program)
     found = [_Items(op, counts).push_out() for op in live(program) if is_loop(op)]
     return prune.in_place(program) if any(found) else program
 

@@ -107,7 +107,7 @@ def is_independent(variable: Variable, users: dict) -> bool:
         return step_of(variable.parameter) is not None
     if _is_filled(variable, users):
         return True
-    use, counts, body = touched(variable, users), Counts(), variable.loop.body
+    use, counts, body = touched(variable, users), Counts(variable.loop.body), variable.loop.body
     return use is not None and all(
         differ(counts, read, change, body) or is_of_its_trip(counts, read, change, body)
         for read in use.reads

@@ -122,7 +122,7 @@ class Tapes(Counts):
     """
 
     def __init__(self, program):
-        super().__init__()
+        super().__init__(program)
         self._orders = {}
         self._found = _candidates(program)
         self.uses = ArrayUses(program, self._made_in_some_trip)
@@ -174,6 +174,7 @@ class Tapes(Counts):
 
     def users(self, tape: Tape) -> list[Operation]:
         """What touches the array of a tape."""
+        self.hold()
         return self.uses.users[(tape.handle.op,)]
 
     def _is_proven(self, tape):
@@ -182,6 +183,7 @@ class Tapes(Counts):
 
     def whereabouts(self, tensor: Tensor) -> Place:
         """Where a value is made, also if tapes bring it."""
+        self.hold()
         source = _made(tensor)
         if source.op.record is not READ:
             return Place(source)

@@ -164,6 +164,7 @@ class Graph:
     def __init__(self) -> None:
         self.operations: list[Operation] = []
         self.version = 0  # counts changes, for what is derived from the graph
+        self.losses = 0  # of a root: counts removals, for every `Analysis`
         self.cache = {}  # one tensor for many uses, such as constants
         self.lengths = None  # of a root that a function is traced into: a `Lengths`
         self.gradient_scopes: set[str] = set()  # of a root: those that `gradients` opened in it
@@ -366,6 +367,29 @@ class SubGraph(Graph):
         self.captures[tensor], self.sources[parameter] = parameter, tensor
 
 
+class Analysis:
+    """What is known of a graph, until that loses something.
+
+    Passes change a graph to another one of the same values. So what is known of values stays true
+    while operations are added and tensors take the place of equal ones. But where variables,
+    parameters or operations are removed, places and users are others, and what is known is wrong.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph, or any of its bodies.
+    """
+
+    def __init__(self, graph: Graph):
+        self._root = graph.root
+        self._losses = self._root.losses
+
+    def hold(self) -> None:
+        """Refuse to answer for a graph that has lost something: a pass is to look again."""
+        if self._root.losses != self._losses:
+            raise AssertionError(f"{type(self).__name__} of a graph that has changed since")
+
+
 def subgraphs(op: Operation) -> list[SubGraph]:
     """The bodies that an operation runs."""
     if not op.record.effects:
@@ -478,6 +502,7 @@ def keep_live(graph: SubGraph, live) -> None:
     graph.operations = [op for op in graph.operations if op in kept]
     for number, op in enumerate(graph.operations):
         op.number = number
+    graph.root.losses += 1
     graph.cache.clear()
     graph.changed()
 

@@ -138,6 +138,7 @@ class Loop(NamedTuple):
             parameter = graph.inputs.pop(place)
             graph.captures.pop(graph.sources.pop(parameter))
         del self.op.inputs[place]
+        self.op.graph.root.losses += 1
 
 
 class Variable(NamedTuple):

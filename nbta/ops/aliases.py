@@ -10,7 +10,7 @@ flow order them.
 from collections import defaultdict
 
 from nbta.errors import invalid
-from nbta.graph.graph import running, subgraphs
+from nbta.graph.graph import Analysis, running, subgraphs
 from nbta.graph.operation import FLOW, HANDLE, Operation, Tensor
 from nbta.graph.order import before
 from nbta.graph.views import Branch, arguments, is_branch, origin, variables_in
@@ -89,7 +89,7 @@ def _kept_on(tape):
     return None
 
 
-class ArrayUses:
+class ArrayUses(Analysis):
     """The users of each array of a program.
 
     Parameters
@@ -115,6 +115,7 @@ class ArrayUses:
     """
 
     def __init__(self, program, source=origin):
+        super().__init__(program)
         self._source = source
         self.operations = list(running(program))
         self.waited = {other for op in self.operations for other in op.control_inputs}
@@ -126,6 +127,7 @@ class ArrayUses:
 
     def array(self, handle: Tensor) -> tuple | None:
         """The array of a handle."""
+        self.hold()
         return array_of(handle, self._source)
 
     def _arrays(self, tensors):
@@ -155,11 +157,13 @@ class ArrayUses:
 
     def touching(self, array) -> set[Operation]:
         """What has anything to do with an array."""
+        self.hold()
         kept = (self.users.get(array, ()), self.holders.get(array, ()), self.lookups(array))
         return set().union(*kept)
 
     def is_plain(self, array) -> bool:
         """Whether all that touch an array are known, and no control edge leads to or from them."""
+        self.hold()
         ops = self.users.get(array, ())
         return not self.is_value(array) and not any(map(self._is_special, ops))
 

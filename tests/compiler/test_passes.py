@@ -4,15 +4,18 @@ import itertools
 
 import numpy as np
 import pytest
+from fuzz.ways import in_python
 from golden import programs
 from golden_graph import all_operations, with_gradients
 from tape_programs import built
 
 import nbta
 from nbta.compiler import passes
+from nbta.compiler.induction import Counts
 from nbta.compiler.program import extract
 from nbta.execution.reference import Plan, Step
 from nbta.graph.verifier import verify
+from nbta.ops.aliases import ArrayUses
 
 
 def values(program):
@@ -104,6 +107,40 @@ def test_prune_keeps_what_a_condition_or_another_variable_needs():
 
     (op,) = (op for op in after(passes.prune, built(f, ())).operations if op.type == "While")
     assert op.attrs["count"] == 5  # all four, and the counter of trips
+
+
+def test_prune_looks_before_it_changes_anything():
+    """Loops in three loops lose variables of their own whose users are in those around."""
+
+    def f(c):
+        total = 0.0
+        for _ in range(9):
+            for j in range(9):
+                for k in range(9):
+                    total += c[j, k] ** 2
+        return total
+
+    c = np.ones((9, 9))
+    along = np.linspace(-1.0, 1.0, 81).reshape(9, 9)
+    product = nbta.function(lambda c: nbta.jvp(nbta.grad(f), c, along)[1], compiled=True)
+    with in_python():
+        np.testing.assert_allclose(product(c), 18.0 * along)
+
+
+def test_no_analysis_answers_for_a_graph_that_has_lost_something():
+    def f(x):
+        _, y, _ = loop(lambda i, y, z: (y * x, z + nbta.sin(y)), x, x)
+        return y
+
+    program = built(f, ())
+    (op,) = (op for op in program.operations if op.type == "While")
+    counts, arrays = Counts(program), ArrayUses(program)
+    assert counts.number(op.outputs[0]) == counts.trips(op)
+    passes.prune.in_place(program)
+    with pytest.raises(AssertionError, match="Counts of a graph that has changed"):
+        counts.number(op.outputs[0])
+    with pytest.raises(AssertionError, match="ArrayUses of a graph that has changed"):
+        arrays.touching(None)
 
 
 def test_prune_drops_results_of_branches():

@@ -39,6 +39,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NaN and emp
         ("empty gradient", 1, 1),
         ("filling", 1, 2),
         ("nest", 1, 1),
+        ("item nest", 1, 1),
         ("lengths", 10, 4),
     ],
 )
