@@ -40,6 +40,7 @@ from nbta.frontend.picking import as_key, nonzero
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.frontend.source import no_source
 from nbta.frontend.tries import check_division, check_raising
+from nbta.frontend.universal import call_universal
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.immutable import METHODS
@@ -57,7 +58,7 @@ from nbta.ops import (
 from nbta.ops.dispatch import OF_NUMPY, as_tensor, known_as, nearest, sensible, strange
 from nbta.ops.numbers import Number
 from nbta.ops.shaping import cast, reshape, stop_gradient
-from nbta.runtime.numba_private import Dispatcher
+from nbta.runtime.numba_private import GENERALIZED, VECTORIZED, Dispatcher
 from nbta.structure import map_leaves
 from nbta.symbolic import SymbolicTensorArray
 
@@ -169,6 +170,13 @@ _NO_USERS = (type, Tensor, np.ndarray, np.generic, types.ModuleType, *_NUMBERS)
 
 def _partial(function, args, kwargs):
     return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
+
+
+def _universal(function, args, kwargs):
+    """A universal function that a user made."""
+    if native.is_known((args, kwargs)):
+        return boxed(function(*native.plain(args), **native.plain(kwargs)))
+    return call_universal(function, args, kwargs)
 
 
 def _cached(function, args, kwargs):
@@ -1264,6 +1272,9 @@ def _special():
 _SPECIAL = _special()
 #: Kinds of functions, and what calls them.
 _KINDS = (
+    (VECTORIZED, _universal),
+    (GENERALIZED, _universal),
+    (np.vectorize, _universal),
     (functools.partial, _partial),
     (functools._lru_cache_wrapper, _cached),
     (types.MethodType, _method),

@@ -87,6 +87,16 @@ def refuses(remedy: str, *names: str) -> None:
         stands_for(name, numpy=math.inf)(refused_by(name))
 
 
+def library_of(ufunc: np.ufunc) -> str:
+    """Whose universal function it is, "np" or "scipy.special"; empty for one that a user made.
+
+    It may be called exp all the same.
+    """
+    homes = {"np": np, "scipy.special": sys.modules.get("scipy.special")}
+    name = ufunc.__name__
+    return next((k for k, home in homes.items() if getattr(home, name, None) is ufunc), "")
+
+
 def known_as(function: Callable) -> str:
     """The name under which a function of NumPy's or SciPy's may be in `OF_NUMPY`.
 
@@ -95,7 +105,7 @@ def known_as(function: Callable) -> str:
     """
     name = getattr(function, "__name__", "")  # not every object has one
     if isinstance(function, np.ufunc):
-        return name
+        return name if library_of(function) else ""
     library, *inner = (function.__module__ or "").split(".")
     if library != "numpy":  # where it is behind the first is SciPy's own matter
         inner = inner[:1]

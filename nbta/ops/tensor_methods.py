@@ -33,6 +33,7 @@ from nbta.ops.dispatch import (
     data_spec,
     in_our_names,
     known_as,
+    library_of,
     nearest,
     sensible,
     strange,
@@ -64,7 +65,9 @@ def _array_ufunc(
     result = NotImplemented if found is None else found(ufunc, inputs, options)
     if result is not NotImplemented:
         return result
-    remedy = nearest(known_as(ufunc)) if function is None else _plainly(ufunc, method)
+    remedy = _plainly(ufunc, method) if function is not None else nearest(known_as(ufunc))
+    if isinstance(ufunc, np.ufunc) and not library_of(ufunc):
+        remedy = "its source is not known; use numba.vectorize without target=, or write a loop"
     what = _of_library(ufunc) + ("" if method == "__call__" else f".{method}")
     message = (
         f"{what} with {self.name!r}: nbta has no operation for this call on symbolic tensors; "
@@ -75,10 +78,8 @@ def _array_ufunc(
 
 def _of_library(ufunc):
     """A universal function's name, with what is imported for it."""
-    name = ufunc.__name__
-    if getattr(np, name, None) is ufunc:
-        return f"np.{name}"
-    return f"scipy.special.{name}" if type(ufunc) is np.ufunc else name
+    library = library_of(ufunc) if isinstance(ufunc, np.ufunc) else ""
+    return f"{library}.{ufunc.__name__}" if library else f"the function {ufunc.__name__!r}"
 
 
 def _plainly(ufunc, method):

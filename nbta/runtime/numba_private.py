@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import llvmlite.binding as llvm
 import numba
+import numpy as np
 
 #: The versions of Numba that nbta was tested with.
 OLDEST, NEWEST = "0.63", "0.68"
@@ -342,6 +343,24 @@ _cloudpickle = _private(
     "functions could not be pickled by value there",
     "Pickler",
 )
+VECTORIZED = _private(
+    "numba.np.ufunc.dufunc.DUFunc",
+    "functions of `vectorize` are followed by their source",
+    "they would be refused where only the run knows a value",
+    "types",
+)
+GENERALIZED = _private(
+    "numba.np.ufunc.gufunc.GUFunc",
+    "functions of `guvectorize` are followed by their source",
+    "they would be refused where only the run knows a value",
+    "types",
+)
+_signatures = _private(
+    "numba.np.ufunc.sigparse",
+    "a signature such as (m,n),(n)->(m) says which axes a kernel takes",
+    "it would be parsed here",
+    "parse_signature",
+)
 _threading = _private(
     "numba.np.ufunc.parallel",
     "knows which threading layers can be used",
@@ -594,3 +613,49 @@ def layer_is_installed(name) -> bool:
         return module is not None and bool(import_module(f"numba.np.ufunc.{module}"))
     except ImportError:
         return False
+
+
+class Universal(NamedTuple):
+    """What a universal function of Numba's was made of.
+
+    Attributes
+    ----------
+    kernel : types.FunctionType
+        The user's.
+    inputs, outputs : int
+    signature : tuple or None
+        Names of the axes that the kernel takes of each input and result; None for `vectorize`.
+    declared : list
+        Pairs of dtypes, of inputs and of results, that the user declared; empty where Numba
+        compiles for what comes.
+    is_array : list of bool
+        Whether the kernel takes an input as an array; without declared types only for its axes.
+    """
+
+    kernel: object
+    inputs: int
+    outputs: int
+    signature: tuple | None
+    declared: list
+    is_array: list
+
+
+def universal_function(function) -> Universal:
+    """What a function of `vectorize` or `guvectorize` was made of."""
+    kernel, signature = function._dispatcher.py_func, None
+    frozen = function._frozen
+    if isinstance(function, GENERALIZED):
+        builder = function.gufunc_builder
+        signature = tuple(map(tuple, _signatures.parse_signature(builder.signature)))
+        frozen = not function.is_dynamic
+        given = [sig.args for sig in builder._sigs[:1]] if frozen else []
+        inputs, outputs = map(len, signature)
+        is_array = [bool(core) for core in signature[0]]
+        for args in given:
+            is_array = [isinstance(kind, numba.types.Array) for kind in args[:inputs]]
+    else:
+        inputs, outputs = kernel.__code__.co_argcount, 1
+        is_array = [False] * inputs
+    loops = [loop.split("->") for loop in function.types] if frozen else []
+    declared = [tuple([*map(np.dtype, part)] for part in loop) for loop in loops]
+    return Universal(kernel, inputs, outputs, signature, declared, is_array)
