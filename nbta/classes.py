@@ -65,7 +65,7 @@ def node_of(structure) -> Node | None:
 def _of_rules(structure, flatten, unflatten):
     parts, rest = flatten(structure)
     parts = tuple(parts)
-    names = tuple(f"<{i}>" for i in range(len(parts)))
+    names = getattr(structure, "part_names", tuple(f"<{i}>" for i in range(len(parts))))
     if dataclasses.is_dataclass(structure) and len(parts) == len(field_names(type(structure))):
         names = tuple(f".{name}" for name in field_names(type(structure)))
     made = functools.partial(_unflattened, unflatten, rest)

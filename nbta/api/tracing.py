@@ -27,6 +27,7 @@ from nbta.errors import (
 )
 from nbta.execution.runner import Runners, check_compiled
 from nbta.execution.session import fits, within_kind
+from nbta.frontend.arguments import taken_apart
 from nbta.frontend.boxes import check_apart
 from nbta.frontend.entry import arguments_of, assigns_attributes, prepared, source_of
 from nbta.graph.graph import Graph, current
@@ -290,7 +291,7 @@ class Function(Generic[P, R]):
         with no_collection():  # a new graph has many objects that stay
             trace, arrays = self.bound(structure)
         result = trace.run(arrays, self._compiled)
-        self._launchers = trace.launcher(structure, self._launchers)
+        self._launchers = trace.launcher(taken_apart(structure), self._launchers)
         return self._pick(map_leaves(computed, result) if in_body() else result)
 
     def _prepared(self) -> Any:
@@ -302,7 +303,7 @@ class Function(Generic[P, R]):
 
     def bound(self, structure: Any) -> Any:
         """The graph for a pair of arguments and keyword arguments, and the arrays among these."""
-        structure = self.with_static(structure)
+        structure = taken_apart(self.with_static(structure))
         if self._signature is not None:
             values = self._signature.values(structure)
             kinds = kinds_of(values) if any_empty(values) else None

@@ -33,11 +33,13 @@ from nbta.frontend.boxes import (
     spend,
 )
 from nbta.frontend.containers import CHANGING, KINDS, Watched, note_whole
+from nbta.frontend.jit_classes import constructed, is_compiled_object, refuse_from_outside
 from nbta.frontend.lists import Listing, in_order, listing
 from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import is_maybe
 from nbta.frontend.picking import as_key, nonzero
 from nbta.frontend.problems import here, refuse_numbas
+from nbta.frontend.records import Records, empty_records
 from nbta.frontend.source import no_source
 from nbta.frontend.tries import check_division, check_raising
 from nbta.frontend.universal import call_universal
@@ -58,7 +60,7 @@ from nbta.ops import (
 from nbta.ops.dispatch import OF_NUMPY, as_tensor, known_as, nearest, sensible, strange
 from nbta.ops.numbers import Number
 from nbta.ops.shaping import cast, reshape, stop_gradient
-from nbta.runtime.numba_private import GENERALIZED, VECTORIZED, Dispatcher
+from nbta.runtime.numba_private import GENERALIZED, VECTORIZED, Dispatcher, JitClassType
 from nbta.structure import map_leaves
 from nbta.symbolic import SymbolicTensorArray
 
@@ -348,6 +350,8 @@ def _refuse_random(function):
 def _method(function, args, kwargs):
     owner, inner = function.__self__, function.__func__
     _refuse_random(function)
+    if is_compiled_object(owner) and not native.is_known((args, kwargs)):
+        refuse_from_outside(owner, function.__name__)
     if isinstance(owner, Box | Listing | ArrayBox):
         return inner(owner, *args, **kwargs)
     if isinstance(inner, types.FunctionType) and _is_ours(inner):
@@ -390,6 +394,12 @@ def _made(kind, args, kwargs):
     if _library(kind) in ("nbta", "numpy"):
         return in_box(kind(*native.plain(args), **native.plain(kwargs)))
     return _with_listings(born(kind(*args, **kwargs)), (*args, *kwargs.values()))
+
+
+def _compiled_class(kind, args, kwargs):
+    """An object of a jitclass, or what stands for one that holds what only the run knows."""
+    known = native.is_known((args, kwargs))
+    return kind(*native.plain(args), **kwargs) if known else constructed(kind, args, kwargs)
 
 
 def _known_test(function=None):
@@ -593,6 +603,8 @@ def _bool(value=False):
 def _len(value):
     if isinstance(value, Box):
         return value.length
+    if isinstance(value, Records):
+        return value.shape[0]
     if isinstance(value, Tensor) and value.ndim:
         return value.shape[0] if value.shape is not None else len(value)
     if isinstance(value, iteration.Indexed):
@@ -949,6 +961,8 @@ def _dtype(dtype):
 
 
 def _constant_array(shape, value, dtype):
+    if dtype.names is not None:
+        return empty_records(shape, dtype)
     value = native.plain(value)
     if native.is_known((shape, value)):
         array = np.full(shape, value, dtype)
@@ -968,6 +982,8 @@ def _full(shape, fill_value, dtype=None, **options):
 
 def _like(fill):
     def make(array, dtype=None, *order, **options):
+        if isinstance(array, Records) and dtype is None:
+            return empty_records(array.shape, array.dtype)
         if not isinstance(array, Box):
             return NotImplemented
         kind = np.dtype(array.dtype if dtype is None else _dtype(dtype))
@@ -1279,6 +1295,7 @@ _KINDS = (
     (functools._lru_cache_wrapper, _cached),
     (types.MethodType, _method),
     (types.FunctionType, _plain_function),
+    (JitClassType, _compiled_class),
     (type, _made),
     (np.ufunc, _numpy),
     (types.BuiltinFunctionType, _builtin),

@@ -10,6 +10,7 @@ import numpy as np
 from nbta.frontend import source
 from nbta.frontend.boxes import Box
 from nbta.frontend.jumps import PREFIX
+from nbta.frontend.records import as_records
 from nbta.frontend.rewriting import converted_code
 
 #: Converted codes; None where there is no source.
@@ -71,6 +72,8 @@ def outer(value, name=None):
     """A value from outside of a function: arrays as constants that it may not change."""
     if type(value) is not np.ndarray or not value.ndim:
         return value
+    if value.dtype.names is not None:
+        return as_records(value, name, outer)
     fixed = (
         f"{name or 'an array'} is from outside of the function, which may not change it: give it "
         f"as an argument, or change a copy, such as {name or 'a'}.copy()"

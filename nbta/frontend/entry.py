@@ -12,9 +12,11 @@ import numpy as np
 from nbta.control.captured import guarded
 from nbta.errors import NbtaError, UnimplementedError, invalid
 from nbta.frontend import effects, native, source
+from nbta.frontend.arguments import taken_apart
 from nbta.frontend.boxes import Box, any_assigned, boxed, check_apart
 from nbta.frontend.calls import call, is_library, user_method
 from nbta.frontend.conversion import converted
+from nbta.frontend.records import with_values
 from nbta.frontend.rewriting import converted_text
 from nbta.graph.graph import current, locating
 from nbta.graph.operation import Tensor
@@ -71,7 +73,7 @@ def prepared(function, what, convert=True, outputs=()):
                 graph.root.cache[_OBJECTS] = True
             if outputs:
                 found = _with_outputs(found, outputs, inspect.signature(function), given, named)
-            return behind(native.plain(found))
+            return behind(native.plain(with_values(found)))
 
     return run
 
@@ -155,7 +157,7 @@ def _placed_errors():
 
 
 def _given(value, name):
-    return map_leaves(lambda leaf: _given_leaf(leaf, name), value)
+    return map_leaves(lambda leaf: _given_leaf(leaf, name), taken_apart(value))
 
 
 def _given_leaf(leaf, name):

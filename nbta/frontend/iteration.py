@@ -14,6 +14,7 @@ from nbta.frontend import control, effects, native
 from nbta.frontend.boxes import Box, born, spend
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.problems import here
+from nbta.frontend.records import Records
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import floor_divide, less, maximum, minimum, not_equal, where
@@ -198,6 +199,8 @@ def indexed(items):
         if items.array is None:
             return None
         return Indexed(items.length, items.item, lambda: items.length)
+    if isinstance(items, Records):
+        return Indexed(items.shape[0], items.__getitem__)
     if isinstance(items, np.ndarray):
         items = Box(items)
     if isinstance(items, Tensor) and items.ndim:

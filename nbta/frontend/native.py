@@ -79,6 +79,11 @@ def _item(value):
     return as_plain("value", value)
 
 
+def dtype_of(value):
+    """The dtype that a value has as an array."""
+    return value.dtype if hasattr(value, "dtype") else np.asarray(plain(value)).dtype
+
+
 def is_integer(part) -> bool:
     """Whether a part of a key is one integer."""
     if isinstance(part, bool | np.bool_):

@@ -11,15 +11,10 @@ def here() -> str:
 
 
 def refuse_numbas(value) -> None:
-    """Refuse to give values of a trace to a typed list or dict, or to a class that is compiled."""
+    """Refuse to give values of a trace to a typed list or dict of Numba's."""
     kind = value if isinstance(value, type) else type(value)
     if kind.__module__.startswith("numba.typed"):
-        instead = f"a {kind.__name__.lower()} of Python's, or an array"
-    elif type(kind).__name__ == "JitClassType":
-        instead = "the class without @jitclass, or variables"
-    else:
-        return
-    raise UnimplementedError(
-        f"{here()}: {kind.__name__} is compiled by Numba and takes values of a run only; use "
-        f"{instead}"
-    )
+        raise UnimplementedError(
+            f"{here()}: {kind.__name__} is compiled by Numba and takes values of a run only; use "
+            f"a {kind.__name__.lower()} of Python's, or an array"
+        )

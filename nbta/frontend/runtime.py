@@ -47,12 +47,14 @@ from nbta.frontend.control import (
 )
 from nbta.frontend.conversion import outer as _outer
 from nbta.frontend.iteration import comprehension, elements, generator, one_by_one
+from nbta.frontend.jit_classes import PythonObject
 from nbta.frontend.list_items import delete_item_at, is_run_place, item_at, set_item_at
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import is_maybe
 from nbta.frontend.messages import filled, shown
 from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
+from nbta.frontend.records import Record
 from nbta.frontend.tries import (
     Suppressing,
     Unraised,
@@ -286,6 +288,13 @@ def delete_attribute(owner, attribute):
 def set_attribute(value, owner, name):
     """``owner.name = value``."""
     if current() is not None and not isinstance(owner, Tensor):
+        if isinstance(owner, Record):
+            owner[name] = value
+            return None
+        if isinstance(owner, PythonObject) and name in owner.dtypes:
+            note_place(Attribute(owner, name))
+            owner.put(name, value)
+            return None
         if user_method(owner, "__setattr__") is not None:
             return special(owner, "__setattr__", name, value)
         if (setter := _setter(owner, name)) is not None:

@@ -80,18 +80,14 @@ def _in_declared_dtypes(name, loops, args):
     for takes, gives in loops.declared:
         if all(map(_goes_into, args, takes)):
             return [_cast(arg, dtype) for arg, dtype in zip(args, takes, strict=True)], gives
-    kinds = ", ".join(str(_dtype(arg)) for arg in args)
+    kinds = ", ".join(str(native.dtype_of(arg)) for arg in args)
     known = "; ".join(", ".join(map(str, takes)) for takes, _ in loops.declared)
     raise invalid("dtype", f"{here()}: {name} is declared for {known}, and is given {kinds}")
 
 
 def _goes_into(arg, dtype):
     weak = isinstance(arg, int | float | complex) and not isinstance(arg, bool | np.generic)
-    return np.can_cast(np.min_scalar_type(arg) if weak else _dtype(arg), dtype, "safe")
-
-
-def _dtype(value):
-    return value.dtype if hasattr(value, "dtype") else np.asarray(native.plain(value)).dtype
+    return np.can_cast(np.min_scalar_type(arg) if weak else native.dtype_of(arg), dtype, "safe")
 
 
 def _cast(arg, dtype):
@@ -150,7 +146,7 @@ def _of_parts(name, loops, args, out, dtypes):
     targets = []
     for k, core in enumerate(gives):
         shape = (*around, *([sizes[each] for each in core] or [1]))
-        target = new_array(zeros(shape, dtypes[k] or _dtype(out[k])))
+        target = new_array(zeros(shape, dtypes[k] or native.dtype_of(out[k])))
         if out is not None:
             target[...] = out[k] if core else out[k][..., None]
         targets.append(target)

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numba import float64, njit, typed, types
-from numba.experimental import jitclass
+from numba import njit, typed, types
 
 
 def name_of(function):
@@ -160,24 +159,6 @@ def typed_dict(x):
 
 
 case("Dict", "dict|array")(typed_dict)
-
-
-@jitclass([("level", float64)])
-class Level:
-    """A class of Numba's."""
-
-    def __init__(self, level):
-        self.level = level
-
-
-def jit_class(x):
-    level = Level(x[0])  # here
-    for v in x:
-        level.level = level.level * 0.5 + v
-    return level.level
-
-
-case("Level|jitclass", "class|array|variables")(jit_class)
 
 
 def other_rank(x):

@@ -1,0 +1,293 @@
+"""Structured arrays and objects of jitclasses: arguments, made inside, with gradients."""
+
+import numba
+import numpy as np
+import pytest
+from numba.experimental import jitclass
+
+import nbta
+
+POINT = np.dtype([("a", np.float64), ("b", np.float64), ("n", np.int64)])
+BODY = np.dtype([("place", np.float64, (3,)), ("mass", np.float32), ("at", POINT)])
+X = np.linspace(0.1, 3.0, 6)
+
+
+def points():
+    found = np.zeros(6, POINT)
+    found["a"], found["b"], found["n"] = np.arange(6.0), 2.0, np.arange(6)
+    return found
+
+
+def bodies():
+    found = np.zeros(6, BODY)
+    found["place"], found["mass"] = np.arange(18.0).reshape(6, 3), np.arange(6)
+    found["at"]["a"] = 3.0
+    return found
+
+
+def fields_of_an_argument(x, r):
+    total = 0.0
+    for i in range(len(r)):
+        total += r[i]["a"] * x[i] + r[i]["b"] * x[i] ** 2 + r["n"][i]
+    return total
+
+
+def attributes_in_njit(x, r):
+    total = 0.0
+    for i in range(r.shape[0]):
+        total += r[i].a * x[i] + r.b[i] * x[i] ** 2
+    return total
+
+
+def made_inside(x):
+    r = np.empty(len(x), dtype=POINT)
+    for i in range(len(x)):
+        r[i]["a"] = x[i] ** 2
+        r[i]["b"] = x[i]
+        r[i]["n"] = i
+        r[i]["a"] += 1.0
+    total = 0.0
+    for each in r:
+        total += each["a"] * each["b"] + each["n"]
+    return total
+
+
+def whole_fields(x):
+    r = np.zeros(6, POINT)
+    r["a"] = x
+    r["b"] = x * x
+    r["a"][2] = 5.0 * x[1]
+    return np.sum(r["a"] * r["b"])
+
+
+def whole_records_and_views(x):
+    r = np.zeros(6, POINT)
+    for i in range(6):
+        r[i] = (x[i], x[i] ** 2, i)
+    r[0] = r[3]
+    part = r[1:4]
+    part["a"][0] = 7.0
+    alone = r[4].copy()
+    alone["a"] = 9.0
+    return np.sum(r["a"] * r["b"]) + alone["a"] * alone["b"]
+
+
+def fields_with_axes_and_in_fields(x, s):
+    total = 0.0
+    for i in range(len(s)):
+        total += s[i]["place"][1] * x[i] + s["place"][i, 2] * x[i]
+        total += s[i]["mass"] * x[i] + s[i]["at"]["a"] * x[i]
+    return total
+
+
+def one_record_that_branches_change(x):
+    r = np.zeros(1, POINT)[0]
+    for i in range(20):
+        if x[i % 6] > 1.0:
+            r["a"] += x[i % 6]
+        else:
+            r["b"] += x[i % 6] ** 2
+    return r["a"] * r["b"]
+
+
+def a_copy_that_changes(x, r):
+    r = r.copy()
+    for i in range(6):
+        r["a"][i] *= x[i]
+    return np.sum(r["a"])
+
+
+TABLE = points()
+
+
+def of_the_module(x):
+    total = 0.0
+    for i in range(6):
+        total += TABLE[i]["a"] * x[i] + TABLE["b"][i] * x[i]
+    return total
+
+
+@jitclass([("w", numba.float64[:]), ("b", numba.float64), ("n", numba.int64)])
+class Model:
+    def __init__(self, w, b):
+        self.w = w
+        self.b = b
+        self.n = 0
+
+    @property
+    def twice(self):
+        return 2.0 * self.b
+
+    @staticmethod
+    def squared(v):
+        return v * v
+
+    def value(self, x):
+        total = self.b
+        for i in range(len(x)):
+            total += self.w[i] * self.squared(x[i])
+            if x[i] > 1.0:
+                self.n += 1
+        return total
+
+    def step(self, v):
+        self.b = self.b * 0.5 + v
+
+
+@jitclass([("model", Model.class_type.instance_type), ("scale", numba.float64)])
+class Outer:
+    def __init__(self, model, scale):
+        self.model = model
+        self.scale = scale
+
+    def run(self, x):
+        return self.model.value(x) * self.scale
+
+
+def model():
+    return Model(np.arange(6.0), 2.0)
+
+
+def methods_and_properties(x, m):
+    return m.value(x) * m.twice + m.n
+
+
+def fields_that_change(x, m):
+    for i in range(len(x)):
+        m.step(x[i])
+    return m.b
+
+
+def objects_in_objects(x, o):
+    return o.run(x)
+
+
+def an_object_made_inside(x):
+    m = Model(x, x[0])
+    m.n = 2.7  # an integer
+    return m.value(x) * m.b + m.n
+
+
+def arrays_of_fields_that_change(x, m):
+    total = 0.0
+    for i in range(20):
+        if x[i % 6] > 1.0:
+            m.w[i % 6] = x[i % 6] ** 2
+        total += m.w[i % 6]
+    return total
+
+
+#: Functions, what makes their other arguments, and whether they run in Python and in Numba.
+PROGRAMS = [
+    (fields_of_an_argument, lambda: (points(),), "both"),
+    (attributes_in_njit, lambda: (points(),), "numba"),
+    (made_inside, tuple, "both"),
+    (whole_fields, tuple, "python"),
+    (whole_records_and_views, tuple, "python"),
+    (fields_with_axes_and_in_fields, lambda: (bodies(),), "python"),
+    (one_record_that_branches_change, tuple, "python"),
+    (a_copy_that_changes, lambda: (points(),), "python"),
+    (of_the_module, tuple, "both"),
+    (methods_and_properties, lambda: (model(),), "both"),
+    (fields_that_change, lambda: (model(),), "both"),
+    (objects_in_objects, lambda: (Outer(model(), 3.0),), "both"),
+    (an_object_made_inside, tuple, "both"),
+    (arrays_of_fields_that_change, lambda: (model(),), "both"),
+]
+
+
+def slope(f, x, others, step=1e-6):
+    """Central differences, each of other objects, as functions change these."""
+    units = np.eye(len(x)) * step
+    return [(f(x + u, *others()) - f(x - u, *others())) / (2 * step) for u in units]
+
+
+@pytest.mark.parametrize(
+    ("f", "others", "where"), PROGRAMS, ids=[f.__name__ for f, _, _ in PROGRAMS]
+)
+def test_values_and_gradients(f, others, where):
+    for each in {"both": [f, numba.njit(f)], "numba": [numba.njit(f)], "python": [f]}[where]:
+        for compiled in (False, True):
+            value, gradient = nbta.value_and_grad(each, compiled=compiled)(X, *others())
+            np.testing.assert_allclose(value, each(X, *others()), rtol=1e-12)
+            np.testing.assert_allclose(gradient, slope(each, X, others), rtol=1e-6, atol=1e-6)
+
+
+def test_records_are_results():
+    def filled(x):
+        r = np.zeros(3, POINT)
+        r["a"] = x
+        return r, r[1]
+
+    for compiled in (False, True):
+        found, one = nbta.function(filled, compiled=compiled)(X[:3])
+        expected, expected_one = filled(X[:3])
+        assert found.dtype == POINT
+        np.testing.assert_array_equal(found, expected)
+        assert one == expected_one
+        same = nbta.function(lambda r: r, compiled=compiled)(bodies())
+        np.testing.assert_array_equal(same, bodies())
+
+
+def test_gradients_of_fields():
+    kind = np.dtype([("a", np.float64), ("b", np.float64)])
+    r = np.zeros(6, kind)
+    r["a"], r["b"] = np.arange(6.0), 2.0
+    found = nbta.grad(lambda r, x: np.sum(r["a"] * r["b"] * x))(r, X)
+    assert found.dtype == kind
+    np.testing.assert_allclose(found["a"], r["b"] * X)
+    np.testing.assert_allclose(found["b"], r["a"] * X)
+    with pytest.raises(nbta.InvalidArgumentError, match=r"args\[0\]\['n'\] is int64"):
+        nbta.grad(lambda r, x: np.sum(r["a"] * x))(points(), X)
+
+
+def test_lengths_share_a_graph_and_arguments_stay():
+    f = nbta.value_and_grad(fields_of_an_argument)
+    for n in (6, 4, 3):
+        r = points()[:n]
+        assert f(X[:n], r)[0] == pytest.approx(fields_of_an_argument(X[:n], r))
+    assert f.traces == 1
+    m = model()
+    nbta.grad(methods_and_properties)(X, m)
+    assert (m.n, m.b) == (0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "words"),
+    [
+        (lambda x: TABLE[0]["q"], nbta.InvalidArgumentError, "no field 'q'; it has a, b, n"),
+        (lambda x: TABLE[["a", "b"]], nbta.InvalidArgumentError, "several fields at once"),
+        (lambda x: MODEL.value(x), nbta.UnimplementedError, "Model.value .* as an argument"),
+    ],
+)
+def test_what_is_not_taken_is_told(f, error, words):
+    with pytest.raises(error, match=words) as failed:
+        nbta.function(f)(X)
+    assert "test_records_and_objects.py" in str(failed.value)
+
+
+MODEL = model()
+
+
+def test_a_record_that_a_branch_chooses_is_refused():
+    def best(x, r):
+        found = r[0]
+        for i in range(len(x)):
+            if x[i] > 1.0:
+                found = r[i]
+        return found["a"] * x[0]
+
+    with pytest.raises(nbta.InvalidArgumentError, match="'found' is"):
+        nbta.grad(best)(X, points())
+
+
+def test_typed_containers_in_a_jitclass_are_refused():
+    items = numba.typed.List([1.0, 2.0])
+
+    @jitclass([("items", numba.typeof(items))])
+    class Holder:
+        def __init__(self, items):
+            self.items = items
+
+    with pytest.raises(nbta.UnimplementedError, match="the field 'items' of Holder is a list"):
+        nbta.grad(lambda x, h: x * h.items[0])(1.0, Holder(items))
