@@ -314,9 +314,10 @@ class Function(Generic[P, R]):
         node = self._traces.get(key)
         while isinstance(node, _Branch):
             node = node.found.get(node.seen(values))
-        self._last = node or self._traced(key, structure, values)
-        self._last.check(structure)
-        return self._last, [value for value in values if isinstance(value, np.ndarray)]
+        # Other threads may call it with other kinds of arguments meanwhile.
+        trace = self._last = node or self._traced(key, structure, values)
+        trace.check(structure)
+        return trace, [value for value in values if isinstance(value, np.ndarray)]
 
     def _check_tensors(self, structure: Any) -> None:
         """Hold tensors against the signature, if there is one."""

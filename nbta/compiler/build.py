@@ -6,7 +6,6 @@ import functools
 import hashlib
 import math
 import sys
-import threading
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
@@ -35,7 +34,7 @@ from nbta.runtime import (
     plain,
     vector_math,
 )
-from nbta.runtime.numba_private import ShortPipeline
+from nbta.runtime.numba_private import ShortPipeline, global_compiler_lock
 from nbta.runtime.object_files import only_overload
 
 FUNCTIONS = matrices.FUNCTIONS | factors.FUNCTIONS | exponential.FUNCTIONS | fourier.FUNCTIONS
@@ -67,9 +66,6 @@ def address(name: str) -> int:
 _kept = []  # what the addresses belong to
 
 
-_alone_lock = threading.Lock()  # a module half loaded is no use to other threads
-
-
 @contextlib.contextmanager
 def _alone(name):
     """Have a module that knows where BLAS is, without all of ``scipy.linalg``: 5 ms, not 150.
@@ -77,7 +73,7 @@ def _alone(name):
     It is taken out again, so that whoever imports it finds it as an attribute of its package, too.
     Cython gives the same module again then. A package that another thread imports is waited for.
     """
-    with _alone_lock:
+    with global_compiler_lock:  # a module half loaded is no use to other threads, nor to a fork
         package = name.rpartition(".")[0]
         if package in sys.modules:
             import_module(package)

@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import os
 import time
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from types import FunctionType
 
@@ -184,6 +184,25 @@ def cached(function, signature, **options):
     with global_compiler_lock:
         dispatcher.compile(signature)
     return dispatcher
+
+
+def loaded_once(function):
+    """`functools.cache` for what gives machine code: one thread makes it, while others wait.
+
+    Addresses of it are given away, and its memory goes with the Python object: what a second thread
+    made at the same time would be freed while others run it.
+    """
+    made = {}
+
+    @cache
+    @wraps(function)
+    def found(*args):
+        with global_compiler_lock:
+            if args not in made:
+                made[args] = function(*args)
+            return made[args]
+
+    return found
 
 
 def call_directly(dispatcher):

@@ -1,12 +1,12 @@
 """The kernels' entrances: four functions in machine code, fetched when they are first called."""
 
 import ctypes
-from functools import cache
 
 from numba import types
 
 from nbta.errors import STATUS
 from nbta.runtime import settings
+from nbta.runtime.compiled import loaded_once
 from nbta.runtime.machine_code import Routine
 
 _SIGNATURE = types.int64(types.int64, types.int64, types.int64)
@@ -20,7 +20,7 @@ def routine(field: int) -> Routine:
     return Routine(getattr(module, settings.NAMES[field]), _SIGNATURE, {"error_model": "numpy"})
 
 
-@cache
+@loaded_once
 def entry(field: int):
     """An entrance of the kernels as a Python callable, loaded or compiled at its first use.
 
@@ -32,7 +32,7 @@ def entry(field: int):
     return found.function
 
 
-@cache
+@loaded_once
 def releasing_entry(field: int):
     """`entry`, letting go of the interpreter's lock for the length of the call."""
     entry(field)

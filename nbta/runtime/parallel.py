@@ -6,14 +6,13 @@ does so in their order: the result has the same bits however many threads there 
 """
 
 import platform
-from functools import cache
 
 from llvmlite import ir
 from numba import prange, types
 from numba.extending import intrinsic
 
 from nbta.runtime.accumulation import add_elements
-from nbta.runtime.compiled import cached, call_directly
+from nbta.runtime.compiled import cached, call_directly, loaded_once
 from nbta.runtime.intrinsics import INTERRUPTED, OK, call, pointer
 from nbta.runtime.machine_code import Routine
 from nbta.runtime.memory import INT64, add_int, kernel
@@ -162,7 +161,7 @@ def together(threads, table):
         work(thread, table)
 
 
-@cache
+@loaded_once
 def native(function):
     """One of these two, compiled or loaded at its first use; without the interpreter's lock."""
     if function is alone:

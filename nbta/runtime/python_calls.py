@@ -6,8 +6,6 @@ everything, 55 ns a call instead of 140. What the fast path does not know (it an
 through the kernels' entrance.
 """
 
-from functools import cache
-
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -17,6 +15,7 @@ from nbta.dtypes import FLOAT64
 from nbta.runtime import memory as mem
 from nbta.runtime import settings
 from nbta.runtime.buffers import enlarged, hold_owners
+from nbta.runtime.compiled import loaded_once
 from nbta.runtime.layout import block_at, refresh, store_intact
 from nbta.runtime.machine_code import Routine
 from nbta.runtime.memory import (
@@ -259,7 +258,7 @@ def guards_intact(store):
     return intact
 
 
-@cache
+@loaded_once
 def native(function):
     """One of this module's functions, loaded or compiled at its first use."""
     return ROUTINES[function].load().function
