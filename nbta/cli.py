@@ -95,10 +95,12 @@ def _info(options):
     import numba
 
     import nbta
+    from nbta.runtime.numba_private import untested
 
     print(f"nbta      {nbta.__version__}")
+    newer = untested()
     for package in ("numba", "llvmlite", "numpy", "scipy"):
-        print(f"{package:9} {_version(package)}")
+        print(f"{package:9} {newer.get(package) or _version(package)}")
     print(f"Python    {platform.python_version()} ({sys.executable})")
     print(f"threads   {numba.config.NUMBA_NUM_THREADS}, layer: {_threading_layer()}")
     _show_caches()

@@ -6,16 +6,51 @@ when nbta is imported, so that a Numba which lacks one is told of at once and no
 run.
 """
 
+import re
+import warnings
 from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
+import llvmlite
 import llvmlite.binding as llvm
 import numba
 import numpy as np
 
 #: The versions of Numba that nbta was tested with.
 OLDEST, NEWEST = "0.63", "0.68"
+#: The newest versions that all tests passed with, of what decides which machine code there is.
+TESTED = {"numba": NEWEST, "llvmlite": "0.50", "numpy": "2.4"}
+
+
+def untested() -> dict[str, str]:
+    """What is installed in a newer version than the tested one, whatever its last number."""
+    modules = {"numba": numba, "llvmlite": llvmlite, "numpy": np}
+    return {
+        name: f"{modules[name].__version__} (tested up to {newest}.*)"
+        for name, newest in TESTED.items()
+        if number(modules[name].__version__) > number(newest)
+    }
+
+
+def number(version: str) -> tuple[int, ...]:
+    """The first two numbers of a version."""
+    return tuple(map(int, re.findall(r"\d+", version)[:2]))
+
+
+def _warn_of_untested():
+    """Say so once in a process; a private name that a version lacks is an error of its own."""
+    if found := untested():
+        names = ", ".join(f"{name} {version}" for name, version in found.items())
+        pins = " ".join(f'"{name}=={newest}.*"' for name, newest in TESTED.items())
+        message = (
+            f"nbta was not tested with {names}, and results may be wrong: install a newer nbta, "
+            f"or what it was tested with (pip install {pins})"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+_warn_of_untested()
 
 
 class Use(NamedTuple):

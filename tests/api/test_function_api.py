@@ -537,7 +537,7 @@ def test_arrays_from_pickles_go_the_short_way(monkeypatch):
     assert unpickled.dtype is not X.dtype
     monkeypatch.setattr(runner.Runner, "__call__", None)
     np.testing.assert_array_equal(twice(unpickled), expected)
-    with pytest.raises(TypeError, match="not callable"):
+    with pytest.raises(TypeError):  # None is called
         twice(unpickled.astype(">f8"))
 
 

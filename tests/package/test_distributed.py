@@ -398,7 +398,7 @@ def test_errors_that_cannot_be_sent(client):
     def locked(w, x):
         raise ValueError(threading.Lock())
 
-    with pytest.raises(RuntimeError, match=r"^ValueError: <unlocked _thread.lock") as caught:
+    with pytest.raises(RuntimeError, match=r"^ValueError: ") as caught:
         value_and_grad(locked, client)(W, X)
     assert "(item 0 of the batch)" in caught.value.__notes__
 
@@ -464,7 +464,9 @@ def test_functions_that_cannot_be_sent(client):
     def locked(w, x):
         return nbta.sum(w) * bool(lock)
 
-    with pytest.raises(nbta.InvalidArgumentError, match=r"f cannot be sent to workers \(.*lock"):
+    with pytest.raises(
+        nbta.InvalidArgumentError, match=r"f cannot be sent to workers \(.+\); make"
+    ):
         value_and_grad(locked, client)(W, X)
 
 

@@ -45,6 +45,27 @@ def test_the_oldest_numba_is_the_one_that_may_be_installed():
     assert f"numba>={numba_private.OLDEST}" in needed
 
 
+NEWER = {"numba": "0.69.0dev0+12.gabc", "numpy": "2.5.0rc1", "llvmlite": "1.0.0"}
+
+
+@pytest.mark.parametrize("package", NEWER)
+def test_versions_above_the_tested_ones_are_told_of_at_the_import(package):
+    version, newest = NEWER[package], numba_private.TESTED[package]
+    code = f"import numba, {package}; {package}.__version__ = {version!r}; import nbta, nbta.api"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    (line,) = [each for each in done.stderr.splitlines() if "RuntimeWarning" in each]
+    assert f"not tested with {package} {version} (tested up to {newest}.*), and results" in line
+    assert f'pip install "numba=={numba_private.NEWEST}.*"' in line
+
+
+def test_tested_versions_are_silent_and_written_down():
+    for version in ("2.4", "2.4.99", "2.0.1", "1.26.4"):
+        assert numba_private.number(version) <= numba_private.number("2.4")
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    for package, newest in numba_private.TESTED.items():
+        assert re.search(rf"{package} {re.escape(newest)}\b", readme, re.IGNORECASE), package
+
+
 def test_every_use_has_a_reason_and_a_loss():
     assert len(numba_private.USES) > 30
     for path, use in numba_private.USES.items():
@@ -57,7 +78,16 @@ def test_every_private_name_is_used():
     own = Path(numba_private.__file__)
     texts = [f.read_text() for f in own.parent.parent.rglob("*.py") if f != own]
     used = set(re.findall(r"\w+", "\n".join(texts)))
-    only_here = {"USES", "OLDEST", "NEWEST", "PASSES", "Use", "CompilerBase", "PassManager"}
+    only_here = {
+        "USES",
+        "OLDEST",
+        "NEWEST",
+        "TESTED",
+        "PASSES",
+        "Use",
+        "CompilerBase",
+        "PassManager",
+    }
     made = {name for name in vars(numba_private) if not name.startswith("_")}
     assert made - used <= only_here
 
