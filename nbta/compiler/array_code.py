@@ -137,6 +137,8 @@ class PlainArrays:
     def _look_up(self, op):
         key = self._array[op.inputs[0]]
         self._array[op.outputs[0]] = (*key, op.attrs["source"])
+        if key[0].attrs.get("dtype") == "bool":  # two true ones in a slot are an error
+            self._refuse(op.inputs[0], "bools have no sum")
         if len(op.inputs) > 2:
             self._refuse(op.inputs[0], "each trip of a loop has gradient arrays of its own")
 

@@ -19,7 +19,7 @@ from nbta.immutable import bodies, frozen, given_back
 from nbta.locations import Origin, of_caller
 from nbta.ops.arithmetic import add_n, equal, less, logical_and, where
 from nbta.ops.array_lengths import carry_lengths
-from nbta.ops.arrays import array_behind
+from nbta.ops.arrays import is_flow_of
 from nbta.ops.bodies import trace
 from nbta.ops.branch import add_case
 from nbta.ops.branch import choose as chosen
@@ -316,7 +316,7 @@ def order_by_trips(body, first):
         older = [
             p
             for p, t in body.sources.items()
-            if p.kind == FLOW and (t is first[place + 1] or array_behind(t) is outer)
+            if p.kind == FLOW and (t is first[place + 1] or is_flow_of(t, outer))
         ]
         for parameter in older:
             with body.as_default():

@@ -2,34 +2,111 @@
 
 In a graph each write gives the array to go on with. Here one object stands for it, which holds the
 last of these; loops and branches take that as a place of the user's.
+
+An array and its gradient arrays, and theirs, are a *family*: one flow orders all that is done with
+them. So a lookup sees what was added before by whatever name, growth ends at the first one, and
+nothing but a gradient array is of use after `close`. Where a loop or a branch leaves one of several
+arrays, its family is not known. Where that array and one that it may be are both used, the trace
+begins again, with one flow for all arrays of the function (`Lengths.shared`).
 """
 
 from __future__ import annotations
 
+import itertools
+import weakref
+
+from nbta.errors import invalid
 from nbta.frontend import native
-from nbta.frontend.boxes import Attribute, born, boxed, explicitly_older, note_place
+from nbta.frontend.boxes import (
+    Attribute,
+    born,
+    boxed,
+    explicit_frame,
+    explicitly_older,
+    keeps_shared,
+    note_place,
+)
+from nbta.frontend.problems import here
+from nbta.graph.graph import current, lies_in
+from nbta.graph.operation import FLOW
+from nbta.ops.arrays import CLOSE
+from nbta.ops.dispatch import special
+from nbta.structure import leaves, map_leaves
 from nbta.symbolic import SymbolicTensorArray
 
 #: What gives the array to go on with.
 _WRITES = ("write", "append", "accumulate", "scatter", "unstack", "split", "identity")
-_OTHERS = ("read", "gather", "stack", "concat", "size", "grad", "grad_with_shape", "close", "lanes")
+_READS = ("read", "gather", "stack", "concat", "size")
+_LOOKUPS = ("grad", "grad_with_shape")
+
+_clock = itertools.count()
+
+
+def now() -> int:
+    """A number that grows while functions are traced."""
+    return next(_clock)
 
 
 class ArrayBox:
     """A tensor array of a traced function.
 
+    Parameters
+    ----------
+    held : SymbolicTensorArray
+    forward : ArrayBox, optional
+        Of a gradient array: the first array of its family.
+    sources : tuple of str, optional
+        By which it is looked up from there; None where the run decides.
+
     Attributes
     ----------
-    array : SymbolicTensorArray
-        Behind all that was done with it.
+    held : SymbolicTensorArray
+        After all that was done with the family, where this is its first array.
+    others : list
+        What it may be in a run, each with when that became so.
+    since, used : int
+        When it was made, and last used.
     """
 
     #: For `nbta.frontend.native.plain`.
     holds_array = True
 
-    def __init__(self, array):
-        self.array = array
+    def __init__(self, held, forward=None, sources=()):
+        self.held, self.sources = held, sources
+        self.forward = self if forward is None else forward
+        self.others, self.used, self.since = [], -1, now()
+        _boxes().setdefault(held.handle, self)  # those in functions given to loops are values
         born(self)
+
+    @property
+    def array(self):
+        """The array, after all that was done with its family."""
+        common = _common_order(self.forward)
+        flow = self.forward.held.flow if common is None else common.flow
+        return SymbolicTensorArray.over(self.held.handle, flow, self.held._facts)
+
+    def go_on(self, flow):
+        """Let a flow be what all that follows in the family comes after."""
+        forward = self.forward
+        common = _common_order(forward)
+        if common is not None:
+            note_place(Attribute(common, "flow"))
+            common.flow = flow
+        note_place(Attribute(forward, "held"))
+        forward.held = SymbolicTensorArray.over(forward.held.handle, flow, forward.held._facts)
+
+    def use(self):
+        """Note a use; where an array that this one may be was used too, the trace begins again."""
+        mine = self.forward
+        for other, since in mine.others:
+            if other.used > since:
+                _ask_shared()
+        mine.used = now()
+
+    def is_same(self, other) -> bool:
+        """Whether both are sure to be one array."""
+        known = self.sources is not None and self.sources == other.sources
+        return self is other or (known and self.forward is other.forward)
 
     def __getattr__(self, name):
         return getattr(self.array, name)
@@ -49,44 +126,160 @@ class ArrayBox:
     def __repr__(self):
         return repr(self.array)
 
+    def close(self, *, name=None):
+        """`TensorArray.close`; what follows comes after it, and fails."""
+        self.use()
+        array = self.array
+        closing = array.close(name=name)
+        if not explicitly_older(self.forward):
+            with current().control_dependencies([closing]):
+                self.go_on(array.identity().flow)
+
+
+class _Order:
+    """One flow for all arrays of a function."""
+
+    def __init__(self, graph):
+        with graph.as_default():
+            self.flow = special(FLOW)
+
+
+_ORDER = "the flow of all arrays of a function"
+_BOXES = "arrays in boxes, by handle"
+
+
+def _common_order(forward):
+    """The one order where the trace has one; an array from outside of a function is a value."""
+    if not keeps_shared() or explicitly_older(forward):
+        return None
+    frame = explicit_frame()
+    if frame is not None:
+        return frame.of_arrays(_Order)
+    root = current().root
+    if _ORDER not in root.cache:
+        root.cache[_ORDER] = _Order(root)
+    return root.cache[_ORDER]
+
+
+def _boxes():
+    return current().root.cache.setdefault(_BOXES, weakref.WeakValueDictionary())
+
+
+def _ask_shared():
+    lengths = current().root.lengths
+    if lengths is not None:
+        lengths.ask_shared()
+    message = (
+        f"{here()}: a TensorArray may or may not be the same as another one that is used too, as "
+        f"that is decided when the function runs; use one name of it"
+    )
+    raise invalid("spoiled_array", message)
+
+
+def _check_open(box, operation):
+    """Refuse what comes after `close`, even if nobody uses its result."""
+    last = box.held.flow.op
+    if box is box.forward and any(op.record is CLOSE for op in last.control_inputs):
+        message = f"{operation} on {box.held._facts.name}: the array is closed; make a new one"
+        raise invalid("closed", message)
+
 
 def _writing(name):
     def method(self, *args, **options):
         args, options = native.plain(args), native.plain(options)
+        self.use()
+        _check_open(self, name)
         new = getattr(self.array, name)(*args, **options)
-        if explicitly_older(self):  # a value, in the body of nbta.while_loop or its like
+        if explicitly_older(self.forward):  # a value, in the body of nbta.while_loop or its like
             return ArrayBox(new)
-        note_place(Attribute(self, "array"))
-        self.array = new
+        self.go_on(new.flow)
         return self
 
     return method
 
 
-def _asking(name):
+def _reading(name):
     def method(self, *args, **options):
         args, options = native.plain(args), native.plain(options)
-        return in_box(getattr(self.array, name)(*args, **options))
+        self.use()
+        _check_open(self, name)
+        return boxed(getattr(self.array, name)(*args, **options))
 
     return method
 
 
-for _name in _WRITES:
-    setattr(ArrayBox, _name, _writing(_name))
-for _name in _OTHERS:
-    setattr(ArrayBox, _name, _asking(_name))
+def _looking_up(name):
+    def method(self, source, *args, **options):
+        args, options = native.plain(args), native.plain(options)
+        self.use()
+        _check_open(self, name)
+        new = getattr(self.array, name)(source, *args, **options)
+        if explicitly_older(self.forward):
+            return ArrayBox(new)
+        self.go_on(new.flow)
+        sources = None if self.sources is None else (*self.sources, source)
+        return ArrayBox(new, self.forward, sources)
+
+    return method
+
+
+for _names, _kind in ((_WRITES, _writing), (_READS, _reading), (_LOOKUPS, _looking_up)):
+    for _name in _names:
+        setattr(ArrayBox, _name, _kind(_name))
 
 
 def in_box(found):
-    """What a function gives, with arrays as they are, and a new tensor array in a box."""
-    return ArrayBox(found) if isinstance(found, SymbolicTensorArray) else boxed(found)
+    """What a function gives, with arrays as they are, and each tensor array in a box of its own."""
+    if any(isinstance(leaf, SymbolicTensorArray) for leaf in leaves(found)):
+        found = map_leaves(_array_in_box, found)
+    return boxed(found)
 
 
-def unlike(one, other) -> bool:
-    """Whether a variable is a tensor array in a box in one place, and another one elsewhere."""
-    kinds = [isinstance(value, ArrayBox) for value in (one, other)]
-    known = [isinstance(value, ArrayBox | SymbolicTensorArray) for value in (one, other)]
-    return all(known) and any(kinds) and one is not other
+def _array_in_box(leaf):
+    if not isinstance(leaf, SymbolicTensorArray):
+        return leaf
+    box = _boxes().get(leaf.handle)
+    if box is None or explicitly_older(box.forward):
+        return ArrayBox(leaf)
+    if leaf.flow is not box.array.flow:
+        box.go_on(leaf.flow)
+    return box
+
+
+def has_value(box) -> bool:
+    """Whether the handle has a value where the trace is: not that of a lookup in a branch."""
+    return lies_in(current(), box.held.handle.graph)
+
+
+def one_of(held, firsts):
+    """A box of what a loop or a branch gives, whose family is that of one of these first arrays."""
+    found = {id(first): first for first in firsts}
+    if len(found) == 1 and not isinstance(firsts, Unknown):
+        return ArrayBox(held, firsts[0], None)
+    new = ArrayBox(held)
+    for first in found.values():
+        link(new, first)
+    return new
+
+
+class Unknown(list):
+    """The first arrays of families, among which there may be others."""
+
+
+def relatives(box) -> list:
+    """The first array of its family, and those that this may be."""
+    return [box.forward, *(other for other, _ in box.forward.others)]
+
+
+def link(new, old) -> None:
+    """Note that an array may be another one, or any that this may be."""
+    if keeps_shared():
+        return
+    since = now()
+    for other in {id(box): box for box in relatives(old)}.values():
+        if other is not new.forward:
+            new.forward.others.append((other, since))
+            other.others.append((new.forward, since))
 
 
 def unboxed(value):

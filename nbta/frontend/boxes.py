@@ -72,6 +72,8 @@ class Frame:
         self.start, self.changed, self.explicit = next(_serials), {}, explicit
         self.traced, self.spent = traced, None
         self.places, self._born, self._linked = {}, {}, []
+        self._graph, self._order = current(), None
+        self._first = 0 if self._graph is None else len(self._graph.operations)
 
     def __enter__(self):
         _frames.stack.append(self)
@@ -102,6 +104,9 @@ class Frame:
         for one, other in self._linked:
             self._unlink(one, other)
             self._unlink(other, one)
+        if not self.traced and self._graph is not None:
+            made = self._graph.operations[self._first :]
+            self._graph.put_back.update(op for op in made if op.record.effects)
 
     def _unlink(self, older, younger):
         """Let a box from before forget one of the block, which is traced again or is over."""
@@ -140,6 +145,11 @@ class Frame:
                 else:
                     items[other.name] = old
         return type(value)(items)
+
+    def of_arrays(self, order):
+        """What orders all arrays of the block, as ``order`` makes it."""
+        self._order = self._order or order(self._graph)
+        return self._order
 
     def owns(self, owner) -> None:
         """Note that an object was made in the block."""
@@ -301,6 +311,11 @@ def explicitly_older(owner) -> bool:
         if frame.explicit:
             return True
     return False
+
+
+def explicit_frame():
+    """The innermost function that was given to a loop of nbta's; None outside of them."""
+    return next((frame for frame in reversed(_frames.stack) if frame.explicit), None)
 
 
 def is_older(owner) -> bool:
@@ -639,8 +654,7 @@ class Box(Tensor):
     @property
     def is_value(self) -> bool:
         """Whether it is an array that a function given to a loop of nbta's was handed."""
-        frame = next((f for f in reversed(_frames.stack) if f.explicit), None)
-        root = self.root
+        frame, root = explicit_frame(), self.root
         return frame is not None and (frame.is_before(root) or not root.made or bool(root.fixed))
 
     @property

@@ -249,7 +249,7 @@ def _ours(function, args, kwargs):
     if function.__name__ in _WITH_BLOCKS:
         args = [_block(a, function.__name__) for a in args]
         kwargs = {k: _block(v, function.__name__) for k, v in kwargs.items()}
-    return boxed(function(*native.plain(tuple(args)), **native.plain(kwargs)))
+    return in_box(function(*native.plain(tuple(args)), **native.plain(kwargs)))
 
 
 def _block(value, what):
@@ -263,8 +263,8 @@ def _block(value, what):
 
     @functools.wraps(value) if hasattr(value, "__name__") else lambda f: f
     def block(*args, **kwargs):
-        given = boxed(args), boxed(kwargs)
         with control.Frame(explicit=True), effects.in_block():
+            given = in_box(args), in_box(kwargs)
             return native.plain(call(value, *given[0], **given[1]))
 
     return block
@@ -355,7 +355,7 @@ def _method(function, args, kwargs):
     if isinstance(owner, Box | Listing | ArrayBox):
         return inner(owner, *args, **kwargs)
     if isinstance(inner, types.FunctionType) and _is_ours(inner):
-        return boxed(function(*native.plain(args), **native.plain(kwargs)))
+        return in_box(function(*native.plain(args), **native.plain(kwargs)))
     if is_library(inner):
         return _foreign(function, args, kwargs)
     return call(inner, owner, *args, **kwargs)

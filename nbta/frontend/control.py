@@ -19,8 +19,8 @@ import numpy as np
 from nbta.classes import objects_in
 from nbta.control.control_flow import joined_branches, while_loop
 from nbta.errors import NbtaError, UnimplementedError, invalid
-from nbta.frontend import effects, native
-from nbta.frontend.array_boxes import ArrayBox, unboxed, unlike
+from nbta.frontend import array_boxes, effects, native
+from nbta.frontend.array_boxes import ArrayBox, Unknown, has_value, one_of, unboxed
 from nbta.frontend.boxes import (
     Attribute,
     Box,
@@ -339,7 +339,7 @@ _NUMBERS = bool | int | float | complex | np.number | np.bool_
 
 def _is_value(leaf):
     """Whether a graph can hand something on."""
-    return isinstance(leaf, Tensor | SymbolicTensorArray | _NUMBERS)
+    return isinstance(leaf, Tensor | ArrayBox | SymbolicTensorArray | _NUMBERS)
 
 
 def _is_carried(value):
@@ -356,6 +356,8 @@ def _same(one, other):
         return False
     if isinstance(one, tuple):
         return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, ArrayBox):
+        return one.is_same(other)
     plain = isinstance(one, str | bytes | frozenset | _NUMBERS)
     return plain and (one == other or one != one)
 
@@ -389,6 +391,8 @@ def _as_data(leaf):
     """A value of a leaf that goes into a graph."""
     if isinstance(leaf, Box):
         return leaf.itself
+    if isinstance(leaf, ArrayBox):
+        return leaf.array
     if isinstance(leaf, bool | int | float | complex) and not isinstance(leaf, np.generic):
         return np.asarray(leaf)[()]
     return leaf
@@ -399,7 +403,7 @@ class Outcome:
 
     def __init__(self, values, count, frame):
         self.values = values
-        self.arrays = list(map(unboxed, values[:count]))
+        self.arrays = list(values[:count])
         found = [v for part in values[:count] if not _is_filled(part) for v in leaves(part)]
         self.contents = {id(v): _content(v) for v in found}
         self.lost = {id(v): v.root.spoiled for v in found if isinstance(v, Box)}
@@ -447,6 +451,8 @@ def packed(like, values):
 
 def _content(leaf):
     """What a box holds, as long as somebody knows."""
+    if isinstance(leaf, ArrayBox):
+        return leaf.array
     return leaf.content if isinstance(leaf, Box) and leaf.root.spoiled is None else leaf
 
 
@@ -618,12 +624,12 @@ def _outcome(block, entry, get, set_, names, second):
 def _is_of_a_run(error) -> bool:
     """Whether an error in a block is one only for runs that come to it, as in Python.
 
-    Such are those that the user's code raises, divisions of Python's numbers by zero, and those of
-    shapes, which Python knows where the function asked for a length.
+    Such are those that the user's code raises, divisions of Python's numbers by zero, those of
+    shapes, which Python knows where the function asked for a length, and uses of closed arrays.
     """
     raised = isinstance(error, NoValueError) or getattr(error, "nbta_raised", False)
     raised = raised or type(error) is ZeroDivisionError
-    return raised or getattr(error, "reason", None) == "shape"
+    return raised or getattr(error, "reason", None) in ("shape", "closed")
 
 
 def _with_places(places, names, get, set_):
@@ -683,12 +689,11 @@ class _Merge:
         """How a variable gets its value: ``(kind, what for)``."""
         one, other = (outcome.values[i] for outcome in self._outcomes)
         if _same(one, other):
-            return "same", one
+            for value in filter(_is_usable, (one, other)):
+                return "same", value
         if may_be_none(one, other):
             one, other = as_parts(one, other), as_parts(other, one)
         one, other = self._filled(one, other), self._filled(other, one)
-        if unlike(one, other):
-            one, other = (outcome.arrays[i] for outcome in self._outcomes)
         one, other = (
             outcome.structures[i] if outcome.arrays[i] is value else value
             for value, outcome in zip((one, other), self._outcomes, strict=True)
@@ -734,10 +739,10 @@ class _Merge:
 
     def _column(self, i, pair):
         """A pair of values in one dtype."""
-        if any(isinstance(leaf, SymbolicTensorArray) for leaf in pair):
-            return list(pair)
         held = zip(pair, self._outcomes, strict=True)  # a view's key may be the branch's
         pair = [outcome.contents.get(id(leaf), leaf) for leaf, outcome in held]
+        if any(isinstance(leaf, SymbolicTensorArray) for leaf in pair):
+            return pair
         ranks = {leaf.spec.rank if isinstance(leaf, Tensor) else np.ndim(leaf) for leaf in pair}
         if len(ranks) > 1 and None not in ranks:
             raise self._unlike(i, *pair)
@@ -773,7 +778,7 @@ class _Merge:
         split, results = len(values) - len(self._boxes), []
         for (box, _), value in zip(self._boxes.values(), values[split:], strict=True):
             box.hold(value)
-        joined = [made(value) for value in values[: len(self._pairs)]]
+        joined = [_as_user_has(pair, v) for pair, v in zip(self._pairs, values, strict=False)]
         for box, pair in zip(joined, self._pairs, strict=True):
             self._lose(box, pair)
             note_number(box, pair)
@@ -817,6 +822,19 @@ class _Merge:
                 link_items(merged, source, logical_not(self._pred) if way else self._pred)
             elif self._outcomes[way].has_twice(source) or relatives(source):
                 take_apart([merged, relatives(source)])
+
+
+def _is_usable(value):
+    """Whether a value is one where the branch is over; tensor arrays looked up in it are not."""
+    parts = leaves(value) if isinstance(value, tuple | ArrayBox) else ()
+    return all(has_value(part) for part in parts if isinstance(part, ArrayBox))
+
+
+def _as_user_has(pair, value):
+    """What a branch gives in place of one of two values."""
+    if not isinstance(pair[0], ArrayBox):
+        return made(value)
+    return one_of(value, [each.forward for each in pair])
 
 
 def _has_axes(leaf):
@@ -893,8 +911,9 @@ def _relations(one, other):
 
 def _stand_in(leaf):
     """A value that nobody reads, like another one."""
-    if isinstance(leaf, SymbolicTensorArray):
-        raise invalid("undefined", f"{here()}: a TensorArray has no value on one way")
+    if isinstance(leaf, ArrayBox | SymbolicTensorArray):
+        message = f"{here()}: a TensorArray has no value on one way; make it, or look it up, before"
+        raise invalid("undefined", message)
     if not isinstance(leaf, Tensor):
         return np.zeros(np.shape(leaf), np.asarray(leaf).dtype)[()]
     if isinstance(leaf, Box):
@@ -1200,6 +1219,7 @@ class _Loop:
 
     def __init__(self, code, names, get, set_, changed):
         get, setter = in_state(get, set_)
+        self._begins = array_boxes.now()
         self._given = names, get(), get, setter or (lambda values: None)
         self._changed = [*changed(), effects.token_box()]
         self._start()
@@ -1214,6 +1234,7 @@ class _Loop:
         self._boxes, self._places = [], set()
         self._aliases, self._outer, self._spoiled = set(), {}, {}
         self._ways, self._vague = {}, set()  # how arrays of a tie are one, and where nobody knows
+        self._families, self._related = {}, set()  # of tensor arrays, by place
         for value in self._changed[:-1]:
             self._guess(value)
 
@@ -1243,7 +1264,9 @@ class _Loop:
         self._found[self._key] = found
 
     def _is_scalar(self, value):
-        if not _is_carried(value) or any(isinstance(leaf, Box) for leaf in leaves(value)):
+        if not _is_carried(value):
+            return False
+        if any(isinstance(leaf, Box | ArrayBox) for leaf in leaves(value)):
             return False
         # as long as no other object takes the place of one
         return not objects_in(value) and not containers_in(value)
@@ -1354,9 +1377,11 @@ class _Loop:
         given, values = iter(given), list(self._entry)
         for i in sorted(self._carried):
             like = self._stand_ins.get(i, self._entry[i])
-            values[i] = packed(like, [made(next(given), self._names[i]) for _ in leaves(like)])
+            parts = [self._part(i, j, leaf, next(given)) for j, leaf in enumerate(leaves(like))]
+            values[i] = packed(like, parts)
             take_apart((self._entry[i], values[i]))
             self._note_numbers(like, values[i])
+        self._link_families(values)
         for box in self._boxes:
             box.rebind(next(given))
         for box, reason in self._spoiled.values():
@@ -1364,6 +1389,50 @@ class _Loop:
         self._link(values, given)
         self._set(tuple(values))
         return values
+
+    def _part(self, i, j, leaf, value):
+        """What a variable has, or a part of it, in a trip or after the loop."""
+        if not isinstance(leaf, ArrayBox):
+            return made(value, self._names[i])
+        return one_of(value, self._families.setdefault((i, j), [leaf.forward]))
+
+    def _tensor_arrays(self, values):
+        """The tensor arrays that trips hand on, by place."""
+        return {
+            (i, j): leaf
+            for i in sorted(self._carried)
+            for j, leaf in enumerate(leaves(values[i]))
+            if isinstance(leaf, ArrayBox)
+        }
+
+    def _link_families(self, values):
+        """Note which tensor arrays may be one."""
+        arrays = self._tensor_arrays(values) if self._related else {}
+        for place, other in self._related:
+            array_boxes.link(arrays[place], arrays[other])
+
+    def _learn_families(self, bound, end):
+        """Which tensor arrays a trip may hand on."""
+        starts, ends = self._tensor_arrays(bound), self._tensor_arrays(end)
+        found = {place: array_boxes.relatives(box) for place, box in ends.items()}
+        related, again = set(self._related), False
+        for place, firsts in found.items():
+            known = self._families[place]
+            for first in firsts:
+                if first is starts[place].forward or any(first is each for each in known):
+                    continue
+                again = again or not isinstance(known, Unknown) or first.since < self._begins
+                if first.since < self._begins:
+                    known.append(first)
+                else:
+                    known = self._families[place] = Unknown(known)
+            near = {*map(id, firsts), id(starts[place].forward)}
+            for other in found.keys() - {place}:
+                if near & {*map(id, found[other]), id(starts[other].forward)}:
+                    related.add((place, other))
+        if again or related != self._related:
+            self._related = related
+            raise Again
 
     def _note_numbers(self, like, value):
         for leaf, found in zip(leaves(like), leaves(value), strict=True):
@@ -1448,6 +1517,7 @@ class _Loop:
         for i in self._carried:
             parts = [end[i], *relatives(end[i])]
             take_apart(parts, (place for place, _ in frame.places.values()), frame)
+        self._learn_families(bound, end)
         self._learn_aliases(bound, end, frame)
         self._learn_spoiled(frame)
         found = [self._ended(i, j, leaf) for i in sorted(self._carried)
@@ -1501,10 +1571,6 @@ class _Loop:
             self._stand_ins[i] = as_parts(self._entry[i], end)
             self._carried.add(i)
             return True
-        if isinstance(start, ArrayBox) and unlike(start, end):
-            self._stand_ins[i] = self._entry[i].array
-            self._carried.add(i)
-            return True
         if i not in self._carried:
             if _same(start, end):
                 return False
@@ -1553,7 +1619,7 @@ class _Loop:
         return invalid("loop_variable", message)
 
     def _learn_leaf(self, i, j, start, end):
-        if isinstance(start, TensorArray) or isinstance(end, TensorArray):
+        if any(isinstance(leaf, TensorArray | ArrayBox) for leaf in (start, end)):
             return False
         ranks = [v.spec.rank if isinstance(v, Tensor) else np.ndim(v) for v in (start, end)]
         if None not in ranks and ranks[0] != ranks[1]:
@@ -1574,8 +1640,8 @@ class _Loop:
         return i not in self._stand_ins and _is_weak(leaves(self._entry[i])[j])
 
     def _ended(self, i, j, leaf):
-        if isinstance(leaf, TensorArray):
-            return leaf
+        if isinstance(leaf, TensorArray | ArrayBox):
+            return unboxed(leaf)
         return in_dtype(leaf, self._begun[i, j])
 
     def _learn_aliases(self, bound, end, frame):
@@ -1628,9 +1694,11 @@ class _Loop:
             if found is not first:
                 box.hold(found)
         for i, (like, found) in given.items():
-            values[i] = packed(like, [made(each, self._names[i]) for each in found])
+            parts = zip(leaves(like), found, strict=True)
+            values[i] = packed(like, [self._part(i, j, *part) for j, part in enumerate(parts)])
             take_apart(values[i])
             self._note_numbers(like, values[i])
+        self._link_families(values)
         self._link(values, (found for _, found in pairs))
         for box, reason in self._spoiled.values():
             box.put_off(reason)
@@ -1654,8 +1722,6 @@ def _orders(value):
 
 def _in_form_of(start, end):
     """The value of a variable behind a trip, in the form that it had before it."""
-    if isinstance(start, SymbolicTensorArray):
-        return unboxed(end)
     return as_parts(end, start) if isinstance(start, Parts) and may_be_none(start, end) else end
 
 

@@ -13,6 +13,7 @@ from nbta.control.captured import guarded
 from nbta.errors import NbtaError, UnimplementedError, invalid
 from nbta.frontend import effects, native, source
 from nbta.frontend.arguments import taken_apart
+from nbta.frontend.array_boxes import in_box
 from nbta.frontend.boxes import Box, any_assigned, boxed, check_apart
 from nbta.frontend.calls import call, is_library, user_method
 from nbta.frontend.conversion import converted
@@ -164,7 +165,7 @@ def _given_leaf(leaf, name):
     """An argument as an array that may change: the caller's own stays as it is."""
     if isinstance(leaf, np.ndarray) and type(leaf) is np.ndarray and leaf.ndim:
         return boxed(leaf.copy(), name)
-    return boxed(leaf, name) if isinstance(leaf, Tensor) else leaf
+    return boxed(leaf, name) if isinstance(leaf, Tensor) else in_box(leaf)
 
 
 def _names(function, inner):

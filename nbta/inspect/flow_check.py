@@ -110,10 +110,22 @@ def lost_write(graph: Graph, used) -> tuple[Operation, Operation] | None:
         return None
     for race in (found for found in check_flow(graph) if isinstance(found, Race)):
         write = lost.get(race.first)
-        later = write is not None and outside(write.inputs[-1]) in _past(race.second)
+        later = write is not None and not _past(race.second).isdisjoint(_names(write))
         if later and _looks_for(race, write):
             return write, race.second
     return None
+
+
+def _names(write):
+    """The flow that a write took; of a gradient array that was looked up for it, also those before.
+
+    Another lookup finds the same array.
+    """
+    flow = outside(write.inputs[-1])
+    while flow.op.record in arrays.LOOKUPS:
+        yield flow
+        flow = outside(flow.op.inputs[1])
+    yield flow
 
 
 def _looks_for(race, write):
@@ -137,7 +149,8 @@ def _past(op):
 def _lost_below(graph):
     """Writes that nobody uses, each with every operation that stands for it in a graph around."""
     for finding in _unused(graph):
-        yield finding.op, finding.op
+        if finding.op not in graph.put_back:
+            yield finding.op, finding.op
     for op in graph.operations:
         for body in all_bodies(op):
             for inner, write in _lost_below(body):

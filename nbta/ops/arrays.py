@@ -315,12 +315,15 @@ def slots(op) -> frozenset | None:
     return frozenset(int(i) for i in np.atleast_1d(index.attrs["value"]))
 
 
-def array_behind(flow):
-    """The handle of the array that an operation gave a flow of; None where that is not plain."""
+def is_flow_of(flow, handle) -> bool:
+    """Whether an operation that gave a flow worked on an array, or on a gradient array of it."""
     op = flow.op
-    if op.record is CREATE or op.record in LOOKUPS:
-        return op.outputs[0]
-    return op.inputs[0] if op.record in WRITES else None
+    if op.record is CREATE:
+        return op.outputs[0] is handle
+    touched = op.inputs[0] if op.record in WRITES | LOOKUPS else None
+    while touched is not None and touched is not handle:
+        touched = touched.op.inputs[0] if touched.op.record in LOOKUPS else None
+    return touched is handle or (op.record in LOOKUPS and op.outputs[0] is handle)
 
 
 def build(record, inputs, attrs=None, name=None):

@@ -37,6 +37,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NaN and emp
         ("mutation", 1, 1),
         ("empty", 2, 2),
         ("empty gradient", 1, 1),
+        ("accumulator", 1, 2),
+        ("conditions", 1, 6),
         ("filling", 1, 2),
         ("nest", 1, 1),
         ("item nest", 1, 1),

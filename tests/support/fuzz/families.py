@@ -5,6 +5,7 @@ from typing import NamedTuple
 import frontend_random
 
 from . import (
+    accumulators,
     derivatives,
     fillings,
     grow,
@@ -77,11 +78,13 @@ FAMILIES = {
     "mutation": Family(mutation, ways.check),
     "empty": Family(empty, ways.check),
     "empty gradient": Family(empty_gradient, derivatives.check),
+    "accumulator": Family(accumulators.program, accumulators.check, accumulators.shrunk),
     "filling": Family(fillings.program, fillings.check, whole),
     "nest": Family(nests.program, nests.check, whole),
     "item nest": Family(item_nests.program, item_nests.check, whole),
     "lengths": Family(lengths.program, lengths.check),
     "code": Family(frontend_random.program, frontend_random.check, frontend_random.shrunk),
+    "conditions": Family(raw_maker.conditions, raw.check, raw.shrunk),
     "raw": Family(raw_maker.program, raw.check, raw.shrunk),
 }
 

@@ -147,8 +147,33 @@ class Maker:
 
 
 def program(seed, length=120):
-    """A program; `Maker` needs to know how it goes."""
-    maker = Maker(seed)
+    """Operations of all kinds."""
+    return _made(Maker(seed), length)
+
+
+class OfConditions(Maker):
+    """Few operations on an array of one dtype and its gradient array, which often may not be."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.names = [self.random.choice(["bool", "bool", "int32", "float64", "complex64"])]
+
+    def draw(self):
+        if len(self.ops) == 1:
+            return Op("grad", 0, ("gradients",), (("clear_after_read", False),))
+        op = super().draw()
+        while op.method in LOOKS or (len(self.ops) > 1 and op.method in ("create", "close")):
+            op = super().draw()
+        return op
+
+
+def conditions(seed, length=14):
+    """A short program whose failing operations all count."""
+    return _made(OfConditions(seed), length)
+
+
+def _made(maker, length):
+    """A program; the maker needs to know how it goes."""
     for _ in range(length):
         op = maker.draw()
         maker.ops.append(op)
