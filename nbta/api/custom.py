@@ -14,6 +14,7 @@ from nbta.codegen.values import Scalar, cast_text
 from nbta.codegen.windows import window
 from nbta.dtypes import as_plain
 from nbta.errors import UnimplementedError, invalid
+from nbta.frontend.pickling import Sent
 from nbta.graph.operation import Spec
 from nbta.immutable import own_numpy, refusals
 from nbta.ops.dispatch import apply, define
@@ -205,7 +206,7 @@ CUSTOM = define(
 )
 
 
-class CustomGradient:
+class CustomGradient(Sent):
     """A function with a gradient of its own; see `nbta.custom_gradient`."""
 
     __wrapped__: Callable[..., Any]
@@ -225,6 +226,10 @@ class CustomGradient:
         """Add the operation to a graph, or run it at once."""
         values = apply(CUSTOM, args, {"function": self}, name or _as_name(self.name))
         return values[0] if isinstance(values, tuple) and len(values) == 1 else values
+
+    def _recipe(self) -> tuple[Any, ...]:
+        """The arguments that make one like it."""
+        return self.forward, self._backward, self.result
 
     def backward(self, function: F) -> F:
         """Say how gradients pass; for use as a decorator."""

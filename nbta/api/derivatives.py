@@ -29,6 +29,7 @@ from nbta.errors import invalid, memory_for
 from nbta.execution.batch import Items, Memories, rows_of, run_batch
 from nbta.execution.runner import check_compiled
 from nbta.frontend.entry import prepared
+from nbta.frontend.pickling import Sent
 from nbta.graph.graph import current
 from nbta.graph.operation import FLOW, Tensor
 from nbta.ops.arithmetic import add_n, equal, multiply
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 # Gradients over a batch: a function of one item, run for all items on several threads.
 
 
-class Batched(Generic[R]):
+class Batched(Sent, Generic[R]):
     """A function of the arguments of all items, from one of those of a single item.
 
     Parameters
@@ -98,7 +99,7 @@ class Batched(Generic[R]):
         check_compiled(compiled)
         self.item, self._axes, self._argnums = item, axes, argnums
         self._reduction, self._compiled, self._memories = reduction, compiled, Memories()
-        self._pick = pick or (lambda result: result)
+        self._pick = pick or _unchanged
 
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         """The reduced loss, and its gradient."""
@@ -151,11 +152,16 @@ class Batched(Generic[R]):
         batch = _Batch(item, args, axes, kwargs)
         if not batch.count:
             raise invalid("batch_empty", "profile: there are no items; give one at least")
-        given = self._axes, self._argnums, self._reduction, self._compiled, self._pick
-        whole, one = Batched(self.__wrapped__, item, *given), self.item.apart(self._compiled)
+        f, _, *given = self._recipe()
+        whole, one = Batched(f, item, *given), self.item.apart(self._compiled)
         return profile(
             repr(self), whole, (args, kwargs), one, (batch.first(), kwargs), file, repeats
         )
+
+    def _recipe(self) -> tuple[Any, ...]:
+        """The arguments that make one like it."""
+        options = self._axes, self._argnums, self._reduction, self._compiled, self._pick
+        return self.__wrapped__, self.item, *options
 
     def prefer_compiled(self) -> None:
         """Run compiled from now on, without waiting until that pays."""
@@ -167,6 +173,10 @@ class Batched(Generic[R]):
 
     def __repr__(self) -> str:
         return f"<nbta.function over a batch of {self.item!r}>"
+
+
+def _unchanged(result: Any) -> Any:
+    return result
 
 
 def check_outside(args: Any, kwargs: Any) -> None:

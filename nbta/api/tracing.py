@@ -30,6 +30,7 @@ from nbta.execution.session import fits, within_kind
 from nbta.frontend.arguments import taken_apart
 from nbta.frontend.boxes import check_apart
 from nbta.frontend.entry import arguments_of, assigns_attributes, prepared, source_of
+from nbta.frontend.pickling import Sent
 from nbta.graph.graph import Graph, current
 from nbta.graph.lengths import Asked, Lengths
 from nbta.graph.operation import DATA, Spec, Tensor
@@ -251,7 +252,7 @@ def _stand_in(graph: Any, leaf: int, path: str, value: Any, spec: Any) -> Any:
 # Functions.
 
 
-class Function(Generic[P, R]):
+class Function(Sent, Generic[P, R]):
     """A Python function of arrays that is traced into a graph; see `nbta.function`."""
 
     def __init__(
@@ -465,15 +466,8 @@ class Function(Generic[P, R]):
 
     def apart(self, compiled: Compiled | None = None) -> Function[P, R]:
         """The same function, which nothing was traced of yet."""
-        return Function(
-            self._f,
-            self._compiled if compiled is None else compiled,
-            self._pick,
-            self._given_signature,
-            self._convert,
-            self._outputs,
-            self._static,
-        )
+        f, own, *others = self._recipe()
+        return Function(f, own if compiled is None else compiled, *others)
 
     def prepared(self, structure: Any) -> Any:
         """What runs it for arguments; its function or the reason for having none; and inputs."""
@@ -537,9 +531,10 @@ class Function(Generic[P, R]):
         method.__self__ = instance  # type: ignore[attr-defined] # which is kept alive by this alone
         return method
 
-    def __reduce__(self) -> Any:  # traced again where it arrives
+    def _recipe(self) -> tuple[Any, ...]:
+        """The arguments that make one like it."""
         options = self._given_signature, self._convert, self._outputs, self._static
-        return Function, (self._f, self._compiled, self._pick, *options)
+        return self._f, self._compiled, self._pick, *options
 
     def __repr__(self) -> str:
         return f"<nbta.function {getattr(self._f, '__qualname__', self._f)!r}>"

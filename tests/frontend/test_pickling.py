@@ -1,9 +1,14 @@
 """Functions that travel take their source along: file, line and text arrive where no file is."""
 
+import copy
 import linecache
+import os
 import pickle
+import subprocess
+import sys
 import traceback
 import types
+from pathlib import Path
 
 import cloudpickle
 import numpy as np
@@ -184,3 +189,129 @@ def test_codes_are_known_by_identity():
     assert (table.get(one), table.get(other)) == (1, 2)
     del one
     assert table.get(other) == 2
+
+
+# What nbta makes of functions pickles itself.
+
+MADE = {
+    "function": lambda f: nbta.function(f),
+    "value and gradient": lambda f: nbta.value_and_grad(f, compiled=False),
+    "gradient": lambda f: nbta.grad(f),
+    "gradient of a gradient": lambda f: nbta.grad(lambda x: nbta.sum(nbta.grad(f)(x))),
+    "jacobian": lambda f: nbta.jacobian(f),
+    "hessian": lambda f: nbta.hessian(f),
+    "batch": lambda f: nbta.grad(lambda w, x: f(w * x), batch_axis=0),
+    "custom": lambda f: nbta.grad(lambda x: clipped(f(x))),
+}
+
+
+@nbta.custom_gradient
+def clipped(x):
+    return np.clip(x, -1.0, 1.0)
+
+
+@clipped.backward
+def clipped_backward(dy, x, y):
+    return 2 * dy
+
+
+@nbta.function
+def decorated(x):
+    return nbta.sum(x * x)
+
+
+class Decorated:
+    @nbta.function
+    def loss(self, x):
+        return nbta.sum(x)
+
+
+@pytest.mark.parametrize("pickler", [pickle, cloudpickle], ids=lambda p: p.__name__)
+@pytest.mark.parametrize("kind", MADE)
+def test_what_is_made_of_functions_travels(program, kind, pickler):
+    made = MADE[kind](program.names["closure"](2.0))
+    arguments = (X, np.ones((2, 4))) if kind == "batch" else (X,)
+    expected = made(*arguments)
+    arrived = arrive(pickler.dumps(made), program.file)
+    assert arrived is not made
+    for one, other in zip(leaves(arrived(*arguments)), leaves(expected), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("made", [decorated, Decorated.loss, clipped], ids=repr)
+def test_what_is_imported_by_its_name_is_pickled_by_that(made):
+    for pickler in (pickle, cloudpickle):
+        body = pickler.dumps(made)
+        assert len(body) < 100
+        assert pickle.loads(body) is made
+    assert copy.copy(made) is made
+    assert copy.deepcopy([made])[0] is made
+
+
+def test_modules_that_are_registered_by_value_are_sent_by_value():
+    module = types.ModuleType("registered")
+    exec("import nbta\n@nbta.function\ndef f(x):\n    return x * x", vars(module))
+    sys.modules["registered"] = module
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        body = cloudpickle.dumps(module.f)
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+        del sys.modules["registered"]
+    assert pickle.loads(body)(3.0) == 9.0
+
+
+def test_functions_that_refer_to_themselves_travel():
+    @nbta.function
+    def factorial(n, x):
+        return x if n <= 1 else n * factorial(n - 1, x)
+
+    arrived = pickle.loads(pickle.dumps(nbta.grad(lambda x: factorial(4, x))))
+    assert arrived(2.0) == 24.0
+
+
+def test_options_travel():
+    made = nbta.function(lambda x, k: x * k, static_argnums=1, compiled=False)
+    arrived = pickle.loads(pickle.dumps(made))
+    assert [arrived(2.0, 3), arrived(2.0, 4), arrived.traces] == [6.0, 8.0, 2]
+
+
+def test_without_cloudpickle_numbas_serves(monkeypatch, program):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    pickling._pickler.cache_clear()
+    try:
+        body = pickle.dumps(nbta.grad(program.names["closure"](2.0)))
+    finally:
+        pickling._pickler.cache_clear()
+    assert b"numba.cloudpickle" in body
+    np.testing.assert_array_equal(
+        arrive(body, program.file)(X), nbta.grad(program.names["closure"](2.0))(X)
+    )
+
+
+WORKER = """
+import multiprocessing
+import numpy as np
+import nbta
+
+def make(scale):
+    def loss(x):
+        total = 0.0
+        for v in x:
+            total += scale * v * v
+        return total
+    return nbta.value_and_grad(loss, compiled=False)
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        value, gradient = pool.apply(make(2.0), (np.array([1.0, 3.0]),))
+    assert (value, gradient.tolist()) == (20.0, [4.0, 12.0])
+"""
+
+
+@pytest.mark.slow
+def test_pools_of_multiprocessing_take_local_functions(tmp_path):
+    script = tmp_path / "worker.py"
+    script.write_text(WORKER)
+    environment = {**os.environ, "PYTHONPATH": str(Path(nbta.__file__).parents[1])}
+    subprocess.run([sys.executable, str(script)], env=environment, check=True, timeout=300)
