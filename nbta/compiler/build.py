@@ -141,6 +141,11 @@ def namespace() -> dict:
     return names | {"load_int": memory.load_int, "np": np}
 
 
+def is_kept(source: str) -> bool:
+    """Whether its machine code is on disk."""
+    return machine_code.is_kept(_OURS + source, OPTIONS)
+
+
 def build(source: str, extra: dict | None = None):
     """A function of the address of a table of words, which gives a status.
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from nbta.codegen.code import NotCompiledError
-from nbta.compiler.build import address, build
+from nbta.compiler.build import address, build, is_kept
 from nbta.compiler.explain import Log, warn_of
 from nbta.compiler.generate import Generated, generate
 from nbta.compiler.passes import frees
@@ -250,6 +250,9 @@ class Compiled:
         What the passes did.
     misses : int
         How often in a row it gave up for nothing; whoever runs it counts.
+    seconds, build_seconds : float
+        CPU seconds that it took to come to its source, and that it may take from there; whoever
+        makes it measures.
     """
 
     def __init__(self, program, shapes, new_step, entry=None):
@@ -271,7 +274,7 @@ class Compiled:
         self._executable, self._refusal = None, None
         self._lock, self._telling = threading.Lock(), threading.Lock()
         self._told = None
-        self.misses = 0
+        self.misses, self.seconds, self.build_seconds = 0, 0.0, 0.0
 
     def _lower(self, **options):
         """Do all passes."""
@@ -336,6 +339,16 @@ class Compiled:
     def executable(self):
         """What runs it, once it was run."""
         return self._executable
+
+    @functools.cached_property
+    def is_kept(self) -> bool:
+        """Whether its machine code was on disk when that was asked first."""
+        return not self.generated.globals and is_kept(self.generated.source)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether Numba did not compile it."""
+        return self._refusal is not None
 
     @property
     def is_built(self) -> bool:

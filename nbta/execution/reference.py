@@ -10,6 +10,7 @@ array copies it once, not in each trip.
 import copy
 import functools
 import itertools
+import math
 import operator
 import sys
 
@@ -300,8 +301,12 @@ def as_result(value):
 ROW = "row {} of map_fn"
 
 
+#: Operations one by one, 1 us each or more, between looks at the clock.
+LOOK = 64
+
+
 class TooLongError(Exception):
-    """A run takes so many operations that it pays to compile the program."""
+    """A run takes so long that it pays to compile the program."""
 
 
 class Step:
@@ -309,8 +314,8 @@ class Step:
 
     Parameters
     ----------
-    limit : int, optional
-        How many operations it may take.
+    deadline : Deadline, optional
+        When it has taken so long that it is to be compiled.
 
     Attributes
     ----------
@@ -320,8 +325,9 @@ class Step:
         By `Dim`, those of what the run was given, once it began.
     """
 
-    def __init__(self, limit=None):
-        self.operations, self._limit = 0, limit
+    def __init__(self, deadline=None):
+        self.operations, self._deadline = 0, deadline
+        self._look = math.inf if deadline is None else LOOK
         self._arrays: list[TensorArray] = []
         self._gradients: dict[tuple[int, str], int] = {}
         self._functions = {}
@@ -329,29 +335,32 @@ class Step:
         self._numbers = itertools.count()
 
     def count(self, operations: int) -> None:
-        """Count operations, and stop the run where there are too many to go on one by one.
+        """Count operations, and stop the run where it takes too long to go on one by one.
 
         Raises
         ------
         TooLongError
         """
         self.operations += operations
-        if self._limit is not None and self.operations > self._limit:
-            raise TooLongError
+        if self.operations > self._look:
+            if self._deadline.is_over():
+                raise TooLongError
+            self._look = self.operations + LOOK
 
     @property
     def is_limited(self) -> bool:
-        """Whether it may take so many operations only."""
-        return self._limit is not None
+        """Whether it may take so long only."""
+        return self._deadline is not None
 
     def foresee(self, trips: int, *bodies) -> None:
-        """Stop a limited run ahead of a loop that would be too long, not half-way in it.
+        """Stop a limited run before a loop that would take too long, not half-way in it.
 
         Raises
         ------
         TooLongError
         """
-        if self.operations + trips * sum(len(body_function(body)) for body in bodies) > self._limit:
+        operations = trips * sum(len(body_function(body)) for body in bodies)
+        if self._deadline.is_over(operations):
             raise TooLongError
 
     def add(self, array: TensorArray) -> int:

@@ -3,8 +3,11 @@
 `Session` and traced functions ask `Runners` for what computes their results, and call that.
 """
 
+import contextlib
 import functools
+import math
 import threading
+import time
 
 import numpy as np
 
@@ -13,19 +16,25 @@ from nbta.compiler.executable import Compiled, FailedError, no_collection
 from nbta.compiler.explain import explained
 from nbta.compiler.graph_cache import GraphCache
 from nbta.compiler.pipeline import optimised
-from nbta.errors import UnimplementedError, invalid
+from nbta.errors import PerformanceWarning, UnimplementedError, invalid
 from nbta.execution.batch import Items, Memories, run_batch
+from nbta.execution.break_even import (
+    SHORT,
+    Deadline,
+    build_seconds,
+    clock,
+    estimates,
+    processor,
+)
 from nbta.execution.reference import ROW, Plan, Step, TooLongError, as_result
+from nbta.graph import verifier
 from nbta.graph.graph import at_once, within
 from nbta.graph.operation import FLOW, HANDLE, Operation
 from nbta.graph.verifier import verify
+from nbta.locations import warn_caller
 from nbta.runtime.waiting import told
 from nbta.symbolic import SymbolicTensorArray
 
-#: Operations one by one, 3 to 5 us each, after which compiling pays.
-PATIENCE = 30_000
-#: Operations of a graph, above which compiling takes so long that it must be asked for.
-LARGEST = 4000
 #: Runs in which a compiled function may give up and the reference executor not, one by one.
 TRIALS = 3
 #: Combinations of shapes for which the function is known at once.
@@ -90,8 +99,9 @@ class Runner:
     ----------
     given : list of Tensor
     wanted : list of Tensor, SymbolicTensorArray or Operation
-    patience : int
-        After how many operations one by one it compiles.
+    patience : float, optional
+        After how many CPU seconds one by one it compiles; by default when that pays, see
+        `nbta.execution.break_even`.
 
     Attributes
     ----------
@@ -105,17 +115,20 @@ class Runner:
         How often a compiled function gave up and operations ran one by one.
     """
 
-    def __init__(self, given, wanted, patience=PATIENCE):
+    def __init__(self, given, wanted, patience=None):
         self._wanted, self._patience = wanted, patience
         targets = [each for each in wanted if isinstance(each, Operation)]
         wanted = [tensor for each in wanted for tensor in _tensors(each)]
         self._tensors = given, wanted, targets
         self._plan = Plan(given, wanted, targets)
-        self._taken = 0
+        # CPU seconds one by one: since it compiled last, and of the last run.
+        self._spent, self._each = 0.0, None
         self.has_foreign = any(op.record.foreign for op in within(self._plan.operations))
         self._lock = threading.Lock()
         self._cache = GraphCache(given, wanted, targets)
         self._shapes, self.ran, self._by_shapes = None, None, {}
+        self._is_told = False
+        self._missing = set()  # shapes for which nothing is on disk
         self.compiled, self.refusals, self.fallbacks = [], {}, 0
 
     def __call__(self, given, compiled="auto", trace=None) -> list:
@@ -136,15 +149,13 @@ class Runner:
         self.ran = None
         if compiled is False:
             return self._one_by_one(given, None, watcher)
-        if compiled == "auto" and self._taken < self._patience:
-            try:
-                limit = None if self.has_foreign else self._patience
-                return self._one_by_one(given, limit, watcher)
-            except TooLongError:
-                self._taken = self._patience
-        function = self._ready(shapes, LARGEST if compiled == "auto" else None)
+        if compiled == "auto" and self._price(shapes, self._spent) > self._spent:
+            with contextlib.suppress(TooLongError):
+                return self._one_by_one(given, 1, watcher)
+        function = self._ready(shapes)
         if isinstance(function, str):
             _check_asked(compiled, function)
+            self._warn_of_refusal(function)
             return self._one_by_one(given, None, watcher)
         if compiled is True or function.misses < TRIALS:
             try:
@@ -163,7 +174,7 @@ class Runner:
         if compiled is False:
             return "compiled=False says so"
         self._shapes = tuple([np.shape(value) for value in given])
-        return self._ready(self._shapes, LARGEST if compiled == "auto" else None)
+        return self._ready(self._shapes)
 
     def ready(self, given, compiled, count):
         """The function in machine code, for values that are like ``count`` others; None for none.
@@ -172,9 +183,9 @@ class Runner:
         """
         self._shapes = shapes = tuple([value.shape for value in given])
         self.ran = None
-        if compiled == "auto" and self._taken < self._patience and not self._is_long(given, count):
+        if compiled == "auto" and not self._is_long(given, count):
             return None
-        function = self._ready(shapes, LARGEST if compiled == "auto" else None)
+        function = self._ready(shapes)
         if isinstance(function, str):
             _check_asked(compiled, function)
             return None
@@ -184,27 +195,87 @@ class Runner:
         return function
 
     def _is_long(self, given, count):
-        """Whether runs for so many values take so many operations that it pays to compile."""
-        if self.has_foreign:
-            return False
-        try:
-            self._one_by_one(given, self._patience // count)
-        except TooLongError:
-            self._taken = self._patience
-        except Exception:  # the run that counts meets it again
-            return False
-        return self._taken >= self._patience
+        """Whether runs for so many values take so long that it pays to compile."""
+        if self._each is None and not self.has_foreign:
+            try:
+                self._one_by_one(given, count)
+            except TooLongError:
+                return True
+            except Exception:  # the run that counts meets it again
+                return False
+        have = self._spent + (self._each or 0.0) * count
+        return self._price(self._shapes, have) <= have
 
-    def _ready(self, shapes, largest):
+    def _price(self, shapes, have):
+        """CPU seconds one by one that compiling for some shapes must have been worth.
+
+        Stages that ``have`` seconds are worth are gone through, as then the price of the next is
+        known better. It is 0 for what is compiled, and infinite for what cannot be.
+        """
+        if self._patience is not None:
+            return self._patience
+        function = self._known(shapes)
+        if function is None:
+            price = estimates.looking(self._size)
+            if have >= price and self._entry(shapes) is None:
+                price = estimates.passes(self._size)
+            if have < price and self._refusal(shapes) is None:
+                return price
+            function = self._attempted(shapes)
+            if isinstance(function, str):
+                self._warn_of_refusal(function)
+        if isinstance(function, str) or function.is_refused:
+            return math.inf
+        return 0.0 if function.is_built else function.seconds + self._building(function)
+
+    def _attempted(self, shapes):
+        """`function` for whoever did not ask for it: where the compiler fails, that is a reason.
+
+        With NBTA_DEBUG=1 what it raised is raised.
+        """
+        try:
+            return self.function(shapes)
+        except Exception as error:
+            if verifier.DEBUG:
+                raise
+            reason = (
+                f"the compiler failed, which is a fault of nbta's ({error!r}); please report it"
+            )
+            self.refusals[tuple(map(len, shapes))] = reason
+            return reason
+
+    def _warn_of_refusal(self, reason):
+        """Say once that operations run one by one for ever, although it would pay to compile."""
+        if not self._is_told:
+            message = (
+                f"this graph of {self._size} operations runs them one by one, 1 us to 10 us each, "
+                f"as it cannot be compiled: {reason}. compiled=False says that this is meant"
+            )
+            warn_caller(message, PerformanceWarning)
+            self._is_told = True  # unless the warning was an error
+
+    @functools.cached_property
+    def _size(self):
+        """How many operations there are before all passes, those of bodies too."""
+        return len(within(self._plan.operations))
+
+    @staticmethod
+    def _building(function):
+        return estimates.building(function.build_seconds, function.is_kept)
+
+    def _ready(self, shapes):
         """The function for some shapes, in machine code; or the reason why there is none."""
-        function = self.function(shapes, largest)
+        function = self.function(shapes)
         if isinstance(function, str) or function.is_built:
             return function
+        estimate, begin = self._building(function), processor()
         try:
             with told(f"compiling {function.generated.source.count(chr(10))} lines of a graph"):
                 function.build()
         except NotCompiledError as reason:
             return str(reason)
+        estimates.learn_building(estimate, processor() - begin)
+        self._spent = 0.0  # functions for other shapes must be worth their own
         return function
 
     def explain(self) -> str:
@@ -222,18 +293,28 @@ class Runner:
         """The compiled function for what was fed last, or the reason why there is none."""
         return self.function(self._shapes)
 
-    def function(self, shapes, largest=None):
+    def function(self, shapes):
         """The compiled function for values of some shapes, or the reason why there is none."""
+        found = self._known(shapes)
+        if found is None:
+            with self._lock, no_collection():  # another thread may have been here before
+                found = self._fitting(shapes) or self._compile(shapes)
+            self._remember(shapes, found)
+        return found
+
+    def _known(self, shapes):
+        """The same as far as that was found out; else None."""
         found = self._by_shapes.get(shapes)
         if found is None:
             found = self._fitting(shapes)
-            if found is None:
-                with self._lock, no_collection():  # another thread may have been here before
-                    return self._fitting(shapes) or self._compile(shapes, largest)
-            if len(self._by_shapes) >= REMEMBERED:
-                self._by_shapes.clear()
-            self._by_shapes[shapes] = found
+            if found is not None:
+                self._remember(shapes, found)
         return found
+
+    def _remember(self, shapes, found):
+        if len(self._by_shapes) >= REMEMBERED:
+            self._by_shapes.clear()
+        self._by_shapes[shapes] = found
 
     def _fitting(self, shapes):
         return next((one for one in self.compiled if one.fits(shapes)), None)
@@ -242,29 +323,54 @@ class Runner:
     def _program(self):
         return optimised(*self._tensors)
 
-    def _compile(self, shapes, largest):
-        key = (*map(len, shapes), largest)
-        if key in self.refusals:
-            return self.refusals[key]
-        entry = self._cache.read(shapes)
+    def _refusal(self, shapes):
+        """Why there is no function for values of such ranks, if that is known."""
+        return self.refusals.get(tuple(map(len, shapes)))
+
+    def _entry(self, shapes):
+        """What is on disk for some shapes; None where nothing is."""
+        if shapes not in self._missing:
+            entry = self._cache.read(shapes)
+            if entry is not None:
+                return entry
+            if len(self._missing) >= REMEMBERED:
+                self._missing.clear()
+            self._missing.add(shapes)
+        return None
+
+    def _compile(self, shapes):
+        if self._refusal(shapes) is not None:
+            return self._refusal(shapes)
+        begin, entry = processor(), self._entry(shapes)
         size = len(within(self._program.operations)) if entry is None else entry.size
         try:
-            if largest is not None and size > largest:
-                raise NotCompiledError(_too_large(size))
             with told(f"going through a graph of {size} operations, to compile it"):
                 made = Compiled(lambda: self._program, shapes, CompiledStep, entry)
         except NotCompiledError as reason:
-            self.refusals[key] = str(reason)
-            return self.refusals[key]
+            self.refusals[tuple(map(len, shapes))] = str(reason)
+            return str(reason)
+        made.seconds = processor() - begin
+        made.build_seconds = build_seconds(made.generated.source)
         if entry is None:
             self._cache.write(shapes, made, size)
+            self._missing.discard(shapes)
         self.compiled.append(made)
         return made
 
-    def _one_by_one(self, given, limit, watcher=_PLAINLY):
-        step = watcher.step(limit)
-        values = watcher.plan(self._plan)(step, given)
-        self._taken += step.operations
+    def _one_by_one(self, given, count=None, watcher=_PLAINLY):
+        """A run; with a count of runs like it, it is stopped where it pays to compile for them."""
+        is_short = self._each is not None and self._each < SHORT
+        now, deadline = time.perf_counter if is_short else clock, None
+        if count is not None and not self.has_foreign:
+            price = functools.partial(self._price, self._shapes)
+            deadline = Deadline(price, self._spent, now, count)
+        step, begin = watcher.step(deadline), now()
+        try:
+            values = watcher.plan(self._plan)(step, given)
+        finally:
+            seconds = now() - begin - (deadline.aside if deadline else 0.0)
+            self._spent += min(seconds, SHORT if is_short else math.inf)
+        self._each = seconds
         return values, step
 
 
@@ -314,7 +420,3 @@ def _check_asked(compiled, reason):
     """Refuse to run one by one where compiled code was asked for."""
     if compiled is True:
         raise UnimplementedError(f"run: this cannot be compiled: {reason}")
-
-
-def _too_large(count):
-    return f"it has {count} operations, which takes long to compile; compiled=True does it still"

@@ -84,9 +84,9 @@ class Session:
             overflows.
         compiled : {"auto", True, False}
             Whether the graph is to run as one compiled function. With False, operations run one by
-            one. With "auto" they do until runs of the same fetches have taken 30,000 of them in
-            all; then the graph is compiled, if it can be. Sums may be taken in another order in
-            compiled code, so that last digits differ.
+            one. With "auto" they do until runs of the same fetches have taken as long as compiling
+            is estimated to take, in CPU seconds; then the graph is compiled, if it can be. Sums may
+            be taken in another order in compiled code, so that last digits differ.
         trace : path or text file, optional
             Where to write what happened when, in the Trace Event Format of Perfetto and
             chrome://tracing; a path that ends with ``.gz`` is compressed. It changes neither how

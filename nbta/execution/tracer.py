@@ -211,9 +211,9 @@ class Tracer:
 
     # What a run asks for; see `Plainly`.
 
-    def step(self, limit=None) -> "TracedStep":
+    def step(self, deadline=None) -> "TracedStep":
         """The container of a run."""
-        return TracedStep(limit, self)
+        return TracedStep(deadline, self)
 
     def plan(self, plan):
         """A plan whose operations are events."""
@@ -362,8 +362,8 @@ class Tracer:
 class TracedStep(Step):
     """The container of a run that is traced."""
 
-    def __init__(self, limit, tracer):
-        super().__init__(limit)
+    def __init__(self, deadline, tracer):
+        super().__init__(deadline)
         self._tracer = tracer
 
     def function(self, body):

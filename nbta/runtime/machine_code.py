@@ -112,6 +112,12 @@ def kept(text: str, options: dict, compiled):
             return _loaded(lambda: read(name)) or _made(name, compiled)
 
 
+def is_kept(text: str, options: dict) -> bool:
+    """Whether the cache seems to have a function; see `kept`."""
+    place = folder()
+    return place is not None and Path(place, f"{key(text, options)}.graph").exists()
+
+
 def _lock():
     """The lock of the folder, for compiling; none where there is no folder."""
     place = folder()

@@ -20,7 +20,6 @@ import nbta
 from nbta.compiler import graph_cache
 from nbta.compiler.graph_cache import Description, UnknownError, decoded
 from nbta.compiler.phases import listening
-from nbta.execution import runner
 from nbta.graph import verifier
 from nbta.graph.graph import SubGraph, everything
 from nbta.graph.operation import TABLE, Spec
@@ -37,7 +36,6 @@ import sys
 import numpy as np
 import nbta
 from nbta.compiler.phases import listening
-from nbta.execution import runner
 
 def loss(w, x):
     def step(h, row):
@@ -526,16 +524,17 @@ def test_a_kept_graph_whose_array_turns_out_ragged(folder):
         assert len(function(x, n)) == 3 + 3 * n
 
 
-def test_a_graph_that_is_too_large_is_so_with_an_entry_too(folder, monkeypatch):
-    """Whether a run is compiled does not depend on what is on the disk."""
-    run()
-    monkeypatch.setattr(runner, "LARGEST", 2)
-    function = nbta.function(norm)
-    function(np.ones(2), np.ones(2))
-    function._last.runner._taken = runner.PATIENCE
-    function(np.ones(2), np.ones(2))
-    assert not function._last.runner.compiled
-    assert nbta.function(norm, compiled=True)(np.ones(2), np.zeros(2)) == 2
+def test_a_graph_with_an_entry_is_cheap_to_compile(folder, monkeypatch):
+    """It pays as soon as the entry would be found and loaded."""
+    prices = []
+    for _ in range(2):
+        function = nbta.function(norm)
+        trace, arrays = function.bound(((np.ones(2), np.ones(2)), {}))
+        shapes = tuple(map(np.shape, arrays))
+        prices.append(trace.runner._price(shapes, 1e9))
+        trace.runner.function(shapes).build()
+        assert trace.runner._price(shapes, 0.0) == 0.0
+    assert prices[1] < 0.25 * prices[0]
 
 
 # What is wrong with a file, or a folder.
