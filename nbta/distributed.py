@@ -183,9 +183,8 @@ class _Gradients:
         like = chosen if isinstance(self._argnums, tuple) else chosen[0]
         return pack((0.0, like), values)
 
-    @functools.cached_property
     def _sent(self):
-        """The function, pickled, and its digest."""
+        """The function, pickled with what it reads from outside as that is now, and its digest."""
         try:
             pickled = Pickled(self._f)
         except Exception as error:
@@ -200,7 +199,7 @@ class _Gradients:
 
     def _plan(self, args, kwargs, axes, items):
         """The sums over all items, to be computed."""
-        function, digest = self._sent
+        function, digest = self._sent()
         cuts = {place: axis for place, axis in enumerate(axes) if axis is not None}
         rows = tuple(0 if place in cuts else None for place in range(len(args)))
         program = Program(digest, self._argnums, rows, self._compiled, function)

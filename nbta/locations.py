@@ -6,6 +6,7 @@ import itertools
 import linecache
 import os
 import sys
+import sysconfig
 import types
 import warnings
 from dataclasses import dataclass, field
@@ -14,6 +15,10 @@ from typing import NamedTuple
 
 #: Where all modules of nbta are.
 OWN = str(Path(__file__).parent) + os.sep
+#: Where Python's own modules are, and those that were installed.
+LIBRARIES = tuple(
+    {sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
 
 
 class Location(NamedTuple):

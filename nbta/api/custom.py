@@ -14,6 +14,7 @@ from nbta.codegen.values import Scalar, cast_text
 from nbta.codegen.windows import window
 from nbta.dtypes import as_plain
 from nbta.errors import UnimplementedError, invalid
+from nbta.frontend.outside import reading
 from nbta.frontend.pickling import Sent
 from nbta.graph.operation import Spec
 from nbta.immutable import own_numpy, refusals
@@ -272,6 +273,8 @@ class CustomGradient(Sent):
         ]
         wanted = [tensor.spec.differentiable for tensor in op.inputs]
         backward = self._backward
+        if (outside := reading()) is not None:
+            outside.read_attribute(self, "_backward", backward)
         if not isinstance(backward, CustomGradient):
             backward = _Backward(self, backward, len(given), wanted)
         found = backward(*given, *op.inputs, *op.outputs)

@@ -245,13 +245,14 @@ class _Batch:
         self._columns = [column for cut in cuts for column in cut.columns]
         first = [leaf for cut in cuts for leaf in leaves(cut.like)]
         self.trace, shared = self._bound(first)
+        self._outside = shared[self.trace.arguments :]
         self._shared = list(map(_plain, shared))
         own = set(self._places())
         self._exact = any_empty(v for place, v in enumerate(shared) if place not in own)
         self._runners = {self._kinds(first): self.trace.runner}
 
     def _bound(self, values: Any) -> Any:
-        """The graph for an item, and all its inputs."""
+        """The graph for an item, and all its inputs, of which those from outside come last."""
         values = iter(values)
         args = [pack(p.like, values) if isinstance(p, _Cut) else p for p in self._parts]
         return self._one.bound((tuple(args), self._kwargs))
@@ -273,7 +274,14 @@ class _Batch:
 
     def _runner(self, values: Any) -> Any:
         """What computes items of the kind of one."""
-        trace, _ = self._bound(values)
+        trace, inputs = self._bound(values)
+        outside = inputs[trace.arguments :], self._outside
+        if len(outside[0]) != len(outside[1]) or any(map(operator.is_not, *outside)):
+            message = (
+                "batch_axis: for some items f reads other arrays from outside than for the first; "
+                "make these arguments that all items share, with None in batch_axis"
+            )
+            raise invalid("batch_outside", message)
         if layout(trace.result) != layout(self.trace.result):
             message = "batch_axis: f gives other structures for some items; give the same for all"
             raise invalid("structure", message)

@@ -6,20 +6,23 @@ import copy
 import inspect
 from typing import Any
 
+from nbta.bitwise import key_of
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor
 
 
 class Fixed:
-    """A static argument, as a leaf of a structure; equal ones share a graph."""
+    """A static argument, as a leaf of a structure; a graph is for one, by type and bits."""
 
     __slots__ = ("_key", "value")
 
     def __init__(self, name: str, value: Any) -> None:
         self.value = value
         try:
-            self._key = _typed(value)
-            hash(self._key)
+            if isinstance(value, Tensor):
+                raise TypeError
+            hash(value)
+            self._key = key_of(value)
         except TypeError:
             message = (
                 f"{name} is static and is {_kind(value)}, which has no hash; give what cannot "
@@ -39,15 +42,6 @@ class Fixed:
 
 def _kind(value: Any) -> str:
     return "a tensor" if isinstance(value, Tensor) else f"of type {type(value).__name__}"
-
-
-def _typed(value: Any) -> Any:
-    """What tells values apart that Python takes as equal, such as 1, 1.0 and True."""
-    if isinstance(value, Tensor):
-        raise TypeError
-    if isinstance(value, tuple):
-        return type(value), tuple(map(_typed, value))
-    return type(value), repr(value) if isinstance(value, float | complex) else value
 
 
 def unfixed(leaf: Any) -> Any:

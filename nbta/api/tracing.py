@@ -29,7 +29,8 @@ from nbta.execution.runner import Runners, check_compiled
 from nbta.execution.session import fits, within_kind
 from nbta.frontend.arguments import taken_apart
 from nbta.frontend.boxes import check_apart
-from nbta.frontend.entry import arguments_of, assigns_attributes, prepared, source_of
+from nbta.frontend.entry import arguments_of, assigns_attributes, origin, prepared, source_of
+from nbta.frontend.outside import ArrayLook, Outside, reading
 from nbta.frontend.pickling import Sent
 from nbta.graph.graph import Graph, current
 from nbta.graph.lengths import Asked, Lengths
@@ -40,7 +41,6 @@ from nbta.locations import warn_caller
 from nbta.ops.checks import left_over
 from nbta.ops.dispatch import as_array, as_tensor
 from nbta.ops.filling import PLACEHOLDER
-from nbta.ops.shaping import IDENTITY
 from nbta.runtime.intrinsics import OK
 from nbta.shapes import Dim
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
@@ -312,13 +312,16 @@ class Function(Sent, Generic[P, R]):
             values = [as_leaf(path, v) for path, v in named(structure)]
             kinds = kinds_of(values)
         key = (layout(structure), order_of(structure), kinds)
+        arrays = [value for value in values if isinstance(value, np.ndarray)]
         node = self._traces.get(key)
         while isinstance(node, _Branch):
             node = node.found.get(node.seen(values))
         # Other threads may call it with other kinds of arguments meanwhile.
-        trace = self._last = node or self._traced(key, structure, values)
+        found = None if node is None else node.fitting(values, arrays)
+        trace, hidden = found or self._traced(key, structure, values, arrays)
+        self._last = trace
         trace.check(structure)
-        return trace, [value for value in values if isinstance(value, np.ndarray)]
+        return trace, [*arrays, *hidden]
 
     def _check_tensors(self, structure: Any) -> None:
         """Hold tensors against the signature, if there is one."""
@@ -328,35 +331,62 @@ class Function(Sent, Generic[P, R]):
                 message = f"{path} is {have}, and input_signature says {spec}; cast or reshape it"
                 raise invalid("input_signature", message)
 
-    def _traced(self, key: Any, structure: Any, values: Any) -> Any:
-        """A new graph, for the lengths that Python asks for while it is made."""
+    def _traced(self, key: Any, structure: Any, values: Any, arrays: Any) -> Any:
+        """A new graph, and the arrays from outside that are its inputs.
+
+        It is for the lengths that Python asks for while it is made, and for what is outside now.
+        """
         known: dict[Any, int] = {}
         branch, place = None, self._traces
         while True:
             node = place.get(key)
+            if isinstance(node, _Branch):
+                branch, key, place = node, node.seen(values), node.found
+                known = {**known, **dict(zip(node.looks, key, strict=True))}
+                continue
+            made = self._attempt(structure, values, known)
+            if isinstance(made, _Trace):
+                if node is None:
+                    node = place[key] = _Versions(self)
+                    if branch is not None:
+                        branch.warn_of_many()
+                return made, node.add(made, arrays)
             if node is None:
-                node = place[key] = self._attempt(structure, values, Lengths(known))
-                if branch is not None:
-                    branch.warn_of_many()
-            if isinstance(node, _Trace):
-                return node
-            branch, key, place = node, node.seen(values), node.found
-            known = {**known, **dict(zip(node.looks, key, strict=True))}
+                place[key] = made
+            else:  # of what is outside now it depends which lengths Python asks for
+                known = {**known, **{look: look(values) for look in made.looks}}
 
-    def _attempt(self, structure: Any, values: Any, lengths: Any) -> Any:
+    def _attempt(self, structure: Any, values: Any, known: Any) -> Any:
         """A graph, or what Python had to know for one."""
-        try:
-            specs = None if self._signature is None else self._signature.specs
-            trace = _Trace(self._prepared(), structure, values, lengths, specs)
-        except BaseException as error:
-            # Whatever a user's code made of it: what it did is not what NumPy would do.
-            if not lengths.asked or isinstance(error, KeyboardInterrupt | SystemExit):
-                raise
-            if isinstance(error, Asked) and error.lengths is not lengths:
-                raise
-        if lengths.asked:
-            return _Branch(repr(self), structure, lengths.asked)
-        return trace
+        specs = None if self._signature is None else self._signature.specs
+        exact: set[int] = set()
+        ways = iter(_FIXED)
+        fixed = next(ways)
+        while True:
+            lengths = Lengths(known)
+            outside = functools.partial(Outside, fixed=fixed, exact=exact)
+            trace = _Trace(structure, values, lengths, specs, outside)
+            try:
+                trace.make(self._prepared())
+            except BaseException as error:
+                # Whatever a user's code made of it: what it did is not what NumPy would do.
+                if isinstance(error, KeyboardInterrupt | SystemExit):
+                    raise
+                if isinstance(error, Asked) and error.lengths is not lengths:
+                    raise
+                if not lengths.asked:
+                    # Arrays from outside that the trace took as values of a run: Python may need
+                    # these, first of all whole numbers and truth values, by which it goes.
+                    fixed = next(ways, None) if trace.outside.hidden else None
+                    if fixed is None:
+                        raise
+                    continue
+            asked = {look for look in lengths.asked if isinstance(look, ArrayLook)}
+            exact |= {look.leaf for look in asked}
+            if not lengths.asked:
+                return trace
+            if not asked:
+                return _Branch(repr(self), structure, lengths.asked)
 
     @property
     def source(self) -> str:
@@ -581,8 +611,8 @@ def function(
         classes, see `register_structure`); gives such a structure.
         It is called with symbolic tensors, once for each combination of dtypes, ranks and axes of
         length 1, not for each length; but for each shape where an array has no elements. Truth
-        values, strings, functions and None are part of the combination. Arrays that it uses from
-        outside are constants, as they were at that call. Lengths (``x.shape[0]``, ``x.size``) are
+        values, strings, functions and None are part of the combination. What it reads from outside
+        is seen as it is at each call; see Notes. Lengths (``x.shape[0]``, ``x.size``) are
         numbers to compute with; see Notes. A write to a TensorArray gives the array to go on with.
     compiled : {"auto", True, False}
         As for `Session.run`.
@@ -622,6 +652,17 @@ def function(
     only the run knows, becomes a loop. `nbta.unroll` lets Python make each trip. Arrays change as
     NumPy's do, the caller's own stay as they are. Functions without source, such as those of
     ``python -c``, are traced as they are.
+
+    What a function reads from outside, and functions that it calls (variables of modules and of
+    functions around, defaults, attributes, items of containers), it sees as it is at each call, at
+    20 to 60 ns for each place. Arrays are inputs of the graph. Where one changes, or another one of
+    the same dtype and rank takes its place, no new trace is needed, but where Python goes by an
+    array's items, as in ``np.zeros(shape)``. Of numbers, strings, truth values, None, functions,
+    classes, objects and containers a change is a new trace; 16 of them give a `PerformanceWarning`.
+    `nbta.constant` says of an array that it does not change. What the function itself changes
+    outside, such as a list that it appends to, changes when it is traced. Attributes that libraries
+    in machine code read by themselves are not seen. In a graph that is built by hand (`Graph`),
+    arrays are constants.
 
     Arithmetic with lengths, comparisons given to `cond` or `where`, slices, ``size=n``, trip counts
     and ``nbta.zeros((n, 2))`` keep one graph for all lengths. Where Python itself must know a
@@ -684,16 +725,70 @@ def function(
     )
 
 
+def _is_whole(array: np.ndarray) -> bool:
+    return array.dtype.kind in "biu"
+
+
+#: Of which arrays from outside a trace goes by the values, in the order in which this is tried.
+_FIXED = (None, _is_whole, lambda array: True)
+
+
+class _Versions:
+    """The graphs for one kind of arguments, of which each is for what was outside at its trace."""
+
+    def __init__(self, function: Any) -> None:
+        self._function, self.traces = function, []
+        self._made = 0
+
+    def fitting(self, values: Any, arrays: Any) -> Any:
+        """A graph that fits what is outside now, with the arrays that it takes from there."""
+        for trace in self.traces:
+            if all(look(values) == seen for look, seen in trace.lengths.known.items()):
+                hidden = trace.looking.now(arrays)
+                if hidden is not None:
+                    return trace, hidden
+        return None
+
+    def add(self, trace: Any, arrays: Any) -> Any:
+        """Put a graph first, and forget old ones; the arrays that it takes from outside."""
+        if self._made == MANY_LENGTHS:
+            message = (
+                f"{self._function} is traced again and again, {self._made} times so far, as what "
+                f"it reads from outside changes: {self.traces[0].looking.missed}; make it an "
+                f"argument, or an array, whose changes need no new graph"
+            )
+            warn_caller(message, PerformanceWarning)
+        self._made += 1
+        self.traces = [trace, *self.traces[: MANY_LENGTHS - 1]]
+        hidden, traced = trace.looking.now(arrays), trace.looking.arrays
+        trace.looking.arrays = None  # others keep them alive, or nobody
+        return traced if hidden is None else hidden
+
+
 class _Trace:
     """The graph of a function for one kind of arguments."""
 
-    def __init__(self, f: Any, structure: Any, values: Any, lengths: Any, specs: Any) -> None:
+    def __init__(self, structure: Any, values: Any, lengths: Any, specs: Any, outside: Any) -> None:
         self.graph, self.lengths, self._signed = Graph(), lengths, specs is not None
         self.graph.lengths = lengths
+        self._exact = any_empty(values)
+        self._structure = structure
         with phase("tracing"), self.graph.as_default(), own_numpy():
-            self._exact = any_empty(values)
-            given = stand_ins(structure, values, specs)
-            args, kwargs = pack(structure, list(map(unfixed, given)))
+            self._given = stand_ins(structure, values, specs)
+        arguments = [tensor for tensor in self._given if isinstance(tensor, Tensor)]
+        arrays = [value for value in values if isinstance(value, np.ndarray)]
+        pairs = enumerate(zip(arrays, arguments, strict=True))
+        numbers = {id(array): (k, tensor) for k, (array, tensor) in pairs}
+        self.outside = self.graph.outside = outside(numbers)
+        self.arguments = len(arguments)
+
+    def make(self, f: Any) -> None:
+        """Trace a function."""
+        given = self._given
+        with phase("tracing"), self.graph.as_default(), own_numpy():
+            for leaf in given:
+                self.outside.given(unfixed(leaf))
+            args, kwargs = pack(self._structure, list(map(unfixed, given)))
             try:
                 result = f(*args, **kwargs)
             except TypeError as error:
@@ -703,9 +798,12 @@ class _Trace:
             self.result = map_leaves(_as_result, result)
         check_writes(self.graph, leaves(self.result))
         self.inputs = [tensor for tensor in given if isinstance(tensor, Tensor)]
+        self.inputs += self.outside.inputs
+        self.looking = self.outside.looking([each.spec for each in self.inputs[: self.arguments]])
         self.apart = self._pairs()
         self._results = [*leaves(self.result), *left_over(self.graph)]
         self._runners, self._assigns = Runners(self.graph), assigns_attributes(self.graph)
+        self.outside = self.graph.outside = self._structure = self._given = None
 
     def check(self, structure: Any) -> None:
         """Refuse arguments that are one object, where the function changes one of them."""
@@ -724,12 +822,12 @@ class _Trace:
         """Which inputs may not be one array, as the function changes one of them."""
         places = {tensor: k for k, tensor in enumerate(self.inputs)}
         given = arguments_of(self.graph)
-        changed = {places.get(_origin(tensor)) for tensor, _, changed in given if changed}
+        changed = {places.get(origin(tensor)) for tensor, _, changed in given if changed}
         arrays = [k for k, tensor in enumerate(self.inputs) if tensor.ndim]
         return [(i, j) for i in arrays for j in arrays if i < j and {i, j} & changed]
 
     def _one_array(self, *places: int) -> InvalidArgumentError:
-        names = {_origin(tensor): name for tensor, name, _ in arguments_of(self.graph)}
+        names = {origin(tensor): name for tensor, name, _ in arguments_of(self.graph)}
         inputs = [self.inputs[place] for place in places]
         one, other = (names.get(each) or each.op.attrs["label"] for each in inputs)
         message = (
@@ -760,17 +858,10 @@ class _Trace:
         same = (other for other in others if other.executable is compiled.executable)
         if any(other.inputs(structure) is not None for other in same):
             return others  # it knows them, but refused where they are in memory, or their result
-        dtypes = [tensor.dtype for tensor in self.inputs]
-        looks = self.lengths.known
-        made = Launcher(compiled.executable, structure, dtypes, self.result, looks, self.apart)
+        dtypes = [tensor.dtype for tensor in self.inputs[: self.arguments]]
+        looks, now = self.lengths.known, None if self.looking.is_empty else self.looking.now
+        made = Launcher(compiled.executable, structure, dtypes, self.result, looks, self.apart, now)
         return [made, *others[: _LAUNCHERS - 1]]
-
-
-def _origin(tensor: Tensor) -> Tensor:
-    """The tensor that one is under another name."""
-    while tensor.op.record is IDENTITY:
-        tensor = tensor.op.inputs[0]
-    return tensor
 
 
 def _share(one: np.ndarray, other: np.ndarray) -> bool:
@@ -821,8 +912,8 @@ class _Branch:
 
 
 def _below(node: Any) -> Any:
-    if not isinstance(node, _Branch):
-        return [node]
+    if isinstance(node, _Versions):
+        return node.traces
     return [trace for other in node.found.values() for trace in _below(other)]
 
 
@@ -857,7 +948,12 @@ def _as_result(value: Any) -> Any:
     return value
 
 
-_made: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
+#: By the identity of a function or an object, as others may be equal to it: it, and what was made.
+_made: dict[int, tuple[weakref.ref[Any], dict[Any, Any]]] = {}
+
+
+def _forget(key: int, _: Any) -> None:
+    _made.pop(key, None)
 
 
 def weakly(function: Any, owner: Any, *more: Any) -> Any:
@@ -874,13 +970,17 @@ def once(f: Any, kind: Any, make: Any) -> Any:
 
     What is made must hold ``f`` by `weakly`, or both will stay for ever.
     """
-    try:
-        kept = _made.setdefault(f, {})
-    except TypeError:  # no weak references to it
-        return make()
-    if kind not in kept:
-        kept[kind] = make()
-    return kept[kind]
+    key = id(f)
+    owner, found = _made.get(key, (None, {}))
+    if owner is None or owner() is not f:
+        try:
+            owner, found = weakref.ref(f, functools.partial(_forget, key)), {}
+            _made[key] = owner, found
+        except TypeError:  # no weak references to it
+            return make()
+    if kind not in found:
+        found[kind] = make()
+    return found[kind]
 
 
 # Calls of compiled functions in a few microseconds. What a structure is made of is written out as a
@@ -907,12 +1007,21 @@ class Launcher:
         What the function counts on: by `nbta.graph.lengths.Look`, what that sees.
     apart : list of tuple of int
         Pairs of inputs that may not be one array.
+    now : callable, optional
+        Gives further inputs, from outside; see `nbta.frontend.outside.Looking`.
     """
 
     def __init__(
-        self, executable: Any, arguments: Any, dtypes: Any, result: Any, looks: Any, apart: Any
+        self,
+        executable: Any,
+        arguments: Any,
+        dtypes: Any,
+        result: Any,
+        looks: Any,
+        apart: Any,
+        now: Any = None,
     ) -> None:
-        self._apart = apart
+        self._apart, self._now = apart, now
         self.executable, self._run = executable, executable.run
         source = _Source()
         source.take(arguments, "arguments")
@@ -936,6 +1045,11 @@ class Launcher:
     def inputs(self, arguments: Any) -> Any:
         """The inputs of the function in arguments; None for those of another kind."""
         given = self._leaves(arguments)
+        if self._now is not None and given is not None:
+            hidden = self._now(given)
+            if hidden is None:
+                return None
+            given += hidden
         if not self._apart or given is None:
             return given
         if any(np.may_share_memory(given[i], given[j]) for i, j in self._apart):
@@ -957,6 +1071,8 @@ def _call_on(
     instance: Any, f: Any, convert: Any, outputs: Any, /, *args: Any, **options: Any
 ) -> Any:
     """A method of an object, while it is traced."""
+    if (outside := reading()) is not None:
+        outside.given(instance)
     return prepared(f, "the function", convert, outputs)(instance, *args, **options)
 
 

@@ -14,12 +14,12 @@ _REBINDING = ("STORE_DEREF", "DELETE_DEREF", "STORE_GLOBAL", "DELETE_GLOBAL")
 
 
 @functools.lru_cache(maxsize=1024)
-def _names(code) -> tuple:
+def names_of(code) -> tuple:
     """Global names that a function, or one in it, uses; and names that it gives other values."""
     steps = list(dis.get_instructions(code))
     used = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     given = {step.argval for step in steps if step.opname in _REBINDING}
-    inner = [_names(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    inner = [names_of(const) for const in code.co_consts if isinstance(const, types.CodeType)]
     return used.union(*(a for a, _ in inner)), given.union(*(b for _, b in inner))
 
 
@@ -49,7 +49,7 @@ def guarded(function, what):
         return _partial(function, what)
     if not isinstance(function, types.FunctionType):
         return function
-    used, given = _names(function.__code__)
+    used, given = names_of(function.__code__)
     free = set(function.__code__.co_freevars) - given
     if not given.isdisjoint(function.__globals__):  # what it writes must reach the module
         used = set()
@@ -61,6 +61,8 @@ def guarded(function, what):
         before = {name: _content(function, name) for name in free}
         around = {name: function.__globals__.get(name) for name in used}
         arrays = {n: v for n, v in {**around, **before}.items() if type(v) is np.ndarray}
+        if (graph := current()) is not None and (outside := graph.root.outside) is not None:
+            outside.around(function, names_of(function.__code__)[0], fix=False)
         if not arrays and not function.__defaults__ and not function.__kwdefaults__:
             return function(*args, **options)
         with refusals(what):
@@ -111,6 +113,10 @@ def _clone(function, arrays, free, what):
     tensors = _stand_for_tensors()
 
     def view(name, value):
+        graph = current()
+        outside = None if graph is None else graph.root.outside
+        if outside is not None and (found := outside.tensor(value)) is not None:
+            return found  # as it is at each call
         is_tensor = name in free and tensors
         return frozen(value, f"{name!r}, from outside of {what},", is_tensor)
 

@@ -288,6 +288,8 @@ def keeps_shared() -> bool:
 
 def born(owner):
     """An object that was made where things are traced now."""
+    if (graph := current()) is not None and (outside := graph.root.outside) is not None:
+        outside.makes(owner)
     if _frames.stack:
         _frames.stack[-1].owns(owner)
     return owner
@@ -338,6 +340,8 @@ def spend(items, reason) -> None:
 def note_place(place) -> None:
     """Note what a place of an object holds before that changes."""
     check_whole(place)
+    if (graph := current()) is not None and (outside := graph.root.outside) is not None:
+        outside.wrote(place.key, place.owner)
     if _frames.stack:
         if isinstance(place, Attribute) and place.value is not Missing:
             _check_no_structure(place)

@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import inspect
 import random
-import sysconfig
 import types
 from collections import deque
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import numpy as np
 from numba import prange
 
+from nbta.control.captured import names_of
 from nbta.control.control_flow import while_loop
 from nbta.errors import NbtaError, UnimplementedError, invalid
 from nbta.frontend import control, conversion, effects, iteration, native
@@ -32,11 +32,12 @@ from nbta.frontend.boxes import (
     note_place,
     spend,
 )
-from nbta.frontend.containers import CHANGING, KINDS, Watched, note_whole
+from nbta.frontend.containers import CHANGING, KINDS, WRITING, Watched, note_whole
 from nbta.frontend.jit_classes import constructed, is_compiled_object, refuse_from_outside
 from nbta.frontend.lists import Listing, in_order, listing
 from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import is_maybe
+from nbta.frontend.outside import reading, see_whole
 from nbta.frontend.picking import as_key, nonzero
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.frontend.records import Records, empty_records
@@ -46,7 +47,7 @@ from nbta.frontend.universal import call_universal
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.immutable import METHODS
-from nbta.locations import OWN
+from nbta.locations import LIBRARIES, OWN
 from nbta.ops import (
     arithmetic,
     arranging,
@@ -58,6 +59,7 @@ from nbta.ops import (
     rounding,
 )
 from nbta.ops.dispatch import OF_NUMPY, as_tensor, known_as, nearest, sensible, strange
+from nbta.ops.filling import constant
 from nbta.ops.numbers import Number
 from nbta.ops.shaping import cast, reshape, stop_gradient
 from nbta.runtime.numba_private import GENERALIZED, VECTORIZED, Dispatcher, JitClassType
@@ -77,9 +79,6 @@ _RUNTIME = "nbta.frontend.runtime"
 _ITERATING = {functools.reduce}
 #: Functions of nbta whose arguments are blocks of the user's program.
 _WITH_BLOCKS = {"while_loop", "cond", "switch_case", "scan", "foldl", "foldr", "map_fn"}
-_LIBRARIES = tuple(
-    {sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
 
 
 def call(function, /, *args, **kwargs):
@@ -171,7 +170,9 @@ _NO_USERS = (type, Tensor, np.ndarray, np.generic, types.ModuleType, *_NUMBERS)
 
 
 def _partial(function, args, kwargs):
-    return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
+    first = map(conversion.outer, function.args)
+    named = {key: conversion.outer(value) for key, value in function.keywords.items()}
+    return call(function.func, *first, *args, **{**named, **kwargs})
 
 
 def _universal(function, args, kwargs):
@@ -222,7 +223,7 @@ def is_library(function):
     """Whether a function is no one's who would have it converted."""
     if _library(function) in ("numpy", "numba", "scipy") or _is_ours(function):
         return True
-    return function.__code__.co_filename.startswith(_LIBRARIES)
+    return function.__code__.co_filename.startswith(LIBRARIES)
 
 
 def _is_ours(function):
@@ -428,8 +429,16 @@ def _with_listings(owner, given):
     return owner
 
 
-def _builtin(function, args, kwargs):
+def _owner_of(function):
+    """What a method of Python's is of, which sees all that it holds."""
     owner = getattr(function, "__self__", None)
+    if function.__name__ not in WRITING:
+        see_whole(owner)
+    return owner
+
+
+def _builtin(function, args, kwargs):
+    owner = _owner_of(function)
     _refuse_random(function)
     if isinstance(owner, KINDS) and function.__name__ in CHANGING:
         note_whole(owner)
@@ -539,6 +548,10 @@ def _foreign(function, args, kwargs):
     owner = getattr(function, "__self__", None)
     if not native.is_known((args, kwargs)):
         refuse_numbas(function if owner is None else owner)
+    if (outside := reading()) is not None:
+        outside.native((owner, *args, *kwargs.values()))
+        if isinstance(function, types.FunctionType):
+            outside.around(function, names_of(function.__code__)[0])
     watched = Watched((owner, *map(iteration.spent, args), *kwargs.values()))
     try:
         with watched:
@@ -1264,6 +1277,38 @@ _OF_LISTS = {
 }  # fmt: skip
 
 
+def _getattr(owner, name, *default):
+    """``getattr``."""
+    try:
+        return conversion.outer(conversion.runtime().attribute(owner, name), name)
+    except AttributeError:
+        if not default:
+            raise
+    return default[0]
+
+
+def _vars(owner):
+    """``vars`` of an object."""
+    found = conversion.runtime().attribute(owner, "__dict__")
+    see_whole(found)
+    return found
+
+
+def _hasattr(owner, name):
+    """``hasattr``."""
+    found = hasattr(owner, name)
+    if (outside := reading()) is not None:
+        outside.read_whether(owner, name, found)
+    return found
+
+
+def _constant(value, *args, **kwargs):
+    """`nbta.constant`: an array from outside is what it was at the trace."""
+    if (outside := reading()) is not None:
+        value = outside.promised(value)
+    return boxed(constant(native.plain(value), *args, **kwargs))
+
+
 def _special():
     return {
         builtins.range: iteration.range_, builtins.len: _len, builtins.enumerate:
@@ -1272,6 +1317,8 @@ def _special():
         builtins.complex: _complex,
         builtins.abs: _abs, builtins.round: _round, builtins.sum: _sum, builtins.pow: _pow,
         builtins.divmod: _divmod, builtins.sorted: _sorted,
+        builtins.getattr: _getattr, builtins.hasattr: _hasattr, builtins.vars: _vars,
+        constant: _constant,
         builtins.setattr: _setattr, builtins.delattr: _delattr,
         builtins.min: _extreme(min, arithmetic.minimum, reductions.min),
         builtins.max: _extreme(max, arithmetic.maximum, reductions.max),

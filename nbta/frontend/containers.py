@@ -38,6 +38,11 @@ CHANGING = {
     "rotate", "setdefault", "sort", "symmetric_difference_update", "update",
 }  # fmt: skip
 
+#: Those that say nothing of what a container holds.
+WRITING = {
+    "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "extendleft",
+    "insert", "reverse", "rotate", "sort", "update",
+}  # fmt: skip
 #: What is not looked into.
 _CLOSED = (
     type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType,

@@ -10,6 +10,7 @@ import numpy as np
 from nbta.frontend import source
 from nbta.frontend.boxes import Box
 from nbta.frontend.jumps import PREFIX
+from nbta.frontend.outside import reading
 from nbta.frontend.records import as_records
 from nbta.frontend.rewriting import converted_code
 
@@ -32,6 +33,8 @@ def converted(function):
     -------
     callable or None
     """
+    if (outside := reading()) is not None:
+        outside.enter(function)
     if function.__code__ in _ours:
         return function
     code = _code_of(function)
@@ -69,7 +72,7 @@ def _default(value):
 
 
 def outer(value, name=None):
-    """A value from outside of a function: arrays as constants that it may not change."""
+    """A value from outside of a function: arrays, which it may not change, in boxes."""
     if type(value) is not np.ndarray or not value.ndim:
         return value
     if value.dtype.names is not None:
@@ -78,7 +81,9 @@ def outer(value, name=None):
         f"{name or 'an array'} is from outside of the function, which may not change it: give it "
         f"as an argument, or change a copy, such as {name or 'a'}.copy()"
     )
-    return Box(value, name, fixed)
+    outside = reading()
+    found = None if outside is None else outside.box(value, name, fixed)
+    return Box(value, name, fixed) if found is None else found
 
 
 def runtime():

@@ -17,12 +17,14 @@ from nbta.frontend.array_boxes import in_box
 from nbta.frontend.boxes import Box, any_assigned, boxed, check_apart
 from nbta.frontend.calls import call, is_library, user_method
 from nbta.frontend.conversion import converted
+from nbta.frontend.outside import reading
 from nbta.frontend.records import with_values
 from nbta.frontend.rewriting import converted_text
 from nbta.graph.graph import current, locating
 from nbta.graph.operation import Tensor
 from nbta.locations import of_error
 from nbta.ops.dispatch import building
+from nbta.ops.shaping import IDENTITY
 from nbta.runtime.numba_private import Dispatcher
 from nbta.structure import leaves, map_leaves
 
@@ -63,6 +65,8 @@ def prepared(function, what, convert=True, outputs=()):
     def in_graph(*args, **kwargs):
         names = _names(function, inner)
         graph = current()
+        if (outside := graph.root.outside) is not None:
+            outside.given(function)
         given = [_given(value, name) for name, value in zip(names, args, strict=False)]
         given += [_given(value, None) for value in args[len(given) :]]
         with effects.ordered() as behind, _placed_errors(), locating():
@@ -86,6 +90,8 @@ def _as_it_is(function):
         graph = building(*leaves((args, kwargs)))
         if graph is None:
             return function(*args, **kwargs)
+        if (outside := graph.root.outside) is not None:
+            outside.given(function)
         with graph.as_default(), effects.ordered() as behind:
             return behind(function(*args, **kwargs))
 
@@ -165,7 +171,19 @@ def _given_leaf(leaf, name):
     """An argument as an array that may change: the caller's own stays as it is."""
     if isinstance(leaf, np.ndarray) and type(leaf) is np.ndarray and leaf.ndim:
         return boxed(leaf.copy(), name)
-    return boxed(leaf, name) if isinstance(leaf, Tensor) else in_box(leaf)
+    if not isinstance(leaf, Tensor):
+        return in_box(leaf)
+    found, outside = boxed(leaf, name), reading()
+    if outside is not None and isinstance(found, Box):
+        outside.stands_for(origin(leaf), found)
+    return found
+
+
+def origin(tensor):
+    """The tensor that one is under another name."""
+    while tensor.op.record is IDENTITY:
+        tensor = tensor.op.inputs[0]
+    return tensor
 
 
 def _names(function, inner):

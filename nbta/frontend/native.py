@@ -9,6 +9,7 @@ import numpy as np
 from nbta.classes import node_of
 from nbta.dtypes import as_plain
 from nbta.errors import invalid
+from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.checks import checked
 from nbta.ops.dispatch import OF_NUMPY, nearest, sensible, strange
@@ -29,7 +30,16 @@ def is_known(value) -> bool:
         return is_known(node.parts)
     if isinstance(value, Tensor):
         return bool(getattr(value, "is_known", False))
+    if isinstance(value, np.ndarray):
+        return input_of(value) is None
     return not (isinstance(value, SymbolicTensorArray) or hasattr(type(value), "holds_array"))
+
+
+def input_of(array):
+    """The tensor for an array from outside that is an input of the graph; None for others."""
+    graph = current()
+    outside = None if graph is None else graph.root.outside
+    return None if outside is None else outside.tensor(array)
 
 
 def is_python(items) -> bool:
@@ -62,7 +72,8 @@ def plain(value):
             one is other for one, other in zip(parts, node.parts, strict=True)
         )
         return value if same else node.packed(parts)
-    return value
+    found = input_of(value) if isinstance(value, np.ndarray) else None
+    return value if found is None else found
 
 
 def together(values):

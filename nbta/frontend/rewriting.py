@@ -162,6 +162,7 @@ class _Scope:
         self.in_order = [a.arg for a in arguments if a is not None]
         self.arguments = set(self.in_order)
         bound = bound_in(ast.Module(definition.body, [])) - self.globals - outer
+        self.cells, self.owner = set(code.co_freevars), _class_of(code)
         self.own = bound | self.arguments
         self.outer = outer
         self.shared_with_inner = self.own & {
@@ -448,7 +449,7 @@ class _Rewriter(ast.NodeTransformer):
         """What a value is assigned to; items of arrays get theirs behind."""
         if isinstance(target, ast.Subscript):
             kept = f"{PREFIX}kept_{next(self._numbers)}"
-            array, key = self.visit(target.value), self._key(target.slice)
+            array, key = self._asked(target.value), self._key(target.slice)
             call = ast.copy_location(_runtime("set_item", name(kept), array, key), target)
             stores.append(ast.copy_location(ast.Expr(call), target))
             return name(kept, True)
@@ -486,7 +487,7 @@ class _Rewriter(ast.NodeTransformer):
         value = _runtime("later", _lambda(value)) if later else value
         target = node.target
         if isinstance(target, ast.Subscript):
-            array, key = self.visit(target.value), self._key(target.slice)
+            array, key = self._asked(target.value), self._key(target.slice)
             call = ast.copy_location(_runtime("change", operator, array, key, value), target)
             return self._placed(node, [ast.Expr(call)])
         if isinstance(target, ast.Attribute):
@@ -505,7 +506,7 @@ class _Rewriter(ast.NodeTransformer):
                 mark = _runtime("undefined", ast.Constant(target.id))
                 made.append(ast.Assign([name(target.id, True)], mark))
             elif isinstance(target, ast.Subscript):
-                owner, key = self.visit(target.value), self._key(target.slice)
+                owner, key = self._asked(target.value), self._key(target.slice)
                 made.append(ast.Expr(_runtime("delete_item", owner, key)))
             elif isinstance(target, ast.Attribute) and not target.attr.startswith("__"):
                 owner, text = self.visit(target.value), ast.Constant(target.attr)
@@ -561,29 +562,59 @@ class _Rewriter(ast.NodeTransformer):
     # Expressions.
 
     def visit_Name(self, node):
+        return self._outer(node)
+
+    def _outer(self, node, *whole):
+        """A value from outside, where the name is none of the function's own."""
+        found = self._free(node)
+        if found is node:
+            return node
+        return ast.copy_location(_runtime("outer", found, ast.Constant(node.id), *whole), node)
+
+    def _free(self, node):
+        """A name that is read, of which a trace notes what it holds outside of the function."""
         known = node.id in self._scope.own or node.id.startswith(PREFIX)
         if known or not isinstance(node.ctx, ast.Load):
             return node
-        return ast.copy_location(_runtime("outer", node, ast.Constant(node.id)), node)
+        text = ast.Constant(node.id)
+        if node.id in self._scope.cells:
+            return ast.copy_location(_runtime("cell", _lambda(node), text), node)
+        return ast.copy_location(_runtime("free", node, text), node)
 
     def visit_Attribute(self, node):
-        taken = self._attribute_of(self._base(node.value), node)
-        return ast.copy_location(_runtime("outer", taken, ast.Constant(node.attr)), node)
+        return self._attribute_outer(node)
 
-    def _attribute_of(self, owner, node):
+    def _attribute_outer(self, node, *whole):
+        taken = self._attribute_of(self._base(node.value), node)
+        return ast.copy_location(_runtime("outer", taken, ast.Constant(node.attr), *whole), node)
+
+    def _attribute_of(self, owner, node, function="attribute"):
         """An attribute: a property of the user's is a function that is called."""
-        if node.attr.startswith("__"):  # a name that Python changes
-            node.value = owner
-            return node
-        return ast.copy_location(_runtime("attribute", owner, ast.Constant(node.attr)), node)
+        attribute = node.attr
+        if attribute.startswith("__") and attribute != "__dict__":
+            if attribute.endswith("__") or self._scope.owner is None:
+                node.value = owner
+                return node
+            attribute = f"_{self._scope.owner.lstrip('_')}{attribute}"  # as Python has it
+        return ast.copy_location(_runtime(function, owner, ast.Constant(attribute)), node)
 
     def _base(self, node):
         """What an attribute is taken of, or what is called: nobody changes it by that."""
         if isinstance(node, ast.Name):
-            return node
+            return self._free(node)
         if isinstance(node, ast.Attribute):
-            node.value = self._owner(node.value)
-            return node
+            return self._attribute_of(self._owner(node.value), node, "method")
+        return self.visit(node)
+
+    def _asked(self, node):
+        """What an item is taken of, or put into: nobody sees more of it by that."""
+        part = ast.Constant(False)
+        if isinstance(node, ast.Name):
+            return self._outer(node, part)
+        if isinstance(node, ast.Attribute):
+            return self._attribute_outer(node, part)
+        if isinstance(node, ast.Subscript):
+            return self._item(node, part)
         return self.visit(node)
 
     def _owner(self, node):
@@ -594,7 +625,8 @@ class _Rewriter(ast.NodeTransformer):
         return self._attribute_of(self._owner(node.value), node)
 
     def visit_Call(self, node):
-        if isinstance(node.func, ast.Name) and node.func.id in _FRAMES:
+        named = node.func.id if isinstance(node.func, ast.Name) else None
+        if named in _FRAMES and not (named == "vars" and node.args):
             return self._about_frame(node)
         if _takes_all(node.func):
             for argument in node.args:
@@ -614,7 +646,10 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Subscript(self, node):
-        call = _runtime("item", self.visit(node.value), self._key(node.slice))
+        return self._item(node)
+
+    def _item(self, node, *whole):
+        call = _runtime("item", self._asked(node.value), self._key(node.slice), *whole)
         return ast.copy_location(call, node)
 
     def _key(self, key):

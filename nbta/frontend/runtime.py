@@ -7,6 +7,7 @@ import contextlib
 import functools
 import inspect
 import operator
+import sys
 import types
 
 import numpy as np
@@ -17,6 +18,7 @@ from nbta.frontend.boxes import (
     Attribute,
     Box,
     Item,
+    Missing,
     born,
     boxed,
     cells_of,
@@ -52,6 +54,7 @@ from nbta.frontend.list_items import delete_item_at, is_run_place, item_at, set_
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import is_maybe
 from nbta.frontend.messages import filled, shown
+from nbta.frontend.outside import reading, see_whole
 from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.frontend.records import Record
@@ -78,6 +81,7 @@ __all__ = [
     "binary",
     "both",
     "call",
+    "cell",
     "cells",
     "change",
     "change_attribute",
@@ -93,6 +97,7 @@ __all__ = [
     "enter_try",
     "filled",
     "for_",
+    "free",
     "generator",
     "global_before",
     "if_",
@@ -103,6 +108,7 @@ __all__ = [
     "listing",
     "managed",
     "matched",
+    "method",
     "negated",
     "no_result",
     "of_python",
@@ -152,9 +158,54 @@ _COMPARISONS = {
 }  # fmt: skip
 
 
-def outer(value, name):
-    """A value from outside of the function."""
-    return value if current() is None else _outer(value, name)
+def outer(value, name, whole=True):
+    """A value from outside of the function, of which the caller sees all, or what it asks for."""
+    if current() is None:
+        return value
+    if whole:
+        see_whole(value)
+    return _outer(value, name)
+
+
+def free(value, name):
+    """A variable of the module of a function."""
+    if (outside := reading()) is not None:
+        outside.read_global(sys._getframe(1).f_globals, name, value)
+        return _outer(value, name)
+    return value
+
+
+def cell(get, name):
+    """A variable of a function around the function."""
+    value = get()
+    if (outside := reading()) is not None:
+        outside.read_cell(get.__closure__[0], name, value)
+        return _outer(value, name)
+    return value
+
+
+def _asked(owner, name):
+    """What has an attribute: an array from outside as a box, where those have it too."""
+    if type(owner) is not np.ndarray or (outside := reading()) is None:
+        return owner
+    if hasattr(Box, name):
+        return _outer(owner)
+    outside.native(owner)
+    return owner
+
+
+def method(owner, name):
+    """``owner.name`` as Python has it, such as what is called."""
+    owner = _asked(owner, name)
+    try:
+        value = getattr(owner, name)
+    except AttributeError:
+        if (outside := reading()) is not None:
+            outside.read_whether(owner, name, False)
+        raise
+    if (outside := reading()) is not None:
+        outside.read_attribute(owner, name, value)
+    return value
 
 
 def no_result():
@@ -171,6 +222,7 @@ def attribute(owner, name):
     """``owner.name``."""
     if current() is None:
         return getattr(owner, name)
+    owner = _asked(owner, name)
     found = next((vars(k)[name] for k in type(owner).__mro__ if name in vars(k)), None)
     if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
         if not is_library(found.fget):
@@ -183,7 +235,7 @@ def attribute(owner, name):
         return call(user_method(found, "__get__"), found, owner, type(owner))
     elif user_method(owner, "__getattr__") is not None and not _has(owner, name):
         return call(user_method(owner, "__getattr__"), owner, name)
-    return getattr(owner, name)
+    return method(owner, name)
 
 
 def _has(owner, name):
@@ -195,8 +247,8 @@ def _has(owner, name):
     return True
 
 
-def item(array, key):
-    """``array[key]``."""
+def item(array, key, whole=True):
+    """``array[key]``, of which the caller sees all, or what it asks for."""
     if isinstance(array, Box) or current() is None:
         return array[key]
     if isinstance(array, np.ndarray):
@@ -217,10 +269,22 @@ def item(array, key):
         return call(method, array, key)
     if isinstance(array, dict) and hasattr(type(array), "__missing__") and key not in array:
         note_place(Item(array, key))
-    found = array[native.plain(key)]
-    return (
-        listing(found) if type(array) in (list, Listing) and type(found) is list else _outer(found)
-    )
+    return _found(array, native.plain(key), whole)
+
+
+def _found(owner, key, whole):
+    """An item of a container, as it holds it."""
+    try:
+        found = owner[key]
+    except LookupError:
+        see_whole(owner)
+        raise
+    if (outside := reading()) is not None:
+        outside.read_item(owner, key, found)
+    if whole or type(found) is list:
+        see_whole(found)
+    inner = type(owner) in (list, Listing) and type(found) is list
+    return listing(found) if inner else _outer(found)
 
 
 def set_item(value, array, key):
@@ -467,6 +531,7 @@ def _in_place(name, old, value):
 def binary(name, left, right):
     """``left + right``, and with other operators."""
     if current() is not None:
+        left, right = _outer(left), _outer(right)
         found = by_users(_names_of(name), left, right)
         if found is not NotImplemented:
             return found
@@ -477,6 +542,7 @@ def binary(name, left, right):
 
 def unary(name, value):
     """``-value``, and with other operators."""
+    value = value if current() is None else _outer(value)
     method = user_method(value, f"__{name.lower()}__") if current() is not None else None
     return _UNARY[name](value) if method is None else call(method, value)
 
@@ -488,7 +554,10 @@ def _names_of(name):
 
 def change_attribute(name, owner, attribute, value):
     """``owner.attribute += value``, and with other operators."""
-    old = _outer(getattr(owner, attribute))
+    old = getattr(owner, attribute)
+    if (outside := reading()) is not None:
+        outside.read_attribute(owner, attribute, old, changes=True)
+    old = _outer(old)
     value = value.thunk() if isinstance(value, Later) else value
     if isinstance(owner, Box) and attribute in _OF_SCALARS:
         return set_attribute(binary(name, old, value), owner, attribute)
@@ -519,14 +588,19 @@ def _is_same(left, right):
     if arrays and left.root.links_to(right.root):
         message = f"{here()}: whether two arrays are the same is decided when the function runs"
         raise invalid("identity", message)
+    if arrays and (outside := reading()) is not None:
+        return outside.is_same(left, right)
     return left is right
 
 
 def cells(function):
     """Note variables of functions around this one, which a statement gives other values."""
     if current() is not None:
-        for cell in cells_of(function):
-            note_place(cell)
+        outside = reading()
+        for place in cells_of(function):
+            if outside is not None and place.value is not Missing:
+                outside.read_cell(place.owner, place.name, place.value, changes=True)
+            note_place(place)
 
 
 def own_cells(function):
@@ -540,9 +614,12 @@ def global_before(name, get):
     if current() is not None and in_trace():
         refuse_global(name)
     try:
-        return get()
+        value = get()
     except NameError:
-        return None
+        value = None
+    if (outside := reading()) is not None:
+        outside.read_global(get.__globals__, name, value, changes=True)
+    return value
 
 
 def is_run_value(value):
@@ -591,6 +668,7 @@ def _compare(sign, left, right):
             return there if sign == "IsNot" else logical_not(there)
         return _is_same(left, right) is (sign == "Is")
     if sign in _COMPARISONS:
+        left, right = _outer(left), _outer(right)
         if _are_sequences(left, right):
             return _in_order(sign, left, right)
         found = by_users(_COMPARED[sign], left, right)

@@ -7,7 +7,7 @@ import types
 import weakref
 from dataclasses import dataclass
 
-from nbta.errors import UnimplementedError, invalid
+from nbta.errors import InvalidArgumentError, UnimplementedError, invalid
 
 
 class CodeTable:
@@ -87,6 +87,14 @@ def tree_of(function: types.FunctionType) -> ast.AST:
     InvalidArgumentError
         Where the text has changed since the function was compiled.
     """
+    try:
+        return _tree_of(function)
+    except (NoSourceError, InvalidArgumentError):  # perhaps the file was edited, and reloaded
+        linecache.checkcache(function.__code__.co_filename)
+        return _tree_of(function)
+
+
+def _tree_of(function):
     code = function.__code__
     excerpt = _excerpts.get(code)
     lines = excerpt.lines if excerpt else linecache.getlines(code.co_filename, function.__globals__)

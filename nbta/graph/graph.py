@@ -167,6 +167,7 @@ class Graph:
         self.losses = 0  # of a root: counts removals, for every `Analysis`
         self.cache = {}  # one tensor for many uses, such as constants
         self.lengths = None  # of a root that a function is traced into: a `Lengths`
+        self.outside: Any = None  # of such a root: what the trace reads from outside
         self.put_back: set[Operation] = set()  # what trips made that a trace gave up
         self.gradient_scopes: set[str] = set()  # of a root: those that `gradients` opened in it
         self._names = Names()

@@ -83,9 +83,9 @@ class Lengths:
         self.shared = SHARED in known
         self._places, self._open, self._tokens = {}, set(), {}
 
-    def extent(self, leaf, axis, length, general):
+    def extent(self, leaf, axis, length, general, kind=Look):
         """The extent of an axis in this trace; ``general`` is that of any length."""
-        look = Look(leaf, axis)
+        look = kind(leaf, axis)
         if type(general) is int or look in self.known:
             return length
         self._open.add(look)

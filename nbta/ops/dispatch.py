@@ -249,6 +249,9 @@ def as_tensor(value, graph=None, dtype=None) -> Tensor:
         if dtype is not None and value.weak is not None:
             value = value.in_dtype(np.dtype(dtype))
         return graph.resolve(value)
+    outside = graph.root.outside if isinstance(value, np.ndarray) else None
+    if outside is not None and (found := outside.tensor(value)) is not None:
+        return as_tensor(found, graph, dtype)
     array = as_array(value, dtype)
     return array if isinstance(array, Tensor) else constant_in(graph, _frozen(array))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -195,9 +197,27 @@ def _converted(value, dtype):
     return array
 
 
+#: By identity, arrays that their user promised not to change.
+_promised: dict[int, weakref.ref] = {}
+
+
+def _forget(key: int, _: weakref.ref) -> None:
+    _promised.pop(key, None)
+
+
+def is_promised(array: np.ndarray) -> bool:
+    """Whether an array is what `constant` gave outside of graphs."""
+    return id(array) in _promised
+
+
 @exported
 def constant(value: ArrayLike, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """A tensor of a value that is known now; outside of graphs an array.
+
+    Who calls it promises that nobody changes the value: a traced function that reads such an array
+    from outside, or says ``nbta.constant(w)`` of an array from outside, computes with it as it was
+    when it was traced, and takes another array for a reason to be traced again. Of other arrays
+    from outside it sees each change; see `nbta.function`.
 
     Raises
     ------
@@ -212,6 +232,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None, *, name: str | No
     array = as_array(value) if dtype is None else _converted(value, as_dtype(dtype))
     array, graph = np.array(array), current()
     if graph is None:
+        _promised[id(array)] = weakref.ref(array, functools.partial(_forget, id(array)))
         return array
     array.flags.writeable = False
     with graph.control_dependencies(None):

@@ -135,12 +135,15 @@ def test_python_is_told_of_in_a_trace():
         f(1.0)
 
 
-def test_arrays_from_outside_are_constants():
+def test_arrays_from_outside_are_as_they_are_at_each_call():
     outside = np.array([1.0, 2.0])
     f = nbta.function(lambda x: x * outside)
     assert f(2.0).tolist() == [2.0, 4.0]
     outside[:] = 7.0
-    assert f(2.0).tolist() == [2.0, 4.0]
+    assert f(2.0).tolist() == [14.0, 14.0]
+    outside = np.array([3.0, 4.0, 5.0])
+    assert f(2.0).tolist() == [6.0, 8.0, 10.0]
+    assert f.traces == 1
 
 
 def test_a_failed_trace_leaves_nothing():

@@ -21,6 +21,7 @@ ROWS = [
     {
         "nbta.errors",
         "nbta.immutable",
+        "nbta.bitwise",
         "nbta.classes",
         "nbta.dtypes",
         "nbta.shapes",

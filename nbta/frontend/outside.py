@@ -1,0 +1,705 @@
+"""What a trace reads from outside of the function: guards of the trace, and inputs of its graph.
+
+A traced function reads variables of modules and of functions around it, defaults, attributes, and
+items of containers. Each such place is noted once, with what it held. Arrays become inputs of the
+graph, which are fed as they are at each call. All else is a guard: numbers, strings and the like
+are held by value, bit by bit; functions, classes and objects by identity; containers by the items
+that were read, or by all of them where the trace saw the whole. One straight-line function of
+Python's looks at all places (`Outside.looking`); where one differs the graph is not for this call.
+
+Objects are held weakly, and containers are reached by the place that they were read from, so that
+a trace keeps nothing alive that its function does not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import operator
+import sys
+import types
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nbta.bitwise import same
+from nbta.frontend.boxes import Box
+from nbta.frontend.source import trusted
+from nbta.graph.graph import current
+from nbta.graph.lengths import Look
+from nbta.graph.operation import Spec, Tensor
+from nbta.locations import LIBRARIES, OWN
+from nbta.ops.filling import PLACEHOLDER, is_promised
+from nbta.runtime.numba_private import Dispatcher
+from nbta.shapes import Dim
+from nbta.symbolic import SymbolicTensorArray
+
+#: What is compared by value.
+_VALUES = (
+    bool, int, float, complex, str, bytes, slice, range, np.generic, np.dtype, type(None),
+    type(Ellipsis), type(NotImplemented),
+)  # fmt: skip
+#: What is held by identity and by a strong reference, as it refers to no object of the user's.
+_FIRM = (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc)
+_SEQUENCES = (list, tuple, deque)
+_MAPPINGS = (dict, types.MappingProxyType)
+CONTAINERS = (*_SEQUENCES, *_MAPPINGS, set, frozenset)
+#: Modules whose functions nobody replaces: a guard for each ``np.sin`` would tell nothing.
+_STABLE = {"numpy", "scipy", "numba", "nbta", "math", "cmath", "operator", "functools", "itertools"}
+#: Attributes of functions that hold what a call without all arguments gets.
+_DEFAULTS = ("__defaults__", "__kwdefaults__")
+
+
+class ArrayLook(Look):
+    """The length of an axis of an array from outside; its leaf is the array's identity."""
+
+
+@dataclass
+class Read:
+    """A place that was read: how to get there, and what it held."""
+
+    text: str
+    label: str
+    number: int
+
+
+class _Array:
+    """An array from outside.
+
+    Attributes
+    ----------
+    array : np.ndarray
+    read : Read
+    tensor : Tensor or None
+        Its placeholder, once the trace computes with it.
+    box : Box or None
+    fixed : np.ndarray or None
+        What it held, where the trace goes by its values.
+    promised : bool
+        Whether the user says that nobody changes it.
+    """
+
+    def __init__(self, array, read, promised=False):
+        self.array, self.read, self.promised = array, read, promised
+        self.tensor = self.fixed = self.box = None
+
+    @property
+    def is_used(self):
+        """Whether anything is computed from its placeholder."""
+        if self.tensor is None:
+            return False
+        inside = current() is not self.tensor.graph
+        used = (each for op in self.tensor.graph.operations for each in op.inputs)
+        return inside or any(each is self.tensor for each in used)
+
+    @property
+    def is_constant(self):
+        """Whether the trace goes by its values."""
+        return self.promised or self.fixed is not None
+
+
+class Outside:
+    """What one trace reads from outside.
+
+    Parameters
+    ----------
+    arguments : dict
+        By the identity of an array that is an argument: its number among the inputs, and the
+        placeholder.
+    fixed : callable
+        Of an array: whether the trace goes by its values, as Python needs them.
+    exact : set
+        Identities of arrays whose lengths Python needs.
+    """
+
+    def __init__(self, arguments=None, fixed=None, exact=()):
+        self._arguments, self._fixed, self._exact = arguments or {}, fixed, exact
+        self._boxes: dict[Any, Any] = {}  # of arguments, by their placeholders
+        self._lines: list[str] = []
+        self._labels: list[str] = []
+        self._expected: list[Any] = []
+        self._names: dict[str, Any] = {}
+        self._held: list[Any] = []  # so that identities stay
+        self._objects: dict[int, str] = {}  # by identity: the name in the lines
+        self._cells: dict[int, str] = {}
+        self._seen: set[Any] = set()
+        #: What places held that the trace changed by what they held, such as by ``n += 1``: a guard
+        #: only where the trace goes by it afterwards, as a counter of calls is none of a result.
+        self._before: dict[Any, Any] = {}
+        self._arrays: dict[int, _Array] = {}
+        self._made: set[int] = set()
+        self._inner: set[Any] = set()  # identities of codes of functions that others make
+        self.hidden = False
+
+    # What was read.
+
+    def read_global(self, names, name, value, changes=False) -> None:
+        """Note a variable of a module, or a name of Python's own that the module does not have."""
+        around = self._constant(names)
+        if name in names:
+            place = (id(names), "global", name), f"{around}[{name!r}]", value, name
+            self._note_before(*place) if changes else self._note(*place)
+        elif (key := (id(names), "global", name)) not in self._seen:
+            self._seen.add(key)
+            self._check(f"{name!r} in {around}", name)
+
+    def read_cell(self, cell, name, value, changes=False) -> None:
+        """Note a variable of a function around one from outside."""
+        if id(cell) in self._cells:
+            place = (id(cell), "cell"), self._cells[id(cell)], value, name
+            self._note_before(*place) if changes else self._note(*place)
+
+    def read_attribute(self, owner, name, value, changes=False) -> None:
+        """Note an attribute of an object from outside; whether by ``+=`` and its like."""
+        text = self._objects.get(id(owner))
+        if text is None or not name.isidentifier() or isinstance(owner, np.ndarray):
+            return
+        if isinstance(owner, types.ModuleType) and _is_stable(owner):
+            return
+        label = f"{getattr(owner, '__name__', type(owner).__name__)}.{name}"
+        key = id(owner), "attribute", name
+        if isinstance(value, types.MethodType) and value.__self__ is owner:
+            self._note(key, f"{text}.{name}.__func__", value.__func__, label)
+        elif changes:
+            self._note_before(key, f"{text}.{name}", value, label)
+        elif not isinstance(value, types.BuiltinMethodType | types.MethodWrapperType):
+            self._note(key, f"{text}.{name}", value, label)
+
+    def read_whether(self, owner, name, found) -> None:
+        """Note whether an object from outside has an attribute."""
+        text = self._objects.get(id(owner))
+        key = id(owner), "whether", name
+        if text is not None and key not in self._seen:
+            self._seen.add(key)
+            self._check(f"hasattr({text}, {name!r}) is not {bool(found)}", f"hasattr {name}")
+
+    def read_item(self, owner, key, value) -> None:
+        """Note an item of a container from outside."""
+        text = self._objects.get(id(owner))
+        if text is None or (id(owner), "whole") in self._seen:
+            return None
+        if isinstance(key, slice):
+            return self.whole(owner)
+        try:
+            shown = repr(key) if type(key) in (int, str) else self._constant(key)
+            place = (id(owner), "item", key)
+            self._note(place, f"{text}[{shown}]", value, f"{type(owner).__name__}[{key!r}]")
+        except TypeError:  # no hash
+            self.whole(owner)
+        return None
+
+    def whole(self, value, deep=True) -> None:
+        """Note all that a container from outside holds."""
+        text = self._objects.get(id(value))
+        if text is None or not isinstance(value, CONTAINERS):
+            return
+        key = id(value), "whole"
+        if key not in self._before and (key in self._seen or id(value) in self._made):
+            return
+        self._seen.add(key)
+        value, owner = self._before.pop(key, value), value
+        label = f"a {type(value).__name__}"
+        if isinstance(value, set | frozenset):
+            number = self._expect(frozenset(value))
+            self._check(f"differs({number}, frozenset({text}))", label)
+        elif isinstance(value, _MAPPINGS):
+            self._all_of(f"{text}", text, list(value), label)
+            self._parts(text, f"{text}.values()", owner, value.items(), label, deep)
+        else:
+            if not isinstance(value, tuple):
+                self._check(f"len({text}) != {len(value)}", label)
+            self._parts(text, text, owner, enumerate(value), label, deep)
+
+    def _parts(self, text, items, owner, pairs, label, deep):
+        pairs = list(pairs)
+        if all(isinstance(part, _VALUES) for _, part in pairs):
+            if not isinstance(owner, tuple):  # of which the place itself is a guard
+                self._all_of(items, text, [part for _, part in pairs], label)
+            return
+        for key, part in pairs:
+            shown = repr(key) if type(key) in (int, str) else self._constant(key)
+            place = id(owner), "item", key
+            self._note(place, f"{text}[{shown}]", part, f"{label}'s [{key!r}]", whole=deep)
+
+    def _all_of(self, items, text, held, label):
+        """A guard of many values at once."""
+        number = self._expect(held)
+        self._check(f"len({text}) != {len(held)} or not all(map(is_, {items}, k{number})) "
+                    f"and differ({number}, {items})", label)  # fmt: skip
+
+    def native(self, value, depth=8) -> None:
+        """Note all that a function sees that nbta cannot look into."""
+        if depth and isinstance(value, CONTAINERS) and not hasattr(value, "array"):
+            self.whole(value)
+            for part in value.values() if isinstance(value, _MAPPINGS) else value:
+                self.native(part, depth - 1)
+        elif isinstance(value, np.ndarray):
+            if (found := self._arrays.get(id(value))) is not None:
+                self._fix(found)
+        elif depth and (text := self._objects.get(id(value))) is not None:
+            parts = getattr(value, "__dict__", None)
+            if isinstance(parts, dict) and not isinstance(value, (*_FIRM, types.FunctionType)):
+                label = f"attributes of {type(value).__name__}"
+                self._note((id(value), "parts"), f"{text}.__dict__", parts, label)
+                self.native(parts, depth - 1)
+
+    def enter(self, function) -> None:
+        """Note that a function from outside runs: its cells are from outside, and its defaults."""
+        code = function.__code__
+        made = trusted.get(code) or id(code) in self._inner
+        if made or code.co_filename.startswith(OWN):  # made in the trace, or reads nothing itself
+            return
+        key = id(function), "entered"
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        cells = function.__closure__ or ()
+        given = [name for name in _DEFAULTS if getattr(function, name)]
+        if not (cells or given):
+            return
+        text, around = self.root(function), f"v{len(self._lines)}"
+        if cells:
+            self._lines.append(f"{around} = {text}.__closure__")
+        for number, cell in enumerate(cells):
+            self._held.append(cell)
+            self._cells.setdefault(id(cell), f"{around}[{number}].cell_contents")
+        for name in given:
+            parts, label = getattr(function, name), f"a default of {function.__name__}"
+            self._note((id(function), name), f"{text}.{name}", parts, label, whole=True)
+
+    def around(self, function, names, fix=True) -> None:
+        """Note what a function that is not converted, and those in it, read by names.
+
+        ``fix`` says that arrays are read, too, and are not replaced by tensors.
+        """
+        if function.__code__.co_filename.startswith(OWN):
+            return
+        self.enter(function)
+        self._held.append(function)
+        self._inner.update(map(id, _codes_in(function.__code__)))
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        for name in sorted(names):
+            if name in function.__globals__:
+                value = function.__globals__[name]
+                self.read_global(function.__globals__, name, value)
+                self._see(value, fix)
+        for name, cell in cells:
+            with contextlib.suppress(ValueError):  # no value yet
+                self.read_cell(cell, name, cell.cell_contents)
+                self._see(cell.cell_contents, fix)
+
+    def _see(self, value, fix):
+        if fix or not isinstance(value, np.ndarray):
+            self.native(value)
+
+    def root(self, value) -> str:
+        """The name of an object that was not read from another one."""
+        if id(value) not in self._objects and id(value) not in self._made:
+            name = self._constant(value, weak=not isinstance(value, _FIRM))
+            if name.endswith(")"):
+                line = f"v{len(self._lines)}"
+                self._lines.append(f"{line} = {name}")
+                name = line
+            self._objects[id(value)] = name
+        return self._objects.get(id(value), "None")
+
+    def given(self, value) -> None:
+        """Note what a function is that is traced, or an argument that is no array."""
+        if isinstance(value, functools.partial):
+            text = self.root(value)
+            for name in ("args", "keywords"):
+                parts = getattr(value, name)
+                self._note((id(value), name), f"{text}.{name}", parts, "partial", whole=True)
+            self.given(value.func)
+        elif isinstance(value, types.MethodType):
+            self.given(value.__self__)
+        elif isinstance(value, Dispatcher):
+            self.given(value.py_func)
+        elif isinstance(value, types.FunctionType):
+            self.enter(value)
+        elif not isinstance(value, (*_VALUES, *_FIRM, np.ndarray, Tensor)):
+            self.root(value)
+
+    # What the trace changes itself.
+
+    def wrote(self, key, owner) -> None:
+        """Note that the trace gives a place something else, which is not from outside."""
+        if key[1] == "whole" and key not in self._seen and id(owner) in self._objects:
+            self._before[key] = copy.copy(owner)
+        self._seen.add(key)
+
+    def makes(self, value) -> None:
+        """Note an object that the trace made."""
+        if id(value) not in self._objects:
+            self._made.add(id(value))
+            self._held.append(value)
+
+    # Notes.
+
+    def _constant(self, value, weak=False):
+        """A name for an object in the lines."""
+        name = f"c{len(self._names)}"
+        self._held.append(value)
+        if weak:
+            try:
+                self._names[name] = weakref.ref(value)
+            except TypeError:
+                pass
+            else:
+                return f"{name}()"
+        else:
+            known = self._seen_constants.get(id(value))
+            if known is not None:
+                return known
+            self._seen_constants[id(value)] = name
+        self._names[name] = value
+        return name
+
+    @functools.cached_property
+    def _seen_constants(self):
+        return {}
+
+    def _expect(self, value):
+        self._expected.append(value)
+        return len(self._expected) - 1
+
+    def _check(self, condition, label):
+        self._lines.append(f"if {condition}: return miss({len(self._labels)})")
+        self._labels.append(label)
+
+    def _note_before(self, key, text, value, label):
+        """Note what a place holds that changes by what it holds."""
+        if key not in self._seen:
+            self._held.append(value)
+            self._before[key] = text, value, label
+            self._seen.add(key)
+
+    def _note(self, key, text, value, label, whole=False):
+        """Note a place."""
+        if key in self._before:
+            text, value, label = self._before.pop(key)
+        elif key in self._seen:
+            return
+        self._seen.add(key)
+        if isinstance(value, Tensor | SymbolicTensorArray) or id(value) in self._made:
+            return  # what the trace has put there
+        self._held.append(value)
+        if isinstance(value, _VALUES):
+            number = self._expect(value)
+            self._check(f"(v := {text}) is not k{number} and differs({number}, v)", label)
+            return
+        known = self._objects.get(id(value))
+        if known is not None and not isinstance(value, np.ndarray):
+            if not isinstance(value, CONTAINERS) or not isinstance(value, tuple):
+                self._check(f"{text} is not {known}", label)
+            return
+        name = f"v{len(self._lines)}"
+        if isinstance(value, np.ndarray):
+            self._note_array(name, text, value, label)
+        elif isinstance(value, CONTAINERS):
+            self._note_container(name, text, value, label, whole)
+        else:
+            self._note_object(name, text, value, label)
+
+    def _note_object(self, name, text, value, label):
+        held = value
+        if not isinstance(value, _FIRM):
+            try:
+                held = weakref.ref(value)
+            except TypeError:
+                held = value
+        number = self._expect(held)
+        call = "()" if held is not value else ""
+        self._lines.append(f"{name} = {text}")
+        self._check(f"{name} is not k{number}{call}", label)
+        self._objects[id(value)] = name
+        if isinstance(value, functools.partial | types.MethodType | Dispatcher):
+            self.given(value)
+
+    def _note_container(self, name, text, value, label, whole):
+        self._lines.append(f"{name} = {text}")
+        kind = self._constant(type(value))
+        if isinstance(value, tuple):
+            number = self._expect(value if _is_plain(value) else None)
+            if _is_plain(value):
+                self._check(f"{name} is not k{number} and differs({number}, {name})", label)
+            else:
+                self._check(f"type({name}) is not {kind} or len({name}) != {len(value)}", label)
+        else:
+            self._check(f"type({name}) is not {kind}", label)
+        self._objects[id(value)] = name
+        if whole or isinstance(value, tuple):
+            self.whole(value)
+
+    def _note_array(self, name, text, value, label):
+        self._lines.append(f"{name} = {text}")
+        if id(value) in self._arrays:  # the same array in another place
+            first = self._arrays[id(value)].read.text
+            self._check(f"{name} is not {first}", label)
+            return
+        read = Read(name, label, len(self._lines))
+        self._lines.append("")  # which is filled in where the trace is over
+        found = self._arrays[id(value)] = _Array(value, read, is_promised(value))
+        plain = type(value) is np.ndarray and value.ndim and not value.dtype.names
+        if not plain or value.dtype.kind not in "biufcV":
+            self._fix(found)
+
+    def _fix(self, found):
+        if found.fixed is None:
+            found.fixed = np.array(found.array)
+
+    # Arrays.
+
+    def tensor(self, array):
+        """The placeholder of an array; None for one that is no input."""
+        found = self._arrays.get(id(array))
+        if found is None:
+            return None
+        if found.tensor is None:
+            if not found.is_constant and self._fixed is not None and self._fixed(array):
+                self._fix(found)
+            if found.is_constant:
+                return None
+            found.tensor = self._placeholder(array, found.read.label)
+            self.hidden = True
+        return found.tensor
+
+    def _placeholder(self, array, label):
+        root = current().root
+        exact = not array.size or id(array) in self._exact
+        shape = tuple(
+            n if exact or n == 1 else root.lengths.extent(id(array), axis, n, Dim(), ArrayLook)
+            for axis, n in enumerate(array.shape)
+        )
+        attrs = {"spec": Spec(array.dtype, shape), "label": label}
+        with root.as_default(), root.control_dependencies(None):
+            return root.create(PLACEHOLDER, [], attrs, name="outside").outputs[0]
+
+    def box(self, array, name, fixed):
+        """The array as converted code sees it; None for one that was not read from outside."""
+        found = self._arrays.get(id(array))
+        if found is None:
+            return None
+        tensor = self.tensor(array)
+        if found.box is None:
+            found.box = Box(array if tensor is None else tensor, name, fixed)
+        return found.box
+
+    def is_input(self, array) -> bool:
+        """Whether a run tells what an array holds."""
+        return self.tensor(array) is not None
+
+    def stands_for(self, placeholder, box) -> None:
+        """Say which box an argument is in."""
+        self._boxes[placeholder] = box
+
+    def is_same(self, one, other) -> bool:
+        """Whether one of two boxes is an argument's, and the other that of the same array."""
+        for box, mate in ((one, other), (other, one)):
+            found = self._of_box(box)
+            argument = None if found is None else self._arguments.get(id(found.array))
+            if argument is not None and self._boxes.get(argument[1]) is mate:
+                return True
+        return False
+
+    def array_of(self, tensor):
+        """The array that a placeholder stands for; None for other tensors."""
+        return next((a.array for a in self._arrays.values() if a.tensor is tensor), None)
+
+    def promised(self, value):
+        """An array that nobody will change, as its user says; other values as they are."""
+        found = self._of_box(value) if isinstance(value, Box) else self._arrays.get(id(value))
+        if found is None or id(found.array) in self._arguments:
+            return value
+        if not found.is_used:
+            found.tensor, found.promised = None, True
+        return np.array(found.array)
+
+    def _of_box(self, box):
+        return next((each for each in self._arrays.values() if each.box is box), None)
+
+    @property
+    def inputs(self) -> list:
+        """The placeholders of arrays, in the order in which these were read."""
+        return [a.tensor for a in self._arrays.values() if a.tensor is not None]
+
+    # Looking again.
+
+    def looking(self, arguments):
+        """What looks at all places again, for arguments of some specs."""
+        for found in self._arrays.values():
+            lines = self._array_lines(found, arguments)
+            self._lines[found.read.number] = "\n    ".join(lines)
+        return Looking(self, [each for each in self._arrays.values() if each.tensor is not None])
+
+    def _array_lines(self, found, arguments):
+        """What looks at an array again."""
+        name, array, label = found.read.text, found.array, len(self._labels)
+        self._labels.append(found.read.label)
+        miss = f"return miss({label})"
+        large, lines = array.nbytes > _SMALL, []
+        number = self._expect(weakref.ref(array) if large else array)
+        is_other = f"{name} is not k{number}{'()' if large else ''}"
+        if found.promised:
+            return [f"if {is_other}: {miss}"]
+        if found.fixed is not None:
+            fixed = self._expect(found.fixed)
+            lines = [f"if changed({name}, k{fixed}): {miss}"]
+        if found.tensor is None:
+            return lines or [f"if type({name}) is not ndarray: {miss}"]
+        lines += [
+            f"if {is_other}:",
+            f"    {name} = fitting({name}, {self._constant(found.tensor.spec)})",
+            f"    if {name} is None: {miss}",
+            f"    refresh({number}, {'ref' if large else 'small'}({name}))",
+        ]
+        if (argument := self._arguments.get(id(array))) is not None:
+            return [*lines, f"if {name} is not given[{argument[0]}]: {miss}"]
+        alike = [
+            f"{name} is given[{k}]"
+            for k, spec in enumerate(arguments)
+            if spec.dtype == array.dtype and len(spec.shape) == array.ndim
+        ]
+        return [*lines, *([f"if {' or '.join(alike)}: {miss}"] if alike else [])]
+
+
+class Looking:
+    """Looks at what a trace read from outside.
+
+    Attributes
+    ----------
+    now : callable
+        Of the arrays among the arguments; gives the arrays from outside that are inputs, None
+        where the trace is not for what is there now.
+    missed : str
+        What differed last.
+    arrays : tuple of np.ndarray, or None
+        Those from outside, as they were at the trace, until that is over.
+    is_empty : bool
+        Whether nothing was read.
+    """
+
+    def __init__(self, outside, hidden):
+        labels, expected = outside._labels, outside._expected
+        self.missed, self.arrays = "", tuple(each.array for each in hidden)
+        lines = outside._lines
+        picked = "".join(f"{each.read.text}, " for each in hidden)
+        body = "".join(f"    {line}\n" for line in lines if line)
+        # As defaults they are variables of the function's own, which are quickest to read.
+        fast = {**outside._names, **{f"k{n}": value for n, value in enumerate(expected)}}
+        self.source = f"def f({', '.join(['given', *fast])}):\n{body}    return ({picked})\n"
+        start = len(outside._names)
+
+        def miss(number):
+            self.missed = labels[number]
+
+        def refresh(number, value):
+            values = list(look.__defaults__)
+            values[start + number] = value
+            look.__defaults__ = tuple(values)
+
+        def differs(number, value):
+            if not same(look.__defaults__[start + number], value):
+                return True
+            refresh(number, value)
+            return False
+
+        def differ(number, values):
+            held, values = look.__defaults__[start + number], list(values)
+            if len(held) != len(values) or not all(map(same, held, values)):
+                return True
+            refresh(number, values)
+            return False
+
+        names = {
+            "miss": miss, "refresh": refresh, "differs": differs, "differ": differ,
+            "is_": operator.is_, "changed": _is_changed, "fitting": _fitting, "ref": weakref.ref,
+            "ndarray": np.ndarray, "small": _small,
+        }  # fmt: skip
+        self.is_empty = not any(lines)
+        exec(compile(self.source, "<what a trace reads from outside>", "exec"), names)
+        self._look = look = names["f"]
+        look.__defaults__ = tuple(fast.values())
+
+    def now(self, given):
+        """See the class."""
+        try:
+            return self._look(given)
+        except Exception as error:  # a place that is there no more
+            self.missed = f"{type(error).__name__}: {error}"
+            return None
+
+
+def _fitting(array, spec):
+    """An array from outside where it fits a placeholder, else None."""
+    if type(array) is not np.ndarray or array.ndim != len(spec.shape):
+        return None
+    if array.dtype != spec.dtype:
+        return None
+    exact = all(type(n) is int for n in spec.shape)
+    for n, m in zip(array.shape, spec.shape, strict=True):
+        if n != m if type(m) is int else n == 1:
+            return None
+    if not array.size and not exact:
+        return None
+    return array if array.dtype is spec.dtype else array.view(spec.dtype)
+
+
+#: Bytes of arrays that a trace may keep alive, which is quicker to compare than a weak reference
+#: (by 25 ns), and that are compared as strings.
+_SMALL = 1 << 14
+
+
+def _small(array):
+    """An array where it is small; of others a trace does not keep one."""
+    return array if array.nbytes <= _SMALL else None
+
+
+def _is_changed(array, held):
+    """Whether an array is another one than was held, bit by bit."""
+    if not isinstance(array, np.ndarray) or array.dtype != held.dtype or array.shape != held.shape:
+        return True
+    if array.dtype.hasobject:
+        return any(a is not b for a, b in zip(array.flat, held.flat, strict=True))
+    if held.nbytes <= _SMALL or not array.flags.c_contiguous:
+        return array.tobytes() != held.tobytes()
+    return not np.array_equal(array.reshape(-1).view(np.uint8), held.reshape(-1).view(np.uint8))
+
+
+def _codes_in(code):
+    """Codes of the functions in a function."""
+    for part in code.co_consts:
+        if isinstance(part, types.CodeType):
+            yield part
+            yield from _codes_in(part)
+
+
+def _is_plain(value):
+    return all(isinstance(p, _VALUES) or (type(p) is tuple and _is_plain(p)) for p in value)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_stable_name(name, file):
+    if name.partition(".")[0] in _STABLE or name in sys.builtin_module_names:
+        return True
+    return file is not None and file.startswith(LIBRARIES)
+
+
+def _is_stable(module):
+    return _is_stable_name(module.__name__, getattr(module, "__file__", None))
+
+
+def reading():
+    """What the trace reads that runs now; None where nothing is traced from arguments."""
+    graph = current()
+    return None if graph is None else graph.root.outside
+
+
+def see_whole(value) -> None:
+    """Note all that a container holds, if it is from outside."""
+    if isinstance(value, CONTAINERS) and (outside := reading()) is not None:
+        outside.whole(value)
