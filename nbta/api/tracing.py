@@ -659,7 +659,8 @@ def function(
     the same dtype and rank takes its place, no new trace is needed, but where Python goes by an
     array's items, as in ``np.zeros(shape)``. Of numbers, strings, truth values, None, functions,
     classes, objects and containers a change is a new trace; 16 of them give a `PerformanceWarning`.
-    `nbta.constant` says of an array that it does not change. What the function itself changes
+    `nbta.constant` says of an array that it does not change, so that tables of coefficients are
+    compiled in, as numbers are. What the function itself changes
     outside, such as a list that it appends to, changes when it is traced. Attributes that libraries
     in machine code read by themselves are not seen. In a graph that is built by hand (`Graph`),
     arrays are constants.

@@ -186,12 +186,11 @@ def cell(get, name):
 
 def _asked(owner, name):
     """What has an attribute: an array from outside as a box, where those have it too."""
-    if type(owner) is not np.ndarray or (outside := reading()) is None:
+    if not isinstance(owner, np.ndarray | Box) or (outside := reading()) is None:
         return owner
     if hasattr(Box, name):
         return _outer(owner)
-    outside.native(owner)
-    return owner
+    return outside.as_it_is(owner)
 
 
 def method(owner, name):

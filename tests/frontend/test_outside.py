@@ -42,6 +42,7 @@ class Held:
 weight, bias, flag, mode, table = np.ones(3), 2.0, True, "a", {"w": np.ones(3), "n": [1.0, 2.0]}
 config = types.SimpleNamespace(rate=0.5, inner=types.SimpleNamespace(shift=np.zeros(3)))
 layers = [np.ones(3), np.full(3, 2.0)]
+places = np.array([0, 2])
 
 
 def scaled(x):
@@ -342,6 +343,36 @@ def test_values_that_python_needs_are_part_of_the_trace():
         assert f(X) == np.sum(X[places]) * np.prod(shape) + np.sum(X[mask])
         shape[:] = 4, 5
     assert f(X) == np.sum(X[places]) * 20 + np.sum(X[mask])
+
+
+def asked(x, case):
+    match places[0]:
+        case 0:
+            _, second = places
+            return x * second
+    return x * case
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x * places.strides[0] * len(places.tobytes()) * places.flags.writeable,
+        lambda x: x if places[1] in {2, 5} else 2.0 * x,
+        lambda x: x * {2: 3.0, 3: 1.0, 5: 4.0, 6: 9.0}[int(places[1])] + [*range(9)][places[1]],
+        lambda x: x * len(set(places)) * sum(places.tolist()) * places.item(1),
+        lambda x: x * np.sum(np.ones(tuple(places + 1))) + np.sum(np.repeat(x, places[1])),
+        lambda x: x * np.sum(np.split(np.arange(8.0), places)[1]) + np.sum(np.bincount(places)),
+        lambda x: x * np.unique(places).size + np.polyfit(np.arange(2.0), places, 1)[0],
+        lambda x: asked(x, 3.0),
+    ],
+)
+def test_what_numpy_alone_knows_of_arrays_from_outside(f, monkeypatch):
+    module, traced = sys.modules[__name__], nbta.function(f)
+    for value in ([0, 2], [0, 5], [1, 2]):
+        monkeypatch.setattr(module, "places", np.array(value))
+        assert traced(2.0) == f(2.0)
+        places[1] += 1
+        assert traced(2.0) == f(2.0)
 
 
 def test_one_array_as_an_argument_and_from_outside():
