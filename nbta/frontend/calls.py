@@ -52,6 +52,7 @@ from nbta.ops import (
     arithmetic,
     arranging,
     diagonals,
+    distributions,
     filling,
     joining,
     places,
@@ -120,6 +121,8 @@ def _called(function, args, kwargs):
         return call(types.MethodType(method, function), *args, **kwargs)
     if _library(function) == "numpy":
         return _numpy(function, args, kwargs)
+    if _is_distribution(function) and not native.is_known((args, kwargs)):
+        return _of_distribution(function, None, args, kwargs)
     if _module(function).startswith("scipy.fft"):  # whose functions are objects
         return _scipy(function, args, kwargs)
     return _foreign(function, args, kwargs)
@@ -298,6 +301,27 @@ def _unconverted(function, args, kwargs):
         raise
 
 
+def _is_distribution(owner):
+    """Whether an object is one of SciPy's distributions, or one with its parameters."""
+    return _module(type(owner)).startswith("scipy.stats._")
+
+
+def _of_distribution(owner, what, args, kwargs):
+    """A method of a distribution, with values that only the run knows."""
+    args, kwargs = native.plain(tuple(args)), native.plain(kwargs)
+    kind = type(owner).__name__
+    if hasattr(owner, "dist"):  # of one variable, with its parameters
+        owner, args, kwargs = owner.dist, (*args, *owner.args), {**owner.kwds, **kwargs}
+    elif kind == "multivariate_normal_frozen":
+        args = (*args, owner.mean, owner.cov)
+    elif kind == "dirichlet_frozen":
+        args = (*args, owner.alpha)
+    name = getattr(owner, "name", None) or kind.removesuffix("_frozen").removesuffix("_gen")
+    if what is None:
+        return distributions.Frozen(name, args, kwargs)
+    return boxed(distributions.method(name, what, args, kwargs))
+
+
 def _next(items, *default):
     """``next``, which cannot be put back."""
     reason = (
@@ -357,6 +381,8 @@ def _method(function, args, kwargs):
         return inner(owner, *args, **kwargs)
     if isinstance(inner, types.FunctionType) and _is_ours(inner):
         return in_box(function(*native.plain(args), **native.plain(kwargs)))
+    if _is_distribution(owner) and not native.is_known((args, kwargs)):
+        return _of_distribution(owner, inner.__name__, args, kwargs)
     if is_library(inner):
         return _foreign(function, args, kwargs)
     return call(inner, owner, *args, **kwargs)
