@@ -162,12 +162,15 @@ class Outside:
             return
         label = f"{getattr(owner, '__name__', type(owner).__name__)}.{name}"
         key = id(owner), "attribute", name
-        if isinstance(value, types.MethodType) and value.__self__ is owner:
+        if isinstance(value, types.MethodType):
             self._note(key, f"{text}.{name}.__func__", value.__func__, label)
+            if value.__self__ is not owner:
+                self._note((*key, "self"), f"{text}.{name}.__self__", value.__self__, label)
         elif changes:
             self._note_before(key, f"{text}.{name}", value, label)
         elif not isinstance(value, types.BuiltinMethodType | types.MethodWrapperType):
-            self._note(key, f"{text}.{name}", value, label)
+            fresh = functools.partial(getattr, owner, name)
+            self._note(key, f"{text}.{name}", value, label, again=fresh)
 
     def read_whether(self, owner, name, found) -> None:
         """Note whether an object from outside has an attribute."""
@@ -187,7 +190,9 @@ class Outside:
         try:
             shown = repr(key) if type(key) in (int, str) else self._constant(key)
             place = (id(owner), "item", key)
-            self._note(place, f"{text}[{shown}]", value, f"{type(owner).__name__}[{key!r}]")
+            label = f"{type(owner).__name__}[{key!r}]"
+            again = functools.partial(operator.getitem, owner, key)
+            self._note(place, f"{text}[{shown}]", value, label, again=again)
         except TypeError:  # no hash
             self.whole(owner)
         return None
@@ -378,8 +383,8 @@ class Outside:
             self._before[key] = text, value, label
             self._seen.add(key)
 
-    def _note(self, key, text, value, label, whole=False):
-        """Note a place."""
+    def _note(self, key, text, value, label, whole=False, again=None):
+        """Note a place; ``again`` reads it once more."""
         if key in self._before:
             text, value, label = self._before.pop(key)
         elif key in self._seen:
@@ -402,6 +407,11 @@ class Outside:
             self._note_array(name, text, value, label)
         elif isinstance(value, CONTAINERS):
             self._note_container(name, text, value, label, whole)
+        elif _is_open(value) or (again is not None and again() is not value):
+            # The latter is such as a column of a table, which is made when it is asked for.
+            self._lines.append(f"{name} = {text}")
+            self._check(f"type({name}) is not {self._constant(type(value))}", label)
+            self._objects[id(value)] = name
         else:
             self._note_object(name, text, value, label)
 
@@ -676,6 +686,13 @@ def _is_changed(array, held):
     if held.nbytes <= _SMALL or not array.flags.c_contiguous:
         return array.tobytes() != held.tobytes()
     return not np.array_equal(array.reshape(-1).view(np.uint8), held.reshape(-1).view(np.uint8))
+
+
+def _is_open(value):
+    """Whether an object of which there are no weak references has what matters as attributes."""
+    kind = type(value)
+    own = kind is types.SimpleNamespace or hasattr(kind, "__slots__")
+    return own and not kind.__weakrefoffset__
 
 
 def _codes_in(code):

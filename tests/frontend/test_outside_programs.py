@@ -3,8 +3,10 @@
 import collections
 import enum
 import functools
+import gc
 import operator
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -290,3 +292,50 @@ def test_functions_without_source_and_without_conversion():
     for n in (3.0, 4.0, 4.0):
         np.testing.assert_allclose(traced(X), 3 * n * np.sum(names["w"] * X))
         names["w"][:] += 1.0
+
+
+class Column:
+    """Made when it is asked for, as a column of a table is."""
+
+    def __init__(self, values):
+        self.values = values
+
+
+class Table:
+    def __init__(self, **columns):
+        self.columns = columns
+
+    a = property(lambda self: Column(self.columns["a"]))
+
+    def __getitem__(self, name):
+        return Column(self.columns[name])
+
+
+def test_parts_of_a_table_that_are_made_when_they_are_asked_for():
+    table = Table(a=np.ones(3), b=np.arange(3.0))
+    traced = nbta.function(lambda x: np.sum(x * table["b"].values * table.a.values))
+    for column in (np.ones(3), np.arange(3.0), np.full(3, 5.0)):
+        table.columns["a"] = column
+        table.columns["b"][0] += 1.0
+        assert traced(X) == np.sum(X * table.columns["b"] * column)
+    assert traced.traces == 1
+
+
+class Cyclic:
+    def __init__(self):
+        self.k, self.items = 2.0, [self]
+        self.child, self.act = types.SimpleNamespace(parent=self), lambda v: v * self.k
+
+    @nbta.function
+    def f(self, x):
+        return np.sum(self.act(x)) * self.child.parent.k * self.items[0].k
+
+
+def test_objects_that_refer_to_themselves_are_let_go():
+    own = Cyclic()
+    for own.k in (2.0, 3.0):
+        assert own.f(X) == 6.0 * own.k**3
+    gone = weakref.ref(own)
+    del own
+    gc.collect()
+    assert gone() is None

@@ -110,6 +110,22 @@ def test_sums_and_means_agree_with_items_one_by_one(client, compiled):
         np.testing.assert_allclose(nbta.flatten(result), expected / divisor, rtol=1e-13)
 
 
+def test_what_the_function_reads_from_outside_goes_along_with_each_call(client):
+    shift, scale = np.ones(5), 2.0
+
+    def loss(w, x):
+        return nbta.sum((w * x - shift) ** 2) * scale
+
+    f = value_and_grad(loss, client)
+    for _ in range(2):
+        expected = sum(np.sum((W * x - shift) ** 2) * scale for x in X)
+        np.testing.assert_allclose(f(W, X)[0], expected, rtol=1e-12)
+        shift[:] = 3.0
+        expected = sum(np.sum((W * x - shift) ** 2) * scale for x in X)
+        np.testing.assert_allclose(f(W, X)[0], expected, rtol=1e-12)
+        shift, scale = np.arange(5.0), scale + 1.0
+
+
 def test_ragged_sequences(client):
     sequences = [*SEQUENCES, np.ones((1, 5)), np.ones((0, 5))]
     value, gradient = value_and_grad(recurrent, client, compiled=False)(P, sequences)
