@@ -102,7 +102,8 @@ def folder_lock(folder):
         return
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
-            descriptor = os.open(folder, os.O_RDONLY)
+            flags = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NONBLOCK", 0)
+            descriptor = os.open(folder, os.O_RDONLY | flags)  # never waits for a pipe
             stack.callback(os.close, descriptor)
             if _wait(descriptor):
                 stack.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)  # a fork may share it

@@ -1,16 +1,19 @@
 """Functions in machine code: such as came with the package, kept on disk, or compiled now.
 
 On disk there is a file for each function (`object_files`), named by a hash of all it depends on.
-Whatever is wrong with a file or with the folder, code is compiled again and nobody hears of it.
+Whatever is wrong with a file or with the folder, code is compiled again and nobody hears of it; but
+a folder that others may write to is told of, as nothing of it is taken (SECURITY.md).
 """
 
 import contextlib
 import hashlib
 import os
 import re
+import stat
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -20,6 +23,7 @@ import llvmlite
 import numba
 import numpy as np
 
+from nbta.errors import PerformanceWarning
 from nbta.runtime import shipped
 from nbta.runtime.compiled import compiler_settings, folder_lock, runtime_stamp
 from nbta.runtime.numba_private import cpu_target, global_compiler_lock
@@ -36,6 +40,8 @@ from nbta.runtime.waiting import told
 
 #: Bytes that all files may have; above it those go that were not used for longest.
 LIMIT = 256 << 20
+#: Bytes that one file may have; the largest that the tests make has 3 MB.
+LARGEST = 64 << 20
 #: Seconds after which a file that another process was writing is left over.
 LEFT_OVER = 3600
 _NAMES = re.compile(r"[0-9a-f]{64}\.(graph|[^.]+\.tmp)")
@@ -125,7 +131,9 @@ def _lock():
         return contextlib.nullcontext()
     with contextlib.suppress(OSError):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder_lock(place)
+        with _private(place):
+            return folder_lock(place)
+    return contextlib.nullcontext()
 
 
 def _made(name, compiled):
@@ -167,12 +175,24 @@ def folder() -> Path | None:
     if sys.platform == "win32":
         place = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
     elif sys.platform == "darwin":
-        place = os.path.expanduser("~/Library/Caches")
+        place = _in_home("Library/Caches")
     else:
         place = os.environ.get("XDG_CACHE_HOME", "")
         if not os.path.isabs(place):  # to be ignored, says the XDG Base Directory Specification
-            place = os.path.expanduser("~/.cache")
+            place = _in_home(".cache")
     return Path(place, "nbta") if os.path.isabs(place) else None
+
+
+def _in_home(path):
+    """A place in the user's home; an empty HOME would make it one at the root of all files."""
+    if os.path.isabs(os.environ.get("HOME", os.sep)):
+        return os.path.expanduser(f"~/{path}")
+    import pwd  # not on Windows, which has another place
+
+    try:
+        return os.path.join(pwd.getpwuid(os.getuid()).pw_dir, path)
+    except KeyError:  # a user without an entry, as in containers
+        return ""
 
 
 def read(name: str) -> Code:
@@ -198,20 +218,80 @@ def read_as(name: str, meaning):
     if place is None:
         raise LookupError(name)
     try:
-        with open(place / f"{name}.graph", "rb") as file:
-            _check_owner(file)
+        with _private(place) as descriptor, _opened(place, f"{name}.graph", descriptor) as file:
             found = meaning(name, file.read())
-        with contextlib.suppress(OSError):
-            os.utime(place / f"{name}.graph")
+            with contextlib.suppress(OSError):
+                os.utime(file.fileno() if _DESCRIBED else file.name)
     except (OSError, ValueError) as error:
         raise LookupError(name) from error
     return found
 
 
-def _check_owner(file):
-    """What is read will run: it must not be another user's."""
-    if hasattr(os, "geteuid") and os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
-        raise PermissionError("another user's file")
+# What is read will run: nobody but the user and the administrator may have written it.
+
+#: Whether files have owners here, and are opened by a descriptor of their folder.
+_DESCRIBED = hasattr(os, "geteuid") and os.open in os.supports_dir_fd
+_told_of = set()
+
+
+@contextlib.contextmanager
+def _private(place):
+    """A descriptor of a folder that nobody else can write to; None where there is no such thing.
+
+    Raises
+    ------
+    OSError
+        If it is no folder, or others can; the latter is told of once.
+    """
+    if not _DESCRIBED:
+        yield None
+        return
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK)
+    try:
+        if reason := _reach_of_others(os.fstat(descriptor)):
+            _tell_of(place, reason)
+            raise PermissionError(reason)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _opened(place, name, descriptor):
+    """A file of such a folder, open for reading: a regular one, of bounded size, and as private."""
+    if descriptor is None:
+        with open(place / name, "rb") as file:
+            yield file
+        return
+    # Not by a link, and without waiting for somebody to write to a pipe.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    with open(os.open(name, flags, dir_fd=descriptor), "rb") as file:
+        facts = os.fstat(file.fileno())
+        if reason := _reach_of_others(facts):
+            raise PermissionError(reason)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST:
+            raise ValueError("no file of a cache")
+        yield file
+
+
+def _reach_of_others(facts):
+    """Who else may have written a file or folder, in words; nothing for nobody."""
+    if facts.st_uid not in (os.geteuid(), 0):
+        return f"belongs to user {facts.st_uid}"
+    if facts.st_mode & 0o022:
+        return f"can be written by others (mode {stat.S_IMODE(facts.st_mode):o})"
+    return ""
+
+
+def _tell_of(place, reason):
+    if place in _told_of:
+        return
+    _told_of.add(place)
+    message = (
+        f"the cache folder {place} {reason}, and what is in it would be run: nbta does not use it, "
+        f"and each process compiles again; chmod go-w {place}, or set NBTA_CACHE_DIR to another"
+    )
+    warnings.warn(message, PerformanceWarning, stacklevel=2)
 
 
 def write(name: str, code: Code):
@@ -222,11 +302,12 @@ def write(name: str, code: Code):
 def write_bytes(name: str, data: bytes):
     """Put an entry there, if that can be done; other processes see all of it or nothing."""
     place = folder()
-    if place is None:
+    if place is None or len(data) > LARGEST:
         return
     with contextlib.suppress(OSError):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        number, path = tempfile.mkstemp(".tmp", f"{name}.", place)
+        with _private(place):
+            number, path = tempfile.mkstemp(".tmp", f"{name}.", place)
         try:
             with open(number, "wb") as file:
                 file.write(data)
@@ -252,12 +333,16 @@ def _shrink(place):
 
 
 def _facts(path):
-    """When a file was used, and its bytes; neither if another process removed it."""
+    """When a file was used, and its bytes; neither if another process removed it.
+
+    A time far ahead is that of a clock that went wrong: it would make a file stay for ever.
+    """
     try:
-        facts = path.stat()
+        facts = path.lstat()
     except OSError:
         return 0.0, 0
-    return facts.st_mtime, facts.st_size
+    is_ahead = facts.st_mtime > time.time() + LEFT_OVER
+    return 0.0 if is_ahead else facts.st_mtime, facts.st_size
 
 
 def files(place: Path | None = None) -> list:

@@ -23,7 +23,7 @@ def environment(given=os.environ):
     folder = FOLDERS / stamp()
     try:
         for part in missing.values():
-            (folder / part).mkdir(parents=True, exist_ok=True)
+            (folder / part).mkdir(mode=0o700, parents=True, exist_ok=True)
         if missing:
             os.utime(folder)  # used last
             remove_old()
