@@ -238,7 +238,9 @@ def test_what_is_made_of_functions_travels(program, kind, pickler):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("made", [decorated, Decorated.loss, clipped], ids=repr)
+@pytest.mark.parametrize(
+    "made", [decorated, Decorated.loss, clipped], ids=["function", "method", "gradient"]
+)
 def test_what_is_imported_by_its_name_is_pickled_by_that(made):
     for pickler in (pickle, cloudpickle):
         body = pickler.dumps(made)
