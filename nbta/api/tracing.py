@@ -372,6 +372,8 @@ class Function(Sent, Generic[P, R]):
                 # Whatever a user's code made of it: what it did is not what NumPy would do.
                 if isinstance(error, KeyboardInterrupt | SystemExit):
                     raise
+                if getattr(error, "nbta_raised", False) and not lengths.asked:
+                    raise  # by a statement of the user's
                 if isinstance(error, Asked) and error.lengths is not lengths:
                     raise
                 if not lengths.asked:

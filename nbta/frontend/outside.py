@@ -156,7 +156,10 @@ class Outside:
     def read_attribute(self, owner, name, value, changes=False) -> None:
         """Note an attribute of an object from outside; whether by ``+=`` and its like."""
         text = self._objects.get(id(owner))
-        if text is None or not name.isidentifier() or isinstance(owner, np.ndarray):
+        if text is None:
+            self._read_of_class(owner, name)
+            return
+        if not name.isidentifier() or isinstance(owner, np.ndarray):
             return
         if isinstance(owner, types.ModuleType) and _is_stable(owner):
             return
@@ -171,6 +174,19 @@ class Outside:
         elif not isinstance(value, types.BuiltinMethodType | types.MethodWrapperType):
             fresh = functools.partial(getattr, owner, name)
             self._note(key, f"{text}.{name}", value, label, again=fresh)
+
+    def _read_of_class(self, owner, name):
+        """Note what an object that the trace made has from its class, which is from outside."""
+        kind = type(owner)
+        own = name in getattr(owner, "__dict__", ())
+        if own or isinstance(owner, Tensor | type | types.ModuleType) or _is_of_library(kind):
+            return
+        for base in kind.__mro__:
+            if name in vars(base):
+                if not callable(value := vars(base)[name]) and not hasattr(value, "__get__"):
+                    self.root(kind)
+                    self.read_attribute(kind, name, value)
+                return
 
     def read_whether(self, owner, name, found) -> None:
         """Note whether an object from outside has an attribute."""
@@ -712,6 +728,11 @@ def _is_stable_name(name, file):
     if name.partition(".")[0] in _STABLE or name in sys.builtin_module_names:
         return True
     return file is not None and file.startswith(LIBRARIES)
+
+
+def _is_of_library(kind):
+    module = sys.modules.get(kind.__module__)
+    return module is None or _is_stable(module)
 
 
 def _is_stable(module):

@@ -339,3 +339,35 @@ def test_objects_that_refer_to_themselves_are_let_go():
     del own
     gc.collect()
     assert gone() is None
+
+
+class Scaled:
+    w, k = np.ones(3), 2.0
+
+    def __init__(self):
+        self.b = 1.0
+
+
+def test_attributes_of_a_class_whose_objects_the_function_makes(monkeypatch):
+    def f(x):
+        own = Scaled()
+        return np.sum(own.w * x) * own.k * own.b
+
+    held(
+        f,
+        lambda: monkeypatch.setattr(Scaled, "w", np.arange(3.0)),
+        lambda: monkeypatch.setattr(Scaled, "k", 5.0),
+        lambda: Scaled.w.fill(3.0),
+    )
+
+
+def test_an_error_that_the_function_raises_is_raised_at_once():
+    w, calls = np.ones(3), []
+
+    def f(x):
+        calls.append(1)
+        raise ValueError(f"mine of {len(calls)}")
+
+    with pytest.raises(ValueError, match="mine of 1"):
+        nbta.function(lambda x: f(x * w))(X)
+    assert len(calls) == 1
