@@ -722,6 +722,12 @@ def _scalar(value: Any) -> Any:
             f"as with nbta.sum"
         )
         raise invalid("scalar", message)
+    if value.dtype.kind == "c":
+        message = (
+            f"f must give a real scalar to differentiate, and gives {value.spec}; give back a real "
+            f"number of it, such as its real part or the square of its size"
+        )
+        raise invalid("scalar", message)
     return value if value.ndim == 0 else reshape(value, ())
 
 

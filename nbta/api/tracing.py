@@ -295,8 +295,8 @@ class Function(Sent, Generic[P, R]):
         self._launchers = trace.launcher(taken_apart(structure), self._launchers)
         return self._pick(map_leaves(computed, result) if in_body() else result)
 
-    def _prepared(self) -> Any:
-        return prepared(self._f, "the function", self._convert, self._outputs)
+    def _prepared(self, for_run: bool = False) -> Any:
+        return prepared(self._f, "the function", self._convert, self._outputs, for_run=for_run)
 
     def with_static(self, structure: Any) -> Any:
         """Arguments and keyword arguments, with static ones as leaves that are no arrays."""
@@ -367,7 +367,7 @@ class Function(Sent, Generic[P, R]):
             outside = functools.partial(Outside, fixed=fixed, exact=exact)
             trace = _Trace(structure, values, lengths, specs, outside)
             try:
-                trace.make(self._prepared())
+                trace.make(self._prepared(for_run=True))
             except BaseException as error:
                 # Whatever a user's code made of it: what it did is not what NumPy would do.
                 if isinstance(error, KeyboardInterrupt | SystemExit):

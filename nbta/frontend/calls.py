@@ -18,7 +18,7 @@ from numba import prange
 from nbta.control.captured import names_of
 from nbta.control.control_flow import while_loop
 from nbta.errors import NbtaError, UnimplementedError, invalid
-from nbta.frontend import control, conversion, effects, iteration, native
+from nbta.frontend import control, conversion, effects, identity, iteration, native
 from nbta.frontend.array_boxes import ArrayBox, in_box, unboxed
 from nbta.frontend.boxes import (
     Attribute,
@@ -33,6 +33,8 @@ from nbta.frontend.boxes import (
     spend,
 )
 from nbta.frontend.containers import CHANGING, KINDS, WRITING, Watched, note_whole
+from nbta.frontend.dict_items import dict_item
+from nbta.frontend.extremes import extreme_item, extreme_of
 from nbta.frontend.jit_classes import constructed, is_compiled_object, refuse_from_outside
 from nbta.frontend.lists import Listing, in_order, listing
 from nbta.frontend.math_functions import call_math, rounded
@@ -40,9 +42,10 @@ from nbta.frontend.maybe import is_maybe
 from nbta.frontend.outside import reading, see_whole
 from nbta.frontend.picking import as_key, nonzero
 from nbta.frontend.problems import here, refuse_numbas
+from nbta.frontend.raising import as_numba, check_divisor, check_integer
 from nbta.frontend.records import Records, empty_records
 from nbta.frontend.source import no_source
-from nbta.frontend.tries import check_division, check_raising
+from nbta.frontend.tries import check_division
 from nbta.frontend.universal import call_universal
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
@@ -56,7 +59,6 @@ from nbta.ops import (
     filling,
     joining,
     places,
-    reductions,
     rounding,
 )
 from nbta.ops.dispatch import OF_NUMPY, as_tensor, known_as, nearest, sensible, strange
@@ -74,6 +76,10 @@ P, R = ParamSpec("P"), TypeVar("R")
 
 #: Methods that give containers of their own.
 _COPYING = {"copy", "difference", "fromkeys", "intersection", "symmetric_difference", "union"}
+#: Methods of dicts and sets that take in the keys of others.
+_OF_KEYS = {"difference", "fromkeys", "intersection", "symmetric_difference", "union", "update"} | {
+    f"{name}_update" for name in ("difference", "intersection", "symmetric_difference")
+}
 #: Where the functions are that converted code calls.
 _RUNTIME = "nbta.frontend.runtime"
 #: Functions of Python's that go along their arguments.
@@ -103,6 +109,8 @@ def _with_lists(function, args):
 
 def _special_of(function):
     """What stands for a function of Python's."""
+    if isinstance(function, identity.Class):
+        return None
     try:
         return _SPECIAL.get(function)
     except TypeError:  # it has no hash
@@ -112,7 +120,10 @@ def _special_of(function):
 def _called(function, args, kwargs):
     """A call by what kind of function it is."""
     if isinstance(function, Dispatcher):
-        return _converted(function.py_func, args, kwargs)
+        with as_numba():
+            return _converted(function.py_func, args, kwargs)
+    if isinstance(function, identity.Class):
+        return call(function.kinds[-1], *args, **kwargs)
     for kind, handle in _KINDS:
         if isinstance(function, kind):
             return handle(function, args, kwargs)
@@ -395,9 +406,6 @@ def _list(items=()):
 
 def _made(kind, args, kwargs):
     """An object of a class."""
-    if kind is str and args and _traced(args[0]) and not isinstance(args[0], Number):
-        message = f"{here()}: the text of a value that only the run knows; print shows it then"
-        raise invalid("symbolic", message)
     if kind in (map, filter):
         args = args if kind is map else (_known_test(*args[:1]), *args[1:])
         return born(kind(*map(_callable, map(iteration.one_by_one, args))))
@@ -409,7 +417,7 @@ def _made(kind, args, kwargs):
     if not native.is_known((args, kwargs)):
         refuse_numbas(kind)
     if issubclass(kind, BaseException):
-        return kind(*args, **kwargs)
+        return kind(*map(identity.text_of_error, args), **kwargs)
     initial = kind.__init__
     plain = isinstance(initial, types.FunctionType) and kind.__new__ is object.__new__
     if plain and not is_library(initial) and type(kind) is type:
@@ -420,7 +428,8 @@ def _made(kind, args, kwargs):
             return owner
     if _library(kind) in ("nbta", "numpy"):
         return in_box(kind(*native.plain(args), **native.plain(kwargs)))
-    return _with_listings(born(kind(*args, **kwargs)), (*args, *kwargs.values()))
+    found = born(identity.checked_keys(kind(*args, **kwargs)))
+    return _with_listings(found, (*args, *kwargs.values()))
 
 
 def _compiled_class(kind, args, kwargs):
@@ -468,12 +477,8 @@ def _builtin(function, args, kwargs):
     _refuse_random(function)
     if isinstance(owner, KINDS) and function.__name__ in CHANGING:
         note_whole(owner)
-    if isinstance(owner, dict) and any(map(_is_run_value, args[:1])):
-        message = f"{here()}: a dict is asked for by a value that only the run knows; use an array"
-        raise invalid("dict", message)
-    if isinstance(owner, (*KINDS, tuple, str, type)):
-        found = function(*map(iteration.spent, args), **kwargs)
-        return born(found) if function.__name__ in _COPYING else found
+    if isinstance(owner, (*KINDS, frozenset, tuple, str, bytes, type)):
+        return _of_containers(function, args, kwargs)
     if isinstance(owner, np.ufunc) and function.__name__ == "at":
         return _at(owner, *args, **kwargs)
     if isinstance(owner, np.ndarray | np.generic | np.random.Generator):
@@ -489,6 +494,21 @@ def _builtin(function, args, kwargs):
     return _foreign(function, args, kwargs)
 
 
+def _of_containers(function, args, kwargs):
+    """A method of Python's containers and texts."""
+    owner, name = function.__self__, function.__name__
+    if isinstance(owner, str | bytes):
+        identity.text_of((args, kwargs))
+    if isinstance(owner, dict | set | frozenset) and args and not identity.is_known_key(args[0]):
+        if name == "get" and isinstance(owner, dict):
+            return dict_item(owner, args[0], *(args[1:] or (None,)))
+        identity.check_key(args[0], owner)
+    found = function(*map(iteration.spent, args), **kwargs)
+    if name in _OF_KEYS:
+        identity.checked_keys(owner if found is None else found)
+    return born(found) if name in _COPYING else found
+
+
 def _of_numpys(function, args, kwargs):
     """A method of NumPy's: of an array perhaps with values that only the run knows."""
     owner, name = function.__self__, function.__name__
@@ -501,10 +521,6 @@ def _of_numpys(function, args, kwargs):
         )
         raise invalid("effect", message)
     return getattr(Box(owner), name)(*args, **kwargs)
-
-
-def _is_run_value(value):
-    return isinstance(value, Tensor) and not isinstance(value, Box) and value.weak is None
 
 
 def _callable(value):
@@ -615,7 +631,7 @@ def _int(value=0, *base):
     value = as_tensor(native.plain(value))
     if value.dtype.kind != "f":
         return cast(value, np.int64)
-    check_raising("int()", ValueError, OverflowError)
+    check_integer("int()", value)
     return cast(rounding.trunc(value), np.int64)
 
 
@@ -664,8 +680,7 @@ def _round(value, digits=None):
         return round(value) if digits is None else round(value, digits)
     value = as_tensor(native.plain(value))
     if digits is None:
-        if value.dtype.kind == "f":
-            check_raising("round()", ValueError, OverflowError)
+        check_integer("round()", value)
         return rounded(rounding.rint)(value)
     if value.dtype.kind in "iu" and digits >= 0:
         return value
@@ -674,22 +689,22 @@ def _round(value, digits=None):
     return cast(near / scale if digits > 0 else near * scale, value.dtype)
 
 
-def _extreme(plain, pair, reduce):
-    def extreme(*args, **kwargs):
+def _extreme(plain):
+    """``max`` or ``min``."""
+
+    def extreme(*args, key=None, **default):
         items = _together(args if len(args) > 1 else args[0])
-        if isinstance(items, Box) and _traced(items):
-            if kwargs.get("key") is not None:
-                raise _unknown_key(plain)
-            return boxed(reduce(items.itself))
+        given = default if key is None else {**default, "key": key}
         if isinstance(items, Box):
-            return plain(items.content, **kwargs)
+            if not _traced(items):
+                return plain(items.content, **given)
+            if key is not None:
+                raise _unknown_key(plain)
+            return boxed(extreme_item(plain, items, **default))
         items = list(iteration.spent(items))
-        if kwargs or not any(map(_traced, items)):
-            return _python_extreme(plain, args if len(args) > 1 else (items,), kwargs)
-        found = items[0]
-        for item in items[1:]:
-            found = pair(native.plain(found), native.plain(item))
-        return found
+        if given or not any(map(_traced, items)):
+            return _python_extreme(plain, args if len(args) > 1 else (items,), given)
+        return extreme_of(plain, items)
 
     return extreme
 
@@ -759,6 +774,10 @@ def _is_zero(value):
 
 def _print(*values, **options):
     """``print``: when the function runs, where only that knows a value, or whether to print."""
+    if any(isinstance(value, identity.Text) for value in values):
+        values = tuple(v if isinstance(v, identity.Text) else identity.Text([(v, -1, "")])
+                       for v in values)  # fmt: skip
+        return effects.show(values, [v for text in values for v in text.values()], options)
     known = native.is_known(values) and not in_trace()
     if known or options.get("file") is not None:
         return print(*map(native.plain, values), **options)
@@ -812,7 +831,7 @@ def _delattr(owner, name):
 
 
 def _divmod(a, b):
-    check_division("Mod", a, b)
+    check_divisor("Mod", a, b)
     return (a // b, a % b) if _traced(a) or _traced(b) else divmod(a, b)
 
 
@@ -828,7 +847,7 @@ def _isinstance(value, kinds):
     if isinstance(value, Box):
         return any(issubclass(np.ndarray, kind) for kind in flat)
     if isinstance(value, Tensor):
-        python = {"f": float, "i": int, "u": int, "b": bool, "c": complex}.get(value.dtype.kind)
+        python = identity.PYTHONS.get(value.dtype.kind)
         own = (value.dtype.type, *([python] if python else []))
         return any(issubclass(mine, kind) for kind in flat for mine in own)
     return False
@@ -1346,12 +1365,12 @@ def _special():
         builtins.getattr: _getattr, builtins.hasattr: _hasattr, builtins.vars: _vars,
         constant: _constant,
         builtins.setattr: _setattr, builtins.delattr: _delattr,
-        builtins.min: _extreme(min, arithmetic.minimum, reductions.min),
-        builtins.max: _extreme(max, arithmetic.maximum, reductions.max),
+        builtins.min: _extreme(min),
+        builtins.max: _extreme(max),
         builtins.any: _truth_of_all("any", control.any_of),
         builtins.all: _truth_of_all("all", control.both),
         builtins.isinstance: _isinstance, builtins.next: _next, builtins.iter: _iter,
-        builtins.print: _print,
+        builtins.print: _print, **identity.FUNCTIONS,
         copy.copy: _copied(copy.copy), copy.deepcopy: _copied(copy.deepcopy),
         np.ndindex: iteration.ndindex, np.ndenumerate: iteration.ndenumerate,
         iteration.unroll: iteration.unroll, prange: iteration.range_,

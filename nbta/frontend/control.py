@@ -48,13 +48,14 @@ from nbta.frontend.maybe import (
     as_user,
     in_state,
     is_maybe,
+    is_number,
     may_be_none,
 )
 from nbta.frontend.problems import here
 from nbta.frontend.tries import check_try
 from nbta.graph.graph import SubGraph, current, lies_in
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import logical_and, logical_not, logical_or, not_equal
+from nbta.ops.arithmetic import logical_and, logical_not, logical_or, not_equal, where
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.numbers import Number
 from nbta.ops.shaping import cast
@@ -287,6 +288,16 @@ def _chosen(pred, then, orelse):
 
     _branch(pred, run(then), run(orelse), ("the value",), get, set_)
     return cell[0]
+
+
+def value_of(holds, one, other):
+    """One of two values."""
+    if is_number(one) and is_number(other):
+        dtype = common_dtype(one, other)
+        if dtype is not None:
+            one, other = (in_dtype(native.plain(v), dtype) for v in (one, other))
+            return where(holds, one, other)
+    return either(holds, lambda: one, lambda: other)
 
 
 def _told(name, one, other):

@@ -13,6 +13,7 @@ from nbta.frontend.jumps import PREFIX
 from nbta.frontend.outside import reading
 from nbta.frontend.records import as_records
 from nbta.frontend.rewriting import converted_code
+from nbta.graph.graph import current
 
 #: Converted codes; None where there is no source.
 _made = source.CodeTable()
@@ -41,7 +42,7 @@ def converted(function):
     if code is None:
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells[PREFIX] = types.CellType(runtime())
+    cells[PREFIX] = types.CellType(_runtime_with(_unsure_of(cells)))
     closure = tuple(cells[each] for each in code.co_freevars)
     defaults = function.__defaults__ and tuple(map(_default, function.__defaults__))
     made = types.FunctionType(code, function.__globals__, function.__name__, defaults, closure)
@@ -84,6 +85,48 @@ def outer(value, name=None):
     outside = reading()
     found = None if outside is None else outside.box(value, name, fixed)
     return Box(value, name, fixed) if found is None else found
+
+
+class _Unsure:
+    """What code calls of a function that reads variables of an enclosing one, which may have none.
+
+    Parameters
+    ----------
+    flags : dict
+        By the name of a variable a function that gives whether it has a value.
+    """
+
+    def __init__(self, flags):
+        self._flags, self._runtime = flags, runtime()
+
+    def __getattr__(self, name):
+        return getattr(self._runtime, name)
+
+    def cell(self, get, name):
+        """A variable of the enclosing function, of which a run asks whether it is there."""
+        value = self._runtime.cell(get, name)
+        if name in self._flags:
+            value = self._runtime.checked(value, self._flags[name](), name, NameError)
+        return value
+
+
+_CELLS = "variables that functions in their function see, and whether they have values"
+
+
+def note_unsure(cell, has_value) -> None:
+    """Note that a variable of a function may have no value where functions in it read it."""
+    current().root.cache.setdefault(_CELLS, {})[id(cell)] = cell, has_value
+
+
+def _runtime_with(flags):
+    return _Unsure(flags) if flags else runtime()
+
+
+def _unsure_of(cells):
+    """Those of a function's cells that may have no value, and who says so."""
+    graph = current()
+    known = graph.root.cache.get(_CELLS, {}) if graph is not None else {}
+    return {name: known[id(cell)][1] for name, cell in cells.items() if id(cell) in known}
 
 
 def runtime():

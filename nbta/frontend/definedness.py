@@ -8,21 +8,38 @@ leads to is a call that checks it: in a trace, as an assertion of the run.
 import ast
 
 from nbta.frontend.jumps import PREFIX, assign, blocks, name
-from nbta.frontend.liveness import bound_in, own_nodes, read_in
+from nbta.frontend.liveness import bound_in, free_in, own_nodes, read_in
 
 _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 
 
-def with_checks(body, own, arguments):
-    """A body that checks variables of its own where they may have no value."""
+def with_checks(body, own, arguments, given_by_others=frozenset()):
+    """A body that checks variables of its own where they may have no value.
+
+    Functions in the function see them too, and are told by `runtime.unsure`: but for those that
+    such functions give values, as nobody notes that.
+    """
     analysis = _Analysis(own)
     analysis.block(body, set(arguments))
-    if not analysis.maybe:
+    seen = analysis.seen - given_by_others
+    idents = analysis.maybe | seen
+    if not idents:
         return body
-    idents = sorted(analysis.maybe)
-    first = [ast.copy_location(assign(flag_of(each), ast.Constant(False)), body[0])
-             for each in idents]  # fmt: skip
-    return [*first, *_noted(body, analysis.maybe)]
+    first = [assign(flag_of(each), ast.Constant(False)) for each in sorted(idents)]
+    for each in sorted(seen):
+        first.append(ast.Expr(_call("unsure", _thunk(each), _thunk(flag_of(each)))))
+    for each in first:
+        ast.fix_missing_locations(ast.copy_location(each, body[0]))
+    return [*first, *_noted(body, idents)]
+
+
+def _call(function, *arguments):
+    """A call of the runtime."""
+    return ast.Call(ast.Attribute(name(PREFIX), function, ast.Load()), list(arguments), [])
+
+
+def _thunk(ident):
+    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), name(ident))
 
 
 def flag_of(ident) -> str:
@@ -37,10 +54,12 @@ class _Analysis:
     ----------
     maybe : set of str
         Their names.
+    seen : set of str
+        Those that functions in the function read, which had no value when these were made.
     """
 
     def __init__(self, own):
-        self._own, self.maybe = own, set()
+        self._own, self.maybe, self.seen = own, set(), set()
 
     def block(self, statements, known):
         """What has a value behind statements, from what has one before."""
@@ -87,12 +106,22 @@ class _Analysis:
             ahead = self.block(getattr(statement, field, ()), ahead)
 
     def _plain(self, statement, known):
+        if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+            statement.old = self._read(name(statement.target.id), known)
+        if isinstance(statement, ast.FunctionDef):
+            self.note_seen(statement, known | {statement.name})
+        for field, value in () if isinstance(statement, _SCOPES) else ast.iter_fields(statement):
+            if isinstance(value, ast.expr):
+                setattr(statement, field, self._read(value, known))
+            elif field == "targets":
+                value[:] = [self._read(target, known) for target in value]
         if isinstance(statement, ast.Delete):
             return known - bound_in(statement)
-        for field, value in ast.iter_fields(statement):
-            if isinstance(value, ast.expr) and not isinstance(statement, _SCOPES):
-                setattr(statement, field, self._read(value, known))
         return known | bound_in(statement)
+
+    def note_seen(self, function, known):
+        """Note what a function in the function reads that may have no value."""
+        self.seen |= {ident for ident in free_in(function) if self.is_open(ident, known)}
 
     def _read(self, expression, known):
         """An expression with checks of what may have no value."""
@@ -122,11 +151,11 @@ class _Checks(ast.NodeTransformer):
         if not isinstance(node.ctx, ast.Load) or not self._analysis.is_open(node.id, self._known):
             return node
         self._analysis.maybe.add(node.id)
-        checked = ast.Attribute(name(PREFIX), "checked", ast.Load())
-        call = ast.Call(checked, [node, name(flag_of(node.id)), ast.Constant(node.id)], [])
+        call = _call("checked", node, name(flag_of(node.id)), ast.Constant(node.id))
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
     def visit_Lambda(self, node):
+        self._analysis.note_seen(node, self._known)
         return node
 
     def visit_ListComp(self, node):

@@ -17,6 +17,7 @@ from nbta.frontend.array_boxes import in_box
 from nbta.frontend.boxes import Box, any_assigned, boxed, check_apart
 from nbta.frontend.calls import call, is_library, user_method
 from nbta.frontend.conversion import converted
+from nbta.frontend.maybe import result_of
 from nbta.frontend.outside import reading
 from nbta.frontend.records import with_values
 from nbta.frontend.rewriting import converted_text
@@ -29,7 +30,7 @@ from nbta.runtime.numba_private import Dispatcher
 from nbta.structure import leaves, map_leaves
 
 
-def prepared(function, what, convert=True, outputs=()):
+def prepared(function, what, convert=True, outputs=(), *, for_run=False):
     """A function for a trace: converted, or with the arrays from around it guarded.
 
     Parameters
@@ -41,6 +42,8 @@ def prepared(function, what, convert=True, outputs=()):
     convert : bool
     outputs : sequence of str
         Arguments that it gives, as it leaves them, behind what it gives itself.
+    for_run : bool
+        Whether what it gives is what a run gives, so that it may be None in some runs.
     """
     inner = _python_function(function)
     if inspect.isgeneratorfunction(inner):
@@ -76,6 +79,7 @@ def prepared(function, what, convert=True, outputs=()):
             if any_assigned((given, named)):
                 check_apart((args, kwargs))
                 graph.root.cache[_OBJECTS] = True
+            found = result_of(found, inner.__code__, for_run)
             if outputs:
                 found = _with_outputs(found, outputs, inspect.signature(function), given, named)
             return behind(native.plain(with_values(found)))

@@ -10,7 +10,7 @@ import itertools
 
 #: What the names of flags begin with; no user's name does.
 PREFIX = "_nbta_"
-RESULT, DONE = PREFIX + "result", PREFIX + "returned"
+RESULT, DONE, GIVEN = PREFIX + "result", PREFIX + "returned", PREFIX + "given"
 
 BREAK, CONTINUE, RETURN = "break", "continue", "return"
 _JUMPS = {ast.Break: BREAK, ast.Continue: CONTINUE, ast.Return: RETURN}
@@ -71,6 +71,42 @@ def _ends(statement):
     return isinstance(statement, ast.With) and ends(statement.body)
 
 
+def _leaves(statements) -> bool:
+    """Whether no way through the statements of a function comes to their end."""
+    return any(map(_is_left, statements))
+
+
+def _is_left(statement):
+    if isinstance(statement, ast.Return | ast.Raise):
+        return True
+    if isinstance(statement, ast.If):
+        return _leaves(statement.body) and _leaves(statement.orelse)
+    if isinstance(statement, ast.While):
+        endless = isinstance(statement.test, ast.Constant) and bool(statement.test.value)
+        return endless and not _breaks(statement.body)
+    if isinstance(statement, ast.For):
+        return _leaves(statement.orelse) and not _breaks(statement.body)
+    if isinstance(statement, ast.Match):
+        last = statement.cases[-1]
+        total = last.guard is None and _takes_any(last.pattern)
+        return total and all(_leaves(case.body) for case in statement.cases)
+    if isinstance(statement, ast.Try | ast.TryStar):
+        handled = all(_leaves(handler.body) for handler in statement.handlers)
+        ended = _leaves(statement.body) or _leaves(statement.orelse)
+        return (ended and handled) or _leaves(statement.finalbody)
+    return isinstance(statement, ast.With) and _leaves(statement.body)
+
+
+def _breaks(statements):
+    """Whether a `break` leads out of the loop that statements are the body of."""
+    return BREAK in jumps(statements)
+
+
+def _takes_any(pattern):
+    """Whether a pattern takes whatever there is: ``case _`` or ``case name``."""
+    return isinstance(pattern, ast.MatchAs) and pattern.pattern is None
+
+
 #: The argument that a generator gives its items to.
 EMIT = PREFIX + "emit"
 
@@ -91,7 +127,7 @@ class Yields(ast.NodeTransformer):
         if isinstance(node, _SCOPES):
             return node
         if isinstance(node, ast.Return):  # of which nobody sees the value
-            return ast.copy_location(ast.Return(_marker("no_result")), node)
+            return ast.copy_location(ast.Return(), node)
         if isinstance(node, ast.Expr):
             return self._statement(node)
         kinds = ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith
@@ -120,6 +156,22 @@ class Yields(ast.NodeTransformer):
         return any(isinstance(part, kinds) for part in ast.walk(node) if part is not node)
 
 
+def _returns(statements):
+    """The `return` statements of a function, without those of functions in it."""
+    for statement in statements:
+        if isinstance(statement, ast.Return):
+            yield statement
+        elif not isinstance(statement, _SCOPES):
+            for block in blocks(statement):
+                yield from _returns(block)
+
+
+def _is_bare(statement):
+    """Whether a `return` gives None, as the end of a function does."""
+    value = statement.value
+    return value is None or (isinstance(value, ast.Constant) and value.value is None)
+
+
 class Lowering:
     """Rewrites the body of one function.
 
@@ -134,15 +186,21 @@ class Lowering:
         self.returns = bool(jumps(body[:-1])) or (
             bool(jumps(body)) and not isinstance(body[-1], ast.Return)
         )
+        bare = list(map(_is_bare, _returns(body)))
+        # whether a flag says if the function gives something else than None
+        self._asks = self.returns and not all(bare) and (any(bare) or not _leaves(body))
 
     def function(self, body):
         """The body, with one return behind it where it has several."""
         if not self.returns:
             return self._block(body, None)
-        undefined = assign(RESULT, _marker("no_result"))
-        lowered = [assign(DONE, ast.Constant(False)), undefined, *self._block(body, None)]
-        result = ast.Return(_marker("returned", name(RESULT)))
-        return [*lowered, result]
+        first = [assign(DONE, ast.Constant(False)), assign(RESULT, _marker("no_result"))]
+        given = []
+        if self._asks:
+            first.append(assign(GIVEN, ast.Constant(False)))
+            given = [name(GIVEN)]
+        result = ast.Return(_marker("returned", name(RESULT), *given))
+        return [*first, *self._block(body, None), result]
 
     def _block(self, statements, loop):
         """Statements without jumps; ``loop`` has the flags of the loop around them."""
@@ -164,8 +222,10 @@ class Lowering:
         if kind is RETURN:
             if not self.returns:
                 return [statement]
-            value = statement.value or ast.Constant(None)
-            made = [assign(RESULT, value), assign(DONE, ast.Constant(True))]
+            made = [assign(DONE, ast.Constant(True))]
+            if not _is_bare(statement):
+                made.insert(0, assign(RESULT, statement.value))
+                made += [assign(GIVEN, ast.Constant(True))] if self._asks else []
         else:
             made = [assign(loop[kind], ast.Constant(True))]
         return [ast.copy_location(each, statement) for each in made]

@@ -15,11 +15,11 @@ from nbta.frontend import control, effects, native
 from nbta.frontend.boxes import Box, Item, link, note_place
 from nbta.frontend.calls import array
 from nbta.frontend.containers import fill, put_item
-from nbta.frontend.maybe import is_number
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import equal, greater_equal, less, logical_and, where
 from nbta.ops.dispatch import as_tensor
+from nbta.ops.shaping import cast
 
 
 def is_run_place(key) -> bool:
@@ -29,6 +29,8 @@ def is_run_place(key) -> bool:
 
 def item_at(values, key):
     """``values[key]``."""
+    if key.dtype.kind == "b":
+        key = cast(as_tensor(key), np.int64)
     if not native.is_known(values):
         return _linked(array(values)[key], values)
     found = np.asarray(values)
@@ -67,7 +69,7 @@ def set_item_at(values, key, value) -> None:
     place = _place(values, key)
     for k, old in enumerate(list(values)):
         note_place(Item(values, k))
-        put_item(values, k, _chosen(equal(place, k), value, old))
+        put_item(values, k, control.value_of(equal(place, k), value, old))
         control.follow(values, k)
 
 
@@ -75,14 +77,4 @@ def delete_item_at(values, key) -> None:
     """``del values[key]``."""
     place, items = _place(values, key), list(values)
     pairs = enumerate(itertools.pairwise(items))
-    fill(values, [_chosen(less(k, place), *pair) for k, pair in pairs])
-
-
-def _chosen(holds, one, other):
-    """One of two values."""
-    if is_number(one) and is_number(other):
-        dtype = control.common_dtype(one, other)
-        if dtype is not None:
-            one, other = (control.in_dtype(native.plain(v), dtype) for v in (one, other))
-            return where(holds, one, other)
-    return control.either(holds, lambda: one, lambda: other)
+    fill(values, [control.value_of(less(k, place), *pair) for k, pair in pairs])

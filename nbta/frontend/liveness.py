@@ -88,7 +88,7 @@ def read_in(node) -> set:
         if isinstance(part, ast.Name):
             found |= {part.id} if isinstance(part.ctx, ast.Load) else set()
         elif isinstance(part, _FUNCTIONS):
-            found |= _free_in(part)
+            found |= free_in(part)
             waiting += _outside(part)
         elif hasattr(part, "generators"):
             found |= _read_in_comprehension(part)
@@ -107,7 +107,7 @@ def _read_in_comprehension(node):
     return read_in(first) | (inner - bound)
 
 
-def _free_in(function):
+def free_in(function):
     """The names from around a function that it reads or, as ``nonlocal``, assigns."""
     body = function.body if isinstance(function.body, list) else [function.body]
     given = function.args
@@ -125,7 +125,7 @@ def _free_in(function):
 def captured_names(tree) -> set:
     """Names that functions and classes in a function use."""
     return set().union(*(
-        _free_in(node) if isinstance(node, _FUNCTIONS) else read_in(node)
+        free_in(node) if isinstance(node, _FUNCTIONS) else read_in(node)
         for node in own_nodes(tree)
         if isinstance(node, _SCOPES)
     ))  # fmt: skip
@@ -211,6 +211,6 @@ def _reads_and_kills(statement):
     """The names that a statement reads, and those whose values nobody reads behind it."""
     reads = read_in(statement)
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-        reads = reads | {statement.target.id}
+        reads = reads | read_in(statement.old)
     conditional = any(isinstance(n, ast.NamedExpr) for n in own_nodes(statement))
     return reads, set() if conditional else bound_by(statement)

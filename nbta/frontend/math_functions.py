@@ -9,6 +9,7 @@ import numpy as np
 from nbta.errors import UnimplementedError
 from nbta.frontend import native
 from nbta.frontend.problems import here
+from nbta.frontend.raising import check_integer, is_numbas
 from nbta.frontend.tries import check_math
 from nbta.graph.operation import Tensor
 from nbta.ops import (
@@ -28,10 +29,10 @@ from nbta.ops.shaping import cast
 def call_math(function, args, kwargs):
     """A call of a function of math or cmath."""
     args, kwargs = native.plain(args), native.plain(kwargs)
-    if native.is_known((args, kwargs)):
-        return function(*args, **kwargs)
     module = function.__module__
     ours = (_FUNCTIONS if module == "math" else _COMPLEX).get(function.__name__)
+    if native.is_known((args, kwargs)):
+        return _known(function, ours, args, kwargs)
     traced = [v for v in args if isinstance(v, Tensor)]
     if ours is None and all(isinstance(v, Number) for v in traced):
         return function(*args, **kwargs)  # which asks for the lengths
@@ -41,8 +42,22 @@ def call_math(function, args, kwargs):
             f"others, or give it a gradient with nbta.custom_gradient"
         )
         raise UnimplementedError(message)
-    check_math(function.__name__, module)
+    if not is_numbas():
+        check_math(function.__name__, module)
+    if function.__name__ in ("floor", "ceil", "trunc"):
+        check_integer(f"math.{function.__name__}()", args[0])
     return ours(*args, **kwargs)
+
+
+def _known(function, ours, args, kwargs):
+    """The function of known numbers: what Numba compiles gives NaN and infinity, and no error."""
+    try:
+        return function(*args, **kwargs)
+    except (ValueError, OverflowError):
+        if ours is None or not is_numbas():
+            raise
+    with np.errstate(all="ignore"):
+        return ours(*args, **kwargs)
 
 
 def as_float(value):

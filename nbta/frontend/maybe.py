@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbta.errors import invalid
+from nbta import classes
+from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import effects
 from nbta.frontend.boxes import Box, View
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops import filling
+from nbta.ops.arithmetic import logical_and
 from nbta.ops.dispatch import as_tensor
 from nbta.structure import leaves
 
@@ -27,6 +29,12 @@ class Parts(NamedTuple):
 
     value: object
     present: object
+
+
+class Gone(Parts):
+    """A number or an array of an attribute that an object may not have."""
+
+    __slots__ = ()
 
 
 class Maybe(Tensor):
@@ -58,9 +66,53 @@ class Maybe(Tensor):
 
 def _check(parts, what):
     """Fail in a run for what is not there."""
-    where = here()
-    message = f"{where}: None, or what has no value yet, is used as {what}, on the way taken"
-    effects.check(parts.present, TypeError(message))
+    message = f"{here()}: None, or what has no value yet, is used as {what}, on the way taken"
+    effects.check(parts.present, NoneError(message))
+
+
+class NoneError(InvalidArgumentError, TypeError):
+    """What is None in a run is used as something else."""
+
+
+class OrNone:
+    """A number, an array or None as a function gives it: a run puts one of these in its place."""
+
+    def __init__(self, value, present):
+        self.value, self.present = value, present
+
+
+def _of_run(_, parts):
+    value, present = parts
+    if isinstance(present, Tensor):
+        return OrNone(value, present)
+    return value if present else None
+
+
+classes.add(OrNone, (lambda result: ((result.value, result.present), None), _of_run))
+
+
+def as_result(value):
+    """What a function gives, with `OrNone` in place of what may be None."""
+    if is_maybe(value):
+        return OrNone(*value.parts)
+    if type(value) in (list, tuple):
+        return type(value)(map(as_result, value))
+    if type(value) is dict:
+        return {key: as_result(part) for key, part in value.items()}
+    return value
+
+
+def result_of(value, code, for_run):
+    """What a function gives: a run may give None, of which derivatives can make nothing."""
+    if for_run:
+        return as_result(value)
+    if is_maybe(value):
+        message = (
+            f"{code.co_filename}:{code.co_firstlineno}: the function gives None in this run, as no "
+            f"return statement with a value is reached; let each way through it end in one"
+        )
+        effects.check(value.parts.present, NoneError(message))
+    return value
 
 
 class _All:
@@ -134,8 +186,23 @@ def _seen(value):
     if not isinstance(value.present, Tensor):
         return value.value if value.present else None
     if not isinstance(value.value, Tensor):
-        value = Parts(as_tensor(value.value), value.present)
+        value = value._replace(value=as_tensor(value.value))
     return MaybeArray(value) if isinstance(value.value, Box) else Maybe(value)
+
+
+def or_none(value, present):
+    """A value where a truth value of the run holds, and None elsewhere.
+
+    None or a structure is nothing that a graph could go on with: a run fails where it is None.
+    """
+    if value is None:
+        return None
+    if is_maybe(value):
+        return _seen(Parts(value.parts.value, logical_and(value.parts.present, present)))
+    if is_number(value) or isinstance(value, Box):
+        return _seen(Parts(value, present))
+    _check(Parts(value, present), "what other runs give")
+    return value
 
 
 def in_state(get, set_):
@@ -155,7 +222,11 @@ def may_be_none(one, other) -> bool:
 
 def _is_empty(value) -> bool:
     """Whether a value is None, or that of an attribute that is not there."""
-    return value is None or getattr(type(value), "is_absent", False)
+    return value is None or _is_absent(value)
+
+
+def _is_absent(value):
+    return getattr(type(value), "is_absent", False)
 
 
 def is_number(value) -> bool:
@@ -169,13 +240,31 @@ def as_parts(value, like) -> Parts:
     """A value that may be None; ``like`` is what it is in other cases, or parts."""
     if isinstance(value, Parts):
         return value
+    gone = _is_absent(value) or _is_absent(like) or (isinstance(like, Gone) and value is not None)
+    parts = Gone if gone else Parts
     if _is_empty(value):
         like = leaves(like)[0]
         dtype = like.dtype if hasattr(like, "dtype") else np.asarray(like).dtype
         if isinstance(like, Box):
-            return Parts(array_like(like), np.False_)
-        return Parts(np.zeros((), dtype)[()], np.False_)
-    return Parts(value, np.True_)
+            return parts(array_like(like), np.False_)
+        return parts(np.zeros((), dtype)[()], np.False_)
+    return parts(value, np.True_)
+
+
+def may_be_gone(value) -> bool:
+    """Whether a value is of an attribute that may not be there."""
+    return is_maybe(value) and isinstance(value.parts, Gone)
+
+
+def there(value, name):
+    """The value of an attribute that may not be there, which a run fails for then."""
+    message = f"{here()}: the attribute {name!r} has no value, or was deleted, on the way taken"
+    effects.check(value.parts.present, GoneError(message))
+    return value.parts.value
+
+
+class GoneError(InvalidArgumentError, AttributeError):
+    """An attribute is asked for that an object does not have in a run."""
 
 
 def array_like(box) -> Box:

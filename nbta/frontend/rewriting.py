@@ -83,7 +83,7 @@ def _renamed(made, code):
 
 def converted_text(function) -> str:
     """The rewritten function as Python, for reading."""
-    return ast.unparse(_rewritten(source.tree_of(function), function.__code__))
+    return ast.unparse(_placed_all(_rewritten(source.tree_of(function), function.__code__)))
 
 
 def _without_yields(definition, code):
@@ -107,7 +107,9 @@ def _rewritten(tree, code):
         definition = _without_yields(definition, code)
     scope = _Scope(definition, code)
     lowered = Lowering(definition.body)
-    body = with_checks(lowered.function(definition.body), scope.own, scope.arguments)
+    body = lowered.function(definition.body)
+    body = with_checks(body, scope.own, scope.arguments, scope.shared_with_inner)
+    definition.body = body
     Liveness(captured_names(definition)).block(body, set())
     definition.body = _Rewriter(scope).function(body)
     return definition
@@ -495,7 +497,7 @@ class _Rewriter(ast.NodeTransformer):
             text = ast.Constant(target.attr)
             call = _runtime("change_attribute", operator, owner, text, value)
             return self._placed(node, [ast.Expr(call)])
-        old = ast.copy_location(name(target.id), target)
+        old = ast.copy_location(node.old, target)
         made = ast.Assign([target], _runtime("in_place", operator, old, value))
         return self._placed(node, [made])
 
@@ -591,7 +593,7 @@ class _Rewriter(ast.NodeTransformer):
     def _attribute_of(self, owner, node, function="attribute"):
         """An attribute: a property of the user's is a function that is called."""
         attribute = node.attr
-        if attribute.startswith("__") and attribute != "__dict__":
+        if attribute.startswith("__") and attribute not in ("__class__", "__dict__"):
             if attribute.endswith("__") or self._scope.owner is None:
                 node.value = owner
                 return node
@@ -695,9 +697,21 @@ class _Rewriter(ast.NodeTransformer):
 
     # Texts of errors.
 
+    def visit_JoinedStr(self, node):
+        """A text that is none of an error: one of values that only the run knows is for `print`."""
+        if hasattr(node, "in_message") or all(map(_is_text, node.values)):
+            return self.generic_visit(node)
+        parts = [part if _is_text(part) else self._field(part) for part in node.values]
+        return ast.copy_location(_runtime("joined_text", *parts), node)
+
+    def _field(self, part):
+        spec = ast.Constant("") if part.format_spec is None else self.visit(part.format_spec)
+        fields = [self.visit(part.value), ast.Constant(part.conversion), spec]
+        return ast.Tuple(fields, ast.Load())
+
     def visit_FormattedValue(self, node):
-        in_message = hasattr(node, "in_message")
-        node.value = self._shown(node.value) if in_message else self.visit(node.value)
+        """A field of the text of an error."""
+        node.value = self._shown(node.value)
         node.format_spec = None if node.format_spec is None else self.visit(node.format_spec)
         return node
 

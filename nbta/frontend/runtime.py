@@ -47,21 +47,33 @@ from nbta.frontend.control import (
     negated,
     while_,
 )
+from nbta.frontend.conversion import note_unsure
 from nbta.frontend.conversion import outer as _outer
+from nbta.frontend.dict_items import dict_item, is_in_range
+from nbta.frontend.identity import (
+    attribute_of,
+    check_key,
+    checked_keys,
+    differ,
+    is_known_key,
+    is_same,
+    joined_text,
+    text_of,
+)
 from nbta.frontend.iteration import comprehension, elements, generator, one_by_one
 from nbta.frontend.jit_classes import PythonObject
 from nbta.frontend.list_items import delete_item_at, is_run_place, item_at, set_item_at
 from nbta.frontend.lists import Listing, listing
-from nbta.frontend.maybe import is_maybe
+from nbta.frontend.maybe import is_maybe, or_none
 from nbta.frontend.messages import filled, shown
 from nbta.frontend.outside import reading, see_whole
 from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
+from nbta.frontend.raising import check_divisor
 from nbta.frontend.records import Record
 from nbta.frontend.tries import (
     Suppressing,
     Unraised,
-    check_division,
     check_raising,
     enter_try,
     leave_try,
@@ -69,8 +81,7 @@ from nbta.frontend.tries import (
 )
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import imag, logical_not, real
-from nbta.ops.dispatch import as_tensor
+from nbta.ops.arithmetic import logical_not
 from nbta.ops.numbers import Number
 
 __all__ = [
@@ -103,6 +114,7 @@ __all__ = [
     "if_",
     "in_place",
     "item",
+    "joined_text",
     "later",
     "leave_try",
     "listing",
@@ -125,6 +137,7 @@ __all__ = [
     "slice",
     "unary",
     "undefined",
+    "unsure",
     "while_",
 ]  # fmt: skip
 
@@ -139,8 +152,8 @@ _OPERATORS = {
     "BitXor": (operator.xor, operator.ixor), "LShift": (operator.lshift, operator.ilshift),
     "RShift": (operator.rshift, operator.irshift),
 }  # fmt: skip
-#: Attributes of NumPy's scalars that tensors have not.
-_OF_SCALARS = {"real": real, "imag": imag, "T": lambda scalar: scalar}
+#: Attributes of an array that are views of it, or are nothing that an assignment changes.
+_VIEWS = {"real", "imag", "T"}
 #: What Python calls the methods for operators.
 _NAMES = {
     "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv",
@@ -197,7 +210,7 @@ def method(owner, name):
     """``owner.name`` as Python has it, such as what is called."""
     owner = _asked(owner, name)
     try:
-        value = getattr(owner, name)
+        value = attribute_of(owner, name)
     except AttributeError:
         if (outside := reading()) is not None:
             outside.read_whether(owner, name, False)
@@ -212,9 +225,13 @@ def no_result():
     return Undefined("the result")
 
 
-def returned(value):
-    """What a function gives that has ended."""
-    return None if isinstance(value, Undefined) else value
+def returned(value, given=True):
+    """What a function gives that has ended: None where no `return` has given anything else."""
+    if isinstance(value, Undefined):
+        return None
+    if not control.is_traced(given):
+        return value if given else None
+    return or_none(value, given)
 
 
 def attribute(owner, name):
@@ -222,12 +239,12 @@ def attribute(owner, name):
     if current() is None:
         return getattr(owner, name)
     owner = _asked(owner, name)
+    if isinstance(owner, Tensor):
+        return attribute_of(owner, name)
     found = next((vars(k)[name] for k in type(owner).__mro__ if name in vars(k)), None)
     if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
         if not is_library(found.fget):
             return call(found.fget, owner)
-    elif isinstance(owner, Tensor) and name in _OF_SCALARS and not isinstance(owner, Box):
-        return _OF_SCALARS[name](as_tensor(owner))
     elif isinstance(found, functools.cached_property) and name not in owner.__dict__:
         set_attribute(call(found.func, owner), owner, name)
     elif user_method(found, "__get__") is not None and not isinstance(owner, type):
@@ -258,12 +275,11 @@ def item(array, key, whole=True):
         return boxed(concatenated(native.plain(key), columns=array is np.c_))
     if isinstance(array, Tensor):
         return boxed(array[native.plain(key)])
-    if isinstance(array, dict) and isinstance(key, Tensor) and key.weak is None:
-        message = f"{here()}: a dict is asked for by a value that only the run knows; use an array"
-        raise invalid("dict", message)
     if isinstance(array, list | tuple | str) and is_run_place(key):
         return item_at(array, key)
     method = user_method(array, "__getitem__")
+    if isinstance(array, dict | set) and method is None and not is_known_key(key):
+        return dict_item(array, key)
     if method is not None:
         return call(method, array, key)
     if isinstance(array, dict) and hasattr(type(array), "__missing__") and key not in array:
@@ -320,9 +336,8 @@ def _note_item(owner, key):
     """Note an item of a list or a dict before it changes."""
     if isinstance(owner, list) and isinstance(key, builtins.slice | Tensor):
         return note_whole(owner)
-    if isinstance(owner, dict) and isinstance(key, Tensor) and key.weak is None:
-        message = f"{here()}: a dict is asked for by a value that only the run knows; use an array"
-        raise invalid("dict", message)
+    if isinstance(owner, dict):
+        check_key(key, owner)
     key = key + len(owner) if isinstance(owner, list) and key < 0 else key
     return note_place(Item(owner, key))
 
@@ -375,14 +390,21 @@ def _setter(owner, name):
     return None if method is None else (method, found, owner)
 
 
-def checked(value, has_value, name):
+def checked(value, has_value, name, kind=UnboundLocalError):
     """The value of a variable that may have none."""
     if current() is None or not control.is_traced(has_value):
         return value
-    check_raising(f"reading {name!r}", UnboundLocalError)
-    error = UnboundLocalError(f"{here()}: the variable {name!r} has no value on the way taken")
+    check_raising(f"reading {name!r}", kind)
+    error = kind(f"{here()}: the variable {name!r} has no value on the way taken")
     effects.check(has_value, error)
     return value
+
+
+def unsure(get, has_value):
+    """Note that functions in this one may read a variable that has no value."""
+    if current() is not None:
+        (place,) = cells_of(get)
+        note_unsure(place.owner, has_value)
 
 
 def matched(subject, numbers):
@@ -429,7 +451,9 @@ def emitted(emit, value):
 
 def owned(value):
     """A dict, a set or a generator that is made here."""
-    return value if current() is None else born(value)
+    if current() is None:
+        return value
+    return born(checked_keys(value))
 
 
 class Later:
@@ -523,7 +547,7 @@ def _in_place(name, old, value):
             found = by_users(_names_of(name), old, value)
         if found is not NotImplemented:
             return found
-        check_division(name, old, value)
+        check_divisor(name, old, value)
     return changing(old, value)
 
 
@@ -534,7 +558,9 @@ def binary(name, left, right):
         found = by_users(_names_of(name), left, right)
         if found is not NotImplemented:
             return found
-        check_division(name, left, right)
+        check_divisor(name, left, right)
+        if name == "Mod" and isinstance(left, str | bytes):
+            text_of(right)
     found = _OPERATORS[name][0](left, right)
     return born(found) if isinstance(found, KINDS) else found
 
@@ -553,12 +579,12 @@ def _names_of(name):
 
 def change_attribute(name, owner, attribute, value):
     """``owner.attribute += value``, and with other operators."""
-    old = getattr(owner, attribute)
+    old = attribute_of(owner, attribute) if current() is not None else getattr(owner, attribute)
     if (outside := reading()) is not None:
         outside.read_attribute(owner, attribute, old, changes=True)
     old = _outer(old)
     value = value.thunk() if isinstance(value, Later) else value
-    if isinstance(owner, Box) and attribute in _OF_SCALARS:
+    if isinstance(owner, Box) and attribute in _VIEWS:
         return set_attribute(binary(name, old, value), owner, attribute)
     return set_attribute(in_place(name, old, value), owner, attribute)
 
@@ -579,17 +605,6 @@ def compared(safe, signs, first, *thunks):
     for test in tests[1:]:
         found = both(True, found, lambda t=test: t)
     return found
-
-
-def _is_same(left, right):
-    """``left is right``, where one array has one box."""
-    arrays = isinstance(left, Box) and isinstance(right, Box) and left is not right
-    if arrays and left.root.links_to(right.root):
-        message = f"{here()}: whether two arrays are the same is decided when the function runs"
-        raise invalid("identity", message)
-    if arrays and (outside := reading()) is not None:
-        return outside.is_same(left, right)
-    return left is right
 
 
 def cells(function):
@@ -661,21 +676,40 @@ class Managed:
 
 
 def _compare(sign, left, right):
+    if sign in ("Is", "IsNot", "Eq", "NotEq") and (is_maybe(left) or is_maybe(right)):
+        return _compare_maybe(sign, left, right)
     if sign in ("Is", "IsNot"):
-        if is_maybe(left) and right is None:
-            there = left.parts.present
-            return there if sign == "IsNot" else logical_not(there)
-        return _is_same(left, right) is (sign == "Is")
+        found = is_same(left, right)
+        return found if sign == "Is" else negated(found)
     if sign in _COMPARISONS:
         left, right = _outer(left), _outer(right)
         if _are_sequences(left, right):
             return _in_order(sign, left, right)
+        if sign in ("Eq", "NotEq") and differ(left, right):
+            return sign == "NotEq"
         found = by_users(_COMPARED[sign], left, right)
         return _COMPARISONS[sign](left, right) if found is NotImplemented else found
     found = _contains(right, left)
     if sign == "In":
         return found
     return logical_not(found) if control.is_traced(found) else not found
+
+
+def _compare_maybe(sign, left, right):
+    """A comparison of what may be None: with None, or with a value that it may be."""
+    if sign in ("NotEq", "IsNot"):
+        return negated(_compare_maybe(sign.replace("Not", ""), left, right))
+    if not is_maybe(left):
+        left, right = right, left
+    there, value = left.parts.present, left.parts.value
+    if right is None:
+        return logical_not(there)
+    if is_maybe(right):
+        both_none = logical_not(any_of(True, there, lambda: right.parts.present))
+        other = right.parts
+        same = both(True, other.present, lambda: _compare_maybe(sign, left, other.value))
+        return any_of(True, both_none, lambda: same)
+    return both(True, there, lambda: _compare(sign, value, right))
 
 
 def _are_sequences(left, right):
@@ -712,13 +746,17 @@ def _contains(items, value):
     method = user_method(items, "__contains__")
     if method is not None:
         return control.truth(call(method, items, value))
-    if not control.is_traced(value) and not isinstance(items, Box):
-        return value in items
     if isinstance(items, Box):
         return boxed(np.any(items == value))
+    if native.is_known(value) and (native.is_known(items) or isinstance(items, str | range)):
+        return value in items
+    if isinstance(items, str | bytes):
+        return value in items  # which says that it takes texts only
+    if isinstance(items, range):
+        return is_in_range(value, items)
     found = False
     for each in items:
-        found = any_of(True, found, lambda e=each: value == e)
+        found = any_of(True, found, lambda e=each: control.truth(_compare("Eq", value, e)))
     return found
 
 

@@ -30,6 +30,7 @@ def _evaluate_assert(token, holds, *, message):
         if isinstance(message, Exception):
             error = type(message)(*message.args)  # not itself, which would gather tracebacks
             error.__dict__.update(message.__dict__)
+            error.nbta_place = True  # it says where: executors leave it of its class
             raise error
         raise AssertionError(message)
     return np.asarray(token)

@@ -36,7 +36,7 @@ from nbta.ops.arranging import ranked
 from nbta.ops.axis_arguments import axis_attrs, one_axis, operand
 from nbta.ops.checks import checked
 from nbta.ops.diagonals import diagonal
-from nbta.ops.dispatch import as_array, exported, stands_for
+from nbta.ops.dispatch import as_array, data_spec, exported, stands_for
 from nbta.ops.elementary import sqrt
 from nbta.ops.elementwise import conjugate, promoted, wide
 from nbta.ops.filling import ones_like
@@ -56,7 +56,7 @@ from nbta.ops.reductions import (
     sum,
 )
 from nbta.ops.rounding import isclose, isnan
-from nbta.ops.shaping import broadcast_to, cast, reshape, shape_of
+from nbta.ops.shaping import broadcast_to, cast, reshape, shape_of, stop_gradient
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, Axis, DTypeLike
@@ -287,7 +287,8 @@ def std(
 ) -> Array:
     """The standard deviation along axes, the square root of `nbta.var`.
 
-    Its gradient is NaN where all elements are equal, as that of a square root is at 0.
+    Its gradient is NaN where all of several elements are equal, as that of a square root is at 0;
+    that of one element is 0.
 
     Examples
     --------
@@ -295,8 +296,18 @@ def std(
     np.float64(1.0)
     """
     x, own = _floats(x, dtype)
-    found = _variance(x, axis, ddof if correction is None else correction, keepdims, where)
+    ddof = ddof if correction is None else correction
+    found = _variance(x, axis, ddof, keepdims, where)
+    if where is None and ddof == 0 and _has_one(x, axis):
+        found = stop_gradient(found)  # it is 0 for each element, though no square root is smooth
     return _narrow(sqrt(found), _real_dtype(own), name)
+
+
+def _has_one(x, axis):
+    """Whether a reduction is known to be of one element."""
+    shape = data_spec(x).shape
+    axes = range(len(shape or ())) if axis is None else np.atleast_1d(axis)
+    return shape is not None and builtins.all(type(shape[a]) is int and shape[a] == 1 for a in axes)
 
 
 @exported(numpy=2)

@@ -14,7 +14,7 @@ WRONG = {}
 NOT_YET = {
     "counted_by_a_default": "the number of items of a list is 0 before",
     "counted_by_an_iterator": r"next\(\) of an iterator",
-    "counted_by_a_set": "the number of items of a set is 0 before",
+    "counted_by_a_set": "a set is asked for by a value",
     "counted_by_a_dict": "a dict is asked for by a value",
     "counted_by_text": "the text of a value",
     "added_lists": "'kept' is list that a loop fills before a trip",

@@ -81,7 +81,8 @@ def draws(x):
 def asks_a_dict(x):
     table, s = {0: 1.0, 1: 2.0}, 0.0
     for i in range(len(x)):
-        s += table[i % 2] * x[i]
+        table[i % 2] = x[i]
+        s += table[0] * x[i]
     return s
 
 

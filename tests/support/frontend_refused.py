@@ -196,7 +196,8 @@ def key_by_a_value(x):
     s = 0.0
     table = {0: 1.0, 1: 2.0}
     for v in x:
-        s += v * table[int(v)]  # here
+        table[int(v)] = 3.0  # here
+        s += v * table[1]
     return s
 
 

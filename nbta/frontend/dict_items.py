@@ -1,0 +1,58 @@
+"""Items of Python's dicts, whose keys Python knows, at keys that only the run knows."""
+
+from __future__ import annotations
+
+from nbta.frontend import control, effects
+from nbta.frontend.identity import check_key
+from nbta.frontend.maybe import is_number
+from nbta.frontend.problems import here
+from nbta.frontend.tries import check_raising
+from nbta.graph.operation import Tensor
+from nbta.ops.arithmetic import equal, greater_equal, less_equal, logical_and
+from nbta.ops.dispatch import as_tensor
+
+
+def dict_item(values, key, *default):
+    """``values[key]``, or ``values.get(key, default)``, of a dict: that of the key it equals."""
+    if hasattr(type(values), "__missing__"):
+        check_key(key, values)
+    holds = [_is_key(key, each) for each in values]
+    if not default:
+        check_raising("an item of a dict", KeyError)
+        found = control.any_of(True, False, *(lambda each=each: each for each in holds))
+        message = f"{here()}: the dict has no item for a key that the run gives"
+        effects.check(found, KeyError(message))
+    pairs = [(test, values[each]) for each, test in zip(values, holds, strict=True)
+             if test is not False]  # fmt: skip
+    if not pairs:
+        return default[0] if default else 0.0  # of a run that has failed
+    chosen = default[0] if default else pairs.pop()[1]
+    for test, value in reversed(pairs):
+        chosen = value if test is True else control.value_of(test, value, chosen)
+    return chosen
+
+
+def _is_key(key, known):
+    """Whether a key is equal to one that Python knows."""
+    if isinstance(key, tuple):
+        if not isinstance(known, tuple) or len(key) != len(known):
+            return False
+        return control.both(
+            True, True, *(lambda pair=pair: _is_key(*pair) for pair in zip(key, known, strict=True))
+        )
+    if not isinstance(key, Tensor) or key.weak is not None:
+        return key == known
+    if not is_number(known):
+        return False
+    if key.dtype.kind == "b":
+        return equal(as_tensor(key), bool(known)) if known in (0, 1) else False
+    return equal(as_tensor(key), int(known) if isinstance(known, bool) else known)
+
+
+def is_in_range(value, items):
+    """``value in items`` of a range of Python's."""
+    if not is_number(value):
+        return False
+    low, high = min(items, default=0), max(items, default=-1)
+    inside = logical_and(greater_equal(value, low), less_equal(value, high))
+    return logical_and(inside, equal((value - low) % abs(items.step), 0))

@@ -1,0 +1,378 @@
+"""What Python asks of a value beside computing with it: who it is, its class, hash and text.
+
+Of a number that only the run knows these are decided by its value where that gives what Python
+would, and are known where each number gives the same; all else is refused by name. Nothing is
+decided by the object that stands for a number in a trace.
+"""
+
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+
+from nbta.errors import UnimplementedError, invalid
+from nbta.frontend import control, native
+from nbta.frontend.array_boxes import unboxed
+from nbta.frontend.boxes import Box
+from nbta.frontend.maybe import is_maybe, may_be_gone, there
+from nbta.frontend.outside import reading
+from nbta.frontend.problems import here
+from nbta.graph.operation import Tensor
+from nbta.ops.arithmetic import equal, imag, logical_and, real
+from nbta.ops.dispatch import as_tensor
+from nbta.ops.numbers import Number
+from nbta.ops.rounding import rint
+
+#: Python's class for each kind of a dtype.
+PYTHONS = {"f": float, "i": int, "u": int, "b": bool, "c": complex}
+#: Integers of which CPython has one object each.
+_ONE_EACH = range(-5, 257)
+
+
+def is_run_number(value) -> bool:
+    """Whether a value is a number, or a truth value, that only the run knows."""
+    return isinstance(value, Tensor) and not isinstance(value, Box | Number) and not is_maybe(value)
+
+
+def _refuse(what, remedy):
+    raise invalid("identity", f"{here()}: {what} that only the run knows; {remedy}")
+
+
+# Who it is.
+
+
+def is_same(left, right):
+    """``left is right``, where one array has one box."""
+    left, right = (_asked(*pair) for pair in ((left, right), (right, left)))
+    if left is right:
+        return True
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Class):
+            return one.is_class(other)
+    if is_run_number(left) or is_run_number(right):
+        return _is_same_number(left, right)
+    arrays = isinstance(left, Box) and isinstance(right, Box)
+    if arrays and left.root.links_to(right.root):
+        message = f"{here()}: whether two arrays are the same is decided when the function runs"
+        raise invalid("identity", message)
+    if arrays and (outside := reading()) is not None:
+        return outside.is_same(left, right)
+    return False
+
+
+def _asked(value, other):
+    """A number, of a length where Python must know it to compare it with another one."""
+    return int(value) if isinstance(value, Number) and isinstance(other, int) else value
+
+
+def _is_same_number(left, right):
+    """Truth values are one object each, and so are small integers of Python's."""
+    one, other = (left, right) if is_run_number(left) else (right, left)
+    kinds = [_kind(each) for each in (one, other)]
+    if None in kinds or "b" in kinds:
+        return equal(as_tensor(one), as_tensor(other)) if kinds == ["b", "b"] else False
+    known = not is_run_number(other)
+    if kinds[0] != kinds[1]:
+        return False
+    if kinds[0] in "iu" and known and other in _ONE_EACH:
+        return equal(as_tensor(one), as_tensor(other))
+    return _refuse("`is` asks for the object of a number", "write == in place of it")
+
+
+def differ(left, right) -> bool:
+    """Whether a number of the run is compared with what no number is equal to."""
+    if not is_run_number(left):
+        left, right = right, left
+    if not is_run_number(left) or isinstance(right, Tensor | np.ndarray | _PLAIN):
+        return False
+    if isinstance(right, list | tuple):
+        what = f"== with a {'list' if isinstance(right, list) else 'tuple'} of a number"
+        _refuse(what, "compare it with one number, or make the other one an array")
+    own = type(right).__eq__ is not object.__eq__
+    return not own or right is None or isinstance(right, str | bytes | dict | set | frozenset)
+
+
+def _kind(value):
+    """The kind of a number's dtype; None for what is none."""
+    if isinstance(value, Box):
+        return None
+    if isinstance(value, Tensor):
+        return value.dtype.kind
+    return np.asarray(value).dtype.kind if isinstance(value, _PLAIN) else None
+
+
+_PLAIN = bool | int | float | complex | np.generic
+
+
+def id_of(value):
+    """``id``."""
+    if isinstance(value, Tensor):
+        _refuse("id() asks for the object of a value", "compare values by ==, arrays by `is`")
+    return id(value)
+
+
+# Of which class.
+
+
+class Class:
+    """The class of a number that only the run knows: Python's, or NumPy's where it is one of those.
+
+    Which of the two an argument or a result is nobody knows, so that what differs is refused.
+    """
+
+    def __init__(self, dtype):
+        python = PYTHONS[dtype.kind]
+        alike = dtype == np.asarray(python()).dtype
+        self.kinds = (python, dtype.type) if alike else (dtype.type,)
+
+    def is_class(self, other):
+        """Whether it is a certain class."""
+        if isinstance(other, Class):
+            same = self.kinds == other.kinds
+            return same if not same or len(self.kinds) == 1 else self._refuse()
+        if other not in self.kinds:
+            return False
+        return True if len(self.kinds) == 1 else self._refuse()
+
+    def _refuse(self):
+        python, numpys = self.kinds
+        return _refuse(
+            f"type() of a number, which is {python.__name__} or numpy.{numpys.__name__}, is asked "
+            f"for of a value",
+            f"ask by isinstance(value, {python.__name__})",
+        )
+
+    def __eq__(self, other):
+        return self.is_class(other)
+
+    def __hash__(self):
+        return self._refuse()
+
+    def __getattr__(self, name):
+        return self._refuse() if len(self.kinds) > 1 else getattr(self.kinds[0], name)
+
+    def __str__(self):
+        return self._refuse() if len(self.kinds) > 1 else str(self.kinds[0])
+
+    __repr__ = __str__
+
+
+def type_of(value, *rest):
+    """``type``."""
+    if rest:
+        return type(value, *rest)
+    value = unboxed(value)
+    if isinstance(value, Box):
+        return np.ndarray
+    if is_maybe(value):
+        _refuse("type() of None or a number, which of them is something", "ask by `is None` first")
+    if isinstance(value, Number):
+        return value.weak
+    return Class(value.dtype) if isinstance(value, Tensor) else type(value)
+
+
+def has(value, name) -> bool:
+    """``hasattr`` of an array or a number of the run: what NumPy's, or Python's too, have."""
+    if isinstance(value, Box):
+        return hasattr(np.ndarray, name)
+    kinds = type_of(value).kinds if not isinstance(value, Number) else (value.weak,)
+    found = {hasattr(kind, name) for kind in kinds}
+    if len(found) == 1:
+        return found.pop()
+    python, numpys = kinds
+    return _refuse(
+        f"whether there is .{name}, which numpy.{numpys.__name__} has and {python.__name__} has "
+        f"not, is asked for of a value",
+        f"ask by isinstance(value, {python.__name__})",
+    )
+
+
+def has_attribute(owner, name):
+    """``hasattr``."""
+    if isinstance(owner, Tensor) and not is_maybe(owner):
+        return has(owner, name)
+    found = getattr(owner, name, None)
+    return found.parts.present if may_be_gone(found) else hasattr(owner, name)
+
+
+def attribute_of(owner, name, *default):
+    """``getattr``."""
+    if not isinstance(owner, Tensor) or is_maybe(owner):
+        found = getattr(owner, name, *default)
+        return _there(found, name, *default) if may_be_gone(found) else found
+    if default and not has(owner, name):
+        return default[0]
+    return tensor_attribute(owner, name)
+
+
+def _there(found, name, *default):
+    """The value of an attribute that an object may not have, or a default in its place."""
+    if not default:
+        return there(found, name)
+    return control.either(found.parts.present, lambda: found.parts.value, lambda: default[0])
+
+
+#: Attributes of NumPy's scalars that tensors have not.
+_OF_SCALARS = {"real": real, "imag": imag, "T": lambda scalar: scalar}
+
+
+def tensor_attribute(owner, name):
+    """An attribute of an array or a number of the run, if NumPy's or Python's have it too."""
+    if name == "__class__":
+        return type_of(owner)
+    if isinstance(owner, Box):
+        kinds = (np.ndarray,)
+    elif name in _OF_SCALARS:
+        return _OF_SCALARS[name](as_tensor(owner))
+    else:
+        kinds = (owner.dtype.type, PYTHONS.get(owner.dtype.kind, object))
+    if not any(hasattr(kind, name) for kind in kinds):
+        message = f"{here()}: {kinds[-1].__name__!r} object has no attribute {name!r}"
+        raise AttributeError(message)
+    if hasattr(owner, name):
+        return getattr(owner, name)
+    if name == "is_integer":
+        return lambda: True if owner.dtype.kind in "iu" else _is_whole(as_tensor(owner))
+    message = f"{here()}: .{name} of what only the run knows is no operation of nbta's"
+    raise UnimplementedError(f"{message}; compute it with others")
+
+
+def _is_whole(value):
+    return logical_and(equal(rint(value), value), equal(value - value, 0.0))
+
+
+# Its hash.
+
+
+def check_key(key, container):
+    """Refuse what only the run knows as a key of a dict or an item of a set, or in one."""
+    if isinstance(key, tuple | frozenset):
+        for part in key:
+            check_key(part, container)
+    elif isinstance(key, Class):
+        hash(key)
+    elif isinstance(key, Tensor) and key.weak is None:
+        kind = "dict" if isinstance(container, dict) else "set"
+        message = (
+            f"{here()}: a {kind} is asked for by a value that only the run knows; use an array"
+        )
+        raise invalid("dict", message)
+
+
+def is_known_key(key) -> bool:
+    """Whether Python knows a key."""
+    if isinstance(key, tuple | frozenset):
+        return all(map(is_known_key, key))
+    return not (isinstance(key, Tensor) and key.weak is None)
+
+
+def checked_keys(container):
+    """What is made here; of a dict or a set Python knows all keys."""
+    for key in container if isinstance(container, dict | set | frozenset) else ():
+        check_key(key, container)
+    return container
+
+
+def hash_of(value):
+    """``hash``."""
+    if not is_known_key(value):
+        _refuse("hash() is asked for of a value", "compare values by ==")
+    return hash(value)
+
+
+# Its text.
+
+
+class Text:
+    """A text with values that only the run knows, which `print` shows; nothing else can use it.
+
+    Attributes
+    ----------
+    parts : list
+        Texts, and triples of a value, a conversion such as ``r`` and a format.
+    """
+
+    def __init__(self, parts):
+        self.parts = parts
+
+    def values(self):
+        """The values that the run brings."""
+        return [native.plain(part[0]) for part in self.parts if not isinstance(part, str)]
+
+    def __call__(self, values):
+        """The text, with values of a run."""
+        return "".join(
+            part if isinstance(part, str) else formatted(_as_pythons(next(values)), *part[1:])
+            for part in self.parts
+        )
+
+    @property
+    def text(self):
+        """The text for an error that a trace makes, with the places of its values."""
+        return "".join(part if isinstance(part, str) else "{...}" for part in self.parts)
+
+    def _refuse(self, *_):
+        _refuse_text()
+
+    __eq__ = __ne__ = __hash__ = __bool__ = __len__ = __iter__ = __getitem__ = _refuse
+    __contains__ = __str__ = __repr__ = __format__ = __add__ = __radd__ = __mul__ = _refuse
+    __mod__ = __lt__ = __gt__ = __le__ = __ge__ = __getattr__ = _refuse
+
+
+def _refuse_text():
+    message = f"{here()}: the text of a value that only the run knows; print shows it then"
+    raise invalid("symbolic", message)
+
+
+def _as_pythons(value):
+    """A number as Python's, of which ``repr`` shows the digits alone."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def formatted(value, conversion, spec):
+    """A field of a text as Python makes it."""
+    if conversion != -1:
+        value = {"r": repr, "s": str, "a": ascii}[chr(conversion)](value)
+    return format(value, spec)
+
+
+def joined_text(*parts):
+    """An f-string, of texts and of triples of a value, a conversion and a format."""
+    found = []
+    for part in parts:
+        if isinstance(part, tuple):
+            open_now = isinstance(part[0], Tensor) and not isinstance(part[0], Number)
+            if not open_now or getattr(part[0], "is_known", False):
+                part = formatted(text_of(part[0]), *part[1:])
+        found.append(part)
+    return "".join(found) if all(isinstance(part, str) for part in found) else Text(found)
+
+
+def text_of(value):
+    """A value for a text, which Python must know; lengths are asked for."""
+    if isinstance(value, Text) or not (isinstance(value, Number) or native.is_known(value)):
+        _refuse_text()
+    return value
+
+
+def _of_text(function):
+    """A function of Python's that gives the text of a value."""
+
+    def shown(*value, **options):
+        return function(*map(text_of, value), **options)
+
+    return shown
+
+
+def text_of_error(value):
+    """A part of an error, which a trace makes."""
+    return value.text if isinstance(value, Text) else value
+
+
+FUNCTIONS = {
+    builtins.type: type_of, builtins.id: id_of, builtins.hash: hash_of,
+    builtins.hasattr: has_attribute, builtins.getattr: attribute_of, builtins.repr: _of_text(repr),
+    builtins.ascii: _of_text(ascii), builtins.format: _of_text(format),
+    builtins.str: _of_text(str),
+}  # fmt: skip

@@ -1,0 +1,84 @@
+"""Errors that Python raises for numbers that only the run knows: a run raises them too.
+
+Numba's functions raise them where Numba does. Floats divide as NumPy's do, in both, and functions
+of `math` give NaN and infinity, as a number in a trace may be NumPy's.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+
+from nbta.errors import InvalidArgumentError
+from nbta.frontend import effects
+from nbta.frontend.problems import here
+from nbta.frontend.tries import check_division, check_raising
+from nbta.graph.operation import Tensor
+from nbta.ops.arithmetic import less, not_equal
+from nbta.ops.dispatch import as_tensor
+from nbta.ops.elementary import abs as absolute
+from nbta.ops.numbers import Number
+
+
+class _Language(threading.local):
+    """Whether what is traced is a function that Numba compiles, or is called by one."""
+
+    numbas = False
+
+
+_language = _Language()
+
+
+@contextmanager
+def as_numba():
+    """Around a function that Numba compiles."""
+    before, _language.numbas = _language.numbas, True
+    try:
+        yield
+    finally:
+        _language.numbas = before
+
+
+def is_numbas() -> bool:
+    """Whether a function is traced that Numba compiles."""
+    return _language.numbas
+
+
+class NoIntegerError(InvalidArgumentError, OverflowError):
+    """A float that is to become an integer is none; Python's error differs for NaN and infinity."""
+
+
+def check_divisor(name, left, right) -> None:
+    """Fail in a run that divides integers by 0."""
+    check_division(name, left, right)
+    if name not in ("FloorDiv", "Mod") or not _are_integers(left, right):
+        return
+    if not isinstance(right, Tensor):
+        if right == 0:
+            raise ZeroDivisionError(f"{here()}: {_ZERO}")
+    elif not (isinstance(right, Number) and right.least is not None and right.least > 0):
+        effects.check(not_equal(right, 0), ZeroDivisionError(f"{here()}: {_ZERO}"))
+
+
+_ZERO = "integer division or modulo by zero"
+
+
+def _are_integers(left, right):
+    """Whether two numbers are integers, of which the run tells one."""
+    dtypes = [getattr(value, "dtype", None) for value in (left, right)]
+    kinds = ["i" if isinstance(value, int) else dtype.kind if dtype is not None else ""
+             for value, dtype in zip((left, right), dtypes, strict=True)]  # fmt: skip
+    tensors = [value for value in (left, right) if isinstance(value, Tensor)]
+    plain = tensors and not any(tensor.spec.rank for tensor in tensors)
+    return plain and all(kind in ("i", "u", "b") for kind in kinds)
+
+
+def check_integer(what, value) -> None:
+    """Fail in a run that makes an integer of a float that is none, or is too large for int64."""
+    if is_numbas() or as_tensor(value).dtype.kind != "f":
+        return
+    check_raising(what, ValueError, OverflowError)
+    message = f"{here()}: {what} of NaN, of infinity, or of a number that is too large for int64"
+    error = NoIntegerError(message)
+    error.reason = "value"
+    effects.check(less(absolute(as_tensor(value)), 2.0**63), error)
