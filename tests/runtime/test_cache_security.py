@@ -210,8 +210,10 @@ time.sleep(float(sys.argv[2]))
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("kind", ["eager", "gradient", "batch", "compiling"])
-def test_a_process_that_ends_while_threads_run(kind, seconds):
+def test_a_process_that_ends_while_threads_run(kind, seconds, tmp_path):
+    script = tmp_path / "ends.py"  # whose functions have a source
+    script.write_text(EXITS)
     environment = {**os.environ, "PYTHONPATH": str(Path(nbta.__file__).parents[1])}
-    command = [sys.executable, "-c", EXITS, kind, str(seconds)]
+    command = [sys.executable, str(script), kind, str(seconds)]
     done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=300)
     assert (done.returncode, done.stderr) == (0, b"")
