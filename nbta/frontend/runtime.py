@@ -74,6 +74,7 @@ from nbta.frontend.records import Record
 from nbta.frontend.tries import (
     Suppressing,
     Unraised,
+    check_index,
     check_raising,
     enter_try,
     leave_try,
@@ -265,6 +266,7 @@ def _has(owner, name):
 
 def item(array, key, whole=True):
     """``array[key]``, of which the caller sees all, or what it asks for."""
+    check_index(array, key)
     if isinstance(array, Box) or current() is None:
         return array[key]
     if isinstance(array, np.ndarray):

@@ -73,6 +73,23 @@ def check_raising(what, *errors) -> None:
         )
 
 
+def check_index(array, key) -> None:
+    """Raise what Python does in a `try` that waits for it, of an index that Python knows.
+
+    Lengths are asked for, so that a new trace begins where they are open.
+    """
+    if not any(_catches(kinds(), IndexError) for kinds in _tries.around):
+        return
+    if not isinstance(array, Tensor) or array.shape is None:
+        return
+    parts = key if isinstance(key, tuple) else (key,)
+    if not all(type(part) is int for part in parts) or len(parts) > (array.ndim or 0):
+        return
+    for axis, (part, length) in enumerate(zip(parts, array.shape, strict=False)):
+        if not (-length <= part < length):
+            raise IndexError(f"{here()}: index {part} is out of bounds for axis {axis}")
+
+
 def check_math(name, module="math") -> None:
     """Refuse a function of math or cmath in a `try` that waits for what it raises."""
     if name not in _TOTAL:

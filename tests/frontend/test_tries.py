@@ -281,3 +281,21 @@ def test_variables_without_a_value_are_errors_in_comprehensions_and_with_too():
             nbta.value_and_grad(function)(X)
         value, _ = nbta.value_and_grad(function)(X + 1.0)
         np.testing.assert_allclose(value, function(X + 1.0))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_an_index_that_python_knows_ends_a_loop(compiled):
+    def total(x):
+        s, i = 0.0, 0
+        while True:
+            try:
+                s += x[i] * x[i]
+                i += 1
+            except IndexError:
+                break
+        return s
+
+    for count in (3, 5, 1):
+        value, grad = nbta.value_and_grad(total, compiled=compiled)(X[:1].repeat(count))
+        np.testing.assert_allclose(value, count * X[0] ** 2)
+        np.testing.assert_allclose(grad, 2.0 * X[:1].repeat(count))
