@@ -31,13 +31,26 @@ class NbtaError(Exception):
         if numbers:  # raised by compiled code, which passes the facts as integers
             self.reason = REASONS[message].reason
             message = describe(message, *numbers)
-        super().__init__(message)
+        super().__init__(_shortened(message))
 
     def __str__(self):  # KeyError's own would show the message as a repr
         return str(self.args[0])
 
     def __reduce__(self):
         return _restore, (type(self), self.args[0]), self.__dict__  # the reason, and notes
+
+
+#: Characters of a message: a value of the user's may have a text of any length.
+LONGEST = 2000
+
+
+def _shortened(message):
+    """A message without its middle where it is too long: the end says what to do."""
+    if not isinstance(message, str) or len(message) <= LONGEST:
+        return message
+    left_out = f" [... {len(message) - LONGEST:,} characters more ...] "
+    last = LONGEST // 3
+    return f"{message[: LONGEST - last - len(left_out)]}{left_out}{message[-last:]}"
 
 
 def _restore(cls, message):

@@ -744,3 +744,18 @@ def test_a_slot_is_added_to_itself():
     own = python_calls.native(python_calls.data_bytes)(sums._address)[:16].view("float64")
     sums.accumulate(0, own)
     assert sums.read(0).tolist() == [2.0, 4.0]
+
+
+def test_a_message_has_no_value_of_any_length():
+    """What it says first and last, where it happened and what to do, is there."""
+    huge = {f"key {k}": object for k in range(50_000)}
+    with pytest.raises(nbta.NbtaError) as failed:
+        nbta.grad(lambda x, y: x)(1.0, [object(), set(huge)])
+    assert len(str(failed.value)) <= 2000
+    error = nbta.InvalidArgumentError("first " + "x" * 10_000 + " last")
+    assert len(str(error)) == 2000
+    assert str(error).startswith("first x")
+    assert "characters more" in str(error)
+    assert str(error).endswith("x last")
+    same = pickle.loads(pickle.dumps(error))
+    assert str(same) == str(error)
