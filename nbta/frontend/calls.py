@@ -765,7 +765,7 @@ def _sorted(items, *, key=None, reverse=False):
     found = list(iteration.elements(_together(items)))
     if native.is_known(found):
         return listing(sorted(found, key=_callable(key), reverse=reverse))
-    return listing(in_order(found, key, reverse))
+    return listing(in_order(found, _callable(key), reverse))
 
 
 def _is_zero(value):

@@ -7,6 +7,7 @@ a `TensorArray`, in front of the outermost of these, and what is around is trace
 from __future__ import annotations
 
 import copy
+import itertools
 
 import numpy as np
 
@@ -534,15 +535,21 @@ class Columns:
 
 
 def in_order(items, key=None, reverse=False) -> list:
-    """Numbers in ascending or descending order, some of which only the run knows.
+    """Items in ascending or descending order: of known keys, or numbers that only the run knows.
+
+    Pairs and other tuples are in the order of their first parts, if Python knows these.
 
     Raises
     ------
     UnimplementedError
-        For a key, or for arrays.
+        For keys that only the run knows, and for arrays.
     """
+    keys = list(map(key, items)) if key is not None else _first_parts(items)
+    if keys is not None and native.is_known(keys):
+        places = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
+        return [items[place] for place in places]
     arrays = [item for item in items if getattr(item, "ndim", 0)]
-    if key is not None or arrays:
+    if keys is not None or arrays:
         what = "arrays" if arrays else "values by a key"
         raise UnimplementedError(
             f"{here()}: {what} that only the run knows are not sorted in a list; np.argsort of an "
@@ -551,6 +558,16 @@ def in_order(items, key=None, reverse=False) -> list:
     found = sort(native.together(items))
     order = range(len(items))
     return [found[k] for k in (reversed(order) if reverse else order)]
+
+
+def _first_parts(items):
+    """The first parts of tuples, of which no two are equal; None for numbers."""
+    if not any(isinstance(item, tuple | list) for item in items):
+        return None
+    firsts = [item[0] for item in items if isinstance(item, tuple | list) and item]
+    known = len(firsts) == len(items) and native.is_known(firsts)
+    alike = known and any(one == other for one, other in itertools.combinations(firsts, 2))
+    return items if alike or not known else firsts  # the rest decides, which the run knows
 
 
 def _changing(name):

@@ -339,6 +339,19 @@ def an_attribute_is_gone(x):
     return o.value
 
 
+@right(2.5)
+def in_the_order_of_known_keys(x):
+    d = {3: x, 1: x * x, 2: 3.0}
+    s = 0.0
+    for i, (k, v) in enumerate(sorted(d.items())):
+        s += i * v * k
+    for i, (_, v) in enumerate(sorted(d.items(), key=lambda item: -item[0])):
+        s += 7.0 * i * v
+    pairs = [(3, x), (1, 2.0 * x)]
+    pairs.sort(key=lambda pair: pair[0])
+    return s + pairs[1][1]
+
+
 # Greatest and least, beside NaN.
 
 
@@ -521,6 +534,11 @@ def makes_a_dict_of_keys(x):
 def asks_who_a_float_is(x):
     y = x * 1.5
     return x if y is x else 2.0 * x
+
+
+@refused("are not sorted")
+def sorts_equal_keys(x):
+    return sorted([(1, x), (1, x * x)])[0][1]
 
 
 @refused("compares arrays")
