@@ -14,12 +14,14 @@ from nbta.frontend import control, effects, native
 from nbta.frontend.boxes import Box, born, spend
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.problems import here
+from nbta.frontend.raising import is_numbas
 from nbta.frontend.records import Records
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import floor_divide, less, maximum, minimum, not_equal, where
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.numbers import Number
+from nbta.ops.shaping import cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -163,6 +165,8 @@ def known_count(items) -> int:
 
 def range_(*bounds):
     """``range``."""
+    if is_numbas():
+        bounds = tuple(map(_as_numbas_bound, bounds))
     if not any(isinstance(bound, Tensor) for bound in bounds):
         return range(*bounds)
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
@@ -177,6 +181,15 @@ def range_(*bounds):
     return (
         _by_step(start, stop, step) if isinstance(step, Tensor) else Range(start, stop, int(step))
     )
+
+
+def _as_numbas_bound(bound):
+    """A bound as Numba takes it, which cuts fractions off: range(3.7) is range(3)."""
+    if isinstance(bound, float | np.floating):
+        return int(bound)
+    if isinstance(bound, Tensor) and bound.dtype.kind == "f" and not bound.ndim:
+        return cast(as_tensor(native.plain(bound)), np.int64)
+    return bound
 
 
 def _by_step(start, stop, step):

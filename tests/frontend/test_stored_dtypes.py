@@ -242,3 +242,21 @@ def test_a_function_of_cmath_in_a_try_is_refused():
 
     with pytest.raises(nbta.UnimplementedError, match=r"cmath\.log"):
         nbta.grad(f)(X)
+
+
+@BOTH
+def test_numba_cuts_fractions_of_bounds_off(compiled):
+    def total(x, n):
+        found = 0.0
+        for i in range(n):
+            found += x * i
+        for i in range(0.5, n / 2, 1.0):
+            found += x * x * i
+        return found
+
+    f = numba.njit(total)
+    value, slope = nbta.value_and_grad(f, compiled=compiled)(2.0, 7.9)
+    assert value == f(2.0, 7.9) == 2.0 * 21 + 4.0 * 3
+    assert slope == 21 + 4.0 * 3
+    with pytest.raises(nbta.InvalidArgumentError, match=r"range\(\) is given float64"):
+        nbta.grad(total, compiled=compiled)(2.0, 7.9)
