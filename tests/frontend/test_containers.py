@@ -18,7 +18,7 @@ NOT_YET = {
     "userlist_that_grows": "how many items there are",
     "chained_maps": r"dict\['a'\] is given a value, or deleted",
     "bytes_that_count": "the items of a bytearray are",
-    "set_joined_in_place": "a loop keeps keys, their order",
+    "set_joined_in_place": "a set is asked for by a value",
     "list_of_an_object_replaced_and_changed": r"list\[0\] is assigned, and which object",
     "dict_filled_by_setdefault": r"dict\['n'\] is given a value, or deleted",
     "list_changed_and_replaced": r"change a copy, such as list\(items\)",
