@@ -217,6 +217,10 @@ def _there(found, name, *default):
 _OF_SCALARS = {"real": real, "imag": imag, "T": lambda scalar: scalar}
 
 
+#: Attributes that only tensors have, which users of graphs ask.
+_OF_TENSORS = {"graph", "op", "spec"}
+
+
 def tensor_attribute(owner, name):
     """An attribute of an array or a number of the run, if NumPy's or Python's have it too."""
     if name == "__class__":
@@ -227,7 +231,7 @@ def tensor_attribute(owner, name):
         return _OF_SCALARS[name](as_tensor(owner))
     else:
         kinds = (owner.dtype.type, PYTHONS.get(owner.dtype.kind, object))
-    if not any(hasattr(kind, name) for kind in kinds):
+    if name not in _OF_TENSORS and not any(hasattr(kind, name) for kind in kinds):
         message = f"{here()}: {kinds[-1].__name__!r} object has no attribute {name!r}"
         raise AttributeError(message)
     if hasattr(owner, name):
