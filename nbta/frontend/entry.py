@@ -82,7 +82,7 @@ def prepared(function, what, convert=True, outputs=(), *, for_run=False):
             found = result_of(found, inner.__code__, for_run)
             if outputs:
                 found = _with_outputs(found, outputs, inspect.signature(function), given, named)
-            return behind(native.plain(with_values(found)))
+            return behind(native.plain(with_values(native.plain(found))))
 
     return run
 

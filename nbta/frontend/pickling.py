@@ -14,6 +14,7 @@ import linecache
 import pickle
 import sys
 import types
+from typing import Any, Self
 
 from nbta.frontend import source
 from nbta.locations import OWN
@@ -85,10 +86,10 @@ class Sent:
     def __reduce__(self):
         return _name_of(self) or (pickle.loads, (dumps(self),))
 
-    def __copy__(self):  # as functions are copied
+    def __copy__(self) -> Self:  # as functions are copied
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
 

@@ -92,9 +92,10 @@ def library_of(ufunc: np.ufunc) -> str:
 
     It may be called exp all the same.
     """
-    homes = {"np": np, "scipy.special": sys.modules.get("scipy.special")}
+    homes = [("np", np), ("scipy.special", sys.modules.get("scipy.special"))]
+    homes.append(("scipy.special", sys.modules.get("scipy.special._ufuncs")))  # such as _zeta
     name = ufunc.__name__
-    return next((k for k, home in homes.items() if getattr(home, name, None) is ufunc), "")
+    return next((k for k, home in homes if getattr(home, name, None) is ufunc), "")
 
 
 def known_as(function: Callable) -> str:

@@ -198,7 +198,7 @@ REFUSED = {
     "a fit": (lambda x, k: nbta.polyfit(x[None], x, 1), "give a row of points"),
     "a text": (lambda x, k: np.r_["0,2", x], "use np.concatenate"),
     "an open range": (lambda x, k: np.r_[0 : x[0], x], "use np.concatenate"),
-    "a captured array": (lambda x, k: V.fill(x[0]), "make a copy first"),
+    "a captured array": (lambda x, k: V.fill(x[0]), "V is from outside .* V.copy"),
     "a long mask": (lambda x, k: x[np.ones(3, bool)], "for axes of lengths"),
     "unique": (lambda x, k: np.unique(x), "nbta.sort and compare neighbours"),
     "trim_zeros": (lambda x, k: np.trim_zeros(x), "how long the result is"),
