@@ -277,7 +277,11 @@ REASONS = [
         "element_shape_except0=",
     ),
     Reason("negative_size", _I, "the size is {got}; it must be 0 or more"),
-    Reason("prepend_negative", _I, "the shape to prepend, {got_shape}, has a negative extent"),
+    Reason(
+        "prepend_negative",
+        _I,
+        "the shape to prepend has the dimension {got}; dimensions are 0 or more",
+    ),
     Reason("no_gradient", _U, "elements of this dtype have no gradients; numbers have"),
     Reason(
         "not_gradient",

@@ -12,7 +12,8 @@ class Handle(NamedTuple):
     """What names an array: the container it lives in, and its name there.
 
     A forward array is ``NAME_k`` with a number ``k`` of its own, so that two arrays of one name
-    differ; a gradient array is ``NAME_k@SOURCE``.
+    differ; a gradient array is ``NAME_k@SOURCE``. An ``@`` of a source has a backslash before it,
+    so that the gradient array of a gradient array differs.
     """
 
     container: str
@@ -20,6 +21,11 @@ class Handle(NamedTuple):
 
     def __str__(self):
         return self.container + self.name
+
+
+def gradient_name(name: str, source: str) -> str:
+    """The name of the gradient array of an array for a source."""
+    return f"{name}@" + source.replace("\\", r"\\").replace("@", r"\@")
 
 
 class Flow:

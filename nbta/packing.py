@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from nbta import errors
+from nbta import errors, naming
 from nbta.runtime import python_calls
 from nbta.runtime.slots import CLEARED, READ, WRITTEN, ZERO, holds_value, in_python
 from nbta.runtime.store import BLOCK_HEAD, BLOCK_RANK, BLOCK_ROOM, BLOCK_SHAPE, FIELD, RAGGED
@@ -412,7 +412,9 @@ def _attach(parent, gradient, source):
     """Let an array hold a restored gradient array, under the array's own name and number."""
     python_calls.native(python_calls.hold_gradient)(parent._address, gradient._store)
     gradient._fields[FIELD.id] = parent._fields[FIELD.id]
-    return type(parent)._over(gradient._store, parent.dtype, f"{parent._name}@{source}")
+    return type(parent)._over(
+        gradient._store, parent.dtype, naming.gradient_name(parent._name, source)
+    )
 
 
 #: Where pickles of earlier versions look for `unpack`.

@@ -1,13 +1,17 @@
 """TensorFlow's raw TensorArray operations, by their names and arguments.
 
 Each works in a graph, where it gives tensors, and eagerly, where a handle carries its array.
+Operations of several results give named tuples, with TensorFlow's names.
 
-In a graph, what the arguments must be is checked when it runs, as TensorFlow's kernels do.
+In a graph, what handles, indices and values must be is checked when it runs, as TensorFlow's
+kernels do; flows and sources, which are attributes of an operation or part of its type, when it
+is made. ``name``, which all of them take, is that of the operation in the graph. Eagerly it is
+ignored, and so is what a flow holds, as operations run one after another.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -21,10 +25,26 @@ from nbta.ops import arrays
 from nbta.ops.arrays import build
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.extents import outside
+from nbta.runtime.request import Concat
 from nbta.symbolic import SymbolicTensorArray
+from nbta.tensor_array import as_flow, as_source
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, DTypeLike, Integer, Pattern
+
+
+class Made(NamedTuple):
+    """What `TensorArrayV3` gives."""
+
+    handle: Any
+    flow: Any
+
+
+class Found(NamedTuple):
+    """What a lookup of a gradient array gives."""
+
+    grad_handle: Any
+    flow_out: Any
 
 
 class ArrayHandle(Handle):
@@ -83,7 +103,7 @@ def TensorArrayV3(  # noqa: N802
     tensor_array_name: str = "",
     *,
     name: str | None = None,
-) -> tuple[Any, Any]:
+) -> Made:
     """Make an array.
 
     Parameters
@@ -120,14 +140,14 @@ def TensorArrayV3(  # noqa: N802
         "tensor_array_name": tensor_array_name or name or "TensorArrayV3",
     }
     if _in_graph(size):
-        return _build(arrays.CREATE, [size], attrs, name)
+        return Made(*_build(arrays.CREATE, [size], attrs, name))
     array = tensor_array.TensorArray(size=size, **attrs)
-    return ArrayHandle(array), array.flow
+    return Made(ArrayHandle(array), array.flow)
 
 
 def TensorArrayGradV3(  # noqa: N802
-    handle: Any, flow_in: Any, source: str, *, name: str | None = None
-) -> tuple[Any, Any]:
+    handle: Any, flow_in: Any, source: str | bytes, *, name: str | None = None
+) -> Found:
     """The gradient array of an array for a source, looked up or made.
 
     Returns
@@ -146,15 +166,22 @@ def TensorArrayGradV3(  # noqa: N802
     >>> raw_ops.TensorArrayReadV3(grad_handle, 0, flow, dtype="float64")
     np.float64(0.0)
     """
+    source = as_source("TensorArrayGradV3", source)
+    flow_in = as_flow("TensorArrayGradV3: flow_in", flow_in)
     if _in_graph(handle, flow_in):
-        return _build(arrays.LOOKUP, [handle, flow_in], {"source": source}, name)
+        return Found(*_build(arrays.LOOKUP, [handle, flow_in], {"source": source}, name))
     array = _array(handle).grad(source)
-    return ArrayHandle(array), array.flow
+    return Found(ArrayHandle(array), array.flow)
 
 
 def TensorArrayGradWithShape(  # noqa: N802
-    handle: Any, flow_in: Any, shape_to_prepend: ArrayLike, source: str, *, name: str | None = None
-) -> tuple[Any, Any]:
+    handle: Any,
+    flow_in: Any,
+    shape_to_prepend: ArrayLike,
+    source: str | bytes,
+    *,
+    name: str | None = None,
+) -> Found:
     """`TensorArrayGradV3` with elements of shape ``shape_to_prepend + element_shape``.
 
     Returns
@@ -173,11 +200,13 @@ def TensorArrayGradWithShape(  # noqa: N802
     >>> raw_ops.TensorArrayReadV3(grad_handle, 0, flow, dtype="float64")
     array([0., 0.])
     """
+    source = as_source("TensorArrayGradWithShape", source)
+    flow_in = as_flow("TensorArrayGradWithShape: flow_in", flow_in)
     if _in_graph(handle, flow_in, shape_to_prepend):
         inputs = [handle, flow_in, shape_to_prepend]
-        return _build(arrays.LOOKUP_WITH_SHAPE, inputs, {"source": source}, name)
+        return Found(*_build(arrays.LOOKUP_WITH_SHAPE, inputs, {"source": source}, name))
     array = _array(handle).grad_with_shape(source, shape_to_prepend)
-    return ArrayHandle(array), array.flow
+    return Found(ArrayHandle(array), array.flow)
 
 
 def TensorArrayWriteV3(  # noqa: N802
@@ -200,6 +229,7 @@ def TensorArrayWriteV3(  # noqa: N802
     >>> raw_ops.TensorArrayWriteV3(handle, 0, 7, flow)
     <flow of ...>
     """
+    flow_in = as_flow("TensorArrayWriteV3: flow_in", flow_in)
     if _in_graph(handle, index, value, flow_in):
         value = _value("write", handle, value)
         return _build(arrays.WRITE, [handle, index, value, flow_in], name=name)
@@ -231,6 +261,7 @@ def TensorArrayReadV3(  # noqa: N802
     >>> raw_ops.TensorArrayReadV3(handle, 0, flow, "int64")
     array([0, 0])
     """
+    flow_in = as_flow("TensorArrayReadV3: flow_in", flow_in)
     if _in_graph(handle, index, flow_in):
         attrs = {"dtype": as_dtype(dtype), "known": _known(handle)}
         return _build(arrays.READ, [handle, index, flow_in], attrs, name)
@@ -293,6 +324,7 @@ def TensorArrayGatherV3(  # noqa: N802
     >>> raw_ops.TensorArrayGatherV3(handle, [0, 1, 2], flow, "int64")
     array([6, 0, 5])
     """
+    flow_in = as_flow("TensorArrayGatherV3: flow_in", flow_in)
     if _in_graph(handle, indices, flow_in):
         attrs = {
             "dtype": as_dtype(dtype),
@@ -325,6 +357,7 @@ def TensorArrayScatterV3(  # noqa: N802
     >>> raw_ops.TensorArrayReadV3(handle, 1, flow, "int64")
     np.int64(5)
     """
+    flow_in = as_flow("TensorArrayScatterV3: flow_in", flow_in)
     if _in_graph(handle, indices, value, flow_in):
         value = _value("scatter", handle, value)
         return _build(arrays.SCATTER, [handle, indices, value, flow_in], name=name)
@@ -338,7 +371,7 @@ def TensorArrayConcatV3(  # noqa: N802
     element_shape_except0: Pattern = None,
     *,
     name: str | None = None,
-) -> tuple[Array, Array]:
+) -> Concat:
     """All elements joined along their first axis, and their lengths.
 
     Returns
@@ -354,18 +387,18 @@ def TensorArrayConcatV3(  # noqa: N802
     >>> from nbta import raw_ops
     >>> handle, flow = raw_ops.TensorArrayV3(2, "int64")
     >>> flow = raw_ops.TensorArraySplitV3(handle, [5, 6, 7], [1, 2], flow)
-    >>> value, lengths = raw_ops.TensorArrayConcatV3(handle, flow, "int64")
-    >>> value, lengths
-    (array([5, 6, 7]), array([1, 2]))
+    >>> raw_ops.TensorArrayConcatV3(handle, flow, "int64").lengths
+    array([1, 2])
     """
+    flow_in = as_flow("TensorArrayConcatV3: flow_in", flow_in)
     if _in_graph(handle, flow_in):
         attrs = {
             "dtype": as_dtype(dtype),
             "element_shape_except0": _pattern("element_shape_except0", element_shape_except0),
             "known": _known(handle),
         }
-        return _build(arrays.CONCAT, [handle, flow_in], attrs, name)
-    return tuple(_array(handle).concat(element_shape_except0=element_shape_except0, dtype=dtype))
+        return Concat(*_build(arrays.CONCAT, [handle, flow_in], attrs, name))
+    return _array(handle).concat(element_shape_except0=element_shape_except0, dtype=dtype)
 
 
 def TensorArraySplitV3(  # noqa: N802
@@ -389,6 +422,7 @@ def TensorArraySplitV3(  # noqa: N802
     >>> raw_ops.TensorArrayReadV3(handle, 1, flow, "int64")
     array([6, 7])
     """
+    flow_in = as_flow("TensorArraySplitV3: flow_in", flow_in)
     if _in_graph(handle, value, lengths, flow_in):
         value = _value("split", handle, value)
         return _build(arrays.SPLIT, [handle, value, lengths, flow_in], name=name)
@@ -408,6 +442,7 @@ def TensorArraySizeV3(handle: Any, flow_in: Any, *, name: str | None = None) -> 
     >>> raw_ops.TensorArraySizeV3(*raw_ops.TensorArrayV3(3, "int64"))
     np.int32(3)
     """
+    flow_in = as_flow("TensorArraySizeV3: flow_in", flow_in)
     if _in_graph(handle, flow_in):
         return _build(arrays.SIZE, [handle, flow_in], name=name)
     return _array(handle).size()

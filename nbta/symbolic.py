@@ -13,6 +13,7 @@ from nbta.dtypes import as_dtype, as_plain, as_value
 from nbta.errors import UnimplementedError, invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import Spec, Tensor
+from nbta.naming import gradient_name
 from nbta.ops import arrays, numbers, tensor_methods
 from nbta.ops.arrays import Access, build
 from nbta.ops.dispatch import as_array, as_tensor, building
@@ -20,7 +21,7 @@ from nbta.ops.extents import pattern_of
 from nbta.ops.joining import arange
 from nbta.ops.shaping import cast, identity, shape
 from nbta.runtime.request import Concat
-from nbta.tensor_array import TensorArray
+from nbta.tensor_array import TensorArray, as_flow, as_source
 
 if TYPE_CHECKING:
     from nbta.graph.operation import Operation
@@ -342,8 +343,8 @@ class SymbolicTensorArray(TensorArray):
         clear_after_read: bool | None = None,
     ) -> SymbolicTensorArray:
         """`TensorArray.grad`; ``flow`` may be a tensor."""
-        attrs = {"source": _as_source(source), "clear_after_read": clear_after_read}
-        return self._looked_up(arrays.LOOKUP, [], flow, attrs, 0)
+        attrs = {"source": as_source("grad", source), "clear_after_read": clear_after_read}
+        return self._looked_up(arrays.LOOKUP, [], flow, attrs, 0, name)
 
     @_in_its_graph
     def grad_with_shape(
@@ -358,13 +359,13 @@ class SymbolicTensorArray(TensorArray):
         """`TensorArray.grad_with_shape`; ``flow`` may be a tensor."""
         prefix = _as_index("shape_to_prepend", shape_to_prepend, rank=1)
         length = shapes.public(prefix.spec.shape)[0] if prefix.spec.shape else None
-        attrs = {"source": _as_source(source), "clear_after_read": clear_after_read}
-        return self._looked_up(arrays.LOOKUP_WITH_SHAPE, [prefix], flow, attrs, length)
+        attrs = {"source": as_source("grad", source), "clear_after_read": clear_after_read}
+        return self._looked_up(arrays.LOOKUP_WITH_SHAPE, [prefix], flow, attrs, length, name)
 
-    def _looked_up(self, record, prefix, flow, attrs, length):
-        flow = self._flow if flow is None else flow
-        handle, flow = build(record, [self._handle, flow, *prefix], attrs)
-        name = f"{self._facts.name}@{attrs['source']}"
+    def _looked_up(self, record, prefix, flow, attrs, length, name):
+        flow = self._flow if flow is None else as_flow(f"grad on {self._facts.name}: flow", flow)
+        handle, flow = build(record, [self._handle, flow, *prefix], attrs, name)
+        name = gradient_name(self._facts.name, attrs["source"])
         clear = attrs.get("clear_after_read") is not False
         pattern = self._facts.of_gradient(attrs["source"], length)
         facts = Facts(self.dtype, pattern, False, name, False, clear, declared=pattern)
@@ -376,7 +377,7 @@ class SymbolicTensorArray(TensorArray):
         """The gradient array of a computation, behind the flow of all that it added."""
         graph = current()
         access = Access(graph.resolve(self._handle), flow).gradient(source, False, trip)
-        name = f"{self._facts.name}@{source}"
+        name = gradient_name(self._facts.name, source)
         shape = self._facts.element_shape
         facts = Facts(self.dtype, shape, False, name, False, False, declared=shape)
         return SymbolicTensorArray.over(*access, facts)
@@ -464,12 +465,6 @@ def _as_index(argument, value, rank=0):
 
 def _fits(array):
     return bool(np.all(np.abs(array.astype(object)) < 2**31))
-
-
-def _as_source(source):
-    if not isinstance(source, str):
-        raise invalid("source", f"grad: source must be a string, not {source!r}")
-    return source
 
 
 def _class_here():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -474,10 +475,9 @@ class TensorArray(StoreWrapper, ArrayInterface):
         return self._gradient(source, prefix, flow, clear_after_read)
 
     def _gradient(self, source: Any, prefix: Any, flow: Any, clear_after_read: Any) -> Any:
-        if not isinstance(source, str):
-            message = f"grad on {self._name}: source must be a string, not {source!r}"
-            raise errors.invalid("source", message)
-        if flow is not None and flow.handle != self.handle:
+        source = as_source(f"grad on {self._name}", source)
+        flow = None if flow is None else as_flow(f"grad on {self._name}: flow", flow)
+        if isinstance(flow, Flow) and flow.handle != self.handle:
             message = f"grad on {self._name}: the flow is {flow!r}; give this array's own"
             raise errors.invalid("flow", message)
         if len(prefix) > MAX_RANK:
@@ -490,7 +490,7 @@ class TensorArray(StoreWrapper, ArrayInterface):
         put_pattern(request, prefix)
         self._run(rq.GRAD, request)
         store = python_calls.native(python_calls.own_store)(request[rq.OWNER])
-        return TensorArray._over(store, self._dtype, f"{self._name}@{source}")
+        return TensorArray._over(store, self._dtype, naming.gradient_name(self._name, source))
 
     def lanes(self, count: int) -> Lanes:
         return Lanes(self, count)
@@ -570,6 +570,41 @@ class TensorArray(StoreWrapper, ArrayInterface):
 _, *_arguments = inspect.signature(TensorArray.__init__).parameters.values()
 #: For help(), which would show the ``*args`` of ``__new__``.
 TensorArray.__signature__ = inspect.Signature(_arguments)
+
+
+def as_source(operation: str, source: Any) -> str:
+    """A source as a string; bytes are UTF-8, as in TensorFlow."""
+    if isinstance(source, bytes):
+        with contextlib.suppress(UnicodeDecodeError):
+            return source.decode()
+    if isinstance(source, str):
+        return str(source)
+    message = f"{operation}: source must be a string, not {source!r}"
+    raise errors.invalid("source", message)
+
+
+def as_flow(argument: str, flow: Any) -> Any:
+    """A flow as operations take it: a `Flow`, a tensor, or a float32 scalar of no meaning.
+
+    Parameters
+    ----------
+    argument : str
+        What messages call it.
+    flow : Flow, Tensor, float or float32 scalar
+    """
+    if isinstance(flow, Flow):
+        return flow
+    if isinstance(flow, int | float) and not isinstance(flow, bool | np.generic):
+        return np.float32(flow)
+    dtype, rank = getattr(flow, "dtype", None), getattr(flow, "ndim", -1)
+    if dtype == np.float32 and rank in (0, None):
+        return flow
+    found = repr(flow) if rank == -1 else f"of {dtype} with {rank} dimensions"
+    message = (
+        f"{argument} must be a flow that an operation on the array gave, or a float32 scalar; "
+        f"this is {found}"
+    )
+    raise errors.invalid("flow", message)
 
 
 def _from_compiled_code(store: Any, dtype: Any) -> Any:

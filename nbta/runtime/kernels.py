@@ -13,7 +13,7 @@ from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
 from nbta.runtime.accumulation import is_half
-from nbta.runtime.buffers import enlarged, hold_owners, keep_older, new_buffer, new_points
+from nbta.runtime.buffers import enlarged, hold_owners, keep_older, new_buffer, new_points, no_bytes
 from nbta.runtime.layout import (
     block_at,
     block_owner,
@@ -55,6 +55,8 @@ from nbta.runtime.writing import (
 
 #: Bits of the request's LIST word for CREATE.
 DYNAMIC, CLEARS, INFERS = 1, 2, 4
+#: What comes before a source in a name, and before such a character in the source.
+AT, ESCAPE = ord("@"), ord("\\")
 
 
 @kernel
@@ -108,19 +110,36 @@ def views_uncounted(s):
 
 
 @kernel
+def gradients_seen(s):
+    """The same of a gradient array, or what that may hold, which the array keeps alive."""
+    owners, found = (
+        mem.array_at(mem.address_of(s._gradients), len(s._gradients) // 8, np.int64),
+        False,
+    )
+    for i in range(len(owners)):
+        g = store_at(mem.owner_payload(owners[i]))
+        found = found or len(g._gradients) > 0 or views_uncounted(g)
+    return found
+
+
+@kernel
 def close(s, r):
     """CLOSE: free everything; views handed out keep what they show.
 
     INDEX tells whether compiled code asks. Then a buffer that it has views of goes with the array,
-    kept by that of the gradient arrays.
+    kept by that of the gradient arrays. Else that lets go of gradient arrays, which nobody finds
+    any more.
     """
-    if r[INDEX] and not s._closed and views_uncounted(s):
+    first, seen = not s._closed, r[INDEX] and not s._closed and views_uncounted(s)
+    if seen:
         if mem.owner_of(s._gradients) == 0:
             s._gradients = new_buffer(0, False)
         if mem.owner_of(s._gradients) == 0:
             r[GOT], r[EXPECTED] = 1, 16
             return STATUS.too_large
         keep_older(s._gradients, s._data_buffer)
+    if first and not seen and not s._users and not (r[INDEX] and gradients_seen(s)):
+        s._gradients = no_bytes()
     s._closed = 1
     s._capacity = s._size = s._layout = 0
     free(s)
@@ -204,8 +223,19 @@ def gradient_entry(operation, store, request):
 
 
 @kernel
+def source_hash(r):
+    """A hash of the source that is asked for (FNV-1a), by which others are passed over quickly."""
+    points, found = mem.array_at(r[rq.VALUE], r[COUNT], np.int32), np.uint64(14695981039346656037)
+    for i in range(len(points)):
+        found = (found ^ np.uint64(points[i])) * np.uint64(1099511628211)
+    return np.int64(found >> np.uint64(1))
+
+
+@kernel
 def same_source(g, r):
-    """Whether a gradient array's source is the one asked for."""
+    """Whether a gradient array's source is the one asked for, whose hash is in RESULT."""
+    if g._source_hash != r[rq.RESULT]:
+        return False
     asked = mem.array_at(r[rq.VALUE], 4 * r[COUNT], np.uint8)
     mine = mem.array_at(mem.address_of(g._source), 4 * len(g._source), np.uint8)
     same = len(asked) == len(mine)
@@ -223,7 +253,9 @@ def gradient(s, r):
         return STATUS.no_gradient
     for axis in range(r[RANK]):
         if r[SHAPE + axis] < 0:
+            r[GOT] = r[SHAPE + axis]
             return STATUS.prepend_negative
+    r[rq.RESULT] = source_hash(r)
     owners = mem.array_at(mem.address_of(s._gradients), len(s._gradients) // 8, np.int64)
     for i in range(len(owners)):
         if same_source(store_at(mem.owner_payload(owners[i])), r):
@@ -231,6 +263,16 @@ def gradient(s, r):
             mem.retain(owners[i])
             return STATUS.ok
     return new_gradient(s, r)
+
+
+@kernel
+def prepended_bytes(s, r):
+    """Bytes of an element with the shape to prepend, for a message: 2**62 where there are more."""
+    found, most = max(s._element_bytes, 1), 1 << 62
+    for axis in range(r[RANK]):
+        length = r[SHAPE + axis]
+        found = most if length and found > most // length else found * length
+    return found
 
 
 @kernel
@@ -246,7 +288,7 @@ def new_gradient(s, r):
     if len(owners) and store_address(g):
         status = shape_gradient(s, g, r)
     if status == STATUS.too_large:
-        r[GOT], r[EXPECTED] = s._size, max(s._element_bytes, 1)
+        r[GOT], r[EXPECTED] = s._size, prepended_bytes(s, r)
     if status != STATUS.ok:
         return status
     hold_owners(owners)
@@ -260,13 +302,22 @@ def new_gradient(s, r):
 
 @kernel
 def longer_suffix(suffix, source):
-    """``suffix`` + "@" + ``source``, as code points; no points when there is no memory."""
-    longer = new_points(len(suffix) + 1 + len(source))
+    """What `nbta.naming.gradient_name` adds to a name; no points when there is no memory."""
+    count = len(suffix) + 1 + len(source)
+    for point in source:
+        count += point in (AT, ESCAPE)
+    longer = new_points(count)
     if len(longer) == 0:
         return longer
     longer[: len(suffix)] = suffix
-    longer[len(suffix)] = ord("@")
-    longer[len(suffix) + 1 :] = source
+    longer[len(suffix)] = AT
+    end = len(suffix) + 1
+    for point in source:
+        if point in (AT, ESCAPE):
+            longer[end] = ESCAPE
+            end += 1
+        longer[end] = point
+        end += 1
     return longer
 
 
@@ -280,7 +331,7 @@ def shape_gradient(s, g, r):
     g._gradient, g._infer_shape = 1, s._infer_shape
     g._clear_after_read, g._marked = r[INDEX], s._marked
     g._read_state = after_read(r[INDEX])
-    g._source = new_points(r[COUNT])
+    g._source, g._source_hash = new_points(r[COUNT]), source_hash(r)
     mem.copy_bytes(mem.address_of(g._source), r[rq.VALUE], 4 * len(g._source))
     g._suffix = longer_suffix(s._suffix, g._source)
     if len(g._source) < r[COUNT] or len(g._suffix) == 0:

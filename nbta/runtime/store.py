@@ -146,6 +146,7 @@ HEADER = (
     "closed",
     "shared",  # views of a large buffer are out, so its pages stay
     "marked",  # slots that the last split filled, here or in the forward array
+    "source_hash",  # of a gradient array
     "data_owner",  # what keeps the data buffer alive
     "data",  # address of the elements (uniform) or of the table (ragged)
     "states",  # address of the state bytes

@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
+from memory_in_use import live_bytes
 
 import nbta
 from nbta import raw_ops
@@ -97,7 +98,7 @@ def test_every_operation_at_once():
     assert handle.name.startswith("raw_")
     raw_ops.TensorArrayClose(handle)
     with pytest.raises(nbta.InvalidArgumentError, match="is closed"):
-        raw_ops.TensorArrayReadV3(handle, 0, None, "float64")
+        raw_ops.TensorArrayReadV3(handle, 0, np.float32(0), "float64")
 
 
 def test_every_operation_in_a_graph():
@@ -236,3 +237,84 @@ def test_a_gather_of_elements_without_data_is_held_to_the_shape_asked_for(compil
             nbta.Session(g).run(found, {value: empty}, compiled)
         assert caught.value.reason == "gather_element_shape"
     assert ta.gather([0], element_shape=(None, 3)).shape == (1, 0, 3)
+
+
+def test_results_have_tensorflows_names():
+    made = raw_ops.TensorArrayV3(2, "float64", element_shape=())
+    found = raw_ops.TensorArrayGradV3(made.handle, made.flow, b"g")
+    assert found.grad_handle.name == f"{made.handle.name}@g"
+    assert raw_ops.TensorArrayConcatV3(
+        raw_ops.TensorArrayV3(0, "float64", element_shape=(3,)).handle, made.flow, "float64",
+        element_shape_except0=(),
+    )._fields == ("value", "lengths")  # fmt: skip
+    with nbta.Graph().as_default():
+        made = raw_ops.TensorArrayV3(2, "float64")
+        assert raw_ops.TensorArrayGradV3(*made, "g").flow_out.dtype == np.float32
+
+
+@pytest.mark.parametrize("flow", [None, "flow", np.float64(0), np.zeros(2, np.float32), True])
+def test_a_flow_is_a_float32_scalar(flow):
+    handle = raw_ops.TensorArrayV3(2, "float64").handle
+    calls = [
+        lambda: raw_ops.TensorArrayWriteV3(handle, 0, 1.0, flow),
+        lambda: raw_ops.TensorArrayReadV3(handle, 0, flow, "float64"),
+        lambda: raw_ops.TensorArrayGatherV3(handle, [0], flow, "float64"),
+        lambda: raw_ops.TensorArrayScatterV3(handle, [0], [1.0], flow),
+        lambda: raw_ops.TensorArraySizeV3(handle, flow),
+        lambda: raw_ops.TensorArrayGradV3(handle, flow, "g"),
+    ]
+    for call in calls:
+        with pytest.raises(nbta.InvalidArgumentError, match=r"must be a flow .* float32 scalar"):
+            call()
+    with nbta.Graph().as_default():
+        handle = raw_ops.TensorArrayV3(2, "float64").handle
+        with pytest.raises(nbta.InvalidArgumentError, match="must be a flow"):
+            raw_ops.TensorArraySizeV3(handle, flow)
+
+
+@pytest.mark.parametrize("source", [None, 3, b"\xff"])
+def test_a_source_is_a_string(source):
+    handle, flow = raw_ops.TensorArrayV3(2, "float64")
+    with pytest.raises(nbta.InvalidArgumentError, match="source must be a string"):
+        raw_ops.TensorArrayGradV3(handle, flow, source)
+    with nbta.Graph().as_default():
+        handle, flow = raw_ops.TensorArrayV3(2, "float64")
+        with pytest.raises(nbta.InvalidArgumentError, match="source must be a string"):
+            raw_ops.TensorArrayGradWithShape(handle, flow, [2], source)
+
+
+def test_sources_with_an_at_are_no_gradients_of_gradients():
+    ta = nbta.TensorArray("float64", 1, element_shape=())
+    nested, plain = ta.grad("g1").grad("g2"), ta.grad("g1@g2")
+    assert nested.handle != plain.handle
+    assert plain.handle.name.endswith(r"@g1\@g2")
+    nested.accumulate(0, 1.0)
+    assert plain.read(0) == 0.0
+
+
+def test_a_shape_to_prepend_is_checked():
+    ta = nbta.TensorArray("float64", 1, element_shape=(2,))
+    with pytest.raises(nbta.InvalidArgumentError, match="has the dimension -3"):
+        ta.grad_with_shape("g", [4, -3])
+    with pytest.raises((nbta.ResourceExhaustedError, nbta.InvalidArgumentError)):
+        ta.grad_with_shape("h", [2**40, 2**40]).read(0)
+
+
+def test_closing_gives_the_memory_of_gradient_arrays_back():
+    before = live_bytes()
+    ta = nbta.TensorArray("float64", 4, element_shape=(10_000,))
+    for k in range(4):
+        ta.write(k, np.ones(10_000))
+        ta.grad("g").accumulate(k, np.ones(10_000))
+    assert live_bytes() - before > 640_000
+    ta.close()
+    assert live_bytes() - before < 10_000
+
+
+def test_sources_of_one_beginning_are_told_apart():
+    ta = nbta.TensorArray("float64", 1, element_shape=())
+    sources = ["a long beginning that all of them have " * 20 + str(k) for k in range(300)]
+    for k, source in enumerate(sources):
+        ta.grad(source).accumulate(0, float(k))
+    looks = [ta.grad(source, clear_after_read=False).read(0) for source in sources]
+    assert looks == [float(k) for k in range(300)]

@@ -443,7 +443,7 @@ CASES = {
         filled,
         lambda a: a.grad_with_shape("g", [2, -1]),
         "prepend_negative",
-        "grad|shape to prepend|negative extent",
+        "grad|shape to prepend|the dimension -1",
     ),
     "prefix of eight": Case(
         filled, lambda a: a.grad_with_shape("g", [1] * 8), "rank", "grad|at most 8|9"
