@@ -233,7 +233,7 @@ def _tried(function, start, call):
 
 
 def _is_real(value):
-    return getattr(value, "dtype", np.dtype(int)).kind in "fc"
+    return np.asarray(value).dtype.kind in "fc"
 
 
 def _compare(found, wanted):
@@ -268,6 +268,7 @@ def _has_gradient(function, start, call):
 
 def _weighted(part):
     """Its items, each in a share of its own, so that nothing cancels out."""
+    part = np.asarray(part)
     part = np.real(part) + 0.5 * np.imag(part) if part.dtype.kind == "c" else part
     return np.cos(np.arange(part.size) + 1.0) * np.ravel(part)
 

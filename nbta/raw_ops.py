@@ -33,15 +33,29 @@ if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, DTypeLike, Integer, Pattern
 
 
-class Made(NamedTuple):
-    """What `TensorArrayV3` gives."""
+class TensorArrayV3Output(NamedTuple):
+    """The outputs of `TensorArrayV3`, by TensorFlow's names.
+
+    Attributes
+    ----------
+    handle : ArrayHandle or Tensor
+    flow : Flow or Tensor
+        A float32 scalar, after which operations on the array may run.
+    """
 
     handle: Any
     flow: Any
 
 
-class Found(NamedTuple):
-    """What a lookup of a gradient array gives."""
+class TensorArrayGradV3Output(NamedTuple):
+    """The outputs of `TensorArrayGradV3` and `TensorArrayGradWithShape`, by TensorFlow's names.
+
+    Attributes
+    ----------
+    grad_handle : ArrayHandle or Tensor
+    flow_out : Flow or Tensor
+        A float32 scalar, after which operations on the gradient array may run.
+    """
 
     grad_handle: Any
     flow_out: Any
@@ -103,7 +117,7 @@ def TensorArrayV3(  # noqa: N802
     tensor_array_name: str = "",
     *,
     name: str | None = None,
-) -> Made:
+) -> TensorArrayV3Output:
     """Make an array.
 
     Parameters
@@ -140,14 +154,14 @@ def TensorArrayV3(  # noqa: N802
         "tensor_array_name": tensor_array_name or name or "TensorArrayV3",
     }
     if _in_graph(size):
-        return Made(*_build(arrays.CREATE, [size], attrs, name))
+        return TensorArrayV3Output(*_build(arrays.CREATE, [size], attrs, name))
     array = tensor_array.TensorArray(size=size, **attrs)
-    return Made(ArrayHandle(array), array.flow)
+    return TensorArrayV3Output(ArrayHandle(array), array.flow)
 
 
 def TensorArrayGradV3(  # noqa: N802
     handle: Any, flow_in: Any, source: str | bytes, *, name: str | None = None
-) -> Found:
+) -> TensorArrayGradV3Output:
     """The gradient array of an array for a source, looked up or made.
 
     Returns
@@ -169,9 +183,11 @@ def TensorArrayGradV3(  # noqa: N802
     source = as_source("TensorArrayGradV3", source)
     flow_in = as_flow("TensorArrayGradV3: flow_in", flow_in)
     if _in_graph(handle, flow_in):
-        return Found(*_build(arrays.LOOKUP, [handle, flow_in], {"source": source}, name))
+        return TensorArrayGradV3Output(
+            *_build(arrays.LOOKUP, [handle, flow_in], {"source": source}, name)
+        )
     array = _array(handle).grad(source)
-    return Found(ArrayHandle(array), array.flow)
+    return TensorArrayGradV3Output(ArrayHandle(array), array.flow)
 
 
 def TensorArrayGradWithShape(  # noqa: N802
@@ -181,7 +197,7 @@ def TensorArrayGradWithShape(  # noqa: N802
     source: str | bytes,
     *,
     name: str | None = None,
-) -> Found:
+) -> TensorArrayGradV3Output:
     """`TensorArrayGradV3` with elements of shape ``shape_to_prepend + element_shape``.
 
     Returns
@@ -204,9 +220,11 @@ def TensorArrayGradWithShape(  # noqa: N802
     flow_in = as_flow("TensorArrayGradWithShape: flow_in", flow_in)
     if _in_graph(handle, flow_in, shape_to_prepend):
         inputs = [handle, flow_in, shape_to_prepend]
-        return Found(*_build(arrays.LOOKUP_WITH_SHAPE, inputs, {"source": source}, name))
+        return TensorArrayGradV3Output(
+            *_build(arrays.LOOKUP_WITH_SHAPE, inputs, {"source": source}, name)
+        )
     array = _array(handle).grad_with_shape(source, shape_to_prepend)
-    return Found(ArrayHandle(array), array.flow)
+    return TensorArrayGradV3Output(ArrayHandle(array), array.flow)
 
 
 def TensorArrayWriteV3(  # noqa: N802

@@ -217,8 +217,8 @@ def _there(found, name, *default):
 _OF_SCALARS = {"real": real, "imag": imag, "T": lambda scalar: scalar}
 
 
-#: Attributes that only tensors have, which users of graphs ask.
-_OF_TENSORS = {"graph", "op", "spec"}
+#: Attributes that only tensors have: what users of graphs ask, and JAX's change of items.
+_OF_TENSORS = {"at", "graph", "op", "spec"}
 
 
 def tensor_attribute(owner, name):
@@ -355,9 +355,15 @@ def joined_text(*parts):
 
 def text_of(value):
     """A value for a text, which Python must know; lengths are asked for."""
-    if isinstance(value, Text) or not (isinstance(value, Number) or native.is_known(value)):
+    if not _has_text(value):
         _refuse_text()
     return value
+
+
+def _has_text(value):
+    if isinstance(value, list | tuple):
+        return native.is_python(value) and all(map(_has_text, value))
+    return not isinstance(value, Text) and (isinstance(value, Number) or native.is_known(value))
 
 
 def _of_text(function):
