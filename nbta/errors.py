@@ -435,6 +435,13 @@ def invalid(reason, message):
     return error
 
 
+def out_of_range(message):
+    """An OutOfRangeError for an index of an array or a list."""
+    error = OutOfRangeError(message)
+    error.reason = "index"
+    return error
+
+
 @contextmanager
 def memory_for(what):
     """Make a MemoryError nbta's own, which says what there was no memory for."""

@@ -68,6 +68,17 @@ class Spot(Location):
     @property
     def item(self) -> str | None:
         """What the user wrote, such as ``path[t + 1]``; None where that is no item of an array."""
+        tree = self._tree()
+        return _short(ast.unparse(tree)) if isinstance(tree, ast.Subscript) else None
+
+    @property
+    def expression(self) -> str:
+        """What the user wrote that Python was at, or the line where that is no expression."""
+        tree = self._tree()
+        return _short(self.text if tree is None else ast.unparse(tree))
+
+    def _tree(self):
+        """The expression that Python was at; None where it is none."""
         positions = itertools.islice(self.code.co_positions(), self.instruction // 2, None)
         line, last, begin, end = next(positions, (None,) * 4)
         if None in (line, last, begin, end):
@@ -76,10 +87,9 @@ class Spot(Location):
         found[-1] = found[-1][:end]  # before what is in front of it goes, where it is one line
         found[0] = found[0][begin:]
         try:
-            tree = ast.parse(b"".join(found).decode(), mode="eval").body
+            return ast.parse(b"".join(found).decode(), mode="eval").body
         except (SyntaxError, ValueError):
             return None
-        return _short(ast.unparse(tree)) if isinstance(tree, ast.Subscript) else None
 
 
 def _short(text, most=60):
@@ -132,14 +142,35 @@ def of_caller() -> Location | None:
 
 def of_error(error) -> Location | None:
     """The innermost line of the user's that an error came by."""
-    found, trace = None, error.__traceback__
+    return behind_users(error)[0]
+
+
+def behind_users(error) -> tuple[Spot | None, list[str]]:
+    """The innermost line of the user's that an error came by, and the files of what that called."""
+    found, files, trace = None, [], error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
+        files.append(code.co_filename)
         if _is_users(code.co_filename):
             module = trace.tb_frame.f_globals.get("__name__", "")
-            found = Location(code.co_filename, trace.tb_lineno, module)
+            found, files = Spot(code.co_filename, trace.tb_lineno, module), []
+            found.code, found.instruction = code, trace.tb_lasti
         trace = trace.tb_next
-    return found
+    return found, files
+
+
+def raise_at(error, place, name) -> None:
+    """Raise an error with a frame in its traceback that is at a line of the user's.
+
+    Parameters
+    ----------
+    error : Exception
+    place : Location
+    name : str
+        Of the function that the line is in.
+    """
+    code = compile("\n" * (place.line - 1) + "raise error", place.filename, "exec")
+    exec(code.replace(co_name=name), {"error": error})
 
 
 def warn_caller(message, category) -> None:

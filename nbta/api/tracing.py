@@ -799,12 +799,13 @@ class _Trace:
                     error.add_note(_UNKNOWN_RANK)
                 raise
             self.result = map_leaves(_as_result, result)
-        check_writes(self.graph, leaves(self.result))
+        computed = [leaf for leaf in leaves(self.result) if not is_text(leaf)]
+        check_writes(self.graph, computed)
         self.inputs = [tensor for tensor in given if isinstance(tensor, Tensor)]
         self.inputs += self.outside.inputs
         self.looking = self.outside.looking([each.spec for each in self.inputs[: self.arguments]])
         self.apart = self._pairs()
-        self._results = [*leaves(self.result), *left_over(self.graph)]
+        self._results = [*computed, *left_over(self.graph)]
         self._runners, self._assigns = Runners(self.graph), assigns_attributes(self.graph)
         self.outside = self.graph.outside = self._structure = self._given = None
 
@@ -819,7 +820,8 @@ class _Trace:
         for one, other in self.apart:
             if _share(arrays[one], arrays[other]):
                 raise self._one_array(one, other)
-        return pack(self.result, self.runner([array[()] for array in arrays], compiled))
+        values = iter(self.runner([array[()] for array in arrays], compiled))
+        return map_leaves(lambda leaf: leaf if is_text(leaf) else next(values), self.result)
 
     def _pairs(self) -> list[tuple[int, int]]:
         """Which inputs may not be one array, as the function changes one of them."""
@@ -942,8 +944,15 @@ def _all(result: Any) -> Any:
     return result
 
 
+def is_text(value: Any) -> bool:
+    """Whether a part of a result is a text, which a trace knows and no run computes."""
+    return type(value) in (str, bytes)
+
+
 def _as_result(value: Any) -> Any:
-    """A tensor or an array of the graph that is being built, and of no other."""
+    """A tensor or an array of the graph that is being built, and of no other; texts as they are."""
+    if is_text(value):
+        return value
     if not isinstance(value, SymbolicTensorArray):
         return as_tensor(value)
     graph: Any = current()

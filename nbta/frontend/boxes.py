@@ -34,6 +34,7 @@ from nbta.immutable import refused
 from nbta.ops import arithmetic, changes, numbers
 from nbta.ops.dispatch import as_tensor, constant_in, nearest
 from nbta.ops.filling import fill
+from nbta.ops.joining import arange
 from nbta.ops.linalg import transpose
 from nbta.ops.places import compress
 from nbta.ops.shaping import cast, reshape, shape_of
@@ -961,6 +962,10 @@ class Box(Tensor):
         """Its items in one row, to be read and assigned."""
         return Flat(self)
 
+    @flat.setter
+    def flat(self, value):
+        Flat(self).fill(value)
+
     def view(self, *kinds, **options):
         """All of it, as an array of its own that shares its items."""
         if kinds or options:
@@ -1201,6 +1206,17 @@ class Flat(View):
     def __getitem__(self, key):
         found = super().__getitem__(key)
         return found.copy() if isinstance(found, View) else found
+
+    def fill(self, values):
+        """Assign all items, from the first again where there are fewer values, as NumPy does."""
+        values = boxed(native.together(values) if isinstance(values, list | tuple) else values)
+        if not (isinstance(values, Box) and values.ndim):
+            self[...] = values
+            return
+        row, have = values.ravel(), values.size
+        if native.is_known(have) and not have:
+            return
+        self[...] = row[arange(self.length) % have]
 
 
 def _dtype_of(value, dtype):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
 from numba import prange
+from numpy.polynomial import polyutils
 
 from nbta.control.captured import names_of
 from nbta.control.control_flow import while_loop
@@ -41,7 +42,7 @@ from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import is_maybe
 from nbta.frontend.outside import reading, see_whole
 from nbta.frontend.picking import as_key, nonzero
-from nbta.frontend.problems import here, refuse_numbas
+from nbta.frontend.problems import here, is_of_stand_in, refuse_numbas
 from nbta.frontend.raising import as_numba, check_divisor, check_integer
 from nbta.frontend.records import Records, empty_records
 from nbta.frontend.source import no_source
@@ -235,9 +236,25 @@ def _library(function):
 
 def is_library(function):
     """Whether a function is no one's who would have it converted."""
+    if is_followed(function):
+        return False
     if _library(function) in ("numpy", "numba", "scipy") or _is_ours(function):
         return True
     return function.__code__.co_filename.startswith(LIBRARIES)
+
+
+def is_of_numpys(function):
+    """Whether a callable, and no class, is a function of NumPy or SciPy."""
+    return not isinstance(function, type) and _library(function) in ("numpy", "scipy")
+
+
+#: NumPy's modules whose classes are plain Python: `np.poly1d` and those of `np.polynomial`.
+_FOLLOWED = ("numpy.lib._polynomial_impl", "numpy.polynomial.")
+
+
+def is_followed(function):
+    """Whether a function is NumPy's, and followed by its source as users' functions are."""
+    return (function.__globals__.get("__name__") or "").startswith(_FOLLOWED)
 
 
 def _is_ours(function):
@@ -248,6 +265,10 @@ def _is_ours(function):
 def _plain_function(function, args, kwargs):
     if _is_ours(function):
         return _ours(function, args, kwargs)
+    if is_followed(function):
+        is_method = "." in function.__qualname__  # of an object that may hold any coefficients
+        known = not is_method and native.is_known((args, kwargs))
+        return (_numpy if known else _converted)(function, args, kwargs)
     if _library(function) == "numpy":
         return _numpy(function, args, kwargs)
     if _library(function) == "scipy":
@@ -607,8 +628,8 @@ def _foreign(function, args, kwargs):
         what = f"{name} of {_module(function) or 'another library'}"
         error.add_note(_unknown_to(what, name))
         raise
-    except TypeError as error:
-        if "'Tensor'" not in str(error) or native.is_known((args, kwargs)):
+    except (TypeError, AttributeError, ValueError) as error:
+        if not is_of_stand_in(error) or native.is_known((args, kwargs)):
             raise
         what = f"{name} of {_module(function) or 'another library'}"
         raise invalid("symbolic", _unknown_to(what, name)) from error
@@ -840,17 +861,34 @@ def _isinstance(value, kinds):
     if is_maybe(value):
         found = _isinstance(value.parts.value, kinds)
         return control.both(True, value.parts.present, lambda: True) if found else False
-    if isinstance(value, kinds):
-        return True
-    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
-    flat = [kind for kind in kinds if isinstance(kind, type)]
+    if not isinstance(value, Tensor):
+        return isinstance(value, _real_classes(kinds))
     if isinstance(value, Box):
-        return any(issubclass(np.ndarray, kind) for kind in flat)
-    if isinstance(value, Tensor):
+        own = (np.ndarray,)
+    elif isinstance(value, Number):
+        own = (value.weak,)
+    else:
         python = identity.PYTHONS.get(value.dtype.kind)
         own = (value.dtype.type, *([python] if python else []))
-        return any(issubclass(mine, kind) for kind in flat for mine in own)
-    return False
+    # object is asked for last: the classes of tensors, by users of graphs
+    classes = _real_classes(kinds)
+    return any(issubclass(kind, classes) for kind in own) or _is_tensor_of(value, classes)
+
+
+def _real_classes(kinds):
+    """What ``isinstance`` may ask for, with Python's classes in place of those of numbers."""
+    if isinstance(kinds, tuple):
+        return tuple(map(_real_classes, kinds))
+    return kinds.kinds if isinstance(kinds, identity.Class) else kinds
+
+
+def _is_tensor_of(value, kinds):
+    """Whether one of nbta's own classes is asked for, and a value is of it."""
+    if isinstance(kinds, tuple):
+        return any(_is_tensor_of(value, kind) for kind in kinds)
+    if isinstance(kinds, types.UnionType):
+        return _is_tensor_of(value, kinds.__args__)
+    return issubclass(kinds, Tensor) and isinstance(value, kinds)
 
 
 # NumPy.
@@ -1113,7 +1151,9 @@ def _atleast(rank):
         return found[0] if len(found) == 1 else found
 
     def one(array):
-        if not isinstance(array, Box):
+        if isinstance(array, list | tuple):
+            array = boxed(native.together(array))
+        elif not isinstance(array, Box):
             array = boxed(joining.stack([native.plain(array)]))
         if array.ndim >= rank:
             return array
@@ -1138,6 +1178,14 @@ def _meshgrid(*rows, copy=True, **options):
         return NotImplemented
     found = boxed(arranging.meshgrid(*native.plain(rows), **options))
     return found if copy else _linked(found, rows)
+
+
+def _mapdomain(x, old, new):
+    """`numpy.polynomial.polyutils.mapdomain`, which asks for the class of a number first."""
+    if native.is_known((x, old, new)):
+        return _known_numpy(polyutils.mapdomain, (x, old, new), {})
+    offset, scale = call(polyutils.mapparms, old, new)
+    return offset + scale * x
 
 
 def _rot90(array, k=1, axes=(0, 1)):
@@ -1373,6 +1421,7 @@ def _special():
         builtins.print: _print, **identity.FUNCTIONS,
         copy.copy: _copied(copy.copy), copy.deepcopy: _copied(copy.deepcopy),
         np.ndindex: iteration.ndindex, np.ndenumerate: iteration.ndenumerate,
+        polyutils.mapdomain: _mapdomain,
         iteration.unroll: iteration.unroll, prange: iteration.range_,
     }  # fmt: skip
 

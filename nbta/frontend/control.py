@@ -18,7 +18,7 @@ import numpy as np
 
 from nbta.classes import objects_in
 from nbta.control.control_flow import joined_branches, while_loop
-from nbta.errors import NbtaError, UnimplementedError, invalid
+from nbta.errors import NbtaError, OutOfRangeError, UnimplementedError, invalid
 from nbta.frontend import array_boxes, effects, native
 from nbta.frontend.array_boxes import ArrayBox, Unknown, has_value, one_of, unboxed
 from nbta.frontend.boxes import (
@@ -51,10 +51,11 @@ from nbta.frontend.maybe import (
     is_number,
     may_be_none,
 )
-from nbta.frontend.problems import here
+from nbta.frontend.problems import here, is_pythons
 from nbta.frontend.tries import check_try
 from nbta.graph.graph import SubGraph, current, lies_in
 from nbta.graph.operation import Tensor
+from nbta.locations import Location, of_error
 from nbta.ops.arithmetic import logical_and, logical_not, logical_or, not_equal, where
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.numbers import Number
@@ -558,15 +559,24 @@ class Raised(BaseException):
         self.error, self.is_second = error, is_second
 
 
+def _check(holds, error):
+    """Fail in a run, at the line where the trace failed."""
+    place = of_error(error)
+    if place is not None:
+        error.nbta_at = Location(*place), place.code.co_name
+    effects.check(holds, error.with_traceback(None))
+
+
 def _traced_branch(pred, then, orelse, names, get, set_):
     check_try("a branch")
     try:
         return _both_blocks(pred, then, orelse, names, *in_state(get, set_))
     except Raised as found:
+        holds = pred if found.is_second else logical_not(pred)
         if isinstance(found.error, NoValueError):
-            _attempts.put_off(found.error)
+            _attempts.put_off(found.error, holds)
         else:
-            effects.check(pred if found.is_second else logical_not(pred), found.error)
+            _check(holds, found.error)
         return then() if found.is_second else orelse()
 
 
@@ -577,22 +587,30 @@ class _Attempts(threading.local):
     ----------
     errors : list
         For each loop that is traced, the innermost last, why its trace is not to be the last one.
+    is_last : bool
+        Whether the outermost loop has learnt all.
     """
 
     def __init__(self):
-        self.errors = []
+        self.errors, self.is_last = [], False
 
-    def put_off(self, error):
-        """Trace on without a branch, if there is a loop that may learn of its variable."""
-        if not self.errors:
-            raise error
-        self.errors[-1] = error
+    def put_off(self, error, holds):
+        """Trace on without a branch, which is a failure in runs that come to it.
+
+        Where there is a loop that may learn of the variable, it is so once that has learnt all.
+        """
+        if self.errors and not self.is_last:
+            self.errors[-1] = error
+        else:
+            _check(holds, error)
 
     def end(self):
-        """Fail, or leave that to the loop around, where a loop has learnt of nothing more."""
+        """Whether a loop that has learnt of nothing more must be traced again, with failures."""
         error = self.errors.pop()
-        if error is not None:
-            self.put_off(error)
+        if error is None or not self.errors:
+            return error is not None
+        self.errors[-1] = error  # the loop around may learn more
+        return False
 
 
 _attempts = _Attempts()
@@ -635,11 +653,12 @@ def _outcome(block, entry, get, set_, names, second):
 def _is_of_a_run(error) -> bool:
     """Whether an error in a block is one only for runs that come to it, as in Python.
 
-    Such are those that the user's code raises, divisions of Python's numbers by zero, those of
-    shapes, which Python knows where the function asked for a length, and uses of closed arrays.
+    Such are those that the user's code raises, or Python for what that does with values that it
+    knows, those of shapes, which Python knows where the function asked for a length, and uses of
+    closed arrays.
     """
     raised = isinstance(error, NoValueError) or getattr(error, "nbta_raised", False)
-    raised = raised or type(error) is ZeroDivisionError
+    raised = raised or isinstance(error, OutOfRangeError) or is_pythons(error)
     return raised or getattr(error, "reason", None) in ("shape", "closed")
 
 
@@ -1301,9 +1320,24 @@ class _Loop:
             except (NbtaError, NoValueError):  # perhaps of what was assumed
                 del self._found[self._key]
                 self._start()
-        return self._traced(first, test, advance)
+        try:
+            return self._traced(first, test, advance)
+        except Exception as error:
+            if not _is_of_a_run(error):
+                raise
+            self._set(self._entry)
+            _check(negated(test(*map(as_tensor, first))), error)  # each trip ends in it
+            return None
 
     def _traced(self, first, test, advance):
+        try:
+            self._learn(first, test, advance)
+        finally:
+            if not _attempts.errors:
+                _attempts.is_last = False
+
+    def _learn(self, first, test, advance):
+        """Trace until what was assumed is so."""
         for _ in range(ATTEMPTS):
             self._set(self._entry)
             _attempts.errors.append(None)
@@ -1319,7 +1353,9 @@ class _Loop:
                 raise
             else:
                 self._remember()
-                return _attempts.end()
+                if not _attempts.end():
+                    return
+                _attempts.is_last = True
         message = (
             f"{here()}: what this loop carries from trip to trip is not found after {ATTEMPTS} "
             f"traces of it; give arrays that are other ones in each trip names of their own"

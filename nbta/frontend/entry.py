@@ -15,10 +15,11 @@ from nbta.frontend import effects, native, source
 from nbta.frontend.arguments import taken_apart
 from nbta.frontend.array_boxes import in_box
 from nbta.frontend.boxes import Box, any_assigned, boxed, check_apart
-from nbta.frontend.calls import call, is_library, user_method
+from nbta.frontend.calls import call, is_library, is_of_numpys, user_method
 from nbta.frontend.conversion import converted
 from nbta.frontend.maybe import result_of
 from nbta.frontend.outside import reading
+from nbta.frontend.problems import is_pythons, unfollowed
 from nbta.frontend.records import with_values
 from nbta.frontend.rewriting import converted_text
 from nbta.graph.graph import current, locating
@@ -46,19 +47,15 @@ def prepared(function, what, convert=True, outputs=(), *, for_run=False):
         Whether what it gives is what a run gives, so that it may be None in some runs.
     """
     inner = _python_function(function)
-    if inspect.isgeneratorfunction(inner):
-        code = inner.__code__
-        raise UnimplementedError(
-            f"{what} ({code.co_filename}:{code.co_firstlineno}) is a generator; give back a list "
-            f"or an array"
-        )
+    _refuse_generator(inner, what)
     if outputs and (not convert or inner is None or converted(inner) is None):
         message = f"outputs: {what} is not converted, so that it cannot fill {', '.join(outputs)}"
         raise invalid("outputs", message)
-    if not convert or inner is None:
-        return _as_it_is(guarded(function, what))
-    if converted(inner) is None:
-        return _without_source(_as_it_is(guarded(function, what)), inner)
+    if not (convert and inner is None and is_of_numpys(function)):
+        if not convert or inner is None:
+            return _as_it_is(guarded(function, what))
+        if converted(inner) is None:
+            return _without_source(_as_it_is(guarded(function, what)), inner)
 
     def run(*args, **kwargs):
         graph = building(*leaves((args, kwargs)))
@@ -66,7 +63,7 @@ def prepared(function, what, convert=True, outputs=(), *, for_run=False):
             return in_graph(*args, **kwargs)
 
     def in_graph(*args, **kwargs):
-        names = _names(function, inner)
+        names = () if inner is None else _names(function, inner)
         graph = current()
         if (outside := graph.root.outside) is not None:
             outside.given(function)
@@ -79,12 +76,21 @@ def prepared(function, what, convert=True, outputs=(), *, for_run=False):
             if any_assigned((given, named)):
                 check_apart((args, kwargs))
                 graph.root.cache[_OBJECTS] = True
-            found = result_of(found, inner.__code__, for_run)
+            found = result_of(found, inner and inner.__code__, for_run)
             if outputs:
                 found = _with_outputs(found, outputs, inspect.signature(function), given, named)
             return behind(native.plain(with_values(native.plain(found))))
 
     return run
+
+
+def _refuse_generator(function, what):
+    if inspect.isgeneratorfunction(function):
+        code = function.__code__
+        raise UnimplementedError(
+            f"{what} ({code.co_filename}:{code.co_firstlineno}) is a generator; give back a list "
+            f"or an array"
+        )
 
 
 def _as_it_is(function):
@@ -156,10 +162,17 @@ def source_of(function) -> str | None:
 
 @contextmanager
 def _placed_errors():
-    """Say in errors of nbta's which line of the user's they came from."""
+    """Say in errors of nbta's which line of the user's they came from.
+
+    What came up in nbta, and says nothing to its users, becomes such an error.
+    """
     try:
         yield
-    except NbtaError as error:
+    except Exception as error:
+        if not isinstance(error, NbtaError):
+            if is_pythons(error) or getattr(error, "nbta_raised", False):
+                raise
+            raise unfollowed(error) from error
         place = of_error(error)
         notes = getattr(error, "__notes__", ())
         if place is not None and not any(str(place) in text for text in (str(error), *notes)):

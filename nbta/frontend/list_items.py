@@ -10,7 +10,7 @@ import itertools
 
 import numpy as np
 
-from nbta.errors import invalid
+from nbta.errors import invalid, out_of_range
 from nbta.frontend import control, effects, native
 from nbta.frontend.boxes import Box, Item, link, note_place
 from nbta.frontend.calls import array
@@ -60,7 +60,7 @@ def _place(values, key):
     count, key = len(values), as_tensor(native.plain(key))
     message = f"{here()}: an index is out of range for a list of {count} items"
     holds = logical_and(greater_equal(key, -count), less(key, count))
-    effects.check(holds, invalid("index", message))
+    effects.check(holds, out_of_range(message))
     return where(less(key, 0), key + count, key)
 
 

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from nbta import shapes
-from nbta.errors import invalid
+from nbta.errors import invalid, out_of_range
 from nbta.frontend import native
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
@@ -204,7 +204,7 @@ def _parts(x, key):
     place = next((k for k, part in enumerate(key) if part is Ellipsis), len(key))
     missing = x.ndim - len(key) + any(part is Ellipsis for part in key)
     if missing < 0:
-        raise invalid("index", f"{here()}: {len(key)} indices of an array of {x.ndim} axes")
+        raise out_of_range(f"{here()}: {len(key)} indices of an array of {x.ndim} axes")
     return [*key[:place], *[_WHOLE] * missing, *key[place + 1 :]]
 
 

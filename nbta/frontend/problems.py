@@ -1,7 +1,10 @@
 """The user's line, for messages, and refusals of what several places meet."""
 
-from nbta.errors import UnimplementedError
-from nbta.locations import of_caller
+import os
+import re
+
+from nbta.errors import NbtaError, UnimplementedError
+from nbta.locations import OWN, behind_users, of_caller
 
 
 def here() -> str:
@@ -18,3 +21,53 @@ def refuse_numbas(value) -> None:
             f"{here()}: {kind.__name__} is compiled by Numba and takes values of a run only; use "
             f"a {kind.__name__.lower()} of Python's, or an array"
         )
+
+
+#: Where an error of what the user wrote is raised when this package does it in the user's place.
+_DOING = tuple(
+    os.path.join(OWN, "frontend", f"{name}.py")
+    for name in (
+        "calls", "containers", "extremes", "identity", "iteration", "lists", "list_items",
+        "math_functions", "runtime",
+    )
+)  # fmt: skip
+#: Where NumPy computes with arrays that Python knows, and the errors that it raises there.
+_NUMPYS = tuple(os.path.join(OWN, "frontend", f"{name}.py") for name in ("boxes", "native"))
+_RAISED_BY_NUMPY = (ArithmeticError, IndexError, TypeError, ValueError)
+_FRONTEND = os.path.join(OWN, "frontend", "")
+#: Classes of this package that stand for values of the user's, in a message of Python's.
+_STANDS_FOR = re.compile(
+    r"\b(?:nbta\.[\w.]+|Array(?:Box|View)|Box|Class|Flat|Known|Listing|Number|Records?|Tensor|"
+    r"Text|Undefined|Unknown|View)\b"
+)
+
+
+def is_of_stand_in(error) -> bool:
+    """Whether Python says something of an object that stands for a value in a trace."""
+    return _STANDS_FOR.search(str(error)) is not None
+
+
+def is_pythons(error) -> bool:
+    """Whether an error is one that Python, or a library, raises for what the user wrote.
+
+    Others came up in this package, which could not follow the user.
+    """
+    if isinstance(error, NbtaError | RecursionError) or is_of_stand_in(error):
+        return False
+    files = behind_users(error)[1]
+    ours = [name for name in files if name.startswith(OWN)]
+    if not ours:
+        return True
+    of_numpy = ours[-1] in _NUMPYS and isinstance(error, _RAISED_BY_NUMPY)
+    return (of_numpy or ours[-1] in _DOING) and all(name.startswith(_FRONTEND) for name in ours)
+
+
+def unfollowed(error) -> NbtaError:
+    """What to raise in place of an error that came up in this package."""
+    place = behind_users(error)[0]
+    where = "" if place is None else f"{place}: {place.expression!r}: "
+    said = str(error).partition("\n")[0]
+    return UnimplementedError(
+        f"{where}nbta cannot follow this ({type(error).__name__}: {said}); compute it in another "
+        f"way, or outside of the function"
+    )

@@ -51,11 +51,13 @@ from nbta.frontend.conversion import note_unsure
 from nbta.frontend.conversion import outer as _outer
 from nbta.frontend.dict_items import dict_item, is_in_range
 from nbta.frontend.identity import (
+    PYTHONS,
     attribute_of,
     check_key,
     checked_keys,
     differ,
     is_known_key,
+    is_run_number,
     is_same,
     joined_text,
     text_of,
@@ -215,6 +217,8 @@ def method(owner, name):
     except AttributeError:
         if (outside := reading()) is not None:
             outside.read_whether(owner, name, False)
+        if isinstance(owner, Listing):
+            getattr(list, name)
         raise
     if (outside := reading()) is not None:
         outside.read_attribute(owner, name, value)
@@ -309,6 +313,9 @@ def set_item(value, array, key):
     if current() is not None:
         if isinstance(array, np.ndarray):
             array = _outer(array)
+        elif is_run_number(array):
+            kind = PYTHONS[array.dtype.kind].__name__
+            raise TypeError(f"{here()}: {kind!r} object does not support item assignment")
         elif isinstance(array, Tensor) and not isinstance(array, Box):
             array[key] = value  # which says that it cannot be
         elif isinstance(array, Listing) and array.array is not None:
@@ -331,6 +338,8 @@ def _set_item_of_object(value, owner, key):
     """``owner[key] = value`` of an object whose class says what that is."""
     if not native.is_known((key, value)):
         refuse_numbas(owner)
+    if not hasattr(type(owner), "__setitem__"):
+        owner[key] = value  # which says that it cannot be
     special(owner, "__setitem__", key, value)
 
 

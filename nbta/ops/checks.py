@@ -15,6 +15,7 @@ from nbta.codegen.values import Scalar
 from nbta.errors import invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import DATA, NotDifferentiable, Spec, Tensor
+from nbta.locations import raise_at
 from nbta.ops.dispatch import apply, as_tensor, define
 
 TOKEN = np.dtype(np.int64)
@@ -31,6 +32,8 @@ def _evaluate_assert(token, holds, *, message):
             error = type(message)(*message.args)  # not itself, which would gather tracebacks
             error.__dict__.update(message.__dict__)
             error.nbta_place = True  # it says where: executors leave it of its class
+            if (at := getattr(error, "nbta_at", None)) is not None:
+                raise_at(error, *at)
             raise error
         raise AssertionError(message)
     return np.asarray(token)

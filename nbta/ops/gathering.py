@@ -13,7 +13,7 @@ from nbta.codegen.fusion import spread
 from nbta.codegen.values import Block, Scalar, cast_text, product, times, total
 from nbta.codegen.windows import clear, held, integer, move, offset_of, position, strides_of, window
 from nbta.dtypes import as_dtype
-from nbta.errors import invalid
+from nbta.errors import invalid, out_of_range
 from nbta.graph.operation import Addend, NotDifferentiable, Spec, Tensor
 from nbta.ops.arithmetic import equal, maximum, minimum, mod, where
 from nbta.ops.axis_arguments import within
@@ -94,7 +94,7 @@ def _out_of_range(indices, shape, axis):
         f"index {wrong} is out of range: axis {axis} of shape {shapes.text(shape)} has {extent} "
         f"rows, numbered from 0, or from {-extent} to -1"
     )
-    return invalid("index", message)
+    return out_of_range(message)
 
 
 def _evaluate_take(x, indices, *, axis):

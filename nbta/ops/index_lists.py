@@ -18,7 +18,7 @@ are, and no gradient passes through them.
 
 import numpy as np
 
-from nbta.errors import invalid
+from nbta.errors import out_of_range
 from nbta.graph.operation import FLOW_SPEC, HANDLE_SPEC, NotDifferentiable, Spec
 from nbta.ops.arrays import FLOW_VALUE, need_handle
 from nbta.ops.dispatch import define
@@ -58,7 +58,7 @@ def _check(index, length):
             f"list index out of range: item {int(place)} of a list of {int(length)} items; an "
             f"index is from -len(list) to len(list) - 1"
         )
-        raise invalid("index", message)
+        raise out_of_range(message)
 
 
 def _infer_read(handle, index, length, flow):

@@ -29,7 +29,7 @@ from nbta.codegen.windows import (
     window,
 )
 from nbta.dtypes import check_plain
-from nbta.errors import NbtaError, invalid
+from nbta.errors import NbtaError, invalid, out_of_range
 from nbta.graph.operation import Addend, Spec, Tensor
 from nbta.ops.dispatch import (
     apply,
@@ -671,7 +671,7 @@ def _aligned(key, shape):
             f"[{_text(key)}] has {used} indices, and shape {shapes.text(shape)} has {len(shape)} "
             f"axes; leave some out"
         )
-        raise invalid("index", message)
+        raise out_of_range(message)
     # Found by identity: parts of a key may have an equality of their own.
     place = next((i for i, part in enumerate(key) if part is Ellipsis), len(key))
     return key[:place] + (_EVERY,) * (len(shape) - used) + key[place + 1 :]
@@ -721,7 +721,7 @@ def _check_range(index, axis, shape, key):
         f"[{_text(key)}] is out of range for shape {shapes.text(shape)}: axis {axis} has {extent} "
         f"elements, and there is no index {index}"
     )
-    raise invalid("index", message)
+    raise out_of_range(message)
 
 
 def _sliced(extent, part):
@@ -778,7 +778,7 @@ def _not_there(x, key, error):
         _indexed(np.shape(x), key)
     except NbtaError as refusal:
         return refusal
-    return invalid("index", f"[{_text(key)}]: {error}")
+    return out_of_range(f"[{_text(key)}]: {error}")
 
 
 def _getitem_gradient(op, dy):

@@ -1,0 +1,350 @@
+"""What comes out of a user's function: Python's result, or Python's error where a run comes to it.
+
+An error of a way that a run does not take is none; the same error in the way that it takes is of
+Python's class, in both executors.
+"""
+
+# ruff: noqa: F821 (as users write it)
+
+import numbers
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import nbta
+from nbta.testing import check_grads
+
+CASES = []
+EXECUTORS = [False, True]
+
+
+def called(*arguments):
+    """Call a program with each of some arguments."""
+
+    def note(f):
+        CASES.extend(pytest.param(f, x, id=f"{f.__name__}-{x}") for x in arguments)
+        return f
+
+    return note
+
+
+def outcome(f, x):
+    try:
+        return f(x)
+    except Exception as error:
+        return error
+
+
+@pytest.mark.parametrize("compiled", EXECUTORS)
+@pytest.mark.parametrize(("f", "x"), CASES)
+def test_results_and_errors_are_pythons(f, x, compiled):
+    expected, found = outcome(f, x), outcome(nbta.function(f, compiled=compiled), x)
+    if isinstance(expected, Exception):
+        assert isinstance(found, type(expected)), found
+        with pytest.raises(type(expected)):
+            nbta.value_and_grad(f, compiled=compiled)(x)
+        return
+    assert not isinstance(found, Exception), found
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    check_grads(f, [x], order=2)
+
+
+# Variables that have no value on some way.
+
+
+@called(2.5, 1.5, -0.5)
+def made_by_the_first_of_known_trips(x):
+    for i in range(3):
+        if x > i:
+            y = x
+        else:
+            y = y + 1.0
+    return y * y
+
+
+@called(2.5, 0.5)
+def made_in_one_branch(x):
+    if x > 1.0:
+        y = x * x
+    if x > 2.0:
+        return y + x
+    return y
+
+
+@called(2.5, 7.5)
+def made_by_the_first_trip_of_while_true(x):
+    n = 0
+    while True:
+        y = x * 2.0 if n == 0 else y * x
+        n += 1
+        if n > x:
+            break
+    return y
+
+
+@called(2.5, -2.5, 12.0)
+def made_in_a_loop_of_the_run(x):
+    n, total = 0, x
+    while n < 20:
+        if total > n:
+            y = total * 0.5
+        elif total < 0.0:
+            total = total + y
+        total = total + y * 0.1
+        n += 1
+    return total
+
+
+@called(2.5, -2.5)
+def made_in_a_loop_in_a_loop(x):
+    total = x
+    for i in range(12):
+        for j in range(12):
+            if total > i * j:
+                y = x * j
+            total = total + y * 1e-3
+    return total
+
+
+# Errors of Python's containers on ways that a run may not take.
+
+
+@called(2.5, 200.0)
+def index_of_a_list_in_a_while(x):
+    items = [1.0, 2.0]
+    k = 5
+    while x > 100.0:
+        x = x * items[k]
+    return x * x
+
+
+@called(2.5, 14.5)
+def index_of_a_list_in_a_range(x):
+    items, k = [1.0, 2.0], 7
+    for _ in range(int(x) - 3):
+        x = x * items[k]
+    return x * x
+
+
+@called(2.5, 200.0)
+def index_of_an_array(x):
+    items = np.ones(3) * x
+    if x > 100.0:
+        return items[3]
+    return items[2] * x
+
+
+@called(2.5, 200.0)
+def key_of_a_dict(x):
+    found = {"a": x}
+    if x > 100.0:
+        found["b"]["a"] = 1.0
+    return found["a"] * x
+
+
+@called(2.5, 200.0)
+def item_of_a_number(x):
+    found = {"b": x}
+    if x > 100.0:
+        found["b"]["a"] = 1
+    return x * found["b"]
+
+
+@called(2.5, 200.0)
+def attribute_that_is_not_there(x):
+    items = [x]
+    if x > 100.0:
+        items.push(x)
+    return items[0] * x
+
+
+@called(2.5, 200.0)
+def unpacking(x):
+    pair = x, x
+    if x > 100.0:
+        a, b, c = pair
+        return a + b + c
+    return pair[0] * pair[1]
+
+
+@called(2.5, 200.0)
+def text_and_number(x):
+    unit = "m"
+    if x > 100.0:
+        return unit + 1
+    return x * x
+
+
+@called(2.5, 200.0)
+def number_of_a_text(x):
+    if x > 100.0:
+        return float("x") * x
+    return x * x
+
+
+@called(2.5, 200.0)
+def removing(x):
+    items = [1, 2]
+    if x > 100.0:
+        items.remove(3)
+    return x * x * items[0]
+
+
+@called(2.5, 200.0)
+def call_of_what_is_no_function(x):
+    factor = 3
+    if x > 100.0:
+        return factor(x)
+    return x * factor
+
+
+@called(2.5, 200.0)
+def wrong_arguments(x):
+    def scaled(v, by):
+        return v * by
+
+    if x > 100.0:
+        return scaled(x)
+    return scaled(x, 2.0)
+
+
+# What Python asks of a value.
+
+
+@called(2.5)
+def class_of_a_number(x):
+    kind = type(x)
+    return kind(2) * x * x
+
+
+@called(2.5)
+def is_one_of_a_union(x):
+    return x * x if isinstance(x, int | float) else 0.0 * x
+
+
+@called(2.5)
+def is_one_of_nested_tuples(x):
+    return x * x if isinstance(x, (int, (float, complex))) else 0.0 * x
+
+
+@called(2.5)
+def is_one_of_a_union_with_none(x):
+    return x * x if isinstance(x, float | None) else 0.0 * x
+
+
+@called(2.5)
+def is_a_number_of_an_abstract_class(x):
+    known = isinstance(x, numbers.Real), isinstance(x, numbers.Integral), hasattr(x, "__iter__")
+    return x * x if known == (True, False, False) else 0.0 * x
+
+
+@called(2.5)
+def is_of_the_class_of_another(x):
+    y = x * 2.0
+    return x * y if isinstance(x, type(y)) else 0.0 * x
+
+
+@called(2.5)
+def is_no_class(x):
+    return x if isinstance(x, "float") else -x
+
+
+@called(2.5)
+def real_and_imaginary_part(x):
+    return x.real * x.conjugate() + x.imag
+
+
+# Assignments to all items, and NumPy's polynomials.
+
+
+@called(2.5)
+def flat_of_a_number(x):
+    y = np.zeros((2, 3))
+    y.flat = x
+    return (y * x).sum()
+
+
+@called(2.5)
+def flat_of_few_values(x):
+    y = np.zeros((2, 3))
+    y.flat = [x, 2.0 * x]
+    return (y * np.arange(6.0).reshape(2, 3)).sum() * x
+
+
+@called(2.5)
+def flat_of_many_values(x):
+    y = x * np.ones((2, 2))
+    y.T.flat = x * np.arange(7.0)
+    return (y * np.arange(4.0).reshape(2, 2)).sum() * x
+
+
+@called(2.5)
+def atleast_1d_of_a_list(x):
+    return (np.atleast_1d([x, x * x]) * np.arange(2.0)).sum()
+
+
+POWERS = np.poly1d([1.0, -2.0, 3.0])
+KINDS = [
+    np.polynomial.Polynomial, np.polynomial.Chebyshev, np.polynomial.Legendre,
+    np.polynomial.Hermite, np.polynomial.HermiteE, np.polynomial.Laguerre,
+]  # fmt: skip
+
+
+@called(2.5)
+def poly1d_from_outside(x):
+    return POWERS(x) * POWERS.deriv()(x)
+
+
+@called(2.5)
+def poly1d_made_inside(x):
+    return np.poly1d([1.0, 2.0])(x) * x
+
+
+@pytest.mark.parametrize("compiled", EXECUTORS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_polynomials(kind, compiled):
+    found = kind([0.5, -2.0, 0.25, 1.5], domain=[-2, 3], window=[-1, 1])
+
+    def value(x):
+        return found(x) + kind([1.0, 2.0, 3.0])(x) * found.deriv()(x)
+
+    for x in (0.7, np.array([0.7, -0.2])):
+        given = nbta.function(value, compiled=compiled)(x)
+        np.testing.assert_allclose(given, value(x), rtol=1e-12)
+    check_grads(value, [0.7], order=2)
+
+
+# Functions of libraries, given as they are.
+
+
+@pytest.mark.parametrize("compiled", EXECUTORS)
+@pytest.mark.parametrize(
+    "f", [scipy.linalg.circulant, scipy.linalg.toeplitz, scipy.linalg.expm, np.diag, np.cumsum]
+)
+def test_functions_of_libraries_given_directly(f, compiled):
+    x = np.array([[0.5, 1.5], [2.5, 3.5]]) if f is scipy.linalg.expm else np.array([0.5, 1.5, 2.5])
+    np.testing.assert_allclose(nbta.function(f, compiled=compiled)(x), f(x), rtol=1e-12)
+    found = nbta.jacobian(f, compiled=compiled)(x)
+    np.testing.assert_allclose(found, nbta.jacobian(lambda x: f(x), compiled=compiled)(x))
+
+
+def test_an_unknown_function_of_a_library_given_directly():
+    with pytest.raises(nbta.NbtaError, match=r"sqrtm"):
+        nbta.function(scipy.linalg.sqrtm)(np.array([0.5, 1.5, 2.5]))
+
+
+# Texts as results.
+
+
+@pytest.mark.parametrize("compiled", EXECUTORS)
+def test_results_with_texts(compiled):
+    def named(x):
+        return {"name": "square", "value": x * x, "raw": b"ab"}
+
+    function = nbta.function(named, compiled=compiled)
+    for _ in range(2):
+        assert function(3.0) == {"name": "square", "value": 9.0, "raw": b"ab"}
+    assert nbta.function(lambda x: "abc", compiled=compiled)(2.0) == "abc"
+    found = nbta.value_and_grad(lambda x: (x * x, "abc"), has_aux=True, compiled=compiled)(3.0)
+    assert found == ((9.0, "abc"), 6.0)
