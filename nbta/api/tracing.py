@@ -855,6 +855,7 @@ class _Trace:
             compiled is None
             or self._exact
             or self._assigns
+            or self.runner.generators  # they go back to where they were where it gives up
             or (self._signed and truths)  # which are arrays by the signature
             or not all(isinstance(result, Tensor) for result in outputs)
             or len(outputs) < len(self._results)

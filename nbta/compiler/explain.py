@@ -17,6 +17,7 @@ from nbta.locations import Origin
 from nbta.ops.arrays import CREATE
 from nbta.ops.checks import PRINT
 from nbta.ops.dispatch import CONSTANT, PARAMETER
+from nbta.ops.draws import DRAW
 from nbta.ops.loop import WHILE
 from nbta.ops.mapping import MAP
 
@@ -99,6 +100,10 @@ _MAP = (
     "the threads around the loop, by batch_axis=."
 )
 _FOREIGN = "custom_gradient has a Python function there; give it one that @njit compiled."
+_DRAW = (
+    "NumPy's and Python's generators draw in Python; a function that @njit compiles has Numba's, "
+    "which draws in machine code, and so does nbta.random."
+)
 _DTYPE = "Numba does not compute with {}; cast to a wider dtype in front of the loop."
 _OTHER = "Some have no compiled form; do them in front of the loop or behind it."
 
@@ -162,6 +167,8 @@ def _cause(op, loops, generated):
         return _cause_of_array(maker, generated.kept[maker])
     if op.record is MAP:
         return _MAP
+    if op.record is DRAW:
+        return _DRAW
     if op.record.foreign:
         return _FOREIGN
     odd = (t.dtype for t in [*op.inputs, *op.outputs] if t.dtype.char not in NUMBERS)

@@ -32,6 +32,7 @@ from nbta.graph.graph import at_once, within
 from nbta.graph.operation import FLOW, HANDLE, Operation
 from nbta.graph.verifier import verify
 from nbta.locations import warn_caller
+from nbta.ops.draws import generators_of
 from nbta.runtime.waiting import told
 from nbta.symbolic import SymbolicTensorArray
 
@@ -111,6 +112,8 @@ class Runner:
         Why there is none, by ranks.
     ran : Compiled or None
         What the last run ran, if it was not one by one.
+    generators : list
+        Those that it draws random numbers from.
     fallbacks : int
         How often a compiled function gave up and operations ran one by one.
     """
@@ -124,6 +127,7 @@ class Runner:
         # CPU seconds one by one: since it compiled last, and of the last run.
         self._spent, self._each = 0.0, None
         self.has_foreign = any(op.record.foreign for op in within(self._plan.operations))
+        self.generators = generators_of(self._plan.operations)
         self._lock = threading.Lock()
         self._cache = GraphCache(given, wanted, targets)
         self._shapes, self.ran, self._by_shapes = None, None, {}
@@ -158,10 +162,13 @@ class Runner:
             self._warn_of_refusal(function)
             return self._one_by_one(given, None, watcher)
         if compiled is True or function.misses < TRIALS:
+            states = [generator.state() for generator in self.generators]
             try:
                 found = watcher.call(function, given)
             except (FailedError, MemoryError):  # the reference executor says what is too large
                 self.fallbacks += 1
+                for generator, state in zip(self.generators, states, strict=True):
+                    generator.restore(state)
             else:
                 self.ran, function.misses = function, 0
                 return found

@@ -7,7 +7,6 @@ import copy
 import dataclasses
 import functools
 import inspect
-import random
 import types
 from collections import deque
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -35,6 +34,8 @@ from nbta.frontend.boxes import (
 )
 from nbta.frontend.containers import CHANGING, KINDS, WRITING, Watched, note_whole
 from nbta.frontend.dict_items import dict_item
+from nbta.frontend.draws import GENERATORS, drawn, is_draw
+from nbta.frontend.draws import made as made_generator
 from nbta.frontend.extremes import extreme_item, extreme_of
 from nbta.frontend.jit_classes import constructed, is_compiled_object, refuse_from_outside
 from nbta.frontend.lists import Listing, in_order, listing
@@ -125,6 +126,8 @@ def _called(function, args, kwargs):
             return _converted(function.py_func, args, kwargs)
     if isinstance(function, identity.Class):
         return call(function.kinds[-1], *args, **kwargs)
+    if is_draw(function):
+        return drawn(function, args, kwargs, _foreign)
     for kind, handle in _KINDS:
         if isinstance(function, kind):
             return handle(function, args, kwargs)
@@ -391,22 +394,8 @@ def _items_by(following, found):
         yield item
 
 
-def _refuse_random(function):
-    """Refuse random numbers that a run would draw anew, where a trace draws one for all."""
-    owner = getattr(function, "__self__", None)
-    shared = isinstance(owner, np.random.RandomState | random.Random)
-    drawn = shared or (isinstance(owner, np.random.Generator) and in_trace(owner))
-    if drawn and function.__name__ != "seed":
-        message = (
-            f"{here()}: {function.__name__}() draws random numbers, which would be the same in "
-            f"each trip and call: draw them before, and give them as an argument"
-        )
-        raise invalid("random", message)
-
-
 def _method(function, args, kwargs):
     owner, inner = function.__self__, function.__func__
-    _refuse_random(function)
     if is_compiled_object(owner) and not native.is_known((args, kwargs)):
         refuse_from_outside(owner, function.__name__)
     if isinstance(owner, Box | Listing | ArrayBox):
@@ -447,6 +436,8 @@ def _made(kind, args, kwargs):
             owner = born(kind.__new__(kind))
             found(owner, *args, **kwargs)
             return owner
+    if issubclass(kind, GENERATORS):
+        return made_generator(kind, *args, **kwargs)
     if _library(kind) in ("nbta", "numpy"):
         return in_box(kind(*native.plain(args), **native.plain(kwargs)))
     found = born(identity.checked_keys(kind(*args, **kwargs)))
@@ -495,14 +486,13 @@ def _owner_of(function):
 
 def _builtin(function, args, kwargs):
     owner = _owner_of(function)
-    _refuse_random(function)
     if isinstance(owner, KINDS) and function.__name__ in CHANGING:
         note_whole(owner)
     if isinstance(owner, (*KINDS, frozenset, tuple, str, bytes, type)):
         return _of_containers(function, args, kwargs)
     if isinstance(owner, np.ufunc) and function.__name__ == "at":
         return _at(owner, *args, **kwargs)
-    if isinstance(owner, np.ndarray | np.generic | np.random.Generator):
+    if isinstance(owner, np.ndarray | np.generic):
         return _of_numpys(function, args, kwargs)
     if _library(function) == "numpy":
         return _numpy(function, args, kwargs)
@@ -1420,6 +1410,7 @@ def _special():
         builtins.isinstance: _isinstance, builtins.next: _next, builtins.iter: _iter,
         builtins.print: _print, **identity.FUNCTIONS,
         copy.copy: _copied(copy.copy), copy.deepcopy: _copied(copy.deepcopy),
+        np.random.default_rng: functools.partial(made_generator, np.random.default_rng),
         np.ndindex: iteration.ndindex, np.ndenumerate: iteration.ndenumerate,
         polyutils.mapdomain: _mapdomain,
         iteration.unroll: iteration.unroll, prange: iteration.range_,

@@ -359,6 +359,10 @@ class Outside:
             self._made.add(id(value))
             self._held.append(value)
 
+    def has_made(self, value) -> bool:
+        """Whether the trace made an object."""
+        return id(value) in self._made
+
     # Notes.
 
     def _constant(self, value, weak=False):

@@ -37,6 +37,7 @@ from nbta.ops.checkpoints import (
     schedule_of,
 )
 from nbta.ops.dispatch import PARAMETER, as_tensor, define
+from nbta.ops.draws import check_drawn_once
 from nbta.ops.trip_counts import trips_on_entry
 from nbta.progress import bar
 
@@ -237,6 +238,7 @@ def _backward_by_segments(context, op, carried, kept, first, sums):
     """The loop that goes through the segments backwards, each run forward again and then back."""
     graph, schedule, loop = current(), schedule_of(op), Loop(op)
     inner = loop.body
+    check_drawn_once(inner)
     specs = [COUNTER, *(inner.inputs[place].spec for place in [*carried, *kept])]
     with graph.name_scope(op.name.rpartition("/")[2] + "_segments_grad") as scope:
         count = number_of_segments(schedule, graph.resolve(loop.trips))

@@ -327,6 +327,15 @@ Intrinsic = _private(
     "as of FunctionDescriptor",
 )
 
+# Random numbers.
+
+helperlib = _private(
+    "numba._helperlib",
+    "says where the state of a thread's random numbers is",
+    "a run that compiled code gives up would draw the numbers after those of its first try",
+    "rnd_get_np_state_ptr rnd_get_py_state_ptr",
+)
+
 # Machine code, on disk and in memory.
 
 FunctionCache = _private(

@@ -72,9 +72,9 @@ def takes_from_an_iterator(x):
 
 
 def draws(x):
-    s = 0.0
+    state, s = np.random.RandomState(0), 0.0
     for v in x:
-        s += v * np.random.random()
+        s += v * state.random_sample()
     return s
 
 
@@ -209,7 +209,7 @@ REFUSED = {
     none_at_first: "'best' is None before a trip of the loop and list",
     text_that_changes: "'word' is",
     takes_from_an_iterator: "take items by their index",
-    draws: "draw them before, and give them as an argument",
+    draws: "make it outside of the function, or draw before",
     asks_a_dict: "use an array",
     sorts_a_list: ".sort() of a list that a loop appends to",
     sorts_by_a_key: "values by a key that only the run knows are not sorted",
