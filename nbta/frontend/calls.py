@@ -43,7 +43,7 @@ from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import is_maybe
 from nbta.frontend.outside import reading, see_whole
 from nbta.frontend.picking import as_key, nonzero
-from nbta.frontend.problems import here, is_of_stand_in, refuse_numbas
+from nbta.frontend.problems import here, is_of_stand_in, lead, refuse_numbas
 from nbta.frontend.raising import as_numba, check_divisor, check_integer
 from nbta.frontend.records import Records, empty_records
 from nbta.frontend.source import no_source
@@ -592,6 +592,11 @@ def _copied(function):
     return copied
 
 
+def _is_users(value):
+    """Whether a value is a function of the user's, which may know what only the run knows."""
+    return isinstance(value, types.FunctionType | types.MethodType | functools.partial)
+
+
 def _foreign(function, args, kwargs):
     """A function that nbta cannot look into."""
     of_class = isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType)
@@ -613,10 +618,10 @@ def _foreign(function, args, kwargs):
             found = function(*given, **named)
         return watched.mark_new(watched.closed(found))
     except NbtaError as error:
-        if native.is_known((args, kwargs)):
+        if native.is_known((args, kwargs)) and not any(map(_is_users, args)):
             raise
         what = f"{name} of {_module(function) or 'another library'}"
-        error.add_note(_unknown_to(what, name))
+        lead(error, _unknown_to(what, name))
         raise
     except (TypeError, AttributeError, ValueError) as error:
         if not is_of_stand_in(error) or native.is_known((args, kwargs)):
@@ -1001,7 +1006,7 @@ def _symbolic_numpy(function, args, kwargs):
         return function(*args, **kwargs)
     except NbtaError as error:
         if function.__name__ not in str(error):
-            error.add_note(_unknown_to(f"np.{known_as(function)}", function.__name__))
+            lead(error, _unknown_to(f"np.{known_as(function)}", function.__name__))
         raise
 
 

@@ -23,6 +23,14 @@ def refuse_numbas(value) -> None:
         )
 
 
+_SAYS_WHERE = re.compile(r"\S.*\.\w+:\d+: ")
+
+
+def lead(error, sentence) -> None:
+    """Put a sentence in front of an error's message, which says what came of it further inside."""
+    error.args = (f"{sentence} ({error})",)
+
+
 #: Where an error of what the user wrote is raised when this package does it in the user's place.
 _DOING = tuple(
     os.path.join(OWN, "frontend", f"{name}.py")
@@ -54,6 +62,8 @@ def is_pythons(error) -> bool:
     """
     if isinstance(error, NbtaError | RecursionError) or is_of_stand_in(error):
         return False
+    if _SAYS_WHERE.match(str(error)):
+        return True  # raised in Python's place, with the user's line
     files = behind_users(error)[1]
     ours = [name for name in files if name.startswith(OWN)]
     if not ours:
