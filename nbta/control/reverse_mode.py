@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from nbta import shapes
 from nbta.errors import InvalidArgumentError, invalid, located
 from nbta.graph.dependence import connections, outside_ways
-from nbta.graph.graph import SubGraph, all_bodies, current
+from nbta.graph.graph import SubGraph, adjoints, all_bodies, current
 from nbta.graph.operation import DATA, Addend, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.verifier import verify_change
 from nbta.graph.views import Loop, is_loop
+from nbta.graph.whole_adjoints import WholeAdjoints
 from nbta.ops.aliases import check_writes
 from nbta.ops.arithmetic import add_n
 from nbta.ops.arrays import TRIP, Access, build
@@ -42,22 +43,27 @@ class Computation:
         self._stop = frozenset(stop)
         self._clear = False if keep else None
         self._reached: list[set[Tensor]] = []
+        self._whole: list[set[Tensor]] = []
+        self._whole_adjoints, self._ends_whole = WholeAdjoints(), set()
         self._sums: list[_Sums] = []
         self._home = current()
         self._trip = ()
 
-    def run(self, ys, grads, xs, first=()) -> list:
+    def run(self, ys, grads, xs, first=(), whole=()) -> list:
         """Gradients with respect to ``xs``, None where no path leads to one.
 
-        ``first`` may have tensors, by x, that the gradients are added to.
+        ``first`` may have tensors, by x, that the gradients are added to. ``whole`` are those of
+        ``ys`` whose ``grads`` have no zeros.
         """
         self._reached.append(self._between(ys, xs))
         self._sums.append(_Sums(dict(first)))
+        self._whole.append({*whole, *self._ends_whole})
         try:
             return self._walk(ys, grads, xs)
         finally:
             self._reached.pop()
             self._sums.pop()
+            self._whole.pop()
 
     def wants(self, tensor) -> bool:
         """Whether a gradient of a tensor is of use."""
@@ -93,6 +99,8 @@ class Computation:
             given = [self._passing(found[t], t) for t in op.outputs]
             if any(grad is not None for grad in given) and self._goes_on(op):
                 inputs = list(op.inputs)  # a rule may give a loop more variables
+                arrived = {tensor for tensor in op.outputs if found[tensor] is not None}
+                self._whole[-1] |= self._whole_adjoints.inputs(op, self._whole[-1], arrived)
                 for tensor, grad in zip(inputs, self._apply(op, given), strict=True):
                     if grad is not None and self.wants(tensor):
                         sums.add(tensor, _checked(op, tensor, grad))
@@ -107,10 +115,20 @@ class Computation:
 
     def _apply(self, op, given):
         graph = current()
+        pairs = zip(op.outputs, given, strict=True)
+        arrived = {tensor for tensor, grad in pairs if grad is not None}
         with graph.control_dependencies(None):
             if op.record.effects:
-                return op.record.gradient(self, op, *given)
-            return op.record.gradient(op, *given)
+                before = self._ends_whole
+                self._ends_whole = self._whole_adjoints.ends(op, self._whole[-1], arrived)
+                try:
+                    with adjoints(()):
+                        return op.record.gradient(self, op, *given)
+                finally:
+                    self._ends_whole = before
+            plain = op.record.shows and not arrived.isdisjoint(self._whole[-1])
+            with adjoints(() if plain else [grad for grad in given if grad is not None]):
+                return op.record.gradient(op, *given)
 
     # What the rules of array operations use.
 
@@ -284,7 +302,8 @@ def gradients(
         source = graph.unique_name("source") if name.endswith("/") else scope[:-1]
         keep = arrays or _computes_again(ordered({y.op for y in ys}))
         computation = Computation(source, stop, keep)
-        found = computation.run(ys, seeds, points)
+        ones = [y for y, grad in zip(ys, grad_ys, strict=True) if grad is None]
+        found = computation.run(ys, seeds, points, whole=ones)
         verify_change(graph)
         return [
             _answer(x, point, grad, computation, unconnected)

@@ -79,6 +79,23 @@ def locating():
 
 
 @contextmanager
+def adjoints(tensors: Iterable[Tensor]) -> Iterator[None]:
+    """A context in which `is_adjoint` tells tensors that are computed from some."""
+    before = getattr(_building, "adjoints", None)
+    _building.adjoints = set(tensors)
+    try:
+        yield
+    finally:
+        _building.adjoints = before
+
+
+def is_adjoint(value: Any) -> bool:
+    """Whether a gradient rule that is running computed a value from what it was given."""
+    found = getattr(_building, "adjoints", None)
+    return bool(found) and isinstance(value, Tensor) and value in found
+
+
+@contextmanager
 def _entered(graph):
     """A context in which a graph is the current one."""
     stack = _building.__dict__.setdefault("stack", [])
@@ -259,6 +276,9 @@ class Graph:
             op.location = of_caller()
         self.add(op)
         self.changed()
+        found = getattr(_building, "adjoints", None)
+        if found and not found.isdisjoint(inputs):
+            found.update(op.outputs)
         return op
 
     def add(self, op: Operation) -> None:

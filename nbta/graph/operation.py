@@ -160,6 +160,11 @@ class Record:
         Which input's items go into an array.
     fed : bool
         Whether whatever runs the graph gives the value.
+    spreads : bool or callable
+        Whether an adjoint that is not zero gives input ``place`` one that is not zero, for finite
+        and infinite values; ``spreads(op, place)`` says of which.
+    shows : bool
+        Whether its result is not finite wherever a derivative of it is not.
     """
 
     name: str
@@ -181,6 +186,8 @@ class Record:
     shape_input: int | None = None
     value_input: int | None = None
     fed: bool = False
+    spreads: bool | Callable = False
+    shows: bool = False
 
     @property
     def pure(self) -> bool:
@@ -200,6 +207,10 @@ class Record:
     def is_total(self, op) -> bool:
         """Whether an operation of this record gives a result for any values of its inputs."""
         return self.total(op) if callable(self.total) else self.total
+
+    def spreads_to(self, op, place) -> bool:
+        """Whether adjoints that are not zero are none at an input either."""
+        return self.spreads(op, place) if callable(self.spreads) else self.spreads
 
     def __repr__(self):
         return f"<record {self.name}>"

@@ -9,9 +9,11 @@ import numpy as np
 from nbta import shapes
 from nbta.codegen.fusion import Elementwise, by_kind, complex_only
 from nbta.errors import invalid
-from nbta.graph.operation import DATA, FLOW_SPEC, NotDifferentiable, Spec
-from nbta.ops.dispatch import apply, data_spec, exported, stands_for
+from nbta.graph.graph import is_adjoint
+from nbta.graph.operation import DATA, FLOW_SPEC, NotDifferentiable, Spec, Tensor
+from nbta.ops.dispatch import CONSTANT, apply, data_spec, exported, stands_for
 from nbta.ops.elementwise import (
+    CONJ,
     INTEGER,
     binary,
     broadcast_shape,
@@ -23,7 +25,7 @@ from nbta.ops.elementwise import (
     unary,
 )
 from nbta.ops.filling import zeros_like
-from nbta.ops.shaping import cast, unbroadcast
+from nbta.ops.shaping import CAST, cast, unbroadcast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,7 +156,12 @@ def logical_not(x: ArrayLike, *, name: str | None = None) -> Array:
 
 
 @binary(
-    "Add", np.add, lambda x, y, z, dz: (dz, dz), emit=by_kind("{0} | {1}", "{0} + {1}"), quick=True
+    "Add",
+    np.add,
+    lambda x, y, z, dz: (dz, dz),
+    emit=by_kind("{0} | {1}", "{0} + {1}"),
+    quick=True,
+    spreads=True,
 )
 def add(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Sum of two tensors, elementwise with broadcasting.
@@ -174,7 +181,13 @@ def _numbers(*specs):
 
 
 @binary(
-    "Sub", np.subtract, lambda x, y, z, dz: (dz, -dz), infer=_numbers, emit="{} - {}", quick=True
+    "Sub",
+    np.subtract,
+    lambda x, y, z, dz: (dz, -dz),
+    infer=_numbers,
+    emit="{} - {}",
+    quick=True,
+    spreads=True,
 )
 def subtract(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Difference of two tensors, elementwise with broadcasting.
@@ -186,12 +199,125 @@ def subtract(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
+def _evaluate_scale(adjoint, factor, *, both=False):
+    if adjoint.ndim == factor.ndim == 0 and not both:
+        return np.multiply(adjoint, factor) if adjoint != 0 else np.zeros((), adjoint.dtype)
+    zero = (adjoint == 0) | (factor == 0) if both else adjoint == 0
+    return np.where(zero, np.zeros((), adjoint.dtype), np.multiply(adjoint, factor))
+
+
+def _scale_gradient(op, dz):
+    """Of the adjoint by the same rule, to any order; by the factor both are adjoints."""
+    adjoint, factor = op.inputs
+    both = {"both": True}
+    by_adjoint = apply(SCALE, [dz, conjugate(factor)], op.attrs)
+    by_factor = apply(SCALE, [dz, conjugate(adjoint)], both)
+    return [unbroadcast(by_adjoint, adjoint), unbroadcast(by_factor, factor)]
+
+
+def _emit_scale(op, adjoint, factor):
+    zero = f"({adjoint} == 0) | ({factor} == 0)" if op.attrs.get("both") else f"{adjoint} == 0"
+    return f"(0 if {zero} else {adjoint} * {factor})"
+
+
+def _infer_scale(adjoint, factor, *, both=False):
+    return broadcasting(adjoint, factor)
+
+
+#: The product of an adjoint and a derivative in gradient rules. An adjoint that is exactly zero
+#: stays zero, whatever the derivative is: nothing depends on that operation, as where a branch or
+#: `where` did not take it (strong zeros, as Enzyme has them). With ``both``, either of them is one.
+SCALE = define_elementwise(
+    "Scale",
+    _infer_scale,
+    _evaluate_scale,
+    _scale_gradient,
+    emit=Elementwise(_emit_scale, "fc"),
+    quick=True,
+    spreads=lambda op, place: place == 0,
+)
+
+
+def _infer_scale_back(adjoint, divisor):
+    return broadcasting(adjoint, divisor)
+
+
+def _evaluate_scale_back(adjoint, divisor):
+    quotient = np.true_divide(adjoint, divisor)
+    return np.where(adjoint == 0, np.zeros((), adjoint.dtype), quotient)
+
+
+def _scale_back_gradient(op, dz):
+    adjoint, divisor = op.inputs
+    by_adjoint = apply(SCALE_BACK, [dz, conjugate(divisor)])
+    scaled = apply(SCALE, [by_adjoint, conjugate(op.outputs[0])], {"both": True})
+    return [unbroadcast(by_adjoint, adjoint), unbroadcast(-scaled, divisor)]
+
+
+#: The same of an adjoint that is divided.
+SCALE_BACK = define_elementwise(
+    "ScaleBack",
+    _infer_scale_back,
+    _evaluate_scale_back,
+    _scale_back_gradient,
+    emit=Elementwise(
+        lambda op, adjoint, divisor: (
+            f"(0 if {adjoint} == 0 else {_emit_divide(op, adjoint, divisor)})"
+        ),
+        "fc",
+    ),
+    spreads=lambda op, place: place == 0,
+)
+
+
+def _is_finite(value):
+    """Whether a number is sure to be finite, for one reason or another that is easily seen."""
+    if not isinstance(value, Tensor):
+        return bool(np.isfinite(value).all())
+    record, inputs = value.op.record, value.op.inputs
+    if value.dtype.kind not in "fc":
+        return True
+    if record is CONSTANT:
+        return bool(np.isfinite(value.op.attrs["value"]).all())
+    return record in (CAST, NEGATIVE, CONJ) and _is_finite(inputs[0])
+
+
+def _scaled(x, y):
+    """A product, where one of the operands is an adjoint; None where it is an ordinary one."""
+    adjoint, factor = (x, y) if is_adjoint(x) else (y, x)
+    if not is_adjoint(adjoint) or _is_finite(factor):
+        return None
+    return _by(adjoint, factor, SCALE, multiply)
+
+
+def _scaled_back(x, y):
+    return _by(x, y, SCALE_BACK, divide) if is_adjoint(x) else None
+
+
+def _by(adjoint, factor, record, combined):
+    """An adjoint by one more factor.
+
+    Where it has one already, the two are combined first: a derivative that is zero, as ``0 * inf``
+    is in a product of three, is no adjoint that is zero.
+    """
+    op = adjoint.op
+    if op.inputs and is_adjoint(op.inputs[0]):
+        if op.record is NEGATIVE:
+            return negative(_by(op.inputs[0], factor, record, combined))
+        if op.record is SCALE:
+            return apply(SCALE, [op.inputs[0], combined(op.inputs[1], factor)])
+    return apply(record, [adjoint, factor])
+
+
 @binary(
     "Mul",
     np.multiply,
     lambda x, y, z, dz: (dz * conjugate(y), dz * conjugate(x)),
+    of_adjoints=_scaled,
     emit=by_kind("{0} & {1}", "{0} * {1}"),
     quick=True,
+    spreads=True,
+    shows=True,
 )
 def multiply(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Product of two tensors, elementwise with broadcasting.
@@ -214,7 +340,16 @@ def _emit_divide(op, one, other):
     return f"complex_divide({one}, {other})" if kind == "c" else f"{one} / {other}"
 
 
-@binary("Div", np.true_divide, _divide_gradient, floats=True, emit=_emit_divide)
+@binary(
+    "Div",
+    np.true_divide,
+    _divide_gradient,
+    floats=True,
+    of_adjoints=_scaled_back,
+    emit=_emit_divide,
+    spreads=lambda op, place: place == 0,
+    shows=True,
+)
 def divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Quotient of two tensors, elementwise with broadcasting; integers are divided as floats.
 
@@ -231,6 +366,7 @@ def divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     lambda x, y: -square(y),
     floats=False,
     emit=Elementwise(lambda op, x: _emit_divide(op, "1", x), "fc"),
+    shows=True,
 )
 def reciprocal(x: ArrayLike, *, name: str | None = None) -> Array:
     """One over each element; that of an integer is an integer, as in NumPy.
@@ -352,7 +488,7 @@ def maximum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 
 NEGATIVE = define_elementwise(
-    "Neg", _numbers, np.negative, lambda op, dy: [-dy], emit="-{}", quick=True
+    "Neg", _numbers, np.negative, lambda op, dy: [-dy], emit="-{}", quick=True, spreads=True
 )
 
 
@@ -375,6 +511,8 @@ def negative(x: ArrayLike, *, name: str | None = None) -> Array:
     floats=False,
     emit=by_kind("{0}", "{0} * {0}"),
     quick=True,
+    spreads=True,
+    shows=True,
 )
 def square(x: ArrayLike, *, name: str | None = None) -> Array:
     """The square of each element.
@@ -548,6 +686,7 @@ ADD_N = define_elementwise(
     lambda op, dy: [dy] * len(op.inputs),
     emit=_EmitAddN(),
     quick=True,
+    spreads=True,
 )
 
 

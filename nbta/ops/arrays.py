@@ -165,6 +165,7 @@ WRITE = define(
     effects=True,
     connections=_value_and_flow,
     value_input=2,
+    spreads=True,
 )
 
 
@@ -190,6 +191,7 @@ SCATTER = define(
     effects=True,
     connections=_value_and_flow,
     value_input=2,
+    spreads=True,
 )
 
 
@@ -213,6 +215,7 @@ SPLIT = define(
     effects=True,
     connections=_value_and_flow,
     value_input=1,
+    spreads=True,
 )
 
 # Reading. ``known`` is the element shape as far as it is known when the graph is built.
@@ -242,7 +245,7 @@ def _read_gradient(context, op, dvalue):
     return [None, None, context.accumulate(handle, flow, lambda g: g.write(index, dvalue))]
 
 
-READ = define("TensorArrayReadV3", _infer_read, _read, _read_gradient, effects=True)
+READ = define("TensorArrayReadV3", _infer_read, _read, _read_gradient, effects=True, spreads=True)
 
 
 def _in_run(step, pattern):
@@ -270,7 +273,9 @@ def _gather_gradient(context, op, dvalue):
     return [None, None, context.accumulate(handle, flow, lambda g: g.scatter(indices, dvalue))]
 
 
-GATHER = define("TensorArrayGatherV3", _infer_gather, _gather, _gather_gradient, effects=True)
+GATHER = define(
+    "TensorArrayGatherV3", _infer_gather, _gather, _gather_gradient, effects=True, spreads=True
+)
 
 
 def _infer_concat(handle, flow, *given, dtype, element_shape_except0=None, known=None):
@@ -297,7 +302,9 @@ def _concat_gradient(context, op, dvalue, _):
     return [None, added, *[None] * len(given)]
 
 
-CONCAT = define("TensorArrayConcatV3", _infer_concat, _concat, _concat_gradient, effects=True)
+CONCAT = define(
+    "TensorArrayConcatV3", _infer_concat, _concat, _concat_gradient, effects=True, spreads=True
+)
 
 # What others ask about these operations.
 

@@ -54,7 +54,7 @@ def expm1(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary("Log", np.log, lambda x, y: 1 / x, emit=Elementary("log"))
+@unary("Log", np.log, lambda x, y: 1 / x, emit=Elementary("log"), spreads=True)
 def log(x: ArrayLike, *, name: str | None = None) -> Array:
     """Natural logarithm.
 
@@ -189,7 +189,21 @@ def _refuse_negative(code, value):
     return code.fail_if(found)
 
 
-@binary("Pow", np.power, _power_gradient, infer=counted, emit=_EmitPower(), total=_not_signed)
+def _grows(op, place):
+    """Whether a power is infinite where its base is: with an exponent from 1 on."""
+    exponent = _constant(op.inputs[1])
+    return place == 0 and exponent is not None and exponent.real >= 1
+
+
+@binary(
+    "Pow",
+    np.power,
+    _power_gradient,
+    infer=counted,
+    emit=_EmitPower(),
+    total=_not_signed,
+    spreads=_grows,
+)
 def power(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """``x`` to the power ``y``, elementwise with broadcasting.
 
@@ -228,7 +242,11 @@ def log1p(x: ArrayLike, *, name: str | None = None) -> Array:
 
 
 @unary(
-    "Sqrt", np.sqrt, lambda x, y: 0.5 / y, emit=Elementary("sqrt", "np.sqrt", compiled=math.sqrt)
+    "Sqrt",
+    np.sqrt,
+    lambda x, y: 0.5 / y,
+    emit=Elementary("sqrt", "np.sqrt", compiled=math.sqrt),
+    spreads=True,
 )
 def sqrt(x: ArrayLike, *, name: str | None = None) -> Array:
     """Square root.
@@ -374,7 +392,7 @@ def erf(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary("Sin", np.sin, lambda x, y: cos(x), emit=Elementary("sin", compiled=math.sin))
+@unary("Sin", np.sin, lambda x, y: cos(x), emit=Elementary("sin", compiled=math.sin), spreads=True)
 def sin(x: ArrayLike, *, name: str | None = None) -> Array:
     """Sine, of radians.
 
@@ -385,7 +403,7 @@ def sin(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary("Cos", np.cos, lambda x, y: -sin(x), emit=Elementary("cos", compiled=math.cos))
+@unary("Cos", np.cos, lambda x, y: -sin(x), emit=Elementary("cos", compiled=math.cos), spreads=True)
 def cos(x: ArrayLike, *, name: str | None = None) -> Array:
     """Cosine, of radians.
 

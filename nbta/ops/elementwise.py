@@ -265,20 +265,25 @@ def summed(gradient):
 
 
 def binary(
-    name, evaluate, gradient, infer=broadcasting, floats=False, also=(), **options
+    name, evaluate, gradient, infer=broadcasting, floats=False, also=(), of_adjoints=None, **options
 ) -> Callable[[F], F]:
     """Make a function of two arguments an elementwise operation, and export it.
 
     ``gradient(x, y, result, dy)`` gives the gradients before they are summed over broadcast axes.
+    ``of_adjoints(x, y)`` gives the result in gradient rules, or None where it is no other one.
     """
 
     rule = gradient if isinstance(gradient, NotDifferentiable) else summed(gradient)
     record = define_elementwise(name, infer, evaluate, rule, **options)
 
+    def compute(operands, name):
+        found = None if of_adjoints is None else of_adjoints(*operands)
+        return apply(record, operands, name=name) if found is None else found
+
     def decorate(function):
         @functools.wraps(function)
         def operation(x, y, *, name=None):
-            return apply(record, promoted(x, y, floats=floats), name=name)
+            return compute(promoted(x, y, floats=floats), name)
 
         _call_arguments_as(operation, function)
         operation.record = record

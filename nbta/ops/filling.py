@@ -48,6 +48,7 @@ FILL = define(
     lambda op, dy: [None, sum_to(dy, ())],
     emit=_emit_fill,
     shape_input=0,
+    spreads=True,
 )
 
 

@@ -845,6 +845,7 @@ GETITEM = define(
     emit=_emit_getitem,
     total=_is_within,
     selects=True,
+    spreads=lambda op, place: op.outputs[0].spec.rank == 0,
 )
 
 
@@ -1178,5 +1179,14 @@ def _emit_only_item(code, op, adds):
     return code.bind(op.outputs[0], code.local(f"{x} + {text}" if adds else text, dtype))
 
 
-SET_ITEM = define_change("SetItem", _infer_item, _set_items, _set_gradient, emit=_emit_item)
-ADD_ITEM = define_change("AddItem", _infer_item, _add_items, _add_item_gradient, emit=_emit_item)
+SET_ITEM = define_change(
+    "SetItem",
+    _infer_item,
+    _set_items,
+    _set_gradient,
+    emit=_emit_item,
+    spreads=lambda op, place: op.inputs[1].spec.rank == 0,
+)
+ADD_ITEM = define_change(
+    "AddItem", _infer_item, _add_items, _add_item_gradient, emit=_emit_item, spreads=True
+)

@@ -290,6 +290,7 @@ SQUEEZE = define(
     _evaluate_squeeze,
     _squeeze_gradient,
     emit=_emit_squeeze,
+    spreads=True,
 )
 
 
@@ -365,6 +366,7 @@ EXPAND_DIMS = define(
     lambda op, dy: [squeeze(dy, op.attrs["axes"])],
     emit=_emit_expand_dims,
     total=True,
+    spreads=True,
 )
 
 
@@ -649,6 +651,7 @@ CONCATENATE = define(
     lambda *values, axis: np.concatenate(values, axis),
     _concatenate_gradient,
     emit=_emit_concatenate,
+    spreads=True,
 )
 
 
@@ -737,6 +740,7 @@ STACK = define(
     _stack_gradient,
     emit=_emit_stack,
     total=True,
+    spreads=True,
 )
 
 

@@ -270,6 +270,7 @@ MATMUL = define(
     _matmul_gradient,
     emit=_emit_matmul,
     total=True,
+    spreads=True,
 )
 
 
@@ -323,6 +324,7 @@ OUTER = define(
     ],
     emit=_emit_outer,
     total=True,
+    spreads=True,
 )
 
 
@@ -396,6 +398,7 @@ TRANSPOSE = define(
     _transpose_gradient,
     emit=_emit_transpose,
     total=True,
+    spreads=True,
 )
 
 
@@ -443,6 +446,7 @@ SWAPAXES = define(
     lambda op, dy: [swapaxes(dy, **op.attrs)],
     emit=_emit_transpose,
     total=True,
+    spreads=True,
 )
 
 
@@ -997,4 +1001,6 @@ def _factors(sizes):
     return [factor for size in sizes for factor in size.split(" * ")]
 
 
-EINSUM = define("Einsum", _infer_einsum, _evaluate_einsum, _einsum_gradient, emit=_emit_einsum)
+EINSUM = define(
+    "Einsum", _infer_einsum, _evaluate_einsum, _einsum_gradient, emit=_emit_einsum, spreads=True
+)

@@ -350,6 +350,7 @@ SUM = define(
     lambda op, dy: [spread(dy, op)],
     emit=_emit_total,
     total=True,
+    spreads=True,
 )
 
 
@@ -430,6 +431,7 @@ MEAN = define(
     _mean_gradient,
     emit=_emit_mean,
     total=True,
+    spreads=True,
 )
 
 

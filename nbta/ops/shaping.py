@@ -86,6 +86,7 @@ CAST = define(
     elementwise=True,
     total=_between_numbers,
     quick=True,
+    spreads=True,
 )
 
 
@@ -128,6 +129,7 @@ IDENTITY = define(
     emit=emit_identity,
     elementwise=True,
     total=True,
+    spreads=True,
 )
 
 
@@ -322,6 +324,7 @@ RESHAPE = define(
     emit=_emit_reshape,
     keeps=True,
     shape_input=1,
+    spreads=True,
 )
 
 
@@ -412,6 +415,7 @@ BROADCAST_TO = define(
     emit=_emit_broadcast_to,
     keeps=True,
     shape_input=1,
+    spreads=True,
 )
 
 
@@ -491,6 +495,7 @@ SUM_TO = define(
     emit=_emit_sum_to,
     keeps=True,
     shape_input=1,
+    spreads=True,
 )
 
 

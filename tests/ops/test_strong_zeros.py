@@ -1,0 +1,78 @@
+"""Adjoints that are exactly zero stay zero, whatever the derivatives are that they meet."""
+
+import inspect
+import itertools
+
+import numpy as np
+import pytest
+
+import nbta
+from nbta.errors import NbtaError
+from nbta.graph.graph import Graph
+from nbta.graph.operation import TABLE, NotDifferentiable, Spec
+from nbta.ops import functions  # all records
+
+#: Where derivatives of one function or another are infinite or not defined, and some others.
+POINTS = (-np.inf, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 800.0, np.inf, np.nan)
+assert functions.__all__
+
+
+def arity(record):
+    """How many float64 vectors an elementwise operation takes; None if it takes anything else."""
+    if not record.elementwise or isinstance(record.gradient, NotDifferentiable):
+        return None
+    evaluate = record.evaluate
+    if isinstance(evaluate, np.ufunc):
+        count = evaluate.nin
+    else:
+        parameters = inspect.signature(evaluate).parameters.values()
+        count = sum(each.kind is not inspect.Parameter.KEYWORD_ONLY for each in parameters)
+    try:
+        found = record.infer(*[Spec(np.dtype(np.float64), (4,))] * count)
+    except (NbtaError, TypeError):
+        return None
+    return count if found.dtype == np.float64 else None
+
+
+#: Operations whose second derivatives are refused.
+REFUSED = {"Fixed", "GammaVariateSlope", "GammaIncSlope"}
+RECORDS = [record for record in TABLE.values() if arity(record) and record.name not in REFUSED]
+
+
+def points(count):
+    """Vectors of all combinations."""
+    return [np.array(each) for each in zip(*itertools.product(POINTS, repeat=count), strict=True)]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+def test_a_zero_stays_zero(record, compiled):
+    given = points(arity(record))
+    n = len(given[0])
+    with Graph().as_default() as graph:
+        xs = [nbta.placeholder("float64", (n,)) for _ in given]
+        seed, tangent = (nbta.placeholder("float64", (n,)) for _ in range(2))
+        y = graph.create(record, xs).outputs[0]
+        first = nbta.gradients(y, xs, [seed], unconnected="zero")
+        forward = nbta.gradients(first, [seed], [tangent] * len(xs), unconnected="zero")
+        second = nbta.gradients(first, xs, [tangent] * len(xs), unconnected="zero")
+    session = nbta.Session(graph)
+
+    def run(fetches, seeds, tangents):
+        feeds = dict(zip(xs, given, strict=True)) | {seed: seeds, tangent: tangents}
+        return session.run(fetches, feeds, compiled=compiled)
+
+    zeros, ones = np.zeros(n), np.ones(n)
+    for found in run(first, zeros, ones) + run(second, zeros, ones):
+        np.testing.assert_array_equal(found, zeros)
+    for found in run(forward, ones, zeros) + run(second, ones, zeros):
+        np.testing.assert_array_equal(found, zeros)
+    # Others are as they are without zeros beside them, and those of forward mode as of reverse.
+    some = np.arange(n) % 3 == 0
+    whole, part = run(first, ones, ones), run(first, np.where(some, 0.0, 1.0), ones)
+    for one, other in zip(whole, part, strict=True):
+        np.testing.assert_array_equal(np.where(some, 0.0, one), other)
+    with np.errstate(invalid="ignore"):
+        total = np.sum(whole, axis=0)
+    finite = np.isfinite([*given, run(y, zeros, zeros), *whole]).all(axis=0)
+    np.testing.assert_allclose(run(forward, zeros, ones)[0][finite], total[finite], rtol=1e-12)
