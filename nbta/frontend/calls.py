@@ -618,7 +618,8 @@ def _foreign(function, args, kwargs):
             found = function(*given, **named)
         return watched.mark_new(watched.closed(found))
     except NbtaError as error:
-        if native.is_known((args, kwargs)) and not any(map(_is_users, args)):
+        known = native.is_known((args, kwargs)) and not any(map(_is_users, args))
+        if known or _library(type(function)) == "nbta":
             raise
         what = f"{name} of {_module(function) or 'another library'}"
         lead(error, _unknown_to(what, name))
