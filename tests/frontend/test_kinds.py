@@ -73,8 +73,8 @@ def products(function):
 
 def einsums():
     forms = [
-        "ij,jk->ik", "ij,jk", "ij,kj->ik", "ij->ji", "ij->i", "ii->", "ii->i", "ij,ij->", "ij,
-        k->ijk",
+        "ij,jk->ik", "ij,jk", "ij,kj->ik", "ij->ji", "ij->i", "ii->", "ii->i", "ij,ij->",
+        "ij,k->ijk",
     ]  # fmt: skip
 
     def run(a, b, v, t):
