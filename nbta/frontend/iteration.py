@@ -11,7 +11,7 @@ import numpy as np
 
 from nbta.errors import InvalidArgumentError, UnimplementedError, invalid
 from nbta.frontend import control, effects, native
-from nbta.frontend.boxes import Box, born, spend
+from nbta.frontend.boxes import Box, born, boxed, spend
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.problems import here
 from nbta.frontend.raising import is_numbas
@@ -387,6 +387,34 @@ def comprehension(item, test, items):
     if test is None and found.array is not None and isinstance(count, Number):
         found.length = count  # which says of the array what it is as long as
     return found
+
+
+def repeated(items, number):
+    """``items * number``, as often as only the run knows."""
+    number = as_tensor(native.plain(number))
+    if number.dtype.kind not in "iu":
+        kind = type(number.dtype.type(0).item()).__name__
+        raise TypeError(f"{here()}: can't multiply sequence by non-int of type {kind!r}")
+    if isinstance(items, Listing) and items.array is not None:
+        length = items.length
+        return comprehension(lambda i: items.item(i % length), None, Range(0, length * number, 1))
+    if not isinstance(items, list) or not all(map(_is_number, items)):
+        message = (
+            f"{here()}: a tuple, or a list of other things than numbers, "
+            f"is repeated as often as only the run knows; make a list of numbers, an array, or a "
+            f"list by a comprehension"
+        )
+        raise UnimplementedError(message)
+    if len(items) == 1:
+        return comprehension(lambda i: items[0], None, Range(0, number, 1))
+    values, length = boxed(native.together(items)), len(items)
+    return comprehension(lambda i: values[i % length], None, Range(0, length * number, 1))
+
+
+def _is_number(value):
+    return isinstance(value, int | float | complex | np.generic) or (
+        isinstance(value, Tensor) and value.ndim == 0 and not isinstance(value, Box)
+    )
 
 
 class Generator:

@@ -12,7 +12,7 @@ import types
 
 import numpy as np
 
-from nbta.errors import invalid
+from nbta.errors import UnimplementedError, invalid
 from nbta.frontend import control, effects, iteration, native
 from nbta.frontend.boxes import (
     Attribute,
@@ -559,6 +559,9 @@ def _in_place(name, old, value):
         if found is not NotImplemented:
             return found
         check_divisor(name, old, value)
+        if name == "Mult" and _repeats(old, value) is not None:
+            message = f"{here()}: *= repeats a list as often as only the run knows; write a = a * n"
+            raise UnimplementedError(message)
     return changing(old, value)
 
 
@@ -570,10 +573,20 @@ def binary(name, left, right):
         if found is not NotImplemented:
             return found
         check_divisor(name, left, right)
+        if name == "Mult" and (repeats := _repeats(left, right)) is not None:
+            return iteration.repeated(*repeats)
         if name == "Mod" and isinstance(left, str | bytes):
             text_of(right)
     found = _OPERATORS[name][0](left, right)
     return born(found) if isinstance(found, KINDS) else found
+
+
+def _repeats(left, right):
+    """A sequence and how often it is repeated, if only the run knows that; None for products."""
+    for items, number in ((left, right), (right, left)):
+        if isinstance(items, list | tuple) and is_run_number(number) and not number.ndim:
+            return items, number
+    return None
 
 
 def unary(name, value):

@@ -187,3 +187,68 @@ def test_random_programs(first):
         made.check(made.growing_program(seed), False, counts)
     assert counts["agreed"] > 12, counts
     assert not any(what.startswith("refused") for what in counts), counts
+
+
+# Lists of as many items as only the run knows.
+
+
+def one_number(x, n):
+    found = [0.0] * n
+    for i in range(n):
+        found[i] += x * i
+    return found[-1] + sum(found) + len(found)
+
+
+def an_integer(x, n):
+    found = (n + 1) * [0]
+    for i in range(n):
+        found[i] = x * i
+    return found[n - 1] + found[n]
+
+
+def several(x, n):
+    return sum([x, 1.0, x * x] * n) * x
+
+
+def of_a_loops_list(x, n):
+    found = []
+    for i in range(n):
+        found.append(x * i)
+    twice = found * (n - 1)
+    return sum(twice) + (twice[-1] if n > 1 else 0.0)
+
+
+def knapsack(x, n):
+    best = [0.0] * (n + 1)
+    for k in range(3):
+        for c in range(n, k, -1):
+            best[c] = max(best[c], best[c - k - 1] + x * (k + 1))
+    return best[n]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("f", [one_number, an_integer, several, of_a_loops_list, knapsack])
+def test_lists_repeated_as_often_as_the_run_knows(f, compiled):
+    found = nbta.value_and_grad(f, compiled=compiled)
+    for n in (4, 1, 6):
+        value, slope = found(1.3, n)
+        assert value == pytest.approx(f(1.3, n), rel=1e-12)
+        wanted = (f(1.3 + 1e-6, n) - f(1.3 - 1e-6, n)) / 2e-6
+        assert slope == pytest.approx(wanted, rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("f", "kind", "message"),
+    [
+        (lambda x, n: sum((x, 1.0) * n), nbta.UnimplementedError, "a tuple, or a list of other"),
+        (lambda x, n: ([[x]] * n)[0][0], nbta.UnimplementedError, "a tuple, or a list of other"),
+        (
+            lambda x, n: sum([x] * x),
+            TypeError,
+            "can't multiply sequence by non-int of type 'float'",
+        ),
+    ],
+)
+def test_other_sequences_are_not_repeated(f, kind, message):
+    with pytest.raises(kind, match=message):
+        nbta.grad(f)(2.0, 3)
