@@ -1,5 +1,7 @@
 """Growable, differentiable tensor arrays for Numba. (By ``public_api.py``.)"""
 
+from nbta import debug as debug
+from nbta import implicit as implicit
 from nbta import random as random
 from nbta import raw_ops as raw_ops
 from nbta import testing as testing

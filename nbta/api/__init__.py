@@ -1,6 +1,6 @@
 """All that users see of graphs; `nbta` imports it when something of it is first used."""
 
-from nbta import random, raw_ops, testing
+from nbta import debug, implicit, random, raw_ops, testing
 from nbta.api.custom import custom_gradient
 from nbta.api.derivatives import grad, hessian, hvp, jacobian, jvp, value_and_grad
 from nbta.api.printing import print
@@ -29,6 +29,7 @@ __all__ = [
     "cond",
     "control_dependencies",
     "custom_gradient",
+    "debug",
     "flatten",
     "foldl",
     "foldr",
@@ -38,6 +39,7 @@ __all__ = [
     "gradients",
     "hessian",
     "hvp",
+    "implicit",
     "jacobian",
     "jvp",
     "map_fn",

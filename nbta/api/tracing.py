@@ -25,6 +25,7 @@ from nbta.errors import (
     UnimplementedError,
     invalid,
 )
+from nbta.execution.non_finite import is_watched
 from nbta.execution.runner import Runners, check_compiled
 from nbta.execution.session import fits, within_kind
 from nbta.frontend.arguments import taken_apart
@@ -281,7 +282,7 @@ class Function(Sent, Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run, tracing first where no graph fits the arguments."""
         structure = self.with_static((args, kwargs))
-        if current() is None:
+        if current() is None and not is_watched():
             for launcher in self._launchers:
                 result = launcher(structure)
                 if result is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from nbta import shapes
 from nbta.errors import InvalidArgumentError, invalid, located
 from nbta.graph.dependence import connections, outside_ways
-from nbta.graph.graph import SubGraph, adjoints, all_bodies, current
+from nbta.graph.graph import SubGraph, all_bodies, current, gradient_of
 from nbta.graph.operation import DATA, Addend, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.verifier import verify_change
@@ -122,12 +122,12 @@ class Computation:
                 before = self._ends_whole
                 self._ends_whole = self._whole_adjoints.ends(op, self._whole[-1], arrived)
                 try:
-                    with adjoints(()):
+                    with gradient_of(op, ()):
                         return op.record.gradient(self, op, *given)
                 finally:
                     self._ends_whole = before
             plain = op.record.shows and not arrived.isdisjoint(self._whole[-1])
-            with adjoints(() if plain else [grad for grad in given if grad is not None]):
+            with gradient_of(op, () if plain else [grad for grad in given if grad is not None]):
                 return op.record.gradient(op, *given)
 
     # What the rules of array operations use.

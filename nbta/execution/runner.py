@@ -26,6 +26,7 @@ from nbta.execution.break_even import (
     estimates,
     processor,
 )
+from nbta.execution.non_finite import Watcher, is_watched
 from nbta.execution.reference import ROW, Plan, Step, TooLongError, as_result
 from nbta.graph import verifier
 from nbta.graph.graph import at_once, within
@@ -151,6 +152,8 @@ class Runner:
         """Values of tensors for those that are given, and the step of the run."""
         self._shapes = shapes = tuple([np.shape(value) for value in given])
         self.ran = None
+        if is_watched():
+            return self._one_by_one(given, None, Watcher())
         if compiled is False:
             return self._one_by_one(given, None, watcher)
         if compiled == "auto" and self._price(shapes, self._spent) > self._spent:
@@ -190,7 +193,7 @@ class Runner:
         """
         self._shapes = shapes = tuple([value.shape for value in given])
         self.ran = None
-        if compiled == "auto" and not self._is_long(given, count):
+        if is_watched() or (compiled == "auto" and not self._is_long(given, count)):
             return None
         function = self._ready(shapes)
         if isinstance(function, str):

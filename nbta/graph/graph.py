@@ -79,14 +79,17 @@ def locating():
 
 
 @contextmanager
-def adjoints(tensors: Iterable[Tensor]) -> Iterator[None]:
-    """A context in which `is_adjoint` tells tensors that are computed from some."""
-    before = getattr(_building, "adjoints", None)
-    _building.adjoints = set(tensors)
+def gradient_of(op: Operation, given: Iterable[Tensor]) -> Iterator[None]:
+    """A context for the gradient rule of an operation, whose line new operations come from.
+
+    `is_adjoint` tells tensors that are computed from those that are given.
+    """
+    before = getattr(_building, "adjoints", None), getattr(_building, "line", None)
+    _building.adjoints, _building.line = set(given), op.location
     try:
         yield
     finally:
-        _building.adjoints = before
+        _building.adjoints, _building.line = before
 
 
 def is_adjoint(value: Any) -> bool:
@@ -185,6 +188,7 @@ class Graph:
         self.cache = {}  # one tensor for many uses, such as constants
         self.lengths = None  # of a root that a function is traced into: a `Lengths`
         self.outside: Any = None  # of such a root: what the trace reads from outside
+        self.factors: set[Operation] = set()  # of gradients: derivatives that adjoints meet
         self.put_back: set[Operation] = set()  # what trips made that a trace gave up
         self.gradient_scopes: set[str] = set()  # of a root: those that `gradients` opened in it
         self._names = Names()
@@ -272,13 +276,17 @@ class Graph:
             raise located(error, f"{record.name} {name!r}") from None
         specs = (specs,) if isinstance(specs, Spec) else specs
         op = Operation(self, record, name, inputs, attrs, self._after, specs)
-        if getattr(_building, "locating", False):
+        op.location = getattr(_building, "line", None)
+        if op.location is None and getattr(_building, "locating", False):
             op.location = of_caller()
         self.add(op)
         self.changed()
         found = getattr(_building, "adjoints", None)
-        if found and not found.isdisjoint(inputs):
-            found.update(op.outputs)
+        if found:
+            if found.isdisjoint(inputs):
+                self.factors.add(op)
+            else:
+                found.update(op.outputs)
         return op
 
     def add(self, op: Operation) -> None:

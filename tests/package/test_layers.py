@@ -43,7 +43,7 @@ ROWS = [
     {"nbta.execution"},
     {"nbta.inspect"},
     {"nbta.raw_ops", "nbta.random"},
-    {"nbta.api", "nbta.testing", "nbta.typing"},
+    {"nbta.api", "nbta.debug", "nbta.implicit", "nbta.testing", "nbta.typing"},
     {"nbta"},
     {"nbta.distributed"},
     {"nbta.demo"},

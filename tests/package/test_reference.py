@@ -25,7 +25,8 @@ def functions_of(module):
 
 
 def test_all_that_is_public_is_listed():
-    modules = {"random": nbta.random, "raw_ops": nbta.raw_ops, "testing": nbta.testing}
+    names = ("debug", "implicit", "random", "raw_ops", "testing")
+    modules = {name: getattr(nbta, name) for name in names}
     public = {f"nbta.{name}" for name in nbta.__all__ if name not in modules}
     public.update(name for module in modules.values() for name in functions_of(module))
     assert public - set(LISTED) == set()
