@@ -232,6 +232,7 @@ class Methods(Protocol):
         keepdims: bool = False,
         *,
         dtype: DTypeLike | None = None,
+        initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
         name: str | None = None,
     ) -> Tensor:
@@ -283,6 +284,7 @@ class Methods(Protocol):
         keepdims: bool = False,
         *,
         dtype: DTypeLike | None = None,
+        initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
         name: str | None = None,
     ) -> Tensor:

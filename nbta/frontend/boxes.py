@@ -22,6 +22,7 @@ import types
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from nbta.classes import node_of, objects_in
 from nbta.control.control_flow import cond
@@ -853,17 +854,26 @@ class Box(Tensor):
 
     def transpose(self, *axes):
         """A view with other axes; see `nbta.transpose`."""
-        order = axes[0] if len(axes) == 1 and axes[0] is not None else axes or None
-        order = tuple(range(self.ndim))[::-1] if order in (None, (None,)) else tuple(order)
-        return View(self, AxesStep(tuple(n % self.ndim for n in order)))
+        order = native.plain(axes[0] if len(axes) == 1 else axes or None)
+        if order is None:
+            return View(self, AxesStep(tuple(range(self.ndim))[::-1]))
+        order = normalized_axes(order, self.ndim)
+        if len(order) != self.ndim:
+            raise ValueError(f"{here()}: transpose: {len(order)} axes of an array of {self.ndim}")
+        return View(self, AxesStep(order))
 
     def reshape(self, *extents, shape=None, order="C", copy=None):
         """A view of another shape; see `nbta.reshape`."""
         shape = shape if shape is not None else extents[0] if len(extents) == 1 else extents
         if _is_fortran(order):
             turned = shape[::-1] if isinstance(shape, list | tuple) else shape
-            return self.transpose()._in_shape(native.plain(turned)).transpose()
-        return self._in_shape(native.plain(shape))
+            found = self.transpose()._in_shape(native.plain(turned)).transpose()
+        else:
+            found = self._in_shape(native.plain(shape))
+        if copy is False and found.root is not self.root:
+            message = "reshape with copy=False: there must be a copy, as items do not lie together"
+            raise ValueError(f"{here()}: {message}")
+        return found.copy() if copy else found
 
     def ravel(self, order="C"):
         """The view as a vector; a copy where its items do not lie together."""
@@ -891,42 +901,42 @@ class Box(Tensor):
         link(found, self.root)
         return found
 
-    def swapaxes(self, one, other):
+    def swapaxes(self, axis1, axis2):
         """A view with two axes in each other's place."""
         order = list(range(self.ndim))
+        (one,), (other,) = (normalized_axes(axis, self.ndim) for axis in (axis1, axis2))
         order[one], order[other] = order[other], order[one]
         return View(self, AxesStep(tuple(order)))
 
     def moveaxis(self, source, destination):
         """A view with some axes at other places."""
-        source, destination = (
-            [n % self.ndim for n in np.atleast_1d(axes)] for axes in (source, destination)
-        )
+        source, destination = (normalized_axes(axes, self.ndim) for axes in (source, destination))
+        if len(source) != len(destination):
+            raise ValueError(f"{here()}: moveaxis: as many sources as destinations are needed")
         order = [n for n in range(self.ndim) if n not in source]
         for place, axis in sorted(zip(destination, source, strict=True)):
-            order.insert(place, int(axis))
+            order.insert(place, axis)
         return View(self, AxesStep(tuple(order)))
 
     def squeeze(self, axis=None):
         """The view without axes of one item."""
         extents = self.shape
-        axes = range(self.ndim) if axis is None else np.atleast_1d(axis) % self.ndim
-        axes = {int(n) for n in axes if axis is not None or bool(extents[n] == 1)}
-        if any(type(extents[n]) is int and extents[n] != 1 for n in axes):
+        axes = range(self.ndim) if axis is None else normalized_axes(axis, self.ndim)
+        axes = {n for n in axes if axis is not None or bool(extents[n] == 1)}
+        if any(bool(extents[n] != 1) for n in axes):
             message = f"{here()}: squeeze: an axis of {self.spec} has other than one item"
             raise invalid("shape", message)
         return self[tuple(0 if n in axes else slice(None) for n in range(self.ndim))]
 
     def expand_dims(self, axis):
         """The view with axes of one item more."""
-        count = self.ndim + np.size(axis)
-        axes = {int(n) for n in np.atleast_1d(axis) % count}
+        count = self.ndim + np.size(native.plain(axis))
+        axes = normalized_axes(axis, count)
         return self[tuple(None if n in axes else slice(None) for n in range(count))]
 
     def flip(self, axis=None):
         """The view with the items of some axes, or of all, in the opposite order."""
-        axes = range(self.ndim) if axis is None else np.atleast_1d(axis) % self.ndim
-        axes = set(map(int, axes))
+        axes = range(self.ndim) if axis is None else normalized_axes(axis, self.ndim)
         return self[tuple(slice(None, None, -1 if n in axes else None) for n in range(self.ndim))]
 
     def copy(self, order="C"):
@@ -945,9 +955,18 @@ class Box(Tensor):
         """Set all items."""
         self[...] = value
 
-    def astype(self, dtype, copy=True):
+    def astype(self, dtype, order="K", casting="unsafe", *, copy=True):
         """A copy of another dtype."""
-        return boxed(native.method("astype", self.content, (dtype,), {}))
+        dtype = np.dtype(getattr(dtype, "as_numpy_dtype", dtype))
+        if not np.can_cast(self.dtype, dtype, casting):
+            message = f"from {self.dtype} to {dtype} according to the rule {casting!r}"
+            raise TypeError(f"{here()}: astype: there is no cast {message}")
+        if dtype == self.dtype:
+            found = self if not copy else self.copy()
+        else:
+            found = boxed(native.method("astype", self.content, (dtype,), {}))
+        turn = order == "F" and found.ndim > 1
+        return found.transpose().copy().transpose() if turn else found
 
     def item(self, *index):
         """A single item."""
@@ -1030,6 +1049,17 @@ class Box(Tensor):
 
     def __array_function__(self, function, types, args, kwargs):
         return boxed(function(*native.plain(args), **native.plain(kwargs)))
+
+
+def normalized_axes(axis, rank):
+    """Axes counted from the first, each at most once; an error of NumPy's for others."""
+    axes = native.plain(axis)
+    axes = axes.tolist() if isinstance(axes, np.ndarray) else axes
+    try:
+        return normalize_axis_tuple(axes, rank)
+    except ValueError as error:
+        error.args = (f"{here()}: {error}",)
+        raise
 
 
 class NoAttributeError(InvalidArgumentError, AttributeError):
@@ -1486,6 +1516,7 @@ def _method(name):
         given = native.plain(args), native.plain(options)
         return boxed(native.method(name, self.content, *given))
 
+    method.__name__ = name
     return method
 
 
@@ -1546,10 +1577,11 @@ def _install():
         "argsort", "take", "argpartition", "searchsorted", "choose",
     ):  # fmt: skip
         setattr(Box, name, _method(name))
-    Box.compress = _compress
-    Box.nonzero = _nonzero
-    Box.sort = _sort
-    Box.partition = lambda self, kth, axis=-1, kind=None: _sort(self, axis)
+    for name, function in (
+        ("compress", _compress), ("nonzero", _nonzero), ("sort", _sort), ("partition", _partition),
+    ):  # fmt: skip
+        function.__name__ = name
+        setattr(Box, name, function)
     Box.__hash__ = object.__hash__
 
 
@@ -1569,6 +1601,11 @@ def _nonzero(self):
 def _sort(self, axis=-1, kind=None, *, stable=None):
     """Sort in place."""
     self[...] = np.sort(self.content, axis) if self.is_known else sort(self.itself, axis)
+
+
+def _partition(self, kth, axis=-1, kind=None):
+    """Sort in place: one of the orders in which all smaller ones stand before an item."""
+    _sort(self, axis)
 
 
 _install()

@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import functools
 import inspect
+import operator
 import types
 from collections import deque
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -22,13 +23,16 @@ from nbta.frontend import control, conversion, effects, identity, iteration, nat
 from nbta.frontend.array_boxes import ArrayBox, in_box, unboxed
 from nbta.frontend.boxes import (
     Attribute,
+    AxesStep,
     Box,
+    View,
     born,
     boxed,
     in_trace,
     link,
     made,
     new_array,
+    normalized_axes,
     note_place,
     spend,
 )
@@ -63,9 +67,18 @@ from nbta.ops import (
     places,
     rounding,
 )
-from nbta.ops.dispatch import OF_NUMPY, as_tensor, known_as, nearest, sensible, strange
+from nbta.ops.dispatch import (
+    OF_NUMPY,
+    as_tensor,
+    in_our_names,
+    known_as,
+    nearest,
+    sensible,
+    strange,
+)
 from nbta.ops.filling import constant
 from nbta.ops.numbers import Number
+from nbta.ops.numpy_arguments import refused_argument, settled
 from nbta.ops.shaping import cast, reshape, stop_gradient
 from nbta.runtime.numba_private import GENERALIZED, VECTORIZED, Dispatcher, JitClassType
 from nbta.structure import map_leaves
@@ -398,6 +411,8 @@ def _method(function, args, kwargs):
     owner, inner = function.__self__, function.__func__
     if is_compiled_object(owner) and not native.is_known((args, kwargs)):
         refuse_from_outside(owner, function.__name__)
+    if isinstance(owner, Box) and hasattr(np.ndarray, inner.__name__):
+        return _array_method(owner, inner, args, kwargs)
     if isinstance(owner, Box | Listing | ArrayBox):
         return inner(owner, *args, **kwargs)
     if isinstance(inner, types.FunctionType) and _is_ours(inner):
@@ -407,6 +422,22 @@ def _method(function, args, kwargs):
     if is_library(inner):
         return _foreign(function, args, kwargs)
     return call(inner, owner, *args, **kwargs)
+
+
+def _array_method(owner, inner, args, kwargs):
+    """A method of an array, bound to the signature of NumPy's."""
+    name = inner.__name__
+    (owner, *args), kwargs = _bound(getattr(np.ndarray, name), (owner, *args), kwargs)
+    if kwargs.get("out") is not None:
+        function = getattr(np, name, None)
+        if function is None:
+            raise refused_argument(name, "out=", here())
+        return _into(function, (owner, *args), kwargs)
+    if not native.is_known((owner, args, kwargs)):
+        unknown = strange(inner, (owner, *args), kwargs)
+        if unknown:
+            raise refused_argument(f"ndarray.{name}", unknown, here())
+    return inner(owner, *args, **kwargs)
 
 
 def _list(items=()):
@@ -692,7 +723,9 @@ def _abs(value):
     return boxed(abs(native.plain(value))) if method is None else call(method, value)
 
 
-def _round(value, digits=None):
+def _round(number, ndigits=None):
+    """``round``."""
+    value, digits = number, ndigits
     if not _traced(value) or isinstance(value, Number):
         return round(value) if digits is None else round(value, digits)
     value = as_tensor(native.plain(value))
@@ -919,47 +952,115 @@ def _stacked_rows(listing):
     return listing.stacked() if rank == 1 else _joined(listing)
 
 
-#: First parameters of NumPy's functions in C, of which older versions do not tell.
-_FIRST = {
-    "array": "object", "asarray": "a", "ascontiguousarray": "a", "zeros": "shape", "empty": "shape",
-    "empty_like": "prototype", "concatenate": "arrays", "where": "condition", "dot": "a",
-}  # fmt: skip
-
-
-@functools.cache
-def _first_name(function):
-    """What NumPy calls the first parameter of a function; None where it is given by place only."""
-    try:
-        first = next(iter(inspect.signature(function).parameters.values()), None)
-    except ValueError:
-        return _FIRST.get(function.__name__)
-    return first.name if first and first.kind is first.POSITIONAL_OR_KEYWORD else None
-
-
 def _numpy(function, args, kwargs):
-    if kwargs and not args and _first_name(function) in kwargs:
-        kwargs = dict(kwargs)
-        args = (kwargs.pop(_first_name(function)),)
+    """A function of NumPy's, whose arguments are honoured or refused by their names."""
+    if isinstance(function, np.ufunc) and len(args) > function.nin:
+        args, kwargs = args[: function.nin], {**kwargs, "out": args[function.nin :]}
+    args, kwargs = _bound(function, args, kwargs)
+    if kwargs.get("out") is not None:
+        return _into(function, args, kwargs)
+    order = _layout_of(function, kwargs)
     own = _OF_LISTS.get(getattr(function, "__name__", ""))
     if args and own is not None and _is_filled(args[0]):
-        return own(*args, **kwargs)
+        return own(*args, **_honoured(function, own, args, kwargs))
     args = tuple(list(a) if isinstance(a, deque) else _together(a, of_numpy=True) for a in args)
     special = _OF_NUMPY.get(getattr(function, "__name__", ""))
     if special is not None and getattr(np, function.__name__, None) is function:
-        found = special(*args, **kwargs)
-        if found is not NotImplemented:
-            return found
+        known = native.is_known((args, kwargs))
+        if not known or not strange(special, args, kwargs):
+            found = special(*args, **_honoured(function, special, args, kwargs))
+            if found is not NotImplemented:
+                return _in_order(found, order)
     if native.is_known((args, kwargs)):
-        return _known_numpy(function, args, kwargs)
-    out = kwargs.pop("out", None)
-    if isinstance(function, np.ufunc) and len(args) > function.nin:
-        args, out = args[: function.nin], args[function.nin]
-    if out is not None:
-        (target,) = out if isinstance(out, tuple) else (out,)
-        target[...] = call(function, *args, **kwargs)
-        return target
+        return _in_order(_known_numpy(function, args, kwargs), order)
     found = boxed(_symbolic_numpy(function, native.plain(args), native.plain(kwargs)))
-    return _linked(found, args) if function.__name__ in _SHARING else found
+    found = _linked(found, args) if function.__name__ in _SHARING else found
+    return _in_order(found, order)
+
+
+def _bound(function, args, kwargs):
+    """Arguments bound to NumPy's signature; Python's error, which names the line, for others."""
+    try:
+        return settled(function, args, kwargs)
+    except TypeError as error:
+        raise TypeError(f"{here()}: {error}") from None
+
+
+def _honoured(function, ours, args, kwargs):
+    """Arguments by name, of which what stands for a function takes each."""
+    unknown = strange(ours, args, kwargs)
+    if unknown:
+        raise refused_argument(known_as(function), unknown, here())
+    return kwargs
+
+
+#: Functions whose ``order`` says in which order they read, or fields to sort by, and not how their
+#: result lies in memory.
+_READING = {
+    "ravel", "reshape", "ravel_multi_index", "unravel_index", "sort", "argsort", "partition",
+    "argpartition",
+}  # fmt: skip
+#: Functions that make arrays by their shape, which lie in one of two orders.
+_MAKING = {"zeros", "ones", "empty", "full", "eye"}
+
+
+def _layout_of(function, kwargs):
+    """In which order the result is to lie in memory, taken out of the arguments by name."""
+    name = getattr(function, "__name__", "")
+    order = kwargs.get("order")
+    if name == "asfortranarray":
+        return "F"
+    if not isinstance(order, str) or order not in "CFAK" or name in _READING:
+        return None
+    if len(order) != 1 or (name in _MAKING and order in "AK"):
+        raise ValueError(f"{here()}: order={order!r} is none that NumPy has for np.{name}")
+    return kwargs.pop("order")
+
+
+def _in_order(found, order):
+    """A result that lies in memory with its first axis fastest, if that is asked for."""
+    if order != "F" or not isinstance(found, Box) or found.ndim < 2 or is_turned(found):
+        return found
+    return found.transpose().copy().transpose()
+
+
+def is_turned(box):
+    """Whether an array is known to lie with its first axis fastest."""
+    turned = isinstance(box, View) and isinstance(box.step, AxesStep) and box.base.together
+    return turned and list(box.step.axes) == list(range(box.ndim))[::-1]
+
+
+def _into(function, args, kwargs):
+    """A call that leaves what it computes in arrays that it is given."""
+    kwargs = dict(kwargs)
+    out = kwargs.pop("out")
+    where = kwargs.pop("where", True) if isinstance(function, np.ufunc) else True
+    targets = out if isinstance(out, tuple) else (out,)
+    found = call(function, *args, **kwargs)
+    results = found if len(targets) > 1 else (found,)
+    given = [
+        result if target is None else _left_in(function, target, result, where)
+        for target, result in zip(targets, results, strict=True)
+    ]
+    return tuple(given) if len(given) > 1 else given[0]
+
+
+def _left_in(function, target, result, where):
+    """An array that takes a result as ``out=``."""
+    name, elementwise = known_as(function) or function.__name__, isinstance(function, np.ufunc)
+    what = f"{here()}: np.{name} with out="
+    if not isinstance(target, Box) or name.startswith("fft."):
+        raise invalid("symbolic", f"{what}: nbta does not take it here; assign to array[...]")
+    have, want = native.dtype_of(result), target.dtype
+    if have != want and not (elementwise and np.can_cast(have, want, "same_kind")):
+        message = f"{what}: the array is of {want}, and the result of {have}"
+        raise invalid("dtype", f"{message}; assign to array[...], which casts")
+    shapes = (np.shape(result) if native.is_known(result) else result.shape), target.shape
+    if not elementwise and len(shapes[0]) != len(shapes[1]):
+        message = f"{what}: the array has {len(shapes[1])} axes, and the result {len(shapes[0])}"
+        raise invalid("shape", message)
+    target[...] = result if where is True else call(np.where, where, result, target)
+    return target
 
 
 def _linked(found, args):
@@ -999,23 +1100,31 @@ def _own(found, sources):
 
 def _symbolic_numpy(function, args, kwargs):
     ours, shared = OF_NUMPY.get(known_as(function), (None, 0))
-    in_order = shared is None or len(args) <= shared
     kwargs = sensible(kwargs)
-    if ours is not None and in_order and not strange(ours, args, kwargs):
-        return ours(*args, **kwargs)
+    if ours is not None and shared is not None:
+        kwargs = in_our_names(function, ours, shared, kwargs)
+        if len(args) <= shared:
+            return ours(*args, **_honoured(function, ours, args, kwargs))
+    elif ours is not None and not kwargs:
+        return ours(*args)
     try:
         return function(*args, **kwargs)
+    except TypeError as error:
+        if isinstance(error, NbtaError) or not isinstance(function, np.ufunc):
+            raise
+        raise TypeError(f"{here()}: np.{function.__name__}: {error}") from None  # no such loop
     except NbtaError as error:
         if function.__name__ not in str(error):
-            lead(error, _unknown_to(f"np.{known_as(function)}", function.__name__))
+            lead(error, _unknown_to(f"np.{known_as(function)}", function.__name__, kwargs))
         raise
 
 
-def _unknown_to(what, name):
+def _unknown_to(what, name, kwargs=()):
     """Who could not do with a tensor, and what can."""
+    given = "".join(f", and {each}=" for each in kwargs)
     return (
-        f"{here()}: {what} was called with values that are known only when the function runs; "
-        f"{nearest(name)}"
+        f"{here()}: {what} was called with values that are known only when the function runs"
+        f"{given}; {nearest(name)}"
     )
 
 
@@ -1037,7 +1146,7 @@ def _scipy(function, args, kwargs):
 def _new(fill):
     """An array of one value, which code fills where it needs it."""
 
-    def make(shape, dtype=None, *order, **options):
+    def make(shape, dtype=None):
         dtype = np.dtype(float if dtype is None else _dtype(dtype))
         return _constant_array(native.plain(shape), fill, dtype)
 
@@ -1065,7 +1174,7 @@ def _constant_array(shape, value, dtype):
     return new_array(filling.fill(shape, value))
 
 
-def _full(shape, fill_value, dtype=None, **options):
+def _full(shape, fill_value, dtype=None):
     value = native.plain(fill_value)
     if dtype is None:
         dtype = value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
@@ -1073,12 +1182,14 @@ def _full(shape, fill_value, dtype=None, **options):
 
 
 def _like(fill):
-    def make(array, dtype=None, *order, **options):
+    def make(array, dtype=None, shape=None):
         if isinstance(array, Records) and dtype is None:
-            return empty_records(array.shape, array.dtype)
+            return empty_records(array.shape if shape is None else shape, array.dtype)
         if not isinstance(array, Box):
             return NotImplemented
         kind = np.dtype(array.dtype if dtype is None else _dtype(dtype))
+        if shape is not None:
+            return _constant_array(native.plain(shape), fill, kind)
         shape = array.shape
         if not native.is_known(shape) or shape is None:
             return new_array(filling._full_like(array._shaped, fill, kind, None))
@@ -1087,14 +1198,25 @@ def _like(fill):
     return make
 
 
-def _full_like(array, fill_value, dtype=None, **options):
-    if not isinstance(array, Box):
+def _full_like(a, fill_value, dtype=None, shape=None):
+    if not isinstance(a, Box):
         return NotImplemented
-    return _full(array.shape, fill_value, array.dtype if dtype is None else dtype)
+    return _full(
+        a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype
+    )
 
 
-def array(values, dtype=None, **options):
-    """``np.array``: a copy."""
+def array(values, dtype=None, copy=True, ndmin=0):
+    """``np.array``: a copy, unless it says that there need not be one."""
+    if not copy:
+        found = _asarray(values, dtype, copy=copy)
+    else:
+        found = _copied_array(values, dtype)
+    missing = ndmin - found.ndim if isinstance(found, Box) else 0
+    return found[(*[None] * missing, ...)] if missing > 0 else found
+
+
+def _copied_array(values, dtype):
     values = _together(values)
     if isinstance(values, Box):
         copy = values.copy()
@@ -1117,26 +1239,96 @@ def _known_number(value, dtype):
     return Box(np.array(value, None if dtype is None else _dtype(dtype)))
 
 
-def _fromiter(values, dtype, count=-1, **options):
+def _fromiter(iter, dtype, count=-1):
     """``np.fromiter``, of all items."""
-    if native.is_known(values) or count != -1:
+    if native.is_known(iter) or count != -1:
         return NotImplemented
-    return array(values, dtype)
+    return array(iter, dtype)
 
 
-def _asarray(values, dtype=None, **options):
-    if isinstance(values, Box) and (dtype is None or np.dtype(dtype) == values.dtype):
+def _asarray(values, dtype=None, copy=None):
+    if copy:
+        return array(values, dtype)
+    if isinstance(values, Box) and (dtype is None or np.dtype(_dtype(dtype)) == values.dtype):
         return values
-    return array(values, dtype)
+    if not isinstance(values, Box) and native.is_known(values):
+        return NotImplemented
+    if copy is not None:
+        message = (
+            "copy=False: there must be a copy, as the dtype is another one or there is no array"
+        )
+        raise ValueError(f"{here()}: {message}")
+    return _copied_array(values, dtype)
 
 
-def _view(name):
-    def make(array, *args, **kwargs):
-        if not isinstance(array, Box):
-            return NotImplemented
-        return getattr(array, name)(*args, **kwargs)
+def _contiguous(values, dtype=None):
+    """``np.ascontiguousarray``."""
+    found = _asarray(values, dtype)
+    return found if found is not values or values.together else values.copy()
 
-    return make
+
+def _require(a, dtype=None, requirements=None):
+    """``np.require``, without what an array of NumPy's has in any case."""
+    asked = requirements.upper() if isinstance(requirements, str) else requirements or ()
+    letters = {str(each).upper()[:1] for each in asked}
+    if letters & {"F", "E"}:
+        raise refused_argument("require", "requirements=", here())
+    return (_contiguous if "C" in letters else _asarray)(a, dtype)
+
+
+def _transpose(a, axes=None):
+    return a.transpose(axes) if isinstance(a, Box) else NotImplemented
+
+
+def _swapaxes(a, axis1, axis2):
+    return a.swapaxes(axis1, axis2) if isinstance(a, Box) else NotImplemented
+
+
+def _moveaxis(a, source, destination):
+    return a.moveaxis(source, destination) if isinstance(a, Box) else NotImplemented
+
+
+def _reshape(a, shape, order="C", copy=None):
+    return a.reshape(shape, order=order, copy=copy) if isinstance(a, Box) else NotImplemented
+
+
+def _ravel(a, order="C"):
+    return a.ravel(order) if isinstance(a, Box) else NotImplemented
+
+
+def _copy(a):
+    return a.copy() if isinstance(a, Box) else NotImplemented
+
+
+def _squeeze(a, axis=None):
+    return a.squeeze(axis) if isinstance(a, Box) else NotImplemented
+
+
+def _expand_dims(a, axis):
+    return a.expand_dims(axis) if isinstance(a, Box) else NotImplemented
+
+
+def _flip(m, axis=None):
+    return m.flip(axis) if isinstance(m, Box) else NotImplemented
+
+
+def _diagonal(a, offset=0, axis1=0, axis2=1):
+    return a.diagonal(offset, axis1, axis2) if isinstance(a, Box) else NotImplemented
+
+
+def _size(a, axis=None):
+    """``np.size``: a length, as ``a.size`` is."""
+    if not isinstance(a, Box):
+        return NotImplemented
+    if axis is None:
+        return a.size
+    found = [a.shape[each] for each in normalized_axes(axis, a.ndim)]
+    return functools.reduce(operator.mul, found, 1)
+
+
+def _shape(a):
+    """``np.shape``: lengths, as ``a.shape`` has."""
+    return a.shape if isinstance(a, Box) and a.shape is not None else NotImplemented
 
 
 def _atleast(rank):
@@ -1160,19 +1352,19 @@ def _atleast(rank):
     return make
 
 
-def _diag(array, k=0):
-    return array.diagonal(k) if isinstance(array, Box) and array.ndim == 2 else NotImplemented
+def _diag(v, k=0):
+    return v.diagonal(k) if isinstance(v, Box) and v.ndim == 2 else NotImplemented
 
 
 def _matrix_transpose(array):
     return array.swapaxes(-1, -2) if isinstance(array, Box) else NotImplemented
 
 
-def _meshgrid(*rows, copy=True, **options):
+def _meshgrid(*rows, copy=True, sparse=False, indexing="xy"):
     """With views of the rows where no copies are asked for."""
     if native.is_known(rows):
         return NotImplemented
-    found = boxed(arranging.meshgrid(*native.plain(rows), **options))
+    found = boxed(arranging.meshgrid(*native.plain(rows), sparse=sparse, indexing=indexing))
     return found if copy else _linked(found, rows)
 
 
@@ -1184,61 +1376,61 @@ def _mapdomain(x, old, new):
     return offset + scale * x
 
 
-def _rot90(array, k=1, axes=(0, 1)):
+def _rot90(m, k=1, axes=(0, 1)):
     """Views of views, as NumPy has it."""
-    if not isinstance(array, Box) or not native.is_known((k, axes)) or len(axes) != 2:
+    if not isinstance(m, Box) or not native.is_known((k, axes)) or len(axes) != 2:
         return NotImplemented
-    one, other = (axis % array.ndim for axis in axes)
+    one, other = (axis % m.ndim for axis in axes)
     if one == other or k % 4 == 0:
-        return NotImplemented if one == other else array[...]
+        return NotImplemented if one == other else m[...]
     if k % 4 == 2:
-        return array.flip((one, other))
-    turned = array.flip(other).swapaxes(one, other) if k % 4 == 1 else array.swapaxes(one, other)
+        return m.flip((one, other))
+    turned = m.flip(other).swapaxes(one, other) if k % 4 == 1 else m.swapaxes(one, other)
     return turned if k % 4 == 1 else turned.flip(other)
 
 
-def _rollaxis(array, axis, start=0):
-    if not isinstance(array, Box) or not -array.ndim <= axis < array.ndim:
+def _rollaxis(a, axis, start=0):
+    if not isinstance(a, Box) or not -a.ndim <= axis < a.ndim:
         return NotImplemented
-    axis, start = axis % array.ndim, start + array.ndim * (start < 0)
-    return array.moveaxis(axis, start - (axis < start))
+    axis, start = axis % a.ndim, start + a.ndim * (start < 0)
+    return a.moveaxis(axis, start - (axis < start))
 
 
-def _identity(n, dtype=None, **options):
+def _identity(n, dtype=None):
     """As `nbta.identity` is another function."""
     return NotImplemented if native.is_known(n) else made(diagonals.eye(n, dtype=dtype or float))
 
 
-def _fill_diagonal(array, value, wrap=False):
-    extents = array.shape
+def _fill_diagonal(a, val, wrap=False):
+    extents = a.shape
     if wrap or len(extents) != 2:
         message = (
             f"{here()}: np.fill_diagonal: of a matrix, without wrap; write a loop over a[i, i]"
         )
         raise UnimplementedError(message)
     places = joining.arange(iteration.least(extents))
-    array[places, places] = value
+    a[places, places] = val
 
 
 def _ndim(array):
     return array.ndim if isinstance(array, Tensor) else NotImplemented
 
 
-def _put_along_axis(target, indices, values, axis):
-    target.check_writable()
+def _put_along_axis(arr, indices, values, axis):
+    arr.check_writable()
     given = native.plain(indices), native.plain(values)
-    if native.is_known((target, *given)):
-        found = np.array(target.content)
+    if native.is_known((arr, *given)):
+        found = np.array(arr.content)
         np.put_along_axis(found, *given, axis)
     else:
-        found = places.put_along_axis(target.itself, *given, axis)
-    target[...] = found
+        found = places.put_along_axis(arr.itself, *given, axis)
+    arr[...] = found
 
 
-def _put(target, indices, values, mode="raise"):
+def _put(a, ind, v, mode="raise"):
     """``np.put``: items of the array in one row."""
-    found = boxed(places.put_along_axis(*_in_one_row(target, indices, values, mode), 0))
-    target[...] = found.reshape(target.shape)
+    found = boxed(places.put_along_axis(*_in_one_row(a, ind, v, mode), 0))
+    a[...] = found.reshape(a.shape)
 
 
 def _in_one_row(target, indices, values, mode):
@@ -1259,54 +1451,66 @@ def _in_one_row(target, indices, values, mode):
     return reshape(target.itself, (-1,)), numbers, values
 
 
-def _putmask(target, mask, values):
+def _putmask(a, mask, values):
     """``np.putmask``, which puts values at their own places."""
-    if not isinstance(target, Box):
+    if not isinstance(a, Box):
         return NotImplemented
     if np.ndim(native.plain(values)) if native.is_known(values) else values.ndim:
-        return _copyto(target, values, where=mask)
-    target[mask] = values
+        return _copyto(a, values, where=mask)
+    a[mask] = values
     return None
 
 
-def _copyto(target, source, casting="same_kind", where=True):
+def _copyto(dst, src, casting="same_kind", where=True):
     """``np.copyto``, of the places where a condition holds."""
-    if not isinstance(target, Box):
+    if not isinstance(dst, Box):
         return NotImplemented
-    target[...] = source if where is True else call(np.where, where, source, target)
+    weak = isinstance(src, bool | int | float | complex) and not isinstance(src, np.generic)
+    if not weak and not np.can_cast(native.dtype_of(src), dst.dtype, casting):
+        message = f"from {native.dtype_of(src)} to {dst.dtype} according to the rule {casting!r}"
+        raise TypeError(f"{here()}: np.copyto: there is no cast {message}")
+    dst[...] = src if where is True else call(np.where, where, src, dst)
     return None
 
 
-def _nonzero(x):
-    if native.is_known(x):
+def _nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    """``np.nan_to_num``, which may leave its result where it found the numbers."""
+    if copy or not isinstance(x, Box):
         return NotImplemented
-    return boxed(nonzero(native.plain(x)))
+    x[...] = call(np.nan_to_num, x, nan=nan, posinf=posinf, neginf=neginf)
+    return x
 
 
-def _flatnonzero(x):
-    return _nonzero(x.ravel())[0] if isinstance(x, Box) and not x.is_known else NotImplemented
+def _nonzero(a):
+    if native.is_known(a):
+        return NotImplemented
+    return boxed(nonzero(native.plain(a)))
 
 
-def _argwhere(x):
-    return NotImplemented if native.is_known(x) else call(np.stack, _nonzero(x), 1)
+def _flatnonzero(a):
+    return _nonzero(a.ravel())[0] if isinstance(a, Box) and not a.is_known else NotImplemented
+
+
+def _argwhere(a):
+    return NotImplemented if native.is_known(a) else call(np.stack, _nonzero(a), 1)
 
 
 def _where(condition, *ways):
     return NotImplemented if ways else _nonzero(condition)
 
 
-def _extract(condition, x):
+def _extract(condition, arr):
     """``np.extract``."""
     if native.is_known(condition):
         return NotImplemented
-    return call(np.take, call(np.ravel, x), _flatnonzero(condition))
+    return call(np.take, call(np.ravel, arr), _flatnonzero(condition))
 
 
-def _compress(condition, x, axis=None, out=None):
+def _compress(condition, a, axis=None):
     """``np.compress``."""
-    if native.is_known(condition) or out is not None:
+    if native.is_known(condition):
         return NotImplemented
-    return call(np.take, x, _flatnonzero(condition), axis)
+    return call(np.take, a, _flatnonzero(condition), axis)
 
 
 def _at(function, target, key, *values):
@@ -1327,38 +1531,38 @@ def _at(function, target, key, *values):
     target.add(native.plain(as_key(key)), native.plain(value))
 
 
-def _append(array, values, axis=None):
-    if native.is_known((array, values)):
+def _append(arr, values, axis=None):
+    if native.is_known((arr, values)):
         return NotImplemented
     parts = [native.together(v) if isinstance(v, list | tuple) else native.plain(v)
-             for v in (array, values)]  # fmt: skip
+             for v in (arr, values)]  # fmt: skip
     return boxed(arranging.append(*parts, axis))
 
 
 _OF_NUMPY = {
     "zeros": _new(0), "ones": _new(1), "empty": _new(0), "full": _full,
     "zeros_like": _like(0), "ones_like": _like(1), "empty_like": _like(0),
-    "full_like": _full_like, "array": array, "asarray": _asarray, "copy": _view("copy"),
-    "ascontiguousarray": _asarray, "ravel": _view("ravel"), "reshape": _view("reshape"),
-    "transpose": _view("transpose"), "fill_diagonal": _fill_diagonal, "copyto": _copyto,
-    "fromiter": _fromiter,
+    "full_like": _full_like, "array": array, "asarray": _asarray, "asanyarray": _asarray,
+    "copy": _copy, "ascontiguousarray": _contiguous, "asfortranarray": _asarray, "ravel": _ravel,
+    "require": _require, "reshape": _reshape, "transpose": _transpose, "size": _size,
+    "shape": _shape, "fill_diagonal": _fill_diagonal, "copyto": _copyto, "fromiter": _fromiter,
     "ndim": _ndim, "put_along_axis": _put_along_axis, "put": _put, "putmask": _putmask,
     "atleast_1d": _atleast(1), "atleast_2d": _atleast(2), "atleast_3d": _atleast(3),
     "append": _append, "rot90": _rot90, "diag": _diag,
-    "diagonal": _view("diagonal"), "matrix_transpose": _matrix_transpose, "meshgrid": _meshgrid,
+    "diagonal": _diagonal, "matrix_transpose": _matrix_transpose, "meshgrid": _meshgrid,
     "rollaxis": _rollaxis, "identity": _identity,
-    "swapaxes": _view("swapaxes"), "moveaxis": _view("moveaxis"), "squeeze": _view("squeeze"),
-    "expand_dims": _view("expand_dims"), "flip": _view("flip"),
-    "nonzero": _nonzero, "flatnonzero": _flatnonzero, "argwhere": _argwhere, "where": _where,
+    "swapaxes": _swapaxes, "moveaxis": _moveaxis, "squeeze": _squeeze,
+    "expand_dims": _expand_dims, "flip": _flip,
+    "nan_to_num": _nan_to_num, "nonzero": _nonzero, "flatnonzero": _flatnonzero,
+    "argwhere": _argwhere, "where": _where,
     "extract": _extract, "compress": _compress,
-    "flipud": lambda array: _view("flip")(array, 0),
-    "fliplr": lambda array: _view("flip")(array, 1),
+    "flipud": lambda m: _flip(m, 0), "fliplr": lambda m: _flip(m, 1),
 }  # fmt: skip
 #: Functions of NumPy whose results are views of what they are given.
 _SHARING = {
     "split", "array_split", "hsplit", "vsplit", "dsplit", "rollaxis", "rot90", "broadcast_to",
     "atleast_3d", "diagonal", "matrix_transpose", "unstack", "real",
-    "imag", "broadcast_arrays", "require", "asanyarray",
+    "imag", "broadcast_arrays",
 }  # fmt: skip
 #: What NumPy's functions of several arrays are for a list that a loop fills.
 _OF_LISTS = {

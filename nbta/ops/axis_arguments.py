@@ -60,7 +60,7 @@ def within(axis, shape):
 def one_axis(x, axis):
     """An axis argument that must be a single one, counted from the first where that is known."""
     found = axis_attrs(x, axis)["axis"]
-    if found is None or len(found) != 1:
+    if found is None or len(found) != 1 or isinstance(axis, tuple | list):
         raise invalid("axis", f"axis: {axis} is not one axis; give an integer")
     return found[0]
 

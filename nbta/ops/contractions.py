@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nbta.errors import invalid
 from nbta.ops.arithmetic import multiply, subtract
-from nbta.ops.axis_arguments import integers, operand
+from nbta.ops.axis_arguments import integers, one_axis, operand
 from nbta.ops.dispatch import data_spec, exported, stands_for
 from nbta.ops.elementwise import conjugate, promoted
 from nbta.ops.indexing import getitem
@@ -64,7 +64,7 @@ def vecdot(a: ArrayLike, b: ArrayLike, axis: int = -1, *, name: str | None = Non
     ----------
     a, b : array-like or Tensor
     axis : int
-        Of both.
+        Of each, counted in its own shape.
 
     Raises
     ------
@@ -76,8 +76,17 @@ def vecdot(a: ArrayLike, b: ArrayLike, axis: int = -1, *, name: str | None = Non
     >>> nbta.vecdot([[1, 2], [3, 4]], [1, 10])
     array([21, 43])
     """
-    a, b = promoted(a, b)
-    return sum_(multiply(conjugate(a), b), axis, name=name)
+    a, b = (_last(one, axis) for one in promoted(a, b))
+    return sum_(multiply(conjugate(a), b), -1, name=name)
+
+
+def _last(x, axis):
+    """An array with an axis, counted in it alone, as its last one."""
+    axis = one_axis(x, axis)
+    rank = x.ndim
+    if axis == -1 or axis + 1 == rank:
+        return x
+    return transpose(x, [*(k for k in range(rank) if k != axis), axis])
 
 
 @stands_for("linalg.vecdot", numpy=2)

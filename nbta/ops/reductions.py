@@ -16,6 +16,7 @@ from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor, is_inexact
 from nbta.ops import arithmetic
 from nbta.ops.arithmetic import (
+    add,
     divide,
     equal,
     logical_and,
@@ -36,7 +37,7 @@ from nbta.ops.axis_arguments import (
     ordered,
     reducing,
 )
-from nbta.ops.dispatch import apply, define, exported
+from nbta.ops.dispatch import apply, data_spec, define, exported
 from nbta.ops.elementwise import conjugate, narrow, promoted, wide
 from nbta.ops.filling import ones_like
 from nbta.ops.shaping import INT64, broadcast_to, cast, reshape, shape_of
@@ -323,12 +324,44 @@ def reduce_by(record, x, axis, keepdims, name):
 
 def chosen(x, where, other):
     """The elements that a reduction takes: all without a mask, else with others in their place."""
-    return x if where is None else arithmetic.where(where, x, np.array(other, x.dtype))
+    if where is None:
+        return x
+    found = arithmetic.where(where, x, cast(other, x.dtype))
+    have, want = data_spec(found).shape, data_spec(x).shape
+    if have is not None and want is not None and len(have) != len(want):
+        message = f"where: a mask of {len(have)} axes for an array of {len(want)}"
+        raise invalid("shape", f"{message}; it is broadcast to the array, and not the array to it")
+    return found
 
 
 def _in_dtype(x, dtype):
     x = operand(x)
     return x if dtype is None else cast(x, dtype)
+
+
+def _as_asked(found, dtype, name=None):
+    """A result in the dtype that is asked for, in which integers wrap and truth values are joined.
+
+    What was computed with more bits, or counted, is the same then.
+    """
+    if dtype is None or found.dtype == dtype:
+        return found
+    return cast(found, dtype, name=name)
+
+
+def _with_first(combine, found, initial, name):
+    """A result of a reduction that begins with a value of the user's."""
+    return found if initial is None else combine(found, cast(initial, found.dtype), name=name)
+
+
+def inexact_only(dtype):
+    """A dtype in which means are computed."""
+    if dtype is not None and not is_inexact(np.dtype(dtype)):
+        message = (
+            f"dtype={np.dtype(dtype)}: means are of floats or complex numbers; cast the result"
+        )
+        raise invalid("dtype", message)
+    return dtype
 
 
 def _evaluate_sum(x, *, axis, keepdims):
@@ -361,6 +394,7 @@ def sum(
     keepdims: bool = False,
     *,
     dtype: DTypeLike | None = None,
+    initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
@@ -374,7 +408,9 @@ def sum(
     keepdims : bool
         Whether the axes stay, with length 1.
     dtype : dtype-like, optional
-        What the elements are cast to before.
+        What the elements are cast to before, and what the result has.
+    initial : scalar or Tensor, optional
+        What is added to the sum.
     where : array-like or Tensor of bool, optional
         Which elements count; it broadcasts.
 
@@ -388,7 +424,8 @@ def sum(
     >>> nbta.sum([[1, 2], [3, 4]], axis=0)
     array([4, 6])
     """
-    return reduce_by(SUM, chosen(_in_dtype(x, dtype), where, 0), axis, keepdims, name)
+    found = reduce_by(SUM, chosen(_in_dtype(x, dtype), where, 0), axis, keepdims, name)
+    return _with_first(add, _as_asked(found, dtype), initial, name)
 
 
 def _evaluate_mean(x, *, axis, keepdims):
@@ -452,7 +489,7 @@ def mean(
     >>> nbta.mean([[1, 2], [3, 4]], axis=1)
     array([1.5, 3.5])
     """
-    x = _in_dtype(x, dtype)
+    x = _in_dtype(x, inexact_only(dtype))
     if where is None:
         return reduce_by(MEAN, x, axis, keepdims, name)
     x = cast(x, mean_dtype(x.dtype))
@@ -503,7 +540,7 @@ def _masked(x, initial, where):
     if initial is None:
         message = "where: of no elements there is no greatest or least; give initial= as well"
         raise invalid("value", message)
-    return arithmetic.where(where, x, cast(initial, x.dtype))
+    return chosen(x, where, initial)
 
 
 @exported(also="amax", numpy=2)
@@ -610,6 +647,7 @@ def prod(
     keepdims: bool = False,
     *,
     dtype: DTypeLike | None = None,
+    initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
@@ -620,7 +658,8 @@ def prod(
     >>> nbta.prod([[1, 2], [3, 4]], axis=0)
     array([3, 8])
     """
-    return reduce_by(PROD, chosen(_in_dtype(x, dtype), where, 1), axis, keepdims, name)
+    found = reduce_by(PROD, chosen(_in_dtype(x, dtype), where, 1), axis, keepdims, name)
+    return _with_first(multiply, _as_asked(found, dtype), initial, name)
 
 
 def _evaluate_argmax(x, *, axis):
@@ -816,7 +855,7 @@ def cumsum(
            [3, 7]])
     """
     x, axis = _axis_of_scan(_in_dtype(x, dtype), axis)
-    return apply(CUMSUM, [x], {"axis": axis, "reverse": False}, name)
+    return _as_asked(apply(CUMSUM, [x], {"axis": axis, "reverse": False}, name), dtype)
 
 
 @exported(numpy=2)
@@ -840,7 +879,7 @@ def cumprod(
     x, axis = _axis_of_scan(_in_dtype(x, dtype), axis)
     x = cast(x, _total_dtype(x.dtype))
     before = apply(EXCLUSIVE_CUMPROD, [x], {"axis": axis, "reverse": False})
-    return multiply(before, x, name=name)
+    return _as_asked(multiply(before, x, name=name), dtype)
 
 
 def _infer_running(spec, *, axis, sign):

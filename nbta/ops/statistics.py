@@ -21,6 +21,7 @@ from nbta.ops.arithmetic import (
     greater,
     greater_equal,
     imag,
+    logical_and,
     logical_not,
     maximum,
     multiply,
@@ -33,7 +34,7 @@ from nbta.ops.arithmetic import (
     where as choose,
 )
 from nbta.ops.arranging import ranked
-from nbta.ops.axis_arguments import axis_attrs, one_axis, operand
+from nbta.ops.axis_arguments import axis_attrs, integers, operand, within
 from nbta.ops.checks import checked
 from nbta.ops.diagonals import diagonal
 from nbta.ops.dispatch import as_array, data_spec, exported, stands_for
@@ -41,13 +42,14 @@ from nbta.ops.elementary import sqrt
 from nbta.ops.elementwise import conjugate, promoted, wide
 from nbta.ops.filling import ones_like
 from nbta.ops.joining import concatenate, squeeze
-from nbta.ops.products import matmul, swapaxes
+from nbta.ops.products import matmul, swapaxes, transpose
 from nbta.ops.reductions import (
     argmax,
     argmin,
     chosen,
     cumprod,
     cumsum,
+    inexact_only,
     max,
     mean,
     mean_dtype,
@@ -200,7 +202,9 @@ def _counted(x, axis, mask):
 def _floats(x, dtype=None):
     """The operand in floats, in which half precision is computed as float32; and its own dtype."""
     x = operand(x)
-    own = mean_dtype(x.dtype) if dtype is None else np.dtype(dtype)
+    own = mean_dtype(x.dtype) if dtype is None else np.dtype(inexact_only(dtype))
+    if own.kind == "c" and x.dtype.kind != "c":
+        raise invalid("dtype", f"dtype={own}: a variance is real; cast the result")
     return cast(x, wide(own)) if x.dtype != wide(own) else x, own
 
 
@@ -325,15 +329,35 @@ def ptp(
 
 
 def _weights(x, weights, axis):
-    """Weights in a shape that broadcasts with the operand."""
+    """Weights in a shape that broadcasts with the operand: as it is, or of some of its axes."""
     have, want = _extents(weights), _extents(x)
-    if axis is None or have is None or len(have) != 1 or (want is not None and len(want) == 1):
+    if want is None and (axis is None or (have is not None and len(have) != 1)):
         return weights
-    behind = -1 - one_axis(x, axis) + (0 if want is None else len(want))
-    if want is None or behind < 0:
+    if have is None or want is None:
         message = "weights: a vector of them needs a tensor of known rank; give as many as elements"
         raise invalid("rank", message)
-    return weights[(slice(None), *[None] * behind)]
+    rank = len(want)
+    if len(have) == rank and _have_one_shape(x, weights, axis):
+        return weights
+    if axis is None:
+        message = "weights: give axis= as well, as they have not the shape of the operand"
+        raise invalid("shape", message)
+    within(axes := integers(axis if isinstance(axis, tuple | list) else (axis,)), want)
+    axes = [one % rank for one in axes]
+    if len(have) != len(axes):
+        message = f"weights: they have {len(have)} axes, and axis= names {len(axes)}"
+        raise invalid("shape", message)
+    if axes != sorted(axes):
+        weights = transpose(weights, np.argsort(axes).tolist())
+    return weights[tuple(slice(None) if k in axes else None for k in range(rank))]
+
+
+def _have_one_shape(x, weights, axis):
+    """Whether weights have the operand's shape; if not, they have its axes in another order."""
+    axes = axis if isinstance(axis, tuple | list) else ()
+    if len(axes) < 2 or list(axes) == sorted(axes):
+        return True
+    return builtins.all(bool(n == m) for n, m in zip(x.shape, weights.shape, strict=True))
 
 
 @exported(numpy=3)
@@ -354,8 +378,8 @@ def average(
     axis : int, tuple of int or None
         None is all axes; negative ones are counted from the last.
     weights : array-like or Tensor, optional
-        Of the shape of ``x``, or a vector along the one axis. Where they sum to 0 the result is
-        NaN or infinite; NumPy raises.
+        Of the shape of ``x``, or of the lengths of the axes in their order. Where they sum to 0
+        the result is NaN or infinite; NumPy raises.
     returned : bool
         Whether to give the sums of weights, too.
     keepdims : bool
@@ -396,9 +420,23 @@ def _without(x, other):
     return choose(present, x, np.array(other, x.dtype)), present
 
 
+def _both(one, other):
+    """A mask of what two masks leave, of which each may be None."""
+    if one is None or other is None:
+        return other if one is None else one
+    return logical_and(one, other)
+
+
 @exported(numpy=2)
 def nansum(
-    x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, name: str | None = None
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    name: str | None = None,
 ) -> Array:
     """The sum along axes of what is no NaN, see `nbta.sum`; NaN gets the gradient 0.
 
@@ -407,12 +445,20 @@ def nansum(
     >>> nbta.nansum([1.0, np.nan, 2.0])
     np.float64(3.0)
     """
-    return sum(_without(x, 0)[0], axis, keepdims, name=name)
+    x, options = _without(x, 0)[0], {"initial": initial, "where": where, "name": name}
+    return sum(x, axis, keepdims, dtype=dtype, **options)
 
 
 @exported(numpy=2)
 def nanprod(
-    x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, name: str | None = None
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    name: str | None = None,
 ) -> Array:
     """The product along axes of what is no NaN, see `nbta.prod`; NaN gets the gradient 0.
 
@@ -421,11 +467,18 @@ def nanprod(
     >>> nbta.nanprod([3.0, np.nan, 2.0])
     np.float64(6.0)
     """
-    return prod(_without(x, 1)[0], axis, keepdims, name=name)
+    x, options = _without(x, 1)[0], {"initial": initial, "where": where, "name": name}
+    return prod(x, axis, keepdims, dtype=dtype, **options)
 
 
 @exported(numpy=2)
-def nancumsum(x: ArrayLike, axis: int | None = None, *, name: str | None = None) -> Array:
+def nancumsum(
+    x: ArrayLike,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+) -> Array:
     """Sums of the first elements along an axis with 0 for NaN, see `nbta.cumsum`.
 
     Examples
@@ -433,11 +486,17 @@ def nancumsum(x: ArrayLike, axis: int | None = None, *, name: str | None = None)
     >>> nbta.nancumsum([1.0, np.nan, 2.0])
     array([1., 1., 3.])
     """
-    return cumsum(_without(x, 0)[0], axis, name=name)
+    return cumsum(_without(x, 0)[0], axis, dtype=dtype, name=name)
 
 
 @exported(numpy=2)
-def nancumprod(x: ArrayLike, axis: int | None = None, *, name: str | None = None) -> Array:
+def nancumprod(
+    x: ArrayLike,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+) -> Array:
     """Products of the first elements along an axis with 1 for NaN, see `nbta.cumprod`.
 
     Examples
@@ -445,12 +504,18 @@ def nancumprod(x: ArrayLike, axis: int | None = None, *, name: str | None = None
     >>> nbta.nancumprod([3.0, np.nan, 2.0])
     array([3., 3., 6.])
     """
-    return cumprod(_without(x, 1)[0], axis, name=name)
+    return cumprod(_without(x, 1)[0], axis, dtype=dtype, name=name)
 
 
 @exported(numpy=2)
 def nanmean(
-    x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, name: str | None = None
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    where: ArrayLike | None = None,
+    name: str | None = None,
 ) -> Array:
     """The mean along axes of what is no NaN, see `nbta.mean`; of nothing but NaN it is NaN.
 
@@ -460,7 +525,7 @@ def nanmean(
     np.float64(1.5)
     """
     x, present = _without(x, 0)
-    return mean(x, axis, keepdims, where=present, name=name)
+    return mean(x, axis, keepdims, dtype=dtype, where=_both(present, where), name=name)
 
 
 @exported(numpy=2)
@@ -470,6 +535,9 @@ def nanvar(
     *,
     ddof: float = 0,
     keepdims: bool = False,
+    dtype: DTypeLike | None = None,
+    where: ArrayLike | None = None,
+    correction: float | None = None,
     name: str | None = None,
 ) -> Array:
     """The variance along axes of what is no NaN, see `nbta.var`; of too few elements it is NaN.
@@ -480,7 +548,8 @@ def nanvar(
     np.float64(1.0)
     """
     x, present = _without(x, 0)
-    return var(x, axis, ddof=ddof, keepdims=keepdims, where=present, name=name)
+    ddof, where = ddof if correction is None else correction, _both(present, where)
+    return var(x, axis, ddof=ddof, keepdims=keepdims, dtype=dtype, where=where, name=name)
 
 
 @exported(numpy=2)
@@ -490,6 +559,9 @@ def nanstd(
     *,
     ddof: float = 0,
     keepdims: bool = False,
+    dtype: DTypeLike | None = None,
+    where: ArrayLike | None = None,
+    correction: float | None = None,
     name: str | None = None,
 ) -> Array:
     """The standard deviation along axes of what is no NaN, see `nbta.std`.
@@ -500,7 +572,8 @@ def nanstd(
     np.float64(1.0)
     """
     x, present = _without(x, 0)
-    return std(x, axis, ddof=ddof, keepdims=keepdims, where=present, name=name)
+    ddof, where = ddof if correction is None else correction, _both(present, where)
+    return std(x, axis, ddof=ddof, keepdims=keepdims, dtype=dtype, where=where, name=name)
 
 
 def _nan_extreme(reduce, farthest):
@@ -612,7 +685,7 @@ def _cov(
     m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None
 ):
     """NumPy's; with no more observations than ``ddof`` it divides by 0."""
-    ddof = (0 if bias else 1) if ddof is None else ddof
+    ddof, dtype = (0 if bias else 1) if ddof is None else ddof, inexact_only(dtype)
     weights = _observed("fweights", fweights, True), _observed("aweights", aweights, False)
     found = _covariances(m, y, rowvar, ddof, dtype, *weights)
     return reshape(found, ()) if _extents(found) == (1, 1) else found
@@ -629,9 +702,10 @@ def _of_several(found):
 @stands_for("corrcoef", numpy=3)
 def _corrcoef(x, y=None, rowvar=True, *, dtype=None):
     """NumPy's, of real numbers; a variable that is constant has NaN."""
-    found = _covariances(x, y, rowvar, 1, dtype)
+    found = _covariances(x, y, rowvar, 1, inexact_only(dtype))
     if found.dtype.kind == "c":
-        raise invalid("dtype", "corrcoef is for real numbers; divide what np.cov gives")
+        message = f"corrcoef is for real numbers, not dtype={found.dtype}; divide what np.cov gives"
+        raise invalid("dtype", message)
     if _extents(found) == (1, 1):
         return reshape(divide(found, found), ())
     width = sqrt(diagonal(found))

@@ -31,6 +31,7 @@ from nbta.ops.dispatch import (
     OF_NUMPY,
     as_array,
     data_spec,
+    dtype_of,
     in_our_names,
     known_as,
     library_of,
@@ -38,6 +39,7 @@ from nbta.ops.dispatch import (
     sensible,
     strange,
 )
+from nbta.ops.numpy_arguments import refused_argument, resolved, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,11 +58,19 @@ def _array_ufunc(
         raise refused(f"np.{ufunc.__name__}{kind}", _among(self))
     function, _ = OF_NUMPY.get(known_as(ufunc), (None, None))
     options = sensible(options)
-    dtype = options.pop("dtype", None) if method == "__call__" else None
-    if dtype is not None and function is not None and np.dtype(dtype).kind in "fc":
-        inputs, dtype = [shaping.cast(value, dtype) for value in inputs], None
-    if method == "__call__" and not options and dtype is None and function is not None:
-        return function(*inputs)
+    if options.get("order") in _ORDERS:
+        options.pop("order")  # tensors lie nowhere
+    if method == "__call__" and function is not None:
+        inputs, dtype = _in_dtype_of_loop(ufunc, inputs, options)
+        unknown = strange(function, inputs, options)
+        if unknown:
+            raise refused_argument(ufunc.__name__, unknown, tensor=self)
+        found = function(*inputs, **options)
+        if dtype is None:
+            return found
+        if isinstance(found, tuple):
+            return tuple(shaping.cast(one, dtype) for one in found)
+        return shaping.cast(found, dtype)
     found = _METHODS_OF_UFUNCS.get(method)
     result = NotImplemented if found is None else found(ufunc, inputs, options)
     if result is not NotImplemented:
@@ -76,6 +86,20 @@ def _array_ufunc(
     raise invalid("symbolic", message)
 
 
+#: In which orders an array may lie in memory.
+_ORDERS = ("C", "F", "A", "K")
+
+
+def _in_dtype_of_loop(ufunc, inputs, options):
+    """Arguments in the dtypes that ``dtype=`` and ``casting=`` choose, and that of the results."""
+    if not {"dtype", "casting"} & set(options):
+        return inputs, None
+    dtype, casting = options.pop("dtype", None), options.pop("casting", "same_kind")
+    inputs = [v if dtype_of(v) is not None else as_array(v) for v in inputs]
+    takes, gives = resolved(ufunc, [dtype_of(value) for value in inputs], dtype, casting)
+    return [shaping.cast(v, kind) for v, kind in zip(inputs, takes, strict=True)], gives[0]
+
+
 def _of_library(ufunc):
     """A universal function's name, with what is imported for it."""
     library = library_of(ufunc) if isinstance(ufunc, np.ufunc) else ""
@@ -85,11 +109,7 @@ def _of_library(ufunc):
 def _plainly(ufunc, method):
     """How to call what there is an operation for."""
     found = f"nbta.{OF_NUMPY[known_as(ufunc)][0].__name__}"
-    return (
-        f"use {found} without where= and dtype=, and nbta.where for what is left"
-        if method == "__call__"
-        else f"write it with {found}"
-    )
+    return f"write it with {found}"
 
 
 #: What the methods of universal functions are, and whether they take a dtype.
@@ -153,14 +173,11 @@ def _array_function(
             f"tensors; {nearest(name)}"
         )
         raise invalid("symbolic", message)
+    args, kwargs = settled(function, args, kwargs)
     kwargs = in_our_names(function, ours, shared, sensible(kwargs))
     unknown = strange(ours, args, kwargs)
     if unknown:
-        message = (
-            f"np.{known_as(function)} with {self.name!r}: nbta.{ours.__name__} has no argument "
-            f"{unknown}; leave it out"
-        )
-        raise invalid("symbolic", message)
+        raise refused_argument(known_as(function), unknown, tensor=self)
     if len(args) > shared:
         message = (
             f"np.{known_as(function)} with {self.name!r}: give what is behind the first {shared} "

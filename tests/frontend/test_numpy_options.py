@@ -1,0 +1,298 @@
+"""Arguments of NumPy's functions: each is honoured as NumPy does, or refused by its name.
+
+Every function that takes values of a run is called with every parameter of NumPy's own signature,
+by name and by place, with values of each class.
+"""
+
+import inspect
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nbta
+from nbta.errors import NbtaError
+from nbta.structure import leaves
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
+import numpy_table as table
+
+X, M = table.X, table.M
+MASK = np.array([True, False, True, True])
+OUT = object()
+FLAGS, AXES = [True, False], [None, 0, -1, (0, 1)]
+DTYPES = [np.float32, np.int64, np.complex128, bool, "i1"]
+#: Values by the names of parameters. Those that NumPy refuses are left out where they are met.
+VALUES = {
+    "M": [None, 3], "N": [None, 3], "UPLO": ["L", "U"], "a_max": [], "a_min": [],
+    "append": [0.0, X[:1]], "assume_unique": FLAGS, "atol": [1e-3], "aweights": [None, X],
+    "axes": [None, (1, 0), [0, 1], 0, (0,)], "axis": AXES, "axis1": [0, -1], "axis2": [0, 1],
+    "axisa": [0], "axisb": [0], "axisc": [0], "base": [2.0], "bias": FLAGS,
+    "bins": [3, [0.0, 0.3, 1.0]], "casting": ["no", "safe", "unsafe"], "compute_uv": FLAGS,
+    "copy": [True, False, None], "correction": [0, 1], "count": [-1], "cov": FLAGS, "d": [0.5],
+    "ddof": [0, 1], "decimals": [0, 1, -1], "default": [1.5], "deg": FLAGS, "density": FLAGS,
+    "destination": [0], "device": [None, "cpu"], "discont": [None, 1.0], "dtype": DTYPES,
+    "dx": [0.5], "edge_order": [1, 2], "endpoint": FLAGS, "equal_nan": FLAGS, "full": FLAGS,
+    "full_matrices": FLAGS, "fweights": [None, np.array([1, 2, 1, 1])], "hermitian": FLAGS,
+    "include_initial": FLAGS, "increasing": FLAGS, "ind": [1], "indexing": ["xy", "ij"],
+    "initial": [2.0, 1], "invert": FLAGS, "k": [0, 1, -1], "keepdims": FLAGS,
+    "kind": [None, "stable"], "left": [None, -1.0], "like": [None, X], "m": [None, 1, 3],
+    "max": [0.5], "mean": [0.5], "method": ["linear", "lower", "median_unbiased"], "min": [0.3],
+    "minlength": [0, 8], "mode": ["full", "valid", "wrap", "clip", "edge", "reduced", "r"],
+    "n": [0, 1, 2, 6], "nan": [1.0], "ndim": [1], "ndmax": [1, 3], "ndmin": [0, 2, 5],
+    "neginf": [None, 1.0], "norm": [None, "ortho", "forward"], "num": [3], "offset": [0, 1, -1],
+    "optimize": [*FLAGS, "greedy"], "ord": [None, 1, 2, np.inf, "fro", "nuc"],
+    "order": ["C", "F", "A", "K", None], "out": [OUT], "overwrite_input": FLAGS,
+    "p": [None, 1, 2, "fro"], "period": [None, 0.5], "posinf": [None, 1.0],
+    "prepend": [0.0, X[:1]], "range": [None, (0.0, 1.0)], "rcond": [None, 1e-3, 0.5],
+    "requirements": [None, "C", "W", "F"], "retstep": FLAGS, "return_index": FLAGS,
+    "returned": FLAGS, "right": [None, True, -1.0], "rowvar": FLAGS, "rtol": [None, 1e-3, 0.5],
+    "s": [None, (6,), (3, 3)], "shape": [(4,), (2, 2), 3, ()], "side": ["left", "right"],
+    "signature": [], "sorter": [None, [1, 3, 0, 2]], "source": [0], "sparse": FLAGS,
+    "stable": [None, *FLAGS], "start": [0, 1], "step": [2], "stop": [7], "subok": FLAGS,
+    "to_begin": [None, 1.0, [1.0, 2.0]], "to_end": [None, 1.0], "tol": [None, 0.5],
+    "upper": FLAGS, "w": [None, X], "weights": [None, X, M, [1, 2, 3, 4]],
+    "where": [True, MASK, M > 1], "wrap": FLAGS, "x": [None, X], "y": [None, X],
+}  # fmt: skip
+#: Of universal functions, which are many and alike.
+OF_UFUNCS = {"order": ["C", "F"], "casting": ["no", "unsafe"], "subok": [False]}
+NAMES = [(space, name) for space in ("numpy", "numpy.linalg", "numpy.fft")
+         for name in table.functions(space)]  # fmt: skip
+
+
+def quietly(call):
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return call()
+
+
+def sample(name, function):
+    """A value, and a call with it, that both libraries take; None for refused functions."""
+    return next((each for each in table._samples(name, function) if taken(function, *each)), None)
+
+
+def taken(function, start, call):
+    """Whether NumPy and nbta take a call."""
+    try:
+        quietly(lambda: call(function, start))
+        quietly(lambda: nbta.function(lambda x: call(function, x), compiled=False)(start))
+    except Exception:  # whatever it is, the next sample may do
+        return False
+    return True
+
+
+def given_in(function, start, call):
+    """How many arguments a call gives by place, and which by name."""
+    seen = []
+
+    def spy(*args, **kwargs):
+        seen.append((len(args), set(kwargs)))
+        return function(*args, **kwargs)
+
+    quietly(lambda: call(spy, start))
+    return seen[0]
+
+
+def variants(function, start, call):
+    """Calls with one argument more: its name, and the function that gives it."""
+    count, names = given_in(function, start, call)
+    parameters = list(inspect.signature(function).parameters.values())
+    by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    for one in parameters:
+        place = by_place.index(one) if one in by_place else None
+        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) or one.name in names:
+            continue
+        if place is not None and place < count:
+            continue
+        values = OF_UFUNCS.get(one.name) if isinstance(function, np.ufunc) else None
+        values = VALUES[one.name] if values is None else values
+        for value in values:
+            if one.kind is not one.POSITIONAL_ONLY:
+                yield one.name, value, named(function, one.name)
+        between = [p.default for p in by_place[count:place]] if place is not None else [np._NoValue]
+        if values and not any(default in (inspect._empty, np._NoValue) for default in between):
+            yield one.name, values[-1], placed(function, between)
+
+
+def named(function, name):
+    return lambda value: lambda *args, **kwargs: function(*args, **{**kwargs, name: value})
+
+
+def placed(function, between):
+    return lambda value: lambda *args, **kwargs: function(*args, *between, value, **kwargs)
+
+
+def program(call, give, value, wanted):
+    """A function of one array that makes the call, with an array to fill if it is given one."""
+    if value is not OUT:
+        return lambda x: call(give(value), x)
+    shape, dtype = wanted.shape, wanted.dtype
+
+    def filling(x):
+        out = np.zeros(shape, dtype)
+        found = call(give(out), x)
+        return out, found
+
+    return filling
+
+
+def alike(found, wanted):
+    for one, other in zip(leaves(found), leaves(wanted), strict=True):
+        assert np.shape(one) == np.shape(other)
+        if not isinstance(other, np.ndarray | np.generic):
+            continue
+        assert np.asarray(one).dtype == other.dtype
+        low = np.finfo(other.dtype).bits < 64 if other.dtype.kind == "f" else False
+        np.testing.assert_allclose(
+            one, other, rtol=1e-5 if low else 1e-9, atol=1e-7 if low else 1e-11
+        )
+
+
+def plain(found):
+    return tuple(map(plain, found)) if isinstance(found, list | tuple) else found
+
+
+@pytest.mark.parametrize(("space", "name"), NAMES)
+def test_each_parameter_is_honoured_or_refused_by_name(space, name):
+    function = table.functions(space)[name]
+    found = sample(name, function)
+    if found is None:
+        return
+    start, call = found
+    usual = quietly(lambda: call(function, start))
+    for parameter, value, give in variants(function, start, call):
+        if value is OUT and not isinstance(usual, np.ndarray):
+            continue
+        run = program(call, give, value, usual)
+        try:
+            wanted = quietly(lambda run=run: run(start))
+        except Exception:  # NumPy takes it for another kind of argument
+            continue
+        said = f"{name}: {parameter}={value!r}"
+        try:
+            found = quietly(lambda run=run: nbta.function(run, compiled=False)(start))
+        except (NbtaError, TypeError, ValueError) as error:
+            text = str(error) + "".join(getattr(error, "__notes__", []))
+            assert parameter in text, f"{said}: {text}"
+            continue
+        try:
+            alike(plain(found), plain(wanted))
+        except AssertionError as error:
+            raise AssertionError(f"{said}: {error}") from None
+
+
+A, B = np.arange(12.0).reshape(3, 4) / 7 + 0.1, np.arange(8.0).reshape(2, 4) - 3.0
+
+
+def filled(function):
+    """What a function leaves in an array, and whether it gives that array."""
+
+    def run(x):
+        out = np.full(x.shape, 9.0)
+        found = function(x, out)
+        out[0] += 100.0
+        return out, found
+
+    return run
+
+
+HONOURED = {
+    "likes": lambda x: [np.zeros_like(x, shape=(2, 3)), np.ones_like(x, shape=5),
+                        np.full_like(x, 7.0, shape=(2,)), np.empty_like(x, shape=(4, 1)).shape],
+    "like of another shape and dtype": lambda x: np.zeros_like(x, np.int64, shape=(2, 2)),
+    "ndmin": lambda x: [np.array(x, ndmin=4), np.array(x[0, 0], ndmin=1), np.array(x, ndmin=1)],
+    "array and copy": lambda x: [np.array(x, copy=False), np.asarray(x, copy=True)],
+    "astype": lambda x: [x.astype(np.float32, order="F"), x.astype("f4", casting="same_kind"),
+                         x.astype(float, copy=False), np.asarray(x, dtype=np.int64, order="F")],
+    "transpose": lambda x: [np.transpose(x, axes=(1, 0)), np.swapaxes(x, axis1=0, axis2=1),
+                            x[0].transpose(0), x.transpose(np.array([1, 0])), x.transpose(None)],
+    "round": lambda x: [round(x[0, 1], ndigits=0), round(x[1, 1], ndigits=2)],
+    "average": lambda x: [np.average(x, axis=(0, 1), weights=x), np.average(x, 0, x[:, 0]),
+                          np.average(x.T, axis=(1, 0), weights=x),
+                          np.average(np.stack([x, x * x]), (2, 0), np.outer(x[0], [1, 2]))],
+    "vecdot": lambda x: [np.vecdot(x, x[0]), np.vecdot(np.stack([x, x], 1), x, axis=0),
+                         np.vecdot(x, x[:, 0], axis=0), np.vecdot(x, x, axis=-2)],
+    "reductions": lambda x: [np.sum(x, initial=2.0), np.sum(x, 0, where=x > 1, keepdims=True),
+                             np.prod(x, 1, initial=3.0), np.max(x, 0, initial=1.0, where=x < 1),
+                             np.sum(x, 0, np.float32), x.sum(0, np.float32), x.mean(1, "f4"),
+                             np.mean(x, where=x > 1), np.std(x, 0, None, None, 1),
+                             np.nansum(x, where=x > 1, initial=1.0), x.max(axis=1, keepdims=True)],
+    "a reduction of integers": lambda x: [np.sum(x * 99, dtype="i1"), np.sum(x > 1, dtype=bool),
+                                          np.cumsum(x * 99, 0, 'i1'), np.prod(x > 0, dtype=bool)],
+    "out": filled(lambda x, out: np.exp(x, out=out)),
+    "out by place": filled(lambda x, out: np.add(x, 1.0, out)),
+    "out and where": filled(lambda x, out: np.divide(1.0, x, out=out, where=x > 1)),
+    "out of a reduction": filled(lambda x, out: np.sum(x, axis=0, out=out[0])),
+    "out of a method": filled(lambda x, out: x.cumsum(0, out=out)),
+    "several out": lambda x: np.modf(x, out=(np.zeros((3, 4)), None)),
+    "universal": lambda x: [np.add(x, 1, dtype=np.float32), np.sqrt(x, casting="unsafe"),
+                            np.exp(x, order="F"), np.multiply(x, 2.0, subok=False)],
+    "clip": lambda x: [np.clip(x, None, 1.0), np.clip(x, 0.5, None), np.clip(x, max=1.0)],
+    "size": lambda x: [np.arange(np.size(x)) * x[0, 0], np.size(x, 1), np.shape(x),
+                       np.zeros(np.size(x, axis=0))],
+    "defaults": lambda x: [np.sum(x, None, None, None, False), np.reshape(x, (4, 3), "C"),
+                           np.linalg.norm(x, None, None, False), np.fft.fft2(x, None, (-2, -1))],
+    "nan_to_num": lambda x: [np.nan_to_num(x, copy=False) is x, np.nan_to_num(x / 0, True, 1.0)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", HONOURED)
+def test_arguments_are_honoured(name, compiled):
+    function = HONOURED[name]
+    wanted = quietly(lambda: function(A.copy()))
+    found = quietly(lambda: nbta.function(function, compiled=compiled)(A.copy()))
+    alike(plain(found), plain(wanted))
+
+
+def test_weights_of_several_axes_have_gradients():
+    def loss(x):
+        return np.sum(np.average(np.stack([x, x * x]), axis=(2, 0), weights=np.outer(x[0], [1, 2])))
+
+    nbta.testing.check_grads(loss, (A,))
+
+
+REFUSED = {
+    "where=": lambda x: np.exp(x, where=x > 1),
+    "mean=": lambda x: x.std(mean=1.0),
+    "out=": lambda x: np.sum(x, axis=0, out=np.zeros(4, np.float32)),
+    "signature=": lambda x: np.add(x, x, signature="dd->d"),
+    "requirements=": lambda x: np.require(x, None, "F"),
+    "end_values=": lambda x: np.pad(x, 1, "linear_ramp", end_values=2.0),
+    "dtype=": lambda x: np.mean(x, dtype=int),
+    "weights": lambda x: np.average(x, weights=x[0]),
+    "order=": lambda x: np.sort(x, order="a"),
+    "ndmax=": lambda x: np.array(x, ndmax=3),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_taken_is_refused_by_its_name(name):
+    with pytest.raises((NbtaError, TypeError), match=name):
+        nbta.function(REFUSED[name])(A)
+
+
+WRONG = {
+    "axes": (ValueError, lambda x: np.flip(x, 2)),
+    "squeezed": (ValueError, lambda x: np.squeeze(x, 0)),
+    "transposed": (ValueError, lambda x: x.transpose(0)),
+    "twice": (ValueError, lambda x: x.transpose(1, 1)),
+    "unknown": (TypeError, lambda x: np.sum(x, axes=1)),
+    "cast": (TypeError, lambda x: x.astype(int, casting="safe")),
+    "copied": (ValueError, lambda x: np.array(x, np.float32, copy=False)),
+    "apart": (ValueError, lambda x: np.reshape(x.T, (-1,), copy=False)),
+    "no loop": (TypeError, lambda x: np.isnan(x, dtype=np.float64)),
+    "one axis": (ValueError, lambda x: np.cumsum(x, axis=(0,))),
+    "mask": (ValueError, lambda x: np.sum(x[0], where=x > 1)),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_numpy_refuses_is_an_error(name):
+    kind, function = WRONG[name]
+    with pytest.raises((TypeError, ValueError)):
+        function(A)
+    with pytest.raises(kind):
+        nbta.function(function)(A)
