@@ -1,6 +1,7 @@
 """Lines of users' code, for what is said about it later."""
 
 import ast
+import dis
 import functools
 import itertools
 import linecache
@@ -119,10 +120,19 @@ class Origin:
         return f"{self.name!r} ({os.path.basename(self.location.filename)}:{self.location.line})"
 
 
+_SCIPY = f"{os.sep}site-packages{os.sep}scipy{os.sep}"
+_PYTHONS = tuple(sysconfig.get_paths()[k] + os.sep for k in ("stdlib", "platstdlib"))
+
+
 @functools.cache
 def _is_library(filename) -> bool:
-    """Whether a file is of Numba's or NumPy's, which users do not look into."""
-    return f"{os.sep}site-packages{os.sep}num" in filename
+    """Whether a file is of Python's own modules, or NumPy's, SciPy's or Numba's.
+
+    Users do not look into these.
+    """
+    if f"{os.sep}site-packages{os.sep}" in filename:
+        return f"{os.sep}site-packages{os.sep}num" in filename or _SCIPY in filename
+    return filename.startswith(_PYTHONS)
 
 
 def _is_users(filename) -> bool:
@@ -143,6 +153,16 @@ def of_caller() -> Location | None:
 def of_error(error) -> Location | None:
     """The innermost line of the user's that an error came by."""
     return behind_users(error)[0]
+
+
+def is_raised_here(error) -> bool:
+    """Whether an error is one that a `raise` statement of this package raises."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or not trace.tb_frame.f_code.co_filename.startswith(OWN):
+        return False
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 def behind_users(error) -> tuple[Spot | None, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import weakref
 from contextlib import suppress
 from dataclasses import is_dataclass
@@ -38,7 +39,7 @@ from nbta.graph.lengths import Asked, Lengths
 from nbta.graph.operation import DATA, Spec, Tensor
 from nbta.immutable import computed, in_body, own_numpy
 from nbta.inspect.flow_check import lost_write
-from nbta.locations import warn_caller
+from nbta.locations import of_error, warn_caller
 from nbta.ops.checks import left_over
 from nbta.ops.dispatch import as_array, as_tensor
 from nbta.ops.filling import PLACEHOLDER
@@ -370,6 +371,7 @@ class Function(Sent, Generic[P, R]):
             try:
                 trace.make(self._prepared(for_run=True))
             except BaseException as error:
+                self._place(error)
                 # Whatever a user's code made of it: what it did is not what NumPy would do.
                 if isinstance(error, KeyboardInterrupt | SystemExit):
                     raise
@@ -390,6 +392,14 @@ class Function(Sent, Generic[P, R]):
                 return trace
             if not asked:
                 return _Branch(repr(self), structure, lengths.asked)
+
+    def _place(self, error: BaseException) -> None:
+        """Say in an error that came up in no line of the user's which function it is of."""
+        code = getattr(inspect.unwrap(self._f), "__code__", None)
+        if not isinstance(error, NbtaError) or code is None or of_error(error) is not None:
+            return
+        if not any(code.co_filename in text for text in (str(error), *_notes(error))):
+            error.add_note(f"({code.co_filename}:{code.co_firstlineno})")
 
     @property
     def source(self) -> str:
@@ -940,6 +950,10 @@ def check_writes(graph: Any, results: Any) -> None:
             f"as in ta = ta.write(i, value)"
         )
         raise invalid("lost_write", message)
+
+
+def _notes(error: BaseException) -> Any:
+    return getattr(error, "__notes__", ())
 
 
 def _all(result: Any) -> Any:

@@ -16,6 +16,7 @@ it is an error.
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 import threading
 import types
@@ -24,6 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from nbta import shapes
 from nbta.classes import node_of, objects_in
 from nbta.control.control_flow import cond
 from nbta.errors import InvalidArgumentError, invalid
@@ -883,12 +885,22 @@ class Box(Tensor):
     together = True
 
     def _in_shape(self, shape):
+        self._check_size(shape)
         view = View(self, ShapeStep(shape))
         if self.together:
             return view
         copy = view.copy()  # or a view, as NumPy finds by the strides
         link(copy, self.root)
         return copy
+
+    def _check_size(self, shape):
+        """Refuse another number of items, which reading the view would, if anything does."""
+        have, extents = self.shape, shape if isinstance(shape, list | tuple) else (shape,)
+        if have is None or not all(type(n) is int for n in (*have, *extents)):
+            return
+        if min(extents, default=0) >= 0 and math.prod(have) != math.prod(extents):
+            found = f"an array of shape {shapes.text(have)} into shape {shapes.text(extents)}"
+            raise invalid("reshape", f"{here()}: cannot reshape {found}")
 
     def flatten(self, order="C"):
         """A vector of all items."""
@@ -953,6 +965,8 @@ class Box(Tensor):
 
     def fill(self, value):
         """Set all items."""
+        if isinstance(value, list | tuple) or (isinstance(value, Box) and value.ndim):
+            raise ValueError(f"{here()}: setting an array element with a sequence.")
         self[...] = value
 
     def astype(self, dtype, order="K", casting="unsafe", *, copy=True):

@@ -56,7 +56,7 @@ from nbta.frontend.universal import call_universal
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.immutable import METHODS
-from nbta.locations import LIBRARIES, OWN
+from nbta.locations import LIBRARIES, OWN, of_error
 from nbta.ops import (
     arithmetic,
     arranging,
@@ -331,10 +331,10 @@ def _converted(function, args, kwargs):
         return born(iteration.Yielding(found, args, kwargs))
     try:
         return found(*args, **kwargs)
-    except RecursionError:
+    except RecursionError as error:
         message = (
-            f"{here()}: {function.__qualname__} calls itself again and again, as only the run "
-            f"knows where that ends; write a loop"
+            f"{of_error(error)}: {function.__qualname__} calls itself again and again, as only the "
+            f"run knows where that ends; write a loop"
         )
         raise UnimplementedError(message) from None
 
@@ -630,6 +630,9 @@ def _is_users(value):
 
 def _foreign(function, args, kwargs):
     """A function that nbta cannot look into."""
+    if isinstance(function, Tensor) or not callable(function):
+        kind = identity.called_by_python(function)
+        raise TypeError(f"{here()}: {kind!r} object is not callable")
     of_class = isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType)
     if of_class and args and isinstance(args[0], Listing):
         return call(getattr(args[0], function.__name__), *args[1:], **kwargs)
@@ -673,7 +676,7 @@ def _cast(value, dtype):
 
 def _int(value=0, *base):
     if not control.is_traced(value):
-        return int(value, *base)
+        return int(_known_text(value), *base)
     if isinstance(value, Number) and value.weak is int:
         return value
     value = as_tensor(native.plain(value))
@@ -683,8 +686,15 @@ def _int(value=0, *base):
     return cast(rounding.trunc(value), np.int64)
 
 
+def _known_text(value):
+    """A value that a number is made of, which is no text with values of a run."""
+    return identity.text_of(value) if isinstance(value, identity.Text) else value
+
+
 def _float(value=0.0):
-    return cast(as_tensor(native.plain(value)), np.float64) if _traced(value) else float(value)
+    if _traced(value):
+        return cast(as_tensor(native.plain(value)), np.float64)
+    return float(_known_text(value))
 
 
 def _complex(*parts):
@@ -870,9 +880,10 @@ def _power_modulo(base, exponent, modulus):
 
 
 def _setattr(owner, name, value):
-    if not isinstance(owner, Tensor):
-        note_place(Attribute(owner, name))
-    setattr(owner, name, value)
+    if not isinstance(name, str):
+        kind = identity.called_by_python(name)
+        raise TypeError(f"{here()}: attribute name must be string, not {kind!r}")
+    conversion.runtime().set_attribute(value, owner, name)
 
 
 def _delattr(owner, name):

@@ -85,9 +85,11 @@ class Undefined:
         self.name = name
 
     def _refuse(self, *_):
-        raise NoValueError(
+        error = NoValueError(
             f"{here()}: the variable {self.name!r} has no value on the way that leads here"
         )
+        error.nbta_raised = not _attempts.errors  # no later trace of a loop will know it
+        raise error
 
     __getattr__ = __getitem__ = __iter__ = __len__ = __bool__ = __call__ = _refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _refuse
@@ -222,14 +224,16 @@ def _combined(safe, found, value, thunk, combine):
 def _tried(thunk):
     """A value, and whether to compute it checks something, so that it must not be if not asked for.
 
-    Such is whether a variable has a value, or is not None.
+    Such is whether a variable has a value, or is not None, and what ends in an error of Python's.
     """
     try:
         with Frame() as frame:
             other = thunk()
             checks = bool(frame.changed)
             (frame.undo if checks else frame.keep)()
-    except NoValueError:
+    except Exception as error:
+        if not _is_of_a_run(error):
+            raise
         return None, True
     return other, checks
 
@@ -239,7 +243,8 @@ def _constantly(value):
 
 
 def _is_truth(value):
-    return isinstance(value, bool | np.bool_) or getattr(value, "dtype", None) == np.bool_
+    of_truths = getattr(value, "dtype", None) == np.bool_ and not isinstance(value, Box)
+    return isinstance(value, bool | np.bool_) or of_truths
 
 
 def as_truth(value):
@@ -659,7 +664,7 @@ def _is_of_a_run(error) -> bool:
     """
     raised = isinstance(error, NoValueError) or getattr(error, "nbta_raised", False)
     raised = raised or isinstance(error, OutOfRangeError) or is_pythons(error)
-    return raised or getattr(error, "reason", None) in ("shape", "closed")
+    return raised or getattr(error, "reason", None) in ("shape", "reshape", "closed")
 
 
 def _with_places(places, names, get, set_):

@@ -19,12 +19,12 @@ from nbta.frontend.calls import call, is_library, is_of_numpys, user_method
 from nbta.frontend.conversion import converted
 from nbta.frontend.maybe import result_of
 from nbta.frontend.outside import reading
-from nbta.frontend.problems import is_pythons, unfollowed
+from nbta.frontend.problems import in_pythons_words, is_pythons, unfollowed
 from nbta.frontend.records import with_values
 from nbta.frontend.rewriting import converted_text
 from nbta.graph.graph import current, locating
 from nbta.graph.operation import Tensor
-from nbta.locations import of_error
+from nbta.locations import is_raised_here, of_error
 from nbta.ops.dispatch import building
 from nbta.ops.shaping import IDENTITY
 from nbta.runtime.numba_private import Dispatcher
@@ -169,8 +169,9 @@ def _placed_errors():
     try:
         yield
     except Exception as error:
-        if not isinstance(error, NbtaError):
+        if not isinstance(error, NbtaError) and not is_raised_here(error):
             if is_pythons(error) or getattr(error, "nbta_raised", False):
+                in_pythons_words(error)
                 raise
             raise unfollowed(error) from error
         place = of_error(error)

@@ -232,14 +232,28 @@ def tensor_attribute(owner, name):
     else:
         kinds = (owner.dtype.type, PYTHONS.get(owner.dtype.kind, object))
     if name not in _OF_TENSORS and not any(hasattr(kind, name) for kind in kinds):
-        message = f"{here()}: {kinds[-1].__name__!r} object has no attribute {name!r}"
-        raise AttributeError(message)
+        raise no_attribute(owner, name)
     if hasattr(owner, name):
         return getattr(owner, name)
     if name == "is_integer":
         return lambda: True if owner.dtype.kind in "iu" else _is_whole(as_tensor(owner))
     message = f"{here()}: .{name} of what only the run knows is no operation of nbta's"
     raise UnimplementedError(f"{message}; compute it with others")
+
+
+def called_by_python(value):
+    """What Python calls the class of a value."""
+    if isinstance(value, Box):
+        return "numpy.ndarray"
+    if isinstance(value, Tensor):
+        return PYTHONS.get(value.dtype.kind, object).__name__
+    return "list" if isinstance(value, list) else type(value).__name__
+
+
+def no_attribute(owner, name):
+    """The error for an attribute that a value does not have."""
+    kind = called_by_python(owner)
+    return AttributeError(f"{here()}: {kind!r} object has no attribute {name!r}")
 
 
 def _is_whole(value):

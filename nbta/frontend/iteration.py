@@ -588,8 +588,8 @@ def for_(items, body, flags, names, get, set_, changed):
     items = settled(items)
     if current() is None:
         return control.native_for(items, body, flags)
-    if isinstance(items, Undefined):
-        iter(items)
+    if isinstance(items, Undefined) or not is_iterable(items):
+        iter(items)  # which says that it has none
     if isinstance(items, Unrolled):
         return control.guarded_trips(items, body, flags, names, get, set_)
     found = indexed(items)
@@ -608,6 +608,11 @@ def for_(items, body, flags, names, get, set_, changed):
     if short and control.known_trips(found, body, flags, get, set_, as_loop):
         return None
     return as_loop()
+
+
+def is_iterable(items):
+    """Whether Python goes along something."""
+    return hasattr(items, "__iter__") or hasattr(items, "__getitem__")
 
 
 #: Iterators that note themselves what is taken.

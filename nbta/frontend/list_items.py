@@ -15,6 +15,7 @@ from nbta.frontend import control, effects, native
 from nbta.frontend.boxes import Box, Item, link, note_place
 from nbta.frontend.calls import array
 from nbta.frontend.containers import fill, put_item
+from nbta.frontend.identity import called_by_python
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import equal, greater_equal, less, logical_and, where
@@ -29,6 +30,7 @@ def is_run_place(key) -> bool:
 
 def item_at(values, key):
     """``values[key]``."""
+    _check_integer(values, key)
     if key.dtype.kind == "b":
         key = cast(as_tensor(key), np.int64)
     if not native.is_known(values):
@@ -47,6 +49,13 @@ def item_at(values, key):
     return Box(found, fixed=fixed)[key]
 
 
+def _check_integer(values, key):
+    """Refuse what is no index, as Python does."""
+    if key.dtype.kind not in "iub" or key.spec.rank:
+        kind, given = called_by_python(values), called_by_python(key)
+        raise TypeError(f"{here()}: {kind} indices must be integers or slices, not {given}")
+
+
 def _linked(found, values):
     """A copy of one of several arrays, of which nobody may change one and look at another."""
     for each in values if isinstance(found, Box) else ():
@@ -57,6 +66,7 @@ def _linked(found, values):
 
 def _place(values, key):
     """A place counted from the first item, which a run fails for where there is none."""
+    _check_integer(values, key)
     count, key = len(values), as_tensor(native.plain(key))
     message = f"{here()}: an index is out of range for a list of {count} items"
     holds = logical_and(greater_equal(key, -count), less(key, count))

@@ -4,7 +4,7 @@ import os
 import re
 
 from nbta.errors import NbtaError, UnimplementedError
-from nbta.locations import OWN, behind_users, of_caller
+from nbta.locations import OWN, behind_users, is_raised_here, of_caller
 
 
 def here() -> str:
@@ -36,30 +36,47 @@ _DOING = tuple(
     os.path.join(OWN, "frontend", f"{name}.py")
     for name in (
         "calls", "containers", "extremes", "identity", "iteration", "lists", "list_items",
-        "math_functions", "runtime",
+        "math_functions", "outside", "runtime",
     )
 )  # fmt: skip
 #: Where NumPy computes with arrays that Python knows, and the errors that it raises there.
-_NUMPYS = tuple(os.path.join(OWN, "frontend", f"{name}.py") for name in ("boxes", "native"))
+_NUMPYS = tuple(
+    os.path.join(OWN, "frontend", f"{name}.py") for name in ("boxes", "native", "picking")
+)
 _RAISED_BY_NUMPY = (ArithmeticError, IndexError, TypeError, ValueError)
 _FRONTEND = os.path.join(OWN, "frontend", "")
 #: Classes of this package that stand for values of the user's, in a message of Python's.
 _STANDS_FOR = re.compile(
-    r"\b(?:nbta\.[\w.]+|Array(?:Box|View)|Box|Class|Flat|Known|Listing|Number|Records?|Tensor|"
-    r"Text|Undefined|Unknown|View)\b"
+    r"'(?:nbta\.[\w.]+|ArrayBox|Box|Class|Flat|Number|Records?|Tensor|Text|Undefined|Unknown|"
+    r"View)'"
 )
+
+
+#: What Python says of any number: tensors that converted code sees are numbers.
+_OF_A_NUMBER = re.compile(r"'Tensor' object is not (?:a mapping|callable|iterable|subscriptable)")
 
 
 def is_of_stand_in(error) -> bool:
     """Whether Python says something of an object that stands for a value in a trace."""
-    return _STANDS_FOR.search(str(error)) is not None
+    said = _OF_A_NUMBER.sub("", str(error))
+    return _STANDS_FOR.search(said) is not None
+
+
+def in_pythons_words(error) -> None:
+    """Let an error of Python's name the class that what stands for a value is of."""
+    if len(error.args) == 1 and isinstance(error.args[0], str):
+        said = error.args[0].replace("'Listing'", "'list'").replace("'Tensor'", "'float'")
+        error.args = (said,)
 
 
 def is_pythons(error) -> bool:
     """Whether an error is one that Python, or a library, raises for what the user wrote.
 
-    Others came up in this package, which could not follow the user.
+    So it is where this package raises it in their place. Others came up in this package, which
+    could not follow the user.
     """
+    if is_raised_here(error):
+        return not isinstance(error, NbtaError)
     if isinstance(error, NbtaError | RecursionError) or is_of_stand_in(error):
         return False
     if _SAYS_WHERE.match(str(error)):

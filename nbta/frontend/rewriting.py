@@ -424,9 +424,16 @@ class _Rewriter(ast.NodeTransformer):
     # Statements.
 
     def visit_FunctionDef(self, node):
-        return node  # converted when it is called
+        """Its defaults are computed here; the rest is converted when it is called."""
+        given = node.args
+        given.defaults = [self.visit(default) for default in given.defaults]
+        given.kw_defaults = [each and self.visit(each) for each in given.kw_defaults]
+        return node
 
-    visit_Lambda = visit_ClassDef = visit_AsyncFunctionDef = visit_FunctionDef
+    visit_Lambda = visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node):
+        return node
 
     def visit_Nonlocal(self, node):
         return node

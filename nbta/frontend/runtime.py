@@ -51,8 +51,8 @@ from nbta.frontend.conversion import note_unsure
 from nbta.frontend.conversion import outer as _outer
 from nbta.frontend.dict_items import dict_item, is_in_range
 from nbta.frontend.identity import (
-    PYTHONS,
     attribute_of,
+    called_by_python,
     check_key,
     checked_keys,
     differ,
@@ -60,6 +60,7 @@ from nbta.frontend.identity import (
     is_run_number,
     is_same,
     joined_text,
+    no_attribute,
     text_of,
 )
 from nbta.frontend.iteration import comprehension, elements, generator, one_by_one
@@ -314,7 +315,7 @@ def set_item(value, array, key):
         if isinstance(array, np.ndarray):
             array = _outer(array)
         elif is_run_number(array):
-            kind = PYTHONS[array.dtype.kind].__name__
+            kind = called_by_python(array)
             raise TypeError(f"{here()}: {kind!r} object does not support item assignment")
         elif isinstance(array, Tensor) and not isinstance(array, Box):
             array[key] = value  # which says that it cannot be
@@ -355,6 +356,8 @@ def _note_item(owner, key):
 
 def delete_item(owner, key):
     """``del owner[key]``."""
+    if isinstance(owner, Box):
+        raise ValueError(f"{here()}: cannot delete array elements")
     if current() is not None and isinstance(owner, KINDS):
         if isinstance(owner, Listing) and (owner.array is not None or in_trace(owner)):
             return owner.delete(key)
@@ -376,6 +379,9 @@ def delete_attribute(owner, attribute):
 
 def set_attribute(value, owner, name):
     """``owner.name = value``."""
+    bare = isinstance(owner, Listing) or (isinstance(owner, Box) and not hasattr(Box, name))
+    if bare or is_run_number(owner):
+        raise no_attribute(owner, name)
     if current() is not None and not isinstance(owner, Tensor):
         if isinstance(owner, Record):
             owner[name] = value
@@ -403,6 +409,8 @@ def _setter(owner, name):
 
 def checked(value, has_value, name, kind=UnboundLocalError):
     """The value of a variable that may have none."""
+    if isinstance(value, Undefined):
+        value._refuse()
     if current() is None or not control.is_traced(has_value):
         return value
     check_raising(f"reading {name!r}", kind)

@@ -4,7 +4,7 @@ An error of a way that a run does not take is none; the same error in the way th
 Python's class, in both executors.
 """
 
-# ruff: noqa: F821 (as users write it)
+# ruff: noqa: B008, F821 (as users write it)
 
 import numbers
 
@@ -253,6 +253,79 @@ def is_no_class(x):
 @called(2.5)
 def real_and_imaginary_part(x):
     return x.real * x.conjugate() + x.imag
+
+
+@called(2.5)
+def default_of_an_inner_function(x):
+    def scaled(v, by=x.real if x > 1.0 else x.imag, *, shift=max(x, 1.0)):
+        return v * by + shift
+
+    return scaled(x) * (lambda q, r=x.conjugate(): q * r)(x)
+
+
+@called(2.5)
+def attribute_of_a_list(x):
+    items = [x]
+    items.note = x
+    return items[0]
+
+
+@called(2.5)
+def attribute_of_a_number(x):
+    x.note = 1.0
+    return x
+
+
+@called(2.5)
+def list_at_a_float(x):
+    items = [x, x]
+    items[x * 0.0] = 1.0
+    return items[0]
+
+
+@called(2.5)
+def float_times_a_tuple(x):
+    return x * (x, 2.0)
+
+
+@called(2.5)
+def number_of_arguments_of_a_number(x):
+    return x(2.0)
+
+
+@called(2.5)
+def loop_over_an_integer(x):
+    for _ in 3:
+        x = x * 2.0
+    return x
+
+
+@called(2.5)
+def reshape_of_what_nobody_reads(x):
+    y = (np.ones(3) * x).reshape(2, 2)
+    return x if y is not None else -x
+
+
+@called(2.5)
+def deleted_item_of_an_array(x):
+    y = np.ones(3) * x
+    del y[0]
+    return x
+
+
+@called(2.5)
+def last_of_all_is_wrong(x):
+    return x * x if all(q > 0.0 for q in (x, "a")) else -x
+
+
+@called(2.5)
+def no_value_in_a_try(x):
+    try:
+        y = missing * 2.0
+    except NameError:
+        y = x * x
+        missing = 1.0
+    return y * missing
 
 
 # Assignments to all items, and NumPy's polynomials.

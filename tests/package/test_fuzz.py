@@ -43,6 +43,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NaN and emp
         ("nest", 1, 1),
         ("item nest", 1, 1),
         ("lengths", 10, 4),
+        ("surface", 1, 40),
     ],
 )
 def test_random_programs(family, seed, programs):

@@ -17,6 +17,7 @@ from . import (
     program,
     raw,
     raw_maker,
+    surface,
     ways,
 )
 from .drawn import whole
@@ -85,6 +86,7 @@ FAMILIES = {
     "lengths": Family(lengths.program, lengths.check),
     "code": Family(frontend_random.program, frontend_random.check, frontend_random.shrunk),
     "conditions": Family(raw_maker.conditions, raw.check, raw.shrunk),
+    "surface": Family(surface.program, surface.check, surface.shrunk),
     "raw": Family(raw_maker.program, raw.check, raw.shrunk),
 }
 
