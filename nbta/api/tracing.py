@@ -751,7 +751,8 @@ class _Versions:
     """The graphs for one kind of arguments, of which each is for what was outside at its trace."""
 
     def __init__(self, function: Any) -> None:
-        self._function, self.traces = function, []
+        self._function = function
+        self.traces: list[Any] = []
         self._made = 0
 
     def fitting(self, values: Any, arrays: Any) -> Any:
