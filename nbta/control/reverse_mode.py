@@ -69,6 +69,11 @@ class Computation:
         """Whether a gradient of a tensor is of use."""
         return tensor in self._reached[-1]
 
+    def stand_for_ends(self, ends, others) -> None:
+        """Take other tensors for results of the body of the loop whose rule runs."""
+        pairs = zip(ends, others, strict=True)
+        self._ends_whole |= {other for end, other in pairs if end in self._ends_whole}
+
     def _between(self, ys, xs):
         """Tensors that depend on ``xs``, as far as gradients pass."""
         reached = {x for x in xs if x.spec.differentiable}
