@@ -19,7 +19,7 @@ from numpy.polynomial import polyutils
 from nbta.control.captured import names_of
 from nbta.control.control_flow import while_loop
 from nbta.errors import NbtaError, UnimplementedError, invalid
-from nbta.frontend import control, conversion, effects, identity, iteration, native
+from nbta.frontend import control, conversion, effects, followed, identity, iteration, native
 from nbta.frontend.array_boxes import ArrayBox, in_box, unboxed
 from nbta.frontend.boxes import (
     Attribute,
@@ -628,11 +628,24 @@ def _is_users(value):
     return isinstance(value, types.FunctionType | types.MethodType | functools.partial)
 
 
-def _foreign(function, args, kwargs):
-    """A function that nbta cannot look into."""
+def _check_callable(function):
     if isinstance(function, Tensor) or not callable(function):
         kind = identity.called_by_python(function)
         raise TypeError(f"{here()}: {kind!r} object is not callable")
+
+
+def _interpolation(owner, args, kwargs):
+    """What gives the values of an object of SciPy's that interpolates; None for others."""
+    if not _module(type(owner)).startswith("scipy.interpolate") or native.is_known(args):
+        return None
+    return followed.interpolated(owner, conversion.runtime().attribute, call, *args, **kwargs)
+
+
+def _foreign(function, args, kwargs):
+    """A function that nbta cannot look into."""
+    if (found := _interpolation(function, args, kwargs)) is not None:
+        return _converted(*found, {})
+    _check_callable(function)
     of_class = isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType)
     if of_class and args and isinstance(args[0], Listing):
         return call(getattr(args[0], function.__name__), *args[1:], **kwargs)
@@ -1142,6 +1155,8 @@ def _unknown_to(what, name, kwargs=()):
 def _scipy(function, args, kwargs):
     """A function of SciPy's."""
     name = known_as(function)
+    if name in followed.FUNCTIONS and not native.is_known((args, kwargs)):
+        return _converted(followed.FUNCTIONS[name], args, kwargs)
     if name not in OF_NUMPY or native.is_known((args, kwargs)):
         return _foreign(function, args, kwargs)
     ours, shared = OF_NUMPY[name]

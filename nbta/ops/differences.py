@@ -174,6 +174,9 @@ def trapezoid(
     return sum(divide(multiply(steps, add(behind, before)), 2.0), axis, name=name)
 
 
+stands_for("scipy.integrate.trapezoid", numpy=4)(trapezoid)
+
+
 def _known_rank(y):
     if _rank(y) is None:
         raise invalid("rank", "trapezoid: give a tensor of known rank, or a negative axis")
