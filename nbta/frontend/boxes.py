@@ -35,6 +35,7 @@ from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import Spec, Tensor
 from nbta.immutable import refused
 from nbta.ops import arithmetic, changes, numbers
+from nbta.ops.diagonals import diagonal
 from nbta.ops.dispatch import as_tensor, constant_in, nearest
 from nbta.ops.filling import fill
 from nbta.ops.joining import arange
@@ -557,11 +558,13 @@ class Box(Tensor):
         A serial number of about when it was last read.
     written : bool
         Whether it was changed.
+    apart : bool
+        Whether its items may lie in another order than C's, as those of what it was computed from.
     """
 
     __slots__ = (
-        "_constant", "_first", "_maker", "_value", "fixed", "label", "links", "made", "read",
-        "serial", "spoiled", "written",
+        "_constant", "_first", "_maker", "_value", "apart", "fixed", "label", "links", "made",
+        "read", "serial", "spoiled", "written",
     )  # fmt: skip
 
     def __init__(self, value, label=None, fixed=None, maker=None):
@@ -571,6 +574,8 @@ class Box(Tensor):
         self.serial = next(_serials)
         self.made = not isinstance(value, Tensor)
         self.read, self.written = 0, False
+        known = isinstance(value, np.ndarray)
+        self.apart = known and value.ndim > 1 and not value.flags.c_contiguous
 
     # What it holds.
 
@@ -770,6 +775,9 @@ class Box(Tensor):
     def __getitem__(self, key):
         key = picking.as_key(key)
         rank = _rank_of(key, self.ndim)
+        if rank is None and any(type(part) in (bool, np.bool_) for part in _as_tuple(key)):
+            axes, key = picking.without_truths(_as_tuple(key))
+            return self[axes][key]
         if rank is None:
             return boxed(picking.item(self.content_for(key), native.plain(key)))
         if rank == 0:
@@ -881,8 +889,10 @@ class Box(Tensor):
         """The view as a vector; a copy where its items do not lie together."""
         return (self.transpose() if _is_fortran(order) else self)._in_shape((-1,))
 
-    #: Whether the items lie together in memory, in their order.
-    together = True
+    @property
+    def together(self):
+        """Whether the items lie together in memory, in their order."""
+        return not self.apart
 
     def _in_shape(self, shape):
         self._check_size(shape)
@@ -912,6 +922,16 @@ class Box(Tensor):
         found = found.copy()
         link(found, self.root)
         return found
+
+    def diagonal_view(self):
+        """A view of the diagonal of a matrix, to be read and assigned."""
+        return View(self, DiagonalStep())
+
+    def conj(self):
+        """Complex conjugates; an array of real numbers itself."""
+        if self.dtype.kind != "c":
+            return self
+        return laid_as(boxed(native.method("conj", self.content, (), {})), (self,))
 
     def swapaxes(self, axis1, axis2):
         """A view with two axes in each other's place."""
@@ -975,10 +995,13 @@ class Box(Tensor):
         if not np.can_cast(self.dtype, dtype, casting):
             message = f"from {self.dtype} to {dtype} according to the rule {casting!r}"
             raise TypeError(f"{here()}: astype: there is no cast {message}")
+        if dtype == self.dtype and not copy and order != "F":
+            return self
         if dtype == self.dtype:
-            found = self if not copy else self.copy()
+            found = self.copy()
         else:
             found = boxed(native.method("astype", self.content, (dtype,), {}))
+        found = found if order == "C" else laid_as(found, (self,))
         turn = order == "F" and found.ndim > 1
         return found.transpose().copy().transpose() if turn else found
 
@@ -1409,6 +1432,33 @@ class AxesStep:
         return tuple(found)
 
 
+class DiagonalStep:
+    """The diagonal of a matrix."""
+
+    values = spelled = ()
+    together = is_all = False
+
+    def get(self, array):
+        """The view of an array."""
+        return diagonal(array) if isinstance(array, Tensor) else np.diagonal(array)
+
+    def put(self, array, value):
+        """The array where the view is another one."""
+        if not isinstance(value, Tensor) and not isinstance(array, Tensor):
+            array = array.copy()
+            np.fill_diagonal(array, value)
+            return array
+        length = value.shape[0]
+        places = arange(length)
+        return picking.replaced(as_tensor(array), (places, places), value)
+
+    def composed(self, key):
+        """The key of the array for one of the view."""
+        if len(key) == 1 and native.is_integer(key[0]):
+            return (key[0], key[0]) if isinstance(key[0], int) and key[0] >= 0 else None
+        return None
+
+
 class ShapeStep:
     """Another shape, in the same order of items."""
 
@@ -1517,18 +1567,35 @@ def _reflected(name):
     return method
 
 
+def laid_as(found, sources):
+    """A result that may lie in another order than C's, as one of those that it is computed of.
+
+    A vector of its items is a copy in NumPy then, and a view otherwise.
+    """
+    if type(found) is Box and (found.spec.rank or 2) > 1 and any(map(_lies_apart, sources)):
+        found.apart = True
+    return found
+
+
+def _lies_apart(source):
+    if isinstance(source, list | tuple):
+        return any(map(_lies_apart, source))
+    return isinstance(source, Box) and not source.together and (source.ndim or 2) > 1
+
+
 def _computed(compute, a, b):
     if a is None or b is None:
         return NotImplemented
+    sources = a, b
     a, b = (native.together(v) if isinstance(v, list | tuple) else native.plain(v) for v in (a, b))
     with np.errstate(all="ignore"):
-        return boxed(compute(a, b))
+        return laid_as(boxed(compute(a, b)), sources)
 
 
 def _method(name):
     def method(self, *args, **options):
         given = native.plain(args), native.plain(options)
-        return boxed(native.method(name, self.content, *given))
+        return laid_as(boxed(native.method(name, self.content, *given)), (self, *args))
 
     method.__name__ = name
     return method
@@ -1584,10 +1651,12 @@ def _install():
         setattr(Box, f"__{name}__", _operator(name))
     for name in ("neg", "pos", "abs", "invert"):
         compute = getattr(operator, name)
-        setattr(Box, f"__{name}__", lambda self, c=compute: boxed(c(self.content)))
+        setattr(
+            Box, f"__{name}__", lambda self, c=compute: laid_as(boxed(c(self.content)), (self,))
+        )
     for name in (
         "sum", "mean", "max", "min", "prod", "argmax", "argmin", "cumsum", "cumprod", "dot", "std",
-        "var", "any", "all", "conj", "conjugate", "clip", "round", "repeat", "trace",
+        "var", "any", "all", "clip", "round", "repeat", "trace",
         "argsort", "take", "argpartition", "searchsorted", "choose",
     ):  # fmt: skip
         setattr(Box, name, _method(name))
@@ -1596,6 +1665,7 @@ def _install():
     ):  # fmt: skip
         function.__name__ = name
         setattr(Box, name, function)
+    Box.conjugate = Box.conj
     Box.__hash__ = object.__hash__
 
 

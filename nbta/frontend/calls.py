@@ -19,7 +19,16 @@ from numpy.polynomial import polyutils
 from nbta.control.captured import names_of
 from nbta.control.control_flow import while_loop
 from nbta.errors import NbtaError, UnimplementedError, invalid
-from nbta.frontend import control, conversion, effects, followed, identity, iteration, native
+from nbta.frontend import (
+    control,
+    conversion,
+    effects,
+    followed,
+    identity,
+    iteration,
+    native,
+    operators,
+)
 from nbta.frontend.array_boxes import ArrayBox, in_box, unboxed
 from nbta.frontend.boxes import (
     Attribute,
@@ -29,6 +38,7 @@ from nbta.frontend.boxes import (
     born,
     boxed,
     in_trace,
+    laid_as,
     link,
     made,
     new_array,
@@ -994,12 +1004,12 @@ def _numpy(function, args, kwargs):
         if not known or not strange(special, args, kwargs):
             found = special(*args, **_honoured(function, special, args, kwargs))
             if found is not NotImplemented:
-                return _in_order(found, order)
+                return _in_order(_laid(function, found, args), order)
     if native.is_known((args, kwargs)):
         return _in_order(_known_numpy(function, args, kwargs), order)
     found = boxed(_symbolic_numpy(function, native.plain(args), native.plain(kwargs)))
     found = _linked(found, args) if function.__name__ in _SHARING else found
-    return _in_order(found, order)
+    return _in_order(_laid(function, found, args), order)
 
 
 def _bound(function, args, kwargs):
@@ -1041,8 +1051,19 @@ def _layout_of(function, kwargs):
     return kwargs.pop("order")
 
 
+#: Functions whose results lie in C's order, whatever their arguments do.
+_IN_C_ORDER = {"matmul", "dot", "ascontiguousarray", "take", "outer"}
+
+
+def _laid(function, found, args):
+    """A result that lies as its arguments do, where that is not C's order."""
+    return found if function.__name__ in _IN_C_ORDER else laid_as(found, args)
+
+
 def _in_order(found, order):
     """A result that lies in memory with its first axis fastest, if that is asked for."""
+    if order == "C" and isinstance(found, Box) and not isinstance(found, View):
+        found.apart = False
     if order != "F" or not isinstance(found, Box) or found.ndim < 2 or is_turned(found):
         return found
     return found.transpose().copy().transpose()
@@ -1342,6 +1363,35 @@ def _diagonal(a, offset=0, axis1=0, axis2=1):
     return a.diagonal(offset, axis1, axis2) if isinstance(a, Box) else NotImplemented
 
 
+def _einsum(subscripts, *operands, optimize=False):
+    """``np.einsum``, which gives views where it only puts axes in another order."""
+    axes = _order_of_axes(subscripts, operands)
+    if axes is not None:
+        return operands[0].transpose(axes)
+    if not (isinstance(subscripts, str) and len(operands) == 1 and isinstance(operands[0], Box)):
+        return NotImplemented
+    given, arrow, left = subscripts.replace(" ", "").partition("->")
+    is_diagonal = len(set(given)) < len(given) and set(given) == set(left) and arrow
+    if not is_diagonal or native.is_known(operands):
+        return NotImplemented
+    if len(given) == 2:
+        return operands[0].diagonal_view()
+    found = boxed(_symbolic_numpy(np.einsum, native.plain((subscripts, *operands)), {}))
+    return _linked(found, operands)
+
+
+def _order_of_axes(subscripts, operands):
+    """Which order of the axes of its one operand einsum gives; None where it computes."""
+    if not (isinstance(subscripts, str) and len(operands) == 1 and isinstance(operands[0], Box)):
+        return None
+    given, arrow, left = subscripts.replace(" ", "").partition("->")
+    left = left if arrow else "".join(sorted(given))
+    simple = given.isalpha() and len(set(given)) == len(given) == operands[0].ndim
+    return (
+        [given.index(each) for each in left] if simple and sorted(given) == sorted(left) else None
+    )
+
+
 def _size(a, axis=None):
     """``np.size``: a length, as ``a.size`` is."""
     if not isinstance(a, Box):
@@ -1571,7 +1621,8 @@ _OF_NUMPY = {
     "full_like": _full_like, "array": array, "asarray": _asarray, "asanyarray": _asarray,
     "copy": _copy, "ascontiguousarray": _contiguous, "asfortranarray": _asarray, "ravel": _ravel,
     "require": _require, "reshape": _reshape, "transpose": _transpose, "size": _size,
-    "shape": _shape, "fill_diagonal": _fill_diagonal, "copyto": _copyto, "fromiter": _fromiter,
+    "shape": _shape, "einsum": _einsum, "fill_diagonal": _fill_diagonal, "copyto": _copyto,
+    "fromiter": _fromiter,
     "ndim": _ndim, "put_along_axis": _put_along_axis, "put": _put, "putmask": _putmask,
     "atleast_1d": _atleast(1), "atleast_2d": _atleast(2), "atleast_3d": _atleast(3),
     "append": _append, "rot90": _rot90, "diag": _diag,
@@ -1649,7 +1700,7 @@ def _special():
         np.random.default_rng: functools.partial(made_generator, np.random.default_rng),
         np.ndindex: iteration.ndindex, np.ndenumerate: iteration.ndenumerate,
         polyutils.mapdomain: _mapdomain,
-        iteration.unroll: iteration.unroll, prange: iteration.range_,
+        iteration.unroll: iteration.unroll, prange: iteration.range_, **operators.FUNCTIONS,
     }  # fmt: skip
 
 
@@ -1660,6 +1711,8 @@ _KINDS = (
     (GENERALIZED, _universal),
     (np.vectorize, _universal),
     (functools.partial, _partial),
+    (operator.itemgetter, operators.items_of),
+    (operator.attrgetter, operators.attributes_of),
     (functools._lru_cache_wrapper, _cached),
     (types.MethodType, _method),
     (types.FunctionType, _plain_function),

@@ -45,6 +45,24 @@ def as_key(key):
     return native.together(key) if isinstance(key, list) else key
 
 
+def without_truths(parts):
+    """A key with truth values as two: one that makes an axis for each, and one that picks there.
+
+    A single True is an array of indices that names the one item of an axis of its own, and False
+    one that names none.
+    """
+    axes, found = [], []
+    for part in parts:
+        if type(part) in (bool, np.bool_):
+            axes.append(None)
+            found.append(np.zeros(int(part), np.int64))
+            continue
+        count = part.ndim if is_mask(part) else 1
+        axes += [part if part is None or part is Ellipsis else _WHOLE] * count
+        found.append(_WHOLE if part is None else part)
+    return tuple(axes), tuple(found)
+
+
 def counted(x, key):
     """A key with arrays of indices in place of masks."""
     parts = key if isinstance(key, tuple) else (key,)

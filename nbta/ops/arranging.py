@@ -243,7 +243,7 @@ def block(arrays: Sequence | Array, *, name: str | None = None) -> Array:
     if len(set(depths)) != 1:
         raise invalid("value", "block: the lists are not all as deep; put single blocks into lists")
     leaves = promoted(*(ranked(x) for x in _leaves(arrays)))
-    rank = max(depths[0], *(x.ndim for x in leaves), 1)
+    rank = max(depths[0], *(x.ndim for x in leaves))
     return named(_joined(arrays, iter(leaves), rank, depths[0]), name=name)
 
 

@@ -29,7 +29,7 @@ from nbta.ops.elementwise import promoted
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import concatenate
 from nbta.ops.reductions import cumprod, cumsum, sum
-from nbta.ops.shaping import broadcast_to, cast, reshape, shape_of, stop_gradient
+from nbta.ops.shaping import broadcast_to, cast, named, reshape, shape_of, stop_gradient
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike
@@ -96,6 +96,8 @@ def diff(
     if n < 0:
         raise invalid("value", f"n: {n} is no number of differences; give 0 or more")
     axis = one_axis(x, axis)
+    if n == 0:
+        return named(x, name=name)  # without what is put before and behind
     parts = [None if edge is None else _edge(x, edge, axis) for edge in (prepend, append)]
     if any(part is not None for part in parts):
         parts = promoted(*(part for part in (parts[0], x, parts[1]) if part is not None))

@@ -147,11 +147,12 @@ def square(spec):
 def mirrored(a, upper):
     """Hermitian matrices that have the upper or the lower triangle of some matrices."""
     square(data_spec(a))
-    strict = a - tril(a) if upper else tril(a, -1)
-    diagonal = tril(a) - tril(a, -1)
+    lower = tril(swapaxes(a, -1, -2) if upper else a)
+    strict, diagonal = tril(lower, -1), tril(swapaxes(lower, -1, -2))
     if a.dtype.kind == "c":
         diagonal = cast(real(diagonal), a.dtype)
-    return strict + conjugate(swapaxes(strict, -1, -2)) + diagonal
+    other = swapaxes(strict, -1, -2)
+    return (conjugate(strict) + other if upper else strict + conjugate(other)) + diagonal
 
 
 def _evaluate_cholesky(a):
@@ -270,7 +271,7 @@ CHOLESKY_GRADIENT = define(
 )
 
 
-@exported(also="linalg.cholesky", numpy=1)
+@exported
 def cholesky(a: ArrayLike, upper: bool = False, *, name: str | None = None) -> Array:
     """The lower triangular factor of positive definite matrices: its square is ``a``.
 
@@ -301,12 +302,18 @@ def cholesky(a: ArrayLike, upper: bool = False, *, name: str | None = None) -> A
     return swapaxes(conjugate(cholesky(a)), -1, -2, name=name)
 
 
+@stands_for("linalg.cholesky", numpy=1)
+def _numpys_cholesky(a, /, *, upper=False):
+    """NumPy's, which reads the lower triangle, or else the upper one, and nothing else."""
+    return cholesky(mirrored(operand(a), upper), upper)
+
+
 @stands_for("scipy.linalg.cholesky", numpy=2)
 def _scipy_cholesky(a, lower=False, overwrite_a=False, check_finite=True):
-    return cholesky(a, not lower)
+    return cholesky(mirrored(operand(a), not lower), not lower)
 
 
-@exported(also="scipy.linalg.cho_factor", numpy=4)
+@exported
 def cho_factor(
     a: ArrayLike,
     lower: bool = False,
@@ -338,6 +345,11 @@ def cho_factor(
            [0., 1.]]), False)
     """
     return cholesky(a, not lower, name=name), bool(lower)
+
+
+@stands_for("scipy.linalg.cho_factor", numpy=4)
+def _scipy_cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
+    return cho_factor(mirrored(operand(a), not lower), lower)
 
 
 @exported(also="scipy.linalg.cho_solve", numpy=4)

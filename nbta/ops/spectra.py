@@ -227,7 +227,7 @@ def _by_triangle(a, triangle):
     return mirrored(a, str(triangle).upper() == "U")
 
 
-@exported(also="linalg.eigh", numpy=2)
+@exported
 def eigh(
     a: ArrayLike,
     UPLO: Literal["L", "U"] | None = None,  # noqa: N803 - NumPy's name
@@ -267,7 +267,7 @@ def eigh(
     return EighResult(cast(w, _real(dtype)), cast(v, dtype))
 
 
-@exported(also="linalg.eigvalsh", numpy=2)
+@exported
 def eigvalsh(
     a: ArrayLike,
     UPLO: Literal["L", "U"] | None = None,  # noqa: N803 - NumPy's name
@@ -289,6 +289,17 @@ def eigvalsh(
     return eigh(a, UPLO, name=name)[0]
 
 
+@stands_for("linalg.eigh", numpy=2)
+def _numpys_eigh(a, UPLO="L"):  # noqa: N803 - NumPy's name
+    """NumPy's, which reads one triangle, and no more."""
+    return eigh(a, UPLO)
+
+
+@stands_for("linalg.eigvalsh", numpy=2)
+def _numpys_eigvalsh(a, UPLO="L"):  # noqa: N803 - NumPy's name
+    return eigvalsh(a, UPLO)
+
+
 def _generalised(a, b, kind, lower):
     """Values and vectors of two matrices by the factor of the second, which is definite.
 
@@ -298,8 +309,7 @@ def _generalised(a, b, kind, lower):
         raise invalid("value", f"scipy.linalg.eigh: type={kind!r} is none of 1, 2 and 3")
     a, b = promoted(a, b, floats=True)
     (a, dtype), (b, _) = _matrices(a), _matrices(b)
-    if not lower:
-        a, b = mirrored(a, True), mirrored(b, True)
+    a, b = mirrored(a, not lower), mirrored(b, not lower)
     factor = cholesky(b)
     turned = conjugate(factor)
     if kind == 1:
@@ -325,7 +335,7 @@ def _scipy_eigh(
         )
         raise invalid("value", message)
     if b is None:
-        w, v = eigh(a, None if lower else "U")
+        w, v = eigh(a, "L" if lower else "U")
     else:
         w, v = _generalised(a, b, type, lower)
     return w if eigvals_only else (w, v)

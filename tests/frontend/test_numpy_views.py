@@ -1,0 +1,253 @@
+"""Copies and views are NumPy's: what a write to one array does to another one.
+
+Each function and method of NumPy's is called on an array, and then its result is written to, or the
+array is; what both hold afterwards is NumPy's, or the write is refused.
+"""
+
+import operator
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nbta
+from nbta.errors import NbtaError
+from nbta.structure import leaves
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
+import numpy_table as table
+
+A = np.arange(12.0).reshape(3, 4) / 8 + 1
+FUNCTIONS = {
+    name: (getattr(np, name), *found)
+    for name in table.functions("numpy")
+    if (found := table._samples(name, getattr(np, name)))
+}
+METHODS = {
+    "astype": ("f8",), "astype float32": ("f4",), "clip": (0.0, 1.5), "conj": (), "conjugate": (),
+    "copy": (), "cumprod": (0,), "cumsum": (0,), "diagonal": (), "flatten": (), "max": (0,),
+    "mean": (0,), "ravel": (), "repeat": (2,), "reshape": (4, 3), "round": (1,), "squeeze": (),
+    "sum": (0,), "swapaxes": (0, 1), "take": ([0, 1],), "transpose": (), "view": (),
+}  # fmt: skip
+#: Arrays by what they are of the argument.
+PARTS = {
+    "whole": lambda x: x, "rows": lambda x: x[::2], "columns": lambda x: x[:, 1:],
+    "turned": lambda x: x.T, "computed": lambda x: x.T + 1.0,
+}  # fmt: skip
+
+
+def quietly(call):
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return call()
+
+
+def first_array(found):
+    return next((each for each in leaves(found) if getattr(each, "ndim", 0)), None)
+
+
+def result_written(run):
+    """A function that writes to what a call gives."""
+
+    def function(x):
+        found = run(x)
+        found = found[0] if isinstance(found, list | tuple) else found
+        found[0] = 5
+        return x, found
+
+    return function
+
+
+def argument_written(run):
+    def function(x):
+        found = run(x)
+        x[0] = 3
+        return x, found
+
+    return function
+
+
+def hold(function, start, said, compiled=False):
+    """What both arrays hold is NumPy's, or the function is refused."""
+    try:
+        wanted = quietly(lambda: function(start.copy()))
+    except Exception:  # NumPy does not write there
+        return
+    try:
+        found = quietly(lambda: nbta.function(function, compiled=compiled)(start.copy()))
+    except (NbtaError, TypeError, ValueError):
+        return
+    for one, other in zip(leaves(found), leaves(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12, err_msg=said)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_share_what_numpys_share(name):
+    function, *samples = FUNCTIONS[name]
+    for start, call in samples[:3]:
+        try:
+            given = quietly(lambda c=call, s=start: c(function, s.copy()))
+        except Exception:  # the next may do
+            continue
+        if not isinstance(first_array(given), np.ndarray):
+            continue
+
+        def run(x, call=call):
+            return call(function, x)
+
+        hold(result_written(run), start, f"{name}: written to what it gives")
+        hold(argument_written(run), start, f"{name}: written to what it is given")
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_share_what_numpys_share(name, part):
+    args, take = METHODS[name], PARTS[part]
+
+    def run(x):
+        return getattr(take(x), name.split()[0])(*args)
+
+    hold(result_written(run), A, name)
+    hold(argument_written(run), A, name)
+
+
+#: Calls that lay their results out as their arguments lie: a vector of them is a copy or a view.
+LAID_OUT = {
+    "copy": lambda x: np.copy(x.T), "array": lambda x: np.array(x.T),
+    "method": lambda x: x.T.copy(),
+    "like": lambda x: np.zeros_like(x.T), "sum": lambda x: x.T + 1.0, "twice": lambda x: x.T.T * 2,
+    "dtype": lambda x: x.T.astype(np.float32), "function": lambda x: np.exp(x.T),
+    "both": lambda x: x.T + np.ones((4, 3)), "negative": lambda x: -x.T,
+    "C": lambda x: np.array(x.T, order="C"),
+    "F": lambda x: np.array(x, order="F"), "zeros": lambda x: np.zeros((3, 4), order="F"),
+    "product": lambda x: x.T @ x, "clip": lambda x: x.T.clip(0, 1),
+    "where": lambda x: np.where(x.T > 1, x.T, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", LAID_OUT)
+def test_vectors_of_arrays_are_views_where_numpys_are(name, compiled):
+    make = LAID_OUT[name]
+
+    def function(x):
+        y = make(x)
+        z = y.reshape(-1)
+        z[0] = 100.0
+        return y, z
+
+    hold(function, A, name, compiled)
+
+
+def written(change):
+    def function(x):
+        change(x)
+        return np.sum(x * x), x
+
+    return function
+
+
+def _diagonal(x):
+    np.einsum("ii->i", x[:, :3])[:] = np.array([2.0, 3.0, 4.0])
+
+
+def _permuted(x):
+    y = np.einsum("ij->ji", x)
+    y[0] = y[1] * 2
+
+
+def _rows(x):
+    y = np.ascontiguousarray(x[::2])
+    y[0] = 5.0
+
+
+def _real(x):
+    y = x.conj()
+    y[0] *= 3.0
+
+
+def _same(x):
+    y = np.array(x, copy=False)
+    y[1] = 2.0
+
+
+def _getter(x):
+    y, z = operator.itemgetter(slice(0, 2), (slice(None), 3))(x)
+    y[0] = 7.0
+    z[2] = 1.0
+
+
+def _operators(x):
+    y = operator.iadd(x, 1.0)
+    y = operator.imul(y, x)
+    operator.setitem(operator.getitem(y, 1), 2, 5.0)
+
+
+CHANGES = {"diagonal": _diagonal, "permuted": _permuted, "rows": _rows, "real": _real,
+           "same": _same, "getter": _getter, "operators": _operators}  # fmt: skip
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", CHANGES)
+def test_writes_reach_what_they_reach_in_numpy_with_gradients(name, compiled):
+    function = written(CHANGES[name])
+    found = nbta.function(function, compiled=compiled)(A.copy())
+    for one, other in zip(found, function(A.copy()), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    nbta.testing.check_grads(lambda x: function(x)[0], (A,))
+
+
+B = np.array([[9.0, 7.0, 3.0], [1.0, 8.0, 6.0], [2.0, 0.5, 7.0]])
+TRIANGLES = {
+    "eigh": lambda a: abs(np.linalg.eigh(a)[1]), "eigvalsh": np.linalg.eigvalsh,
+    "upper": lambda a: np.linalg.eigvalsh(a, "U"),
+    "by name": lambda a: np.linalg.eigvalsh(a, UPLO="U"),
+    "cholesky": np.linalg.cholesky,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", TRIANGLES)
+def test_one_triangle_is_read_alone(name, compiled):
+    function = TRIANGLES[name]
+    found = nbta.function(function, compiled=compiled)(B)
+    np.testing.assert_allclose(found, function(B), rtol=1e-11)
+
+    def loss(a):
+        return np.sum(np.sin(function(a)))
+
+    slope = nbta.grad(loss, compiled=compiled)(B)
+    for k in range(9):
+        way = np.zeros(9)
+        way[k] = 1e-6
+        way = way.reshape(3, 3)
+        near = (loss(B + way) - loss(B - way)) / 2e-6
+        np.testing.assert_allclose(slope.ravel()[k], near, rtol=1e-6, atol=1e-8)
+    holes = np.where(np.triu(np.ones((3, 3)), 1) > 0, np.nan, B)
+    if "upper" not in name and "by name" not in name:
+        found = nbta.function(function, compiled=compiled)(holes)
+        np.testing.assert_allclose(found, function(holes), rtol=1e-11)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_scipys_factors_read_one_triangle(lower):
+    linalg = pytest.importorskip("scipy.linalg")
+
+    def parts(a):
+        return [linalg.cholesky(a, lower=lower), linalg.eigvalsh(a, lower=lower),
+                linalg.cho_solve(linalg.cho_factor(a, lower), a[0])]  # fmt: skip
+
+    for one, other in zip(nbta.function(parts)(B), parts(B), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11)
+
+
+def test_small_cases_are_numpys():
+    def parts(x):
+        return [np.diff(x, n=0, prepend=1.0), np.block(x[0, 0]), np.block([3.0, x[0, 0]]),
+                x[np.array([1, 0]), :, True], x[True], x[:, True, 0], x[False]]  # fmt: skip
+
+    for one, other in zip(nbta.function(parts)(A), parts(A), strict=True):
+        assert np.shape(one) == np.shape(other)
+        np.testing.assert_array_equal(one, other)
