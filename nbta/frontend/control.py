@@ -375,7 +375,7 @@ def _same(one, other):
         return len(one) == len(other) and all(map(_same, one, other))
     if isinstance(one, ArrayBox):
         return one.is_same(other)
-    plain = isinstance(one, str | bytes | frozenset | _NUMBERS)
+    plain = isinstance(one, str | bytes | frozenset | range | _NUMBERS)
     return plain and (one == other or one != one)
 
 
@@ -707,7 +707,7 @@ class _Merge:
 
     def __init__(self, pred, entry, names, outcomes, branches):
         self._pred, self._entry, self._names, self._outcomes = pred, entry, names, outcomes
-        self._branches, self.columns = branches, []
+        self._branches, self.columns, self._steps = branches, [], {}
         self._plans = [self._variable(i) for i in range(len(names))]
         self._pairs = [pair for kind, what in self._plans if kind == "joined" for pair in what[1]]
         self._ties = list(self._found_ties())
@@ -726,6 +726,8 @@ class _Merge:
         if _same(one, other):
             for value in filter(_is_usable, (one, other)):
                 return "same", value
+        if (bounds := _bounds_of(one, other)) is not None:
+            self._steps[i], one, other = bounds
         if may_be_none(one, other):
             one, other = as_parts(one, other), as_parts(other, one)
         one, other = self._filled(one, other), self._filled(other, one)
@@ -819,8 +821,10 @@ class _Merge:
             note_number(box, pair)
         self._link(joined, iter(values[len(self._pairs) : split]))
         values = iter(joined)
-        for kind, what in self._plans:
+        for i, (kind, what) in enumerate(self._plans):
             results.append(what if kind == "same" else self._joined(*what, values))
+            if i in self._steps:
+                results[i] = _range_of(*results[i], self._steps[i])
         for outcome in self._outcomes:
             for box, reason in outcome.spoiled.values():
                 box.put_off(reason)
@@ -857,6 +861,21 @@ class _Merge:
                 link_items(merged, source, logical_not(self._pred) if way else self._pred)
             elif self._outcomes[way].has_twice(source) or relatives(source):
                 take_apart([merged, relatives(source)])
+
+
+def _bounds_of(one, other):
+    """The step that two ranges have in common, and the bounds of each; None for others."""
+    if not all(isinstance(each, range) or hasattr(type(each), "is_range") for each in (one, other)):
+        return None
+    if one.step != other.step:
+        return None
+    return one.step, (one.start, one.stop), (other.start, other.stop)
+
+
+def _range_of(start, stop, step):
+    from nbta.frontend.iteration import Range  # which goes along what a branch gives
+
+    return Range(start, stop, step)
 
 
 def _is_usable(value):

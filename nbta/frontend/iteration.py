@@ -62,6 +62,8 @@ class Indexed:
 class Range(Indexed):
     """A `range` whose bounds may be known only when the function runs."""
 
+    is_range = True  # for branches that choose one
+
     def __init__(self, start, stop, step):
         self.start, self.stop, self.step = start, stop, step
 

@@ -1317,3 +1317,33 @@ def test_loops_in_each_other_are_not_traced_anew_each_time():
         np.testing.assert_allclose(traced(X7[:2]), nest(depth)(X7[:2]))
         made[depth] = traced.traced()[0].version  # counts operations of all traces
     assert made[6] < 3 * made[4]
+
+
+# Ranges that a branch chooses.
+
+
+@case(X7)
+@case(-X12)
+def ranges_that_a_branch_chooses(x):
+    chosen = range(3) if x[0] > 0.1 else range(1, 6)
+    total = 0.0
+    for i in chosen:
+        total += x[i] * (i + 1.0)
+    if x[1] > 0.0:
+        r = range(len(x) - 1, 0, -1)
+    else:
+        r = range(5, int(abs(x[2])), -1)
+    for i in r:
+        total += x[i] * x[i - 1] * i
+    return total * len(chosen)
+
+
+def test_ranges_of_other_steps_are_refused():
+    def f(x):
+        r = range(0, 6, 2) if x > 0.0 else range(3)
+        for i in r:
+            x = x + i
+        return x
+
+    with pytest.raises(nbta.InvalidArgumentError, match="one range where"):
+        nbta.function(f)(1.0)

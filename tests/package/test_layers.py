@@ -63,6 +63,7 @@ DEFERRED = {
     ("nbta.ops.gathering", "nbta.ops.joining"),
     ("nbta.ops.products", "nbta.ops.diagonals"),  # of a letter twice in an operand of einsum
     ("nbta.frontend.conversion", "nbta.frontend.runtime"),  # which converts what it calls
+    ("nbta.frontend.control", "nbta.frontend.iteration"),  # whose ranges a branch may give
 }
 THIRD_PARTY = {"llvmlite", "numba", "numpy", "scipy"}
 OPTIONAL = {("ml_dtypes", True), ("cloudpickle", True)}  # only inside functions

@@ -460,7 +460,8 @@ def same(found, expected):
         long = isinstance(found, list | tuple | np.ndarray) and len(found) == len(expected)
         return long and all(map(same, found, expected))
     if hasattr(expected, "__dict__") and not callable(expected):
-        return hasattr(found, "__dict__") and same(vars(found), vars(expected))
+        parts = (dict(sorted(getattr(each, "__dict__", {}).items())) for each in (found, expected))
+        return same(*parts)
     if isinstance(expected, str | bytes) or expected is None:
         return found == expected and type(found) is type(expected)
     one, other = np.asarray(found), np.asarray(expected)
