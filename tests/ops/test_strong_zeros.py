@@ -97,3 +97,14 @@ def test_products_that_hide_nothing_are_ordinary_ones(checkpoint):
     assert products(lambda s, a: s * a + s / 3.0, checkpoint) == 0
     assert products(lambda s, a: nbta.where(s > 1.0, s * a, s), checkpoint) > 0
     assert products(lambda s, a: 1.0 / (s * a), checkpoint) > 0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "complex64", "complex128"])
+def test_in_other_dtypes(dtype):
+    def root(x):
+        return np.real(np.sum(np.where(np.abs(x) > 0.0, np.sqrt(x) + x * np.log(x) + 1.0 / x, x)))
+
+    x = np.array([0.0, 1.0], dtype)
+    for compiled in False, True:
+        found = nbta.grad(root, compiled=compiled)(x)
+        np.testing.assert_allclose(found, np.array([1.0, 0.5 + 1.0 - 1.0], dtype), rtol=1e-3)
