@@ -97,7 +97,8 @@ class PerformanceWarning(UserWarning):
     """A function is far slower than it could be; the message says where, and the cure.
 
     It is given once for each nest of loops of a function that was compiled, where their trips call
-    Python; once where a function is traced for each of many lengths; and once where the cache of
+    Python or copy a large array whole; once where a call holds large buffers; once where a function
+    is traced for each of many lengths, or to thousands of operations; and once where the cache of
     machine code cannot be trusted (``SECURITY.md``). What is computed is the same.
 
     Examples

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import warnings
 import weakref
+from collections import Counter
 from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
@@ -389,6 +392,7 @@ class Function(Sent, Generic[P, R]):
             asked = {look for look in lengths.asked if isinstance(look, ArrayLook)}
             exact |= {look.leaf for look in asked}
             if not lengths.asked:
+                trace.warn_of_length()
                 return trace
             if not asked:
                 return _Branch(repr(self), structure, lengths.asked)
@@ -821,6 +825,22 @@ class _Trace:
         self._runners, self._assigns = Runners(self.graph), assigns_attributes(self.graph)
         self.outside = self.graph.outside = self._structure = self._given = None
 
+    def warn_of_length(self) -> None:
+        """Warn of recursion, and of loops, that are written out operation by operation."""
+        count = len(self.graph.operations)
+        places = Counter(op.location for op in self.graph.operations if op.location is not None)
+        if count < WRITTEN_OUT or not places:
+            return
+        (place, often), *_ = places.most_common(1)
+        message = (
+            f"tracing gave {count:,} operations, {often:,} of them by this line "
+            f"({os.path.basename(place.filename)}:{place.line}): a recursion, or a loop that "
+            f"Python runs, is written out, and takes about a millisecond an operation to compile. "
+            f"Let a loop over a range, or over an array, do it; to silence this: "
+            f"warnings.simplefilter('ignore', nbta.PerformanceWarning)"
+        )
+        warnings.warn_explicit(message, PerformanceWarning, *place)
+
     def check(self, structure: Any) -> None:
         """Refuse arguments that are one object, where the function changes one of them."""
         if self._assigns:
@@ -887,6 +907,8 @@ def _share(one: np.ndarray, other: np.ndarray) -> bool:
     return np.may_share_memory(one, other) and np.shares_memory(one, other)
 
 
+#: Operations of a function that were traced one by one, of which its user is warned.
+WRITTEN_OUT = 5000
 #: Kinds of arguments that a function is called with in a short way.
 _LAUNCHERS = 4
 

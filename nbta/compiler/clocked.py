@@ -166,7 +166,7 @@ class Clocked(Compiled):
         with phase("source with clocks"):
             return generate(self.program, ClockedEmitter)
 
-    def _tell(self):
+    def _tell(self, given):
         """The code without clocks has warned."""
 
     def measure(self, given, repeats=1, entries=0, compare=True) -> "Measured":

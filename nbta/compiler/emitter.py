@@ -793,6 +793,8 @@ class Emitter(Code):
     copies : list of str
         What copies a whole tensor in a loop, to change a part of it or to another variable's
         place, and why.
+    copied : list of tuple
+        Of each, the operation or the owner of the body, and the value.
     tiles : list of str
         Which loops over long rows run tile by tile, and why others do not.
     joint : list of str
@@ -804,6 +806,7 @@ class Emitter(Code):
         self.arrays, self.counts = arrays, counts
         self.calls = []
         self.copies: list = []
+        self.copied: list = []
         self.tiles: list = []
         self.joint: list = []
         self._left = Counter()
@@ -968,6 +971,7 @@ class Emitter(Code):
             others = sorted(t.name for t in self._on_base[value.base] if self._left[t])
             reason = f"{', '.join(others)} is needed later" if others else "others have it too"
             self.copies.append(f"{op.name}: {reason}")
+            self.copied.append((op, value))
 
     def note_move(self, body, value) -> None:
         """Note for people that a trip copies to a variable, or a result, what it has not made."""
@@ -976,6 +980,7 @@ class Emitter(Code):
             if any(t.op.record in (PARAMETER, WHILE, CASE) or t.op.record.changes for t in here):
                 names = ", ".join(sorted(t.name for t in here))
                 self.copies.append(f"{body.owner.name}: {names} takes another one's place")
+                self.copied.append((body.owner, value))
 
     def is_last(self, tensor, block) -> bool:
         """Whether a tensor is used here for the last time, and nothing else is in its buffer."""

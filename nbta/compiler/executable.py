@@ -12,12 +12,14 @@ import numpy as np
 
 from nbta.codegen.code import NotCompiledError
 from nbta.compiler.build import address, build, is_kept
-from nbta.compiler.explain import Log, warn_of
+from nbta.compiler.explain import Log, warn_of, warn_of_copies
 from nbta.compiler.generate import Generated, generate
 from nbta.compiler.passes import frees
 from nbta.compiler.phases import phase
 from nbta.compiler.pipeline import lowered
 from nbta.compiler.specialising import fits
+from nbta.errors import PerformanceWarning
+from nbta.locations import warn_caller
 from nbta.runtime.intrinsics import (
     ANSWER,
     FAILED,
@@ -35,6 +37,9 @@ _ROOM = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _GROW = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 #: Bytes of buffers that a program keeps for its next run.
 KEPT = 1 << 30
+#: Bytes of buffers: up to the first nobody is warned of them, and up to the second only where they
+#: are more than 10 times the arguments.
+SMALL, LARGE = 100 << 20, 1 << 30
 
 
 class FailedError(Exception):
@@ -61,6 +66,7 @@ class Executable:
         self.outputs = [
             (() if output.extents is None else None, output.dtype) for output in generated.outputs
         ]
+        self._told_of_memory = False
 
     def __call__(self, given):
         """Values of the results for those of the inputs, and the step.
@@ -88,12 +94,27 @@ class Executable:
         try:
             work.give(given, new)
             status = self._call(work)
+            if work.is_used and not self._told_of_memory:
+                self._warn_of_memory(work.held(), sum(value.nbytes for value in given))
             if status == RESIZED:
                 status, new = OK, work.results(new)
                 self.outputs = [(value.shape, value.dtype) for value in new]
         finally:
             self.give_back(work)
         return status, [value if value.ndim else value[()] for value in new if status == OK], step
+
+    def _warn_of_memory(self, held, given):
+        """Warn once of buffers that are large, and large for what the function is given."""
+        if held > LARGE or held > max(SMALL, 10 * given):
+            self._told_of_memory = True
+            message = (
+                f"this call holds {held / 2**20:,.0f} MB in buffers, for arguments of "
+                f"{given / 2**20:,.1f} MB: mostly values of each iteration that the gradient "
+                f"needs. nbta.scan and nbta.while_loop with checkpoint= keep fewer, and compute "
+                f"the others again; to silence this: "
+                f"warnings.simplefilter('ignore', nbta.PerformanceWarning)"
+            )
+            warn_caller(message, PerformanceWarning)
 
     @property
     def address(self) -> int:
@@ -185,6 +206,10 @@ class Workspace:
             self.interrupt, self.is_used, self.words[ANSWER] = error, True, INTERRUPTED
         return OK
 
+    def held(self) -> int:
+        """Bytes of all buffers."""
+        return sum(buffer.nbytes for buffer in self._buffers.values())
+
     def results(self, new):
         """The results of the last call, some of which did not fit what was to be filled."""
         pairs = zip(self._plan.outputs, new, strict=True)
@@ -211,7 +236,7 @@ class Workspace:
         self.forget_results()
         while self.bars:
             self.bars.pop()[0].__exit__(None, None, None)
-        if sum(buffer.nbytes for buffer in self._buffers.values()) > KEPT:
+        if self.held() > KEPT:
             for word in self._buffers:
                 self.words[word : word + 2] = 0
             self._buffers.clear()
@@ -300,14 +325,15 @@ class Compiled:
         """Values of the results for those of the inputs, and the step."""
         executable = self.build()
         if self._told is not self.generated:
-            self._tell()
+            self._tell(given)
         return executable(given)
 
-    def _tell(self):
+    def _tell(self, given):
         """Warn of slow loops, once, in whichever thread is first; a warning may be an error."""
         with self._telling:
             if self._told is not self.generated:
                 warn_of(self.generated)
+                warn_of_copies(self.generated, list(map(np.shape, given)))
                 self._told = self.generated
 
     def build(self) -> Executable:

@@ -5,6 +5,7 @@ thousand times as long as one that is compiled whole. Operations outside of loop
 and nobody is warned of them.
 """
 
+import os
 import warnings
 from collections import Counter
 
@@ -120,6 +121,48 @@ def warn_of(generated) -> None:
             filename, line, module = origin.location
             warnings.warn_explicit(message, PerformanceWarning, filename, line, module)
         object.__setattr__(origin, "is_told", True)  # unless the warning was an error
+
+
+#: Bytes that a loop may copy in each iteration without a warning, which take about 100 ns.
+UNNOTICED = 4096
+
+
+def warn_of_copies(generated, shapes) -> None:
+    """Warn of large arrays that a loop copies whole, at the user's line.
+
+    Parameters
+    ----------
+    generated : Generated
+    shapes : list of tuple of int
+        Of the arguments.
+    """
+    told = set()
+    for place, extents, size in generated.copied:
+        for extent in extents:
+            argument = generated.lengths.get(extent)
+            known = shapes[argument[0]][argument[1]] if argument else 1
+            size *= int(extent) if extent.isdigit() else known
+        if place is None or size < UNNOTICED or tuple(place) in told:
+            continue
+        told.add(tuple(place))
+        filename, line, module = place
+        message = (
+            f"a loop or its gradient copies a whole array of {size:,} bytes in each iteration, for "
+            f"what is assigned here ({os.path.basename(filename)}:{line}): something needs the old "
+            f"items later. Assign each item once, by a value that a variable holds before; make "
+            f"views and copies of the array in front of the loop. explain() of the function says "
+            f"more; to silence this: warnings.simplefilter('ignore', nbta.PerformanceWarning)"
+        )
+        warnings.warn_explicit(message, PerformanceWarning, filename, line, module)
+
+
+def place_of(op):
+    """File, line and module of the user's that an operation, or a loop around it, comes from."""
+    for one in (op, *loops_around(op)):
+        location = one.location or (_origin(one).location if is_loop(one) else None)
+        if location is not None:
+            return list(location)
+    return None
 
 
 def loops_around(op) -> list:

@@ -7,6 +7,7 @@ import numpy as np
 from nbta.codegen.values import Block, numba_name
 from nbta.compiler.array_code import ArrayCode, PlainArrays
 from nbta.compiler.emitter import Call, Emitter, check
+from nbta.compiler.explain import place_of
 from nbta.compiler.tapes import Tapes
 from nbta.graph.order import ordered
 from nbta.runtime.intrinsics import OK, RESIZED
@@ -40,6 +41,10 @@ class Generated:
         What reads the time, in code that does.
     loops, buffers, arrays, copies, tiles, joint : list of str
         What was decided, for people.
+    lengths : dict
+        Place and axis of an argument by the name of its length.
+    copied : list of list
+        What a loop copies whole: the place in the user's program, lengths, bytes an item.
     kept : dict
         By the operation that makes an array which Python keeps, why.
     makers : dict
@@ -61,6 +66,8 @@ class Generated:
     buffers: list = field(default_factory=list)
     arrays: list = field(default_factory=list)
     copies: list = field(default_factory=list)
+    lengths: dict = field(default_factory=dict)
+    copied: list = field(default_factory=list)
     tiles: list = field(default_factory=list)
     joint: list = field(default_factory=list)
     kept: dict = field(default_factory=dict)
@@ -111,6 +118,9 @@ def generate(program, emitter=Emitter) -> Generated:
     with code.part("arguments"):
         for number, tensor in enumerate(program.inputs):
             _input(code, found.inputs + number, tensor, head)
+    for place, tensor in enumerate(program.inputs):
+        for axis, length in enumerate(code.extents(tensor) if tensor.spec.rank else ()):
+            found.lengths.setdefault(length, (place, axis))
     first = found.inputs + len(program.inputs)
     places = [_Place(code, tensor, first + k, head) for k, tensor in enumerate(program.outputs)]
     needed = [*(t.op for t in program.outputs), *program.targets]
@@ -129,6 +139,9 @@ def generate(program, emitter=Emitter) -> Generated:
     found.globals, found.clock = code.globals, code.clock
     found.loops, found.buffers, found.copies = code.loops, code.buffers, code.copies
     found.tiles, found.joint = code.tiles, code.joint
+    found.copied = [
+        [place_of(op), value.extents, value.dtype.itemsize] for op, value in code.copied
+    ]
     found.arrays, found.kept = plain.notes(), plain.reasons
     operations = (call.op for call in code.calls if isinstance(call, Call) and call.op.inputs)
     makers = {op: plain.maker(op.inputs[0]) for op in operations}

@@ -296,7 +296,7 @@ class GraphCache:
 
 _FACTS = (
     "source", "words", "inputs", "arguments", "helpers", "initial", "loops", "buffers", "arrays",
-    "copies", "tiles", "joint",
+    "copies", "tiles", "joint", "lengths", "copied",
 )  # fmt: skip
 
 

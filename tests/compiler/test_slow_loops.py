@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import nbta
+from nbta.api import tracing
+from nbta.compiler import executable
 from nbta.compiler.explain import warn_of
 from nbta.execution import runner
 
@@ -326,3 +328,52 @@ def test_a_bar_is_not_an_operation():
     )
     assert notes(shown, 0) == []
     assert "Python" not in shown.explain()
+
+
+# Copies of whole arrays, large buffers, and programs that are written out.
+
+
+def written_twice(x):
+    m = np.zeros(len(x))
+    for t in range(len(x)):
+        if x[t] > 0:
+            m[t] = 0.5 * x[t]
+            m[t] = m[t] * np.exp(-m[t])  # changes it again
+    return np.sum(m**2)
+
+
+def test_copies_of_large_arrays_are_told_at_their_line():
+    f = nbta.value_and_grad(written_twice, compiled=True)
+    assert told(f, np.linspace(-1, 1, 40)) == []
+    f = nbta.value_and_grad(written_twice, compiled=True)
+    found = told(f, np.linspace(-1, 1, 800))
+    assert line_of("changes it again") in {one.lineno for one in found}
+    assert all("copies a whole array of 6,400 bytes" in str(one.message) for one in found)
+    assert told(f, np.linspace(-1, 1, 800)) == []
+
+
+def test_large_buffers_are_told_once(monkeypatch):
+    def relaxed(x):
+        state = np.zeros(2000)
+        for _ in range(1000):
+            state = np.tanh(state + x)
+        return np.sum(state)
+
+    monkeypatch.setattr(executable, "SMALL", 1 << 20)
+    f = nbta.grad(relaxed, compiled=True)
+    (found,) = told(f, 0.1)
+    assert "MB in buffers, for arguments of 0.0 MB" in str(found.message)
+    assert told(f, 0.1) == []
+
+
+def test_recursion_that_is_written_out_is_told(monkeypatch):
+    def tree(x, depth):
+        if depth == 0:
+            return np.sin(x)  # the leaves
+        return tree(x * 1.1, depth - 1) + tree(x * 0.9, depth - 1)
+
+    monkeypatch.setattr(tracing, "WRITTEN_OUT", 200)
+    assert told(nbta.grad(lambda x: tree(x, 4), compiled=False), 0.3) == []
+    (found,) = told(nbta.grad(lambda x: tree(x, 8), compiled=False), 0.3)
+    assert "operations, " in str(found.message)
+    assert "by this line (test_slow_loops.py:" in str(found.message)
