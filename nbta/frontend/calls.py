@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import functools
 import inspect
+import math
 import operator
 import types
 from collections import deque
@@ -702,6 +703,9 @@ def _int(value=0, *base):
         return int(_known_text(value), *base)
     if isinstance(value, Number) and value.weak is int:
         return value
+    known = isinstance(value, Box) and all(type(n) is int for n in value.shape or (None,))
+    if known and math.prod(value.shape) != 1:
+        raise TypeError(f"{here()}: only an array of one item can be converted to a number")
     value = as_tensor(native.plain(value))
     if value.dtype.kind != "f":
         return cast(value, np.int64)

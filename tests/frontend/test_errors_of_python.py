@@ -294,6 +294,11 @@ def number_of_arguments_of_a_number(x):
 
 
 @called(2.5)
+def integer_of_an_array(x):
+    return x * int(np.array([x, x]))
+
+
+@called(2.5)
 def loop_over_an_integer(x):
     for _ in 3:
         x = x * 2.0
