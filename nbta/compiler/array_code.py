@@ -562,7 +562,8 @@ def _gather(code, op, array):
     first, shape = _first(op.inputs[1]), op.attrs.get("element_shape")
     if op.attrs.get("strict") and not shapes.is_known(shape):
         code.fail_if(f"{count} == 0")
-    _shape_when_empty(code, array, count, op.outputs[0].spec.shape[1:])
+    if not op.attrs.get("learnt"):
+        _shape_when_empty(code, array, count, op.outputs[0].spec.shape[1:])
     for axis, known in enumerate(shape or ()):
         if type(known) is int:
             code.fail_if(f"{array.word(rt.EXTENTS + axis)} != {known}")

@@ -57,6 +57,11 @@ def merge_into(attrs, key, pattern):
     return news
 
 
+def _is_open(pattern):
+    """Whether a pattern leaves anything to others."""
+    return pattern is None or any(extent is None for extent in pattern)
+
+
 def stored(op):
     """The shape of the elements that an operation writes."""
     shape = op.inputs[op.record.value_input].spec.shape
@@ -598,6 +603,8 @@ class _Shapes:
             for op in users if found is not None else ():
                 if op.record in READS and op.attrs.get("kind", DATA) == DATA:
                     known = found and (None, *found[1:]) if op.record is CONCAT else found
+                    if op.record is GATHER and _is_open(op.attrs["known"]):
+                        op.attrs["learnt"] = True
                     news |= merge_into(op.attrs, "known", known)
         return news
 

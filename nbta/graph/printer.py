@@ -83,7 +83,7 @@ def attributes(op) -> list[str]:
     return [f"{key}={_short(value)}" for key, value in op.attrs.items() if _says(key, value)]
 
 
-_HIDDEN = {"known", "label", "pattern", "spec", "origin"}  # what specs or names show
+_HIDDEN = {"known", "label", "learnt", "pattern", "spec", "origin"}  # what specs or names show
 
 
 def _says(key, value):

@@ -256,14 +256,28 @@ def _in_run(step, pattern):
     return None if None in found else found
 
 
-def _infer_gather(handle, indices, flow, *, dtype, element_shape=None, known=None, strict=False):
+def _infer_gather(
+    handle, indices, flow, *, dtype, element_shape=None, known=None, strict=False, learnt=False
+):
     need_handle(handle)
     rows = indices.shape[0] if indices.shape else None
     return Spec(dtype, None if known is None else (rows, *known))
 
 
-def _gather(step, handle, indices, flow, *, dtype, element_shape=None, known=None, strict=False):
-    if np.shape(indices) == (0,) and not strict:  # no element tells its shape
+def _gather(
+    step,
+    handle,
+    indices,
+    flow,
+    *,
+    dtype,
+    element_shape=None,
+    known=None,
+    strict=False,
+    learnt=False,
+):
+    """``learnt`` says that what is known is so of written slots alone, and not of no slots."""
+    if np.shape(indices) == (0,) and not strict and not learnt:  # no element tells its shape
         element_shape = _in_run(step, known) or element_shape
     return step.array(handle)._gather(indices, element_shape, dtype, strict)
 
