@@ -91,6 +91,7 @@ from nbta.ops.filling import constant
 from nbta.ops.numbers import Number
 from nbta.ops.numpy_arguments import refused_argument, settled
 from nbta.ops.shaping import cast, reshape, stop_gradient
+from nbta.ops.tensor_methods import called_in_dtypes
 from nbta.runtime.numba_private import GENERALIZED, VECTORIZED, Dispatcher, JitClassType
 from nbta.structure import map_leaves
 from nbta.symbolic import SymbolicTensorArray
@@ -1150,6 +1151,8 @@ def _own(found, sources):
 def _symbolic_numpy(function, args, kwargs):
     ours, shared = OF_NUMPY.get(known_as(function), (None, 0))
     kwargs = sensible(kwargs)
+    if ours is not None and isinstance(function, np.ufunc) and not kwargs:
+        return called_in_dtypes(function, ours, args)
     if ours is not None and shared is not None:
         kwargs = in_our_names(function, ours, shared, kwargs)
         if len(args) <= shared:

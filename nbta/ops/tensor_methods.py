@@ -100,6 +100,39 @@ def _in_dtype_of_loop(ufunc, inputs, options):
     return [shaping.cast(v, kind) for v, kind in zip(inputs, takes, strict=True)], gives[0]
 
 
+#: Universal functions that give integers what they are, where NumPy has a loop for that.
+_WHOLE = {"floor", "ceil", "trunc"}
+
+
+def called_in_dtypes(ufunc: np.ufunc, ours: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+    """A universal function in the dtypes of NumPy's loop, where these are not what nbta takes.
+
+    Functions of integers of 8 and 16 bits are computed in float16 and float32.
+    """
+    kinds = [dtype_of(value) for value in inputs]
+    known = [kind for kind in kinds if kind is not None and not isinstance(kind, type)]
+    small = any(kind.kind in "biu" and kind.itemsize < 4 for kind in known)
+    whole = ufunc.__name__ in {*_WHOLE, "fabs"} and any(kind.kind in "biu" for kind in known)
+    if None in kinds or ufunc.signature is not None or not (small or whole):
+        return ours(*inputs)
+    if library_of(ufunc) != "np":
+        return ours(*inputs)
+    try:
+        takes, gives = resolved(ufunc, kinds, None, "same_kind")
+    except TypeError:  # nbta's function says what it takes
+        return ours(*inputs)
+    if ufunc.__name__ in _WHOLE and gives[0].kind in "biu":
+        return shaping.identity(inputs[0])
+    inputs = [
+        value if isinstance(kind, type) or kind == take else shaping.cast(value, take)
+        for value, kind, take in zip(inputs, kinds, takes, strict=True)
+    ]
+    found = ours(*inputs)
+    if isinstance(found, tuple) or found.dtype == gives[0]:
+        return found
+    return shaping.cast(found, gives[0])
+
+
 def _of_library(ufunc):
     """A universal function's name, with what is imported for it."""
     library = library_of(ufunc) if isinstance(ufunc, np.ufunc) else ""
