@@ -365,6 +365,7 @@ def test_an_error_in_a_trip_of_a_loop_in_a_loop(graph):
         lambda: run(last, {x: [1.0, 2.0]}),
         "[2] is out of range for shape (2,)",
         "GetItem) (trip 2 of the loop 'outer/body/inner') (trip 2 of the loop 'outer')",
+        error=nbta.OutOfRangeError,
     )
 
 
