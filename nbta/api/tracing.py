@@ -34,7 +34,14 @@ from nbta.execution.runner import Runners, check_compiled
 from nbta.execution.session import fits, within_kind
 from nbta.frontend.arguments import taken_apart
 from nbta.frontend.boxes import check_apart
-from nbta.frontend.entry import arguments_of, assigns_attributes, origin, prepared, source_of
+from nbta.frontend.entry import (
+    APART,
+    arguments_of,
+    assigns_attributes,
+    origin,
+    prepared,
+    source_of,
+)
 from nbta.frontend.outside import ArrayLook, Outside, reading
 from nbta.frontend.pickling import Sent
 from nbta.graph.graph import Graph, current
@@ -136,8 +143,13 @@ def kinds_of(values: Any, exact: bool = False) -> Any:
 def _kind_of(value: Any, exact: bool) -> Any:
     if isinstance(value, np.ndarray):
         shape = value.shape if exact else tuple(n if n == 1 else None for n in value.shape)
-        return value.dtype, shape, exact
+        return value.dtype, shape, exact, lies_apart(value)
     return value
+
+
+def lies_apart(value: Any) -> bool:
+    """Whether the items of an array lie in another order than C's, so that a vector is a copy."""
+    return isinstance(value, np.ndarray) and value.ndim > 1 and not value.flags.c_contiguous
 
 
 def _general_spec(value: Any, exact: bool) -> Any:
@@ -251,6 +263,8 @@ def _stand_in(graph: Any, leaf: int, path: str, value: Any, spec: Any) -> Any:
     attrs = {"spec": spec._replace(shape=shape), "label": path}
     tensor = graph.create(PLACEHOLDER, [], attrs, name="argument").outputs[0]
     lengths.stands_for(tensor, leaf)
+    if lies_apart(value):
+        graph.cache.setdefault(APART, set()).add(tensor)
     return tensor
 
 
@@ -312,7 +326,8 @@ class Function(Sent, Generic[P, R]):
         structure = taken_apart(self.with_static(structure))
         if self._signature is not None:
             values = self._signature.values(structure)
-            kinds = kinds_of(values) if any_empty(values) else None
+            special = any_empty(values) or any(map(lies_apart, values))
+            kinds = kinds_of(values) if special else None
         else:
             values = [as_leaf(path, v) for path, v in named(structure)]
             kinds = kinds_of(values)
@@ -800,6 +815,7 @@ class _Trace:
         numbers = {id(array): (k, tensor) for k, (array, tensor) in pairs}
         self.outside = self.graph.outside = outside(numbers)
         self.arguments = len(arguments)
+        self._lie_apart = any(map(lies_apart, values))
 
     def make(self, f: Any) -> None:
         """Trace a function."""
@@ -828,7 +844,8 @@ class _Trace:
     def warn_of_length(self) -> None:
         """Warn of recursion, and of loops, that are written out operation by operation."""
         count = len(self.graph.operations)
-        places = Counter(op.location for op in self.graph.operations if op.location is not None)
+        located: list[Any] = [op.location for op in self.graph.operations]
+        places = Counter(place for place in located if place is not None)
         if count < WRITTEN_OUT or not places:
             return
         (place, often), *_ = places.most_common(1)
@@ -887,6 +904,7 @@ class _Trace:
             compiled is None
             or self._exact
             or self._assigns
+            or self._lie_apart  # others of the kind do not
             or self.runner.generators  # they go back to where they were where it gives up
             or (self._signed and truths)  # which are arrays by the signature
             or not all(isinstance(result, Tensor) for result in outputs)

@@ -129,6 +129,8 @@ def _note_changes(values, boxes):
 
 
 _ARGUMENTS = "arguments of functions as they stand"
+#: In a graph's cache: arguments whose items lie in another order than C's.
+APART = "arguments that lie apart"
 _OBJECTS = "whether they assign attributes of arguments"
 
 
@@ -192,6 +194,8 @@ def _given_leaf(leaf, name):
     if not isinstance(leaf, Tensor):
         return in_box(leaf)
     found, outside = boxed(leaf, name), reading()
+    if isinstance(found, Box) and origin(leaf) in current().root.cache.get(APART, ()):
+        found.apart = True
     if outside is not None and isinstance(found, Box):
         outside.stands_for(origin(leaf), found)
     return found

@@ -251,3 +251,27 @@ def test_small_cases_are_numpys():
     for one, other in zip(nbta.function(parts)(A), parts(A), strict=True):
         assert np.shape(one) == np.shape(other)
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_vector_of_an_argument_in_another_order_is_no_view(compiled):
+    def written(x):
+        y = x.reshape(-1)
+        y[0] = 1.0
+        return np.sum(x * x)
+
+    def computed(x):
+        y = (x + 0.0).ravel()
+        y[1] = 2.0
+        return np.sum(x * y.reshape(x.shape))
+
+    in_order = np.arange(6.0).reshape(2, 3) + 0.5
+    turned, spaced = np.asfortranarray(in_order), np.repeat(in_order, 2, axis=1)[:, ::2]
+    views, values = (nbta.function(f, compiled=compiled) for f in (written, computed))
+    for given in (in_order, turned, spaced, in_order, turned, in_order):
+        assert values(given) == pytest.approx(computed(given))
+        if given is in_order:
+            assert views(given) == pytest.approx(written(given.copy()))
+        else:
+            with pytest.raises(nbta.InvalidArgumentError, match="may or may not be the same array"):
+                views(given)
