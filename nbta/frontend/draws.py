@@ -68,8 +68,8 @@ _LOCATED = {
     "rayleigh": ((1.0,), _scaled), "expovariate": ((1.0,), divide),
     "lognormal": ((0.0, 1.0), _exp_shifted), "lognormvariate": ((0.0, 1.0), _exp_shifted),
 }  # fmt: skip
-#: Integers, which change in steps by parameters that only the run may know.
 _OF_SIZES = {"rand", "randn"}  #: Their arguments are lengths.
+#: Integers, which change in steps by parameters that only the run may know.
 _INTEGERS = {"binomial", "geometric", "integers", "poisson", "randint", "randrange", "seed"}
 
 
@@ -92,6 +92,12 @@ def made(kind, *args, **kwargs):
             f"numpy.random.seed, or use nbta.random"
         )
         raise UnimplementedError(message)
+    if all(seed is None for seed in (*args, *kwargs.values())):
+        message = (
+            f"{here()}: {kind.__name__} without a seed gives other numbers in each call, and the "
+            f"same to all runs of a graph; give it a seed, or make it outside of the function"
+        )
+        raise invalid("random", message)
     return born(kind(*args, **kwargs))
 
 

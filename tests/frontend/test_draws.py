@@ -216,6 +216,8 @@ REFUSED = {
         lambda x: x * np.sum(np.random.poisson(np.array([x, 2.0]))), "poisson() takes parameters"),
     "state": (lambda x: np.random.get_state()[1][0] * x, "get_state() of a generator"),
     "a seed of the run": (lambda x: np.random.default_rng(int(x)).normal(), "default_rng takes"),
+    "no seed": (lambda x: x * np.random.default_rng().normal(), "default_rng without a seed"),
+    "no seed of a state": (lambda x: x * np.random.RandomState().rand(), "without a seed"),
     "made here, in a loop": (_in_a_loop, "rand() draws in a loop"),
     "checkpoint": (_scan, "loop with checkpoint="),
     "a list": (lambda x: random.shuffle([x, 1.0]), "shuffle() of Listing"),
