@@ -86,7 +86,7 @@ def _method(function):
 
 def made(kind, *args, **kwargs):
     """A generator that a function makes, from what Python knows."""
-    if not all(map(native.is_known, (args, kwargs))):
+    if not all(map(_is_fixed, (args, kwargs))):
         message = (
             f"{here()}: {kind.__name__} takes a seed that only the run knows; give it to "
             f"numpy.random.seed, or use nbta.random"

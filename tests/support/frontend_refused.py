@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit, typed, types
+from numba import typed, types
 
 
 def name_of(function):
@@ -222,17 +222,6 @@ def library_function(x):
 
 
 case("interp|format_float_positional", "nbta|opaque|concrete|argument")(library_function)
-
-
-@njit
-def random_numbers(x):
-    s = 0.0
-    for v in x:
-        s += v * np.random.random()  # here
-    return s
-
-
-case("random", "argument|before|outside|pass", within=random_numbers.py_func)(random_numbers)
 
 
 def mean_of_another_library(x):
