@@ -75,6 +75,8 @@ def test_scan_to_second_order(checkpoint):
     compare(slopes(f)(X), slopes(functools.partial(recurrent, checkpoint=None))(X))
 
 
+# Some second derivatives of it are refused by `prune` and run one by one, which is told.
+@pytest.mark.filterwarnings("ignore:.*lost a variable of a loop")
 @pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("checkpoint", [1, 2, 3, 7, "online"])
 def test_trip_count_by_data_to_second_order(checkpoint):
