@@ -1656,6 +1656,8 @@ _OF_LISTS = {
 
 def _getattr(owner, name, *default):
     """``getattr``."""
+    if isinstance(owner, Tensor) or identity.may_be_gone(getattr(owner, name, None)):
+        return identity.attribute_of(owner, name, *default)
     try:
         return conversion.outer(conversion.runtime().attribute(owner, name), name)
     except AttributeError:
@@ -1673,8 +1675,8 @@ def _vars(owner):
 
 def _hasattr(owner, name):
     """``hasattr``."""
-    found = hasattr(owner, name)
-    if (outside := reading()) is not None:
+    found = identity.has_attribute(owner, name)
+    if (outside := reading()) is not None and isinstance(found, bool):
         outside.read_whether(owner, name, found)
     return found
 
@@ -1688,6 +1690,7 @@ def _constant(value, *args, **kwargs):
 
 def _special():
     return {
+        **identity.FUNCTIONS,
         builtins.range: iteration.range_, builtins.len: _len, builtins.enumerate:
         iteration.enumerate_, builtins.zip: iteration.zip_, builtins.reversed:
         iteration.reversed_, builtins.int: _int, builtins.float: _float, builtins.bool: _bool,
@@ -1702,7 +1705,7 @@ def _special():
         builtins.any: _truth_of_all("any", control.any_of),
         builtins.all: _truth_of_all("all", control.both),
         builtins.isinstance: _isinstance, builtins.next: _next, builtins.iter: _iter,
-        builtins.print: _print, **identity.FUNCTIONS,
+        builtins.print: _print,
         copy.copy: _copied(copy.copy), copy.deepcopy: _copied(copy.deepcopy),
         np.random.default_rng: functools.partial(made_generator, np.random.default_rng),
         np.ndindex: iteration.ndindex, np.ndenumerate: iteration.ndenumerate,
