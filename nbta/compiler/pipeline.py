@@ -1,6 +1,5 @@
 """The pipeline: passes one after another; with NBTA_DEBUG=1 the verifier runs behind each."""
 
-from nbta.codegen.code import NotCompiledError
 from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.gradient_passes import stacked_gradients_to_tensors
 from nbta.compiler.item_keys import items_of_parts
@@ -65,11 +64,7 @@ def _run(passes, program, log=None):
     for step in passes:
         with phase(step.__name__) as facts:
             facts["before"] = _as_it_is(program)
-            try:
-                program = getattr(step, "in_place", step)(program)
-            except StopIteration as error:  # of `place_of`; the graph itself is as it was
-                reason = f"the pass {step.__name__} lost a variable of a loop; please report it"
-                raise NotCompiledError(reason) from error
+            program = getattr(step, "in_place", step)(program)
             facts["after"] = _as_it_is(program)
         verify_change(program)
         if log is not None:

@@ -352,8 +352,8 @@ class Runner:
         if self._refusal(shapes) is not None:
             return self._refusal(shapes)
         begin, entry = processor(), self._entry(shapes)
+        size = len(within(self._program.operations)) if entry is None else entry.size
         try:
-            size = len(within(self._program.operations)) if entry is None else entry.size
             with told(f"going through a graph of {size} operations, to compile it"):
                 made = Compiled(lambda: self._program, shapes, CompiledStep, entry)
         except NotCompiledError as reason:

@@ -40,8 +40,17 @@ def uses(body: SubGraph) -> list[set[int]]:
 
 
 def _all_inputs(op):
-    after = [tensor for other in op.control_inputs for tensor in other.outputs or other.inputs]
-    return [[*op.inputs, *after]] * len(op.outputs)
+    """The tensors that an operation, and each that it waits for, are computed from."""
+    found, todo, seen = list(op.inputs), list(op.control_inputs), set()
+    while todo:
+        other = todo.pop()
+        if other.outputs:
+            found += other.outputs
+        elif other not in seen:  # such as a Close, of which no tensor says what it waits for
+            seen.add(other)
+            found += other.inputs
+            todo += other.control_inputs
+    return [found] * len(op.outputs)
 
 
 def _reach(body, ways):

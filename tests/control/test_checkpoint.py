@@ -75,8 +75,6 @@ def test_scan_to_second_order(checkpoint):
     compare(slopes(f)(X), slopes(functools.partial(recurrent, checkpoint=None))(X))
 
 
-# Some second derivatives of it are refused by `prune` and run one by one, which is told.
-@pytest.mark.filterwarnings("ignore:.*lost a variable of a loop")
 @pytest.mark.slow_but_every(3)
 @pytest.mark.parametrize("checkpoint", [1, 2, 3, 7, "online"])
 def test_trip_count_by_data_to_second_order(checkpoint):
@@ -84,6 +82,28 @@ def test_trip_count_by_data_to_second_order(checkpoint):
     check_grads(lambda x: f(x)[0], (X,))
     both(f, X)
     compare(slopes(f)(X), slopes(functools.partial(until_large, checkpoint=None))(X))
+
+
+@pytest.mark.parametrize("checkpoint", [1, 2, "online"])
+@pytest.mark.parametrize("loop", [pytest.param(recurrent, marks=pytest.mark.slow), until_large])
+def test_programs_of_all_orders_are_compiled(loop, checkpoint):
+    """Each of them prunes what runs for its effects alone, such as the ends of arrays."""
+
+    def total(x):
+        return sum(nbta.sum(nbta.cast(part, x.dtype)) for part in leaves(loop(x, checkpoint)))
+
+    way = np.ones_like(X)
+    slope = nbta.grad(total)
+    programs = {
+        "gradient": slope,
+        "forward": lambda x: nbta.jvp(total, x, way)[1],
+        "forward over reverse": lambda x: nbta.jvp(slope, x, way)[1],
+        "reverse over reverse": nbta.grad(lambda x: nbta.sum(slope(x) * way)),
+        "reverse over forward": nbta.grad(lambda x: nbta.jvp(total, x, way)[1]),
+    }
+    for program in programs.values():
+        found, wanted = (nbta.function(program, compiled=each)(X) for each in (True, False))
+        np.testing.assert_allclose(found, wanted, rtol=1e-11)
 
 
 @pytest.mark.slow_but_every(4)
