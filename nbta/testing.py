@@ -94,7 +94,7 @@ def assert_no_copies_in_loops(f: Callable[..., Any], *args: Any) -> None:
     """
     traced = f if isinstance(f, Function) else Function(f, compiled=False)
     traced(*args)
-    found = traced._compiled_program().generated.copies
+    found = [row[0] for row in traced._compiled_program().generated.copies]
     if found:
         raise AssertionError("whole tensors are copied in loops:\n" + "\n".join(found))
 

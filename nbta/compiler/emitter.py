@@ -790,11 +790,9 @@ class Emitter(Code):
     ----------
     calls : list of Operation
         What runs in Python, one by one.
-    copies : list of str
+    copies : list of (Operation, Block, str)
         What copies a whole tensor in a loop, to change a part of it or to another variable's
-        place, and why.
-    copied : list of tuple
-        Of each, the operation or the owner of the body, and the value.
+        place: the operation, what it copies, and why.
     tiles : list of str
         Which loops over long rows run tile by tile, and why others do not.
     joint : list of str
@@ -806,7 +804,6 @@ class Emitter(Code):
         self.arrays, self.counts = arrays, counts
         self.calls = []
         self.copies: list = []
-        self.copied: list = []
         self.tiles: list = []
         self.joint: list = []
         self._left = Counter()
@@ -970,8 +967,7 @@ class Emitter(Code):
         if self.level:
             others = sorted(t.name for t in self._on_base[value.base] if self._left[t])
             reason = f"{', '.join(others)} is needed later" if others else "others have it too"
-            self.copies.append(f"{op.name}: {reason}")
-            self.copied.append((op, value))
+            self.copies.append((op, value, reason))
 
     def note_move(self, body, value) -> None:
         """Note for people that a trip copies to a variable, or a result, what it has not made."""
@@ -979,8 +975,7 @@ class Emitter(Code):
             here = [t for t in self._on_base[value.base] if t.graph is body]
             if any(t.op.record in (PARAMETER, WHILE, CASE) or t.op.record.changes for t in here):
                 names = ", ".join(sorted(t.name for t in here))
-                self.copies.append(f"{body.owner.name}: {names} takes another one's place")
-                self.copied.append((body.owner, value))
+                self.copies.append((body.owner, value, f"{names} takes another one's place"))
 
     def is_last(self, tensor, block) -> bool:
         """Whether a tensor is used here for the last time, and nothing else is in its buffer."""

@@ -33,7 +33,7 @@ def explained(compiled, runs_note="") -> str:
     lines += _section("loops whose trips go back right behind themselves", found.joint)
     lines += _section("buffers made ahead, or at their place", found.buffers)
     lines += _section("arrays", found.arrays)
-    lines += _section("copies of whole tensors in loops", found.copies)
+    lines += _section("copies of whole tensors in loops", [row[0] for row in found.copies])
     left = Counter(call.op.type for call in found.calls if isinstance(call, Call))
     lines += _section("operations that run in Python", [f"{n} x {c}" for n, c in left.items()])
     return "\n".join(lines)
@@ -136,21 +136,20 @@ def warn_of_copies(generated, shapes) -> None:
     shapes : list of tuple of int
         Of the arguments.
     """
-    told = set()
-    for place, extents, size in generated.copied:
-        for extent in extents:
-            argument = generated.lengths.get(extent)
+    largest = {}
+    for _, place, lengths, size in generated.copies:
+        for length in lengths:
+            argument = generated.lengths.get(length)
             known = shapes[argument[0]][argument[1]] if argument else 1
-            size *= int(extent) if extent.isdigit() else known
-        if place is None or size < UNNOTICED or tuple(place) in told:
-            continue
-        told.add(tuple(place))
-        filename, line, module = place
+            size *= int(length) if length.isdigit() else known
+        if place is not None and size >= UNNOTICED:
+            largest[tuple(place)] = max(size, largest.get(tuple(place), 0))
+    for (filename, line, module), size in largest.items():
         message = (
             f"a loop or its gradient copies a whole array of {size:,} bytes in each iteration, for "
             f"what is assigned here ({os.path.basename(filename)}:{line}): something needs the old "
             f"items later. Assign each item once, by a value that a variable holds before; make "
-            f"views and copies of the array in front of the loop. explain() of the function says "
+            f"views and copies of the array before the loop. explain() of the function says "
             f"more; to silence this: warnings.simplefilter('ignore', nbta.PerformanceWarning)"
         )
         warnings.warn_explicit(message, PerformanceWarning, filename, line, module)

@@ -39,12 +39,12 @@ class Generated:
     calls : list of Call
     clock : Clock or None
         What reads the time, in code that does.
-    loops, buffers, arrays, copies, tiles, joint : list of str
+    loops, buffers, arrays, tiles, joint : list of str
         What was decided, for people.
     lengths : dict
         Place and axis of an argument by the name of its length.
-    copied : list of list
-        What a loop copies whole: the place in the user's program, lengths, bytes an item.
+    copies : list of list
+        What a loop copies whole: text for people, file, line and module, lengths, bytes an item.
     kept : dict
         By the operation that makes an array which Python keeps, why.
     makers : dict
@@ -67,7 +67,6 @@ class Generated:
     arrays: list = field(default_factory=list)
     copies: list = field(default_factory=list)
     lengths: dict = field(default_factory=dict)
-    copied: list = field(default_factory=list)
     tiles: list = field(default_factory=list)
     joint: list = field(default_factory=list)
     kept: dict = field(default_factory=dict)
@@ -137,10 +136,11 @@ def generate(program, emitter=Emitter) -> Generated:
     found.words, found.constants = code.words, code.constants
     found.helpers, found.calls = code.helpers, code.calls
     found.globals, found.clock = code.globals, code.clock
-    found.loops, found.buffers, found.copies = code.loops, code.buffers, code.copies
+    found.loops, found.buffers = code.loops, code.buffers
     found.tiles, found.joint = code.tiles, code.joint
-    found.copied = [
-        [place_of(op), value.extents, value.dtype.itemsize] for op, value in code.copied
+    found.copies = [
+        [f"{op.name}: {reason}", place_of(op), value.extents, value.dtype.itemsize]
+        for op, value, reason in code.copies
     ]
     found.arrays, found.kept = plain.notes(), plain.reasons
     operations = (call.op for call in code.calls if isinstance(call, Call) and call.op.inputs)

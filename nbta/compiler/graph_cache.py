@@ -296,7 +296,7 @@ class GraphCache:
 
 _FACTS = (
     "source", "words", "inputs", "arguments", "helpers", "initial", "loops", "buffers", "arrays",
-    "copies", "tiles", "joint", "lengths", "copied",
+    "copies", "tiles", "joint", "lengths",
 )  # fmt: skip
 
 

@@ -1690,7 +1690,6 @@ def _constant(value, *args, **kwargs):
 
 def _special():
     return {
-        **identity.FUNCTIONS,
         builtins.range: iteration.range_, builtins.len: _len, builtins.enumerate:
         iteration.enumerate_, builtins.zip: iteration.zip_, builtins.reversed:
         iteration.reversed_, builtins.int: _int, builtins.float: _float, builtins.bool: _bool,
@@ -1705,7 +1704,7 @@ def _special():
         builtins.any: _truth_of_all("any", control.any_of),
         builtins.all: _truth_of_all("all", control.both),
         builtins.isinstance: _isinstance, builtins.next: _next, builtins.iter: _iter,
-        builtins.print: _print,
+        builtins.print: _print, **identity.FUNCTIONS,
         copy.copy: _copied(copy.copy), copy.deepcopy: _copied(copy.deepcopy),
         np.random.default_rng: functools.partial(made_generator, np.random.default_rng),
         np.ndindex: iteration.ndindex, np.ndenumerate: iteration.ndenumerate,

@@ -1350,7 +1350,7 @@ class _Loop:
             if not _is_of_a_run(error):
                 raise
             self._set(self._entry)
-            _check(negated(test(*map(as_tensor, first))), error)  # each trip ends in it
+            _check(negated(test(*map(as_tensor, first))), error)  # each iteration ends in it
             return None
 
     def _traced(self, first, test, advance):

@@ -125,30 +125,22 @@ def drawn(function, args, kwargs, trace):
     given = inspect.signature(function).bind(*args, **kwargs)
     given.apply_defaults()
     size = given.arguments.pop("size", None)
-    in_place = name == "shuffle" and not made_here
-    if name in _OF_SIZES or (not in_place and all(map(_is_fixed, (*given.args, given.kwargs)))):
+    in_place = name == "shuffle"
+    is_known = all(map(_is_fixed, (*given.args, given.kwargs))) and (made_here or not in_place)
+    if name in _OF_SIZES or is_known:
         return numbers(*args, **kwargs)
     if name in _LOCATED:
-        standard, formula = _LOCATED[name]
-        parameters = given.args
         if isinstance(owner, np.random.RandomState | np.random.Generator) and name != "uniform":
-            _check_scale(name, parameters[-1])
-        shape = boxed(sum(map(as_tensor, map(native.plain, parameters)))).shape
-        many = {} if size is None and not shape else {"size": shape if size is None else size}
-        z = numbers(*standard, **many)
-        return boxed(formula(*map(native.plain, (z, *parameters))))
-    items = given.args[0] if given.args else None
-    if name in ("choice", "permutation", "shuffle") and _rank(items):
-        _check_items(owner, name, given)
+            _check_scale(name, given.args[-1])
+        return _located(numbers, *_LOCATED[name], given.args, size)
+    if name in ("choice", "permutation", "shuffle") and given.args and _rank(given.args[0]):
+        items, *rest = given.args
+        _check_items(owner, name, items)
         if name == "choice":
-            order = numbers(items.shape[0], size, *given.args[1:])
+            places = numbers(items.shape[0], size, *rest)
         else:
-            order = drawn(owner.permutation, (items.shape[0],), {}, trace)
-        found = boxed(take(native.plain(items), native.plain(order), axis=0))
-        if name != "shuffle":
-            return found
-        items[...] = found
-        return None
+            places = drawn(owner.permutation, (items.shape[0],), {}, trace)
+        return _of_items(items, places, in_place)
     if made_here or name not in _INTEGERS or any(map(_rank, given.arguments.values())):
         message = (
             f"{here()}: {name}() takes parameters that only the run knows, by which its numbers "
@@ -159,6 +151,23 @@ def drawn(function, args, kwargs, trace):
     size = () if size is None else size if type(size) is tuple else (size,)
     known = tuple(part if native.is_known(part) else None for part in size)
     return _of_run(owner, name, args, kwargs, Spec(np.dtype(np.int64), known))
+
+
+def _located(numbers, standard, formula, parameters, size):
+    """Numbers of a distribution that is shifted and scaled by what only the run knows."""
+    shape = boxed(sum(map(as_tensor, map(native.plain, parameters)))).shape
+    many = {} if size is None and not shape else {"size": shape if size is None else size}
+    z = numbers(*standard, **many)
+    return boxed(formula(*map(native.plain, (z, *parameters))))
+
+
+def _of_items(items, places, in_place):
+    """The items of an array at places that were drawn, which may go into it."""
+    found = boxed(take(native.plain(items), native.plain(places), axis=0))
+    if not in_place:
+        return found
+    items[...] = found
+    return None
 
 
 def _check_scale(name, scale):
@@ -185,9 +194,8 @@ def _check(owner, name, made_here):
         raise UnimplementedError(message)
 
 
-def _check_items(owner, name, given):
+def _check_items(owner, name, items):
     """Refuse what draws items of an array otherwise than their places."""
-    items = given.args[0]
     plain = isinstance(owner, np.random.RandomState) and isinstance(items, Tensor)
     if not plain or is_numbas():
         message = (

@@ -396,7 +396,7 @@ def text_of_error(value):
 
 FUNCTIONS = {
     builtins.type: type_of, builtins.id: id_of, builtins.hash: hash_of,
-    builtins.hasattr: has_attribute, builtins.getattr: attribute_of, builtins.repr: _of_text(repr),
+    builtins.repr: _of_text(repr),
     builtins.ascii: _of_text(ascii), builtins.format: _of_text(format),
     builtins.str: _of_text(str),
 }  # fmt: skip

@@ -46,7 +46,7 @@ def as_key(key):
 
 
 def without_truths(parts):
-    """A key with truth values as two: one that makes an axis for each, and one that picks there.
+    """A key with truth values as two: one that makes an axis for each, and one that indexes it.
 
     A single True is an array of indices that names the one item of an axis of its own, and False
     one that names none.

@@ -27,7 +27,7 @@ _SAYS_WHERE = re.compile(r"\S.*\.\w+:\d+: ")
 
 
 def lead(error, sentence) -> None:
-    """Put a sentence in front of an error's message, which says what came of it further inside."""
+    """Put a sentence before an error's message, which says what came of it further inside."""
     error.args = (f"{sentence} ({error})",)
 
 

@@ -50,9 +50,9 @@ class WholeAdjoints:
         return set()
 
     def _through_loop(self, op, whole, given):
-        """Places of the variables that have whole adjoints in all trips.
+        """Places of the variables that have whole adjoints in all iterations.
 
-        One whose last value nobody uses may be such a variable: in the last trip it has none.
+        One whose last value nobody uses may be such a variable: in the last iteration it has none.
         """
         count = Loop(op).count
         if not any(tensor in whole for tensor in op.outputs[:count]):
@@ -63,14 +63,14 @@ class WholeAdjoints:
             if tensor.spec.differentiable and (tensor in whole or tensor not in given)
         )
         if (op, places) not in self._through:
-            body, kept = Loop(op).body, places
-            while kept:
-                reached = self._reached(body, kept)
-                left = frozenset(place for place in kept if body.inputs[place] in reached)
-                if left == kept:
+            body, staying = Loop(op).body, places
+            while staying:
+                reached = self._reached(body, staying)
+                left = frozenset(place for place in staying if body.inputs[place] in reached)
+                if left == staying:
                     break
-                kept = left
-            self._through[op, places] = kept
+                staying = left
+            self._through[op, places] = staying
         return self._through[op, places]
 
     def _reached(self, body, places):

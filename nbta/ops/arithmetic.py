@@ -271,7 +271,7 @@ SCALE_BACK = define_elementwise(
 
 
 def _is_finite(value):
-    """Whether a number is sure to be finite, for one reason or another that is easily seen."""
+    """Whether a number is known to be finite, for one reason or another that is easily seen."""
     if not isinstance(value, Tensor):
         return bool(np.isfinite(value).all())
     record, inputs = value.op.record, value.op.inputs

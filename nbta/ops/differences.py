@@ -97,7 +97,7 @@ def diff(
         raise invalid("value", f"n: {n} is no number of differences; give 0 or more")
     axis = one_axis(x, axis)
     if n == 0:
-        return named(x, name=name)  # without what is put before and behind
+        return named(x, name=name)  # without what is put before and after
     parts = [None if edge is None else _edge(x, edge, axis) for edge in (prepend, append)]
     if any(part is not None for part in parts):
         parts = promoted(*(part for part in (parts[0], x, parts[1]) if part is not None))

@@ -340,7 +340,7 @@ def _in_dtype(x, dtype):
 
 
 def _as_asked(found, dtype, name=None):
-    """A result in the dtype that is asked for, in which integers wrap and truth values are joined.
+    """A result in the dtype that is asked for, in which integers wrap and truth values merge.
 
     What was computed with more bits, or counted, is the same then.
     """

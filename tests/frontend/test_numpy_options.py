@@ -138,7 +138,7 @@ def program(call, give, value, wanted):
     return filling
 
 
-def alike(found, wanted):
+def assert_same(found, wanted):
     for one, other in zip(leaves(found), leaves(wanted), strict=True):
         assert np.shape(one) == np.shape(other)
         if not isinstance(other, np.ndarray | np.generic):
@@ -178,7 +178,7 @@ def test_each_parameter_is_honoured_or_refused_by_name(space, name):
             assert parameter in text, f"{said}: {text}"
             continue
         try:
-            alike(plain(found), plain(wanted))
+            assert_same(plain(found), plain(wanted))
         except AssertionError as error:
             raise AssertionError(f"{said}: {error}") from None
 
@@ -244,7 +244,7 @@ def test_arguments_are_honoured(name, compiled):
     function = HONOURED[name]
     wanted = quietly(lambda: function(A.copy()))
     found = quietly(lambda: nbta.function(function, compiled=compiled)(A.copy()))
-    alike(plain(found), plain(wanted))
+    assert_same(plain(found), plain(wanted))
 
 
 def test_weights_of_several_axes_have_gradients():
