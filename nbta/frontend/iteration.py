@@ -402,7 +402,7 @@ def repeated(items, number):
         return comprehension(lambda i: items.item(i % length), None, Range(0, length * number, 1))
     if not isinstance(items, list) or not all(map(_is_number, items)):
         message = (
-            f"{here()}: a tuple, or a list of other things than numbers, "
+            f"{here()}: a tuple, a text, or a list of other things than numbers, "
             f"is repeated as often as only the run knows; make a list of numbers, an array, or a "
             f"list by a comprehension"
         )

@@ -592,7 +592,8 @@ def binary(name, left, right):
 def _repeats(left, right):
     """A sequence and how often it is repeated, if only the run knows that; None for products."""
     for items, number in ((left, right), (right, left)):
-        if isinstance(items, list | tuple) and is_run_number(number) and not number.ndim:
+        kinds = list | tuple | str | bytes
+        if isinstance(items, kinds) and is_run_number(number) and not number.ndim:
             return items, number
     return None
 

@@ -240,8 +240,21 @@ def test_lists_repeated_as_often_as_the_run_knows(f, compiled):
 @pytest.mark.parametrize(
     ("f", "kind", "message"),
     [
-        (lambda x, n: sum((x, 1.0) * n), nbta.UnimplementedError, "a tuple, or a list of other"),
-        (lambda x, n: ([[x]] * n)[0][0], nbta.UnimplementedError, "a tuple, or a list of other"),
+        (
+            lambda x, n: sum((x, 1.0) * n),
+            nbta.UnimplementedError,
+            "a tuple, a text, or a list of other",
+        ),
+        (
+            lambda x, n: len("a" * n) * x,
+            nbta.UnimplementedError,
+            "a tuple, a text, or a list of other",
+        ),
+        (
+            lambda x, n: ([[x]] * n)[0][0],
+            nbta.UnimplementedError,
+            "a tuple, a text, or a list of other",
+        ),
         (
             lambda x, n: sum([x] * x),
             TypeError,
