@@ -229,6 +229,14 @@ class SymbolicTensorArray(TensorArray):
             value = as_value(operation, self._facts.name, value, self.dtype)
         return as_tensor(value, building(value) or self._handle.graph)
 
+    def _rows(self, operation, value):
+        value = self._value(operation, value)
+        if value.spec.shape == ():
+            reason = "split_scalar" if operation == "split" else "scatter_scalar"
+            message = f"{operation} on {self._facts.name}: a scalar has no first axis; use write"
+            raise invalid(reason, message)
+        return value
+
     @_in_its_graph
     def write(
         self, index: Integer, value: ArrayLike, *, name: str | None = None
@@ -259,22 +267,24 @@ class SymbolicTensorArray(TensorArray):
     def scatter(
         self, indices: ArrayLike, value: ArrayLike, *, name: str | None = None
     ) -> SymbolicTensorArray:
-        value = self._value("scatter", value)
+        value = self._rows("scatter", value)
         self._facts.admit("scatter", "a row of value", _element(value.spec), _rows(value.spec))
         indices = _as_index("indices", indices, rank=1)
         return self._behind(self._build(arrays.SCATTER, [indices, value], name=name))
 
     @_in_its_graph
     def unstack(self, value: ArrayLike, *, name: str | None = None) -> SymbolicTensorArray:
-        value = self._value("unstack", value)
+        value = self._rows("unstack", value)
         self._facts.admit("unstack", "a row of value", _element(value.spec))  # no row, too
-        return self.scatter(arange(cast(shape(value)[0], np.int32)), value, name=name)
+        slots = arange(cast(shape(value)[0], np.int32))
+        built = self._build(arrays.SCATTER, [slots, value], {"unstacks": True}, name)
+        return self._behind(built)
 
     @_in_its_graph
     def split(
         self, value: ArrayLike, lengths: ArrayLike, *, name: str | None = None
     ) -> SymbolicTensorArray:
-        value = self._value("split", value)
+        value = self._rows("split", value)
         lengths = _as_index("lengths", lengths, rank=1)
         piece = _element(value.spec)
         pattern = None if piece.shape is None else (_one_length(lengths), *piece.shape)

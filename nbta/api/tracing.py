@@ -807,7 +807,7 @@ class _Trace:
         self.graph.lengths = lengths
         self._exact = any_empty(values)
         self._structure = structure
-        with phase("tracing"), self.graph.as_default(), own_numpy():
+        with self.graph.as_default(), own_numpy():
             self._given = stand_ins(structure, values, specs)
         arguments = [tensor for tensor in self._given if isinstance(tensor, Tensor)]
         arrays = [value for value in values if isinstance(value, np.ndarray)]

@@ -288,8 +288,8 @@ class _Array:
         self.data = code.base(op.attrs["dtype"], "a", self.record)
         self.adds = len(key) > 1
         self.clears = op.attrs.get("clear_after_read", True) if not self.adds else len(key) == 2
-        self._infers = op.attrs.get("infer_shape", True) or _known(op)
-        self.may_differ = bool(rank) and not self._infers  # elements may be of several shapes
+        self.infers = op.attrs.get("infer_shape", True) or _known(op)
+        self.may_differ = bool(rank) and not self.infers  # elements may be of several shapes
         row = op.attrs.get("packed_row", ())
         self.packed = bool(op.attrs.get("packed")) and rank == len(row) and not self.adds
         self.row = tuple(map(str, row))  # extents of a packed element
@@ -309,7 +309,7 @@ class _Array:
     @property
     def flags(self):
         """How the array behaves."""
-        return rt.CLEARS * bool(self.clears) + rt.INFERS * self._infers + rt.ADDS * self.adds
+        return rt.CLEARS * bool(self.clears) + rt.INFERS * self.infers + rt.ADDS * self.adds
 
     def word(self, number):
         """Source of a word of the record."""
@@ -570,7 +570,7 @@ def _gather(code, op, array):
     if first is not None:
         start = array.call(code, rt.READ_ALL, count, str(first))
     elif array.may_differ:
-        _look_at_first(code, array, code.value(op.inputs[1]), count)
+        _look_at_first(code, array, code.value(op.inputs[1]), count, shapes.is_known(shape))
     code.fail_if(f"{array.word(rt.KNOWN)} == {rt.NOTHING}")
     extents = (count, *array.extents(code, op.outputs[0].spec.shape[1:]))
     if first is not None:
@@ -590,9 +590,12 @@ def _gather(code, op, array):
         )
 
 
-def _look_at_first(code, array, indices, count):
-    """Let the record have the extents of the first of some slots, which all are to have."""
-    code.fail_if(f"{count} == 0 and {array.word(rt.KNOWN)} == {rt.UNLIKE}")
+def _look_at_first(code, array, indices, count, told):
+    """Let the record have the extents of the first of some slots, which all are to have.
+
+    Where there is no slot, elements that were alike up to now tell nothing of the next one.
+    """
+    code.fail_if(f"{count} == 0" + f" and {array.word(rt.KNOWN)} == {rt.UNLIKE}" * told)
     with code.branch(f"if {count} > 0:"):
         array.call(code, rt.LOOK_AT, f"int64({indices.at('0')})", stem="z")
 
@@ -600,9 +603,15 @@ def _look_at_first(code, array, indices, count):
 def _scatter(code, op, array):
     value = code.value(op.inputs[2])
     (count,) = code.extents(op.inputs[1])
+    code.bind(op.outputs[0], _FLOW)
+    if not value.extents:
+        code.fail_if("True")
+        return
     code.fail_if(f"{count} != {value.extents[0]}")
     array.give(code, value.extents[1:])
-    code.bind(op.outputs[0], _FLOW)
+    if op.attrs.get("unstacks") and array.infers and not array.adds:
+        with code.branch(f"if {count} == 0:"):
+            array.call(code, rt.FIT, stem="z")
     whole = _first(op.inputs[1]) == 0
     if whole and not array.adds:
         array.call(code, rt.WRITE_ALL, count, value.address, "z")
@@ -621,10 +630,13 @@ def _scatter(code, op, array):
 
 def _split(code, op, array):
     value, lengths = code.value(op.inputs[1]), code.value(op.inputs[2])
+    code.bind(op.outputs[0], _FLOW)
+    if not value.extents:
+        code.fail_if("True")
+        return
     (count,), j = lengths.extents, code.name("j")
     begin, rest = code.variable("0", "b"), product(value.extents[1:])
     _check_lengths(code, op, array, lengths, value.extents[0])
-    code.bind(op.outputs[0], _FLOW)
     with code.branch(f"for {j} in range({count}):"):
         extents = (code.variable(f"int64({lengths.at(j)})", "l"), *value.extents[1:])
         array.give(code, extents)

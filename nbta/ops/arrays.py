@@ -169,8 +169,10 @@ WRITE = define(
 )
 
 
-def _scatter(step, handle, indices, value, flow):
-    step.array(handle).scatter(indices, value)
+def _scatter(step, handle, indices, value, flow, *, unstacks=False):
+    """``unstacks``: into the first slots; no rows tell their shape, too."""
+    array = step.array(handle)
+    array.unstack(value) if unstacks else array.scatter(indices, value)
     return FLOW_VALUE
 
 

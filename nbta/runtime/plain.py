@@ -66,7 +66,7 @@ NOTHING, ALIKE, UNLIKE = range(3)
 #: Of FLAGS: reading clears; the first write fixes the shape; writes add up.
 CLEARS, INFERS, ADDS = 1, 2, 4
 #: What to do.
-CREATE, LOOK_UP, WRITE_SLOT, READ_SLOT, WRITE_ALL, READ_ALL, RESERVE, LOOK_AT = range(8)
+CREATE, LOOK_UP, WRITE_SLOT, READ_SLOT, WRITE_ALL, READ_ALL, RESERVE, LOOK_AT, FIT = range(9)
 MAX_RANK = 8
 
 
@@ -87,6 +87,8 @@ def plain(w, r, what, a, b):
         return reserve_items(record, r, a)
     if what == LOOK_AT:
         return look_at(record, a)
+    if what == FIT:
+        return fit(record)
     return write_all(record, r, a, b)
 
 

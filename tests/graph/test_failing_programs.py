@@ -5,6 +5,7 @@ import pytest
 from failing_programs import ARGUMENTS, ELEMENTS, OPERATIONS, Program, arguments, functions, outcome
 
 import nbta
+from nbta import raw_ops
 
 #: Of each array: dynamic, clears, gradient, closed.
 FLAGS = [
@@ -63,3 +64,25 @@ def test_what_is_learnt_of_written_rows_is_no_shape_of_no_slots(compiled):
         session.run(found, {slots: none, rows: np.zeros((0, 2))}, compiled)
     some = {slots: np.array([1]), rows: np.ones((1, 2))}
     assert session.run(found, some, compiled).tolist() == [[1.0, 1.0]]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("operation", ["scatter", "unstack", "split"])
+def test_a_scalar_has_no_rows(operation, compiled):
+    """Compiling ended in an IndexError of a tuple."""
+    with nbta.Graph().as_default() as graph:
+        ta, x = nbta.TensorArray("float64", 0), nbta.placeholder("float64", ())
+        none = np.zeros(0, np.int32)
+        with pytest.raises(nbta.InvalidArgumentError, match=f"{operation} on .*no first axis"):
+            if operation == "scatter":
+                ta.scatter(none, x)
+            elif operation == "split":
+                ta.split(x, none)
+            else:
+                ta.unstack(x)
+        if operation == "split":
+            flow = raw_ops.TensorArraySplitV3(ta.handle, x, np.zeros(0, np.int64), ta.flow)
+        else:
+            flow = raw_ops.TensorArrayScatterV3(ta.handle, none, x, ta.flow)
+    with pytest.raises(nbta.InvalidArgumentError, match="a scalar has no"):
+        nbta.Session(graph).run(flow, {x: 1.0}, compiled)

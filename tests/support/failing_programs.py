@@ -106,7 +106,7 @@ def arguments(program):
     lists = ([], [2, 1], [1, 1], [0, 3], [-1], [0, 1, 1]) if "list" in uses else ([],)
     widths = (2, 3) if "rows" in uses and program.rank == 2 else (2,)
     counts = (0, 2, 3) if "rows)" in uses or "rows," in uses else (1,)
-    if "rows[0]" in uses or "unstack" in uses:  # no rows tell an array their shape, a graph not
+    if "rows[0]" in uses:
         counts = [count for count in counts if count]
     for size, some, sums, k, places, width, count in product(
         sizes, written, added, ks, lists, widths, counts
