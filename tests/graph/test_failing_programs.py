@@ -73,13 +73,9 @@ def test_a_scalar_has_no_rows(operation, compiled):
     with nbta.Graph().as_default() as graph:
         ta, x = nbta.TensorArray("float64", 0), nbta.placeholder("float64", ())
         none = np.zeros(0, np.int32)
+        given = {"scatter": (none, x), "unstack": (x,), "split": (x, none)}[operation]
         with pytest.raises(nbta.InvalidArgumentError, match=f"{operation} on .*no first axis"):
-            if operation == "scatter":
-                ta.scatter(none, x)
-            elif operation == "split":
-                ta.split(x, none)
-            else:
-                ta.unstack(x)
+            getattr(ta, operation)(*given)
         if operation == "split":
             flow = raw_ops.TensorArraySplitV3(ta.handle, x, np.zeros(0, np.int64), ta.flow)
         else:
