@@ -1,5 +1,7 @@
 """Gradients over a batch of independent sequences, on one thread and on two."""
 
+import subprocess
+import sys
 import time
 from statistics import median
 
@@ -110,3 +112,57 @@ class Speedup(Work):
         return median(one / two for one, two in self.pairs())
 
     track_ratio.unit = "ratio"
+
+
+class SmallItems:
+    """64 items of some microseconds beside busy processes: seconds on two threads to one."""
+
+    params = ((1, 10, 100, 1000),)
+    param_names = ("steps",)
+    #: Processes that take all they get, and pairs behind the ratio.
+    BUSY, PAIRS = 2, 200
+
+    def setup(self, steps):
+        if max(THREADS) > numba.config.NUMBA_NUM_THREADS:
+            raise NotImplementedError("there are fewer threads than are compared")
+        rng = np.random.default_rng(0)
+        self.args = rng.normal(0, 0.3, (8, 8)), list(rng.normal(size=(COUNT, steps, 8)))
+        self.both = nbta.value_and_grad(recurrence, batch_axis=0, compiled=True)
+        self.both(*self.args)
+
+    def sample(self, threads):
+        """Seconds of a call after one on as many threads."""
+        numba.set_num_threads(threads)
+        self.both(*self.args)
+        start = time.perf_counter()
+        self.both(*self.args)
+        return time.perf_counter() - start
+
+    def pairs(self):
+        """Seconds on one thread and on two."""
+        command = [sys.executable, "-c", "while True: pass"]
+        busy = [subprocess.Popen(command) for _ in range(self.BUSY)]
+        try:
+            return [[self.sample(threads) for threads in THREADS] for _ in range(self.PAIRS)]
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+
+    def track_ratio(self, steps):
+        """All time on two threads over that on one; 1.3 is the most.
+
+        Medians say less: a call takes its work, or 16 ms more where another process has its turn.
+        """
+        one, two = np.sum(self.pairs(), axis=0)
+        return two / one
+
+    track_ratio.unit = "ratio"
+
+
+def recurrence(w, x):
+    """Sum of squares of the last state of a sequence, as a plain function."""
+    state = np.zeros(8)
+    for row in x:
+        state = np.tanh(row + state @ w)
+    return np.sum(state * state)

@@ -521,13 +521,12 @@ def value_and_grad(
         As for `Session.run`.
     batch_axis : int or tuple of (int or None), optional
         ``f`` is of one item, and is run for all items of a batch, on as many threads as Numba uses
-        (`numba.set_num_threads`). Arguments are cut into items along this axis, other than those of
-        ``argnums``, which all items share; a tuple says it for each argument, with None for what is
-        shared. A list is a batch as it is: its elements are the items, which may have other
-        lengths each. Tuples and dicts are structures of these. Keyword arguments are shared. Items
-        run one by one where Python has a part in them (see `nbta.api.tracing.Function.explain`),
-        and where a batch of another thread has Numba's threads. (Numba's workqueue layer ends the
-        process where a user's own parallel loop meets one: its threads serve one caller at a time.)
+        (`numba.set_num_threads`) at most, and on fewer where the last batch took little time.
+        Arguments are cut into items along this axis, other than those of ``argnums``, which all
+        items share; a tuple says it for each argument, with None for what is shared. A list is a
+        batch as it is: its elements are the items, which may have other lengths each. Tuples and
+        dicts are structures of these. Keyword arguments are shared. Items run one by one where
+        Python has a part in them (see `nbta.api.tracing.Function.explain`).
     reduction : {"sum", "mean"}
         How the values of all items become one.
     convert : bool

@@ -45,7 +45,7 @@ def routines() -> list[Routine]:
     """All of the runtime that is compiled by itself."""
     kernels = map(entrances.routine, entrances.ENTRIES)
     helpers = [r for m in HELPERS for r in m.FUNCTIONS.values()]
-    return [*kernels, *python_calls.ROUTINES.values(), parallel.ALONE, *helpers]
+    return [*kernels, *python_calls.ROUTINES.values(), parallel.WORK, *helpers]
 
 
 def make(folder: Path, chosen: str = ""):

@@ -8,11 +8,11 @@ does so in their order: the result has the same bits however many threads there 
 import platform
 
 from llvmlite import ir
-from numba import prange, types
+from numba import types
 from numba.extending import intrinsic
 
 from nbta.runtime.accumulation import add_elements
-from nbta.runtime.compiled import cached, call_directly, loaded_once
+from nbta.runtime.compiled import loaded_once
 from nbta.runtime.intrinsics import INTERRUPTED, OK, call, pointer
 from nbta.runtime.machine_code import Routine
 from nbta.runtime.memory import INT64, add_int, kernel
@@ -135,9 +135,8 @@ def run_part(t, thread, part):
                 t[FAILED] = item
 
 
-@kernel
 def work(thread, table):
-    """What one thread does."""
+    """What one thread does; without the interpreter's lock."""
     t, looked = numbers(table), moment()
     while t[STOP] == 0:
         turn = add_int(table + 8 * NEXT, 1)  # no two threads get the same
@@ -150,24 +149,10 @@ def work(thread, table):
         run_part(t, thread, numbers(t[ORDER])[turn])
 
 
-def alone(table):
-    """All work on this thread."""
-    work(0, table)
-
-
-def together(threads, table):
-    """All work on some threads."""
-    for thread in prange(threads):
-        work(thread, table)
-
-
 @loaded_once
-def native(function):
-    """One of these two, compiled or loaded at its first use; without the interpreter's lock."""
-    if function is alone:
-        return ALONE.load().function
-    signature = types.void(types.int64, types.int64)  # Numba's threads: not code by itself
-    return call_directly(cached(together, signature, parallel=True, **ALONE.options))
+def native():
+    """`work` in machine code, compiled or loaded at its first use."""
+    return WORK.load().function
 
 
-ALONE = Routine(alone, types.void(types.int64), {"nogil": True, "error_model": "numpy"})
+WORK = Routine(work, types.void(types.int64, types.int64), {"nogil": True, "error_model": "numpy"})

@@ -1,4 +1,4 @@
-"""Batches in processes of their own: layers and numbers of threads, forks, signals."""
+"""Batches in processes of their own: numbers of threads, forks, signals; beside Numba's layers."""
 
 import os
 import signal
