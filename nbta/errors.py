@@ -10,7 +10,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from nbta.naming import handle_of
+from nbta.naming import forward_name
 
 
 class NbtaError(Exception):
@@ -401,15 +401,26 @@ def _shape(numbers):
     return f"({parts[0]},)" if rank == 1 else f"({', '.join(parts)})"
 
 
-def _named(array, suffix):
-    """An array's name from its number; ``suffix`` holds what a gradient array's name adds."""
+def _text(words):
+    """A text that compiled code passed as integers, two code points each."""
+    points = (word >> shift & 0xFFFFFFFF for word in words for shift in (0, 32))
+    return "".join(chr(point) for point in points if point)
+
+
+def _named(array, texts):
+    """An array's name: eager code gives it, compiled code a number and two texts as integers.
+
+    The texts are the name that the array was given, and what a gradient array's name adds.
+    """
+    if isinstance(array, str):
+        return array
     if array == -1:
         return "TensorArray"  # which was not made
-    points = (word >> shift & 0xFFFFFFFF for word in suffix for shift in (0, 32))
-    return handle_of(array) + "".join(chr(point) for point in points if point)
+    name, suffix = map(_text, texts)
+    return forward_name(name, array) + suffix
 
 
-def describe(status, operation, array, slot, expected, got, expected_shape, got_shape, suffix=()):
+def describe(status, operation, array, slot, expected, got, expected_shape, got_shape, *texts):
     """The message for a kernel's status and the facts it left behind."""
     row = REASONS[status]
     if row.reason.endswith("out_of_range") and slot < 0:
@@ -421,7 +432,7 @@ def describe(status, operation, array, slot, expected, got, expected_shape, got_
         expected_shape=_shape(expected_shape),
         got_shape=_shape(got_shape),
     )
-    return f"{OPERATIONS[operation]} on {_named(array, suffix)}: {text}"
+    return f"{OPERATIONS[operation]} on {_named(array, texts)}: {text}"
 
 
 def failure(status, *facts):

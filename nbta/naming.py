@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import NamedTuple
 
 FORWARD, GRADIENT = "_tensor_arrays", "_tensor_array_grads"
@@ -21,6 +20,15 @@ class Handle(NamedTuple):
 
     def __str__(self):
         return self.container + self.name
+
+
+#: What an array is called that was given no name.
+UNNAMED = "TensorArray"
+
+
+def forward_name(name: str, number: int) -> str:
+    """The name of an array in its handle, from the name that it was given and its number."""
+    return f"{name or UNNAMED}_{number}"
 
 
 def gradient_name(name: str, source: str) -> str:
@@ -47,25 +55,3 @@ class Flow:
 
     def __repr__(self):
         return f"<flow of {self.handle.name}>"
-
-
-#: Arrays that Python knows, by the number in their header, for the messages of compiled code.
-_arrays: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
-
-
-def register(number: int, array) -> None:
-    """Let messages about array ``number`` use the name of ``array``."""
-    _arrays[number] = array
-
-
-def handle_of(array) -> str:
-    """The name of an array, or of what is registered under a number."""
-    if isinstance(array, str):
-        return array
-    known = _arrays.get(array)
-    return known.handle.name if known is not None else f"TensorArray_{array}"
-
-
-def find(number: int):
-    """The array registered under a number, or None."""
-    return _arrays.get(number)

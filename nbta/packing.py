@@ -14,10 +14,11 @@ import numpy as np
 
 from nbta import errors, naming
 from nbta.runtime import python_calls
+from nbta.runtime.request import GRAD
 from nbta.runtime.slots import CLEARED, READ, WRITTEN, ZERO, holds_value, in_python
 from nbta.runtime.store import BLOCK_HEAD, BLOCK_RANK, BLOCK_ROOM, BLOCK_SHAPE, FIELD, RAGGED
 from nbta.shapes import MAX_RANK, as_pattern
-from nbta.tensor_array import TensorArray
+from nbta.tensor_array import TensorArray, code_points
 
 # What lies in an array's memory, for whoever looks without reading: files and pictures.
 
@@ -210,6 +211,7 @@ def unpack_all(members):
             array = _attach(arrays[facts["parent"]], array, facts["source"])
         elif facts["gradient"]:
             array._name = f"{array._name.split('@')[0]}@{meta['sources']}"
+            _put_suffix(array, f"@{meta['sources']}")
         arrays.append(array)
     for array, facts in zip(arrays, meta["arrays"], strict=True):
         if facts["closed"]:
@@ -412,9 +414,21 @@ def _attach(parent, gradient, source):
     """Let an array hold a restored gradient array, under the array's own name and number."""
     python_calls.native(python_calls.hold_gradient)(parent._address, gradient._store)
     gradient._fields[FIELD.id] = parent._fields[FIELD.id]
+    own = python_calls.native(python_calls.name_suffix)(parent._address)
+    _put_suffix(gradient, naming.gradient_name("".join(map(chr, own)), source))
     return type(parent)._over(
         gradient._store, parent.dtype, naming.gradient_name(parent._name, source)
     )
+
+
+def _put_suffix(array, suffix):
+    """Let the store of a gradient array know its name, which compiled code asks it for."""
+    points = code_points(suffix)
+    put = python_calls.native(python_calls.put_suffix)
+    if not put(array._address, points.ctypes.data, len(points)):
+        raise errors.failure(
+            errors.STATUS.too_large, GRAD, array._name, 0, 4, len(points), (-1,), (-1,)
+        )
 
 
 #: Where pickles of earlier versions look for `unpack`.

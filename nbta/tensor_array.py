@@ -155,8 +155,12 @@ class TensorArray(StoreWrapper, ArrayInterface):
         name: str | None = None,
     ) -> None:
         self._dtype = as_dtype(dtype)
-        self._name = str(tensor_array_name or name or "TensorArray")
+        given = str(tensor_array_name or name or "")
+        self._name = given or naming.UNNAMED
         request = Request()
+        if given:
+            points = code_points(given)
+            request[rq.VALUE], request[rq.RESULT] = points.ctypes.data, len(points)
         request[rq.INDEX] = as_integer("size", "size_rank", size)
         request[rq.DTYPE] = code_of(self._dtype)
         request[rq.COUNT] = self._dtype.itemsize
@@ -166,8 +170,7 @@ class TensorArray(StoreWrapper, ArrayInterface):
         self._address, self._fields = 0, NO_FIELDS
         self._run(rq.CREATE, request)
         self._adopt(request[rq.OWNER])
-        self._name += f"_{self._fields[FIELD.id]}"
-        naming.register(self._fields[FIELD.id], self)
+        self._name = naming.forward_name(given, self._fields[FIELD.id])
 
     @classmethod
     def _eager(cls, *args: Any, **options: Any) -> TensorArray:
@@ -483,10 +486,9 @@ class TensorArray(StoreWrapper, ArrayInterface):
         if len(prefix) > MAX_RANK:
             message = f"grad on {self._name}: shape_to_prepend has over {MAX_RANK} dimensions"
             raise errors.invalid("rank", message)
-        code_points = np.array([ord(letter) for letter in source], np.int32)
-        request = Request()
+        points, request = code_points(source), Request()
         request[rq.INDEX] = bool(clear_after_read)
-        request[rq.VALUE], request[rq.COUNT] = code_points.ctypes.data, len(code_points)
+        request[rq.VALUE], request[rq.COUNT] = points.ctypes.data, len(points)
         put_pattern(request, prefix)
         self._run(rq.GRAD, request)
         store = python_calls.native(python_calls.own_store)(request[rq.OWNER])
@@ -572,6 +574,11 @@ _, *_arguments = inspect.signature(TensorArray.__init__).parameters.values()
 TensorArray.__signature__ = inspect.Signature(_arguments)
 
 
+def code_points(text: str) -> np.ndarray[Any, Any]:
+    """A text as kernels take it."""
+    return np.array([ord(letter) for letter in text], np.int32)
+
+
 def as_source(operation: str, source: Any) -> str:
     """A source as a string; bytes are UTF-8, as in TensorFlow."""
     if isinstance(source, bytes):
@@ -610,11 +617,10 @@ def as_flow(argument: str, flow: Any) -> Any:
 def _from_compiled_code(store: Any, dtype: Any) -> Any:
     """The wrapper of an array that compiled code made or passed on."""
     array = TensorArray._over(store, dtype, "")
-    number = array._fields[FIELD.id]
+    name = python_calls.native(python_calls.name_points)(array._address)
     suffix = python_calls.native(python_calls.name_suffix)(array._address)
-    array._name = naming.handle_of(number) + "".join(map(chr, suffix))
-    if not suffix.size and naming.find(number) is None:
-        naming.register(number, array)
+    array._name = naming.forward_name("".join(map(chr, name)), array._fields[FIELD.id])
+    array._name += "".join(map(chr, suffix))
     return array
 
 

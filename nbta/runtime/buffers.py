@@ -157,6 +157,14 @@ def new_points(count):
 
 
 @kernel
+def copied_points(address, count):
+    """A copy of code points; no points when there is no memory."""
+    points = new_points(count)
+    mem.copy_bytes(mem.address_of(points), address, 4 * len(points))
+    return points
+
+
+@kernel
 def record_of(buffer):
     """The record behind a buffer that owns itself."""
     payload = mem.owner_payload(mem.owner_of(buffer))

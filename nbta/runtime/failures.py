@@ -36,7 +36,7 @@ _CLASSES = [
     InvalidArgumentError, ResourceExhaustedError, UnimplementedError, FailedPreconditionError,
     OutOfRangeError,
 ]  # fmt: skip
-_TWO_DOTS = ord(".") | ord(".") << 32
+_TWO_DOTS, _TEXT_WORDS, _TEXT_BYTES = ord(".") | ord(".") << 32, 24, 192
 _CLASS_OF = tuple(_CLASSES.index(row.error) for row in REASONS)
 
 
@@ -50,18 +50,20 @@ def shape_words(r, first):
 
 
 @kernel
-def suffix_words(store):
-    """What a gradient array's name adds to its forward array's, two code points a word."""
-    block = room(96)
-    mem.clear_bytes(block, 96)  # w[:] = 0 would bring Numba's text for arrays that do not fit
-    w = mem.array_at(block, 12, np.int64)
-    if store:
-        suffix = store_at(store)._suffix
-        for k in range(min(len(suffix), 24)):
-            w[k // 2] |= np.int64(suffix[k]) << np.int64(32 * (k % 2))
-        if len(suffix) > 24:
-            w[11] = _TWO_DOTS
-    return w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11]
+def text_words(points):
+    """The first 48 code points of a text, two a word, for a message."""
+    block = room(_TEXT_BYTES)
+    # w[:] = 0 would bring Numba's text for arrays that do not fit
+    mem.clear_bytes(block, _TEXT_BYTES)
+    w = mem.array_at(block, _TEXT_WORDS, np.int64)
+    for k in range(min(len(points), 2 * _TEXT_WORDS)):
+        w[k // 2] |= np.int64(points[k]) << np.int64(32 * (k % 2))
+    if len(points) > 2 * _TEXT_WORDS:
+        w[_TEXT_WORDS - 1] = _TWO_DOTS
+    return (
+        w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11],
+        w[12], w[13], w[14], w[15], w[16], w[17], w[18], w[19], w[20], w[21], w[22], w[23],
+    )  # fmt: skip
 
 
 @kernel
@@ -92,23 +94,29 @@ def raise_failure(status, operation, store, request):
     array = mem.load_int(store + 8 * FIELD.id) if store else np.int64(-1)
     slot, expected, got = r[rq.SLOT], r[rq.EXPECTED], r[rq.GOT]
     wanted, given = shape_words(r, rq.OUT_RANK), shape_words(r, rq.RANK)
-    suffix = suffix_words(store)
+    points = mem.array_at(0, 0, np.int32)
+    name = text_words(store_at(store)._name if store else points)
+    suffix = text_words(store_at(store)._suffix if store else points)
     kind = _CLASS_OF[status]
     if kind == 1:
         raise ResourceExhaustedError(
-            status, operation, array, slot, expected, got, wanted, given, suffix
+            status, operation, array, slot, expected, got, wanted, given, name, suffix
         )
     if kind == 2:
         raise UnimplementedError(
-            status, operation, array, slot, expected, got, wanted, given, suffix
+            status, operation, array, slot, expected, got, wanted, given, name, suffix
         )
     if kind == 3:
         raise FailedPreconditionError(
-            status, operation, array, slot, expected, got, wanted, given, suffix
+            status, operation, array, slot, expected, got, wanted, given, name, suffix
         )
     if kind == 4:
-        raise OutOfRangeError(status, operation, array, slot, expected, got, wanted, given, suffix)
-    raise InvalidArgumentError(status, operation, array, slot, expected, got, wanted, given, suffix)
+        raise OutOfRangeError(
+            status, operation, array, slot, expected, got, wanted, given, name, suffix
+        )
+    raise InvalidArgumentError(
+        status, operation, array, slot, expected, got, wanted, given, name, suffix
+    )
 
 
 @register_jitable

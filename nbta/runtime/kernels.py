@@ -13,7 +13,15 @@ from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
 from nbta.runtime.accumulation import is_half
-from nbta.runtime.buffers import enlarged, hold_owners, keep_older, new_buffer, new_points, no_bytes
+from nbta.runtime.buffers import (
+    copied_points,
+    enlarged,
+    hold_owners,
+    keep_older,
+    new_buffer,
+    new_points,
+    no_bytes,
+)
 from nbta.runtime.layout import (
     block_at,
     block_owner,
@@ -67,7 +75,7 @@ def new_id():
 
 @kernel
 def create(r):
-    """CREATE: INDEX is the size, COUNT the item size, LIST the flags."""
+    """CREATE: INDEX is the size, COUNT the item size, LIST the flags, VALUE and RESULT the name."""
     size, flags = r[INDEX], r[LIST]
     if size < 0:
         r[GOT] = size
@@ -78,6 +86,11 @@ def create(r):
     s = new_store()
     if store_address(s) == 0:
         r[GOT], r[EXPECTED] = size, r[COUNT]
+        return STATUS.too_large
+    if r[rq.RESULT]:
+        s._name = copied_points(r[rq.VALUE], r[rq.RESULT])
+    if len(s._name) < r[rq.RESULT]:
+        r[GOT], r[EXPECTED] = 1, 4 * r[rq.RESULT]
         return STATUS.too_large
     s._id, s._dtype = new_id(), r[DTYPE]
     s._itemsize = s._storage_itemsize = r[COUNT]
@@ -331,9 +344,8 @@ def shape_gradient(s, g, r):
     g._gradient, g._infer_shape = 1, s._infer_shape
     g._clear_after_read, g._marked = r[INDEX], s._marked
     g._read_state = after_read(r[INDEX])
-    g._source, g._source_hash = new_points(r[COUNT]), source_hash(r)
-    mem.copy_bytes(mem.address_of(g._source), r[rq.VALUE], 4 * len(g._source))
-    g._suffix = longer_suffix(s._suffix, g._source)
+    g._source, g._source_hash = copied_points(r[rq.VALUE], r[COUNT]), source_hash(r)
+    g._name, g._suffix = s._name, longer_suffix(s._suffix, g._source)
     if len(g._source) < r[COUNT] or len(g._suffix) == 0:
         return STATUS.too_large
     if s._rank >= 0:

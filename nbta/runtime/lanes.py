@@ -108,7 +108,7 @@ def copy_facts(s, other):
     other._id, other._dtype = s._id, s._dtype
     other._itemsize, other._storage_itemsize = s._itemsize, s._storage_itemsize
     other._infer_shape, other._clear_after_read = s._infer_shape, s._clear_after_read
-    other._read_state, other._suffix = s._read_state, s._suffix
+    other._read_state, other._name, other._suffix = s._read_state, s._name, s._suffix
 
 
 @kernel

@@ -363,6 +363,72 @@ def _put_extents(words, axis, shape, operation, store):
     return known
 
 
+def _is_nothing(name):
+    """Whether no name is given: None, or an empty text, when compiling."""
+    value = name.value if isinstance(name, types.Omitted) else name
+    if isinstance(value, types.StringLiteral):
+        value = value.literal_value
+    return not value or isinstance(value, types.NoneType)
+
+
+def check_name(method, argument, name):
+    """A name is a string, or None."""
+    if not _is_nothing(name) and not isinstance(name, types.UnicodeType | types.StringLiteral):
+        raise refusal(
+            f"{method}: {argument} must be a string or None, not {name}; give str({argument})"
+        )
+
+
+def first_name(name, other):
+    """The first of two names that is not empty; an empty one stands for none."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(first_name)
+def _first_name(name, other):
+    if _is_nothing(name):
+        return (lambda name, other: "") if _is_nothing(other) else lambda name, other: other
+    if _is_nothing(other):
+        return lambda name, other: name
+    return lambda name, other: name if len(name) else other
+
+
+@register_jitable
+def run_with_text(entry, operation, store, words, text, count_word):
+    """Run a kernel that is given a text, as code points at the address in VALUE.
+
+    They are given back before anything is raised: what compiled code holds then is lost.
+    """
+    count = len(text)
+    points, status = mem.allocate_owner(4 * count), STATUS.too_large
+    if points:
+        code_points = mem.array_at(mem.owner_payload(points), count, np.int32)
+        for k in range(count):
+            code_points[k] = ord(text[k])
+        mem.store_int(words + 8 * rq.VALUE, mem.owner_payload(points))
+        mem.store_int(words + 8 * count_word, count)
+        status = mem.call_entry(setting(entry), operation, store, words)
+        mem.release(points)
+    else:
+        _tell_too_large(words, 4 * count)
+    if status != STATUS.ok:
+        raise_failure(status, operation, store, words)
+
+
+def create(words, name):
+    """Make an array of a name; its owner is in the request."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(create)
+def _create(words, name):
+    if _is_nothing(name):
+        return lambda words, name: call_kernel(settings.STORAGE_ENTRY, rq.CREATE, 0, words)
+    return lambda words, name: run_with_text(
+        settings.STORAGE_ENTRY, rq.CREATE, 0, words, name, rq.RESULT
+    )
+
+
 def register_constructor(cls):
     """Let compiled code call a class whose constructor has `TensorArray`'s signature."""
 
@@ -378,6 +444,8 @@ def register_constructor(cls):
         name=None,
     ):
         _check_size(size)
+        check_name("TensorArray", "tensor_array_name", tensor_array_name)
+        check_name("TensorArray", "name", name)
         item, rank = item_of(dtype), rank_asked("TensorArray", "element_shape", element_shape)
         code, itemsize = code_of(item), _item_bytes(item)
         uniform = _is_uniform(element_shape, infer_shape)
@@ -402,7 +470,7 @@ def register_constructor(cls):
             put_word(words, rq.LIST, flags | np.int64(bool(infer_shape)) << 2)
             put_word(words, rq.RANK, words_rank)
             put_extents(words, 0, element_shape, rq.CREATE, 0)
-            call_kernel(settings.STORAGE_ENTRY, rq.CREATE, 0, words)
+            create(words, first_name(tensor_array_name, name))
             return array_over(mem.load_int(words + 8 * rq.OWNER))
 
         return implementation
@@ -789,26 +857,9 @@ def _len(ta):
 
 @register_jitable
 def look_up(store, source, clear, words):
-    """Look a gradient array up; its owner is in the request.
-
-    The source's code points are given back before anything is raised: what compiled code holds
-    then is lost.
-    """
-    count = len(source)
-    points, status = mem.allocate_owner(4 * count), STATUS.too_large
-    mem.store_int(words + 8 * rq.GOT, 1)
-    mem.store_int(words + 8 * rq.EXPECTED, 4 * count)
-    if points:
-        code_points = mem.array_at(mem.owner_payload(points), count, np.int32)
-        for k in range(count):
-            code_points[k] = ord(source[k])
-        mem.store_int(words + 8 * rq.VALUE, mem.owner_payload(points))
-        mem.store_int(words + 8 * rq.COUNT, count)
-        mem.store_int(words + 8 * rq.INDEX, clear)
-        status = mem.call_entry(setting(settings.GRADIENT_ENTRY), rq.GRAD, store, words)
-        mem.release(points)
-    if status != STATUS.ok:
-        raise_failure(status, rq.GRAD, store, words)
+    """Look a gradient array up; its owner is in the request."""
+    mem.store_int(words + 8 * rq.INDEX, clear)
+    run_with_text(settings.GRADIENT_ENTRY, rq.GRAD, store, words, source, rq.COUNT)
 
 
 @register_jitable

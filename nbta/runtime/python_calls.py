@@ -14,7 +14,7 @@ from numba.extending import NativeValue, intrinsic, models, register_model, unbo
 from nbta.dtypes import FLOAT64
 from nbta.runtime import memory as mem
 from nbta.runtime import settings
-from nbta.runtime.buffers import enlarged, hold_owners
+from nbta.runtime.buffers import copied_points, enlarged, hold_owners
 from nbta.runtime.compiled import loaded_once
 from nbta.runtime.layout import block_at, refresh, store_intact
 from nbta.runtime.machine_code import Routine
@@ -244,9 +244,21 @@ def hold_gradient(store, gradient):
     return 1
 
 
+def name_points(store):
+    """The name that an array was given, or its forward array, as code points."""
+    return store_at(store)._name
+
+
 def name_suffix(store):
     """What a gradient array's name adds to its forward array's, as code points."""
     return store_at(store)._suffix
+
+
+def put_suffix(store, address, count):
+    """Let a gradient array that comes from a file have its suffix; 0 when there is no memory."""
+    s = store_at(store)
+    s._suffix = copied_points(address, count)
+    return int(len(s._suffix) == count)
 
 
 def guards_intact(store):
@@ -281,7 +293,9 @@ _SIGNATURES = {
     share_store: STORE(_WORD),
     source_points: types.Array(types.int32, 1, "C")(_WORD),
     hold_gradient: _WORD(_WORD, STORE),
+    name_points: types.Array(types.int32, 1, "C")(_WORD),
     name_suffix: types.Array(types.int32, 1, "C")(_WORD),
+    put_suffix: _WORD(_WORD, _WORD, _WORD),
     guards_intact: types.boolean(_WORD),
 }
 ROUTINES = {f: Routine(f, kind, {"error_model": "numpy"}) for f, kind in _SIGNATURES.items()}

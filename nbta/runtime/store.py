@@ -186,6 +186,8 @@ _BYTES = types.Array(types.uint8, 1, "C")
         ("_state_buffer", _BYTES),
         ("_gradients", _BYTES),  # owners of the gradient arrays' stores
         ("_source", types.Array(types.int32, 1, "C")),  # of a gradient array, as code points
+        # The name that the array was given, or its forward array, as code points.
+        ("_name", types.Array(types.int32, 1, "C")),
         ("_suffix", types.Array(types.int32, 1, "C")),  # what its name adds: @SOURCE, maybe twice
     ]
 )

@@ -411,16 +411,16 @@ def test_lanes_pass_between_python_and_compiled_code():
     assert part.closed
 
 
-def test_a_lane_alone_keeps_the_name_of_its_array_free():
+def test_a_lane_alone_keeps_the_name_of_its_array():
     def orphan():
         return fill(make(growing(element_shape=()), 3), 2, 2.0)
 
     part = orphan()
     gc.collect()
     name = part.handle.name
-    assert name.startswith("TensorArray_")
+    assert name.startswith("state_")
     assert name.endswith("[lane 2]")
-    with pytest.raises(nbta.InvalidArgumentError, match=r"_\d+\[lane 2\]: slot -1"):
+    with pytest.raises(nbta.InvalidArgumentError, match=r"state_\d+\[lane 2\]: slot -1"):
         part.read(-1)
 
 
