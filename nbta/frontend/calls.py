@@ -57,13 +57,14 @@ from nbta.frontend.lists import Listing, in_order, listing
 from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import is_maybe
 from nbta.frontend.outside import reading, see_whole
-from nbta.frontend.picking import as_key, nonzero
+from nbta.frontend.picking import nonzero
 from nbta.frontend.problems import here, is_of_stand_in, lead, refuse_numbas
 from nbta.frontend.raising import as_numba, check_divisor, check_integer
 from nbta.frontend.records import Records, empty_records
 from nbta.frontend.source import no_source
 from nbta.frontend.tries import check_division
 from nbta.frontend.universal import call_universal
+from nbta.frontend.universal_methods import METHODS_OF_UFUNCS, call_method
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.immutable import METHODS
@@ -533,8 +534,8 @@ def _builtin(function, args, kwargs):
         note_whole(owner)
     if isinstance(owner, (*KINDS, frozenset, tuple, str, bytes, type)):
         return _of_containers(function, args, kwargs)
-    if isinstance(owner, np.ufunc) and function.__name__ == "at":
-        return _at(owner, *args, **kwargs)
+    if isinstance(owner, np.ufunc):
+        return _method_of_universal(function, args, kwargs)
     if isinstance(owner, np.ndarray | np.generic):
         return _of_numpys(function, args, kwargs)
     if _library(function) == "numpy":
@@ -1084,20 +1085,20 @@ def _into(function, args, kwargs):
     """A call that leaves what it computes in arrays that it is given."""
     kwargs = dict(kwargs)
     out = kwargs.pop("out")
-    where = kwargs.pop("where", True) if isinstance(function, np.ufunc) else True
+    name, elementwise = known_as(function) or function.__name__, isinstance(function, np.ufunc)
+    where = kwargs.pop("where", True) if elementwise else True
     targets = out if isinstance(out, tuple) else (out,)
     found = call(function, *args, **kwargs)
     results = found if len(targets) > 1 else (found,)
     given = [
-        result if target is None else _left_in(function, target, result, where)
+        result if target is None else _left_in(name, elementwise, target, result, where)
         for target, result in zip(targets, results, strict=True)
     ]
     return tuple(given) if len(given) > 1 else given[0]
 
 
-def _left_in(function, target, result, where):
+def _left_in(name, elementwise, target, result, where):
     """An array that takes a result as ``out=``."""
-    name, elementwise = known_as(function) or function.__name__, isinstance(function, np.ufunc)
     what = f"{here()}: np.{name} with out="
     if not isinstance(target, Box) or name.startswith("fft."):
         raise invalid("symbolic", f"{what}: nbta does not take it here; assign to array[...]")
@@ -1596,22 +1597,19 @@ def _compress(condition, a, axis=None):
     return call(np.take, a, _flatnonzero(condition), axis)
 
 
-def _at(function, target, key, *values):
-    """``np.add.at`` and its like."""
-    if function not in (np.add, np.subtract) or not isinstance(target, Box):
-        message = (
-            f"{here()}: np.{function.__name__}.at of what only the run knows; write a loop over "
-            f"the indices"
-        )
-        raise invalid("symbolic", message)
-    (value,) = values if function is np.add else (-values[0],)
-    target.check_writable()
-    if native.is_known((target, key, value)):
-        found = np.array(target.content)
-        np.add.at(found, native.plain(key), native.plain(value))
-        target[...] = found
-        return
-    target.add(native.plain(as_key(key)), native.plain(value))
+def _method_of_universal(function, args, kwargs):
+    """``np.add.reduce`` and its like."""
+    owner, name = function.__self__, function.__name__
+    if name not in METHODS_OF_UFUNCS or (name != "at" and native.is_known((args, kwargs))):
+        return _foreign(function, args, kwargs)
+
+    def into(found, out):
+        if out is None:
+            return found
+        return _left_in(f"{owner.__name__}.{name}", False, out, found, True)
+
+    args = tuple(_together(arg, of_numpy=True) for arg in args)
+    return call_method(owner, name, args, kwargs, into)
 
 
 def _append(arr, values, axis=None):

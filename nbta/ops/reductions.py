@@ -533,14 +533,15 @@ MIN = _extreme("Min", np.min, _emit_extreme(-1))
 
 
 def _masked(x, initial, where):
-    """What the greatest or the least is looked for in; without a value to begin with, all of it."""
+    """What an extreme item is looked for in, and the value to begin with, in its dtype."""
     x = operand(x)
+    initial = None if initial is None else cast(initial, x.dtype)
     if where is None:
-        return x
+        return x, initial
     if initial is None:
         message = "where: of no elements there is no greatest or least; give initial= as well"
         raise invalid("value", message)
-    return chosen(x, where, initial)
+    return chosen(x, where, initial), initial
 
 
 @exported(also="amax", numpy=2)
@@ -567,7 +568,7 @@ def max(
     >>> nbta.max([[1, 2], [3, 4]], axis=0)
     array([3, 4])
     """
-    x = _masked(x, initial, where)
+    x, initial = _masked(x, initial, where)
     found = reduce_by(MAX, x, axis, keepdims, name)
     return found if initial is None else maximum(found, initial)
 
@@ -596,7 +597,7 @@ def min(
     >>> nbta.min([[1, 2], [3, 4]], axis=0)
     array([1, 2])
     """
-    x = _masked(x, initial, where)
+    x, initial = _masked(x, initial, where)
     found = reduce_by(MIN, x, axis, keepdims, name)
     return found if initial is None else minimum(found, initial)
 
