@@ -44,6 +44,7 @@ from nbta.frontend.entry import (
 )
 from nbta.frontend.outside import ArrayLook, Outside, reading
 from nbta.frontend.pickling import Sent
+from nbta.frontend.unused import compute_lines, missed_lines
 from nbta.graph.graph import Graph, current
 from nbta.graph.lengths import Asked, Lengths
 from nbta.graph.operation import DATA, Spec, Tensor
@@ -380,12 +381,14 @@ class Function(Sent, Generic[P, R]):
         """A graph, or what Python had to know for one."""
         specs = None if self._signature is None else self._signature.specs
         exact: set[int] = set()
+        lines: set[Any] = set()
         ways = iter(_FIXED)
         fixed = next(ways)
         while True:
             lengths = Lengths(known)
             outside = functools.partial(Outside, fixed=fixed, exact=exact)
             trace = _Trace(structure, values, lengths, specs, outside)
+            compute_lines(trace.graph, lines)
             try:
                 trace.make(self._prepared(for_run=True))
             except BaseException as error:
@@ -406,10 +409,12 @@ class Function(Sent, Generic[P, R]):
                     continue
             asked = {look for look in lengths.asked if isinstance(look, ArrayLook)}
             exact |= {look.leaf for look in asked}
-            if not lengths.asked:
+            missed = missed_lines(trace.graph) - lines
+            lines |= missed
+            if not (lengths.asked or missed):
                 trace.warn_of_length()
                 return trace
-            if not asked:
+            if not (asked or missed):
                 return _Branch(repr(self), structure, lengths.asked)
 
     def _place(self, error: BaseException) -> None:

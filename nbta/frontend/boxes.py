@@ -342,6 +342,24 @@ def spend(items, reason) -> None:
             frame.spent = frame.spent or reason
 
 
+def is_of_now(value) -> bool:
+    """Whether a value is a tensor or a box whose items have a value in what is traced."""
+    if isinstance(value, View):
+        return is_of_now(value.base) and _lies_around(value.step.values)
+    if isinstance(value, Box):
+        return value.spoiled is None and _lies_around(value._value)
+    return isinstance(value, Tensor) and _lies_around(value)
+
+
+def _lies_around(value):
+    """Whether the tensors of a key have values in the graph that is built."""
+    if isinstance(value, slice):
+        value = (value.start, value.stop, value.step)
+    if isinstance(value, tuple):
+        return all(map(_lies_around, value))
+    return not isinstance(value, Tensor) or lies_in(current(), value.graph)
+
+
 def note_place(place) -> None:
     """Note what a place of an object holds before that changes."""
     check_whole(place)

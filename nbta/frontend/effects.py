@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from nbta.frontend.boxes import Box
+from nbta.frontend.unused import look_for_missed
 from nbta.ops.checks import (
     Order,
     Unordered,
@@ -55,6 +56,7 @@ def ordered():
 
 
 def _waiting(result, order, first):
+    look_for_missed(result)
     if order.box.content is first:
         return result
     found = map_leaves(lambda leaf: behind_token(leaf, order.token), result)

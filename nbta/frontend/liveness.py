@@ -1,4 +1,4 @@
-"""Which variables' values something may still read, at each branch and loop.
+"""Which variables' values something may still read, at each branch and loop, and which nobody does.
 
 Classical backward analysis over a body without jumps (`nbta.frontend.jumps`). A branch or a loop
 hands on the variables that it assigns and that are live behind it or, for a loop, at its head.
@@ -131,10 +131,18 @@ def captured_names(tree) -> set:
     ))  # fmt: skip
 
 
+def root_of(target) -> set:
+    """The variable that an assigned item or attribute is of."""
+    while isinstance(target, ast.Subscript | ast.Attribute):
+        target = target.value
+    return {target.id} if isinstance(target, ast.Name) else set()
+
+
 class Liveness:
     """Annotates branches and loops with ``live``: names that are live at their start or behind.
 
-    Branches have those that are live behind them as ``behind`` too.
+    Branches have those that are live behind them as ``behind`` too. Statements have, as ``unused``,
+    the variables that they assign, or whose items they assign, and that nobody reads behind them.
 
     Parameters
     ----------
@@ -152,6 +160,9 @@ class Liveness:
         return behind
 
     def _statement(self, statement, behind):
+        if not hasattr(statement, "puts"):
+            statement.puts = _puts(statement)
+        statement.unused = sorted(statement.puts - behind)
         if isinstance(statement, ast.If):
             return self._if(statement, behind)
         if isinstance(statement, ast.For):
@@ -214,3 +225,14 @@ def _reads_and_kills(statement):
         reads = reads | read_in(statement.old)
     conditional = any(isinstance(n, ast.NamedExpr) for n in own_nodes(statement))
     return reads, set() if conditional else bound_by(statement)
+
+
+def _puts(statement):
+    """The variables that a statement gives values, and those whose items it changes."""
+    if isinstance(statement, _SCOPES):
+        return set()
+    found = set(bound_by(statement))
+    for node in own_nodes(ast.Module([statement], [])):
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            found |= root_of(node)
+    return found

@@ -17,7 +17,15 @@ from nbta.errors import UnimplementedError
 from nbta.frontend import source
 from nbta.frontend.definedness import with_checks
 from nbta.frontend.jumps import EMIT, PREFIX, Lowering, Yields, binds, blocks, name
-from nbta.frontend.liveness import Liveness, bound_by, bound_in, captured_names, own_nodes, parts_of
+from nbta.frontend.liveness import (
+    Liveness,
+    bound_by,
+    bound_in,
+    captured_names,
+    own_nodes,
+    parts_of,
+    root_of,
+)
 
 #: Functions that look at the frame they are called in.
 _FRAMES = {"locals", "globals", "vars", "dir", "eval", "exec", "super"}
@@ -304,8 +312,22 @@ class _Rewriter(ast.NodeTransformer):
             before, behind = self._about_outer(statement)
             new = self.visit(statement)
             new = new if isinstance(new, list) else [new] if new is not None else []
+            behind += self._unused(statement)
             found += self._placed(statement, [*before, *new, *behind]) if before or behind else new
         return found
+
+    def _unused(self, statement):
+        """What sees to it that variables are computed which a statement gives for nobody."""
+        idents = [each for each in getattr(statement, "unused", ()) if each in self._scope.own]
+        gets = [_lambda(name(each)) for each in idents]
+        return [ast.Expr(_runtime("unused", *gets))] if gets else []
+
+    def visit_Expr(self, node):
+        value = self.visit(node.value)
+        if isinstance(value, ast.Constant):
+            return node
+        node.value = _runtime("compute", value)
+        return node
 
     def _about_outer(self, statement):
         """What is noted of variables of others that a statement assigns, before and behind it."""
@@ -368,11 +390,11 @@ class _Rewriter(ast.NodeTransformer):
         found = set()
         for node in own_nodes(ast.Module(statements, [])):
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-                found |= _root(node)
+                found |= root_of(node)
             elif isinstance(node, ast.AugAssign):
-                found |= _root(node.target)
+                found |= root_of(node.target)
             elif isinstance(node, ast.Call):
-                found |= _root(node.func) if isinstance(node.func, ast.Attribute) else set()
+                found |= root_of(node.func) if isinstance(node.func, ast.Attribute) else set()
                 found |= {arg.id for arg in node.args if isinstance(arg, ast.Name)}
         idents = sorted(found & self._scope.own)
         self._shared |= {each for each in idents if each not in self._scope.arguments}
@@ -628,7 +650,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def _owner(self, node):
         """What has a method, or a function of a module."""
-        own = next(iter(_root(node)), None) in self._scope.own
+        own = next(iter(root_of(node)), None) in self._scope.own
         if not isinstance(node, ast.Attribute) or not own:
             return self._base(node)
         return self._attribute_of(self._owner(node.value), node)
@@ -882,7 +904,7 @@ def _may_change(value):
 
 
 def _is_of_module(function):
-    return isinstance(function, ast.Attribute) and _root(function) <= {"np", "numpy", "math"}
+    return isinstance(function, ast.Attribute) and root_of(function) <= {"np", "numpy", "math"}
 
 
 def _takes_all(function):
@@ -890,10 +912,3 @@ def _takes_all(function):
     if isinstance(function, ast.Attribute):  # such as np.array, math.fsum, list.extend
         return True
     return isinstance(function, ast.Name) and function.id in _AT_ONCE
-
-
-def _root(target):
-    """The variable that an assigned item or attribute is of."""
-    while isinstance(target, ast.Subscript | ast.Attribute):
-        target = target.value
-    return {target.id} if isinstance(target, ast.Name) else set()

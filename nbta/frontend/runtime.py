@@ -83,6 +83,7 @@ from nbta.frontend.tries import (
     leave_try,
     refusals,
 )
+from nbta.frontend.unused import compute, unused
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import logical_not
@@ -104,6 +105,7 @@ __all__ = [
     "compared",
     "compared_once",
     "comprehension",
+    "compute",
     "delete_attribute",
     "delete_item",
     "either",
@@ -142,6 +144,7 @@ __all__ = [
     "unary",
     "undefined",
     "unsure",
+    "unused",
     "while_",
 ]  # fmt: skip
 

@@ -163,6 +163,9 @@ class Record:
     spreads : bool or callable
         Whether an adjoint that is not zero gives input ``place`` one that is not zero, for finite
         and infinite values; ``spreads(op, place)`` says of which.
+    misses : bool or callable
+        Whether it takes or changes items whose indices the run may find to be out of range;
+        ``misses(op)`` where attributes decide.
     shows : bool
         Whether its result is not finite wherever a derivative of it is not.
     """
@@ -187,6 +190,7 @@ class Record:
     value_input: int | None = None
     fed: bool = False
     spreads: bool | Callable = False
+    misses: bool | Callable = False
     shows: bool = False
 
     @property
@@ -207,6 +211,10 @@ class Record:
     def is_total(self, op) -> bool:
         """Whether an operation of this record gives a result for any values of its inputs."""
         return self.total(op) if callable(self.total) else self.total
+
+    def may_miss(self, op) -> bool:
+        """Whether a run may find an index of an operation of this record to be out of range."""
+        return self.misses(op) if callable(self.misses) else self.misses
 
     def spreads_to(self, op, place) -> bool:
         """Whether adjoints that are not zero are none at an input either."""

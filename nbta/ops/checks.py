@@ -49,6 +49,22 @@ def _emit_assert(code, op) -> None:
 ASSERT = define("Assert", _infer_assert, _evaluate_assert, _NO_GRADIENT, emit=_emit_assert)
 
 
+def _emit_await(code, op) -> None:
+    """What is awaited stands before this in the code."""
+    for tensor in op.inputs[1:]:
+        code.kept(tensor)
+    code.bind(op.outputs[0], Scalar(code.scalar(op.inputs[0]), TOKEN))
+
+
+AWAIT = define(
+    "Await",
+    lambda token, *values: Spec(TOKEN, ()),
+    lambda token, *values: np.asarray(token),
+    _NO_GRADIENT,
+    emit=_emit_await,
+)
+
+
 def _infer_print(token, *values, parts, end):
     return Spec(TOKEN, ())
 
@@ -182,6 +198,11 @@ def assert_holds(token, holds, message):
     ``message`` is the text of an `AssertionError`, or an error of the user's.
     """
     return apply(ASSERT, [token, holds], {"message": message})
+
+
+def computed(token, values):
+    """The token behind values, which a run computes although nobody may use them."""
+    return apply(AWAIT, [token, *values])
 
 
 def print_values(token, parts, values, end):

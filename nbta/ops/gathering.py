@@ -216,7 +216,15 @@ class _Nested:
         self._code.lines = self._around
 
 
-TAKE = define("Take", _infer_take, _evaluate_take, _take_gradient, emit=_emit_take, selects=True)
+TAKE = define(
+    "Take",
+    _infer_take,
+    _evaluate_take,
+    _take_gradient,
+    emit=_emit_take,
+    selects=True,
+    misses=True,
+)
 
 
 @exported(numpy=3)
@@ -396,10 +404,10 @@ def _numbers(code, groups, counters):
 
 
 SCATTER_ADD = define_change(
-    "ScatterAdd", _infer_scatter, _add_rows, _scatter_add_gradient, emit=_emit_scatter
+    "ScatterAdd", _infer_scatter, _add_rows, _scatter_add_gradient, emit=_emit_scatter, misses=True
 )
 SCATTER_SET = define_change(
-    "ScatterSet", _infer_scatter, _set_rows, _scatter_set_gradient, emit=_emit_scatter
+    "ScatterSet", _infer_scatter, _set_rows, _scatter_set_gradient, emit=_emit_scatter, misses=True
 )
 
 

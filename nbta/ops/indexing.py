@@ -796,6 +796,15 @@ def _getitem_gradient(op, dy):
     return [Addend(dy, place, alone, onto)] + [None] * len(scalars)
 
 
+def _misses(op):
+    """Whether an index is one of the run, or is taken of an axis whose length the run tells."""
+    shape = op.inputs[0].spec.shape
+    axes = iter(shape)
+    parts = [(part, next(axes)) for part in _aligned(op.attrs["key"], shape) if part is not None]
+    picked = [(part, n) for part, n in parts if not isinstance(part, builtins.slice)]
+    return any(part is SYMBOLIC or type(n) is not int for part, n in picked)
+
+
 def _is_within(op):
     """Whether all indices are integers that were found to be within their axes."""
     fixed = all(type(part) is int for part in op.attrs["key"])
@@ -845,6 +854,7 @@ GETITEM = define(
     emit=_emit_getitem,
     total=_is_within,
     selects=True,
+    misses=_misses,
     spreads=lambda op, place: op.outputs[0].spec.rank == 0,
 )
 
@@ -1186,7 +1196,14 @@ SET_ITEM = define_change(
     _set_gradient,
     emit=_emit_item,
     spreads=lambda op, place: op.inputs[1].spec.rank == 0,
+    misses=_misses,
 )
 ADD_ITEM = define_change(
-    "AddItem", _infer_item, _add_items, _add_item_gradient, emit=_emit_item, spreads=True
+    "AddItem",
+    _infer_item,
+    _add_items,
+    _add_item_gradient,
+    emit=_emit_item,
+    spreads=True,
+    misses=_misses,
 )

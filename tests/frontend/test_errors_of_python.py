@@ -426,3 +426,89 @@ def test_results_with_texts(compiled):
     assert nbta.function(lambda x: "abc", compiled=compiled)(2.0) == "abc"
     found = nbta.value_and_grad(lambda x: (x * x, "abc"), has_aux=True, compiled=compiled)(3.0)
     assert found == ((9.0, "abc"), 6.0)
+
+
+# Indices that are out of range, whoever uses the item.
+
+
+@called(1.0, -3.0, 7.0)
+def a_statement_by_itself(x):
+    table = np.arange(4.0)
+    table[int(x)]
+    return x * x
+
+
+@called(1.0, 7.0)
+def an_item_of_no_use(x):
+    table = np.arange(4.0)
+    v = table[int(x)] + 1.0
+    w = v * 2.0  # noqa: F841
+    return x * x
+
+
+@called(1.0, 7.0)
+def an_item_that_another_replaces(x):
+    table = np.arange(4.0)
+    v = table[int(x)]
+    v = table[1]
+    return v * x * x
+
+
+@called(1.0, 2.0)
+def items_of_trips(x):
+    table, total = np.arange(4.0), 0.0
+    for k in range(3):
+        v = table[int(x) + k]  # noqa: F841
+        total += k * x
+    return total * x
+
+
+@called(4.0, 5.0)
+def a_sum_of_no_use(x):
+    table, total = np.arange(4.0), 0.0
+    for k in range(int(x)):
+        total += table[k]
+    return x * x
+
+
+@called(1.0, 3.0)
+def what_is_written_for_nobody(x):
+    b = np.zeros(3)
+    b[int(x)] = x
+    return x * x
+
+
+@called(3.0, 4.0)
+def what_a_loop_writes_for_nobody(x):
+    b = np.zeros(3)
+    for k in range(int(x)):
+        b[k] += x
+    return x * x
+
+
+@called(1.0, 7.0)
+def taken_for_nobody(x):
+    table = np.arange(4.0)
+    np.take(table, int(x))
+    table[np.array([0, int(x)])]
+    return x * x
+
+
+@called(1.0, 9.0, -9.0)
+def in_a_branch(x):
+    table = np.arange(4.0)
+    if x > 0:
+        v = table[int(x)]  # noqa: F841
+    return x * x
+
+
+@called(1.0, 9.0, -9.0)
+def in_what_is_called(x):
+    table = np.arange(4.0)
+
+    def looked_at(k):
+        table[k]
+
+    if x > 0:
+        looked_at(int(x))
+    return x * x
