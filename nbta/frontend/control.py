@@ -52,7 +52,6 @@ from nbta.frontend.maybe import (
     may_be_none,
 )
 from nbta.frontend.problems import here, is_pythons
-from nbta.frontend.tries import check_try
 from nbta.graph.graph import SubGraph, current, lies_in
 from nbta.graph.operation import Tensor
 from nbta.locations import Location, of_error
@@ -573,7 +572,6 @@ def _check(holds, error):
 
 
 def _traced_branch(pred, then, orelse, names, get, set_):
-    check_try("a branch")
     try:
         return _both_blocks(pred, then, orelse, names, *in_state(get, set_))
     except Raised as found:
@@ -1337,7 +1335,6 @@ class _Loop:
 
     def run(self, first, test, advance):
         """Build it; ``advance`` gives what ``test`` and it are given next."""
-        check_try("a loop")
         if self._key in self._found:
             try:
                 return self._traced(first, test, advance)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from nbta.frontend.boxes import Box
+from nbta.frontend.tries import check_raising
 from nbta.frontend.unused import look_for_missed
 from nbta.ops.checks import (
     Order,
@@ -85,7 +86,9 @@ def token_box():
 
 
 def check(holds, message) -> None:
-    """Fail in a run where a truth value is false."""
+    """Fail in a run where a truth value is false; refused where a handler waits for the error."""
+    kind = type(message) if isinstance(message, Exception) else AssertionError
+    check_raising("this line", kind)
     order = order_now()
     order.token = assert_holds(order.token, holds, message)
 

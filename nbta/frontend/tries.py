@@ -2,8 +2,8 @@
 
 What Python would raise for values that only the run knows does not come while the function is
 traced: `math.sqrt(v)` of a negative `v` is NaN in the graph. A handler that waits for it would
-never be taken, and an error that says what nbta cannot follow would be taken for one of the user's.
-So both are refused.
+never be taken, so what may raise such an error is refused where a handler waits for it. And an
+error that says what nbta cannot follow goes past handlers, as it is none of the user's.
 """
 
 import contextlib
@@ -52,15 +52,6 @@ def leave_try() -> None:
 def in_a_try() -> bool:
     """Whether a handler may take up an error of the function."""
     return bool(_tries.around)
-
-
-def check_try(what) -> None:
-    """Refuse control flow of the graph in a `try`, which would not see its errors."""
-    if in_a_try():
-        raise UnimplementedError(
-            f"{here()}: {what} that only the run decides stands in a try statement, which would "
-            f"not see errors of a run; take it out of the try"
-        )
 
 
 def check_raising(what, *errors) -> None:

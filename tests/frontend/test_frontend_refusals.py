@@ -42,6 +42,8 @@ def in_a_try(x):
     s = 0.0
     try:
         for v in x:
+            if v > 2.0:
+                raise ValueError("large")
             s += v
     except ValueError:
         s = 1.0

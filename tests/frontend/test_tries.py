@@ -114,14 +114,6 @@ def test_suppress_is_a_try():
     _differentiated(known)
 
 
-def _suppressing_all(x):
-    found = x[0]
-    with contextlib.suppress(Exception):
-        for v in x:
-            found = found + v
-    return found
-
-
 class _Quiet:
     def __enter__(self):
         return self
@@ -137,26 +129,6 @@ def _quiet(x):
     return found * 2.0
 
 
-def _loop_in_a_try(x):
-    found = 0.0
-    try:
-        for v in x:
-            found = found + v * v
-    except Exception:
-        found = -1.0
-    return found
-
-
-def _branch_in_a_try(x):
-    found = x[0]
-    try:
-        if x[0] > 0.0:
-            found = found * 2.0
-    except:  # noqa: E722 - it is what is tried here
-        found = -1.0
-    return found
-
-
 def _truth_in_a_try(x):
     items = [x[0], x[1]]
     try:
@@ -166,9 +138,7 @@ def _truth_in_a_try(x):
     return x[0]
 
 
-@pytest.mark.parametrize(
-    "function", [_suppressing_all, _quiet, _loop_in_a_try, _branch_in_a_try, _truth_in_a_try]
-)
+@pytest.mark.parametrize("function", [_quiet, _truth_in_a_try])
 def test_handlers_do_not_take_what_cannot_be_followed_for_an_error_of_the_function(function):
     with pytest.raises((nbta.UnimplementedError, nbta.InvalidArgumentError)):
         nbta.value_and_grad(function)(np.repeat(X, 8))
@@ -299,3 +269,173 @@ def test_an_index_that_python_knows_ends_a_loop(compiled):
         value, grad = nbta.value_and_grad(total, compiled=compiled)(X[:1].repeat(count))
         np.testing.assert_allclose(value, count * X[0] ** 2)
         np.testing.assert_allclose(grad, 2.0 * X[:1].repeat(count))
+
+
+# Loops and branches.
+
+
+def _sum_of_squares(x):
+    found = 0.0
+    try:
+        for v in x:
+            found = found + v * v
+    except Exception:
+        found = -1.0
+    return found
+
+
+def _doubled(x):
+    found = x[0]
+    try:
+        if x[0] > 0.0:
+            found = found * 2.0
+        else:
+            found = found * 3.0
+    except:  # noqa: E722 - it is what is tried here
+        found = -1.0
+    return found
+
+
+def _first_above(x):
+    try:
+        for v in x:
+            if v > 2.0:
+                return v * v
+        return x[0]
+    except ZeroDivisionError:
+        return 0.0
+
+
+def _until(x):
+    total = 0.0
+    try:
+        for v in x:
+            if v > 2.0:
+                break
+            total += v * x[1]
+        else:
+            total = total * 2.0
+    finally:
+        total = total + 1.0
+    return total
+
+
+def _grown(x):
+    total, trips = x[0], 0
+    try:
+        while total < 10.0:
+            total = total * 1.5
+            trips += 1
+    except (ValueError, OverflowError):
+        return x[0]
+    else:
+        total = total + trips
+    return total
+
+
+def _tried_in_each_trip(x):
+    total = 0.0
+    for v in x:
+        try:
+            if v > 1.0:
+                total = total + v * v
+            for w in x:
+                total = total + w * v
+        except KeyError:
+            total = 0.0
+    return total
+
+
+def _known_error_behind_a_loop(x):
+    total = 0.0
+    try:
+        for v in x:
+            total = total + v
+        total = total * {}["missing"]
+    except KeyError:
+        total = total * 2.0
+    return total
+
+
+def _raise_of_another_kind(x):
+    try:
+        if x[0] > 100.0:
+            raise ValueError("large")
+        return x[0] * x[2]
+    except KeyError:
+        return x[1]
+
+
+def _suppressing_all(x):
+    found = x[0]
+    with contextlib.suppress(Exception):
+        for v in x:
+            found = found + v
+    return found
+
+
+def _left_by_finally(x):
+    seen = []
+    try:
+        if x[0] > 1.0:
+            return x[0] * x[1]
+        return x[2]
+    finally:
+        seen.append(1)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        _sum_of_squares,
+        _doubled,
+        _first_above,
+        _until,
+        _grown,
+        _tried_in_each_trip,
+        _known_error_behind_a_loop,
+        _raise_of_another_kind,
+        _suppressing_all,
+        _left_by_finally,
+    ],
+)
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("x", [np.repeat(X, 8), np.repeat(X[::-1], 8)], ids=["up", "down"])
+def test_loops_and_branches_in_a_try(function, compiled, x):
+    value, _ = nbta.value_and_grad(function, compiled=compiled)(x)
+    np.testing.assert_allclose(value, function(x))
+    check_grads(function, (x,), order=2)
+
+
+def _raises_in_a_branch(x):
+    try:
+        if x[0] > 1.0:
+            raise ValueError("large")
+        return x[0]
+    except ValueError:
+        return x[1]
+
+
+def _raises_in_a_loop(x):
+    total, held = 0.0, {}
+    try:
+        for v in x:
+            total = total + held["missing"] * v
+    except KeyError:
+        total = x[0] * 3.0
+    return total
+
+
+def _asserts(x):
+    try:
+        assert x[0] > 0.0
+        found = x[0]
+    except AssertionError:
+        found = x[1]
+    return found
+
+
+@pytest.mark.parametrize("function", [_raises_in_a_branch, _raises_in_a_loop, _asserts])
+def test_errors_of_a_run_are_refused_where_a_handler_waits_for_them(function):
+    with pytest.raises(nbta.UnimplementedError, match=r"test_tries.*may raise .*only the run"):
+        nbta.value_and_grad(function)(np.repeat(X, 8))
