@@ -207,7 +207,7 @@ REFUSED = {
     counts_in_a_list: ".count() of a list that a loop appends to",
     repeats_a_list: "a multiple of a list that a loop appends to",
     calls_a_generator: "is a generator that is sent values",
-    in_a_try: "take it out of the try",
+    in_a_try: "this line may raise ValueError, as only the run decides",
     none_at_first: "'best' is None before a trip of the loop and list",
     text_that_changes: "'word' is",
     takes_from_an_iterator: "take items by their index",
