@@ -18,7 +18,7 @@ from numba import types
 
 from nbta.codegen import gammas, philox, positive_gammas, prefetching, special
 from nbta.codegen.fusion import Elementary
-from nbta.compiler import lowering, rolling
+from nbta.compiler import lowering, rolling, short_loops
 from nbta.compiler.lowering import lowered
 from nbta.compiler.phases import phase
 from nbta.graph.operation import TABLE
@@ -106,7 +106,16 @@ _SOURCES = b"".join(
         __file__,
         *(
             module.__file__
-            for module in (lowering, rolling, special, philox, gammas, positive_gammas, prefetching)
+            for module in (
+                lowering,
+                rolling,
+                short_loops,
+                special,
+                philox,
+                gammas,
+                positive_gammas,
+                prefetching,
+            )
         ),
     )
 )

@@ -26,6 +26,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
+from nbta.compiler import short_loops
 from nbta.compiler.rolling import FEW, FEWEST, Runs
 from nbta.runtime import intrinsics
 from nbta.runtime.intrinsics import FAILED, INT64, Pointer
@@ -850,37 +851,28 @@ class _Function:
         back = builder.cbranch(self._goes_on(following, stop, step), body, end)
         count = _short_length(node)
         if count or self.open_loops > inner:
-            options = [_ROLLED, *(_in_vectors(count) if self._is_plain(node) else [])]
+            options = [_ROLLED, *(_in_vectors(count) if count and self._is_plain(node) else [])]
             back.set_metadata("llvm.loop", _loop(self.unit.module, options))
         self.open_loops += not isinstance(stop, ir.Constant)
         builder.position_at_end(end)
 
     def _is_plain(self, node):
-        """Whether LLVM is sure to make vector instructions of a loop along items.
+        """Whether LLVM is sure to make vector instructions of a loop along items."""
+        return short_loops.Loop(node, self._scope, self._meaning).is_sure()
 
-        Of a loop whose vectors' width it is told, and that it makes none of, it prints a remark.
-        """
-        stored, read = set(), set()
-        for item in (item for statement in node.body for item in ast.walk(statement)):
-            match item:
-                case ast.Call(ast.Name(name)) if name in _BRANCHLESS:
-                    pass
-                case ast.Call() | ast.IfExp() | ast.Compare() | ast.BoolOp():
-                    return False
-                case ast.BinOp(op=ast.Pow()):
-                    return False
-                case ast.Subscript(ast.Name(name)):
-                    if not _has_scope(self._given(name)):
-                        return False
-                    place = name, _NAME.sub(self._meaning, ast.unparse(item.slice))
-                    (stored if isinstance(item.ctx, ast.Store) else read).add(place)
-        own = {name for name, _ in stored}
-        return stored >= {place for place in read if place[0] in own}
+    def _scope(self, name):
+        """The number of what a name points into, items that LLVM makes vectors of; else None."""
+        found = self._given(name)
+        kind = None if found is None else found.kind
+        is_known = isinstance(kind, Pointer) and kind.scope < intrinsics.SCOPES
+        return kind.scope if is_known and isinstance(kind.dtype, _IN_VECTORS) else None
 
     def _meaning(self, name):
         """What a name in an index stands for: two names may be the same numbers' product."""
-        value = self.values.get(name[0])
-        return name[0] if value is None else _computed(value.llvm)
+        value = self.values.get(name)
+        if value is None:
+            return name
+        return value.llvm.constant if _is_number(value.llvm) else _computed(value.llvm)
 
     def _goes_on(self, number, stop, step):
         up = self.builder.icmp_signed("<", number, stop)
@@ -1074,11 +1066,12 @@ def _short_length(node):
     return count.value if known and plain else 0
 
 
-#: Functions of numbers that have no branches.
-_BRANCHLESS = frozenset(
-    ("float32", "float64", "fast_add", "tanh", "exp", "expm1", "log", "log1p", "sigmoid",
-     "softplus", "erf")
-)  # fmt: skip
+#: Types of items in vector instructions.
+_IN_VECTORS = types.Float | types.Integer
+
+
+def _is_number(value):
+    return isinstance(value, ir.Constant) and isinstance(value.constant, int)
 
 
 def _computed(value):
@@ -1086,13 +1079,6 @@ def _computed(value):
     if type(value) is not ir.Instruction:
         return value.get_reference() if isinstance(value, ir.Value) else ""
     return f"{value.opname}({', '.join(map(_computed, value.operands))})"
-
-
-def _has_scope(found):
-    """Whether a name is the place of items that LLVM knows to lie apart from others."""
-    kind = None if found is None else found.kind
-    is_known = isinstance(kind, Pointer) and kind.scope < intrinsics.SCOPES
-    return is_known and isinstance(kind.dtype, types.Float | types.Integer)
 
 
 #: Of a loop around another one, whose inner loop LLVM would divide into vectors once for each trip:
