@@ -48,14 +48,14 @@ from nbta.frontend.boxes import (
     spend,
 )
 from nbta.frontend.containers import CHANGING, KINDS, WRITING, Watched, note_whole
-from nbta.frontend.dict_items import dict_item
+from nbta.frontend.dict_items import dict_item, open_item_or
 from nbta.frontend.draws import GENERATORS, drawn, is_draw
 from nbta.frontend.draws import made as made_generator
 from nbta.frontend.extremes import extreme_item, extreme_of
 from nbta.frontend.jit_classes import constructed, is_compiled_object, refuse_from_outside
 from nbta.frontend.lists import Listing, in_order, listing
 from nbta.frontend.math_functions import call_math, rounded
-from nbta.frontend.maybe import is_maybe
+from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys
 from nbta.frontend.outside import reading, see_whole
 from nbta.frontend.picking import nonzero
 from nbta.frontend.problems import here, is_of_stand_in, lead, refuse_numbas
@@ -104,6 +104,8 @@ P, R = ParamSpec("P"), TypeVar("R")
 
 #: Methods that give containers of their own.
 _COPYING = {"copy", "difference", "fromkeys", "intersection", "symmetric_difference", "union"}
+#: Functions of Python's to which it does not matter what a container holds.
+_OF_CLASSES = {callable, id, isinstance, issubclass, type}
 #: Methods of dicts and sets that take in the keys of others.
 _OF_KEYS = {"difference", "fromkeys", "intersection", "symmetric_difference", "union", "update"} | {
     f"{name}_update" for name in ("difference", "intersection", "symmetric_difference")
@@ -124,6 +126,8 @@ def call(function, /, *args, **kwargs):
     if any(isinstance(arg, iteration.Generator) for arg in args):
         args = _with_lists(function, args)
     if special is not None:
+        for arg in args if function not in _OF_CLASSES else ():
+            check_keys(arg, f"{function.__name__}()")
         return special(*args, **kwargs)
     return _called(function, args, kwargs)
 
@@ -558,6 +562,12 @@ def _of_containers(function, args, kwargs):
         if name == "get" and isinstance(owner, dict):
             return dict_item(owner, args[0], *(args[1:] or (None,)))
         identity.check_key(args[0], owner)
+    if open_keys(owner) and name != "copy":
+        if name != "get":
+            check_keys(owner, f".{name}()")
+        held = owner.get(*args[:1])
+        if may_be_gone(held):
+            return open_item_or(held, *(args[1:] or (None,)))
     found = function(*map(iteration.spent, args), **kwargs)
     if name in _OF_KEYS:
         identity.checked_keys(owner if found is None else found)
@@ -670,7 +680,7 @@ def _foreign(function, args, kwargs):
         outside.native((owner, *args, *kwargs.values()))
         if isinstance(function, types.FunctionType):
             outside.around(function, names_of(function.__code__)[0])
-    watched = Watched((owner, *map(iteration.spent, args), *kwargs.values()))
+    watched = Watched((owner, *map(iteration.spent, (*args, *kwargs.values()))))
     try:
         with watched:
             given = [watched.opened(arg) for arg in args]

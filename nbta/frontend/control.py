@@ -46,10 +46,13 @@ from nbta.frontend.maybe import (
     as_parts,
     as_state,
     as_user,
+    check_keys,
     in_state,
     is_maybe,
     is_number,
+    may_be_gone,
     may_be_none,
+    note_open_key,
 )
 from nbta.frontend.problems import here, is_pythons
 from nbta.graph.graph import SubGraph, current, lies_in
@@ -112,15 +115,16 @@ class Absent(Undefined):
         raise invalid("undefined", message)
 
 
-class AbsentAttribute(Absent):
-    """Of an attribute; where it is a number elsewhere the run tells whether it is there."""
+class AbsentPart(Absent):
+    """Of an attribute or a key: where it is a number elsewhere, the run tells if it is there."""
 
     is_absent = True
 
 
 def absent(place) -> Absent:
     """In place of what a place does not hold."""
-    return (AbsentAttribute if isinstance(place, Attribute) else Absent)(str(place))
+    known = isinstance(place, Attribute) or type(place.owner) is dict
+    return (AbsentPart if known else Absent)(str(place))
 
 
 class Again(BaseException):
@@ -146,6 +150,7 @@ def truth(value):
     if _is_filled(value):
         return value.length > 0
     if not is_traced(value):
+        check_keys(value, "the truth")
         return bool(value)
     if is_maybe(value):
         return logical_and(value.parts.present, truth(value.parts.value))
@@ -692,6 +697,8 @@ def hold_place(place, value):
     if new is not place.value:
         note_place(place)
         place.value = new
+        if may_be_gone(new):
+            note_open_key(place.owner)
 
 
 class _Merge:
@@ -728,6 +735,8 @@ class _Merge:
             self._steps[i], one, other = bounds
         if may_be_none(one, other):
             one, other = as_parts(one, other), as_parts(other, one)
+        for value in (one, other):
+            check_keys(value, "a choice")
         one, other = self._filled(one, other), self._filled(other, one)
         one, other = (
             outcome.structures[i] if outcome.arrays[i] is value else value
@@ -1661,6 +1670,8 @@ class _Loop:
 
     def _carry(self, i, start, end):
         """Make a variable one of the loop's."""
+        for value in (start, end):
+            check_keys(value, "a change")
         if isinstance(start, Absent):
             start.refuse()
         if isinstance(start, Undefined):

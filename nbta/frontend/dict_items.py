@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nbta.frontend import control, effects
 from nbta.frontend.identity import check_key
-from nbta.frontend.maybe import is_number
+from nbta.frontend.maybe import check_keys, is_number
 from nbta.frontend.problems import here
 from nbta.frontend.tries import check_raising
 from nbta.graph.operation import Tensor
@@ -14,6 +14,7 @@ from nbta.ops.dispatch import as_tensor
 
 def dict_item(values, key, *default):
     """``values[key]``, or ``values.get(key, default)``, of a dict: that of the key it equals."""
+    check_keys(values, "an item at a key that only the run knows")
     if hasattr(type(values), "__missing__"):
         check_key(key, values)
     holds = [_is_key(key, each) for each in values]
@@ -30,6 +31,17 @@ def dict_item(values, key, *default):
     for test, value in reversed(pairs):
         chosen = value if test is True else control.value_of(test, value, chosen)
     return chosen
+
+
+def open_item(found, key):
+    """The item of a key that the run may find a dict not to have: a run fails for then."""
+    effects.check(found.parts.present, KeyError(f"{here()}: the dict has no item {key!r}"))
+    return found.parts.value
+
+
+def open_item_or(found, default):
+    """The item of a key that the run may find a dict not to have, or a default."""
+    return control.value_of(found.parts.present, found.parts.value, default)
 
 
 def _is_key(key, known):

@@ -13,6 +13,7 @@ from nbta.errors import InvalidArgumentError, UnimplementedError, invalid
 from nbta.frontend import control, effects, native
 from nbta.frontend.boxes import Box, born, boxed, spend
 from nbta.frontend.lists import Listing, listing
+from nbta.frontend.maybe import check_keys
 from nbta.frontend.problems import here
 from nbta.frontend.raising import is_numbas
 from nbta.frontend.records import Records
@@ -350,6 +351,7 @@ def one_by_one(items):
 
 def spent(items):
     """What Python goes along: of an iterator no items are left, which cannot be put back."""
+    check_keys(items, "the items")
     if current() is not None and isinstance(items, Iterator) and not isinstance(items, _OURS):
         reason = (
             f"{here()}: an iterator from before is gone along in a loop or a branch that only the "

@@ -32,7 +32,7 @@ class Parts(NamedTuple):
 
 
 class Gone(Parts):
-    """A number or an array of an attribute that an object may not have."""
+    """A number or an array of an attribute, or of a key of a dict, that may not be there."""
 
     __slots__ = ()
 
@@ -98,6 +98,7 @@ def as_result(value):
     if type(value) in (list, tuple):
         return type(value)(map(as_result, value))
     if type(value) is dict:
+        check_keys(value, "the result")
         return {key: as_result(part) for key, part in value.items()}
     return value
 
@@ -221,7 +222,7 @@ def may_be_none(one, other) -> bool:
 
 
 def _is_empty(value) -> bool:
-    """Whether a value is None, or that of an attribute that is not there."""
+    """Whether a value is None, or that of an attribute or a key that is not there."""
     return value is None or _is_absent(value)
 
 
@@ -252,8 +253,35 @@ def as_parts(value, like) -> Parts:
 
 
 def may_be_gone(value) -> bool:
-    """Whether a value is of an attribute that may not be there."""
+    """Whether a value is of an attribute or a key that may not be there."""
     return is_maybe(value) and isinstance(value.parts, Gone)
+
+
+_OPEN = "whether there are dicts of which the run decides what keys they have"
+
+
+def note_open_key(owner) -> None:
+    """Note that the run decides whether a dict has a key."""
+    if isinstance(owner, dict):
+        current().root.cache[_OPEN] = True
+
+
+def open_keys(value) -> list:
+    """The keys of a dict of which the run decides whether it has them."""
+    graph = current()
+    if type(value) is not dict or graph is None or _OPEN not in graph.root.cache:
+        return []
+    return [key for key, part in value.items() if may_be_gone(part)]
+
+
+def check_keys(value, what) -> None:
+    """Refuse to go by all keys of a dict where the run decides what these are."""
+    for key in open_keys(value):
+        message = (
+            f"{here()}: {what} of a dict, of which only the run knows whether it has the key "
+            f"{key!r}; ask for its items by key, with get() or in, or give it all keys before"
+        )
+        raise invalid("undefined", message)
 
 
 def there(value, name):

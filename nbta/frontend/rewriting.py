@@ -468,6 +468,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assign(self, node):
         value = self.visit(node.value)
+        if any(isinstance(target, ast.Tuple | ast.List) for target in node.targets):
+            value = value if isinstance(value, ast.Tuple) else _runtime("unpacked", value)
         stores = []
         targets = [self._target(target, stores) for target in node.targets]
         if len(targets) == 1 and len(stores) == 1 and isinstance(node.targets[0], ast.Subscript):
@@ -665,7 +667,7 @@ class _Rewriter(ast.NodeTransformer):
         function = self._base(node.func)
         visit = self._shown if _is_format(node) else self.visit
         arguments = [visit(argument) for argument in node.args]
-        keywords = [ast.keyword(k.arg, visit(k.value)) for k in node.keywords]
+        keywords = [ast.keyword(k.arg, _part(k.arg, visit(k.value))) for k in node.keywords]
         call = _runtime("call", function, *arguments)
         call.keywords = keywords
         return ast.copy_location(call, node)
@@ -799,10 +801,19 @@ class _Rewriter(ast.NodeTransformer):
             return node
         return ast.copy_location(_runtime("listing", node), node)
 
-    def visit_Dict(self, node):
-        return ast.copy_location(_runtime("owned", self.generic_visit(node)), node)
+    def visit_Starred(self, node):
+        """Items that are taken apart, where it is no variable that takes what is left."""
+        value = self.visit(node.value)
+        node.value = _runtime("unpacked", value) if isinstance(node.ctx, ast.Load) else value
+        return node
 
-    visit_Set = visit_Dict
+    def visit_Dict(self, node):
+        node = self.generic_visit(node)
+        node.values = list(map(_part, node.keys, node.values))
+        return ast.copy_location(_runtime("owned", node), node)
+
+    def visit_Set(self, node):
+        return ast.copy_location(_runtime("owned", self.generic_visit(node)), node)
 
     def visit_ListComp(self, node):
         """A list by a loop, which may be one of the graph."""
@@ -861,6 +872,11 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(_runtime("owned", self._comprehension(node)), node)
 
     visit_SetComp = visit_DictComp
+
+
+def _part(key, value):
+    """A value of a call or a dict: without a key it is a dict of several."""
+    return _runtime("unpacked", value) if key is None else value
 
 
 def _has_late(node):

@@ -49,7 +49,7 @@ from nbta.frontend.control import (
 )
 from nbta.frontend.conversion import note_unsure
 from nbta.frontend.conversion import outer as _outer
-from nbta.frontend.dict_items import dict_item, is_in_range
+from nbta.frontend.dict_items import dict_item, is_in_range, open_item
 from nbta.frontend.identity import (
     attribute_of,
     called_by_python,
@@ -67,7 +67,7 @@ from nbta.frontend.iteration import comprehension, elements, generator, one_by_o
 from nbta.frontend.jit_classes import PythonObject
 from nbta.frontend.list_items import delete_item_at, is_run_place, item_at, set_item_at
 from nbta.frontend.lists import Listing, listing
-from nbta.frontend.maybe import is_maybe, or_none
+from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys, or_none
 from nbta.frontend.messages import filled, shown
 from nbta.frontend.outside import reading, see_whole
 from nbta.frontend.picking import concatenated, selects
@@ -143,6 +143,7 @@ __all__ = [
     "slice",
     "unary",
     "undefined",
+    "unpacked",
     "unsure",
     "unused",
     "while_",
@@ -304,6 +305,8 @@ def _found(owner, key, whole):
     except LookupError:
         see_whole(owner)
         raise
+    if isinstance(owner, dict) and may_be_gone(found):
+        found = open_item(found, key)
     if (outside := reading()) is not None:
         outside.read_item(owner, key, found)
     if whole or type(found) is list:
@@ -367,6 +370,8 @@ def delete_item(owner, key):
         note_whole(owner)
         if isinstance(owner, list) and is_run_place(key):
             return delete_item_at(owner, key)
+        if open_keys(owner):
+            item(owner, key)
     elif current() is not None and user_method(owner, "__delitem__") is not None:
         return special(owner, "__delitem__", key)
     del owner[key]
@@ -570,6 +575,8 @@ def _in_place(name, old, value):
         if found is not NotImplemented:
             return found
         check_divisor(name, old, value)
+        for operand in (old, value):
+            check_keys(operand, "an operator")
         if name == "Mult" and _repeats(old, value) is not None:
             message = f"{here()}: *= repeats a list as often as only the run knows; write a = a * n"
             raise UnimplementedError(message)
@@ -584,6 +591,8 @@ def binary(name, left, right):
         if found is not NotImplemented:
             return found
         check_divisor(name, left, right)
+        for operand in (left, right):
+            check_keys(operand, "an operator")
         if name == "Mult" and (repeats := _repeats(left, right)) is not None:
             return iteration.repeated(*repeats)
         if name == "Mod" and isinstance(left, str | bytes):
@@ -721,6 +730,8 @@ def _compare(sign, left, right):
         left, right = _outer(left), _outer(right)
         if _are_sequences(left, right):
             return _in_order(sign, left, right)
+        check_keys(left, "a comparison")
+        check_keys(right, "a comparison")
         if sign in ("Eq", "NotEq") and differ(left, right):
             return sign == "NotEq"
         found = by_users(_COMPARED[sign], left, right)
@@ -784,6 +795,10 @@ def _contains(items, value):
         return control.truth(call(method, items, value))
     if isinstance(items, Box):
         return boxed(np.any(items == value))
+    if type(items) is dict and is_known_key(value):
+        found = items.get(value)
+        return found.parts.present if may_be_gone(found) else value in items
+    check_keys(items, "a search")
     if native.is_known(value) and (native.is_known(items) or isinstance(items, str | range)):
         return value in items
     if isinstance(items, str | bytes):
@@ -794,6 +809,12 @@ def _contains(items, value):
     for each in items:
         found = any_of(True, found, lambda e=each: control.truth(_compare("Eq", value, e)))
     return found
+
+
+def unpacked(value):
+    """What ``*value`` or ``**value`` takes apart."""
+    check_keys(value, "the items")
+    return value
 
 
 def assert_(test, message):
