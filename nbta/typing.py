@@ -274,6 +274,7 @@ class Methods(Protocol):
         dtype: DTypeLike | None = None,
         where: ArrayLike | None = None,
         correction: float | None = None,
+        mean: ArrayLike | None = None,
         name: str | None = None,
     ) -> Tensor:
         """See `nbta.std`."""
@@ -320,6 +321,7 @@ class Methods(Protocol):
         dtype: DTypeLike | None = None,
         where: ArrayLike | None = None,
         correction: float | None = None,
+        mean: ArrayLike | None = None,
         name: str | None = None,
     ) -> Tensor:
         """See `nbta.var`."""

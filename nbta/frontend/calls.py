@@ -978,6 +978,21 @@ def _is_filled(value):
     return isinstance(value, Listing) and value.array is not None
 
 
+def _in_dtype(function):
+    """A function that joins such a list, of which ``dtype=`` and ``casting=`` are NumPy's."""
+
+    def joined(listing, dtype=None, casting="same_kind", **axis):
+        found = function(listing, **axis)
+        if dtype is None or found.dtype == dtype:
+            return found
+        return found.astype(dtype, casting=casting)
+
+    one = inspect.signature(function).parameters.values()
+    more = inspect.signature(joined).parameters.values()
+    joined.__signature__ = inspect.Signature([*one, *list(more)[1:3]])
+    return joined
+
+
 def _stacked(listing, axis=0):
     """``np.stack`` of such a list."""
     found = listing.stacked()
@@ -1658,7 +1673,8 @@ _SHARING = {
 }  # fmt: skip
 #: What NumPy's functions of several arrays are for a list that a loop fills.
 _OF_LISTS = {
-    "stack": _stacked, "vstack": _stacked_rows, "concatenate": _joined, "hstack": _joined,
+    "stack": _in_dtype(_stacked), "vstack": _in_dtype(_stacked_rows),
+    "concatenate": _in_dtype(_joined), "hstack": _in_dtype(_joined),
 }  # fmt: skip
 
 

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nbta.codegen.windows import move, window
+from nbta.dtypes import as_dtype
 from nbta.errors import invalid
 from nbta.graph.operation import Spec, Tensor
 from nbta.ops.arithmetic import logical_or, multiply
 from nbta.ops.axis_arguments import integers, one_axis, operand
 from nbta.ops.axis_arguments import within as places_of
-from nbta.ops.dispatch import apply, data_spec, define, exported, stands_for
-from nbta.ops.elementwise import promoted
+from nbta.ops.dispatch import apply, data_spec, define, exported, is_weak, stands_for
+from nbta.ops.elementwise import common_dtype, promoted
 from nbta.ops.filling import zeros_like
 from nbta.ops.gathering import as_indices, take
 from nbta.ops.indexing import getitem
-from nbta.ops.joining import concatenate, expand_dims, flip, rows_of, split
+from nbta.ops.joining import concatenate, expand_dims, flip, rows_of, split, stack
 from nbta.ops.products import swapaxes, transpose
-from nbta.ops.shaping import broadcast_to, identity, named, reshape
+from nbta.ops.shaping import broadcast_to, cast, identity, named, reshape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -216,6 +217,51 @@ def column_stack(values: Sequence[ArrayLike] | Array, *, name: str | None = None
     values = [ranked(x) for x in rows_of(values)]
     columns = [reshape(x, (-1, 1)) if x.ndim < 2 else x for x in rows_of(values)]
     return concatenate(columns, 1, name=name)
+
+
+def _in_dtype(function):
+    """A function that joins tensors, of which ``dtype=`` and ``casting=`` are NumPy's."""
+
+    def joined(values, *axis, dtype=None, casting="same_kind"):
+        values = rows_of(values)
+        if function is not concatenate:  # which alone takes the dtype of arrays beside numbers
+            values = list(map(operand, values))
+        if values and (dtype is not None or casting != "same_kind"):
+            values = _cast_by(values, dtype, casting)
+        return function(values, *axis)
+
+    return joined
+
+
+def _cast_by(values, dtype, casting):
+    """Tensors in one dtype, as far as a rule of NumPy's for casting allows it."""
+    common = common_dtype(*values) if dtype is None else as_dtype(dtype)
+    for value in values:
+        have = common if is_weak(value) and dtype is None else data_spec(operand(value)).dtype
+        if not np.can_cast(have, common, casting):
+            message = f"Cannot cast array data from {have!r} to {common!r} according to the rule"
+            raise TypeError(f"{message} {casting!r}")
+    return [cast(value, common) for value in values]
+
+
+@stands_for("concatenate", numpy=2)
+def _numpys_concatenate(arrays, axis=0, *, dtype=None, casting="same_kind"):
+    return _in_dtype(concatenate)(arrays, axis, dtype=dtype, casting=casting)
+
+
+@stands_for("stack", numpy=2)
+def _numpys_stack(arrays, axis=0, *, dtype=None, casting="same_kind"):
+    return _in_dtype(stack)(arrays, axis, dtype=dtype, casting=casting)
+
+
+@stands_for("vstack", "row_stack", numpy=1)
+def _numpys_vstack(tup, *, dtype=None, casting="same_kind"):
+    return _in_dtype(vstack)(tup, dtype=dtype, casting=casting)
+
+
+@stands_for("hstack", numpy=1)
+def _numpys_hstack(tup, *, dtype=None, casting="same_kind"):
+    return _in_dtype(hstack)(tup, dtype=dtype, casting=casting)
 
 
 @exported(numpy=1)

@@ -1,6 +1,6 @@
 """All functions on tensors that users call: those that the families export."""
 
-from nbta.ops import equations, numbers, polynomials, tensor_methods
+from nbta.ops import equations, numbers, padding, polynomials, tensor_methods
 from nbta.ops.arithmetic import *
 from nbta.ops.arranging import *
 from nbta.ops.bessel import *
@@ -41,4 +41,4 @@ from nbta.ops.trigonometry import *
 
 __all__ = sorted(FUNCTIONS)
 globals().update(FUNCTIONS)  # whatever else the families may call so
-_INSTALLED = tensor_methods, numbers, polynomials, equations
+_INSTALLED = tensor_methods, numbers, padding, polynomials, equations

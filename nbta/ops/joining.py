@@ -26,7 +26,7 @@ from nbta.dtypes import as_dtype, as_plain
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor
 from nbta.ops.axis_arguments import within
-from nbta.ops.dispatch import CONSTANT, apply, as_array, data_spec, define, exported, stands_for
+from nbta.ops.dispatch import CONSTANT, apply, as_array, data_spec, define, exported
 from nbta.ops.elementwise import common_dtype, promoted
 from nbta.ops.extents import pattern_of
 from nbta.ops.filling import zeros, zeros_like
@@ -165,11 +165,6 @@ def pad(
     if value.ndim not in (0, None):
         raise invalid("shape", "constant_values: give one scalar for the whole border")
     return apply(PAD, [x, value], {"widths": _as_widths(pad_width)}, name)
-
-
-@stands_for("pad", numpy=3)
-def _numpys_pad(array, pad_width, mode="constant", *, constant_values=0):
-    return pad(array, pad_width, constant_values, mode=mode)
 
 
 def _mirrored(x, widths, mode, name):

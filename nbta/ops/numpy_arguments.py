@@ -156,7 +156,7 @@ def _signature(ufunc, dtype):
 
 #: What to do without an argument, where leaving it out is not all.
 _IN_PLACE_OF = {
-    "where=": "leave it out, and choose with nbta.where; with out= NumPy's where= is taken",
+    "where=": "give out= as well, or leave it out, and choose with np.where",
     "out=": "leave it out, and assign to array[...]",
 }
 
@@ -168,4 +168,6 @@ def refused_argument(name: str, unknown: str, where: str = "", tensor: Tensor | 
     if tensor is not None:
         given = f"{tensor.name!r}, one of the symbolic tensors,"
     message = f"{begin}np.{name} with {given} takes no argument {unknown} in nbta"
+    if unknown == "where=" and isinstance(getattr(np, name, None), np.ufunc):
+        message += " without out=, as the other items are uninitialised in NumPy"
     return invalid("symbolic", f"{message}; {_IN_PLACE_OF.get(unknown, 'leave it out')}")

@@ -27,10 +27,12 @@ from nbta.ops.arithmetic import (
 )
 from nbta.ops.axis_arguments import operand
 from nbta.ops.dispatch import apply, data_spec, define, exported, stands_for
+from nbta.ops.elementary import abs as abs_
+from nbta.ops.elementary import sign
 from nbta.ops.elementwise import conjugate, promoted, wide, without_gradient
 from nbta.ops.filling import ones_like, zeros_like
 from nbta.ops.indexing import getitem
-from nbta.ops.joining import concatenate, expand_dims, pad, squeeze
+from nbta.ops.joining import concatenate, expand_dims, flip, pad, squeeze
 from nbta.ops.linalg import (
     address_of,
     cholesky,
@@ -41,9 +43,11 @@ from nbta.ops.linalg import (
     triangular_solve,
     tril,
 )
+from nbta.ops.places import take_along_axis
 from nbta.ops.products import matmul, swapaxes
 from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import cast, shape_of, stop_gradient
+from nbta.ops.sorting import argsort
 from nbta.ops.statistics import count_nonzero
 from nbta.runtime.factors import VECTORS
 
@@ -456,7 +460,7 @@ class SVDResult(NamedTuple):
     Vh: Any
 
 
-@exported(also="linalg.svd", numpy=3)
+@exported(numpy=3)
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -500,6 +504,22 @@ def svd(
     u, s, v = apply(FULL_SVD if full else SVD, [a], name=name)
     s = cast(s, _real(dtype))
     return SVDResult(cast(u, dtype), s, cast(v, dtype)) if compute_uv else s
+
+
+@stands_for("linalg.svd", numpy=4)
+def _numpys_svd(a, full_matrices=True, compute_uv=True, hermitian=False):
+    if not hermitian:
+        return svd(a, full_matrices, compute_uv)
+    a, dtype = _matrices(a)
+    w, v = apply(EIGH, [mirrored(a, False)])
+    order = flip(argsort(abs_(w), -1), -1)
+    w = take_along_axis(w, order, -1)
+    s = cast(abs_(w), _real(dtype))
+    if not compute_uv:
+        return s
+    u = take_along_axis(v, expand_dims(order, -2), -1)
+    signed = multiply(u, cast(expand_dims(sign(w), -2), u.dtype))
+    return SVDResult(cast(u, dtype), s, cast(_adjoint(signed), dtype))
 
 
 @stands_for("scipy.linalg.svd", numpy=3)
@@ -570,13 +590,18 @@ def _precision(a):
 def _pseudo_inverse(a, cut):
     """By singular vectors, which gradients do not go through: they need no values apart."""
     u, s, v = svd(stop_gradient(a), full_matrices=False)
+    cut = operand(cut)
+    if cut.ndim:
+        if cut.ndim > a.ndim - 2:
+            raise invalid("shape", "rcond, rtol: give one number for each matrix, or one for all")
+        cut = expand_dims(cut, -1)
     kept = greater(s, multiply(cut, getitem(s, (..., slice(0, 1)))))
     factors = where(kept, divide(1.0, where(kept, s, ones_like(s))), zeros_like(s))
     found = matmul(multiply(_adjoint(v), cast(expand_dims(factors, -2), a.dtype)), _adjoint(u))
     return apply(PINV, [a, found])
 
 
-@exported(also="linalg.pinv", numpy=2)
+@exported(numpy=2)
 def pinv(a: ArrayLike, rcond: float | None = None, *, name: str | None = None) -> Array:
     """Pseudo-inverses of matrices.
 
@@ -606,6 +631,17 @@ def pinv(a: ArrayLike, rcond: float | None = None, *, name: str | None = None) -
     return cast(_pseudo_inverse(a, 1e-15 if rcond is None else rcond), dtype, name=name)
 
 
+@stands_for("linalg.pinv", numpy=3)
+def _numpys_pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
+    """NumPy's, of which ``rtol=None`` is another precision than none."""
+    if rcond is not None and rtol is not np._NoValue:
+        raise ValueError("`rtol` and `rcond` can't be both set.")
+    a, dtype = _matrices(a)
+    if rtol is not np._NoValue:
+        rcond = _precision(a) if rtol is None else rtol
+    return cast(pinv(mirrored(a, False) if hermitian else a, rcond), dtype)
+
+
 @stands_for("scipy.linalg.pinv", numpy=1)
 def _scipy_pinv(a, *, atol=None, rtol=None, check_finite=True):
     if atol:
@@ -622,7 +658,7 @@ def _scipy_pinvh(a, *, atol=None, rtol=None, lower=True, return_rank=False, chec
     return _scipy_pinv(mirrored(a, not lower), atol=atol, rtol=rtol)
 
 
-@exported(also="linalg.matrix_rank", numpy=2)
+@exported(numpy=2)
 def matrix_rank(
     a: ArrayLike,
     tol: ArrayLike | None = None,
@@ -656,10 +692,21 @@ def matrix_rank(
     a, _ = _matrices(a)
     s = stop_gradient(svdvals(a))
     if tol is None:
-        tol = multiply(_precision(a) if rtol is None else rtol, getitem(s, (..., slice(0, 1))))
+        rtol = _precision(a) if rtol is None else rtol
+        rtol = expand_dims(rtol, -1) if operand(rtol).ndim else rtol
+        tol = multiply(rtol, getitem(s, (..., slice(0, 1))))
     else:
         tol = expand_dims(tol, -1)
     return sum_(cast(greater(s, tol), np.int64), -1, name=name)
+
+
+@stands_for("linalg.matrix_rank", numpy=3)
+def _numpys_matrix_rank(a, tol=None, hermitian=False, *, rtol=None):
+    if tol is not None and rtol is not None:
+        raise ValueError("`tol` and `rtol` can't be both set.")
+    if hermitian and operand(a).ndim > 1:
+        a = mirrored(_matrices(a)[0], False)
+    return matrix_rank(a, tol, rtol=rtol)
 
 
 @exported(also="linalg.lstsq", numpy=3)

@@ -39,7 +39,7 @@ from nbta.ops.checks import checked
 from nbta.ops.diagonals import diagonal
 from nbta.ops.dispatch import as_array, data_spec, exported, stands_for
 from nbta.ops.elementary import sqrt
-from nbta.ops.elementwise import conjugate, promoted, wide
+from nbta.ops.elementwise import common_dtype, conjugate, promoted, wide
 from nbta.ops.filling import ones_like
 from nbta.ops.joining import concatenate, squeeze
 from nbta.ops.products import matmul, swapaxes, transpose
@@ -57,8 +57,8 @@ from nbta.ops.reductions import (
     prod,
     sum,
 )
-from nbta.ops.rounding import isclose, isnan
-from nbta.ops.shaping import broadcast_to, cast, reshape, shape_of, stop_gradient
+from nbta.ops.rounding import fmax, fmin, isclose, isnan
+from nbta.ops.shaping import broadcast_to, cast, named, reshape, shape_of, stop_gradient
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, Axis, DTypeLike
@@ -199,13 +199,35 @@ def _counted(x, axis, mask):
     return cast(extents_along(x, axis), x.dtype)
 
 
-def _floats(x, dtype=None):
+def _floats(x, dtype=None, mean=None):
     """The operand in floats, in which half precision is computed as float32; and its own dtype."""
     x = operand(x)
+    if mean is not None:
+        x = _beside_mean(x, mean)
+        if dtype is not None and dtype != x.dtype:
+            message = "dtype: NumPy takes the mean= off in the array's own dtype; cast the array"
+            raise invalid("dtype", message)
     own = mean_dtype(x.dtype) if dtype is None else np.dtype(inexact_only(dtype))
     if own.kind == "c" and x.dtype.kind != "c":
         raise invalid("dtype", f"dtype={own}: a variance is real; cast the result")
     return cast(x, wide(own)) if x.dtype != wide(own) else x, own
+
+
+def _beside_mean(x, mean):
+    """The operand in the dtype that it has less its mean."""
+    dtype = common_dtype(x, mean)
+    if dtype.kind == "c" and x.dtype.kind != "c":
+        raise invalid("dtype", "mean: that of real numbers is real; give its real part")
+    return x if x.dtype == dtype else cast(x, dtype)
+
+
+def _ddof(ddof, correction):
+    """What is taken off the number of elements, which has two names."""
+    if correction is None:
+        return ddof
+    if ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction
 
 
 def _real_dtype(dtype):
@@ -222,10 +244,16 @@ def _squares(x):
     return add(square(real(x)), square(imag(x))) if x.dtype.kind == "c" else square(x)
 
 
-def _variance(x, axis, ddof, keepdims, mask):
+def _variance(x, axis, ddof, keepdims, mask, mean=None):
     """By two passes, as NumPy; where no elements are left it divides by 0."""
     count = _counted(x, axis, mask)
-    apart = subtract(x, divide(sum(x, axis, True, where=mask), count))
+    if mean is None:
+        apart = subtract(x, divide(sum(x, axis, True, where=mask), count))
+    else:
+        apart = subtract(x, cast(mean, x.dtype))
+        if data_spec(apart).rank != data_spec(x).rank:
+            message = "mean: it has more axes than the array; give it as with keepdims=True"
+            raise invalid("shape", message)
     total = sum(chosen(_squares(apart), mask, 0), axis, True)
     left = maximum(subtract(real(count), ddof), 0)
     found = divide(total, left)
@@ -247,6 +275,7 @@ def var(
     dtype: DTypeLike | None = None,
     where: ArrayLike | None = None,
     correction: float | None = None,
+    mean: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
     """The variance along axes: the mean of the squares of what elements are off their mean.
@@ -266,14 +295,16 @@ def var(
         Which elements count; it broadcasts.
     correction : float, optional
         Another name of ``ddof``.
+    mean : array-like or Tensor, optional
+        What elements are off, in place of their mean: with the axes, of length 1.
 
     Examples
     --------
     >>> nbta.var([1.0, 2.0, 3.0], ddof=1)
     np.float64(1.0)
     """
-    x, own = _floats(x, dtype)
-    found = _variance(x, axis, ddof if correction is None else correction, keepdims, where)
+    x, own = _floats(x, dtype, mean)
+    found = _variance(x, axis, _ddof(ddof, correction), keepdims, where, mean)
     return _narrow(found, _real_dtype(own), name)
 
 
@@ -287,6 +318,7 @@ def std(
     dtype: DTypeLike | None = None,
     where: ArrayLike | None = None,
     correction: float | None = None,
+    mean: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
     """The standard deviation along axes, the square root of `nbta.var`.
@@ -299,10 +331,10 @@ def std(
     >>> nbta.std([1.0, 3.0])
     np.float64(1.0)
     """
-    x, own = _floats(x, dtype)
-    ddof = ddof if correction is None else correction
-    found = _variance(x, axis, ddof, keepdims, where)
-    if where is None and ddof == 0 and _has_one(x, axis):
+    x, own = _floats(x, dtype, mean)
+    ddof = _ddof(ddof, correction)
+    found = _variance(x, axis, ddof, keepdims, where, mean)
+    if where is None and mean is None and ddof == 0 and _has_one(x, axis):
         found = stop_gradient(found)  # it is 0 for each element, though no square root is smooth
     return _narrow(sqrt(found), _real_dtype(own), name)
 
@@ -528,6 +560,14 @@ def nanmean(
     return mean(x, axis, keepdims, dtype=dtype, where=_both(present, where), name=name)
 
 
+def _of_enough(found, where, axis, keepdims, ddof, present, name):
+    """A variance, and NaN where there are not more elements than are taken off their number."""
+    if present is None:
+        return named(found, name)
+    enough = greater(_count(where, axis, keepdims), ddof)
+    return choose(enough, found, np.array(math.nan, found.dtype), name=name)
+
+
 @exported(numpy=2)
 def nanvar(
     x: ArrayLike,
@@ -538,6 +578,7 @@ def nanvar(
     dtype: DTypeLike | None = None,
     where: ArrayLike | None = None,
     correction: float | None = None,
+    mean: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
     """The variance along axes of what is no NaN, see `nbta.var`; of too few elements it is NaN.
@@ -548,8 +589,10 @@ def nanvar(
     np.float64(1.0)
     """
     x, present = _without(x, 0)
-    ddof, where = ddof if correction is None else correction, _both(present, where)
-    return var(x, axis, ddof=ddof, keepdims=keepdims, dtype=dtype, where=where, name=name)
+    ddof, where = _ddof(ddof, correction), _both(present, where)
+    mean = mean if mean is None or x.dtype.kind in "biu" else cast(mean, x.dtype)
+    found = var(x, axis, ddof=ddof, keepdims=keepdims, dtype=dtype, where=where, mean=mean)
+    return _of_enough(found, where, axis, keepdims, ddof, present, name)
 
 
 @exported(numpy=2)
@@ -562,6 +605,7 @@ def nanstd(
     dtype: DTypeLike | None = None,
     where: ArrayLike | None = None,
     correction: float | None = None,
+    mean: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
     """The standard deviation along axes of what is no NaN, see `nbta.std`.
@@ -572,29 +616,44 @@ def nanstd(
     np.float64(1.0)
     """
     x, present = _without(x, 0)
-    ddof, where = ddof if correction is None else correction, _both(present, where)
-    return std(x, axis, ddof=ddof, keepdims=keepdims, dtype=dtype, where=where, name=name)
+    ddof, where = _ddof(ddof, correction), _both(present, where)
+    mean = mean if mean is None or x.dtype.kind in "biu" else cast(mean, x.dtype)
+    found = std(x, axis, ddof=ddof, keepdims=keepdims, dtype=dtype, where=where, mean=mean)
+    return _of_enough(found, where, axis, keepdims, ddof, present, name)
 
 
-def _nan_extreme(reduce, farthest):
+def _nan_extreme(reduce, farthest, better):
     """The greatest or the least of what is no NaN; NaN where there is nothing else."""
 
-    def extreme(x, axis, keepdims, name):
+    def extreme(x, axis, keepdims, initial, where, name):
         x, present = _without(x, farthest)
-        found = reduce(x, axis, keepdims, name=name)
         if present is None:
-            return found
-        return choose(any(present, axis, keepdims), found, np.array(math.nan, x.dtype))
+            return reduce(x, axis, keepdims, initial=initial, where=where, name=name)
+        if where is not None and initial is None:
+            message = "where: of no elements there is no greatest or least; give initial= as well"
+            raise invalid("value", message)
+        found = reduce(chosen(x, where, farthest), axis, keepdims, name=name)
+        has_any = any(present, axis, keepdims, where=where)
+        if initial is None:
+            return choose(has_any, found, np.array(math.nan, x.dtype))
+        initial = cast(initial, x.dtype)
+        return choose(has_any, better(found, initial), initial)
 
     return extreme
 
 
-_nanmax, _nanmin = _nan_extreme(max, -math.inf), _nan_extreme(min, math.inf)
+_nanmax, _nanmin = _nan_extreme(max, -math.inf, fmax), _nan_extreme(min, math.inf, fmin)
 
 
 @exported(numpy=2)
 def nanmax(
-    x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, name: str | None = None
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    name: str | None = None,
 ) -> Array:
     """The greatest element along axes that is no NaN, see `nbta.max`; of nothing but NaN it is NaN.
 
@@ -603,12 +662,18 @@ def nanmax(
     >>> nbta.nanmax([1.0, np.nan, 2.0])
     np.float64(2.0)
     """
-    return _nanmax(x, axis, keepdims, name)
+    return _nanmax(x, axis, keepdims, initial, where, name)
 
 
 @exported(numpy=2)
 def nanmin(
-    x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, name: str | None = None
+    x: ArrayLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    *,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    name: str | None = None,
 ) -> Array:
     """The least element along axes that is no NaN, see `nbta.min`; of nothing but NaN it is NaN.
 
@@ -617,7 +682,7 @@ def nanmin(
     >>> nbta.nanmin([1.0, np.nan, 2.0])
     np.float64(1.0)
     """
-    return _nanmin(x, axis, keepdims, name)
+    return _nanmin(x, axis, keepdims, initial, where, name)
 
 
 def _nan_place(place, farthest, x, axis, keepdims):

@@ -229,6 +229,22 @@ HONOURED = {
     "several out": lambda x: np.modf(x, out=(np.zeros((3, 4)), None)),
     "universal": lambda x: [np.add(x, 1, dtype=np.float32), np.sqrt(x, casting="unsafe"),
                             np.exp(x, order="F"), np.multiply(x, 2.0, subok=False)],
+    "means of variances": lambda x: [x.std(mean=0.5), np.var(x, 1, mean=x[:, :1], ddof=1),
+                                     np.nanstd(x, 0, mean=x[:1], where=x > 1, correction=1)],
+    "extremes without NaN": lambda x: [np.nanmax(x, 0, initial=0.9), np.nanmin(x / (x > 1), 1),
+                                       np.nanmax(x, 1, initial=0.2, where=x < 1, keepdims=True)],
+    "joined in a dtype": lambda x: [np.concatenate([x, x], 1, dtype=np.float32),
+                                    np.stack([x, x * 2], 1, dtype=int, casting="unsafe"),
+                                    np.hstack([x, x], dtype=complex), np.stack([x[0, 0], 1]),
+                                    np.vstack([x, x], dtype="f4", casting="same_kind"),
+                                    np.stack([row * 2 for row in x], dtype=np.float32)],
+    "numbers that are stacked": lambda x: np.stack([x.astype("f4")[0, 0], 1.5]),
+    "hermitian": lambda x: [np.linalg.svd(x[:, :3] @ x[:, 1:].T, hermitian=True),
+                            np.linalg.svd(x @ x.T - 9 * np.eye(3), False, False, True),
+                            np.linalg.pinv(x @ x.T, hermitian=True, rcond=1e-4),
+                            np.linalg.matrix_rank(x @ x.T, hermitian=True, rtol=0.01)],
+    "rtol": lambda x: [np.linalg.pinv(x, rtol=None), np.linalg.pinv(x, rtol=0.3),
+                       np.linalg.pinv(np.stack([x, x]), rtol=np.array([0.1, 0.3]))],
     "clip": lambda x: [np.clip(x, None, 1.0), np.clip(x, 0.5, None), np.clip(x, max=1.0)],
     "size": lambda x: [np.arange(np.size(x)) * x[0, 0], np.size(x, 1), np.shape(x),
                        np.zeros(np.size(x, axis=0))],
@@ -254,13 +270,24 @@ def test_weights_of_several_axes_have_gradients():
     nbta.testing.check_grads(loss, (A,))
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_options_have_gradients(compiled):
+    def loss(x):
+        mirrored = x[:, :3] @ x[:, 1:].T
+        return [np.var(x, 1, mean=x[:, :1] * x[0, 0]), np.nanmax(x, 0, initial=0.9, where=x < 1.5),
+                np.linalg.pinv(mirrored + np.eye(3), hermitian=True),
+                np.linalg.svd(mirrored - np.diag([1, 5, 9]), False, False, True)]  # fmt: skip
+
+    nbta.testing.check_grads(nbta.function(loss, compiled=compiled), (A,), order=1 + compiled)
+
+
 REFUSED = {
     "where=": lambda x: np.exp(x, where=x > 1),
-    "mean=": lambda x: x.std(mean=1.0),
+    "uninitialised": lambda x: np.add(x, x, where=x > 1),
+    "mean=": lambda x: np.var(x, mean=1.0, dtype=np.float32),
     "out=": lambda x: np.sum(x, axis=0, out=np.zeros(4, np.float32)),
     "signature=": lambda x: np.add(x, x, signature="dd->d"),
     "requirements=": lambda x: np.require(x, None, "F"),
-    "end_values=": lambda x: np.pad(x, 1, "linear_ramp", end_values=2.0),
     "dtype=": lambda x: np.mean(x, dtype=int),
     "weights": lambda x: np.average(x, weights=x[0]),
     "order=": lambda x: np.sort(x, order="a"),
@@ -286,6 +313,10 @@ WRONG = {
     "no loop": (TypeError, lambda x: np.isnan(x, dtype=np.float64)),
     "one axis": (ValueError, lambda x: np.cumsum(x, axis=(0,))),
     "mask": (ValueError, lambda x: np.sum(x[0], where=x > 1)),
+    "two names": (ValueError, lambda x: np.var(x, ddof=1, correction=1)),
+    "two limits": (ValueError, lambda x: np.linalg.pinv(x, 0.1, rtol=0.1)),
+    "joined": (TypeError, lambda x: np.stack([x, x], dtype=int)),
+    "joined alike": (TypeError, lambda x: np.concatenate([x[0], [1, 2]], casting="no")),
 }
 
 
