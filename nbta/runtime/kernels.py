@@ -15,8 +15,6 @@ from nbta.runtime import settings
 from nbta.runtime.accumulation import is_half
 from nbta.runtime.buffers import (
     copied_points,
-    enlarged,
-    hold_owners,
     keep_older,
     new_buffer,
     new_points,
@@ -40,6 +38,12 @@ from nbta.runtime.request import COUNT, DTYPE, EXPECTED, GOT, INDEX, LIST, MAX_R
 from nbta.runtime.settings import add_to_setting, setting
 from nbta.runtime.sharing import acquire, change_use, free, inherit, release
 from nbta.runtime.slots import READ, WRITTEN, ZERO, after_read
+from nbta.runtime.sources import (
+    find_gradient,
+    gradients_of,
+    hold_gradient,
+    source_hash,
+)
 from nbta.runtime.store import (
     BLOCK_RANK,
     BLOCK_SHAPE,
@@ -50,7 +54,6 @@ from nbta.runtime.store import (
     set_extent,
     store_address,
     store_at,
-    store_owner,
 )
 from nbta.runtime.writing import (
     NOT_CLAIMED,
@@ -125,10 +128,7 @@ def views_uncounted(s):
 @kernel
 def gradients_seen(s):
     """The same of a gradient array, or what that may hold, which the array keeps alive."""
-    owners, found = (
-        mem.array_at(mem.address_of(s._gradients), len(s._gradients) // 8, np.int64),
-        False,
-    )
+    owners, found = gradients_of(s), False
     for i in range(len(owners)):
         g = store_at(mem.owner_payload(owners[i]))
         found = found or len(g._gradients) > 0 or views_uncounted(g)
@@ -152,7 +152,7 @@ def close(s, r):
             return STATUS.too_large
         keep_older(s._gradients, s._data_buffer)
     if first and not seen and not s._users and not (r[INDEX] and gradients_seen(s)):
-        s._gradients = no_bytes()
+        s._gradients = s._sources = no_bytes()
     s._closed = 1
     s._capacity = s._size = s._layout = 0
     free(s)
@@ -236,28 +236,6 @@ def gradient_entry(operation, store, request):
 
 
 @kernel
-def source_hash(r):
-    """A hash of the source that is asked for (FNV-1a), by which others are passed over quickly."""
-    points, found = mem.array_at(r[rq.VALUE], r[COUNT], np.int32), np.uint64(14695981039346656037)
-    for i in range(len(points)):
-        found = (found ^ np.uint64(points[i])) * np.uint64(1099511628211)
-    return np.int64(found >> np.uint64(1))
-
-
-@kernel
-def same_source(g, r):
-    """Whether a gradient array's source is the one asked for, whose hash is in RESULT."""
-    if g._source_hash != r[rq.RESULT]:
-        return False
-    asked = mem.array_at(r[rq.VALUE], 4 * r[COUNT], np.uint8)
-    mine = mem.array_at(mem.address_of(g._source), 4 * len(g._source), np.uint8)
-    same = len(asked) == len(mine)
-    for i in range(len(mine) if same else 0):
-        same = same and asked[i] == mine[i]
-    return same
-
-
-@kernel
 def gradient(s, r):
     """GRAD: the gradient array for a source, made at the first lookup; ends growth."""
     if s._closed:
@@ -269,12 +247,10 @@ def gradient(s, r):
             r[GOT] = r[SHAPE + axis]
             return STATUS.prepend_negative
     r[rq.RESULT] = source_hash(r)
-    owners = mem.array_at(mem.address_of(s._gradients), len(s._gradients) // 8, np.int64)
-    for i in range(len(owners)):
-        if same_source(store_at(mem.owner_payload(owners[i])), r):
-            r[rq.OWNER] = owners[i]
-            mem.retain(owners[i])
-            return STATUS.ok
+    r[rq.OWNER] = find_gradient(s, r)
+    if r[rq.OWNER]:
+        mem.retain(r[rq.OWNER])
+        return STATUS.ok
     return new_gradient(s, r)
 
 
@@ -294,22 +270,14 @@ def new_gradient(s, r):
     if s._rank + r[RANK] > MAX_RANK:
         r[GOT] = s._rank + r[RANK]
         return STATUS.rank
-    count = len(s._gradients)
-    owners = enlarged(s._gradients, count, count + 8, False, False)
     g = new_store()
-    status = STATUS.too_large
-    if len(owners) and store_address(g):
-        status = shape_gradient(s, g, r)
+    status = shape_gradient(s, g, r) if store_address(g) else STATUS.too_large
+    if status == STATUS.ok and not hold_gradient(s, g):
+        status = STATUS.too_large
     if status == STATUS.too_large:
         r[GOT], r[EXPECTED] = s._size, prepended_bytes(s, r)
     if status != STATUS.ok:
         return status
-    hold_owners(owners)
-    mem.store_int(mem.address_of(owners) + count, store_owner(g))
-    mem.retain(store_owner(g))
-    s._gradients = owners
-    s._dynamic = 0
-    refresh(s)
     return give(g, r)
 
 

@@ -14,9 +14,9 @@ from numba.extending import NativeValue, intrinsic, models, register_model, unbo
 from nbta.dtypes import FLOAT64
 from nbta.runtime import memory as mem
 from nbta.runtime import settings
-from nbta.runtime.buffers import copied_points, enlarged, hold_owners
+from nbta.runtime.buffers import copied_points
 from nbta.runtime.compiled import loaded_once
-from nbta.runtime.layout import block_at, refresh, store_intact
+from nbta.runtime.layout import block_at, store_intact
 from nbta.runtime.machine_code import Routine
 from nbta.runtime.memory import (
     ARRAY_DATA,
@@ -32,6 +32,7 @@ from nbta.runtime.numba_private import cgutils
 from nbta.runtime.settings import setting
 from nbta.runtime.sharing import acquire, lend, release, take_back
 from nbta.runtime.slots import field, is_free, occupy, state_place, take
+from nbta.runtime.sources import hold_gradient
 from nbta.runtime.store import (
     BLOCK_HEAD,
     BLOCK_ROOM,
@@ -39,7 +40,6 @@ from nbta.runtime.store import (
     STORE,
     store_at,
     store_of_owner,
-    store_owner,
 )
 
 
@@ -228,20 +228,9 @@ def source_points(store):
     return store_at(store)._source
 
 
-def hold_gradient(store, gradient):
+def attach_gradient(store, gradient):
     """Let a store hold a gradient array, which ends its growth; 0 when there is no memory."""
-    s = store_at(store)
-    count = len(s._gradients)
-    owners = enlarged(s._gradients, count, count + 8, False, False)
-    if len(owners) == 0:
-        return 0
-    hold_owners(owners)
-    mem.store_int(mem.address_of(owners) + count, store_owner(gradient))
-    mem.retain(store_owner(gradient))
-    s._gradients = owners
-    s._dynamic = 0
-    refresh(s)
-    return 1
+    return int(hold_gradient(store_at(store), gradient))
 
 
 def name_points(store):
@@ -292,7 +281,7 @@ _SIGNATURES = {
     gradient_owners: _ARRAY(_WORD),
     share_store: STORE(_WORD),
     source_points: types.Array(types.int32, 1, "C")(_WORD),
-    hold_gradient: _WORD(_WORD, STORE),
+    attach_gradient: _WORD(_WORD, STORE),
     name_points: types.Array(types.int32, 1, "C")(_WORD),
     name_suffix: types.Array(types.int32, 1, "C")(_WORD),
     put_suffix: _WORD(_WORD, _WORD, _WORD),

@@ -185,6 +185,7 @@ _BYTES = types.Array(types.uint8, 1, "C")
         ("_data_buffer", _BYTES),
         ("_state_buffer", _BYTES),
         ("_gradients", _BYTES),  # owners of the gradient arrays' stores
+        ("_sources", _BYTES),  # their numbers by the hashes of their sources, where they are many
         ("_source", types.Array(types.int32, 1, "C")),  # of a gradient array, as code points
         # The name that the array was given, or its forward array, as code points.
         ("_name", types.Array(types.int32, 1, "C")),
