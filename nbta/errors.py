@@ -387,6 +387,7 @@ REASONS = [
         "what slot {slot} holds may change while a parallel loop uses the array; look at it before "
         "or after the loop, or read it",
     ),
+    Reason("flow", _I, "the flow is another array's; give this array's own"),
 ]
 #: Status codes of kernels, which are places in that table; compiled code takes them from here too.
 STATUS = namedtuple("STATUS", [row.reason for row in REASONS])(*range(len(REASONS)))

@@ -43,12 +43,16 @@ class Flow:
     for code that passes flows along, and says which array it belongs to.
     """
 
-    __slots__ = ("handle",)
+    __slots__ = ("_store", "handle")
     dtype = "float32"
     shape = ()
 
     def __init__(self, handle: Handle) -> None:
         self.handle = handle
+        self._store = None  # of the array, for compiled code
+
+    def __reduce__(self):
+        return Flow, (self.handle,)  # another process has no such array
 
     def __float__(self) -> float:
         return 0.0

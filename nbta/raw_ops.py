@@ -1,7 +1,7 @@
 """TensorFlow's raw TensorArray operations, by their names and arguments.
 
-Each works in a graph, where it gives tensors, and eagerly, where a handle carries its array.
-Operations of several results give named tuples, with TensorFlow's names.
+Each works in a graph, where it gives tensors, eagerly, and in ``@njit`` functions: there a handle
+carries its array. Operations of several results give named tuples, with TensorFlow's names.
 
 In a graph, what handles, indices and values must be is checked when it runs, as TensorFlow's
 kernels do; flows and sources, which are attributes of an operation or part of its type, when it
@@ -11,7 +11,7 @@ ignored, and so is what a flow holds, as operations run one after another.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,55 +20,21 @@ from nbta.dtypes import as_dtype, as_plain, as_value
 from nbta.errors import invalid
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
-from nbta.naming import Handle
 from nbta.ops import arrays
 from nbta.ops.arrays import build
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.extents import outside
+from nbta.runtime.raw_methods import (
+    TensorArrayGradV3Output,
+    TensorArrayV3Output,
+    register_operations,
+)
 from nbta.runtime.request import Concat
 from nbta.symbolic import SymbolicTensorArray
-from nbta.tensor_array import as_flow, as_source
+from nbta.tensor_array import ArrayHandle, as_flow, as_source
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, DTypeLike, Integer, Pattern
-
-
-class TensorArrayV3Output(NamedTuple):
-    """The outputs of `TensorArrayV3`, by TensorFlow's names.
-
-    Attributes
-    ----------
-    handle : ArrayHandle or Tensor
-    flow : Flow or Tensor
-        A float32 scalar, after which operations on the array may run.
-    """
-
-    handle: Any
-    flow: Any
-
-
-class TensorArrayGradV3Output(NamedTuple):
-    """The outputs of `TensorArrayGradV3` and `TensorArrayGradWithShape`, by TensorFlow's names.
-
-    Attributes
-    ----------
-    grad_handle : ArrayHandle or Tensor
-    flow_out : Flow or Tensor
-        A float32 scalar, after which operations on the gradient array may run.
-    """
-
-    grad_handle: Any
-    flow_out: Any
-
-
-class ArrayHandle(Handle):
-    """A handle outside of graphs: container and name, with the array itself."""
-
-    def __new__(cls, array: tensor_array.TensorArray) -> Self:
-        """Take the name of an array."""
-        self = super().__new__(cls, *array.handle)
-        self.array = array
-        return self
 
 
 def _array(handle) -> tensor_array.TensorArray:
@@ -123,27 +89,67 @@ def TensorArrayV3(  # noqa: N802
     Parameters
     ----------
     size : int32 scalar
+        How many slots there are.
     dtype : dtype-like
+        Of the elements.
     element_shape : tuple of int or None, optional
-    dynamic_size, clear_after_read, identical_element_shapes : bool
-        As ``dynamic_size``, ``clear_after_read`` and ``infer_shape`` of `nbta.TensorArray`.
-    tensor_array_name : str
+        Shape of the elements; None in it stands for an unknown extent, None for an unknown rank.
+        In compiled code what is read must be of known rank.
+    dynamic_size : bool, default False
+        Whether a write past the end makes the array grow.
+    clear_after_read : bool, default True
+        Whether a read gives the slot's memory up, so that it can be read once.
+    identical_element_shapes : bool, default False
+        Whether the first write fixes the element shape: ``infer_shape`` of `nbta.TensorArray`.
+    tensor_array_name : str, default ""
+        First part of the name in the handle; a number of its own follows.
+    name : str, optional
+        Of the operation in a graph; elsewhere the first part of the name where
+        ``tensor_array_name`` is empty, ``TensorArrayV3`` where both are.
 
     Returns
     -------
-    handle, flow
+    handle : ArrayHandle or Tensor
+    flow : Flow or Tensor
+        A float32 scalar, after which operations on the array may run.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a negative size or one that is not one integer, an object dtype, and an element shape
+        of more than 8 dimensions or with a negative extent.
+    ResourceExhaustedError
+        When there is no memory for so many slots.
 
     Notes
     -----
     TensorFlow's ``TensorArrayV3``.
 
+    In ``@njit`` functions the arguments' types are checked when compiling, so that what is no
+    handle, no flow, or of another dtype is a ``TypingError``.
+
     Examples
     --------
     >>> from nbta import raw_ops
-    >>> handle, flow = raw_ops.TensorArrayV3(size=1, dtype="float64")
+    >>> handle, flow = raw_ops.TensorArrayV3(size=1, dtype="float64", tensor_array_name="states")
+    >>> handle.container, handle.name
+    ('_tensor_arrays', 'states_...')
     >>> flow = raw_ops.TensorArrayWriteV3(handle, 0, 2.5, flow)
     >>> raw_ops.TensorArrayReadV3(handle, 0, flow, dtype="float64")
     np.float64(2.5)
+
+    In compiled code:
+
+    >>> import numba
+    >>> @numba.njit
+    ... def halves(n):
+    ...     handle, flow = raw_ops.TensorArrayV3(n, "float64", element_shape=())
+    ...     for k in range(n):
+    ...         flow = raw_ops.TensorArrayWriteV3(handle, k, k / 2, flow)
+    ...     return handle, flow
+    >>> handle, flow = halves(4)
+    >>> raw_ops.TensorArrayGatherV3(handle, [1, 3], flow, "float64")
+    array([0.5, 1.5])
     """
     attrs = {
         "dtype": as_dtype(dtype),
@@ -164,13 +170,40 @@ def TensorArrayGradV3(  # noqa: N802
 ) -> TensorArrayGradV3Output:
     """The gradient array of an array for a source, looked up or made.
 
+    The array stops growing, and what is written to the gradient array is added up.
+
+    Parameters
+    ----------
+    handle : ArrayHandle, TensorArray or Tensor
+        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+        A gradient array has gradient arrays, too.
+    flow_in : Flow, Tensor, or float32 scalar
+        After which operations this one runs in a graph. Eagerly and in compiled code, which run
+        one operation after another, what it holds is ignored, also if it is another array's.
+    source : str or bytes
+        Names the gradient computation; bytes are UTF-8, and no argument of compiled code.
+    name : str, optional
+        Of the operation in a graph; ignored elsewhere.
+
     Returns
     -------
-    grad_handle, flow_out
+    grad_handle : ArrayHandle or Tensor
+        That of the same array for the same source, always.
+    flow_out : Flow or Tensor
+        A float32 scalar, after which operations on the array may run.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a closed array, and where handle, flow or source are none.
+    UnimplementedError
+        For an array of strings, dates or records, whose sums have no meaning.
+    ResourceExhaustedError
+        When there is no memory for another gradient array.
 
     Notes
     -----
-    TensorFlow's ``TensorArrayGradV3``. The handle may be that of a gradient array.
+    TensorFlow's ``TensorArrayGradV3``, which refuses the handle of a gradient array.
 
     Examples
     --------
@@ -200,9 +233,37 @@ def TensorArrayGradWithShape(  # noqa: N802
 ) -> TensorArrayGradV3Output:
     """`TensorArrayGradV3` with elements of shape ``shape_to_prepend + element_shape``.
 
+    Parameters
+    ----------
+    handle : ArrayHandle, TensorArray or Tensor
+        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+    flow_in : Flow, Tensor, or float32 scalar
+        After which operations this one runs in a graph. Eagerly and in compiled code, which run
+        one operation after another, what it holds is ignored, also if it is another array's.
+    shape_to_prepend : vector of int32
+        Extents that come before those of the array's elements. In compiled code a tuple tells how
+        many they are; of a list or an array what is read has no known rank.
+    source : str or bytes
+        Names the gradient computation.
+    name : str, optional
+        Of the operation in a graph; ignored elsewhere.
+
     Returns
     -------
-    grad_handle, flow_out
+    grad_handle : ArrayHandle or Tensor
+        Where there is a gradient array for the source, that one, whatever its shape.
+    flow_out : Flow or Tensor
+        A float32 scalar, after which operations on the array may run.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a negative extent, elements of more than 8 dimensions, a closed array, and where
+        handle, flow or source are none.
+    UnimplementedError
+        For an array of strings, dates or records.
+    ResourceExhaustedError
+        When there is no memory for another gradient array.
 
     Notes
     -----
@@ -232,9 +293,33 @@ def TensorArrayWriteV3(  # noqa: N802
 ) -> Any:
     """Store a value in a slot; in a gradient array, add it.
 
+    Parameters
+    ----------
+    handle : ArrayHandle, TensorArray or Tensor
+        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+    index : int32 scalar
+        A slot, from 0.
+    value : array-like
+        Of the array's dtype, and of a shape that fits its element shape. Numbers of Python and
+        lists take the dtype where nothing is lost.
+    flow_in : Flow, Tensor, or float32 scalar
+        After which operations this one runs in a graph. Eagerly and in compiled code, which run
+        one operation after another, what it holds is ignored, also if it is another array's.
+    name : str, optional
+        Of the operation in a graph; ignored elsewhere.
+
     Returns
     -------
-    flow_out
+    flow_out : Flow or Tensor
+        A float32 scalar, after which operations on the array may run.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a negative slot, or one past the end of an array that does not grow; another dtype or
+        shape; a slot that was written or read; a closed array; and where handle or flow are none.
+    ResourceExhaustedError
+        When there is no memory to grow.
 
     Notes
     -----
@@ -246,6 +331,9 @@ def TensorArrayWriteV3(  # noqa: N802
     >>> handle, flow = raw_ops.TensorArrayV3(size=1, dtype="int64")
     >>> raw_ops.TensorArrayWriteV3(handle, 0, 7, flow)
     <flow of ...>
+    >>> raw_ops.TensorArrayWriteV3(handle, 1, 7, flow)
+    Traceback (most recent call last):
+    nbta.errors.InvalidArgumentError: write on ...: there is no slot 1: the array has 1 slots, ...
     """
     flow_in = as_flow("TensorArrayWriteV3: flow_in", flow_in)
     if _in_graph(handle, index, value, flow_in):
@@ -268,6 +356,31 @@ def TensorArrayReadV3(  # noqa: N802
 ) -> Array:
     """The value of a slot.
 
+    Parameters
+    ----------
+    handle : ArrayHandle, TensorArray or Tensor
+        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+    index : int32 scalar
+        A slot, from 0.
+    flow_in : Flow, Tensor, or float32 scalar
+        After which operations this one runs in a graph. Eagerly and in compiled code, which run
+        one operation after another, what it holds is ignored, also if it is another array's.
+    dtype : dtype-like
+        The array's own.
+    name : str, optional
+        Of the operation in a graph; ignored elsewhere.
+
+    Returns
+    -------
+    value : array of the element's shape and ``dtype``, or Tensor
+        Read-only. A slot that nobody wrote is zeros, where the element shape is fully known.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a slot that does not exist, gave its value up, or was not written while the element
+        shape is not fully known; another dtype; a closed array; and where handle or flow are none.
+
     Notes
     -----
     TensorFlow's ``TensorArrayReadV3``; see `nbta.TensorArray.read`.
@@ -278,6 +391,9 @@ def TensorArrayReadV3(  # noqa: N802
     >>> handle, flow = raw_ops.TensorArrayV3(1, "int64", element_shape=(2,))
     >>> raw_ops.TensorArrayReadV3(handle, 0, flow, "int64")
     array([0, 0])
+    >>> raw_ops.TensorArrayReadV3(handle, 0, flow, "int64")
+    Traceback (most recent call last):
+    nbta.errors.InvalidArgumentError: read on ...: slot 0 gave its value up when it was read; ...
     """
     flow_in = as_flow("TensorArrayReadV3: flow_in", flow_in)
     if _in_graph(handle, index, flow_in):
@@ -328,11 +444,38 @@ def TensorArrayGatherV3(  # noqa: N802
 ) -> Array:
     """The listed slots, stacked along a new first axis.
 
+    Parameters
+    ----------
+    handle : ArrayHandle, TensorArray or Tensor
+        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+    indices : vector of int32
+        Slots, in any order and as often as they are wanted.
+    flow_in : Flow, Tensor, or float32 scalar
+        After which operations this one runs in a graph. Eagerly and in compiled code, which run
+        one operation after another, what it holds is ignored, also if it is another array's.
+    dtype : dtype-like
+        The array's own.
+    element_shape : tuple of int or None, optional
+        What is known of the elements; the array remembers it, and holds later writes to it.
+    name : str, optional
+        Of the operation in a graph; ignored elsewhere.
+
+    Returns
+    -------
+    value : array of shape ``(len(indices), *element)`` and ``dtype``, or Tensor
+        Read-only. No slots have the shape ``element_shape``, whatever the array's own is.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As of `TensorArrayReadV3`; and for elements of several shapes, or ones that do not fit
+        ``element_shape``.
+    UnimplementedError
+        For no slots, where ``element_shape`` is not fully known.
+
     Notes
     -----
-    TensorFlow's ``TensorArrayGatherV3``; see `nbta.TensorArray.gather`. No slots have the shape
-    ``element_shape``, whatever the array's own is; where it is not fully known, that is an
-    UnimplementedError.
+    TensorFlow's ``TensorArrayGatherV3``; see `nbta.TensorArray.gather`.
 
     Examples
     --------
@@ -341,6 +484,8 @@ def TensorArrayGatherV3(  # noqa: N802
     >>> flow = raw_ops.TensorArrayScatterV3(handle, [2, 0], [5, 6], flow)
     >>> raw_ops.TensorArrayGatherV3(handle, [0, 1, 2], flow, "int64")
     array([6, 0, 5])
+    >>> raw_ops.TensorArrayGatherV3(handle, [], flow, "int64", element_shape=())
+    array([], dtype=int64)
     """
     flow_in = as_flow("TensorArrayGatherV3: flow_in", flow_in)
     if _in_graph(handle, indices, flow_in):
@@ -359,9 +504,32 @@ def TensorArrayScatterV3(  # noqa: N802
 ) -> Any:
     """Write row ``k`` of a value to slot ``indices[k]``.
 
+    Parameters
+    ----------
+    handle : ArrayHandle, TensorArray or Tensor
+        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+    indices : vector of int32
+        Slots; in an array that is no gradient array, each once.
+    value : array-like of shape ``(len(indices), *element)``
+        Of the array's dtype.
+    flow_in : Flow, Tensor, or float32 scalar
+        After which operations this one runs in a graph. Eagerly and in compiled code, which run
+        one operation after another, what it holds is ignored, also if it is another array's.
+    name : str, optional
+        Of the operation in a graph; ignored elsewhere.
+
     Returns
     -------
-    flow_out
+    flow_out : Flow or Tensor
+        A float32 scalar, after which operations on the array may run.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As of `TensorArrayWriteV3`; and for a scalar, or another number of rows than of indices.
+        Then nothing was written.
+    ResourceExhaustedError
+        When there is no memory to grow.
 
     Notes
     -----
@@ -392,9 +560,34 @@ def TensorArrayConcatV3(  # noqa: N802
 ) -> Concat:
     """All elements joined along their first axis, and their lengths.
 
+    Parameters
+    ----------
+    handle : ArrayHandle, TensorArray or Tensor
+        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+    flow_in : Flow, Tensor, or float32 scalar
+        After which operations this one runs in a graph. Eagerly and in compiled code, which run
+        one operation after another, what it holds is ignored, also if it is another array's.
+    dtype : dtype-like
+        The array's own.
+    element_shape_except0 : tuple of int or None, optional
+        What is known of the elements' shapes behind the first axis.
+    name : str, optional
+        Of the operation in a graph; ignored elsewhere.
+
     Returns
     -------
-    value, lengths
+    value : array of shape ``(sum(lengths), *behind)`` and ``dtype``, or Tensor
+        Read-only.
+    lengths : int64 vector, or Tensor
+        Of the elements, in the order of the slots.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As of `TensorArrayReadV3`; and for scalar elements, and ones whose shapes differ behind
+        the first axis, or do not fit ``element_shape_except0``.
+    UnimplementedError
+        For no slots, where the shape behind the first axis is not fully known.
 
     Notes
     -----
@@ -424,9 +617,33 @@ def TensorArraySplitV3(  # noqa: N802
 ) -> Any:
     """Cut a value along its first axis and write piece ``k`` to slot ``k``.
 
+    Parameters
+    ----------
+    handle : ArrayHandle, TensorArray or Tensor
+        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+    value : array-like of at least one dimension
+        Of the array's dtype.
+    lengths : vector of int64
+        Of the pieces; one for each slot, where the array does not grow.
+    flow_in : Flow, Tensor, or float32 scalar
+        After which operations this one runs in a graph. Eagerly and in compiled code, which run
+        one operation after another, what it holds is ignored, also if it is another array's.
+    name : str, optional
+        Of the operation in a graph; ignored elsewhere.
+
     Returns
     -------
-    flow_out
+    flow_out : Flow or Tensor
+        A float32 scalar, after which operations on the array may run.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As of `TensorArrayWriteV3`; and for a scalar, lengths that are negative or do not add up
+        to the length of the value, and another number of them than of slots. Then nothing was
+        written.
+    ResourceExhaustedError
+        When there is no memory to grow.
 
     Notes
     -----
@@ -448,7 +665,26 @@ def TensorArraySplitV3(  # noqa: N802
 
 
 def TensorArraySizeV3(handle: Any, flow_in: Any, *, name: str | None = None) -> np.int32 | Tensor:  # noqa: N802
-    """How many slots there are, an int32 scalar.
+    """How many slots there are.
+
+    Parameters
+    ----------
+    handle : ArrayHandle, TensorArray or Tensor
+        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+    flow_in : Flow, Tensor, or float32 scalar
+        After which operations this one runs in a graph. Eagerly and in compiled code, which run
+        one operation after another, what it holds is ignored, also if it is another array's.
+    name : str, optional
+        Of the operation in a graph; ignored elsewhere.
+
+    Returns
+    -------
+    size : int32 scalar, or Tensor
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a closed array, and where handle or flow are none.
 
     Notes
     -----
@@ -467,17 +703,39 @@ def TensorArraySizeV3(handle: Any, flow_in: Any, *, name: str | None = None) -> 
 
 
 def TensorArrayCloseV3(handle: Any, *, name: str | None = None) -> Any:  # noqa: N802
-    """Free an array; in a graph, the operation that does.
+    """Free an array; closing it again is allowed.
+
+    Its gradient arrays live on where they are held by handles of their own.
+
+    Parameters
+    ----------
+    handle : ArrayHandle, TensorArray or Tensor
+        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+    name : str, optional
+        Of the operation in a graph; ignored elsewhere.
+
+    Returns
+    -------
+    Operation or None
+        In a graph the operation that frees it, which a control edge or a fetch makes run.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Where the handle is none.
 
     Notes
     -----
-    TensorFlow's ``TensorArrayCloseV3``.
+    TensorFlow's ``TensorArrayCloseV3``. Every other operation on a closed array is an error.
 
     Examples
     --------
     >>> from nbta import raw_ops
     >>> handle, flow = raw_ops.TensorArrayV3(3, "int64")
     >>> raw_ops.TensorArrayCloseV3(handle)
+    >>> raw_ops.TensorArraySizeV3(handle, flow)
+    Traceback (most recent call last):
+    nbta.errors.InvalidArgumentError: size on ...: the array is closed...
     """
     if _in_graph(handle):
         graph = current() or handle.graph
@@ -496,3 +754,5 @@ TensorArrayConcat = TensorArrayConcatV2 = TensorArrayConcatV3
 TensorArraySplit = TensorArraySplitV2 = TensorArraySplitV3
 TensorArraySize = TensorArraySizeV2 = TensorArraySizeV3
 TensorArrayClose = TensorArrayCloseV2 = TensorArrayCloseV3
+
+register_operations(globals())

@@ -8,6 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numba.extending import typeof_impl
 
 from nbta import errors, naming
 from nbta.dtypes import as_dtype, as_value, code_of
@@ -29,6 +30,7 @@ from nbta.runtime import (
     methods,
     parallel_loops,
     python_calls,
+    raw_methods,
 )
 from nbta.runtime import request as rq
 from nbta.runtime.methods import register_constructor
@@ -69,6 +71,48 @@ def _append_object(*args: Any) -> Any:
     global _append_object
     _append_object = python_calls.native(python_calls.append_object)
     return _append_object(*args)
+
+
+class ArrayHandle(Handle):
+    """A handle outside of graphs: container and name, with the array itself.
+
+    Parameters
+    ----------
+    array : TensorArray
+    """
+
+    def __new__(cls, array: TensorArray) -> Self:
+        """Take the name of an array."""
+        self = super().__new__(cls, *array._plain_handle)
+        self.array = array
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Handle, tuple(self)  # another process has no such array
+
+    @property
+    def _store(self) -> Any:
+        return self.array._store
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What compiled code sees: the type of the array."""
+        kind = self.array._numba_type_
+        return kind if isinstance(kind, errors.NoNumbaType) else extension.HandleType(kind)
+
+
+@typeof_impl.register(ArrayHandle)
+def _type_of_handle(handle: ArrayHandle, _: Any) -> Any:
+    """Numba takes a handle for a tuple of two strings, which it is, too."""
+    return handle._numba_type_
+
+
+@typeof_impl.register(Flow)
+def _type_of_flow(flow: Flow, _: Any) -> Any:
+    if flow._store is not None:
+        return extension.FLOW
+    message = f"{flow!r} was pickled, without its array; take the flow of an array"
+    return errors.NoNumbaType(errors.invalid("flow", message))
 
 
 def _class_here() -> Any:
@@ -249,12 +293,18 @@ class TensorArray(StoreWrapper, ArrayInterface):
         return bool(self._fields[FIELD.closed])
 
     @property
-    def handle(self) -> Handle | Tensor:
+    def _plain_handle(self) -> Handle:
         return Handle(naming.GRADIENT if self.is_gradient else naming.FORWARD, self._name)
 
     @property
+    def handle(self) -> Handle | Tensor:
+        return ArrayHandle(self)
+
+    @property
     def flow(self) -> Flow | Tensor:
-        return Flow(self.handle)  # type: ignore[arg-type] # a tensor in graphs only
+        flow = Flow(self._plain_handle)
+        flow._store = self._store
+        return flow
 
     def size(self, *, name: str | None = None) -> np.int32 | Tensor:
         return np.int32(len(self))
@@ -480,7 +530,7 @@ class TensorArray(StoreWrapper, ArrayInterface):
     def _gradient(self, source: Any, prefix: Any, flow: Any, clear_after_read: Any) -> Any:
         source = as_source(f"grad on {self._name}", source)
         flow = None if flow is None else as_flow(f"grad on {self._name}: flow", flow)
-        if isinstance(flow, Flow) and flow.handle != self.handle:
+        if isinstance(flow, Flow) and flow.handle != self._plain_handle:
             message = f"grad on {self._name}: the flow is {flow!r}; give this array's own"
             raise errors.invalid("flow", message)
         if len(prefix) > MAX_RANK:
@@ -576,7 +626,7 @@ TensorArray.__signature__ = inspect.Signature(_arguments)
 
 def code_points(text: str) -> np.ndarray[Any, Any]:
     """A text as kernels take it."""
-    return np.array([ord(letter) for letter in text], np.int32)
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.int32)
 
 
 def as_source(operation: str, source: Any) -> str:
@@ -627,4 +677,4 @@ def _from_compiled_code(store: Any, dtype: Any) -> Any:
 extension.wrappers["make"] = _from_compiled_code
 register_constructor(TensorArray)
 #: Imported for what they register: methods in compiled code, and the rewrite of parallel loops.
-_METHODS = (methods, parallel_loops)
+_METHODS = (methods, parallel_loops, raw_methods)

@@ -33,6 +33,7 @@ from nbta.graph.graph import at_once, within
 from nbta.graph.operation import FLOW, HANDLE, Operation
 from nbta.graph.verifier import verify
 from nbta.locations import warn_caller
+from nbta.naming import Handle
 from nbta.ops.draws import generators_of
 from nbta.runtime.waiting import told
 from nbta.symbolic import SymbolicTensorArray
@@ -406,7 +407,7 @@ def _collect(step, wanted, values):
         return None
     value = next(values)
     if wanted.kind == HANDLE:
-        return step.array(value).handle
+        return Handle(*step.array(value).handle)  # without the array, which the run has done with
     return np.float32(0) if wanted.kind == FLOW else as_result(value)
 
 

@@ -148,6 +148,38 @@ class LanesType(types.Type):
         return self.array.dtype
 
 
+class HandleType(types.Type):
+    """The handle of a tensor array in compiled code: the array itself, without its methods.
+
+    Parameters
+    ----------
+    array : TensorArrayType
+    """
+
+    def __init__(self, array):
+        self.array = array
+        super().__init__(f"nbta.Handle({array})")
+
+    used_in_loops = True
+
+    @property
+    def dtype(self):
+        """Of the elements."""
+        return self.array.dtype
+
+
+class FlowType(types.Type):
+    """A flow in compiled code: the array that it is of, whatever that holds."""
+
+    def __init__(self):
+        super().__init__(f"nbta.Flow(version {LAYOUT})")
+
+
+FLOW = FlowType()
+
+
+@register_model(FlowType)
+@register_model(HandleType)
 @register_model(LanesType)
 @register_model(TensorArrayType)
 class _TensorArrayModel(models.StructModel):
@@ -169,6 +201,8 @@ def type_of(dtype, ndim, uniform):
     return TensorArrayType(item, ndim, uniform)
 
 
+@unbox(FlowType)
+@unbox(HandleType)
 @unbox(LanesType)
 @unbox(TensorArrayType)
 def _unbox(kind, value, c):
@@ -178,7 +212,7 @@ def _unbox(kind, value, c):
     array = cgutils.create_struct_proxy(kind)(c.context, c.builder)
     array.store = native.value
     value, cleanup = array._getvalue(), None
-    if ConfigStack.top_or_none().release_gil:
+    if ConfigStack.top_or_none().release_gil and not isinstance(kind, FlowType):
         with c.builder.if_then(c.builder.not_(native.is_error), likely=True):
             _change_use(c, kind, value, request.ARRIVE)
         cleanup = partial(_change_use, c, kind, value, request.DEPART)
@@ -207,15 +241,36 @@ def _lanes_wrapper(store, dtype):
     return wrappers["lanes"](store, own(dtype))
 
 
+def _handle_wrapper(store, dtype):
+    """The same for handles."""
+    return _wrapper(store, dtype).handle
+
+
+def _flow_wrapper(store, _):
+    """The same for flows."""
+    return wrappers["make"](store, None).flow
+
+
+_WRAPPERS = {
+    TensorArrayType: _wrapper,
+    LanesType: _lanes_wrapper,
+    HandleType: _handle_wrapper,
+    FlowType: _flow_wrapper,
+}
+
+
+@box(FlowType)
+@box(HandleType)
 @box(LanesType)
 @box(TensorArrayType)
 def _box(kind, value, c):
     array = cgutils.create_struct_proxy(kind)(c.context, c.builder, value=value)
     store = c.box(STORE, array.store)
-    wrapper = _lanes_wrapper if isinstance(kind, LanesType) else _wrapper
+    wrapper = _WRAPPERS[type(kind)]
     c.env_manager.add_const(_SAME_RUNTIME)  # another version may have no such function
     make = c.pyapi.unserialize(c.pyapi.serialize_object(wrapper))
-    dtype = c.pyapi.unserialize(c.pyapi.serialize_object(as_dtype(kind.dtype)))
+    item = None if isinstance(kind, FlowType) else as_dtype(kind.dtype)
+    dtype = c.pyapi.unserialize(c.pyapi.serialize_object(item))
     result = c.pyapi.call_function_objargs(make, (store, dtype))
     for reference in (store, make, dtype):
         c.pyapi.decref(reference)

@@ -37,6 +37,7 @@ from nbta.runtime.arguments import (
 )
 from nbta.runtime.compiled import out_of_line, stay_out_of_line
 from nbta.runtime.extension import (
+    FlowType,
     LanesType,
     TensorArrayIteratorType,
     TensorArrayType,
@@ -429,11 +430,27 @@ def _create(words, name):
     )
 
 
-def register_constructor(cls):
-    """Let compiled code call a class whose constructor has `TensorArray`'s signature."""
+def construct(
+    dtype,
+    size=0,
+    dynamic_size=False,
+    clear_after_read=False,
+    tensor_array_name=None,
+    element_shape=None,
+    infer_shape=True,
+    name=None,
+):
+    """The implementation of `TensorArray`, for arguments of these types."""
+    _check_size(size)
+    check_name("TensorArray", "tensor_array_name", tensor_array_name)
+    check_name("TensorArray", "name", name)
+    item, rank = item_of(dtype), rank_asked("TensorArray", "element_shape", element_shape)
+    code, itemsize = code_of(item), _item_bytes(item)
+    uniform = _is_uniform(element_shape, infer_shape)
+    array_over = new_array_type(TensorArrayType(item, rank, uniform))
+    words_rank = -1 if rank is None else rank
 
-    @overload(cls, prefer_literal=True)
-    def construct(
+    def implementation(
         dtype,
         size=0,
         dynamic_size=False,
@@ -443,39 +460,23 @@ def register_constructor(cls):
         infer_shape=True,
         name=None,
     ):
-        _check_size(size)
-        check_name("TensorArray", "tensor_array_name", tensor_array_name)
-        check_name("TensorArray", "name", name)
-        item, rank = item_of(dtype), rank_asked("TensorArray", "element_shape", element_shape)
-        code, itemsize = code_of(item), _item_bytes(item)
-        uniform = _is_uniform(element_shape, infer_shape)
-        array_over = new_array_type(TensorArrayType(item, rank, uniform))
-        words_rank = -1 if rank is None else rank
+        words = new_request()
+        put_word(words, rq.INDEX, size)
+        put_word(words, rq.DTYPE, code)
+        put_word(words, rq.COUNT, itemsize)
+        flags = np.int64(bool(dynamic_size)) | np.int64(bool(clear_after_read)) << 1
+        put_word(words, rq.LIST, flags | np.int64(bool(infer_shape)) << 2)
+        put_word(words, rq.RANK, words_rank)
+        put_extents(words, 0, element_shape, rq.CREATE, 0)
+        create(words, first_name(tensor_array_name, name))
+        return array_over(mem.load_int(words + 8 * rq.OWNER))
 
-        def implementation(
-            dtype,
-            size=0,
-            dynamic_size=False,
-            clear_after_read=False,
-            tensor_array_name=None,
-            element_shape=None,
-            infer_shape=True,
-            name=None,
-        ):
-            words = new_request()
-            put_word(words, rq.INDEX, size)
-            put_word(words, rq.DTYPE, code)
-            put_word(words, rq.COUNT, itemsize)
-            flags = np.int64(bool(dynamic_size)) | np.int64(bool(clear_after_read)) << 1
-            put_word(words, rq.LIST, flags | np.int64(bool(infer_shape)) << 2)
-            put_word(words, rq.RANK, words_rank)
-            put_extents(words, 0, element_shape, rq.CREATE, 0)
-            create(words, first_name(tensor_array_name, name))
-            return array_over(mem.load_int(words + 8 * rq.OWNER))
+    return implementation
 
-        return implementation
 
-    return construct
+def register_constructor(cls):
+    """Let compiled code call a class whose constructor has `TensorArray`'s signature."""
+    overload(cls, prefer_literal=True)(construct)
 
 
 # write, append, accumulate, identity, close.
@@ -873,6 +874,41 @@ def check_gradient_rank(store, owner, rank, words):
         raise_failure(STATUS.gradient_rank, rq.GRAD, store, words)
 
 
+def check_flow(argument, flow):
+    """A flow, or a scalar that may stand for one, as `nbta.tensor_array.as_flow` takes them."""
+    is_array = isinstance(flow, types.Array) and flow.ndim == 0 and flow.dtype == types.float32
+    if isinstance(flow, FlowType) or types.unliteral(flow) in _FLOW_SCALARS or is_array:
+        return
+    raise refusal(
+        f"{argument} must be a flow that an operation on the array gave, or a float32 scalar; "
+        f"this is {flow}"
+    )
+
+
+#: Python's own numbers have the types of int64 and float64 in compiled code.
+_FLOW_SCALARS = {types.int64, types.float32, types.float64}
+
+
+def own_flow(store, flow):
+    """Refuse the flow of another array."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(own_flow)
+def _own_flow(store, flow):
+    if isinstance(flow, types.NoneType | types.Omitted) or flow is None:
+        return lambda store, flow: None
+    check_flow("grad: flow", flow)
+    if not isinstance(flow, FlowType):
+        return lambda store, flow: None
+
+    def compare(store, flow):
+        if store_fields(flow) != store:
+            raise_failure(STATUS.flow, rq.GRAD, store, new_request())
+
+    return compare
+
+
 def _check_source(method, source):
     if not isinstance(source, types.UnicodeType | types.StringLiteral):
         raise refusal(f"{method}: source must be a string, not {source}")
@@ -885,6 +921,7 @@ def _grad(ta, source, flow=None, clear_after_read=True, name=None):
 
     def implementation(ta, source, flow=None, clear_after_read=True, name=None):
         words, store = new_request(), store_fields(ta)
+        own_flow(store, flow)
         look_up(store, source, np.int64(clear_after_read), words)
         owner = mem.load_int(words + 8 * rq.OWNER)
         check_gradient_rank(store, owner, rank, words)
@@ -906,6 +943,7 @@ def _grad_with_shape(ta, source, shape_to_prepend, flow=None, clear_after_read=T
 
     def implementation(ta, source, shape_to_prepend, flow=None, clear_after_read=True, name=None):
         words, store = new_request(), store_fields(ta)
+        own_flow(store, flow)
         count = count_of(shape_to_prepend)
         extents, owner = load_list(0, shape_to_prepend)
         status = STATUS.ok if owner > 0 else STATUS.too_large
@@ -1087,18 +1125,19 @@ def _checked_result(array, ndim, counts_on):
     return checked
 
 
-@method("gather")
-def _gather(ta, indices, element_shape=None, dtype=None, name=None):
+def gather_of(ta, indices, element_shape, dtype, strict):
+    """The implementation of `gather`; if strict, no slots have the shape that is asked for."""
     check_vector("gather", "indices", indices)
     asked, code = rank_asked("gather", "element_shape", element_shape), dtype_code(ta, dtype)
     if asked is None:
         require_rank("gather", ta)
-    ndim = asked if ta.ndim is None else ta.ndim
-    result, words_rank = _checked_result(ta, ndim + 1, ta.ndim is not None), _or_unknown(asked)
+    ndim = asked if ta.ndim is None or (strict and asked is not None) else ta.ndim
+    result, words_rank = _checked_result(ta, ndim + 1, ta.ndim == ndim), _or_unknown(asked)
     count_of, load_list = integers(indices)
 
     def implementation(ta, indices, element_shape=None, dtype=None, name=None):
         store, words, status = store_fields(ta), new_request(), STATUS.too_large
+        mem.store_int(words + 8 * rq.INDEX, strict)
         mem.store_int(words + 8 * rq.DTYPE, code)
         mem.store_int(words + 8 * rq.RANK, words_rank)
         put_extents(words, 0, element_shape, rq.GATHER, store)
@@ -1112,6 +1151,11 @@ def _gather(ta, indices, element_shape=None, dtype=None, name=None):
         return result(rq.GATHER, store, words)
 
     return implementation
+
+
+@method("gather")
+def _gather(ta, indices, element_shape=None, dtype=None, name=None):
+    return gather_of(ta, indices, element_shape, dtype, strict=False)
 
 
 def _or_unknown(rank):

@@ -20,7 +20,13 @@ from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
 from nbta.runtime.compiled import out_of_line, stay_out_of_line
-from nbta.runtime.extension import LanesType, TensorArrayType, new_request, store_fields
+from nbta.runtime.extension import (
+    HandleType,
+    LanesType,
+    TensorArrayType,
+    new_request,
+    store_fields,
+)
 from nbta.runtime.failures import raise_failure
 from nbta.runtime.numba_private import (
     ConvertLoopPass,
@@ -119,7 +125,7 @@ def _around_loops(name, act, act_alone):
 
     @overload(function)
     def implement(value):
-        if isinstance(value, TensorArrayType):
+        if isinstance(value, TensorArrayType | HandleType):
             return act
         if isinstance(value, types.NoneType | LanesType):
             return act_alone

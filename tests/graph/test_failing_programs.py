@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from failing_programs import ARGUMENTS, ELEMENTS, OPERATIONS, Program, arguments, functions, outcome
+from failing_programs import (
+    ARGUMENTS,
+    ELEMENTS,
+    OPERATIONS,
+    RAW_OPERATIONS,
+    Program,
+    arguments,
+    functions,
+    outcome,
+)
 
 import nbta
 from nbta import raw_ops
@@ -27,11 +36,29 @@ PROGRAMS = [
     for dtype in ("bool", "int8", "float16", "complex128")
     for gradient in (False, True)
 ]
+RAW_PROGRAMS = [
+    Program(operation, second, elements, "float64", *flags, raw=True)
+    for operation in RAW_OPERATIONS
+    for second in dict.fromkeys(("read", operation))
+    for elements in ELEMENTS
+    for flags in FLAGS
+]
 
 
 @pytest.mark.slow_but_every(300)
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
 def test_errors_are_the_same_in_each_way(program):
+    hold_alike(program)
+
+
+@pytest.mark.slow_but_every(60)
+@pytest.mark.parametrize("program", RAW_PROGRAMS, ids=str)
+def test_raw_operations_fail_alike_in_each_way(program):
+    hold_alike(program)
+
+
+def hold_alike(program):
+    """Run a program in each way with all its arguments."""
     ways = functions(program)
     for named in arguments(program):
         given = [named[name] for name in ARGUMENTS]

@@ -1,14 +1,18 @@
 """TensorFlow's raw operations: their names, their arguments, and both ways to use them."""
 
 import inspect
+import pickle
 
 import numpy as np
 import pytest
 from memory_in_use import live_bytes
+from numba import njit, prange
+from numba.core.errors import TypingError
 
 import nbta
 from nbta import raw_ops
 from nbta.graph.graph import current
+from nbta.naming import Handle
 
 ARGUMENTS = {
     "": "size dtype element_shape dynamic_size clear_after_read identical_element_shapes "
@@ -75,21 +79,23 @@ def every_operation():
     for _ in range(2):
         gflow = r.TensorArrayWrite(sums, 1, np.array([0.5, 1.0]), gflow)
     total = r.TensorArrayRead(sums, 1, gflow, "float64")
-    wide, wflow = r.TensorArrayGradWithShape(handle, flow, [2], "w")
+    wide, wflow = r.TensorArrayGradWithShape(handle, flow, (2,), "w")
     zeros = r.TensorArrayRead(wide, 0, wflow, "float64")
-    other, oflow = r.TensorArrayV2(2, "int64", identical_element_shapes=False)
+    other, oflow = r.TensorArrayV2(
+        2, "int64", element_shape=(None,), identical_element_shapes=False
+    )
     oflow = r.TensorArraySplit(handle=other, value=[5, 6, 7], lengths=[1, 2], flow_in=oflow)
     value, lengths = r.TensorArrayConcat(handle=other, flow_in=oflow, dtype="int64")
-    return [first, rows, size, total, zeros, value, lengths], handle
+    return (first, rows, size, total, zeros, value, lengths), handle
 
 
-def check(found):
+def check(found, dtypes=("float64", "int32")):
     expected = [
         [2.0, 3.0], [[1.0, 2.0], [0.0, 1.0]], 3, [1.0, 2.0], [[0.0, 0.0], [0.0, 0.0]],
         [5, 6, 7], [1, 2],
     ]  # fmt: skip
     assert [np.asarray(value).tolist() for value in found] == expected
-    assert [np.asarray(value).dtype.name for value in found[1:3]] == ["float64", "int32"]
+    assert [np.asarray(value).dtype.name for value in found[1:3]] == list(dtypes)
 
 
 def test_every_operation_at_once():
@@ -101,6 +107,14 @@ def test_every_operation_at_once():
         raw_ops.TensorArrayReadV3(handle, 0, np.float32(0), "float64")
 
 
+def test_every_operation_in_compiled_code():
+    found, handle = njit(every_operation)()
+    check(found, ("float64", "int64"))  # Numba gives Python's integers
+    assert isinstance(handle, raw_ops.ArrayHandle)
+    assert handle.name.startswith("raw_")
+    assert raw_ops.TensorArraySizeV3(handle, 0.0) == 3
+
+
 def test_every_operation_in_a_graph():
     with nbta.Graph().as_default() as graph:
         tensors, handle = every_operation()
@@ -109,7 +123,7 @@ def test_every_operation_in_a_graph():
         with nbta.control_dependencies([close]):
             late = raw_ops.TensorArraySizeV3(handle, nbta.constant(np.float32(0)))
     session = nbta.Session(graph)
-    check(session.run(tensors))
+    check(session.run(list(tensors)))
     with pytest.raises(nbta.InvalidArgumentError, match="'TensorArraySizeV3_1'"):
         session.run(late)
     assert current() is None
@@ -318,3 +332,172 @@ def test_sources_of_one_beginning_are_told_apart():
         ta.grad(source).accumulate(0, float(k))
     looks = [ta.grad(source, clear_after_read=False).read(0) for source in sources]
     assert looks == [float(k) for k in range(300)]
+
+
+# Compiled code.
+
+
+@njit
+def handed(value):
+    return value
+
+
+@njit
+def of_array(ta):
+    return ta.handle, ta.flow, ta.handle == ta.grad("s").handle, ta.handle == ta.handle
+
+
+@njit
+def names(handle):
+    return handle.container, handle.name
+
+
+def test_handles_and_flows_pass_between_python_and_compiled_code():
+    ta = nbta.TensorArray("float64", 2, tensor_array_name="passed", element_shape=())
+    second = ta.grad("a").grad("b@c")
+    for array in (ta, second):
+        handle, flow, other, same = of_array(array)
+        assert handle == array.handle == handed(array.handle)
+        assert flow.handle == array.flow.handle == handed(array.flow).handle
+        assert names(array.handle) == tuple(array.handle)
+        assert (other, same) == (False, True)
+        assert handle.array.size() == 2
+    raw_ops.TensorArrayWriteV3(handed(ta.handle), 0, 2.5, handed(ta.flow))
+    assert ta.read(0) == 2.5
+
+
+def test_a_plain_handle_stays_a_tuple_of_strings():
+    plain = Handle("_tensor_arrays", "x_0")
+    assert handed(plain) == plain
+    assert handed(("a", "b")) == ("a", "b")
+    with pytest.raises(TypingError, match="is no handle; give what TensorArrayV3 returned"):
+        njit(lambda handle: raw_ops.TensorArraySizeV3(handle, 0.0))(plain)
+
+
+def test_handles_and_flows_are_pickled_by_name():
+    ta = nbta.TensorArray("float64", 2)
+    handle, flow = pickle.loads(pickle.dumps((ta.handle, ta.flow)))
+    assert (type(handle), handle) == (Handle, ta.handle)
+    assert flow.handle == ta.handle
+    with pytest.raises(nbta.InvalidArgumentError, match="was pickled, without its array"):
+        handed(flow)
+
+
+def test_a_flow_keeps_its_array_in_compiled_code():
+    @njit
+    def flow_alone():
+        return nbta.TensorArray(np.float64, 3, tensor_array_name="gone").flow
+
+    before = live_bytes()
+    for _ in range(3):
+        assert flow_alone().handle.name.startswith("gone_")
+    assert live_bytes() == before
+
+
+@njit
+def fill(handle, flow, values):
+    for k in range(len(values)):
+        flow = raw_ops.TensorArrayWriteV3(handle, k, values[k], flow)
+    return flow
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32", "complex128"])
+@pytest.mark.parametrize("shape", [(), (2,), (2, 0, 3)])
+def test_elements_of_each_dtype_and_shape(dtype, shape):
+    values = np.ones((3, *shape), dtype)
+    handle, flow = raw_ops.TensorArrayV3(0, dtype, shape, dynamic_size=True)
+    flow = fill(handle, flow, values)
+    found = raw_ops.TensorArrayGatherV3(handle, [0, 1, 2], flow, dtype)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, values)
+
+
+@njit(parallel=True)
+def in_parallel(handle, flow, values):
+    for k in prange(len(values)):
+        raw_ops.TensorArrayWriteV3(handle, k, values[k], flow)
+
+
+def test_parallel_loops_write_by_handles():
+    handle, flow = raw_ops.TensorArrayV3(100, "float64", element_shape=())
+    in_parallel(handle, flow, np.arange(100.0))
+    assert raw_ops.TensorArrayGatherV3(handle, range(100), flow, "float64").sum() == 4950
+    with pytest.raises(nbta.InvalidArgumentError, match="slot 100"):
+        in_parallel(raw_ops.TensorArrayV3(100, "float64", ()).handle, flow, np.arange(101.0))
+
+
+@njit
+def with_flow(ta, flow):
+    return ta.grad("s", flow), ta.grad_with_shape("t", (2,), flow)
+
+
+def test_grad_takes_the_flow_of_its_own_array():
+    first, second = nbta.TensorArray("float64", 1), nbta.TensorArray("float64", 1)
+    for flow in (first.flow, np.float32(0), 0.0, 0):
+        assert with_flow(first, flow)[0].handle.name.endswith("@s")
+    for function in (with_flow, with_flow.py_func):
+        with pytest.raises(nbta.InvalidArgumentError, match=r"the flow is .*own$") as caught:
+            function(first, second.flow)
+        assert caught.value.reason == "flow"
+
+
+@pytest.mark.parametrize("flow", [None, True, "flow", 1j, np.int8(0), np.zeros(1, np.float32)])
+def test_what_is_no_flow_is_refused_when_compiling(flow):
+    @njit
+    def size(handle, flow):
+        return raw_ops.TensorArraySizeV3(handle, flow)
+
+    handle, _ = raw_ops.TensorArrayV3(1, "float64")
+    message = "TensorArraySizeV3: flow_in must be a flow that an operation on the array gave"
+    with pytest.raises(TypingError, match=message):
+        size(handle, flow)
+
+
+NOT_COMPILED = {
+    "a rank that is not known": (
+        "raw_ops.TensorArrayReadV3(raw_ops.TensorArrayV3(1, 'int64')[0], 0, 0.0, 'int64')",
+        "read: the rank of the elements is not known when compiling; make the array with element",
+    ),
+    "a float index": (
+        "raw_ops.TensorArrayReadV3(raw_ops.TensorArrayV3(1, 'int64', ())[0], 0.5, 0.0, 'int64')",
+        "read: index must be an integer, not float64",
+    ),
+    "another dtype": (
+        "raw_ops.TensorArrayWriteV3(raw_ops.TensorArrayV3(1, 'int64', ())[0], 0, 0.5, 0.0)",
+        "write: the array holds int64 and the value is float64",
+    ),
+    "no dtype": ("raw_ops.TensorArrayV3(1, 5)", "dtype must be a dtype such as np.float64"),
+    "no handle": ("raw_ops.TensorArrayCloseV3(5)", "is no handle; give what TensorArrayV3"),
+    "bytes as a source": (
+        "raw_ops.TensorArrayGradV3(raw_ops.TensorArrayV3(1, 'int64')[0], 0.0, b's')",
+        "grad: source must be a string, not ",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_COMPILED)
+def test_what_compiled_code_refuses(case):
+    expression, message = NOT_COMPILED[case]
+    scope = {"raw_ops": raw_ops}
+    exec(f"def f(): return {expression}", scope)
+    with pytest.raises(TypingError, match=message):
+        njit(scope["f"])()
+
+
+@pytest.mark.parametrize("element_shape", [None, (), (3,), (2, 2)])
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_strict_gather_in_compiled_code(element_shape, count):
+    @njit
+    def gathered(indices):
+        handle, flow = raw_ops.TensorArrayV3(2, "int64", element_shape=(3,))
+        return raw_ops.TensorArrayGatherV3(handle, indices, flow, "int64", element_shape)
+
+    found = []
+    for function in (gathered.py_func, gathered):
+        try:
+            value = function(np.zeros(count, np.int64))
+        except nbta.NbtaError as error:
+            found.append((type(error), error.reason))
+        else:
+            found.append((value.dtype, value.shape))
+    assert found[0] == found[1]

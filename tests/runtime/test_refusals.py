@@ -11,7 +11,7 @@ from numba import njit, typed
 from numba.core.errors import TypingError
 
 import nbta
-from nbta import runtime
+from nbta import raw_ops, runtime
 from nbta.runtime import failures
 
 HERE = Path(__file__)
@@ -106,6 +106,18 @@ def make_of_what(dtype):
     return nbta.TensorArray(dtype, 1)
 
 
+def make_named(name):
+    return nbta.TensorArray(np.float64, 1, name=name)
+
+
+def grad_with_flow(ta, flow):
+    return ta.grad("s", flow)
+
+
+def raw_size(handle, flow):
+    return raw_ops.TensorArraySizeV3(handle, flow)
+
+
 DEEP = np.ones((1,) * 10)
 CASES = [
     (write, (array("float32"), 0, 1.0), "write: the array holds float32 and the value is float64"),
@@ -147,6 +159,10 @@ CASES = [
     (make_half, (), "TensorArray: Numba cannot compute with dtype float16"),
     (make_unknown, (), "TensorArray: 'no such dtype' is not a dtype"),
     (make_of_what, (1.5,), "TensorArray: dtype must be a dtype such as np.float64, not float64"),
+    (make_named, (1.5,), "TensorArray: name must be a string or None, not float64; give str(name)"),
+    (grad_with_flow, (array(), "flow"), "grad: flow must be a flow that an operation on the array"),
+    (raw_size, (array(), None), "TensorArraySizeV3: flow_in must be a flow that an operation on"),
+    (raw_size, (3, 0.0), "handle: int64 is no handle; give what TensorArrayV3 returned"),
 ]
 
 

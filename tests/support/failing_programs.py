@@ -13,6 +13,7 @@ import numba
 import numpy as np
 
 import nbta
+from nbta import raw_ops
 
 #: An operation on an array `a`, as an expression; `k`, `rows` and `list` are arguments.
 OPERATIONS = {
@@ -29,6 +30,21 @@ OPERATIONS = {
     "size": "a.size()",
     "grad": "a.grad('late').size()",
     "close": "a.close()",
+}
+#: The same by raw operations on a handle `a` and a flow `f`.
+RAW_OPERATIONS = {
+    "write": "ops.TensorArrayWriteV3(a, k, rows[0], f)",
+    "read": "ops.TensorArrayReadV3(a, k, f, dtype)",
+    "gather": "ops.TensorArrayGatherV3(a, list, f, dtype)",
+    "scatter": "ops.TensorArrayScatterV3(a, list, rows, f)",
+    "split": "ops.TensorArraySplitV3(a, rows[0], list, f)",
+    "concat": "ops.TensorArrayConcatV3(a, f, dtype)[0]",
+    "size": "ops.TensorArraySizeV3(a, f)",
+    "grad": "ops.TensorArraySizeV3(ops.TensorArrayGradV3(a, f, 'late')[0], f)",
+    "grad with shape": (
+        "ops.TensorArraySizeV3(ops.TensorArrayGradWithShape(a, f, list, 'late')[0], f)"
+    ),
+    "close": "ops.TensorArrayCloseV3(a)",
 }
 #: Those that give the array.
 WRITES = {"write", "append", "accumulate", "scatter", "unstack", "split"}
@@ -53,10 +69,11 @@ class Program(NamedTuple):
     clears: bool = True
     gradient: bool = False
     closed: bool = False
+    raw: bool = False
 
     def __str__(self):
         parts = [self.operation, self.second, self.elements, self.dtype]
-        flags = ("dynamic", "clears", "gradient", "closed")
+        flags = ("dynamic", "clears", "gradient", "closed", "raw")
         return " ".join(parts + [flag for flag in flags if getattr(self, flag)])
 
     @property
@@ -64,27 +81,31 @@ class Program(NamedTuple):
         """Of what is written, with the axis of rows."""
         return 1 if self.elements == "numbers" else 2
 
+    @property
+    def operations(self):
+        """Expressions, by name."""
+        return RAW_OPERATIONS if self.raw else OPERATIONS
+
     def source(self):
         """A function of `ARGUMENTS`."""
-        lines = [
-            f"a = TensorArray(dtype, size, dynamic_size={self.dynamic}, "
-            f"clear_after_read={self.clears}, {ELEMENTS[self.elements]})",
-            "a = a.scatter(written, filler)",
-        ]
+        make, scatter = self.of_handle() if self.raw else self.of_array()
+        lines = [make, scatter.format("written", "filler")]
         if self.gradient:
-            lines += ["a = a.grad('g')", "a = a.scatter(added, more)"]
+            grad = "a, f = ops.TensorArrayGradV3(a, f, 'g')" if self.raw else "a = a.grad('g')"
+            lines += [grad, scatter.format("added", "more")]
         # Numba does not know the rank of what was written to an array of unknown rank.
-        whole = self.elements in ("learnt", "ragged")
-        lines.append("seen = a.gather(read" + (", element_shape=(None,))" if whole else ")"))
+        whole = ", element_shape=(None,)" * (self.elements in ("learnt", "ragged"))
+        gather = "ops.TensorArrayGatherV3(a, read, f, dtype" if self.raw else "a.gather(read"
+        lines.append(f"seen = {gather}{whole})")
         results = ["seen"]
         if self.closed:
-            lines.append("c = a.close()")
+            lines.append(f"c = {self.operations['close']}")
             results.append("c")
         for number, operation in enumerate((self.operation, self.second)):
-            expression = OPERATIONS[operation]
+            expression = self.operations[operation]
             if operation in WRITES:
-                lines.append(f"a = {expression}")
-                results.append("a.size()")
+                lines.append(f"{'f' if self.raw else 'a'} = {expression}")
+                results.append(self.operations["size"])
             else:
                 lines.append(f"r{number} = {expression}")
                 results.append(f"r{number}")
@@ -92,13 +113,31 @@ class Program(NamedTuple):
         head = "def program(size, written, filler, added, more, read, k, rows, list):\n"
         return head + "".join(f"    {line}\n" for line in lines)
 
+    def of_array(self):
+        """Statements that make the array, and that scatter to it."""
+        make = (
+            f"a = TensorArray(dtype, size, dynamic_size={self.dynamic}, "
+            f"clear_after_read={self.clears}, {ELEMENTS[self.elements]})"
+        )
+        return make, "a = a.scatter({}, {})"
+
+    def of_handle(self):
+        """The same by raw operations."""
+        elements = ELEMENTS[self.elements].split(", infer_shape")[0]
+        make = (
+            f"a, f = ops.TensorArrayV3(size, dtype, dynamic_size={self.dynamic}, "
+            f"clear_after_read={self.clears}, {elements}, "
+            f"identical_element_shapes={self.elements != 'ragged'})"
+        )
+        return make, "f = ops.TensorArrayScatterV3(a, {}, {}, f)"
+
 
 ARGUMENTS = ("size", "written", "filler", "added", "more", "read", "k", "rows", "list")
 
 
 def arguments(program):
     """Arguments of runs that meet the conditions of the operations."""
-    uses = OPERATIONS[program.operation] + OPERATIONS[program.second]
+    uses = program.operations[program.operation] + program.operations[program.second]
     sizes = (0, 1, 3) if program.dynamic else (3, 0)
     written = [[], [1, 0], [0, 1, 2]]
     added = [[], [1, 1]] if program.gradient else [[]]
@@ -137,7 +176,7 @@ def functions(program):
 
     One that is refused when it is built fails with that error.
     """
-    scope = {"TensorArray": nbta.TensorArray, "dtype": np.dtype(program.dtype)}
+    scope = {"TensorArray": nbta.TensorArray, "ops": raw_ops, "dtype": np.dtype(program.dtype)}
     exec(program.source(), scope)
     found = {"eager": scope["program"]}
     if numba_knows(program):

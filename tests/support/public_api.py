@@ -21,6 +21,7 @@ MODULES = (
 )  # fmt: skip
 #: Classes of what users are given and do not name, with the modules that have them.
 GIVEN = {
+    "ArrayHandle": "nbta.tensor_array",
     "Batched": "nbta.api.derivatives",
     "Concat": "nbta.runtime.request",
     "CustomGradient": "nbta.api.custom",
@@ -32,6 +33,8 @@ GIVEN = {
     "Profile": "nbta.inspect.profiling",
     "Row": "nbta.inspect.profiling",
     "SymbolicTensorArray": "nbta.symbolic",
+    "TensorArrayGradV3Output": "nbta.runtime.raw_methods",
+    "TensorArrayV3Output": "nbta.runtime.raw_methods",
 }
 #: Methods that all classes have, or that Python's versions write into some.
 OF_PYTHON = {
