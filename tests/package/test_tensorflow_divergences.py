@@ -6,6 +6,8 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from numba import njit
+from numba.core.errors import TypingError
 
 import nbta
 from nbta import raw_ops
@@ -187,6 +189,16 @@ def test_fetching_handles_and_arrays():
     np.testing.assert_array_equal(array.stack(), [1, 2])
 
 
+def test_the_dtype_of_a_handle():
+    with nbta.Graph().as_default():
+        handle, flow = raw_ops.TensorArrayV3(1, "float64")
+        assert (handle.dtype, handle.shape, flow.dtype) == (np.int64, (), np.float32)
+    handle, _ = raw_ops.TensorArrayV3(1, "float64", tensor_array_name="states")
+    assert isinstance(handle, raw_ops.ArrayHandle)
+    container, name = handle
+    assert (container, name) == ("_tensor_arrays", handle.array.handle.name)
+
+
 def test_strings_are_stored():
     for dtype, values in [("S3", [b"ab", b"c"]), ("M8[D]", ["2020-01-01", "2021-02-03"])]:
         values = np.array(values, dtype)
@@ -194,6 +206,91 @@ def test_strings_are_stored():
         with pytest.raises(nbta.UnimplementedError):
             ta.grad("gradients")
         np.testing.assert_array_equal(ta.stack(), values)
+
+
+# Errors.
+
+
+def raised(operation, element_shape=(), size=2):
+    """The class of an error, outside of graphs and in one, which is the same."""
+    found = []
+    for run in (lambda f: f(), in_graph):
+        with pytest.raises(nbta.NbtaError) as caught:
+            run(lambda: operation(*raw_ops.TensorArrayV3(size, "float64", element_shape)))
+        found.append(type(caught.value))
+    assert found[0] is found[1]
+    return found[0]
+
+
+def in_graph(build):
+    with nbta.Graph().as_default() as g:
+        fetch = build()
+    return nbta.Session(g).run(fetch)
+
+
+def is_invalid(operation, **options):
+    return raised(operation, **options) is nbta.InvalidArgumentError
+
+
+def test_errors_of_slots():
+    assert issubclass(nbta.InvalidArgumentError, ValueError)
+    for slot in (-1, 2):
+        assert is_invalid(lambda h, f, k=slot: raw_ops.TensorArrayReadV3(h, k, f, "float64"))
+        assert is_invalid(lambda h, f, k=slot: raw_ops.TensorArrayWriteV3(h, k, 1.0, f))
+    read = lambda h, f: raw_ops.TensorArrayReadV3(h, 0, f, "float64")  # noqa: E731
+    assert is_invalid(read, element_shape=None)
+
+
+def test_errors_of_shapes():
+    assert is_invalid(lambda h, f: raw_ops.TensorArrayWriteV3(h, 0, [1.0], f))
+    assert is_invalid(lambda h, f: raw_ops.TensorArrayReadV3(h, [0], f, "float64"))
+    assert is_invalid(lambda h, f: raw_ops.TensorArrayGatherV3(h, [[0]], f, "float64"))
+    assert is_invalid(lambda h, f: raw_ops.TensorArrayScatterV3(h, [0, 1], [1.0, 2.0, 3.0], f))
+
+
+def test_errors_of_types():
+    assert is_invalid(lambda h, f: raw_ops.TensorArrayReadV3(h, 0.5, f, "float64"))
+    assert is_invalid(lambda h, f: raw_ops.TensorArrayReadV3(h, 0, np.int32(1), "float64"))
+    assert is_invalid(lambda h, f: raw_ops.TensorArrayGradV3(h, f, 5))
+    assert is_invalid(lambda h, f: raw_ops.TensorArrayReadV3(3, 0, f, "float64"))
+    assert is_invalid(lambda h, f: raw_ops.TensorArrayV3(1, "nonsense"))
+
+
+def test_errors_of_sizes():
+    assert is_invalid(raw_ops.TensorArraySizeV3, size=-1)
+    assert raised(raw_ops.TensorArraySizeV3, (1000,), 2**31 - 1) is nbta.ResourceExhaustedError
+    assert issubclass(nbta.ResourceExhaustedError, MemoryError)
+
+
+def test_errors_of_closed_arrays():
+    ta = array_of(1.0)
+    ta.close()
+    for operation in (ta.size, ta.stack, lambda: ta.read(0)):
+        with pytest.raises(nbta.InvalidArgumentError, match="is closed"):
+            operation()
+
+
+def test_grad_outside_of_graphs():
+    assert array_of(1.0).grad("gradients").stack().tolist() == [0.0]
+
+
+def test_a_gradient_array_of_strings():
+    assert issubclass(nbta.UnimplementedError, NotImplementedError)
+    for run in (lambda f: f(), in_graph):
+        with pytest.raises(nbta.UnimplementedError):
+            run(lambda: raw_ops.TensorArrayGradV3(*raw_ops.TensorArrayV3(1, "S3"), "g").grad_handle)
+
+
+def test_errors_of_compiled_code():
+    @njit
+    def read(ta, index):
+        return ta.read(index)
+
+    ta = array_of(1.0, element_shape=())
+    with pytest.raises(TypingError, match="read: index must be an integer, not float64"):
+        read(ta, 0.5)
+    with pytest.raises(nbta.InvalidArgumentError, match="no slot 5"):
+        read(ta, 5)
 
 
 # Gradients.
@@ -207,6 +304,31 @@ def test_any_name_for_gradients():
     lookups = [op for op in g.operations if op.type == "TensorArrayGradV3"]
     assert {op.attrs["source"] for op in lookups} == {"backprop"}
     assert nbta.Session(g).run(grad, {x: 3.0}) == 6
+
+
+def test_a_scope_named_gradients():
+    for scope in ("gradients_of_loss", "gradients", "loss"):
+        with nbta.Graph().as_default() as g:
+            x = nbta.placeholder("float64", ())
+            with nbta.name_scope("model"):
+                ta = nbta.TensorArray("float64", size=1, element_shape=()).write(0, x)
+            with nbta.name_scope(scope):
+                loss = ta.read(0) ** 2
+            (slope,) = nbta.gradients(loss, [x])
+        lookups = [op for op in g.operations if op.type == "TensorArrayGradV3"]
+        assert len({op.attrs["source"] for op in lookups}) == 1
+        for compiled in (False, True):
+            assert nbta.Session(g).run(slope, {x: 3.0}, compiled) == 6
+
+
+def test_two_gradients_in_one_scope():
+    with nbta.Graph().as_default() as g:
+        x = nbta.placeholder("float64", ())
+        loss = nbta.TensorArray("float64", size=1, element_shape=()).write(0, x).read(0) ** 2
+        slopes = [nbta.gradients(loss, [x], name=f"gradients/{name}")[0] for name in "ab"]
+    lookups = [op for op in g.operations if op.type == "TensorArrayGradV3"]
+    assert {op.attrs["source"] for op in lookups} == {"gradients/a", "gradients/b"}
+    assert nbta.Session(g).run(slopes, {x: 3.0}) == [6, 6]
 
 
 def test_an_array_from_outside_of_a_function():
