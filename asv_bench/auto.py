@@ -4,8 +4,9 @@
 prints the worst ratio to the better of the two others and after how many calls that was: for the
 gradients of `asv_bench.programs`, second derivatives of some of them, and programs without loops of
 up to 5,000 operations. Files that are made for a program are removed again, so that nothing is
-found on disk, and what operations call is compiled before. The median of the ratios, the third
-quartile, the ninth decile and the greatest come last.
+found on disk, and what operations call is compiled before. A call that never compiles follows each
+one with auto, as on a machine where others work an operation takes up to twice as long a minute
+later. The median of the ratios, the third quartile, the ninth decile and the greatest come last.
 """
 
 import argparse
@@ -74,20 +75,20 @@ def second(program, compiled):
 
 
 class Found(NamedTuple):
-    """CPU seconds of a program: of the first and a later call by side, and of each with auto."""
+    """CPU seconds of a program: of calls that never compile and of calls with auto, one after the
+    other, and of the first and a later call that always do.
+    """
 
-    never: tuple
+    never: list
     always: tuple
     auto: list
 
     def worst(self):
         """The worst ratio of auto to the better of the others, and after how many calls."""
-        total, found = 0.0, []
-        for n, seconds in enumerate(self.auto):
-            total += seconds
-            others = (first + n * later for first, later in (self.never, self.always))
-            found.append((total / min(others), n + 1))
-        return max(found)
+        first, later = self.always
+        always = first + later * np.arange(len(self.auto))
+        ratios = np.cumsum(self.auto) / np.minimum(np.cumsum(self.never), always)
+        return ratios.max(), int(ratios.argmax()) + 1
 
 
 def measure(make, arguments) -> Found:
@@ -96,13 +97,14 @@ def measure(make, arguments) -> Found:
     with removed(before):
         for compiled in (False, True):
             make(compiled)(*arguments)
-    sides = [side(make(compiled), arguments, before) for compiled in (False, True)]
+    always = side(make(True), arguments, before)
     with removed(before):
-        function, auto, ran = make("auto"), [], 0
+        function, plain, never, auto, ran = make("auto"), make(False), [], [], 0
         while ran < MORE and sum(auto) < ENOUGH:
             auto.append(seconds(function, arguments))
+            never.append(seconds(plain, arguments))
             ran += function._last.runner.ran is not None
-    return Found(*sides, auto)
+    return Found(never, always, auto)
 
 
 def side(function, arguments, before):
@@ -145,8 +147,9 @@ def main():
         found = measure(make, arguments)
         worst, calls = found.worst()
         ratios.append(worst)
-        compiling = found.always[0] - found.never[0] + found.never[1]
-        row = (f"{found.never[1] * 1e3:.3g}", f"{compiling:.2f}", len(found.auto) - MORE + 1)
+        one = float(np.median(found.never))
+        compiling = found.always[0] - found.never[0] + one
+        row = (f"{one * 1e3:.3g}", f"{compiling:.2f}", len(found.auto) - MORE + 1)
         print(f"| {name} | {' | '.join(map(str, row))} | {worst:.2f} | {calls} |", flush=True)
     quantiles = np.quantile(ratios, (0.5, 0.75, 0.9, 1.0))
     print(f"\n{len(ratios)} programs: " + ", ".join(f"{q:.2f}" for q in quantiles))
