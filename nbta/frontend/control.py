@@ -9,6 +9,7 @@ until what was assumed is so.
 from __future__ import annotations
 
 import math
+import operator
 import reprlib
 import threading
 from collections import Counter
@@ -18,7 +19,13 @@ import numpy as np
 
 from nbta.classes import objects_in
 from nbta.control.control_flow import joined_branches, while_loop
-from nbta.errors import NbtaError, OutOfRangeError, UnimplementedError, invalid
+from nbta.errors import (
+    InvalidArgumentError,
+    NbtaError,
+    OutOfRangeError,
+    UnimplementedError,
+    invalid,
+)
 from nbta.frontend import array_boxes, effects, native
 from nbta.frontend.array_boxes import ArrayBox, Unknown, has_value, one_of, unboxed
 from nbta.frontend.boxes import (
@@ -30,6 +37,7 @@ from nbta.frontend.boxes import (
     Missing,
     born,
     containers_in,
+    in_trace,
     keeps_shared,
     link,
     made,
@@ -71,6 +79,8 @@ UNROLLED = 8
 #: Where trips that Python makes one by one would make more operations than this, which takes about
 #: 0.1 ms each to trace and ten times that to compile, they become one loop too, if they can.
 OPERATIONS = 1500
+#: A loop in a branch that the run decides is endless after so many trips that do nothing.
+IDLE = 1000
 LABELS = ("then", "else")
 #: Each trace of a loop learns of one thing more that it carries.
 ATTEMPTS = 1000
@@ -1216,6 +1226,7 @@ def _known_while(test, body, flags, get, set_, trips, most):
     False where all was put back, None where it was as they make too many operations.
     """
     entry, first, done = get(), current().root.version, True
+    idle, seen = 0, ()
     with _put_back(entry, set_), Frame() as frame:
         while True:
             ended = any_flag(flags())
@@ -1230,6 +1241,10 @@ def _known_while(test, body, flags, get, set_, trips, most):
                 break
             body()
             trips -= 1
+            before, seen = seen, _progress(get, frame)
+            idle = idle + 1 if _are_same(before, seen) else 0
+            if idle > IDLE and in_trace():
+                raise _endless()
         if not done:
             frame.undo()
             if set_ is not None:
@@ -1237,6 +1252,23 @@ def _known_while(test, body, flags, get, set_, trips, most):
             return done
     frame.keep()
     return True
+
+
+def _progress(get, frame):
+    """What tells whether a trip did anything."""
+    noted = len(frame.changed), len(frame.places), current().root.version
+    return (*get(), *noted)
+
+
+def _are_same(before, now):
+    return len(before) == len(now) and all(map(operator.is_, before, now))
+
+
+def _endless():
+    """An error for runs that come to a loop which Python would never end."""
+    error = InvalidArgumentError(f"{here()}: this loop does nothing, and goes on for ever")
+    error.nbta_raised = True
+    return error
 
 
 _FOUND = "what loops were found to carry"

@@ -575,6 +575,8 @@ def _infer_concatenate(*specs, axis):
     if not known:
         return Spec(specs[0].dtype, None)
     place = check_axis(axis, known[0].shape)
+    if any(spec.rank != known[0].rank for spec in known):
+        raise _mismatch(specs, axis, "all must have as many axes")
     rest = None
     try:
         for spec in known:

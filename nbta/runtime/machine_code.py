@@ -9,9 +9,11 @@ import contextlib
 import hashlib
 import os
 import re
+import signal
 import stat
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -45,6 +47,33 @@ LARGEST = 64 << 20
 #: Seconds after which a file that another process was writing is left over.
 LEFT_OVER = 3600
 _NAMES = re.compile(r"[0-9a-f]{64}\.(graph|[^.]+\.tmp)")
+
+
+@contextlib.contextmanager
+def uninterrupted():
+    """Let Ctrl-C wait, unless it comes twice.
+
+    Where it came while Numba filled its tables of types, these stayed half full, and nothing
+    compiled any more in the process.
+    """
+    came, before = [], signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield  # no handler of Python's interrupts it
+        return
+
+    def note(*given):
+        if came:
+            signal.signal(signal.SIGINT, before)
+            signal.raise_signal(signal.SIGINT)
+        came.append(given)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        signal.raise_signal(signal.SIGINT)
 
 
 class Routine(NamedTuple):
@@ -81,9 +110,10 @@ class Routine(NamedTuple):
 
     def compiled(self):
         """What Numba has of the function, compiled."""
-        dispatcher = numba.njit(**self.options)(self.function)
-        dispatcher.compile(self.signature)
-        return only_overload(dispatcher)
+        with uninterrupted():
+            dispatcher = numba.njit(**self.options)(self.function)
+            dispatcher.compile(self.signature)
+            return only_overload(dispatcher)
 
 
 def _shipped(name):

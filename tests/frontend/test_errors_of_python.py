@@ -512,3 +512,35 @@ def in_what_is_called(x):
     if x > 0:
         looked_at(int(x))
     return x * x
+
+
+@pytest.mark.parametrize("compiled", EXECUTORS)
+def test_an_endless_loop_is_an_error_of_runs_that_come_to_it(compiled):
+    def endless(x):
+        if 0.0 < x < 1.0:
+            while True:
+                pass
+        return x * x
+
+    def counted(x):
+        n = 0
+        if x > 0:
+            while n < 3000:
+                n += 1
+        return x * x * n
+
+    function = nbta.value_and_grad(endless, compiled=compiled)
+    assert function(3.0) == (9.0, 6.0)
+    with pytest.raises(nbta.InvalidArgumentError, match=r"test_errors_of.*goes on for ever"):
+        function(0.5)
+    assert nbta.value_and_grad(counted, compiled=compiled)(2.0) == (12000.0, 12000.0)
+
+
+@called(1.0)
+def a_scalar_joined_to_an_array(x):
+    return np.concatenate([np.array([x, 2.0]), x])
+
+
+@called(1.0)
+def an_array_joined_to_a_matrix(x):
+    return np.concatenate([np.array([[x, 2.0]]), np.array([x])]).sum()

@@ -1,7 +1,12 @@
-"""Callbacks that never run, as a signal's handler raised ahead of their first line.
+"""Ctrl-C at bad moments: in callbacks, which then never run, and while kernels compile.
 
 ctypes prints what was raised, and gives compiled code any number for a result. The run must end.
 """
+
+import os
+import signal
+import subprocess
+import sys
 
 import numba
 import numpy as np
@@ -10,6 +15,7 @@ import pytest
 import nbta
 from nbta.compiler.executable import Workspace
 from nbta.execution import batch
+from nbta.runtime import machine_code
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -77,3 +83,60 @@ def test_no_item_of_a_batch_is_lost(monkeypatch, threads):
             both(1.0, items)
     assert both(1.0, items)[1] == sum(x.sum() for x in items)
     numba.set_num_threads(before)
+
+
+# The first use, which compiles what comes with the package.
+
+
+def press(times, done):
+    """Ctrl-C, some times, in what must not be half done."""
+    with machine_code.uninterrupted():
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
+        done.append(times)
+
+
+def test_ctrl_c_waits_for_what_must_not_be_half_done():
+    done = []
+    with pytest.raises(KeyboardInterrupt):
+        press(1, done)
+    with pytest.raises(KeyboardInterrupt):
+        press(2, done)  # which does not wait
+    press(0, done)
+    assert done == [1, 0]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_error_in_what_must_not_be_half_done_comes_out():
+    with pytest.raises(ZeroDivisionError), machine_code.uninterrupted():
+        1 / 0  # noqa: B018
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+PROGRAM = """
+import os, signal, sys, threading
+import numpy as np
+import nbta
+
+def use():
+    ta = nbta.TensorArray("float64", 3, element_shape=(2,)).unstack(np.ones((3, 2)))
+    return ta.stack().sum()
+
+threading.Timer(float(sys.argv[1]), os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    use()
+    threading.Event().wait(60)
+except KeyboardInterrupt:
+    pass
+print(use(), use())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.1, 1.0, 3.0])
+def test_an_interrupted_first_use_can_be_made_again(tmp_path, seconds):
+    """Numba said that a tuple of codes has no such attribute."""
+    environment = os.environ | {"NBTA_CACHE_DIR": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", PROGRAM, str(seconds)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert run.stdout.split() == ["6.0", "6.0"], run.stderr
