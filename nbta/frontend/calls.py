@@ -1207,19 +1207,21 @@ def _unknown_to(what, name, kwargs=()):
 
 
 def _scipy(function, args, kwargs):
-    """A function of SciPy's."""
+    """A function of SciPy's, whose arguments are honoured or refused by their names."""
     name = known_as(function)
-    if name in followed.FUNCTIONS and not native.is_known((args, kwargs)):
-        return _converted(followed.FUNCTIONS[name], args, kwargs)
-    if name not in OF_NUMPY or native.is_known((args, kwargs)):
+    if native.is_known((args, kwargs)):
+        return _foreign(function, args, kwargs)
+    if name in followed.FUNCTIONS:
+        ours = followed.FUNCTIONS[name]
+        args, kwargs = _bound(function, args, kwargs)
+        return _converted(ours, args, _honoured(function, ours, args, kwargs))
+    if name not in OF_NUMPY:
         return _foreign(function, args, kwargs)
     ours, shared = OF_NUMPY[name]
-    if shared is not None and len(args) > shared:
-        message = (
-            f"{here()}: {name}: give what is behind the first {shared} arguments by name, as "
-            f"SciPy's order is another one here"
-        )
-        raise invalid("symbolic", message)
+    if shared is not None and shared != math.inf:
+        args, kwargs = _bound(function, args, kwargs)
+        kwargs = in_our_names(function, ours, shared, kwargs)
+        kwargs = _honoured(function, ours, args, kwargs)
     return boxed(ours(*native.plain(args), **native.plain(kwargs)))
 
 

@@ -21,10 +21,12 @@ from nbta.ops.elementary import exp, expm1, floor, log, log1p, sqrt, tan
 from nbta.ops.gammas import (
     betainc,
     betaincc,
+    betainccinv,
     betaincinv,
     betaln,
     gammainc,
     gammaincc,
+    gammainccinv,
     gammaincinv,
     gammaln,
 )
@@ -58,6 +60,8 @@ class Continuous(NamedTuple):
     #: Logarithms of `below` and `above`, where these are more exact than that of the value.
     log_below: Callable[..., Any] | None = None
     log_above: Callable[..., Any] | None = None
+    #: The quantile of a share above; None where the distribution is its own mirror image.
+    upper: Callable[..., Any] | None = None
 
 
 class Discrete(NamedTuple):
@@ -106,6 +110,13 @@ def _laplace_quantile(p):
     return where(low, log(2.0 * where(low, p, 0.5)), -log(2.0 * (1.0 - where(low, 0.5, p))))
 
 
+def _cauchy_quantile(p):
+    low = p < 0.25  # of which less a half not all digits are left
+    return where(
+        low, -1.0 / tan(math.pi * where(low, p, 0.25)), tan(math.pi * (where(low, 0.5, p) - 0.5))
+    )
+
+
 def _lognorm_log_density(y, s):
     at_0 = y == 0.0
     y = where(at_0, 1.0, y)
@@ -125,30 +136,34 @@ CONTINUOUS = {
     "gamma": Continuous(
         ("a",), 0.0, math.inf, lambda y, a: xlogy(a - 1.0, y) - y - gammaln(a),
         lambda y, a: gammainc(a, y), lambda y, a: gammaincc(a, y), lambda p, a: gammaincinv(a, p),
+        upper=lambda p, a: gammainccinv(a, p),
     ),
     "beta": Continuous(
         ("a", "b"), 0.0, 1.0,
         lambda y, a, b: xlog1py(b - 1.0, -y) + xlogy(a - 1.0, y) - betaln(a, b),
         lambda y, a, b: betainc(a, b, y), lambda y, a, b: betaincc(a, b, y),
-        lambda p, a, b: betaincinv(a, b, p),
+        lambda p, a, b: betaincinv(a, b, p), upper=lambda p, a, b: betainccinv(a, b, p),
     ),
     "chi2": Continuous(
         ("df",), 0.0, math.inf,
         lambda y, df: xlogy(df / 2.0 - 1.0, y / 2.0) - y / 2.0 - gammaln(df / 2.0) - math.log(2.0),
         lambda y, df: gammainc(df / 2.0, y / 2.0), lambda y, df: gammaincc(df / 2.0, y / 2.0),
         lambda p, df: 2.0 * gammaincinv(df / 2.0, p),
+        upper=lambda p, df: 2.0 * gammainccinv(df / 2.0, p),
     ),
     "lognorm": Continuous(
         ("s",), 0.0, math.inf, _lognorm_log_density, lambda y, s: ndtr(log(y) / s),
         lambda y, s: ndtr(-log(y) / s), lambda p, s: exp(s * ndtri(p)),
         lambda y, s: log_ndtr(log(y) / s), lambda y, s: log_ndtr(-log(y) / s),
+        lambda p, s: exp(-s * ndtri(p)),
     ),
     "expon": Continuous(
         (), 0.0, math.inf, lambda y: -y, lambda y: -expm1(-y), lambda y: exp(-y),
-        lambda p: -log1p(-p), None, lambda y: -y,
+        lambda p: -log1p(-p), None, lambda y: -y, lambda p: -log(p),
     ),
     "uniform": Continuous(
         (), 0.0, 1.0, lambda y: 0.0 * y, lambda y: y, lambda y: 1.0 - y, lambda p: p,
+        upper=lambda p: 1.0 - p,
     ),
     "laplace": Continuous(
         (), -math.inf, math.inf, lambda y: math.log(0.5) - abs(y), _laplace_below,
@@ -157,7 +172,7 @@ CONTINUOUS = {
     "cauchy": Continuous(
         (), -math.inf, math.inf, lambda y: -math.log(math.pi) - log1p(y * y),
         lambda y: 0.5 + arctan(y) / math.pi, lambda y: 0.5 - arctan(y) / math.pi,
-        lambda p: tan(math.pi * (p - 0.5)),
+        _cauchy_quantile,
     ),
 }  # fmt: skip
 DISCRETE = {
@@ -171,7 +186,10 @@ DISCRETE = {
         lambda k, n, p: gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
         + xlogy(k, p) + xlog1py(n - k, -p),
         lambda k, n, p: betaincc(k + 1.0, n - k, p), lambda k, n, p: betainc(k + 1.0, n - k, p),
-        lambda n, p: n, lambda n, p: logical_and(n >= 0.0, logical_and(p >= 0.0, p <= 1.0)),
+        lambda n, p: n,
+        lambda n, p: logical_and(
+            logical_and(n >= 0.0, floor(n) == n), logical_and(p >= 0.0, p <= 1.0)
+        ),
     ),
     "nbinom": Discrete(
         ("n", "p"),
@@ -287,14 +305,22 @@ def _logarithm(logarithm, plain):
     return chosen
 
 
-def _quantile(family, p, shapes, loc, scale):
-    inner = logical_and(p > 0.0, p < 1.0)
-    found = family.quantile(where(inner, p, 0.5), *shapes) * scale + loc
-    least, most = (
-        end * scale + loc if math.isfinite(end) else end for end in (family.least, family.most)
-    )
-    ends = where(p == 0.0, least, where(p == 1.0, most, math.nan))
-    return where(_valid(shapes, scale), where(inner, found, ends), math.nan)
+def _quantile(upper):
+    """The value below which a share of a distribution is, or above which it is."""
+
+    def quantile(family, p, shapes, loc, scale):
+        rule = family.quantile if not upper else family.upper or (lambda *p: -family.quantile(*p))
+        inner = logical_and(p > 0.0, p < 1.0)
+        found = rule(where(inner, p, 0.5), *shapes) * scale + loc
+        at_0, at_1 = (
+            end * scale + loc if math.isfinite(end) else end for end in (family.least, family.most)
+        )
+        if upper:
+            at_0, at_1 = at_1, at_0
+        ends = where(p == 0.0, at_0, where(p == 1.0, at_1, math.nan))
+        return where(_valid(shapes, scale), where(inner, found, ends), math.nan)
+
+    return quantile
 
 
 _RULES = {
@@ -304,7 +330,8 @@ _RULES = {
     "logcdf": _share(_logarithm(lambda f: f.log_below, lambda f: f.below), -math.inf, 0.0),
     "sf": _share(lambda f: f.above, 1.0, 0.0),
     "logsf": _share(_logarithm(lambda f: f.log_above, lambda f: f.above), 0.0, -math.inf),
-    "ppf": _quantile,
+    "ppf": _quantile(upper=False),
+    "isf": _quantile(upper=True),
 }
 
 
@@ -393,4 +420,4 @@ class Frozen:
     def __getattr__(self, what):
         if what.startswith("_"):
             raise AttributeError(what)
-        return lambda x: method(self._name, what, (x, *self._args), self._kwargs)
+        return lambda *x: method(self._name, what, (*x, *self._args), self._kwargs)

@@ -10,7 +10,8 @@ from nbta.codegen.fusion import Elementwise
 from nbta.codegen.special import OfSciPy
 from nbta.codegen.special import lambert_w as _of_number
 from nbta.errors import invalid
-from nbta.ops.arithmetic import divide, equal, where
+from nbta.ops.arithmetic import divide, equal, logical_and, logical_not, where
+from nbta.ops.checks import checked
 from nbta.ops.dispatch import apply, exported, stands_for
 from nbta.ops.elementary import exp, log, log1p
 from nbta.ops.elementwise import (
@@ -23,6 +24,8 @@ from nbta.ops.elementwise import (
     unary,
 )
 from nbta.ops.filling import zeros_like
+from nbta.ops.reductions import sum as sum_
+from nbta.ops.rounding import isnan
 from nbta.ops.shaping import cast
 
 if TYPE_CHECKING:
@@ -195,4 +198,10 @@ def lambertw(x: ArrayLike, k: int = 0, *, name: str | None = None) -> Array:
 
 @stands_for("scipy.special.lambertw", numpy=2)
 def _lambertw_of_scipy(z, k=0, tol=1e-8):
-    return cast(lambertw(z, k), np.complex128)
+    if not tol <= 1e-8:
+        raise invalid("value", f"tol: {tol!r} is coarser than nbta computes; leave it out")
+    found = lambertw(z, k)
+    is_complex = logical_and(isnan(found), logical_not(isnan(z)))
+    message = f"scipy.special.lambertw: the branch {k} is complex here, and nbta has its real part"
+    holds = equal(sum_(cast(is_complex, np.int64)), 0)
+    return cast(checked(found, holds, f"{message} alone"), np.complex128)

@@ -78,11 +78,16 @@ def is_default(value: Any, default: Any) -> bool:
     return type(value) is type(default) and type(value) in _PLAIN and value == default
 
 
-#: Arguments that say of what kind of object the result is, or on which device: there is one.
+#: Arguments that say of what kind of object the result is, or on which device: there is one. Of
+#: SciPy's those that let it change what it is given, or leave out a check.
 _IDLE = {
     "subok": lambda value: isinstance(value, bool),
     "device": lambda value: value == "cpu",
     "like": lambda value: isinstance(value, np.ndarray | Tensor),
+    "check_finite": lambda value: isinstance(value, bool),
+    "overwrite_a": lambda value: isinstance(value, bool),
+    "overwrite_b": lambda value: isinstance(value, bool),
+    "lwork": lambda value: value is None or isinstance(value, int),
 }
 
 
@@ -167,7 +172,8 @@ def refused_argument(name: str, unknown: str, where: str = "", tensor: Tensor | 
     given = "values that only the run knows"
     if tensor is not None:
         given = f"{tensor.name!r}, one of the symbolic tensors,"
-    message = f"{begin}np.{name} with {given} takes no argument {unknown} in nbta"
+    library = "" if name.startswith("scipy.") else "np."
+    message = f"{begin}{library}{name} with {given} takes no argument {unknown} in nbta"
     if unknown == "where=" and isinstance(getattr(np, name, None), np.ufunc):
         message += " without out=, as the other items are uninitialised in NumPy"
     return invalid("symbolic", f"{message}; {_IN_PLACE_OF.get(unknown, 'leave it out')}")

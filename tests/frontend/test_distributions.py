@@ -15,7 +15,7 @@ SHAPES = {
 #: Functions of incomplete beta functions have no derivative by these shapes.
 FIXED = {"t": (1,), "beta": (1, 2), "nbinom": (1,), "binom": (1,)}
 DISCRETE = ("poisson", "binom", "nbinom")
-METHODS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "ppf")
+METHODS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
 CASES = [
     (name, method)
     for name in SHAPES
@@ -24,7 +24,7 @@ CASES = [
     )
 ]
 POINTS = np.array([-0.4, 0.0, 0.3, 0.9, 1.0, 1.6, 4.0, np.nan])
-SHARES = np.array([-0.1, 0.0, 0.1, 0.5, 0.93, 1.0, 1.2])
+SHARES = np.array([-0.1, 0.0, 1e-20, 0.1, 0.5, 0.93, 1.0, 1.2])
 COUNTS = np.array([-1.0, 0.0, 1.0, 2.0, 2.5, 6.0, 7.0])
 
 
@@ -38,7 +38,7 @@ def method_of(name, method):
 @pytest.mark.parametrize(("name", "method"), CASES)
 def test_values_are_scipys(name, method):
     f = method_of(name, method)
-    x = COUNTS if name in DISCRETE else SHARES if method == "ppf" else POINTS
+    x = COUNTS if name in DISCRETE else SHARES if method in ("ppf", "isf") else POINTS
     placed = (1.0,) if name in DISCRETE else (0.2, 1.3)
     invalid = () if name in DISCRETE else (0.0, -1.0)
     for more in ((), placed, invalid):
@@ -53,7 +53,7 @@ def test_values_are_scipys(name, method):
 @pytest.mark.parametrize(("name", "method"), CASES)
 def test_gradients_by_all_parameters(name, method):
     f, step = method_of(name, method), 1e-5
-    x = 2.0 if name in DISCRETE else 0.37 if method == "ppf" else 0.63
+    x = 2.0 if name in DISCRETE else 0.37 if method in ("ppf", "isf") else 0.63
     given = [x, *SHAPES[name], *(() if name in DISCRETE else (0.2, 1.3))]
     density = method in ("pdf", "logpdf", "pmf", "logpmf")
     fixed = () if density and name != "binom" else FIXED.get(name, ())
@@ -67,6 +67,11 @@ def test_gradients_by_all_parameters(name, method):
         for compiled in (False, True):
             found = nbta.grad(f, argnums=k, compiled=compiled)(*given)
             np.testing.assert_allclose(found, slope, rtol=1e-5, atol=1e-7)
+
+
+def test_counts_that_are_no_integers_are_invalid():
+    found = nbta.function(lambda n: scipy.stats.binom.pmf(2.0, n, 0.3))(np.array([4.0, 4.5]))
+    np.testing.assert_allclose(found, scipy.stats.binom.pmf(2.0, [4.0, 4.5], 0.3))
 
 
 def test_slopes_in_the_middle():
@@ -121,6 +126,7 @@ def test_several_variables():
     ("call", "error", "words"),
     [
         (lambda x: scipy.stats.norm.entropy(x), nbta.UnimplementedError, r"norm\.entropy .* write"),
+        (lambda x: scipy.stats.norm(x).std(), nbta.UnimplementedError, r"norm\.std of values"),
         (lambda x: scipy.stats.levy.pdf(x), nbta.UnimplementedError, r"levy\.pdf of values"),
         (lambda x: scipy.stats.norm.pdf(x, foo=1), TypeError, "no argument 'foo'"),
         (lambda x: scipy.stats.gamma.pdf(x), TypeError, "lacks 'a'"),

@@ -56,10 +56,31 @@ VALUES = {
     "upper": FLAGS, "w": [None, X], "weights": [None, X, M, [1, 2, 3, 4]],
     "where": [True, MASK, M > 1], "wrap": FLAGS, "x": [None, X], "y": [None, X],
 }  # fmt: skip
+#: Those that SciPy has besides, and where one of them means something else.
+VALUES |= {
+    "assume_a": [None, "gen", "sym", "pos", "upper triangular"], "b": [None, X, M],
+    "b_": [], "balanced": FLAGS, "baxis": [0], "caxis": [0], "calc_q": FLAGS,
+    "check_finite": FLAGS, "compute_expm": FLAGS, "cond": [None, 0.3], "disp": [False],
+    "driver": [None, "ev"], "eigvals_only": FLAGS, "exact": FLAGS, "extend": ["zero", "complex"],
+    "homogeneous_eigvals": FLAGS, "lapack_driver": [None, "gesvd", "gesdd"], "lower": FLAGS,
+    "lwork": [None], "outaxis": [0], "overwrite_a": [False], "overwrite_ab": [False],
+    "overwrite_b": [False], "p_indices": FLAGS, "permute_l": FLAGS, "pivoting": FLAGS,
+    "q": [None, 2.0], "r": [None, X], "repetition": FLAGS, "return_rank": FLAGS,
+    "return_sign": FLAGS, "scale": [None, "n"], "select": ["a", "i"],
+    "select_range": [None, (0, 1)],
+    "singular": ["raise", "lstsq"], "subset_by_index": [None, (0, 1)],
+    "subset_by_value": [None, (0.0, 4.0)], "trans": [0, 1, 2], "transposed": FLAGS,
+    "type": [1, 2, 3], "unit_diagonal": FLAGS, "workers": [None, 1], "z": [],
+}  # fmt: skip
 #: Of universal functions, which are many and alike.
 OF_UFUNCS = {"order": ["C", "F"], "casting": ["no", "unsafe"], "subok": [False]}
-NAMES = [(space, name) for space in ("numpy", "numpy.linalg", "numpy.fft")
-         for name in table.functions(space)]  # fmt: skip
+NAMES = [(space, name) for space in table.NAMESPACES
+         for name, function in table.functions(space).items()
+         if space[:5] == "numpy" or not isinstance(function, np.ufunc)]  # fmt: skip
+
+
+#: What SciPy leaves is of no known value: the other triangle.
+UNKNOWN = {("cho_factor", "lower")}
 
 
 def quietly(call):
@@ -164,6 +185,8 @@ def test_each_parameter_is_honoured_or_refused_by_name(space, name):
     usual = quietly(lambda: call(function, start))
     for parameter, value, give in variants(function, start, call):
         if value is OUT and not isinstance(usual, np.ndarray):
+            continue
+        if (name, parameter) in UNKNOWN:
             continue
         run = program(call, give, value, usual)
         try:

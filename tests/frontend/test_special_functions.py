@@ -449,6 +449,10 @@ REFUSED = {
     ),
     "betainc": (lambda x: nbta.grad(lambda b: np.sum(sp.betainc(2.0, b, x)))(x), "betainc: b: "),
     "lambertw": (lambda x: nbta.function(lambda x: sp.lambertw(x, 1))(x), "k: the branch 1"),
+    "complex lambertw": (
+        lambda x: nbta.function(lambda x: sp.lambertw(x, -1))(x * 0 + 1.0),
+        "is complex here",
+    ),
     "order": (lambda x: nbta.function(lambda x: sp.jv(0.5, x))(x), "jv: 0.5 is no order"),
     "polygamma": (lambda x: nbta.function(lambda x: sp.polygamma(-1, x))(x), "n: -1"),
     "complex": (lambda x: nbta.function(lambda x: sp.erfinv(x * 1j))(x), "for real numbers"),
