@@ -346,8 +346,14 @@ def _scipy_eigh(
 
 
 @stands_for("scipy.linalg.eigvalsh", numpy=2)
-def _scipy_eigvalsh(a, b=None, **options):
-    return _scipy_eigh(a, b, eigvals_only=True, **options)
+def _scipy_eigvalsh(
+    a, b=None, *, lower=True, overwrite_a=False, overwrite_b=False, type=1, check_finite=True,
+    subset_by_index=None, subset_by_value=None, driver=None,
+):  # fmt: skip
+    return _scipy_eigh(
+        a, b, lower=lower, eigvals_only=True, type=type, subset_by_index=subset_by_index,
+        subset_by_value=subset_by_value,
+    )  # fmt: skip
 
 
 # Singular values.
