@@ -202,6 +202,8 @@ def _lambertw_of_scipy(z, k=0, tol=1e-8):
         raise invalid("value", f"tol: {tol!r} is coarser than nbta computes; leave it out")
     found = lambertw(z, k)
     is_complex = logical_and(isnan(found), logical_not(isnan(z)))
-    message = f"scipy.special.lambertw: the branch {k} is complex here, and nbta has its real part"
+    message = (
+        f"scipy.special.lambertw: the branch k={k} is complex here, and nbta has its real part"
+    )
     holds = equal(sum_(cast(is_complex, np.int64)), 0)
     return cast(checked(found, holds, f"{message} alone"), np.complex128)

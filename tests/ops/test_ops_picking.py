@@ -186,7 +186,7 @@ REFUSED = {
     "grid": (lambda x, k: nbta.gradient(np.ones(3), np.ones(4)), "4 points for an axis of 3"),
     "a plane of points": (lambda x, k: nbta.gradient(x, np.ones((2, 2))), "points in one row"),
     "a mode": (lambda x, k: nbta.take(x, k, mode="any"), 'give "raise", "wrap" or "clip"'),
-    "a border": (lambda x, k: np.pad(x, 1, "mean"), '"symmetric" or "wrap"'),
+    "a border": (lambda x, k: np.pad(x, 1, "empty"), "empty"),
     "a border of nothing": (
         lambda x, k: nbta.pad(x[:0], 1, mode="edge"),
         "no items to make a border",

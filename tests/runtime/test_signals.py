@@ -88,6 +88,14 @@ def test_no_item_of_a_batch_is_lost(monkeypatch, threads):
 # The first use, which compiles what comes with the package.
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """Python's handler, which a process that began in the background has not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def press(times, done):
     """Ctrl-C, some times, in what must not be half done."""
     with machine_code.uninterrupted():
@@ -117,6 +125,8 @@ PROGRAM = """
 import os, signal, sys, threading
 import numpy as np
 import nbta
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def use():
     ta = nbta.TensorArray("float64", 3, element_shape=(2,)).unstack(np.ones((3, 2)))

@@ -90,19 +90,20 @@ def generator(x):
 case("squares|generator|yield", "list|append|array|loop", within=squares)(generator)
 
 
-def try_around_a_loop(x):
+def raise_in_a_try(x):
     s = 0.0
-    try:  # here
-        for i in range(len(x)):  # here
-            s += x[i]  # here
+    try:
+        for i in range(len(x)):
+            s += x[i]
             if s > 3.0:  # here
-                break  # here
+                raise ValueError("large")  # here
     except ValueError:
         s = 0.0
     return s
 
 
-case("try", "outside|move|without|before|out of|`if`")(try_around_a_loop)
+case("try", "decide by an if")(raise_in_a_try)
+
 
 COUNT = 0.0
 
