@@ -97,6 +97,9 @@ class Maker(array_programs.Maker):
                 "np.sum(q)", "r", "np.sum(w)"]  # fmt: skip
         chosen = self.random.sample(ends, self.random.randint(2, 5))
         chosen += ["np.tanh(np.sum(u))"] * self.chance(0.15)
+        # What nobody reads is computed in its turn, item by item, for an index may be out of range.
+        used = ["np.sum(q)", "np.sum(m * 0.1)", "np.sum(w)", "a", "r"]
+        chosen += [end for end in used if end not in chosen]
         lines += [f"return {' + '.join(['np.sum(u * v)', *chosen])}"]
         return self.function(lines)
 
