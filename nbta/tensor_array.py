@@ -81,6 +81,8 @@ class ArrayHandle(Handle):
     array : TensorArray
     """
 
+    array: TensorArray
+
     def __new__(cls, array: TensorArray) -> Self:
         """Take the name of an array."""
         self = super().__new__(cls, *array._plain_handle)
