@@ -310,7 +310,7 @@ def TensorArrayWriteV3(  # noqa: N802
 
     Returns
     -------
-    flow_out : Flow or Tensor
+    Flow or Tensor
         A float32 scalar, after which operations on the array may run.
 
     Raises
@@ -372,7 +372,7 @@ def TensorArrayReadV3(  # noqa: N802
 
     Returns
     -------
-    value : array of the element's shape and ``dtype``, or Tensor
+    array of the element's shape and ``dtype``, or Tensor
         Read-only. A slot that nobody wrote is zeros, where the element shape is fully known.
 
     Raises
@@ -462,7 +462,7 @@ def TensorArrayGatherV3(  # noqa: N802
 
     Returns
     -------
-    value : array of shape ``(len(indices), *element)`` and ``dtype``, or Tensor
+    array of shape ``(len(indices), *element)`` and ``dtype``, or Tensor
         Read-only. No slots have the shape ``element_shape``, whatever the array's own is.
 
     Raises
@@ -520,7 +520,7 @@ def TensorArrayScatterV3(  # noqa: N802
 
     Returns
     -------
-    flow_out : Flow or Tensor
+    Flow or Tensor
         A float32 scalar, after which operations on the array may run.
 
     Raises
@@ -633,7 +633,7 @@ def TensorArraySplitV3(  # noqa: N802
 
     Returns
     -------
-    flow_out : Flow or Tensor
+    Flow or Tensor
         A float32 scalar, after which operations on the array may run.
 
     Raises
@@ -679,7 +679,7 @@ def TensorArraySizeV3(handle: Any, flow_in: Any, *, name: str | None = None) -> 
 
     Returns
     -------
-    size : int32 scalar, or Tensor
+    int32 scalar, or Tensor
 
     Raises
     ------
