@@ -320,7 +320,8 @@ class _Rewriter(ast.NodeTransformer):
         """What sees to it that variables are computed which a statement gives for nobody."""
         idents = [each for each in getattr(statement, "unused", ()) if each in self._scope.own]
         gets = [_lambda(name(each)) for each in idents]
-        return [ast.Expr(_runtime("unused", *gets))] if gets else []
+        called = "unused_behind" if any(True for _ in blocks(statement)) else "unused"
+        return [ast.Expr(_runtime(called, *gets))] if gets else []
 
     def visit_Expr(self, node):
         value = self.visit(node.value)

@@ -83,7 +83,7 @@ from nbta.frontend.tries import (
     leave_try,
     refusals,
 )
-from nbta.frontend.unused import compute, unused
+from nbta.frontend.unused import compute, unused, unused_behind
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import logical_not
@@ -146,6 +146,7 @@ __all__ = [
     "unpacked",
     "unsure",
     "unused",
+    "unused_behind",
     "while_",
 ]  # fmt: skip
 

@@ -8,10 +8,11 @@ those lines in their turn, as they print (`nbta.frontend.effects`).
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 from nbta.frontend.boxes import Box, is_of_now
-from nbta.graph.graph import PARAMETER, current, subgraphs
+from nbta.graph.graph import PARAMETER, SubGraph, current, subgraphs
 from nbta.graph.operation import Tensor
 from nbta.graph.views import Branch, Loop, arguments, is_branch, is_loop, place_of
 from nbta.ops.checks import computed, order_now
@@ -37,13 +38,25 @@ def compute(value, depth=1) -> None:
 
 
 def unused(*variables) -> None:
-    """`compute` for variables, of which some may have no value."""
-    for get in variables:
-        try:
-            value = get()
-        except NameError:
-            continue
+    """`compute` for variables that a statement gave values."""
+    for value in _values(variables):
         compute(value, depth=2)
+
+
+def unused_behind(*variables) -> None:
+    """`compute` for variables that blocks gave values.
+
+    A view that a block made is not looked at behind it: a run that did not come there has no such
+    items, and its index may be out of range.
+    """
+    for value in _values(variables):
+        compute(value.root if isinstance(value, Box) else value, depth=2)
+
+
+def _values(variables):
+    for get in variables:
+        with contextlib.suppress(NameError):  # such as of an annotation alone
+            yield get()
 
 
 def compute_lines(graph, lines) -> None:
@@ -63,8 +76,18 @@ def look_for_missed(results) -> None:
     if noted:
         _new(known, [leaf for leaf in leaves(results) if isinstance(leaf, Tensor)])
     for line, tensors in noted:
-        if any(each.op.record.may_miss(each.op) for each in _new(known, tensors)):
+        kept = [tensor for tensor in tensors if _is_kept(tensor.graph)]
+        if any(each.op.record.may_miss(each.op) for each in _new(known, kept)):
             cache.setdefault(_MISSED, set()).add(line)
+
+
+def _is_kept(graph):
+    """Whether a graph is run: loops and branches are traced until all is known of them."""
+    while isinstance(graph, SubGraph):
+        if graph.owner is None:
+            return False
+        graph = graph.owner.graph
+    return True
 
 
 def _new(known, tensors):

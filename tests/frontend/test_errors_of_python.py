@@ -13,6 +13,7 @@ import pytest
 import scipy.linalg
 
 import nbta
+from nbta.graph.graph import subgraphs
 from nbta.testing import check_grads
 
 CASES = []
@@ -544,3 +545,77 @@ def a_scalar_joined_to_an_array(x):
 @called(1.0)
 def an_array_joined_to_a_matrix(x):
     return np.concatenate([np.array([[x, 2.0]]), np.array([x])]).sum()
+
+
+@called(1.5, 9.5)
+def a_row_of_a_branch(x):
+    table, total = np.outer(np.arange(4.0), np.arange(1.0, 4.0)), 0.0
+    if x < 4:
+        row = table[int(x)]
+        total = row[0] * x
+    return total + x * x
+
+
+@called(1.5, 3.5, 9.5)
+def rows_of_a_branch_in_a_loop(x):
+    table, total = np.outer(np.arange(4.0), np.arange(1.0, 4.0)), 0.0
+    for k in range(12):
+        if x + k < 4:
+            row = table[int(x) + k]
+            total += row[0] * x
+    return total + x * x
+
+
+@called(2.0)
+def an_annotation_alone(x):
+    v: float  # noqa: F842
+    return x * x
+
+
+def earlier_items(x):
+    total, kept = 0.0, np.zeros(len(x))
+    for k in range(len(x)):
+        before, row = x[k], np.zeros(len(x))
+        for j in range(1, len(x)):
+            row[j] = row[j - 1] * 0.5 + x[j] - before
+            before = x[j - 1]
+            total += row[j]
+        kept[k] = total
+    return kept.sum()
+
+
+def rows_and_last_values(x):
+    table, last, total = x.reshape(4, 5), 0.0, 0.0
+    for i in range(4):
+        if table[i, 0] > 0:
+            row = table[i]
+            grown = row[1]
+            for j in range(5):
+                grown = grown * 0.9 + row[j]
+                total += grown
+        last = table[i, 0]
+        total += last
+    return total
+
+
+def types_in(graph):
+    """The types of all operations, those in bodies too."""
+    for op in graph.operations:
+        yield op.type
+        for body in subgraphs(op):
+            yield from types_in(body)
+
+
+@pytest.mark.parametrize("f", [earlier_items, rows_and_last_values])
+def test_values_of_use_are_not_computed_in_turn(f):
+    """Nor what traces of loops took that were given up: loops that have a turn are slower."""
+    function = nbta.function(f)
+    x = np.arange(1.0, 21.0)
+    np.testing.assert_allclose(function(x), f(x))
+    assert "Await" not in types_in(function.traced()[0])
+
+
+def test_what_nobody_reads_is_computed_in_turn():
+    function = nbta.function(an_item_of_no_use)
+    function(1.0)
+    assert "Await" in types_in(function.traced()[0])
