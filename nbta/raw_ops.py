@@ -93,7 +93,7 @@ def TensorArrayV3(  # noqa: N802
     dtype : dtype-like
         Of the elements.
     element_shape : tuple of int or None, optional
-        Shape of the elements; None in it stands for an unknown extent, None for an unknown rank.
+        Shape of the elements; None in it stands for an unknown dimension, None for an unknown rank.
         In compiled code what is read must be of known rank.
     dynamic_size : bool, default False
         Whether a write past the end makes the array grow.
@@ -117,7 +117,7 @@ def TensorArrayV3(  # noqa: N802
     ------
     InvalidArgumentError
         For a negative size or one that is not one integer, an object dtype, and an element shape
-        of more than 8 dimensions or with a negative extent.
+        of more than 8 dimensions or with a negative one.
     ResourceExhaustedError
         When there is no memory for so many slots.
 
@@ -241,7 +241,7 @@ def TensorArrayGradWithShape(  # noqa: N802
         After which operations this one runs in a graph. Eagerly and in compiled code, which run
         one operation after another, what it holds is ignored, also if it is another array's.
     shape_to_prepend : vector of int32
-        Extents that come before those of the array's elements. In compiled code a tuple tells how
+        Dimensions before those of the array's elements. In compiled code a tuple tells how
         many they are; of a list or an array what is read has no known rank.
     source : str or bytes
         Names the gradient computation.
@@ -258,7 +258,7 @@ def TensorArrayGradWithShape(  # noqa: N802
     Raises
     ------
     InvalidArgumentError
-        For a negative extent, elements of more than 8 dimensions, a closed array, and where
+        For a negative dimension, elements of more than 8 dimensions, a closed array, and where
         handle, flow or source are none.
     UnimplementedError
         For an array of strings, dates or records.
@@ -570,13 +570,13 @@ def TensorArrayConcatV3(  # noqa: N802
     dtype : dtype-like
         The array's own.
     element_shape_except0 : tuple of int or None, optional
-        What is known of the elements' shapes behind the first axis.
+        What is known of the elements' shapes after the first axis.
     name : str, optional
         Of the operation in a graph; ignored elsewhere.
 
     Returns
     -------
-    value : array of shape ``(sum(lengths), *behind)`` and ``dtype``, or Tensor
+    value : array of shape ``(sum(lengths), *rest)`` and ``dtype``, or Tensor
         Read-only.
     lengths : int64 vector, or Tensor
         Of the elements, in the order of the slots.
@@ -584,10 +584,10 @@ def TensorArrayConcatV3(  # noqa: N802
     Raises
     ------
     InvalidArgumentError
-        As of `TensorArrayReadV3`; and for scalar elements, and ones whose shapes differ behind
+        As of `TensorArrayReadV3`; and for scalar elements, and ones whose shapes differ after
         the first axis, or do not fit ``element_shape_except0``.
     UnimplementedError
-        For no slots, where the shape behind the first axis is not fully known.
+        For no slots, where the shape after the first axis is not fully known.
 
     Notes
     -----

@@ -119,7 +119,7 @@ class SmallItems:
 
     params = ((1, 10, 100, 1000),)
     param_names = ("steps",)
-    #: Processes that take all they get, and pairs behind the ratio.
+    #: Processes that take all they get, and pairs of which the ratio is.
     BUSY, PAIRS = 2, 200
 
     def setup(self, steps):

@@ -590,12 +590,12 @@ def _gather(code, op, array):
         )
 
 
-def _look_at_first(code, array, indices, count, told):
-    """Let the record have the extents of the first of some slots, which all are to have.
+def _look_at_first(code, array, indices, count, known):
+    """Let the record have the shape of the first of some slots, which all are to have.
 
-    Where there is no slot, elements that were alike up to now tell nothing of the next one.
+    Where there is no slot, equal shapes of earlier elements say nothing of the next one.
     """
-    code.fail_if(f"{count} == 0" + f" and {array.word(rt.KNOWN)} == {rt.UNLIKE}" * told)
+    code.fail_if(f"{count} == 0" + f" and {array.word(rt.KNOWN)} == {rt.UNLIKE}" * known)
     with code.branch(f"if {count} > 0:"):
         array.call(code, rt.LOOK_AT, f"int64({indices.at('0')})", stem="z")
 

@@ -857,7 +857,7 @@ class _Function:
         builder.position_at_end(end)
 
     def _is_plain(self, node):
-        """Whether LLVM is sure to make vector instructions of a loop along items."""
+        """Whether LLVM certainly makes vector instructions of a loop along items."""
         return short_loops.Loop(node, self._scope, self._meaning).is_sure()
 
     def _scope(self, name):

@@ -1,10 +1,10 @@
-"""Short loops of which LLVM is sure to make vector instructions.
+"""Short loops of which LLVM certainly makes vector instructions.
 
-Of a loop whose vectors' width it is told, and of which it makes none, LLVM prints a remark on
-standard error, which nothing turns off. So it is told only where this is certain: places are an
+Of a loop whose vectors' width it is given, and of which it makes none, LLVM prints a remark on
+standard error, which nothing turns off. So it is given only where this is certain: places are an
 affine function of the loop's number, with a step that is known, as steps of a run and places that
 may overlap would take a check before the loop; and what one iteration hands to the next is a sum or
-a product. A load that the next iteration repeats is handed on, too, by LLVM's value numbering.
+a product. A load that the next iteration repeats is forwarded, too, by LLVM's value numbering.
 """
 
 import ast
@@ -68,7 +68,7 @@ class Loop:
         self._body = node.body
 
     def is_sure(self) -> bool:
-        """Whether LLVM makes vector instructions of it, as wide as it is told."""
+        """Whether LLVM makes vector instructions of it, of the width that it is given."""
         return all(map(self._takes, enumerate(self._body))) and self._is_free()
 
     def _takes(self, numbered):

@@ -79,7 +79,7 @@ UNROLLED = 8
 #: Where trips that Python makes one by one would make more operations than this, which takes about
 #: 0.1 ms each to trace and ten times that to compile, they become one loop too, if they can.
 OPERATIONS = 1500
-#: A loop in a branch that the run decides is endless after so many trips that do nothing.
+#: A loop in a branch that the run decides is endless after so many iterations that do nothing.
 IDLE = 1000
 LABELS = ("then", "else")
 #: Each trace of a loop learns of one thing more that it carries.
@@ -1255,7 +1255,7 @@ def _known_while(test, body, flags, get, set_, trips, most):
 
 
 def _progress(get, frame):
-    """What tells whether a trip did anything."""
+    """What an iteration changes if it does anything."""
     noted = len(frame.changed), len(frame.places), current().root.version
     return (*get(), *noted)
 

@@ -142,7 +142,7 @@ class Liveness:
     """Annotates branches and loops with ``live``: names that are live at their start or behind.
 
     Branches have those that are live behind them as ``behind`` too. Statements have, as ``unused``,
-    the variables that they assign, or whose items they assign, and that nobody reads behind them.
+    the variables that they assign, or whose items they assign, and that nobody reads afterwards.
 
     Parameters
     ----------

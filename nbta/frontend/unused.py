@@ -46,7 +46,7 @@ def unused(*variables) -> None:
 def unused_behind(*variables) -> None:
     """`compute` for variables that blocks gave values.
 
-    A view that a block made is not looked at behind it: a run that did not come there has no such
+    A view that a block made is not looked at after it: a run that did not come there has no such
     items, and its index may be out of range.
     """
     for value in _values(variables):
@@ -76,12 +76,12 @@ def look_for_missed(results) -> None:
     if noted:
         _new(known, [leaf for leaf in leaves(results) if isinstance(leaf, Tensor)])
     for line, tensors in noted:
-        kept = [tensor for tensor in tensors if _is_kept(tensor.graph)]
-        if any(each.op.record.may_miss(each.op) for each in _new(known, kept)):
+        run = [tensor for tensor in tensors if _is_run(tensor.graph)]
+        if any(each.op.record.may_miss(each.op) for each in _new(known, run)):
             cache.setdefault(_MISSED, set()).add(line)
 
 
-def _is_kept(graph):
+def _is_run(graph):
     """Whether a graph is run: loops and branches are traced until all is known of them."""
     while isinstance(graph, SubGraph):
         if graph.owner is None:

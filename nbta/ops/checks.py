@@ -201,7 +201,7 @@ def assert_holds(token, holds, message):
 
 
 def computed(token, values):
-    """The token behind values, which a run computes although nobody may use them."""
+    """The token after values, which a run computes although nobody may use them."""
     return apply(AWAIT, [token, *values])
 
 

@@ -37,7 +37,7 @@ def require_rank(method, array):
     if array.ndim is None:
         raise refusal(
             f"{method}: the rank of the elements is not known when compiling; make the array with "
-            f"element_shape= (its extents may be None), and give shape_to_prepend as a tuple"
+            f"element_shape= (its dimensions may be None), and give shape_to_prepend as a tuple"
         )
 
 

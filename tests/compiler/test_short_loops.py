@@ -1,4 +1,4 @@
-"""LLVM is told how wide vectors are where it is sure to make some, and prints nothing of others."""
+"""LLVM is given the width of vectors where it certainly makes some; it prints nothing of others."""
 
 import os
 import random
@@ -49,7 +49,7 @@ def compiled(lines, count, monkeypatch, tmp_path):
 
 
 def is_told(text):
-    """Whether LLVM is told of vectors."""
+    """Whether LLVM is given a width of vectors."""
     return "llvm.loop.vectorize.width" in text
 
 
