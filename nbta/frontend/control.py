@@ -49,6 +49,7 @@ from nbta.frontend.boxes import (
 from nbta.frontend.containers import ITEMS, is_held, link_items, linked_items, put_item, relatives
 from nbta.frontend.lists import CHANGED, Listing, grow, growing
 from nbta.frontend.maybe import (
+    Gone,
     Parts,
     array_like,
     as_parts,
@@ -406,6 +407,9 @@ def described(value) -> str:
     """What a value is, for messages."""
     if isinstance(value, Undefined):
         return "nothing"
+    if isinstance(value, Parts):
+        other = "nothing" if isinstance(value, Gone) else "None"
+        return f"{described(value.value)} or {other}"
     if isinstance(value, Tensor):
         return str(value.spec)
     if isinstance(value, np.ndarray | np.generic):

@@ -215,9 +215,13 @@ def in_state(get, set_):
 def may_be_none(one, other) -> bool:
     """Whether one of two values of a variable may be None, and they go together else."""
     kinds = [_is_empty(value) or isinstance(value, Parts) for value in (one, other)]
-    return any(kinds) and all(
-        empty or is_number(value) or isinstance(value, Box)
-        for empty, value in zip(kinds, (one, other), strict=True)
+    return (
+        any(kinds)
+        and not (_is_empty(one) and _is_empty(other))
+        and all(
+            empty or is_number(value) or isinstance(value, Box)
+            for empty, value in zip(kinds, (one, other), strict=True)
+        )
     )
 
 

@@ -160,6 +160,14 @@ def its_copy(x):
     return d.get("b", 4.0) * d["a"]
 
 
+@right
+def none_or_a_number(x):
+    d = {"b": None}
+    if x[1] > 0:
+        d["b"] = x[1] * x[0]
+    return x[2] * len(d) if d["b"] is None else d["b"]
+
+
 def sign(x):
     return np.where(np.arange(3) == 1, -1.0, 1.0) * x
 
@@ -320,4 +328,27 @@ def itself(x):
 @pytest.mark.parametrize("f", REFUSED)
 def test_what_goes_by_all_keys_is_refused(f):
     with pytest.raises(nbta.InvalidArgumentError, match=r"test_open_keys.*'b'.*get\(\) or in"):
+        nbta.function(f)(X)
+
+
+# None is not nothing.
+
+
+def none_or_nothing(x):
+    d = {}
+    if x[1] > 0:
+        d["b"] = None
+    return x[0] if "b" in d else x[2]
+
+
+def a_number_or_nothing_or_none(x):
+    d = opened(x)
+    if x[0] > 0:
+        d["b"] = None
+    return x[0] if "b" in d else x[2]
+
+
+@pytest.mark.parametrize("f", [none_or_nothing, a_number_or_nothing_or_none])
+def test_a_key_of_none_is_none_that_is_missing(f):
+    with pytest.raises(nbta.InvalidArgumentError, match=r"test_open_keys.*dict\['b'\]"):
         nbta.function(f)(X)
