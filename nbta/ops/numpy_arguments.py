@@ -161,7 +161,7 @@ def _signature(ufunc, dtype):
 
 #: What to do without an argument, where leaving it out is not all.
 _IN_PLACE_OF = {
-    "where=": "give out= as well, or leave it out, and choose with nbta.where",
+    "where=": "give out=, too, or leave it out, and choose with np.where (nbta.where in a graph)",
     "out=": "leave it out, and assign to array[...]",
 }
 
