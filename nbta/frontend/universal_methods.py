@@ -130,7 +130,9 @@ def _resolved(ufunc, array, dtype, method):
             (None, np.dtype(array.dtype), None), reduction=True, casting="unsafe", **chosen
         )
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{here()}: np.{ufunc.__name__}.{method}: {error}") from None
+        # NumPy's own kinds of TypeError are made from dtypes and not from a message.
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{here()}: np.{ufunc.__name__}.{method}: {error}") from None
     return takes
 
 

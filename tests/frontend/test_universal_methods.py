@@ -218,6 +218,13 @@ def test_what_numpy_refuses_is_an_error(name):
         nbta.function(function, compiled=False)(X)
 
 
+def test_what_numpy_refuses_once_it_found_a_loop_for_it():
+    # From the first comparison of a bool with a number on, NumPy raises another kind of TypeError.
+    np.less(np.array([True]), np.array([1.0]))
+    with pytest.raises(TypeError, match=r"np\.less\.reduce"):
+        nbta.function(lambda x: np.less.reduce(x), compiled=False)(X)
+
+
 def test_the_value_to_begin_with_has_the_dtype_of_the_array():
     def run(x):
         return [f(x, 0, initial=2.5, where=x > 2) for f in (np.max, np.min)]
