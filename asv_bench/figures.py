@@ -15,6 +15,7 @@ from statistics import median
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "figures"
 PEERS, PLOT, BARS = FOLDER / "peers.json", FOLDER / "peers.svg", FOLDER / "bars.json"
+CHART = FOLDER / "chart.svg"
 #: Sorts behind a figure for the machine's unrest.
 SORTS = 15
 #: Load a processor from which on other work must have been running: a measurement makes about one.

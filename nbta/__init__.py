@@ -1,4 +1,43 @@
-"""Growable, differentiable tensor arrays for Numba."""
+"""Gradients of Numba loops, and arrays that grow inside ``@njit``.
+
+Take a function of arrays and numbers, in plain Python or compiled by ``@numba.njit``, with any
+loops and branches, and differentiate it unmodified:
+
+>>> import numba
+>>> import numpy as np
+>>> import nbta
+>>> @numba.njit
+... def energy(rate, noise):
+...     path = np.zeros(len(noise) + 1)
+...     for t in range(len(noise)):
+...         path[t + 1] = rate * path[t] + noise[t]
+...         if path[t + 1] > 4.0:
+...             break
+...     return np.sum(path**2)
+>>> nbta.value_and_grad(energy)(0.5, np.array([1.0, 2.0, 2.0, 1.5]))
+(np.float64(27.578125), np.float64(54.1875))
+
+Results are exact, or there is an error that names the line and the remedy. nbta reads source, so
+functions must be in a file or a notebook.
+
+Gradients
+    `grad`, `value_and_grad`, `jvp`, `hvp`, `jacobian`, `hessian`, `vmap`; `custom_gradient` for
+    functions with a derivative of your own, `implicit` for solvers, `testing.check_grads` to check.
+Functions
+    `function` compiles without differentiating; ``f.explain()`` and ``f.source`` show what became
+    of a function, ``f.profile()`` where its time goes. `debug.nans` finds the first NaN.
+Arrays
+    `TensorArray`, a list of tensors that grows in place, in Python, in ``@njit`` and in gradients;
+    `save` and `load`.
+Loops for code written with nbta
+    `while_loop`, `fori_loop`, `scan`, `map_fn`, `cond`, `switch_case`, with NumPy's functions under
+    their names: `sum`, `where`, `matmul`, ...
+Graphs
+    `Graph`, `Session`, `gradients`, `raw_ops`: TensorFlow's TensorArray operations, with flows and
+    sources.
+
+In a terminal, ``nbta info`` says what is installed and ``nbta demo`` trains a model.
+"""
 
 import importlib
 
@@ -50,4 +89,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *__getattr__("__all__")})
+    return __getattr__("__all__")

@@ -1,4 +1,4 @@
-"""Growable, differentiable tensor arrays for Numba. (By ``public_api.py``.)"""
+"""Gradients of Numba loops, and arrays that grow inside ``@njit``. (By ``public_api.py``.)"""
 
 from nbta import debug as debug
 from nbta import implicit as implicit

@@ -2,9 +2,9 @@
 
 Measures every case on nbta and on its peers, in turn, after their results were found equal. Prints
 Markdown tables of ratios, keeps all samples in ``docs/figures/peers.json``, draws
-``docs/figures/peers.svg`` and writes the tables of ``docs/performance.md`` anew. Peers come from
-``pip install -e ".[peers]"``. Where their requirements clash, give some an interpreter of its own,
-which needs NumPy besides::
+``docs/figures/peers.svg`` and the README's ``chart.svg``, and writes the tables of
+``docs/performance.md`` anew. Peers come from ``pip install -e ".[peers]"``. Where their
+requirements clash, give some an interpreter of its own, which needs NumPy besides::
 
     python -m asv_bench.peers --python tensorflow=/path/to/its/python
 
@@ -123,6 +123,7 @@ def main(words=None):
     print(table.tables(rows))
     if options.json == figures.PEERS:
         plot.draw(rows, figures.PLOT)
+        plot.draw(list(plot.chart(rows)), figures.CHART)
         page.update()
 
 

@@ -1,5 +1,7 @@
 """The plot of all ratios to nbta: a row for each case, a mark for each peer, a line for the spread.
 
+The README's chart is the same plot of eight cases and the libraries that most people know.
+
 Colours are those of M. Okabe and K. Ito, "Color universal design", 2008, each with a mark of its
 own. Text and lines are of a grey that shows on white and on black; the ground is transparent.
 """
@@ -20,6 +22,25 @@ STYLES = {
     "typed.List": ("#CC79A7", "P"),
     "doubling": ("#A0792C", "X"),
     "awkward": ("#8C7AE6", "*"),
+}
+#: Of the libraries in the README's chart: the peer whose colour and mark they have.
+LIBRARIES = {
+    "JAX": "jax",
+    "diffrax": "jax hoisted",
+    "TensorFlow": "tensorflow",
+    "PyTorch": "torch",
+    "numba.typed.List": "typed.List",
+}
+#: Titles of its cases, in the tables and in the chart; in some of them nbta is behind.
+CASES = {
+    "adaptive Lotka-Volterra": "adaptive ODE solver",
+    "tanh net 1000x1x8x16": "small recurrent net",
+    "lstm net 200x32x64x128": "LSTM, batch of 32",
+    "tanh net 200x16x32x32, Hessian by vector": "Hessian-vector product",
+    "ragged batch, sorted": "batch of ragged sequences",
+    "append 1,000,000 scalars": "append 10⁶ numbers",
+    "dense net 512x1024x1024x512": "dense net, no loop",
+    "start, tanh net, no cache": "first use, no cache",
 }
 GREY, FONT = "#7A7A7A", "DejaVu Sans"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -56,12 +77,34 @@ def draw(rows, path):
         figure.savefig(path, transparent=True, metadata=known, dpi=110)
 
 
+def chart(rows):
+    """The rows of the README's chart, under the names that it has for cases and libraries."""
+    found = {row["title"]: row for row in rows}
+    for title, told in CASES.items():
+        base, *others = found[title]["peers"]
+        solver = found[title]["subject"] == "Adaptive solvers"
+        peers = [base]
+        for peer in others:
+            name = _library(peer["peer"], solver)
+            if name:
+                peers.append(peer | {"peer": name})
+        yield {"title": told, "subject": "", "peers": peers}
+
+
+def _library(peer, solver):
+    """What the chart calls a peer; None for one that is not in it."""
+    names = {"jax": "diffrax" if solver else "JAX", "tensorflow": "TensorFlow", "torch": "PyTorch",
+             "typed.List": "numba.typed.List"}  # fmt: skip
+    return names.get(peer)
+
+
 def _places(rows):
     """Inches from the top, with a subject's name or a case."""
     y = 0.0
     for subject, found in subjects(rows).items():
         y += HEADING
-        yield y, subject
+        if subject:
+            yield y, subject
         for row in found:
             y += ROW
             yield y, row
@@ -108,7 +151,7 @@ def _case(axes, y, row):
     found = _figures(row)
     slowest = max((middle for middle, *_ in found.values()), default=None)
     for k, (name, (middle, least, most)) in enumerate(found.items()):
-        colour, mark = STYLES[name]
+        colour, mark = _style(name)
         at = y + ROW * SHARE * ((k + 0.5) / len(found) - 0.5)
         axes.plot([least, most], [at, at], color=colour, linewidth=1.6, alpha=0.75, zorder=2)
         axes.plot(middle, at, mark, color=colour, markersize=6 if mark != "*" else 8, zorder=3)
@@ -118,6 +161,10 @@ def _case(axes, y, row):
                           fontsize=7.5)  # fmt: skip
 
 
+def _style(name):
+    return STYLES[LIBRARIES.get(name, name)]
+
+
 def _legend(figure, rows):
     """All peers that there are, in the order of their colours."""
     from matplotlib.lines import Line2D
@@ -125,8 +172,9 @@ def _legend(figure, rows):
     there = {name for row in rows for name in _figures(row)}
     handles = [
         Line2D([], [], color=colour, marker=mark, markersize=6, linewidth=1.6, label=name)
-        for name, (colour, mark) in STYLES.items()
+        for name in [*STYLES, *LIBRARIES]
         if name in there
+        for colour, mark in [_style(name)]
     ]
     figure.legend(handles=handles, loc="upper center", ncols=len(handles), frameon=False,
                   labelcolor=GREY, handlelength=1.6, columnspacing=1.4,

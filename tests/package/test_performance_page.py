@@ -170,6 +170,14 @@ def test_the_plot_was_made_from_these_samples():
     assert plot.digest(PEERS) in figures.PLOT.read_text()
 
 
+def test_the_chart_of_the_readme_was_made_from_these_samples():
+    rows = list(plot.chart(PEERS))
+    assert plot.digest(rows) in figures.CHART.read_text()
+    names = {peer["peer"] for row in rows for peer in row["peers"]} - {"nbta"}
+    assert names == set(plot.LIBRARIES)
+    assert len(rows) <= 8
+
+
 def test_a_page_without_markers_is_refused():
     with pytest.raises(ValueError, match="needs one <!-- bars: begin -->"):
         page.filled("text", {"bars": "table"})

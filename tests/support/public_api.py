@@ -125,7 +125,7 @@ def lines():
 
 def stub():
     """The stub: where each name of nbta comes from."""
-    yield f'"""{nbta.__doc__} (By ``public_api.py``.)"""'
+    yield f'"""{nbta.__doc__.splitlines()[0]} (By ``public_api.py``.)"""'
     yield ""
     found = sorted(((_place(name), name) for name in nbta.__all__), key=_natural)
     yield from (f"from {place} import {name} as {name}" for place, name in found)
