@@ -1,5 +1,6 @@
 """How Sphinx builds the documentation. Warnings are errors: see CONTRIBUTING.md."""
 
+import importlib.util
 import os
 import re
 from datetime import date
@@ -9,6 +10,12 @@ import nbta
 from nbta.interface import ArrayInterface
 
 HERE = Path(__file__).parent
+
+_spec = importlib.util.spec_from_file_location("home", HERE.parent / "packaging" / "home.py")
+_home = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_home)
+#: Of the project and of its site; both are empty as long as the project has no public home.
+ADDRESSES = _home.settings()
 
 project = "nbta"
 author = "The nbta developers"
@@ -70,6 +77,8 @@ html_title = "nbta"
 html_static_path = ["_static"]
 html_css_files = ["nbta.css"]
 html_show_sourcelink = False
+html_baseurl = ADDRESSES["site"]  # which makes each page's canonical address
+html_context = _home.edit_context(ADDRESSES["home"])
 html_sidebars = {"index": [], "tutorial": [], "changelog": []}
 html_theme_options = {
     "navbar_align": "left",
@@ -77,6 +86,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
+    "use_edit_page_button": bool(html_context),
 }
 
 #: Pages whose text is a file of the top folder, which people read there too.
