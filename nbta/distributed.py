@@ -25,7 +25,14 @@ import numpy as np
 
 import nbta
 from nbta import packing
-from nbta.api.derivatives import axes_of, check_outside, common_length, items_first, places_of
+from nbta.api.derivatives import (
+    axes_of,
+    batches_apart,
+    check_outside,
+    common_length,
+    items_first,
+    places_of,
+)
 from nbta.errors import FailedPreconditionError, UnimplementedError, invalid
 from nbta.frontend import pickling
 from nbta.ops.bodies import note
@@ -165,6 +172,7 @@ class _Gradients:
         check_outside(args, kwargs)
         places = places_of(self._argnums, len(args))
         axes = axes_of(self._axes, places, len(args))
+        args = batches_apart(args, axes)
         for place in places:
             if axes[place] is not None:
                 message = (

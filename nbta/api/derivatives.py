@@ -28,6 +28,7 @@ from nbta.control.reverse_mode import gradients
 from nbta.errors import invalid, memory_for
 from nbta.execution.batch import Items, Memories, rows_of, run_batch
 from nbta.execution.runner import check_compiled
+from nbta.frontend.arguments import taken_apart
 from nbta.frontend.entry import prepared
 from nbta.frontend.pickling import Sent
 from nbta.graph.graph import current
@@ -107,6 +108,7 @@ class Batched(Sent, Generic[R]):
         args, kwargs = self.item.with_static((args, kwargs))
         places = places_of(self._argnums, len(args))
         axes = axes_of(self._axes, places, len(args))
+        args = batches_apart(args, axes)
         batch = _Batch(self.item, args, axes, kwargs)
         value = batch.trace.result[0]
         sums = batch.sums(places)
@@ -148,6 +150,7 @@ class Batched(Sent, Generic[R]):
         check_outside(args, kwargs)
         args, kwargs = self.item.with_static((args, kwargs))
         axes = axes_of(self._axes, places_of(self._argnums, len(args)), len(args))
+        args = batches_apart(args, axes)
         item = self.item.apart(self._compiled)
         batch = _Batch(item, args, axes, kwargs)
         if not batch.count:
@@ -223,6 +226,20 @@ def axes_of(axes: Any, places: Any, count: Any) -> list:
     return [axis if axis is None else operator.index(axis) for axis in found]
 
 
+def batches_apart(args: Any, axes: Any) -> tuple:
+    """Arguments with parts in place of records and compiled objects.
+
+    Items of a list are alike, so that the first one tells what all are: a look at each would take
+    as long as a third of the call.
+    """
+
+    def apart(arg: Any, axis: Any) -> Any:
+        first = arg[:1] if axis is not None and isinstance(arg, list) else None
+        return arg if first and taken_apart(first) is first else taken_apart(arg)
+
+    return tuple(map(apart, args, axes))
+
+
 class _Batch:
     """The items of a call, each with the graph that computes it.
 
@@ -241,7 +258,7 @@ class _Batch:
             for i, (arg, axis) in enumerate(zip(args, axes, strict=True))
         ]
         cuts = [part for part in self._parts if isinstance(part, _Cut)]
-        self.count = common_length((cut.path, len(c)) for cut in cuts for c in cut.columns)
+        self.count = common_length(pair for cut in cuts for pair in cut.lengths)
         self._columns = [column for cut in cuts for column in cut.columns]
         first = [leaf for cut in cuts for leaf in leaves(cut.like)]
         self.trace, shared = self._bound(first)
@@ -348,24 +365,29 @@ class _Cut:
         Of an item, with values of its kind.
     columns : list of list
         For each value of an item those of all items.
+    lengths : list of (str, int)
+        By the array or list that is cut: how many items it has.
     """
 
     def __init__(self, path: str, arg: Any, axis: Any) -> None:
         self.path = path
-        self.like, self.columns = _in_columns(path, arg, axis)
+        self.like, self.columns, self.lengths = _in_columns(path, arg, axis)
 
 
 def _in_columns(path: str, arg: Any, axis: Any) -> Any:
-    """The structure of an item, with the values of the first, and columns of its values."""
-    columns = []
+    """The structure of an item, with the first one's values; columns of values; and lengths."""
+    columns: list[Any] = []
+    lengths: list[Any] = []
 
     def like(path: str, batch: Any) -> Any:
         is_list = isinstance(batch, list)
-        first, found = _listed(path, batch) if is_list else _cut_rows(path, batch, axis)
+        one, found = _listed(path, batch) if is_list else _cut_rows(path, batch, axis)
         columns.extend(found)
-        return first
+        lengths.append((path, len(found[0] if found else batch)))
+        return one
 
-    return map_batches(like, path, arg), columns
+    first = taken_apart(map_batches(like, path, arg))  # one record is NumPy's again
+    return first, columns, lengths
 
 
 def _listed(path: str, items: Any) -> Any:
@@ -400,8 +422,8 @@ def items_first(path: str, value: Any, axis: Any) -> np.ndarray:
     array = _input(path, value)
     if not -array.ndim <= axis < array.ndim:
         message = (
-            f"batch_axis: {path} has shape {array.shape}, which has no axis {axis}; give "
-            f"batch_axis a tuple, with None for what all items share"
+            f"batch_axis: {path} has shape {array.shape}, which has no axis {axis}; give what all "
+            f"items share as an argument of its own, with None in a tuple for batch_axis"
         )
         raise invalid("batch_axis", message)
     return np.moveaxis(array, axis, 0)

@@ -22,14 +22,16 @@ from nbta.control.control_flow import (
     while_loop,
 )
 from nbta.errors import PrecisionWarning, invalid
+from nbta.frontend.arguments import taken_apart
 from nbta.frontend.entry import prepared
 from nbta.graph.graph import Graph, SubGraph, current
 from nbta.graph.operation import Tensor, is_inexact
 from nbta.immutable import bodies, computed, frozen
 from nbta.locations import warn_caller
+from nbta.ops.arithmetic import equal
 from nbta.ops.arranging import moveaxis, ranked
 from nbta.ops.axis_arguments import one_axis
-from nbta.ops.checks import Acts, Order, Unordered, entered, first_token
+from nbta.ops.checks import Acts, Order, Unordered, checked, entered, first_token
 from nbta.ops.dispatch import as_array, as_tensor, building, data_spec, stands_for
 from nbta.ops.extents import outside
 from nbta.ops.indexing import GETITEM
@@ -757,17 +759,54 @@ def _mapped(f: Any, in_axes: Any, out_axes: int, args: Any) -> Any:
             f"each, and an axis for one at least"
         )
         raise invalid("batch_axis", message)
-    cut = [
-        map_leaves(lambda x, axis=axis: moveaxis(as_tensor(x), axis, 0), arg)
-        for axis, arg in zip(axes, args, strict=True)
-        if axis is not None
-    ]
+    args = taken_apart(args)
+    cut = _items_first(axes, args)
 
     def item(rows: Any) -> Any:
         rows = iter(rows)
         return f(*(arg if a is None else next(rows) for a, arg in zip(axes, args, strict=True)))
 
     return map_leaves(lambda y: moveaxis(y, 0, out_axes), map_fn(item, cut))
+
+
+def _items_first(axes: Any, args: Any) -> list:
+    """The arguments that are cut, with the axis of items first, which has one length in all."""
+    cut: list[Any] = []
+    first: list[Any] = []
+
+    def items(path: str, value: Any, axis: int) -> Any:
+        x = as_tensor(value)
+        if x.ndim is not None and not -x.ndim <= axis < x.ndim:
+            message = (
+                f"vmap: {path} has {x.ndim} axes, and none that is {axis}; give what all items "
+                f"share as an argument of its own, with None in a tuple for in_axes"
+            )
+            raise invalid("batch_axis", message)
+        x = moveaxis(x, axis, 0)
+        if not first:
+            first.extend((path, x))
+            return x
+        return _of_one_length(x, path, *first)
+
+    for i, (axis, arg) in enumerate(zip(axes, args, strict=True)):
+        if axis is not None:
+            named = zip(paths(arg, f"args[{i}]"), leaves(arg), strict=True)
+            cut.append(pack(arg, [items(path, value, axis) for path, value in named]))
+    return cut
+
+
+def _of_one_length(x: Any, path: str, first_path: str, first: Any) -> Any:
+    """The same items, as many as another argument has."""
+    one, other = (None if each.shape is None else each.spec.shape[0] for each in (x, first))
+    if x is first or (one is not None and one is other):
+        return x
+    if type(one) is int and type(other) is int:
+        if one == other:
+            return x
+        told = f"{first_path} has {other}, {path} has {one}"
+        raise invalid("batch_length", f"vmap: arguments have other numbers of items: {told}")
+    message = f"vmap: {path} has another number of items than {first_path}; give as many of each"
+    return checked(x, equal(shape(x)[0], shape(first)[0]), message)
 
 
 @stands_for("apply_along_axis", numpy=math.inf)
