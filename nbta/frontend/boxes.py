@@ -221,6 +221,17 @@ def link(one, other, found=()):
         _frames.stack[-1]._linked.append((one, other))
 
 
+def common_read_only(values) -> bool | None:
+    """Whether what is one of several values is read-only; None where the run decides."""
+    found = {value.read_only if isinstance(value, Box) else False for value in values}
+    return found.pop() if len(found) == 1 else None
+
+
+def made_read_only(array, given) -> bool:
+    """Whether an array is read-only that a library made of others which may be changed."""
+    return not array.flags.writeable and all(each.flags.writeable for each in given)
+
+
 def frames() -> list:
     """The blocks that are traced, the innermost last."""
     return list(_frames.stack)
@@ -578,11 +589,13 @@ class Box(Tensor):
         Whether it was changed.
     apart : bool
         Whether its items may lie in another order than C's, as those of what it was computed from.
+    read_only : bool or None
+        Whether NumPy lets nobody change it; None where the run decides.
     """
 
     __slots__ = (
         "_constant", "_first", "_maker", "_value", "apart", "fixed", "label", "links", "made",
-        "read", "serial", "spoiled", "written",
+        "read", "read_only", "serial", "spoiled", "written",
     )  # fmt: skip
 
     def __init__(self, value, label=None, fixed=None, maker=None):
@@ -591,7 +604,7 @@ class Box(Tensor):
         self._constant, self.links, self.spoiled = None, [], None
         self.serial = next(_serials)
         self.made = not isinstance(value, Tensor)
-        self.read, self.written = 0, False
+        self.read, self.written, self.read_only = 0, False, False
         known = isinstance(value, np.ndarray)
         self.apart = known and value.ndim > 1 and not value.flags.c_contiguous
 
@@ -675,12 +688,26 @@ class Box(Tensor):
         self.spoiled = reason
 
     def check_writable(self) -> None:
-        """Refuse to change what is not the function's own."""
+        """Refuse to change what is not the function's own, or what NumPy lets nobody change."""
+        self.check_no_read_only()
         if self.fixed is not None:
             raise invalid("immutable", self.fixed)
         if self.is_value:
             what = "an item assignment in a function that is given to a loop or a branch of nbta's"
             raise refused(what, self.label or "an array")
+
+    def check_no_read_only(self) -> None:
+        """NumPy's error for a write to what is read-only; a refusal where only the run knows."""
+        if self.read_only is False:
+            return
+        what, remedy = self.label or "an array", "change a copy, such as np.diagonal(x).copy()"
+        if self.read_only:
+            message = (
+                f"assignment destination is read-only ({what}): NumPy has it for reading alone"
+            )
+            raise ValueError(f"{here()}: {message}; {remedy}")
+        message = f"{what} is changed, and may or may not be a view that is read-only in NumPy"
+        raise invalid("immutable", f"{here()}: {message}; {remedy}")
 
     @property
     def is_value(self) -> bool:
@@ -918,6 +945,7 @@ class Box(Tensor):
         if self.together:
             return view
         copy = view.copy()  # or a view, as NumPy finds by the strides
+        copy.read_only = None if self.read_only else self.read_only
         link(copy, self.root)
         return copy
 
@@ -936,9 +964,12 @@ class Box(Tensor):
 
     def diagonal(self, offset=0, axis1=0, axis2=1):
         """A view of a diagonal, for reading."""
-        found = boxed(native.method("diagonal", self.content, (offset, axis1, axis2), {}))
-        found = found.copy()
-        link(found, self.root)
+        return self.shown(_diagonal_of, offset, axis1, axis2)
+
+    def shown(self, function, *values):
+        """A view for reading, of what a function of the array and of some values gives."""
+        found = View(self, ReadStep(function, native.plain(values)))
+        _ = found.content  # what is wrong with the values is so here
         return found
 
     def diagonal_view(self):
@@ -1058,8 +1089,11 @@ class Box(Tensor):
 
     @property
     def imag(self):
-        """The imaginary parts."""
-        return self._part(arithmetic.imag)
+        """The imaginary parts; of real numbers zeros that are read-only."""
+        found = self._part(arithmetic.imag)
+        if isinstance(found, Box) and self.dtype.kind != "c":
+            found.read_only = True
+        return found
 
     @imag.setter
     def imag(self, value):
@@ -1106,12 +1140,12 @@ class Box(Tensor):
         return boxed(function(*native.plain(args), **native.plain(kwargs)))
 
 
-def normalized_axes(axis, rank):
-    """Axes counted from the first, each at most once; an error of NumPy's for others."""
+def normalized_axes(axis, rank, may_repeat=False):
+    """Axes counted from the first, each at most once or not; an error of NumPy's for others."""
     axes = native.plain(axis)
     axes = axes.tolist() if isinstance(axes, np.ndarray) else axes
     try:
-        return normalize_axis_tuple(axes, rank)
+        return normalize_axis_tuple(axes, rank, allow_duplicate=may_repeat)
     except ValueError as error:
         error.args = (f"{here()}: {error}",)
         raise
@@ -1186,6 +1220,7 @@ class View(Box):
     def __init__(self, base, step, label=None):
         self.base, self.step, self._kept = base, step, (None, None)
         super().__init__(None, label or base.label)
+        self.read_only = step.read_only or base.read_only
 
     @property
     def root(self):
@@ -1219,6 +1254,7 @@ class View(Box):
         base.store(found, lambda array: change(View(array, step)))
 
     def check_writable(self) -> None:
+        self.check_no_read_only()
         self.base.check_writable()
 
     @property
@@ -1354,7 +1390,13 @@ def _padded(key, rank):
     return (*key, *[_WHOLE] * (rank - len(key)))
 
 
-class KeyStep:
+class Step:
+    """A step from an array to a view of it, which can be changed."""
+
+    read_only = False
+
+
+class KeyStep(Step):
     """Integers, slices, None and ``...`` between brackets."""
 
     def __init__(self, key, rank):
@@ -1418,7 +1460,7 @@ def _merged(part, inner):
     return None
 
 
-class AxesStep:
+class AxesStep(Step):
     """Another order of axes."""
 
     values = ()
@@ -1450,7 +1492,7 @@ class AxesStep:
         return tuple(found)
 
 
-class DiagonalStep:
+class DiagonalStep(Step):
     """The diagonal of a matrix."""
 
     values = spelled = ()
@@ -1477,7 +1519,30 @@ class DiagonalStep:
         return None
 
 
-class ShapeStep:
+def _diagonal_of(array, offset, axis1, axis2):
+    return native.method("diagonal", array, (offset, axis1, axis2), {})
+
+
+class ReadStep(Step):
+    """What a function gives of the array and of some values, for reading alone."""
+
+    read_only, together, is_all = True, False, False
+
+    def __init__(self, function, values):
+        self.function, self.values = function, values
+
+    spelled = property(lambda self: (self.function, self.values))
+
+    def get(self, array):
+        """The view of an array."""
+        return self.function(array, *self.values)
+
+    def composed(self, key):
+        """Which item that is only the function knows."""
+        return
+
+
+class ShapeStep(Step):
     """Another shape, in the same order of items."""
 
     together, is_all = True, False

@@ -29,6 +29,7 @@ from nbta.frontend import (
     iteration,
     native,
     operators,
+    read_views,
 )
 from nbta.frontend.array_boxes import ArrayBox, in_box, unboxed
 from nbta.frontend.boxes import (
@@ -38,10 +39,12 @@ from nbta.frontend.boxes import (
     View,
     born,
     boxed,
+    common_read_only,
     in_trace,
     laid_as,
     link,
     made,
+    made_read_only,
     new_array,
     normalized_axes,
     note_place,
@@ -1029,8 +1032,8 @@ def _numpy(function, args, kwargs):
     if args and own is not None and _is_filled(args[0]):
         return own(*args, **_honoured(function, own, args, kwargs))
     args = tuple(list(a) if isinstance(a, deque) else _together(a, of_numpy=True) for a in args)
-    special = _OF_NUMPY.get(getattr(function, "__name__", ""))
-    if special is not None and getattr(np, function.__name__, None) is function:
+    special = _OF_NUMPY.get(known_as(function))
+    if special is not None:
         known = native.is_known((args, kwargs))
         if not known or not strange(special, args, kwargs):
             found = special(*args, **_honoured(function, special, args, kwargs))
@@ -1141,10 +1144,11 @@ def _left_in(name, elementwise, target, result, where):
 
 def _linked(found, args):
     """What NumPy gives as views of its arguments: to change one spoils the other."""
-    sources = [arg.root for arg in args if isinstance(arg, Box)]
+    sources = [arg for arg in args if isinstance(arg, Box)]
     for part in found if isinstance(found, list | tuple) else [found]:
         for source in sources if isinstance(part, Box) else ():
-            link(part, source)
+            link(part, source.root)
+            part.read_only = common_read_only(sources)
     return found
 
 
@@ -1166,9 +1170,9 @@ def _own(found, sources):
         if found is source.content:
             return source
     shared = [s for s in sources if np.may_share_memory(found, s.content)]
-    if not shared:
-        return boxed(found)
-    copy = Box(found.copy())
+    copy = Box(found.copy() if shared else found)
+    copy.read_only = made_read_only(found, [source.content for source in shared])
+    copy.read_only = copy.read_only or (bool(shared) and common_read_only(shared))
     for source in shared:
         link(copy, source.root)
     return copy
@@ -1394,10 +1398,6 @@ def _flip(m, axis=None):
     return m.flip(axis) if isinstance(m, Box) else NotImplemented
 
 
-def _diagonal(a, offset=0, axis1=0, axis2=1):
-    return a.diagonal(offset, axis1, axis2) if isinstance(a, Box) else NotImplemented
-
-
 def _einsum(subscripts, *operands, optimize=False):
     """``np.einsum``, which gives views where it only puts axes in another order."""
     axes = _order_of_axes(subscripts, operands)
@@ -1461,10 +1461,6 @@ def _atleast(rank):
         return array[(None, ..., None) if middle else (..., None) if behind else front]
 
     return make
-
-
-def _diag(v, k=0):
-    return v.diagonal(k) if isinstance(v, Box) and v.ndim == 2 else NotImplemented
 
 
 def _matrix_transpose(array):
@@ -1657,21 +1653,19 @@ _OF_NUMPY = {
     "fromiter": _fromiter,
     "ndim": _ndim, "put_along_axis": _put_along_axis, "put": _put, "putmask": _putmask,
     "atleast_1d": _atleast(1), "atleast_2d": _atleast(2), "atleast_3d": _atleast(3),
-    "append": _append, "rot90": _rot90, "diag": _diag,
-    "diagonal": _diagonal, "matrix_transpose": _matrix_transpose, "meshgrid": _meshgrid,
-    "rollaxis": _rollaxis, "identity": _identity,
+    "append": _append, "rot90": _rot90, "matrix_transpose": _matrix_transpose,
+    "meshgrid": _meshgrid, "rollaxis": _rollaxis, "identity": _identity,
     "swapaxes": _swapaxes, "moveaxis": _moveaxis, "squeeze": _squeeze,
     "expand_dims": _expand_dims, "flip": _flip,
     "nan_to_num": _nan_to_num, "nonzero": _nonzero, "flatnonzero": _flatnonzero,
     "argwhere": _argwhere, "where": _where,
     "extract": _extract, "compress": _compress,
-    "flipud": lambda m: _flip(m, 0), "fliplr": lambda m: _flip(m, 1),
+    "flipud": lambda m: _flip(m, 0), "fliplr": lambda m: _flip(m, 1), **read_views.FUNCTIONS,
 }  # fmt: skip
 #: Functions of NumPy whose results are views of what they are given.
 _SHARING = {
-    "split", "array_split", "hsplit", "vsplit", "dsplit", "rollaxis", "rot90", "broadcast_to",
-    "atleast_3d", "diagonal", "matrix_transpose", "unstack", "real",
-    "imag", "broadcast_arrays",
+    "split", "array_split", "hsplit", "vsplit", "dsplit", "rollaxis", "rot90", "atleast_3d",
+    "matrix_transpose", "unstack", "real", "broadcast_arrays",
 }  # fmt: skip
 #: What NumPy's functions of several arrays are for a list that a loop fills.
 _OF_LISTS = {

@@ -22,6 +22,7 @@ from nbta.frontend.boxes import (
     boxed,
     containers_in,
     link,
+    made_read_only,
     note_place,
     taken_apart,
 )
@@ -271,6 +272,7 @@ class Watched:
         shared = [box for box, content, held in self._boxes.values()
                   if held is not None and np.may_share_memory(content, array)]  # fmt: skip
         found = Box(array.copy() if shared else np.asarray(array))
+        found.read_only = made_read_only(array, [box.content for box in shared])
         for box in shared:
             link(found, box.root)
         return found

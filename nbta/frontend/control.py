@@ -36,6 +36,7 @@ from nbta.frontend.boxes import (
     Link,
     Missing,
     born,
+    common_read_only,
     containers_in,
     in_trace,
     keeps_shared,
@@ -838,6 +839,8 @@ class _Merge:
             box.hold(value)
         joined = [_as_user_has(pair, v) for pair, v in zip(self._pairs, values, strict=False)]
         for box, pair in zip(joined, self._pairs, strict=True):
+            if isinstance(box, Box):
+                box.read_only = common_read_only(pair)
             self._lose(box, pair)
             note_number(box, pair)
         self._link(joined, iter(values[len(self._pairs) : split]))
@@ -1330,6 +1333,7 @@ class _Loop:
         self._known = set()  # variables that no trip changes though one could
         self._boxes, self._places = [], set()
         self._aliases, self._outer, self._spoiled = set(), {}, {}
+        self._read_only = {}  # by place, where trips decide
         self._ways, self._vague = {}, set()  # how arrays of a tie are one, and where nobody knows
         self._families, self._related = {}, set()  # of tensor arrays, by place
         for value in self._changed[:-1]:
@@ -1506,7 +1510,10 @@ class _Loop:
     def _part(self, i, j, leaf, value):
         """What a variable has, or a part of it, in a trip or after the loop."""
         if not isinstance(leaf, ArrayBox):
-            return made(value, self._names[i])
+            found = made(value, self._names[i])
+            if isinstance(found, Box):
+                found.read_only = self._read_only.get((i, j), common_read_only([leaf]))
+            return found
         return one_of(value, self._families.setdefault((i, j), [leaf.forward]))
 
     def _tensor_arrays(self, values):
@@ -1736,6 +1743,9 @@ class _Loop:
     def _learn_leaf(self, i, j, start, end):
         if any(isinstance(leaf, TensorArray | ArrayBox) for leaf in (start, end)):
             return False
+        if common_read_only([start, end]) is None and (i, j) not in self._read_only:
+            self._read_only[i, j] = None
+            return True
         ranks = [v.spec.rank if isinstance(v, Tensor) else np.ndim(v) for v in (start, end)]
         if None not in ranks and ranks[0] != ranks[1]:
             raise self._changes(i, start, end)

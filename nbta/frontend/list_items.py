@@ -12,7 +12,7 @@ import numpy as np
 
 from nbta.errors import invalid, out_of_range
 from nbta.frontend import control, effects, native
-from nbta.frontend.boxes import Box, Item, link, note_place
+from nbta.frontend.boxes import Box, Item, common_read_only, link, note_place
 from nbta.frontend.calls import array
 from nbta.frontend.containers import fill, put_item
 from nbta.frontend.identity import called_by_python
@@ -58,9 +58,12 @@ def _check_integer(values, key):
 
 def _linked(found, values):
     """A copy of one of several arrays, of which nobody may change one and look at another."""
-    for each in values if isinstance(found, Box) else ():
+    if not isinstance(found, Box):
+        return found
+    for each in values:
         if isinstance(each, Box):
             link(found.root, each.root)
+    found.read_only = common_read_only(values)
     return found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from nbta import classes
 from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import effects
-from nbta.frontend.boxes import Box, View
+from nbta.frontend.boxes import Box, Step, View
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
@@ -116,7 +116,7 @@ def result_of(value, code, for_run):
     return value
 
 
-class _All:
+class _All(Step):
     """The step from an array to itself."""
 
     together, is_all, values = True, True, ()
@@ -313,7 +313,9 @@ def array_like(box) -> Box:
         return filling.zeros([_extent(n) for n in pattern], dtype)
 
     known = [n if type(n) is int else 0 for n in pattern]
-    return Box(np.zeros(known, dtype), maker=made)
+    found = Box(np.zeros(known, dtype), maker=made)
+    found.read_only = box.read_only
+    return found
 
 
 def _extent(length):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 
 import nbta
 from nbta.errors import NbtaError
@@ -30,6 +31,7 @@ METHODS = {
     "copy": (), "cumprod": (0,), "cumsum": (0,), "diagonal": (), "flatten": (), "max": (0,),
     "mean": (0,), "ravel": (), "repeat": (2,), "reshape": (4, 3), "round": (1,), "squeeze": (),
     "sum": (0,), "swapaxes": (0, 1), "take": ([0, 1],), "transpose": (), "view": (),
+    "real": None, "imag": None,
 }  # fmt: skip
 #: Arrays by what they are of the argument.
 PARTS = {
@@ -73,7 +75,11 @@ def hold(function, start, said, compiled=False):
     """What both arrays hold is NumPy's, or the function is refused."""
     try:
         wanted = quietly(lambda: function(start.copy()))
-    except Exception:  # NumPy does not write there
+    except Exception as error:  # NumPy does not write there
+        with pytest.raises(type(error) if "read-only" in str(error) else Exception) as raised:
+            quietly(lambda: nbta.function(function, compiled=compiled)(start.copy()))
+        if "read-only" in str(error):
+            assert f"{Path(__file__).name}:" in str(raised.value), said
         return
     try:
         found = quietly(lambda: nbta.function(function, compiled=compiled)(start.copy()))
@@ -107,10 +113,226 @@ def test_methods_share_what_numpys_share(name, part):
     args, take = METHODS[name], PARTS[part]
 
     def run(x):
-        return getattr(take(x), name.split()[0])(*args)
+        found = getattr(take(x), name.split()[0])
+        return found if args is None else found(*args)
 
     hold(result_written(run), A, name)
     hold(argument_written(run), A, name)
+
+
+#: Views for reading alone, and what keeps them so.
+READ_ONLY = {
+    "diagonal": lambda x: np.diagonal(x, 1), "diag": np.diag, "linalg": np.linalg.diagonal,
+    "method": lambda x: np.stack([x, x]).diagonal(0, 1, 2), "broadcast": lambda x:
+    np.broadcast_to(x, (2, *x.shape)), "number": lambda x: np.broadcast_to(x[0, 0], 3),
+    "imag": lambda x: x.imag, "windows": lambda x: sliding_window_view(x, (2, 2)),
+    "known": lambda x: np.diagonal(np.eye(3)), "known imag": lambda x: np.imag(np.ones(3)),
+    "known windows": lambda x: sliding_window_view(np.arange(5.0), 2),
+    "part": lambda x: np.diagonal(x)[1:], "turned": lambda x: np.broadcast_to(x, (2, 3, 4)).T,
+    "split": lambda x: np.split(np.broadcast_to(x, (2, *x.shape)), 2)[0],
+    "asarray": lambda x: np.asarray(np.diagonal(x)), "real": lambda x: np.diagonal(x).real,
+    "item": lambda x: [np.diagonal(x), np.diag(x)][int(x[0, 0] > 0)],
+}  # fmt: skip
+NO_LONGER = {
+    "copy": lambda x: np.diagonal(x).copy(), "flatten": lambda x: np.diagonal(x).flatten(),
+    "computed": lambda x: np.diagonal(x) + 0.0, "picked": lambda x: np.diagonal(x)[[0, 1]],
+    "array": lambda x: np.array(np.diag(x)), "astype": lambda x: np.diag(x).astype(float),
+}  # fmt: skip
+
+
+def _assigned(found):
+    found[0] = 5.0
+
+
+def _added(found):
+    found += 1.0
+
+
+def _filled(found):
+    found.fill(2.0)
+
+
+def _sorted(found):
+    found.sort()
+
+
+def _out(found):
+    np.add(found, 1.0, out=found)
+
+
+WRITES = {"assigned": _assigned, "added": _added, "filled": _filled, "sorted": _sorted, "out": _out}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("name", [*READ_ONLY, *NO_LONGER])
+def test_what_is_read_only_in_numpy_is_so(name, write):
+    make, change = {**READ_ONLY, **NO_LONGER}[name], WRITES[write]
+
+    def function(x):
+        found = make(x)
+        change(found)
+        return x, found
+
+    try:
+        function(A.copy())
+        raised = False
+    except ValueError:
+        raised = True
+    assert raised == (name in READ_ONLY)
+    hold(function, A, name)
+
+
+def _behind_a_loop(x):
+    d = np.diagonal(x)
+    for k in range(int(x[0, 0]) + 1):
+        d = np.diagonal(x + k)
+    d[0] = 1.0
+    return d
+
+
+def _made_in_a_loop(x):
+    for k in range(int(x[0, 0]) + 1):
+        d = np.diag(x * k)
+    d[0] = 1.0
+    return d
+
+
+def _in_a_loop(x):
+    for k in range(int(x[0, 0]) + 1):
+        np.diagonal(x)[k] = 1.0
+    return x
+
+
+def _in_a_branch(x):
+    d = np.diagonal(x)
+    if x[0, 0] > 0:
+        d[0] = 1.0
+    return d
+
+
+def _behind_a_branch(x):
+    d = np.diag(x) if x[0, 0] > 0 else np.diagonal(x, 1)
+    d[0] = 1.0
+    return d
+
+
+def _tried(x):
+    try:
+        np.diagonal(x)[0] = 1.0
+    except ValueError:
+        return x + 1.0
+    return x
+
+
+FOLLOWED = (_behind_a_loop, _made_in_a_loop, _in_a_loop, _in_a_branch, _behind_a_branch, _tried)
+
+
+@pytest.mark.parametrize("function", FOLLOWED, ids=lambda f: f.__name__)
+def test_read_only_views_stay_so_in_loops_and_branches(function):
+    hold(function, A, function.__name__)
+
+
+def _or_a_row(x):
+    d = np.diagonal(x) if x[0, 0] > 5 else x[0]
+    d[0] = 1.0
+    return d
+
+
+def _or_a_sum(x):
+    d = np.diagonal(x)
+    for _ in range(int(x[0, 0]) + 1):
+        d = np.diagonal(x) + 1.0
+    d[0] = 1.0
+    return d
+
+
+@pytest.mark.parametrize("function", [_or_a_row, _or_a_sum], ids=lambda f: f.__name__)
+def test_what_may_be_read_only_is_refused(function):
+    with pytest.raises(nbta.InvalidArgumentError, match="may or may not be a view that is read-on"):
+        nbta.function(function)(A)
+
+
+def _written_before(x):
+    d, b, w = np.diagonal(x), np.broadcast_to(x[0], (2, 4)), sliding_window_view(x, (2, 3))
+    x[0] *= 5.0
+    x[1, 1] = -x[2, 0]
+    return np.sum(d * d) + np.sum(b * b) + np.sum(w * w), d, b, w
+
+
+def _written_in_a_loop(x):
+    d, w, s = np.diagonal(x), sliding_window_view(x, 2, axis=1), 0.0
+    for k in range(int(x[0, 0] + 0.5) + 1):
+        x[k, k] += x[0, 2]
+        s += np.sum(d * d) + w[k, k, 0] * w[0, 0, 1]
+    return s, d, w
+
+
+def _carried(x):
+    y, d = x, np.diagonal(x)
+    for k in range(int(x[0, 0] + 0.5) + 1):
+        y = y * 2.0
+        d = np.diagonal(y)
+        y[k, k] = 3.0 * x[k, 0]
+    return np.sum(d * y[:, 0]), d, y
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    "function", [_written_before, _written_in_a_loop, _carried], ids=lambda f: f.__name__
+)
+def test_read_only_views_show_what_is_written(function, compiled):
+    found = nbta.function(function, compiled=compiled)(A.copy())
+    for one, other in zip(found, function(A.copy()), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    nbta.testing.check_grads(lambda x: function(x)[0], (A,))
+
+
+WINDOWS = {
+    "vector": lambda x: sliding_window_view(x[0], 3),
+    "all": lambda x: sliding_window_view(x, (2, 1)),
+    "axis": lambda x: sliding_window_view(x, 2, axis=-1), "twice": lambda x:
+    sliding_window_view(x, (2, 2), (1, 1)), "whole": lambda x: sliding_window_view(x, (3, 4)),
+    "none": lambda x: sliding_window_view(x, (0, 2)), "list": lambda x:
+    sliding_window_view(x, [2, 3], axis=[1, 0]), "of a length": lambda x:
+    sliding_window_view(x, len(x) // 2 + 1, 0), "picked": lambda x:
+    sliding_window_view(x[x > 1.2], 3), "means": lambda x:
+    np.mean(sliding_window_view(x, 2, 0), axis=-1), "no axes": lambda x:
+    sliding_window_view(x, (), ()),
+    "too long": lambda x: sliding_window_view(x, 5, 1), "negative": lambda x:
+    sliding_window_view(x, -1, 0), "few": lambda x: sliding_window_view(x, 2), "axis 2": lambda x:
+    sliding_window_view(x, 2, 2), "float": lambda x: sliding_window_view(x, 2.0, 0),
+    "too long for the run": lambda x: sliding_window_view(x[x > 2.3], 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_are_numpys(name, compiled):
+    def windows(x):
+        return WINDOWS[name](x)
+
+    try:
+        wanted = windows(A)
+    except (TypeError, ValueError) as error:
+        with pytest.raises(type(error)):
+            nbta.function(windows, compiled=compiled)(A)
+        return
+    found = nbta.function(windows, compiled=compiled)(A)
+    assert found.shape == wanted.shape
+    np.testing.assert_array_equal(found, wanted)
+    if compiled:
+        nbta.testing.check_grads(lambda x: np.sum(np.sin(windows(x))), (A,), order=2)
+
+
+@pytest.mark.parametrize("name", ["writeable=", "window_shape="])
+def test_windows_that_are_refused_by_name(name):
+    def windows(x):
+        if name == "writeable=":
+            return sliding_window_view(x, 2, 0, writeable=True)
+        return sliding_window_view(x, int(x[0, 0]), 0)
+
+    with pytest.raises(nbta.InvalidArgumentError, match=name):
+        nbta.function(windows)(A)
 
 
 #: Calls that lay their results out as their arguments lie: a vector of them is a copy or a view.

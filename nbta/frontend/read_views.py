@@ -1,0 +1,128 @@
+"""Functions of NumPy's that give views for reading alone: to write to one is NumPy's ValueError.
+
+What is written to the array afterwards is seen in such a view, as in any other.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+
+import numpy as np
+
+from nbta.frontend import effects, native
+from nbta.frontend.boxes import Box, boxed, normalized_axes
+from nbta.frontend.problems import here
+from nbta.graph.operation import Tensor
+from nbta.ops import arithmetic, arranging, joining, shaping
+from nbta.ops.gathering import take
+from nbta.ops.numbers import Number
+from nbta.ops.numpy_arguments import refused_argument
+
+
+def _of_array(function):
+    """A function of a box, which an argument that is a list with values of a run becomes."""
+
+    @functools.wraps(function)
+    def called(array, *args, **kwargs):
+        if isinstance(array, list | tuple) and not native.is_known(array):
+            array = boxed(native.together(array))
+        return function(array, *args, **kwargs) if isinstance(array, Box) else NotImplemented
+
+    return called
+
+
+@_of_array
+def _diagonal(a, offset=0, axis1=0, axis2=1):
+    return a.diagonal(offset, axis1, axis2)
+
+
+@_of_array
+def _diag(v, k=0):
+    return v.diagonal(k) if v.ndim == 2 else NotImplemented
+
+
+@_of_array
+def _linalg_diagonal(x, *, offset=0):
+    return x.diagonal(offset, -2, -1)
+
+
+@_of_array
+def _imag(val):
+    return val.imag
+
+
+def _broadcast_to(array, shape):
+    if isinstance(array, Box):
+        return array.shown(_broadcast, shape)
+    if native.is_known((array, shape)):
+        return NotImplemented
+    array = native.together(array) if isinstance(array, list | tuple) else native.plain(array)
+    found = boxed(shaping.broadcast_to(array, native.plain(shape)))
+    if isinstance(found, Box):
+        found.read_only = True
+    return found
+
+
+def _broadcast(array, shape):
+    known = not isinstance(array, Tensor) and native.is_known(shape)
+    return (np.broadcast_to if known else shaping.broadcast_to)(array, shape)
+
+
+@_of_array
+def _sliding_window_view(x, window_shape, axis=None, *, writeable=False):
+    """``np.lib.stride_tricks.sliding_window_view``, whose windows Python knows the extents of."""
+    name = "lib.stride_tricks.sliding_window_view"
+    if writeable:
+        raise refused_argument(name, "writeable=", here())
+    extents = tuple(_integer(name, each) for each in _as_tuple(native.plain(window_shape)))
+    if min(extents, default=0) < 0:
+        raise ValueError(f"{here()}: `window_shape` cannot contain negative values")
+    axes = range(x.ndim) if axis is None else normalized_axes(axis, x.ndim, may_repeat=True)
+    if len(axes) != len(extents):
+        message = f"{len(extents)} items of `window_shape` for {len(axes)} axes of `axis`"
+        raise ValueError(f"{here()}: sliding_window_view: {message}; there must be as many")
+    lengths = dict(enumerate(x.shape))
+    for one, extent in zip(axes, extents, strict=True):
+        lengths[one] = lengths[one] - extent + 1
+        _check_length(lengths[one])
+    return x.shown(_windows, tuple(zip(axes, extents, strict=True)))
+
+
+def _as_tuple(value):
+    return tuple(value) if isinstance(value, list | tuple | np.ndarray) else (value,)
+
+
+def _integer(name, extent):
+    """The extent of a window; that of an array decides which trace this is."""
+    if isinstance(extent, Tensor) and not isinstance(extent, Number):
+        raise refused_argument(name, "window_shape= that is no length of an array", here())
+    return operator.index(extent)
+
+
+def _check_length(count):
+    error = ValueError(f"{here()}: window shape cannot be larger than input array shape")
+    if not native.is_known(count):
+        effects.check(arithmetic.greater(count, 0), error)
+    elif count <= 0:
+        raise error
+
+
+def _windows(array, windows):
+    """Windows of some extents along some axes, whose own axes are behind all others."""
+    if not isinstance(array, Tensor):
+        axes, extents = zip(*windows, strict=True) if windows else ((), ())
+        return np.lib.stride_tricks.sliding_window_view(array, extents, axes)
+    for axis, extent in windows:
+        count = array.shape[axis] - extent + 1
+        places = shaping.reshape(joining.arange(count), (-1, 1)) + joining.arange(extent)
+        array = arranging.moveaxis(take(array, places, axis), axis + 1, -1)
+    return array
+
+
+#: By NumPy's names.
+FUNCTIONS = {
+    "broadcast_to": _broadcast_to, "diag": _diag, "diagonal": _diagonal, "imag": _imag,
+    "linalg.diagonal": _linalg_diagonal,
+    "lib.stride_tricks.sliding_window_view": _sliding_window_view,
+}  # fmt: skip
