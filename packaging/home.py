@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-_LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+_LINK = re.compile(r"(!\[[^\]]*)?\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def settings(root=ROOT) -> dict[str, str]:
@@ -64,12 +64,12 @@ def absolute(text: str, home: str, version: str, root=ROOT) -> str:
     ref = "main" if ".dev" in version else f"v{version}"
 
     def replacement(match):
-        target, anchor = match[1], match[2] or ""
+        image, target, anchor = match.groups(default="")
         place = Path(root) / target
         if not place.exists():  # brackets and parentheses of a program, too
             return match[0]
-        kind = "tree" if place.is_dir() else "blob"
-        return f"]({home}/{kind}/{ref}/{target}{anchor})"
+        kind = "raw" if image else "tree" if place.is_dir() else "blob"
+        return f"{image}]({home}/{kind}/{ref}/{target}{anchor})"
 
     return _LINK.sub(replacement, text)
 

@@ -205,6 +205,24 @@ def test_the_archive_of_sources_names_files_that_there_are():
     assert {path.name for pattern in patterns for path in ROOT.glob(pattern)} <= set(listed)
 
 
+def test_the_changelog_has_the_form_of_keep_a_changelog():
+    """Each entry stands under a kind of change, and each kind once in a version, newest first."""
+    said = text("CHANGELOG.md")
+    versions = re.findall(r"^## (.*)$", said, re.MULTILINE)
+    assert versions[0] == "[Unreleased]"
+    assert all(re.fullmatch(r"\[[\w.]+\] - \d{4}-\d\d-\d\d", line) for line in versions[1:])
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security", "Performance"}
+    for part in re.split(r"^## .*$", said, flags=re.MULTILINE)[1:]:
+        before, *sections = re.split(r"^### ", part, flags=re.MULTILINE)
+        assert "\n* " not in before, "an entry has no heading"
+        names = [section.partition("\n")[0] for section in sections]
+        assert set(names) <= kinds
+        assert len(set(names)) == len(names)
+        assert [
+            name for name, section in zip(names, sections, strict=True) if "\n* " not in section
+        ] == []
+
+
 def test_spelling():
     """Of what people read; the whole tree is checked with the style."""
     pytest.importorskip("codespell_lib")
@@ -233,8 +251,8 @@ def test_nothing_is_claimed_while_there_is_no_home():
 
 def with_home(folder, address, site=""):
     """A copy of what a build reads, whose project has the given home."""
-    for name in ("README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
-        shutil.copy(ROOT / name, folder)
+    for path in (*ROOT.glob("*.md"), ROOT / "LICENSE", ROOT / "CITATION.cff"):
+        shutil.copy(path, folder)
     for name in ("packaging", "docs", "examples"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("_build"))
     (folder / "nbta").mkdir()
@@ -289,6 +307,9 @@ def test_links_become_those_of_a_release():
         f"[a]({HOME}/blob/v1.2.0/docs/errors.md#b) [c]({HOME}/tree/v1.2.0/examples/) "
         "[d](https://x.org) [e](#f) `g[0](1)` [h](no/file.md)"
     )
+    picture = home.absolute("[![a](docs/figures/chart.svg)](docs/errors.md)", HOME, "1.2.0")
+    raw, page = f"{HOME}/raw/v1.2.0/docs/figures/chart.svg", f"{HOME}/blob/v1.2.0/docs/errors.md"
+    assert picture == f"[![a]({raw})]({page})"
     assert f"{HOME}/blob/main/docs" in home.absolute(said, HOME, "1.2.0.dev0")
 
 
