@@ -55,7 +55,13 @@ from nbta.frontend.dict_items import dict_item, open_item_or
 from nbta.frontend.draws import GENERATORS, drawn, is_draw
 from nbta.frontend.draws import made as made_generator
 from nbta.frontend.extremes import extreme_item, extreme_of
-from nbta.frontend.jit_classes import constructed, is_compiled_object, refuse_from_outside
+from nbta.frontend.jit_classes import (
+    class_of,
+    constructed,
+    is_compiled_object,
+    python_class,
+    stand_in,
+)
 from nbta.frontend.lists import Listing, in_order, listing
 from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys
@@ -183,14 +189,14 @@ def user_method(owner, name="__call__"):
     """
     if isinstance(owner, _NO_USERS):
         return None
-    method = getattr(type(owner), name, None)
+    method = getattr(class_of(owner), name, None)
     plain = isinstance(method, types.FunctionType)
     return method if plain and not is_library(method) else None
 
 
 def special(owner, name, *args):
     """A special method of an object, as Python calls it: followed where it is the user's."""
-    method = getattr(type(owner), name)
+    method = getattr(class_of(owner), name)
     own = isinstance(owner, _NO_USERS) or getattr(method, "__objclass__", owner) in _NO_USERS
     if own or (isinstance(method, types.FunctionType) and _is_ours(method)):
         return method(owner, *args)
@@ -429,8 +435,8 @@ def _items_by(following, found):
 
 def _method(function, args, kwargs):
     owner, inner = function.__self__, function.__func__
-    if is_compiled_object(owner) and not native.is_known((args, kwargs)):
-        refuse_from_outside(owner, function.__name__)
+    if is_compiled_object(owner):
+        return call(getattr(stand_in(owner), function.__name__), *args, **kwargs)
     if isinstance(owner, Box) and hasattr(np.ndarray, inner.__name__):
         return _array_method(owner, inner, args, kwargs)
     if isinstance(owner, Box | Listing | ArrayBox):
@@ -496,9 +502,8 @@ def _made(kind, args, kwargs):
 
 
 def _compiled_class(kind, args, kwargs):
-    """An object of a jitclass, or what stands for one that holds what only the run knows."""
-    known = native.is_known((args, kwargs))
-    return kind(*native.plain(args), **kwargs) if known else constructed(kind, args, kwargs)
+    """What stands for an object of a jitclass that the function makes."""
+    return constructed(kind, args, kwargs)
 
 
 def _known_test(function=None):
@@ -961,6 +966,8 @@ def _real_classes(kinds):
     """What ``isinstance`` may ask for, with Python's classes in place of those of numbers."""
     if isinstance(kinds, tuple):
         return tuple(map(_real_classes, kinds))
+    if isinstance(kinds, JitClassType):
+        return kinds, python_class(kinds)
     return kinds.kinds if isinstance(kinds, identity.Class) else kinds
 
 

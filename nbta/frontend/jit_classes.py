@@ -3,11 +3,15 @@
 A compiled object cannot hold what only the run knows. An object of a dataclass takes its place,
 with the same methods by their source and the same fields, which cast numbers to the dtypes that the
 jitclass declares. As with other dataclasses, the fields of an argument are inputs of the graph.
+Fields of an object from outside are read as its methods ask for them, like attributes of any other:
+arrays are inputs, and the rest are guards.
 """
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
+import functools
 from typing import ClassVar
 
 import numba
@@ -17,13 +21,14 @@ from nbta.classes import with_fields
 from nbta.errors import UnimplementedError
 from nbta.frontend import conversion, native
 from nbta.frontend.boxes import born, boxed
+from nbta.frontend.outside import reading
 from nbta.frontend.problems import here
 from nbta.frontend.source import no_source
 from nbta.graph.operation import Tensor
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.shaping import cast
+from nbta.runtime.numba_private import BOX_FIELDS, JitClassType
 from nbta.runtime.numba_private import Box as CompiledObject
-from nbta.runtime.numba_private import JitClassType
 
 #: By the class type of Numba's.
 _made: dict = {}
@@ -95,23 +100,81 @@ def is_compiled_object(value) -> bool:
     return isinstance(value, CompiledObject)
 
 
+def class_of(value) -> type:
+    """The class of an object; of a compiled one that of what stands for it."""
+    if is_compiled_object(value):
+        return python_class(value._numba_type_.class_type)
+    return type(value)
+
+
+def _field(owner, name):
+    """A field of a compiled object as it is now."""
+    value = getattr(owner, name)
+    if type(value).__module__.startswith("numba.typed"):
+        raise UnimplementedError(
+            f"the field {name!r} of {class_of(owner).__name__} is a {type(value).__name__.lower()} "
+            f"of Numba's, which nbta does not take in a jitclass; give an array"
+        )
+    return value
+
+
 def python_object(value):
     """An object in place of one of a jitclass, with what its fields hold now."""
-    kind, parts = python_class(value._numba_type_.class_type), []
-    for name in kind.dtypes:
-        part = getattr(value, name)
-        if type(part).__module__.startswith("numba.typed"):
-            raise UnimplementedError(
-                f"the field {name!r} of {kind.__name__} is a {type(part).__name__.lower()} of "
-                f"Numba's, which nbta does not take in a jitclass; give an array"
-            )
-        parts.append((name, python_object(part) if is_compiled_object(part) else part))
-    return with_fields(kind, parts)
-
-
-def refuse_from_outside(owner, name):
-    """Refuse a method of an object of a jitclass that is no argument."""
-    raise UnimplementedError(
-        f"{here()}: {type(owner).__name__}.{name} of an object of a jitclass from outside of the "
-        f"function: give the object as an argument"
+    kind = class_of(value)
+    fields = {name: _field(value, name) for name in kind.dtypes}
+    return with_fields(
+        kind,
+        [(n, python_object(v) if is_compiled_object(v) else v) for n, v in fields.items()],
     )
+
+
+# Objects from outside.
+
+
+class OuterObject:
+    """In place of a compiled object from outside, whose fields are read when they are asked for."""
+
+    def __getattr__(self, name):
+        if name not in self.dtypes:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        owner, dtype = self.__dict__["from_outside"], self.dtypes[name]
+        value = _field(owner, name)
+        if (outside := reading()) is not None:
+            outside.read_attribute(owner, name, value)
+        if is_compiled_object(value):
+            value = stand_in(value)
+        else:
+            label = f"{type(self).__name__}.{name}"
+            value = conversion.outer(value, label) if dtype is None else dtype.type(value)
+        self.__dict__[name] = value
+        return value
+
+    def put(self, name, value):
+        """Refuse to assign a field."""
+        raise UnimplementedError(
+            f"{here()}: {type(self).__name__}.{name} is assigned, of an object of a jitclass from "
+            f"outside of the function, which may not change it: give the object as an argument"
+        )
+
+
+def stand_in(value):
+    """What stands for a compiled object from outside, the same for all objects that share it."""
+    outside = reading()
+    known = {} if outside is None else outside.stand_ins
+    place = ctypes.c_void_p.from_address(id(value) + BOX_FIELDS).value
+    if place not in known:
+        made = object.__new__(_outer_class(class_of(value)))
+        made.__dict__["from_outside"] = value
+        known[place] = made
+    return known[place]
+
+
+@functools.cache
+def _outer_class(kind):
+    return type(kind.__name__, (OuterObject, kind), {})
+
+
+def asked(owner, name):
+    """What has an attribute: the compiled object itself for its numbers, which are Python's."""
+    is_number = class_of(owner).dtypes.get(name) is not None
+    return owner if is_number else stand_in(owner)

@@ -34,6 +34,7 @@ from nbta.graph.lengths import Look
 from nbta.graph.operation import Spec, Tensor
 from nbta.locations import LIBRARIES, OWN
 from nbta.ops.filling import PLACEHOLDER, is_promised
+from nbta.runtime.numba_private import Box as CompiledObject
 from nbta.runtime.numba_private import Dispatcher
 from nbta.shapes import Dim
 from nbta.symbolic import SymbolicTensorArray
@@ -134,6 +135,8 @@ class Outside:
         self._made: set[int] = set()
         self._inner: set[Any] = set()  # identities of codes of functions that others make
         self.hidden = False
+        #: By the address of the fields of a compiled object: what stands for it.
+        self.stand_ins: dict[int, Any] = {}
 
     # What was read.
 
@@ -262,6 +265,12 @@ class Outside:
             if (found := self._arrays.get(id(value))) is not None:
                 self._fix(found)
         elif depth and (text := self._objects.get(id(value))) is not None:
+            if isinstance(value, CompiledObject):
+                for name in value._numba_type_.struct:
+                    part = getattr(value, name)
+                    self.read_attribute(value, name, part)
+                    self.native(part, depth - 1)
+                return
             parts = getattr(value, "__dict__", None)
             if isinstance(parts, dict) and not isinstance(value, (*_FIRM, types.FunctionType)):
                 label = f"attributes of {type(value).__name__}"

@@ -64,7 +64,7 @@ from nbta.frontend.identity import (
     text_of,
 )
 from nbta.frontend.iteration import comprehension, elements, generator, one_by_one
-from nbta.frontend.jit_classes import PythonObject
+from nbta.frontend.jit_classes import PythonObject, asked, is_compiled_object, stand_in
 from nbta.frontend.list_items import delete_item_at, is_run_place, item_at, set_item_at
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys, or_none
@@ -208,6 +208,8 @@ def cell(get, name):
 
 def _asked(owner, name):
     """What has an attribute: an array from outside as a box, where those have it too."""
+    if is_compiled_object(owner):
+        return owner if current() is None else asked(owner, name)
     if not isinstance(owner, np.ndarray | Box) or (outside := reading()) is None:
         return owner
     if hasattr(Box, name):
@@ -395,6 +397,7 @@ def set_attribute(value, owner, name):
         if isinstance(owner, Record):
             owner[name] = value
             return None
+        owner = stand_in(owner) if is_compiled_object(owner) else owner
         if isinstance(owner, PythonObject) and name in owner.dtypes:
             note_place(Attribute(owner, name))
             owner.put(name, value)

@@ -257,7 +257,7 @@ def test_lengths_share_a_graph_and_arguments_stay():
     [
         (lambda x: TABLE[0]["q"], nbta.InvalidArgumentError, "no field 'q'; it has a, b, n"),
         (lambda x: TABLE[["a", "b"]], nbta.InvalidArgumentError, "several fields at once"),
-        (lambda x: MODEL.value(x), nbta.UnimplementedError, "Model.value .* as an argument"),
+        (lambda x: MODEL.value(x), nbta.UnimplementedError, "Model.n is assigned.* as an argument"),
     ],
 )
 def test_what_is_not_taken_is_told(f, error, words):
