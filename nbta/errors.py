@@ -393,6 +393,71 @@ REASONS = [
 STATUS = namedtuple("STATUS", [row.reason for row in REASONS])(*range(len(REASONS)))
 
 
+#: What Python's lists do and arrays do not, with Python's words for it and what to write instead:
+#: the same in Python, in compiled code and in traced functions.
+NOT_OF_ARRAYS = {
+    "__setitem__": ("does not support item assignment", "write ta = ta.write(i, value)"),
+    "__delitem__": (
+        "doesn't support item deletion",
+        "write the values that you keep to a new array, or free all slots with ta.close()",
+    ),
+} | {
+    name: (f"has no attribute {name!r}", cure)
+    for name, cure in {
+        "extend": "append the values in a loop with ta = ta.append(value), or write them at once "
+        "with ta = ta.unstack(values) or ta = ta.scatter(indices, values)",
+        "insert": "slots do not move; write to a free slot with ta = ta.write(i, value), or behind "
+        "the last one with ta = ta.append(value)",
+        "pop": "read the last slot with ta.read(ta.size() - 1); no slot is removed, so a stack "
+        "needs a counter of your own",
+        "remove": "no slot is removed; select from ta.stack(), or write the values that you keep "
+        "to a new array",
+        "clear": "free all slots with ta.close() and make a new array",
+        "sort": "sort a copy of the values with np.sort(ta.stack())",
+        "reverse": "reverse the values with ta.stack()[::-1], or read the slots from the last one "
+        "down",
+        "copy": "copy the values with np.array(ta.stack())",
+        "index": "look for the value with np.flatnonzero(ta.stack() == value)",
+        "count": "count the value with np.count_nonzero(ta.stack() == value)",
+    }.items()
+}
+
+
+def not_of_arrays(name):
+    """What is said of an attribute or special method that arrays do not have."""
+    said, cure = NOT_OF_ARRAYS.get(name, (f"has no attribute {name!r}", ""))
+    return f"'TensorArray' object {said}{cure and '; '}{cure}"
+
+
+#: What Python raises for items that cannot be set, and also what `hasattr` takes for an answer.
+_ItemError = type(
+    "TypeError",
+    (TypeError, AttributeError),
+    {"__module__": "builtins", "__reduce__": lambda self: (TypeError, self.args)},
+)
+
+
+class NoSpecialMethod:
+    """In place of a special method that a class does not have, so that Python says what to write.
+
+    Parameters
+    ----------
+    name : str
+        A key of `NOT_OF_ARRAYS`.
+    where : callable, default str
+        Gives what the message begins with.
+    """
+
+    def __init__(self, name, where=str):
+        self._name, self._where = name, where
+
+    def __get__(self, owner, kind=None):
+        raise _ItemError(self._where() + not_of_arrays(self._name))
+
+    def __set__(self, owner, value):
+        raise AttributeError(f"{self._name} of an array cannot be set")
+
+
 def _shape(numbers):
     """``(rank, extents...)`` as text: ``(2, ?)``, or ``unknown rank``."""
     rank, extents = numbers[0], numbers[1:]

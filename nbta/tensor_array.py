@@ -596,6 +596,13 @@ class TensorArray(StoreWrapper, ArrayInterface):
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # the CPU
 
+    if not TYPE_CHECKING:  # type checkers would take any name for an attribute
+        __setitem__ = errors.NoSpecialMethod("__setitem__")
+        __delitem__ = errors.NoSpecialMethod("__delitem__")
+
+        def __getattr__(self, name):
+            raise AttributeError(errors.not_of_arrays(name), name=name)
+
     def _repr_html_(self) -> Any:
         from nbta.inspect.array_view import html_of
 

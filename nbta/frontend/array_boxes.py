@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import weakref
 
-from nbta.errors import invalid
+from nbta.errors import NoSpecialMethod, invalid
 from nbta.frontend import native
 from nbta.frontend.boxes import (
     Attribute,
@@ -109,7 +109,13 @@ class ArrayBox:
         return self is other or (known and self.forward is other.forward)
 
     def __getattr__(self, name):
-        return getattr(self.array, name)
+        try:
+            return getattr(self.array, name)
+        except AttributeError as error:
+            raise AttributeError(f"{here()}: {error}", name=name) from None
+
+    __setitem__ = NoSpecialMethod("__setitem__", lambda: f"{here()}: ")
+    __delitem__ = NoSpecialMethod("__delitem__", lambda: f"{here()}: ")
 
     def __getitem__(self, index):
         return self.array[index]

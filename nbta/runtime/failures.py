@@ -15,12 +15,14 @@ import numpy as np
 from numba.extending import register_jitable
 
 from nbta.errors import (
+    NOT_OF_ARRAYS,
     REASONS,
     FailedPreconditionError,
     InvalidArgumentError,
     OutOfRangeError,
     ResourceExhaustedError,
     UnimplementedError,
+    not_of_arrays,
 )
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
@@ -149,8 +151,16 @@ def _place(error):
     return found
 
 
+#: What Numba says of an attribute that arrays do not have; one that they have in part, for typing
+#: to refuse, would be there for `hasattr`.
+_NO_ATTRIBUTE = re.compile(r"^Unknown attribute '(\w+)' of type nbta\.TensorArray\(", flags=re.M)
+
+
 def _repeat_at_the_end(error):
     text = str(error).rstrip()
+    if (unknown := _NO_ATTRIBUTE.search(text)) and unknown[1] in NOT_OF_ARRAYS:
+        error.patch_message(f"{text}\n\n{_place(error)}: {not_of_arrays(unknown[1])}")
+        return
     said = [sentence for sentence in _said if sentence in text]
     if not said:
         return

@@ -19,7 +19,7 @@ from numba.extending import (
     register_model,
 )
 
-from nbta.errors import OPERATIONS, STATUS
+from nbta.errors import OPERATIONS, STATUS, not_of_arrays
 from nbta.runtime import memory as mem
 from nbta.runtime import request as rq
 from nbta.runtime import settings
@@ -1233,6 +1233,18 @@ def _getitem(ta, index):
     else:
         look = slow_read(ta, rq.LOOK, ta.ndim, code_of(ta.dtype))
     return lambda ta, index: look(store_fields(ta), np.int64(index))
+
+
+@overload(operator.setitem)
+def _setitem(ta, index, value):
+    if isinstance(ta, TensorArrayType):
+        raise refusal(not_of_arrays("__setitem__"))
+
+
+@overload(operator.delitem)
+def _delitem(ta, index):
+    if isinstance(ta, TensorArrayType):
+        raise refusal(not_of_arrays("__delitem__"))
 
 
 @overload(np.asarray)

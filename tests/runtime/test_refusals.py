@@ -11,7 +11,7 @@ from numba import njit, typed
 from numba.core.errors import TypingError
 
 import nbta
-from nbta import raw_ops, runtime
+from nbta import errors, raw_ops, runtime
 from nbta.runtime import failures
 
 HERE = Path(__file__)
@@ -118,6 +118,14 @@ def raw_size(handle, flow):
     return raw_ops.TensorArraySizeV3(handle, flow)
 
 
+def set_item(ta):
+    ta[0] = 1.0
+
+
+def delete_item(ta):
+    del ta[0]
+
+
 DEEP = np.ones((1,) * 10)
 CASES = [
     (write, (array("float32"), 0, 1.0), "write: the array holds float32 and the value is float64"),
@@ -161,6 +169,8 @@ CASES = [
     (make_of_what, (1.5,), "TensorArray: dtype must be a dtype such as np.float64, not float64"),
     (make_named, (1.5,), "TensorArray: name must be a string or None, not float64; give str(name)"),
     (grad_with_flow, (array(), "flow"), "grad: flow must be a flow that an operation on the array"),
+    (set_item, (array(),), errors.not_of_arrays("__setitem__")),
+    (delete_item, (array(),), errors.not_of_arrays("__delitem__")),
     (raw_size, (array(), None), "TensorArraySizeV3: flow_in must be a flow that an operation on"),
     (raw_size, (3, 0.0), "handle: int64 is no handle; give what TensorArrayV3 returned"),
 ]

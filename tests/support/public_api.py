@@ -38,9 +38,9 @@ GIVEN = {
 }
 #: Methods that all classes have, or that Python's versions write into some.
 OF_PYTHON = {
-    "__annotate__", "__annotate_func__", "__delattr__", "__getnewargs__", "__getstate__",
-    "__hash__", "__init__", "__init_subclass__", "__new__", "__reduce__", "__replace__",
-    "__repr__", "__setattr__", "__setstate__", "__str__", "__subclasshook__",
+    "__annotate__", "__annotate_func__", "__delattr__", "__getattr__", "__getnewargs__",
+    "__getstate__", "__hash__", "__init__", "__init_subclass__", "__new__", "__reduce__",
+    "__replace__", "__repr__", "__setattr__", "__setstate__", "__str__", "__subclasshook__",
 }  # fmt: skip
 
 
