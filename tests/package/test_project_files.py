@@ -218,9 +218,50 @@ def test_the_changelog_has_the_form_of_keep_a_changelog():
         names = [section.partition("\n")[0] for section in sections]
         assert set(names) <= kinds
         assert len(set(names)) == len(names)
-        assert [
-            name for name, section in zip(names, sections, strict=True) if "\n* " not in section
-        ] == []
+        assert all("\n* " in section for section in sections)
+    entries = re.split(r"\n\n|\n(?=\* )", said)
+    long = [entry.partition("\n")[0] for entry in entries if entry[0] == "*" and len(entry) > 500]
+    assert long == [], "an entry is a sentence or two; pages have the rest"
+
+
+PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "docs" / "release_checklist.md"]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_links_of_the_projects_pages_lead_somewhere(path):
+    said = path.read_text(encoding="utf-8")
+    slugs = {re.sub(r"[^\w -]", "", line).lower().replace(" ", "-") for line in headings(said)}
+    for target, anchor in re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)", said):
+        assert (path.parent / target).exists(), target
+        assert target or anchor in slugs, anchor
+
+
+def headings(said):
+    return re.findall(r"^#+ (.*)$", said, re.MULTILINE)
+
+
+def test_contributing_follows_a_first_hour():
+    said = text("CONTRIBUTING.md")
+    first = ["Clone and set up", "Run a test", "Find your way", "Make a change", "Check it"]
+    then = ["The test suite", "Benchmarks", "Wheels", "Releases"]
+    assert [name for name in headings(said) if name in {*first, *then}] == [*first, *then]
+    assert "(docs/release_checklist.md)" in said
+
+
+def test_what_contributing_tells_to_run_is_there():
+    said = text("CONTRIBUTING.md") + text("docs/release_checklist.md")
+    files = set(re.findall(r"\b(?:python|pytest) ((?:tests|docs|packaging)/[\w/]+\.py)", said))
+    files |= set(re.findall(r"`((?:tests|packaging|docs|nbta|asv_bench)/[\w./]+)`", said))
+    assert len(files) > 30
+    made = re.compile(r".*/\.asv")  # by asv
+    missing = [name for name in files if not (ROOT / name).exists() and not made.match(name)]
+    assert missing == []
+    for module in set(re.findall(r"python -m ((?:nbta|asv_bench)[\w.]*)", said)):
+        assert importlib.util.find_spec(module), module
+    folders = re.search(r"`tests` has a folder for each subject: (.*?)\.", said, re.DOTALL)[1]
+    listed = set(re.findall(r"`(\w+)`", folders))
+    there = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
+    assert listed == there - {"support"}
 
 
 def test_spelling():
