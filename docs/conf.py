@@ -94,7 +94,10 @@ FROM_TOP = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
 
 
 def _adapt(app, page, source):
-    """Take a page's text, and let its links to files outside of this folder be downloads."""
+    """Take a page's text. Its links to files outside of this folder lead to the project's home.
+
+    As long as there is none, they are downloads.
+    """
     file = HERE.parent / FROM_TOP[page] if page in FROM_TOP else Path(app.env.doc2path(page))
     if file.suffix == ".md":
         app.env.note_dependency(str(file))
@@ -113,12 +116,13 @@ def _link(folder):
             HERE / f"{page}.md" for page, file in FROM_TOP.items() if place == HERE.parent / file
         )
         place = next(pages, place)
-        if place.is_dir():
-            return text
-        if place.is_relative_to(HERE):
+        if place.is_file() and place.is_relative_to(HERE):
             inside = os.path.relpath(place, folder if folder.is_relative_to(HERE) else HERE)
             return match[0].replace(f"]({target}", f"]({inside}")
-        return f"[{text}](path:/{os.path.relpath(place, HERE)})"
+        if ADDRESSES["home"]:
+            kind, inside = "tree" if place.is_dir() else "blob", place.relative_to(HERE.parent)
+            return f"[{text}]({ADDRESSES['home']}/{kind}/main/{inside.as_posix()})"
+        return text if place.is_dir() else f"[{text}](path:/{os.path.relpath(place, HERE)})"
 
     return replacement
 

@@ -377,6 +377,26 @@ def test_pages_have_a_button_to_edit_them_where_there_is_a_home(address, tmp_pat
     assert [conf.html_context[key] for key in keys[3:]] == ["main", "docs"]
 
 
+@pytest.mark.parametrize("address", ["", HOME])
+def test_links_of_pages_to_files_outside_of_docs(address, tmp_path):
+    docs = with_home(tmp_path, address) / "docs"
+    conf = module("conf", docs / "conf.py")
+    said = re.compile(r"\[([^]]+)\]\(([^)#]+)(#\w+)?\)")
+
+    def shown(link):
+        return said.sub(conf._link(docs), link)
+
+    found = shown("[a](../packaging/hook.py)"), shown("[b](../examples)"), shown("[c](errors.md)")
+    if address:
+        assert found[:2] == (
+            f"[a]({HOME}/blob/main/packaging/hook.py)",
+            f"[b]({HOME}/tree/main/examples)",
+        )
+    else:
+        assert found[:2] == ("[a](path:/../packaging/hook.py)", "b")
+    assert found[2] == "[c](errors.md)"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("address", ["", HOME])
 def test_what_is_built_can_be_uploaded(address, tmp_path):
