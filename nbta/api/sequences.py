@@ -775,7 +775,7 @@ def _items_first(axes: Any, args: Any) -> list:
     first: list[Any] = []
 
     def items(path: str, value: Any, axis: int) -> Any:
-        x = as_tensor(value)
+        x: Any = as_tensor(value)
         if x.ndim is not None and not -x.ndim <= axis < x.ndim:
             message = (
                 f"vmap: {path} has {x.ndim} axes, and none that is {axis}; give what all items "

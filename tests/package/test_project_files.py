@@ -151,12 +151,15 @@ def test_forms_ask_by_ids_that_differ(path):
 
 
 @pytest.mark.parametrize("name", ["bug_report", "wrong_result"])
-def test_reports_ask_for_what_nbta_info_prints(name, capsys):
-    """And for commands that there are."""
-    asked = re.findall(r"`nbta (\w+)`", text(f".github/ISSUE_TEMPLATE/{name}.yml"))
-    assert "info" in asked
-    for command in asked:
-        assert cli.main([command]) == 0
+def test_reports_ask_for_what_commands_of_nbta_print(name, capsys):
+    """For nbta info, for nbta doctor where there is one, and for no command that there is not."""
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    there = set(re.search(r"\{([\w,]+)\}", capsys.readouterr().out)[1].split(","))
+    asked = set(re.findall(r"`nbta (\w+)`", text(f".github/ISSUE_TEMPLATE/{name}.yml")))
+    assert asked <= there
+    assert asked >= {"info", "doctor"} & there
+    assert cli.main(["info"]) == 0
     assert nbta.__version__ in capsys.readouterr().out
 
 
