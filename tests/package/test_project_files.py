@@ -407,7 +407,7 @@ def test_what_is_built_can_be_uploaded(address, tmp_path):
     pytest.importorskip("twine")
     copy = tmp_path / "copy"
     ignored = shutil.ignore_patterns(
-        ".git", ".nox", ".asv", "*_cache", "__pycache__", "_build", "dist", "objects"
+        ".git", ".venv", ".nox", ".asv", "*_cache", "__pycache__", "_build", "dist", "objects"
     )
     shutil.copytree(ROOT, copy, ignore=ignored)
     said = re.sub(
