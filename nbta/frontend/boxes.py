@@ -311,6 +311,18 @@ def born(owner):
     return owner
 
 
+def older_serial(owner, serial):
+    """A serial number for a box that belongs to an object, as if it had been made with it.
+
+    ``serial`` is that of a box that is made now.
+    """
+    for frame in reversed(_frames.stack):
+        if id(owner) in frame._born:
+            break
+        serial = frame.start - 1
+    return serial
+
+
 def in_trace(owner=None) -> bool:
     """Whether a block is traced that only the run decides about, and an object is older."""
     for frame in reversed(_frames.stack):

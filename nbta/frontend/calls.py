@@ -52,7 +52,7 @@ from nbta.frontend.boxes import (
 )
 from nbta.frontend.containers import CHANGING, KINDS, WRITING, Watched, note_whole
 from nbta.frontend.dict_items import dict_item, open_item_or
-from nbta.frontend.draws import GENERATORS, drawn, is_draw
+from nbta.frontend.draws import SOURCES, copying, drawn, is_draw, with_states
 from nbta.frontend.draws import made as made_generator
 from nbta.frontend.extremes import extreme_item, extreme_of
 from nbta.frontend.jit_classes import (
@@ -97,6 +97,7 @@ from nbta.ops.dispatch import (
     sensible,
     strange,
 )
+from nbta.ops.draws import GENERATORS
 from nbta.ops.filling import constant
 from nbta.ops.numbers import Number
 from nbta.ops.numpy_arguments import refused_argument, settled
@@ -493,7 +494,7 @@ def _made(kind, args, kwargs):
             owner = born(kind.__new__(kind))
             found(owner, *args, **kwargs)
             return owner
-    if issubclass(kind, GENERATORS):
+    if issubclass(kind, (*GENERATORS, *SOURCES)):
         return made_generator(kind, *args, **kwargs)
     if _library(kind) in ("nbta", "numpy"):
         return in_box(kind(*native.plain(args), **native.plain(kwargs)))
@@ -649,7 +650,8 @@ def _copied(function):
 
     def copied(value, *memo):
         watched = Watched((value,))
-        return watched.mark_new(function(value, *memo))
+        with copying(watched.generators):
+            return watched.mark_new(function(value, *memo))
 
     return copied
 
@@ -690,7 +692,7 @@ def _foreign(function, args, kwargs):
             outside.around(function, names_of(function.__code__)[0])
     watched = Watched((owner, *map(iteration.spent, (*args, *kwargs.values()))))
     try:
-        with watched:
+        with watched, with_states(function, owner, watched.generators):
             given = [watched.opened(arg) for arg in args]
             named = {key: watched.opened(value) for key, value in kwargs.items()}
             found = function(*given, **named)

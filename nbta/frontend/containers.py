@@ -28,6 +28,7 @@ from nbta.frontend.boxes import (
 )
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import Tensor
+from nbta.ops.draws import GENERATORS
 
 KINDS = (list, dict, set, deque, bytearray, array)
 
@@ -151,11 +152,16 @@ class Watched:
     ----------
     values : iterable
         The arguments, and the object whose method it is.
+
+    Attributes
+    ----------
+    generators : list
+        Those of random numbers among what it is given.
     """
 
     def __init__(self, values):
         self._containers, self._attributes, self._boxes, self._plain = {}, {}, {}, {}
-        self._found = set()
+        self._found, self.generators = set(), []
         for value in self._level_by_level(values):
             self._note(value)
 
@@ -180,6 +186,8 @@ class Watched:
     def _note(self, value):
         if isinstance(value, Box):
             self._note_box(value)
+        elif isinstance(value, GENERATORS):
+            self.generators.append(value)
         elif isinstance(value, KINDS):
             if _is_open(value):
                 self._containers[id(value)] = value, Whole(value).value

@@ -1,21 +1,27 @@
 """Random numbers of NumPy's, Python's and Numba's generators.
 
-A generator that a function makes from a known seed gives the same numbers in each call, and Python
-draws them while the function is traced. Others have a state of their own, as `numpy.random.normal`
-has: a run draws from them (`nbta.ops.draws`), in the function's order. Gradients pass to what
-shifts and scales the numbers, and there are none for other parameters.
+A generator that a function makes is its state, in a box like any other array: as long as Python
+knows it, as before the first loop that the run decides about, Python draws the numbers while the
+function is traced; a run draws the others from the state. Other generators have a state of their
+own, as `numpy.random.normal` has: a run draws from them (`nbta.ops.draws`), in the function's
+order. Gradients pass to what shifts and scales the numbers, and there are none for other
+parameters.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 import random
+import types
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
 from nbta.errors import UnimplementedError, invalid
 from nbta.frontend import effects, native
-from nbta.frontend.boxes import born, boxed, in_trace
+from nbta.frontend.boxes import Box, born, boxed, older_serial
+from nbta.frontend.outside import CONTAINERS
 from nbta.frontend.problems import here
 from nbta.frontend.raising import is_numbas
 from nbta.graph.graph import current
@@ -23,20 +29,32 @@ from nbta.graph.operation import Spec, Tensor
 from nbta.ops.arithmetic import add, divide, greater_equal, multiply, subtract
 from nbta.ops.checks import order_now
 from nbta.ops.dispatch import as_tensor
-from nbta.ops.draws import Generator, NumbasGenerator, draw
+from nbta.ops.draws import (
+    GENERATORS,
+    Generator,
+    NumbasGenerator,
+    Stream,
+    draw,
+    draw_from,
+    seeded,
+    state_words,
+)
+from nbta.ops.draws import source_of as _source
 from nbta.ops.elementary import exp, log
 from nbta.ops.gathering import take
 from nbta.ops.numbers import Number
 from nbta.ops.statistics import all as all_of
 
-GENERATORS = (np.random.RandomState, np.random.Generator, random.Random)
+#: What generators draw bits from, and seeds are made of.
+SOURCES = (np.random.BitGenerator, np.random.SeedSequence)
 #: The generators of `numpy.random` and `random`, which are others in functions of Numba's.
 _NUMPYS = np.random.normal.__self__
 _FUNCTIONS = (
     (np.random.seed, _NUMPYS.seed), (np.random.ranf, _NUMPYS.random_sample),
     (np.random.sample, _NUMPYS.random_sample),
 )  # fmt: skip
-_NUMBAS = {id(_NUMPYS): "np.random", id(random.seed.__self__): "random"}
+_PYTHONS = random.seed.__self__
+_NUMBAS = {id(_NUMPYS): "np.random", id(_PYTHONS): "random"}
 #: What says how a generator stands, or gives bytes.
 _STATES = {
     "bytes", "get_state", "getrandbits", "getstate", "randbytes", "set_state", "setstate", "spawn",
@@ -85,20 +103,172 @@ def _method(function):
 
 
 def made(kind, *args, **kwargs):
-    """A generator that a function makes, from what Python knows."""
+    """A generator, or what one draws from, that a function makes."""
     if not all(map(_is_fixed, (args, kwargs))):
-        message = (
-            f"{here()}: {kind.__name__} takes a seed that only the run knows; give it to "
-            f"numpy.random.seed, or use nbta.random"
-        )
-        raise UnimplementedError(message)
+        return _made_by_run(kind, args, kwargs)
+    args, kwargs = native.plain(args), native.plain(kwargs)
     if all(seed is None for seed in (*args, *kwargs.values())):
         message = (
             f"{here()}: {kind.__name__} without a seed gives other numbers in each call, and the "
             f"same to all runs of a graph; give it a seed, or make it outside of the function"
         )
         raise invalid("random", message)
-    return born(kind(*args, **kwargs))
+    found, outside = kind(*args, **kwargs), current().root.outside
+    if args and _source(found) is args[0] and not (outside and outside.has_made(args[0])):
+        return found  # another way to draw from what the function did not make
+    return born(found)
+
+
+def _made_by_run(kind, args, kwargs):
+    """A generator whose seed only the run knows."""
+    values = []
+    arguments = _Arguments(_template(args, values), _template(kwargs, values))
+    if any(value.ndim != 0 for value in values) or (
+        isinstance(kind, type) and issubclass(kind, SOURCES)
+    ):
+        message = (
+            f"{here()}: {kind.__name__} takes a seed that only the run knows; give it, an integer "
+            f"or a list of integers, to np.random.default_rng or np.random.RandomState"
+        )
+        raise UnimplementedError(message)
+    owner = born(kind(0))
+    state = _State(owner)
+    state.box.store(seeded(state.stream, kind, arguments, values))
+    _states()[id(_source(owner))] = state
+    return owner
+
+
+_STATES_OF = "the states of generators that the function made"
+
+
+def _states():
+    return current().root.cache.setdefault(_STATES_OF, {})
+
+
+class _State:
+    """The state of a generator that the function made.
+
+    Parameters
+    ----------
+    owner : numpy.random.RandomState, numpy.random.Generator or random.Random
+
+    Attributes
+    ----------
+    box : Box
+        It holds the state.
+    stream : Stream
+    """
+
+    def __init__(self, owner):
+        self._owner, self.stream = owner, Stream(owner)
+        self._held = self.stream.words(owner)
+        self.box = Box(self._held, f"the state of {type(owner).__name__}")
+        # Blocks that began behind the birth of what it draws from find that it changes.
+        source = _source(owner)
+        first = source if current().root.outside.has_made(source) else owner
+        self.box.serial = older_serial(first, self.box.serial)
+
+    def store(self, words) -> None:
+        """Hold another state."""
+        if self.box.is_value:
+            message = (
+                f"{here()}: a generator that was made before draws in a function that is given to "
+                f"a loop or a branch of nbta's; make it there, draw before, or use nbta.random"
+            )
+            raise invalid("random", message)
+        self.box.store(words)
+
+    @contextmanager
+    def settled(self):
+        """Let Python draw from a state that it knows."""
+        held = self.box.content
+        if held is not self._held:
+            self.stream.set(self._owner, held)
+            self._held = held
+        yield
+        found = self.stream.words(self._owner)
+        if not np.array_equal(found, held):
+            self._held = found
+            self.store(found)
+
+
+def _state_of(owner):
+    """The state of a generator that the function made."""
+    key, states = id(_source(owner)), _states()
+    if key not in states:
+        states[key] = _State(owner)
+    return states[key]
+
+
+@contextmanager
+def with_states(function, owner, generators):
+    """Around a function that nbta cannot look into, and that may draw from generators.
+
+    Parameters
+    ----------
+    function : callable
+    owner : object
+        Whose method it is.
+    generators : list
+        Those in all that it is given.
+    """
+    if isinstance(owner, CONTAINERS):  # which draws nothing
+        yield
+        return
+    name, outside = getattr(function, "__qualname__", repr(function)), current().root.outside
+    with ExitStack() as stack:
+        others = []
+        for generator in generators:
+            if outside is None or not outside.has_made(generator):
+                others.append(generator)
+                continue
+            state = _state_of(generator)
+            _check_known(state, name)
+            stack.enter_context(state.settled())
+        if isinstance(function, types.FunctionType | types.MethodType):
+            others += (_NUMPYS, _PYTHONS)
+        if others:
+            stack.enter_context(_undrawn(others, name))
+        yield
+
+
+def _check_known(state, name):
+    if not state.box.is_known:
+        message = (
+            f"{here()}: a generator that has drawn in a loop or a branch that the run decides "
+            f"about is given to {name}, which nbta cannot look into; draw by its methods"
+        )
+        raise UnimplementedError(message)
+
+
+@contextmanager
+def _undrawn(owners, name):
+    """Refuse what draws, once for all runs, from generators that the function did not make."""
+    before = [(each, each.state()) for each in map(Generator, owners)]
+    yield
+    for each, state in before:
+        if list(state_words(state)) != list(state_words(each.state())):
+            each.restore(state)
+            message = (
+                f"{here()}: {name}, which nbta cannot look into, draws random numbers from a "
+                f"generator that the function did not make, and would draw once for all runs; draw "
+                f"by the generator's methods"
+            )
+            raise UnimplementedError(message)
+
+
+@contextmanager
+def copying(generators):
+    """Around a copy of generators, or of what holds them."""
+    outside = current().root.outside
+    if not all(outside is not None and outside.has_made(each) for each in generators):
+        message = (
+            f"{here()}: a copy of a generator that the function did not make would be the same in "
+            f"all runs; make it outside of the function"
+        )
+        raise UnimplementedError(message)
+    with with_states(copy.deepcopy, None, generators):
+        yield
 
 
 def drawn(function, args, kwargs, trace):
@@ -114,43 +284,51 @@ def drawn(function, args, kwargs, trace):
     function = _method(function) or function
     owner, name = function.__self__, function.__name__
     outside = current().root.outside
-    made_here = outside is not None and outside.has_made(owner)
-    _check(owner, name, made_here)
+    state = _state_of(owner) if outside is not None and outside.has_made(owner) else None
+    in_python = state is not None and state.box.is_known
+    _check(name, in_python)
 
-    def numbers(*args, **kwargs):
-        if made_here:
+    def numbers(*args, spec=None, **kwargs):
+        if in_python and all(map(_is_fixed, (args, kwargs))):
             return trace(function, args, kwargs)
-        return _of_run(owner, name, args, kwargs)
+        return _of_run(owner, name, args, kwargs, spec, state)
 
     given = inspect.signature(function).bind(*args, **kwargs)
     given.apply_defaults()
-    size = given.arguments.pop("size", None)
+    has_size = "size" in given.arguments
+    size, out = given.arguments.pop("size", None), given.arguments.get("out")
+    if out is not None and not in_python:
+        message = f"{here()}: {name}() with out= is taken of a generator that the function makes"
+        raise UnimplementedError(message)
     in_place = name == "shuffle"
-    is_known = all(map(_is_fixed, (*given.args, given.kwargs))) and (made_here or not in_place)
+    is_known = all(map(_is_fixed, given.arguments.values())) and (in_python or not in_place)
     if name in _OF_SIZES or is_known:
-        return numbers(*args, **kwargs)
+        is_place = name == "choice" and has_size and not _rank(given.args[0])
+        return numbers(*args, spec=_integers(size) if is_place else None, **kwargs)
     if name in _LOCATED:
         if isinstance(owner, np.random.RandomState | np.random.Generator) and name != "uniform":
             _check_scale(name, given.args[-1])
         return _located(numbers, *_LOCATED[name], given.args, size)
     if name in ("choice", "permutation", "shuffle") and given.args and _rank(given.args[0]):
-        items, *rest = given.args
+        items, *_ = given.arguments.values()
+        options = dict([*given.arguments.items()][1:])
         _check_items(owner, name, items)
-        if name == "choice":
-            places = numbers(items.shape[0], size, *rest)
-        else:
-            places = drawn(owner.permutation, (items.shape[0],), {}, trace)
-        return _of_items(items, places, in_place)
-    if made_here or name not in _INTEGERS or any(map(_rank, given.arguments.values())):
+        if all(map(_is_fixed, options.values())):
+            return _of_items(owner, items, size, options, in_place, trace)
+    if name not in _INTEGERS or any(map(_rank, given.arguments.values())):
         message = (
             f"{here()}: {name}() takes parameters that only the run knows, by which its numbers "
             f"have no derivative here; draw standard numbers and compute yours of them, or use "
             f"nbta.random"
         )
         raise UnimplementedError(message)
+    return numbers(*args, spec=_integers(size), **kwargs)
+
+
+def _integers(size):
+    """The spec of so many integers."""
     size = () if size is None else size if type(size) is tuple else (size,)
-    known = tuple(part if native.is_known(part) else None for part in size)
-    return _of_run(owner, name, args, kwargs, Spec(np.dtype(np.int64), known))
+    return Spec(np.dtype(np.int64), tuple(n if native.is_known(n) else None for n in size))
 
 
 def _located(numbers, standard, formula, parameters, size):
@@ -161,9 +339,14 @@ def _located(numbers, standard, formula, parameters, size):
     return boxed(formula(*map(native.plain, (z, *parameters))))
 
 
-def _of_items(items, places, in_place):
-    """The items of an array at places that were drawn, which may go into it."""
-    found = boxed(take(native.plain(items), native.plain(places), axis=0))
+def _of_items(owner, items, size, options, in_place, trace):
+    """Items of an array at places that are drawn, by which NumPy itself goes; or all in place."""
+    axis = options.pop("axis", 0)
+    if in_place or not options:
+        places = drawn(owner.permutation, (items.shape[axis],), {}, trace)
+    else:
+        places = drawn(owner.choice, (items.shape[axis], size), options, trace)
+    found = boxed(take(native.plain(items), native.plain(places), axis=axis))
     if not in_place:
         return found
     items[...] = found
@@ -178,30 +361,24 @@ def _check_scale(name, scale):
         effects.check(holds, ValueError(f"{here()}: {what} < 0"))
 
 
-def _check(owner, name, made_here):
-    if made_here and in_trace(owner):
+def _check(name, in_python):
+    if not in_python and name in _STATES:
         message = (
-            f"{here()}: {name}() draws in a loop or a branch that the run decides about, where all "
-            f"iterations would have the same numbers of a generator that the function makes; make "
-            f"it outside of the function, or draw before, or use nbta.random"
-        )
-        raise invalid("random", message)
-    if not made_here and name in _STATES:
-        message = (
-            f"{here()}: {name}() of a generator that the function did not make is no operation of "
-            f"nbta's; call it outside of the function"
+            f"{here()}: {name}() of a generator whose state the run brings is no operation of "
+            f"nbta's; call it outside of the function, or of a generator that the function made, "
+            f"before loops and branches that the run decides about"
         )
         raise UnimplementedError(message)
 
 
 def _check_items(owner, name, items):
     """Refuse what draws items of an array otherwise than their places."""
-    plain = isinstance(owner, np.random.RandomState) and isinstance(items, Tensor)
+    plain = not isinstance(owner, random.Random) and isinstance(items, Tensor)
     if not plain or is_numbas():
         message = (
             f"{here()}: {name}() of {type(items).__name__} is taken for arrays in functions that "
-            f"Numba does not compile, by numpy.random or a RandomState; draw places of its items, "
-            f"and take those"
+            f"Numba does not compile, by generators of NumPy's; draw places of its items, and take "
+            f"those"
         )
         raise UnimplementedError(message)
 
@@ -209,23 +386,36 @@ def _check_items(owner, name, items):
 def _rank(value):
     if isinstance(value, list | tuple):
         return 1
+    if isinstance(value, type):
+        return 0
     return value.ndim if isinstance(value, Tensor) else np.ndim(value)
 
 
 def _is_fixed(value):
     """Whether Python knows an argument, or it is a length or several."""
-    if type(value) in (list, tuple):
+    if _is_sequence(value):
         return all(map(_is_fixed, value))
     if isinstance(value, dict):
         return all(map(_is_fixed, value.values()))
     return isinstance(value, Number) or native.is_known(value)
 
 
+def _is_sequence(value):
+    """Whether a value is a list or tuple whose items Python has."""
+    return type(value) is tuple or (isinstance(value, list) and native.is_python(value))
+
+
+def _sequence(value, items):
+    return tuple(items) if isinstance(value, tuple) else list(items)
+
+
 # What a run draws.
 
 
-def _of_run(owner, name, args, kwargs, spec=None):
-    """What a run draws, by parameters some of which only it may know."""
+def _of_run(owner, name, args, kwargs, spec=None, state=None):
+    """What a run draws, by parameters some of which only it may know, perhaps from a state."""
+    if state is not None:
+        return _of_state(owner, name, args, kwargs, spec, state)
     module = _NUMBAS.get(id(owner)) if is_numbas() else None
     if module is not None and kwargs:
         args, kwargs = _in_order(getattr(owner, name), args, kwargs), {}
@@ -236,6 +426,18 @@ def _of_run(owner, name, args, kwargs, spec=None):
     if order is None:
         raise invalid("random", f"{here()}: {name}() draws where no function is traced")
     order.token, found = draw(order.token, generator, name, arguments, values, spec)
+    if name == "seed":
+        return None
+    return boxed(found) if spec.shape else found
+
+
+def _of_state(owner, name, args, kwargs, spec, state):
+    values = []
+    arguments = _Arguments(_template(args, values), _template(kwargs, values))
+    spec = spec or _spec(owner, name, args, kwargs)
+    held = as_tensor(state.box.itself)
+    after, found = draw_from(held, state.stream, name, arguments, values, spec)
+    state.store(after)
     if name == "seed":
         return None
     return boxed(found) if spec.shape else found
@@ -272,8 +474,8 @@ def _spec(owner, name, args, kwargs):
 
 def _with_ones(value):
     """An argument with 1 in place of what only the run knows."""
-    if type(value) in (list, tuple):
-        return type(value)(map(_with_ones, value))
+    if _is_sequence(value):
+        return _sequence(value, map(_with_ones, value))
     if isinstance(value, dict):
         return {key: _with_ones(part) for key, part in value.items()}
     return native.plain(value) if native.is_known(value) else 1
@@ -302,8 +504,8 @@ class _Arguments:
 
 def _template(value, values):
     """The same with holes for what only the run knows, which goes to a list."""
-    if type(value) in (list, tuple):
-        return type(value)(_template(part, values) for part in value)
+    if _is_sequence(value):
+        return _sequence(value, [_template(part, values) for part in value])
     if isinstance(value, dict):
         return {key: _template(part, values) for key, part in value.items()}
     if native.is_known(value):

@@ -1,13 +1,16 @@
 """Random numbers that a run draws from generators with a state: NumPy's, Python's and Numba's.
 
 A draw takes the token of what the function did before, and gives the next one (`nbta.ops.checks`),
-so that numbers come in the order in which the function would draw them. `nbta.random` has numbers
-by key instead, which need no order and no Python.
+so that numbers come in the order in which the function would draw them. What a function makes
+itself is no more than its state, an array of integers that a draw takes and gives anew: each run,
+thread and item of a batch has the numbers of its own. `nbta.random` has numbers by key instead,
+which need no order and no Python.
 """
 
 import ctypes
 import functools
 import random
+import threading
 
 import numba
 import numpy as np
@@ -20,6 +23,7 @@ from nbta.ops.checks import TOKEN
 from nbta.ops.dispatch import apply, define
 from nbta.runtime.numba_private import helperlib
 
+GENERATORS = (np.random.RandomState, np.random.Generator, random.Random)
 #: Bytes of Numba's generators: index, 624 words, whether there is a second Gaussian number, that
 #: number, and whether it was seeded (``rnd_state_t`` in Numba's ``_random.h``).
 _NUMBAS_SIZE = 4 + 4 * 624 + 4 + 8 + 8
@@ -178,6 +182,142 @@ def draw(token, generator, name, arguments, values, spec):
     """
     attrs = {"generator": generator, "name": name, "arguments": arguments, "spec": spec}
     return apply(DRAW, [token, *values], attrs)
+
+
+# Generators that are no more than a state.
+
+
+class Stream:
+    """What generators of one kind draw, by their states.
+
+    Parameters
+    ----------
+    owner : numpy.random.RandomState, numpy.random.Generator or random.Random
+        One of that kind.
+
+    Attributes
+    ----------
+    size : int
+        How many integers a state is.
+    """
+
+    def __init__(self, owner):
+        self._make = functools.partial(_like, type(owner), type(source_of(owner)))
+        self._template = Generator(owner).state()
+        self._local = threading.local()
+        self.size = len(self.words(owner))
+
+    def words(self, owner):
+        """The state of a generator, as integers."""
+        found = list(state_words(Generator(owner).state()))
+        return np.array(found, np.uint64).view(np.int64)
+
+    def set(self, owner, words) -> None:
+        """Let a generator draw what comes behind a state."""
+        words = iter(np.ascontiguousarray(words).view(np.uint64).tolist())
+        Generator(owner).restore(_state(self._template, words))
+
+    def at(self, words):
+        """A generator with a state, which is its thread's."""
+        if not hasattr(self._local, "owner"):
+            self._local.owner = self._make()
+        self.set(self._local.owner, words)
+        return self._local.owner
+
+    def __reduce__(self):
+        return Stream, (self._make(),)
+
+
+def source_of(owner):
+    """What holds the state of a generator: generators may share it."""
+    if isinstance(owner, np.random.Generator):
+        return owner.bit_generator
+    return owner._bit_generator if isinstance(owner, np.random.RandomState) else owner
+
+
+def _like(kind, source):
+    return kind(source(0)) if kind is np.random.Generator else kind(0)
+
+
+def state_words(state):
+    """A state as integers of 64 bits."""
+    if isinstance(state, dict):
+        for key in sorted(state):
+            yield from state_words(state[key])
+    elif isinstance(state, tuple):
+        for part in state:
+            yield from state_words(part)
+    elif isinstance(state, np.ndarray):
+        yield from state.ravel().tolist()
+    elif state is None or isinstance(state, float):
+        yield int(state is None)
+        yield int(np.float64(state or 0.0).view(np.uint64))
+    elif not isinstance(state, str):
+        yield state % 2**64
+        yield state >> 64  # PCG64 has integers of 128 bits
+
+
+def _state(template, words):
+    """A state like another one, of integers."""
+    if isinstance(template, dict):
+        found = {key: _state(template[key], words) for key in sorted(template)}
+        return {key: found[key] for key in template}
+    if isinstance(template, tuple):
+        return tuple(_state(part, words) for part in template)
+    if isinstance(template, np.ndarray):
+        found = [next(words) for _ in range(template.size)]
+        return np.array(found, template.dtype).reshape(template.shape)
+    if template is None or isinstance(template, float):
+        is_none, bits = next(words), next(words)
+        return None if is_none else float(np.uint64(bits).view(np.float64))
+    if isinstance(template, str):
+        return template
+    return next(words) + (next(words) << 64)
+
+
+def _infer_from(state, *values, stream, name, arguments, spec):
+    return Spec(TOKEN, (stream.size,)), spec
+
+
+def _evaluate_from(state, *values, stream, name, arguments, spec):
+    args, kwargs = arguments(values)
+    owner = stream.at(state)
+    found = getattr(owner, name)(*args, **kwargs)
+    return stream.words(owner), np.asarray(found, spec.dtype)
+
+
+DRAW_FROM = define(
+    "DrawFrom", _infer_from, _evaluate_from,
+    NotDifferentiable("random numbers do not depend on anything little by little"),
+    emit=lambda code, op: code.call_python(op), foreign=True, connections=lambda op: [[], []],
+)  # fmt: skip
+
+
+def _infer_seeded(*values, stream, kind, arguments):
+    return Spec(TOKEN, (stream.size,))
+
+
+def _evaluate_seeded(*values, stream, kind, arguments):
+    args, kwargs = arguments(values)
+    return stream.words(kind(*args, **kwargs))
+
+
+SEEDED = define(
+    "Seeded", _infer_seeded, _evaluate_seeded,
+    NotDifferentiable("random numbers do not depend on a seed little by little"),
+    emit=lambda code, op: code.call_python(op), foreign=True, connections=lambda op: [[]],
+)  # fmt: skip
+
+
+def draw_from(state, stream, name, arguments, values, spec):
+    """The state after a draw, and what was drawn; see `draw`."""
+    attrs = {"stream": stream, "name": name, "arguments": arguments, "spec": spec}
+    return apply(DRAW_FROM, [state, *values], attrs)
+
+
+def seeded(stream, kind, arguments, values):
+    """The state of a generator that ``kind`` makes of a seed of the run."""
+    return apply(SEEDED, values, {"stream": stream, "kind": kind, "arguments": arguments})
 
 
 def generators_of(operations) -> list:

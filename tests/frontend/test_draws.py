@@ -198,13 +198,6 @@ def test_a_run_that_fails_draws_once():
             assert state == np.random.get_state()[2]
 
 
-def _in_a_loop(x):
-    rng, total = np.random.RandomState(0), 0.0
-    while total < x:
-        total += rng.rand()
-    return total * x
-
-
 def _scan(x):
     def step(c, t):
         return c * np.random.normal(x), None
@@ -217,10 +210,9 @@ REFUSED = {
     "integers by arrays": (
         lambda x: x * np.sum(np.random.poisson(np.array([x, 2.0]))), "poisson() takes parameters"),
     "state": (lambda x: np.random.get_state()[1][0] * x, "get_state() of a generator"),
-    "a seed of the run": (lambda x: np.random.default_rng(int(x)).normal(), "default_rng takes"),
+    "a source by the run": (lambda x: np.random.PCG64(int(x)).random_raw() * x, "PCG64 takes a"),
     "no seed": (lambda x: x * np.random.default_rng().normal(), "default_rng without a seed"),
     "no seed of a state": (lambda x: x * np.random.RandomState().rand(), "without a seed"),
-    "made here, in a loop": (_in_a_loop, "rand() draws in a loop"),
     "checkpoint": (_scan, "loop with checkpoint="),
     "a list": (lambda x: random.shuffle([x, 1.0]), "shuffle() of Listing"),
     "a text": (lambda x: random.choice(["a", "b"]), "choice() gives what is no number"),
