@@ -3,7 +3,7 @@
 A batch is cut into shards, workers compute the sums of losses and gradients over them, and a tree
 of additions makes one sum of these. `nbta.TensorArray` objects may be sent by Dask like any other
 data: their pickles hand out the arrays' own memory. Every task is pure: run again, on any worker,
-it gives the same bits.
+it gives bitwise identical results.
 
 This needs the package ``distributed``: ``pip install "nbta[distributed]"``.
 """
@@ -113,9 +113,9 @@ def value_and_grad(
     Notes
     -----
     The shards depend on the batch alone, and a fixed binary tree adds what they give. So the
-    result has the same bits for any number of workers, as long as their processors are alike.
-    Other ``shards`` give other last digits. A worker that is lost changes nothing: Dask computes
-    again what it held.
+    result has bitwise identical results for any number of workers, as long as their processors are
+    alike. Other ``shards`` give other last digits. A worker that is lost changes nothing: Dask
+    computes again what it held.
 
     What ``f`` raises is raised here, by the first item in the batch that fails, which the message
     or a note names.

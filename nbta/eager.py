@@ -84,7 +84,7 @@ class StoreWrapper:
     _store: Any
 
     def _adopt(self, owner: Any) -> None:
-        """Become the wrapper of the store behind an owner, whose reference passes here."""
+        """Become the wrapper of the store after an owner, whose reference passes here."""
         self._bind(python_calls.native(python_calls.own_store)(owner))
 
     def _bind(self, store: Any) -> None:
@@ -157,9 +157,9 @@ class Lanes(StoreWrapper):
     Notes
     -----
     A loop that takes each lane once, does the share of the iterations that `range` names, and is
-    followed by `join`, gives the same bits whichever thread had which lane, and when. Operations
-    on the array itself between `TensorArray.lanes` and `join` are allowed; what the lanes hold
-    comes after them.
+    followed by `join`, gives bitwise identical results whichever thread had which lane, and when.
+    Operations on the array itself between `TensorArray.lanes` and `join` are allowed; what the
+    lanes hold comes after them.
 
     Examples
     --------
@@ -235,7 +235,7 @@ class Lanes(StoreWrapper):
         Returns
         -------
         range
-            Those of all lanes, one behind the other, are ``range(total)``.
+            Those of all lanes, one after the other, are ``range(total)``.
 
         Raises
         ------
@@ -256,7 +256,7 @@ class Lanes(StoreWrapper):
     def join(self) -> TensorArray:
         """Put what the lanes hold into the array, in the order of the lanes, and free them.
 
-        Slots of dynamic arrays go behind the array's last slot, those of lane 0 first; sums of
+        Slots of dynamic arrays go after the array's last slot, those of lane 0 first; sums of
         gradient arrays are added slot by slot, those of lane 0 first. The arrays that `take` gave
         are closed. After an error everything is as it was.
 

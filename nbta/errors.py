@@ -96,14 +96,15 @@ class FailedPreconditionError(NbtaError, RuntimeError):
 class PerformanceWarning(UserWarning):
     """A function is far slower than it could be; the message says where, and the cure.
 
-    It is given once for each nest of loops of a function that was compiled, where their trips call
-    Python or copy a large array whole; once where a call holds large buffers; once where a function
-    is traced for each of many lengths, or to thousands of operations; and once where the cache of
-    machine code cannot be trusted (``SECURITY.md``). What is computed is the same.
+    It is given once for each nest of loops of a function that was compiled, where their iterations
+    call Python or copy a large array whole; once where a call holds large buffers; once where a
+    function is traced for each of many lengths, or to thousands of operations; and once where the
+    cache of machine code cannot be trusted (``SECURITY.md``). What is computed is the same.
 
     Examples
     --------
-    A loop that reads one of two arrays, which branches of a trip around it make, does so today:
+    A loop that reads one of two arrays, which branches of an iteration around it make, does so
+    today:
 
     >>> import warnings
     >>> def power(x):
@@ -118,7 +119,7 @@ class PerformanceWarning(UserWarning):
     np.float64(32.0)
     >>> print(found[0].category.__name__, found[0].message)
     PerformanceWarning the loop 'scan' (...:6), with 'scan/body/foldl' (...:5) in it, is compiled,
-    but it or its gradient calls Python in each trip, ...
+    but it or its gradient calls Python in each iteration, ...
     """
 
 
@@ -251,7 +252,7 @@ REASONS = [
     Reason(
         "concat_except0",
         _I,
-        "slot {slot} has shape {expected_shape}, and {got_shape} was asked for behind its first "
+        "slot {slot} has shape {expected_shape}, and {got_shape} was asked for after its first "
         "axis; ask for a shape that fits",
     ),
     Reason(
@@ -274,7 +275,8 @@ REASONS = [
     Reason(
         "empty_concat",
         _U,
-        "there is nothing to join, and the shape behind the first axis is not known; give it with "
+        "there is nothing to concatenate, and the shape after the first axis is not known; give "
+        "it with "
         "element_shape_except0=",
     ),
     Reason("negative_size", _I, "the size is {got}; it must be 0 or more"),
@@ -303,7 +305,7 @@ REASONS = [
     Reason(
         "negative_extent",
         _I,
-        "the extent {got} of element_shape is outside [0, 2**62); use None where it is unknown",
+        "the dimension {got} of element_shape is outside [0, 2**62); use None where it is unknown",
     ),
     Reason(
         "gradient_rank",
@@ -314,7 +316,7 @@ REASONS = [
     Reason(
         "lanes_fixed_size",
         _I,
-        "lanes are joined behind the last slot, and the array does not grow; make it with "
+        "lanes are joined after the last slot, and the array does not grow; make it with "
         "dynamic_size=True (a gradient lookup ends growth)",
     ),
     Reason(
@@ -406,7 +408,7 @@ NOT_OF_ARRAYS = {
     for name, cure in {
         "extend": "append the values in a loop with ta = ta.append(value), or write them at once "
         "with ta = ta.unstack(values) or ta = ta.scatter(indices, values)",
-        "insert": "slots do not move; write to a free slot with ta = ta.write(i, value), or behind "
+        "insert": "slots do not move; write to a free slot with ta = ta.write(i, value), or after "
         "the last one with ta = ta.append(value)",
         "pop": "read the last slot with ta.read(ta.size() - 1); no slot is removed, so a stack "
         "needs a counter of your own",
@@ -459,7 +461,7 @@ class NoSpecialMethod:
 
 
 def _shape(numbers):
-    """``(rank, extents...)`` as text: ``(2, ?)``, or ``unknown rank``."""
+    """``(rank, dimensions...)`` as text: ``(2, ?)``, or ``unknown rank``."""
     rank, extents = numbers[0], numbers[1:]
     if rank < 0:
         return "unknown rank"
@@ -487,7 +489,7 @@ def _named(array, texts):
 
 
 def describe(status, operation, array, slot, expected, got, expected_shape, got_shape, *texts):
-    """The message for a kernel's status and the facts it left behind."""
+    """The message for a kernel's status and the facts it left after."""
     row = REASONS[status]
     if row.reason.endswith("out_of_range") and slot < 0:
         row = row._replace(message="slot {slot} is negative; slots are numbered from 0")

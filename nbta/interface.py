@@ -34,7 +34,7 @@ class ArrayInterface:
 
     @property
     def element_shape(self) -> tuple[int | None, ...] | None:
-        """As far as it is known: None in it for an unknown extent, None for an unknown rank."""
+        """As far as it is known: None in it for an unknown dimension, None for an unknown rank."""
         raise NotImplementedError
 
     @property
@@ -123,7 +123,7 @@ class ArrayInterface:
         raise NotImplementedError
 
     def append(self, value: ArrayLike, *, name: str | None = None) -> Self:
-        """Write behind the last slot of a dynamic array; errors as for `write`.
+        """Write after the last slot of a dynamic array; errors as for `write`.
 
         Examples
         --------
@@ -274,7 +274,7 @@ class ArrayInterface:
         Returns
         -------
         numpy.ndarray, shape (len(indices), ...)
-            Read-only; a view, not a copy, where the slots lie one behind the other.
+            Read-only; a view, not a copy, where the slots lie one after the other.
 
         Raises
         ------
@@ -316,7 +316,7 @@ class ArrayInterface:
         Parameters
         ----------
         element_shape_except0 : tuple of int or None, optional
-            What the shape behind the first axis must fit.
+            What the shape after the first axis must fit.
         dtype : dtype-like, optional
             As for `read`.
 
@@ -329,7 +329,7 @@ class ArrayInterface:
         Raises
         ------
         InvalidArgumentError
-            As `read`; for scalar elements; when the shapes behind the first axis differ.
+            As `read`; for scalar elements; when the shapes after the first axis differ.
         UnimplementedError
             For an array of no slots while the element shape is not fully known.
 
@@ -423,7 +423,7 @@ class ArrayInterface:
         """Private arrays for threads to fill side by side, joined in a fixed order afterwards.
 
         Lanes of a dynamic array are empty arrays like it; `nbta.Lanes.join` appends their slots
-        behind the last slot. Lanes of a gradient array are gradient arrays like it, with virtual
+        after the last slot. Lanes of a gradient array are gradient arrays like it, with virtual
         zeros in place of its sums; there it adds theirs.
 
         Parameters
@@ -492,7 +492,7 @@ class ArrayInterface:
         raise NotImplementedError
 
     def __getitem__(self, index: Integer) -> Array:
-        """What a slot holds, from behind for a negative index; it does not count as read.
+        """What a slot holds, from after for a negative index; it does not count as read.
 
         Raises
         ------

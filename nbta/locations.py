@@ -63,7 +63,7 @@ class Spot(Location):
 
     @property
     def text(self) -> str:
-        """The line as it stands in its file, if there is one."""
+        """The line unmodified in its file, if there is one."""
         return linecache.getline(self.filename, self.line).strip()
 
     @property

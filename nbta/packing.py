@@ -2,8 +2,8 @@
 
 ``meta`` is a JSON text; array ``k`` (the array itself is 0, its gradient arrays follow)
 has ``dtype_k`` (an empty array that has it), ``states_k`` (a byte a slot), ``elements_k`` (of the
-slots that hold a value, in slot order) and, where shapes differ, ``shapes_k`` (rank and extents a
-slot; the elements are then joined bytes).
+slots that hold a value, in slot order) and, where shapes differ, ``shapes_k`` (rank and dimensions
+a slot; the elements are then joined bytes).
 """
 
 import json
@@ -97,7 +97,7 @@ def pack(array) -> dict[str, np.ndarray]:
 
 
 def _pack_tree(array, source, parent, members, facts):
-    """Add an array and, behind it, everything below it."""
+    """Add an array and, after it, everything below it."""
     number = len(facts)
     fields = array._fields
     facts.append(
@@ -199,7 +199,7 @@ def unpack(members):
 
 
 def unpack_all(members):
-    """The array that `pack` took apart, and behind it all gradient arrays below it."""
+    """The array that `pack` took apart, and after it all gradient arrays below it."""
     meta = _checked(meta_of(members))
     arrays = []
     _check_names(meta["arrays"])
@@ -277,7 +277,7 @@ def _check(facts, parts, number):
 
 
 def _check_names(arrays):
-    """Whether the names of all arrays, each with its source behind its parent's, stay in bounds."""
+    """Whether the names of all arrays, each with its source after its parent's, stay in bounds."""
     lengths = []
     for number, facts in enumerate(arrays):
         require(isinstance(facts, dict), f"array {number} is no record")
@@ -301,7 +301,7 @@ def _check_ragged(facts, parts, number):
     written = shapes[states & WRITTEN != 0]
     require(np.all((written[:, :1] >= 0) & (written[:, :1] <= MAX_RANK)), f"array {number}: ranks")
     inside = np.arange(MAX_RANK) < written[:, :1]
-    require(np.all(written[:, 1:][inside] >= 0), f"array {number}: extents")
+    require(np.all(written[:, 1:][inside] >= 0), f"array {number}: dimensions")
     dtype = stored_dtype(_restored_dtype(facts, parts), facts["gradient"])
     items = sum(math.prod(_slot_shape(parts, slot)) for slot in np.flatnonzero(has_value(states)))
     surplus = len(parts["elements"]) - items * dtype.itemsize

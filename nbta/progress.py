@@ -58,7 +58,7 @@ class Bar:
     ----------
     description : str
     total : int, optional
-        The number of trips, where it is known.
+        The number of iterations, where it is known.
     stream : file-like, optional
         By default ``sys.stderr``; where there is none, nothing is shown.
     interval : float
@@ -67,11 +67,11 @@ class Bar:
     Attributes
     ----------
     counter : numpy.ndarray
-        One int64: the number of trips that are done. The loop adds to it.
+        One int64: the number of iterations that are done. The loop adds to it.
 
     Notes
     -----
-    Nothing is shown before the first look, so that short loops show their end only. Behind the
+    Nothing is shown before the first look, so that short loops show their end only. After the
     context, whichever way it was left, nothing is printed any more.
 
     Examples
@@ -113,7 +113,7 @@ class Bar:
         """Bring the bar to where the loop is; whether that worked."""
         try:
             if self._shown is None:
-                options = {"desc": self._description, "total": self._total, "unit": "trip"}
+                options = {"desc": self._description, "total": self._total, "unit": "iteration"}
                 self._shown = self._class(file=self._stream, mininterval=0, **options)
             self._shown.update(int(self.counter[0]) - self._shown.n)
         except (OSError, ValueError):  # a stream that was closed must not end the loop

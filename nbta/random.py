@@ -56,7 +56,7 @@ def key(seed: Integer) -> Array:
 
 
 def fold_in(key: ArrayLike, data: Integer) -> Array:
-    """A key for a key and a number, such as that of a trip.
+    """A key for a key and a number, such as that of an iteration.
 
     Parameters
     ----------
@@ -240,11 +240,11 @@ def gamma(
 
     Notes
     -----
-    Numbers are found by rejection (Marsaglia and Tsang), in float64, and are the same bits in each
-    way to run. With the order moves what has the same value of the distribution function, F: the
-    derivative of a number x is ``-(dF/da) / (dF/dx)`` (Figurnov, Mohamed and Mnih, "Implicit
-    reparameterization gradients", 2018), so that gradients of means are those of expectations. It
-    is exact to 1e-11 of itself for orders from 1e-3 to 1e7.
+    Numbers are found by rejection (Marsaglia and Tsang), in float64, and are bitwise identical
+    results in each way to run. With the order moves what has the same value of the distribution
+    function, F: the derivative of a number x is ``-(dF/da) / (dF/dx)`` (Figurnov, Mohamed and Mnih,
+    "Implicit reparameterization gradients", 2018), so that gradients of means are those of
+    expectations. It is exact to 1e-11 of itself for orders from 1e-3 to 1e7.
 
     Examples
     --------

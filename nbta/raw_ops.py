@@ -426,7 +426,7 @@ def _lookups_like(op):
 
 
 def _prefix(op):
-    """How many axes a lookup puts in front of elements; None where that is not known."""
+    """How many axes a lookup puts before elements; None where that is not known."""
     if op.record is arrays.LOOKUP:
         return 0
     shape = op.inputs[2].spec.shape

@@ -116,7 +116,7 @@ def _path(what, file):
 
 
 def _sweep(path):
-    """Remove what processes left behind that were killed while they saved to the same file."""
+    """Remove what processes left after that were killed while they saved to the same file."""
     ours = re.compile(re.escape(os.path.basename(path)) + r"\.[0-9a-f]{12}\.tmp")
     old = time.time() - LEFT_OVER
     with contextlib.suppress(OSError), os.scandir(os.path.dirname(path)) as entries:

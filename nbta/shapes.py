@@ -1,6 +1,6 @@
-"""Partly known shapes: None for an unknown rank, else a tuple of extents.
+"""Partly known shapes: None for an unknown rank, else a tuple of dimensions.
 
-An extent is an integer, None where nothing is known, or a `Dim`: a length that only a run tells,
+A dimension is an integer, None where nothing is known, or a `Dim`: a length that only a run knows,
 but which is not 1, so that broadcasting is decided. One `Dim` object stands for one length.
 """
 
@@ -21,7 +21,7 @@ class Dim:
 
 
 class TripDim(Dim):
-    """A length of a trip, of which code learns where something is first made with it."""
+    """A length of an iteration, of which code learns where something is first made with it."""
 
     __slots__ = ()
 
@@ -32,7 +32,7 @@ def as_pattern(argument: str, shape) -> tuple[int | None, ...] | None:
     Raises
     ------
     InvalidArgumentError
-        For a negative extent, one that is not an integer, or more than 8 dimensions.
+        For a negative dimension, one that is not an integer, or more than 8 dimensions.
     """
     if shape is None:
         return None
@@ -54,21 +54,23 @@ def _extent(argument, extent):
     try:
         extent = operator.index(extent)
     except TypeError:
-        message = f"{argument}: {extent!r} is no extent; use an integer, or None where unknown"
+        message = f"{argument}: {extent!r} is no dimension; use an integer, or None where unknown"
         raise invalid("shape", message) from None
     if not 0 <= extent < 2**62:
-        message = f"{argument}: the extent {extent} is outside [0, 2**62); use None where unknown"
+        message = (
+            f"{argument}: the dimension {extent} is outside [0, 2**62); use None where unknown"
+        )
         raise invalid("negative_extent", message)
     return extent
 
 
 def is_known(shape) -> bool:
-    """Whether every extent is an integer."""
+    """Whether every dimension is an integer."""
     return shape is not None and all(type(extent) is int for extent in shape)
 
 
 def public(shape):
-    """The shape as users see it, with None for every extent that is not an integer."""
+    """The shape as users see it, with None for every dimension that is not an integer."""
     if shape is None:
         return None
     return tuple(extent if type(extent) is int else None for extent in shape)
@@ -104,7 +106,7 @@ def broadcast(*shapes):
 
 
 def _wider(one, other):
-    """The extent that two broadcast to; unlike integers other than 1 do not."""
+    """The dimension that two broadcast to; unlike integers other than 1 do not."""
     if one is other or other == 1:
         return one
     if one == 1:
@@ -150,7 +152,7 @@ def compatible(one, other) -> bool:
 
 
 def common(one, other):
-    """What is true of both shapes: extents that differ are unknown."""
+    """What is true of both shapes: dimensions that differ are unknown."""
     if one is None or other is None or len(one) != len(other):
         return None
     return tuple(a if a is b or a == b else None for a, b in zip(one, other, strict=True))

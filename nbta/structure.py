@@ -167,7 +167,7 @@ def register_structure(
     Notes
     -----
     JAX's ``jax.tree_util.register_pytree_node``. Objects are values there: a function gets an
-    object of its own, and gives back what it changed.
+    object of its own, and returns what it changed.
 
     Objects of a dataclass that is not registered are values, too, where a function is called, and
     where one takes the place of another in a loop or a branch that the run decides; else their
@@ -252,7 +252,7 @@ def tree_map(function: Callable[..., Any], structure: Any, *others: Any) -> Any:
     for other in others:
         if layout(other) != layout(structure):
             message = (
-                f"tree_map: structures must be alike, and are {describe(structure)} and "
+                f"tree_map: structures must be equal, and are {describe(structure)} and "
                 f"{describe(other)}"
             )
             raise invalid("structure", message)
@@ -260,7 +260,7 @@ def tree_map(function: Callable[..., Any], structure: Any, *others: Any) -> Any:
 
 
 def flatten(structure: Any) -> Array:
-    """All values of a structure one behind the other, those of dicts by key.
+    """All values of a structure one after the other, those of dicts by key.
 
     Parameters
     ----------

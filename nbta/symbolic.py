@@ -73,7 +73,7 @@ class Facts:
         return self.element_shape if learnt else None
 
     def told_rows(self):
-        """Whether the shape behind the first axis is known, and the array was not made with it."""
+        """Whether the shape after the first axis is known, and the array was not made with it."""
         shape, declared = self.element_shape, self.declared
         made_so = bool(declared) and shapes.is_known(declared[1:])
         return bool(shape) and shapes.is_known(shape[1:]) and not made_so
@@ -384,7 +384,7 @@ class SymbolicTensorArray(TensorArray):
     def gradient_behind(
         self, source: str, flow: Flow | Tensor | None, trip: Any
     ) -> SymbolicTensorArray:
-        """The gradient array of a computation, behind the flow of all that it added."""
+        """The gradient array of a computation, after the flow of all that it added."""
         graph = current()
         access = Access(graph.resolve(self._handle), flow).gradient(source, False, trip)
         name = gradient_name(self._facts.name, source)

@@ -142,7 +142,7 @@ class TensorArray(StoreWrapper, ArrayInterface):
     tensor_array_name : str, optional
         First part of the array's handle.
     element_shape : tuple of int or None, optional
-        Shape of the elements; None in it stands for an unknown extent, None for an unknown rank.
+        Shape of the elements; None in it stands for an unknown dimension, None for an unknown rank.
     infer_shape : bool, default True
         Whether the first write fixes the element shape. With False elements may differ in shape
         and even in rank, as far as ``element_shape`` allows.

@@ -70,7 +70,7 @@ def assert_no_copies_in_loops(f: Callable[..., Any], *args: Any) -> None:
 
     Such a copy makes a loop over the items of an array quadratic. It is there where a part of a
     tensor is changed and something needs the old items later, and where a variable becomes what
-    another one was. What a trip computes as a whole does not count. Nothing is compiled.
+    another one was. What an iteration computes as a whole does not count. Nothing is compiled.
 
     Parameters
     ----------

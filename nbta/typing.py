@@ -94,11 +94,11 @@ class Methods(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Extents; numbers to compute with where only the run tells them."""
+        """Dimensions; numbers to compute with where only the run knows them."""
 
     @property
     def size(self) -> int:
-        """How many elements there are; a number to compute with where only the run tells it."""
+        """How many elements there are; a number to compute with where only the run knows it."""
 
     def all(
         self,

@@ -131,7 +131,7 @@ def _is_announced(kind: Any, tensor: Any) -> Any:
 
 
 def _announced(code: Any, op: Any) -> Any:
-    """For each result what its extents must be: source, or None for any.
+    """For each result what its dimensions must be: source, or None for any.
 
     What the user's rule says of shapes is tried out with lengths that stand for those of the run
     and with numbers. None where the two do not tell.

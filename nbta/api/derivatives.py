@@ -745,8 +745,8 @@ def _scalar(value: Any) -> Any:
         raise invalid("scalar", message)
     if value.dtype.kind == "c":
         message = (
-            f"f must give a real scalar to differentiate, and gives {value.spec}; give back a real "
-            f"number of it, such as its real part or the square of its size"
+            f"f must give a real scalar to differentiate, and gives {value.spec}; return a real "
+            f"number, such as its real part or the square of its absolute value"
         )
         raise invalid("scalar", message)
     return value if value.ndim == 0 else reshape(value, ())
@@ -777,7 +777,7 @@ def _like_primal(name: str, primal: Any, tangent: Any) -> Any:
     if have.dtype != want.dtype or not shapes.compatible(have.shape, want.shape):
         message = (
             f"tangents{name.removeprefix('primals')} is {have}, and {name} is {want}; they must be "
-            f"alike"
+            f"equal"
         )
         raise invalid("tangents", message)
     return tangent

@@ -53,8 +53,8 @@ def print(
 
     Notes
     -----
-    In a traced function each run prints, in the order of the program, in each trip of a loop and
-    in the branch that is taken, compiled and operation by operation; also texts alone, and also
+    In a traced function each run prints, in the order of the program, in each iteration of a loop
+    and in the branch that is taken, compiled and operation by operation; also texts alone, and also
     from a function given to `scan`, `cond` and their like. What the function gives waits for that.
     Values are whole, at any size, as of NumPy's arrays. Derivatives pass by: `nbta.grad` prints
     what the function itself does, once. Rows of `map_fn` on several threads come one after another
@@ -72,11 +72,11 @@ def print(
     ...     s = 0.0
     ...     for i in range(x.shape[0]):
     ...         s += x[i]
-    ...         nbta.print(i, s, fmt="behind trip {}: {:.2f}")
+    ...         nbta.print(i, s, fmt="after iteration {}: {:.2f}")
     ...     return s
     >>> total(np.array([0.5, 0.25]))
-    behind trip 0: 0.50
-    behind trip 1: 0.75
+    after iteration 0: 0.50
+    after iteration 1: 0.75
     np.float64(0.75)
     """
     if fmt is not None:

@@ -425,7 +425,7 @@ def _check_carry(init: Any, carry: Any, words: _Words) -> None:
     if layout(carry) != layout(init):
         message = (
             f"{words.what}: {words.first} has the structure {describe(init)}, and "
-            f"{words.following} has {describe(carry)}; give back the same structure"
+            f"{words.following} has {describe(carry)}; return the same structure"
         )
         raise invalid("structure", message)
     named = zip(paths(init, words.first), leaves(init), leaves(carry), strict=True)
@@ -434,7 +434,7 @@ def _check_carry(init: Any, carry: Any, words: _Words) -> None:
         if kinds[0] != kinds[1]:
             was, is_ = ("a TensorArray" if kind else "a tensor" for kind in kinds)
             message = (
-                f"{words.what}: {path} is {was}, and {words.following} has {is_} there; give back "
+                f"{words.what}: {path} is {was}, and {words.following} has {is_} there; return "
                 f"the same kind"
             )
             raise invalid("structure", message)

@@ -133,9 +133,9 @@ def any_empty(values: Any) -> Any:
 def kinds_of(values: Any, exact: bool = False) -> Any:
     """What decides whether a graph fits values.
 
-    Lengths other than 1 do not, but where an array has no elements: loops that make no trip give
-    results of shapes that no trip tells, and so all lengths count. ``exact`` says that there is
-    such an array besides.
+    Lengths other than 1 do not, but where an array has no elements: loops that make no iteration
+    give results of shapes that no iteration tells, and so all lengths count. ``exact`` says that
+    there is such an array besides.
     """
     exact = exact or any_empty(values)
     return tuple(_kind_of(value, exact) for value in values)
@@ -445,7 +445,7 @@ class Function(Sent, Generic[P, R]):
 
     @property
     def graph(self) -> Graph:
-        """The program of its last call behind all passes, as it is compiled; see `source`."""
+        """The program of its last call after all passes, as it is compiled; see `source`."""
         return self._compiled_program().program
 
     def traced(self) -> tuple[Graph, list[Tensor]]:
@@ -662,7 +662,7 @@ def function(
         Whether Python's loops, branches and item assignments in it, and in the functions that it
         calls, become those of the graph; see Notes.
     outputs : sequence of str
-        Names of arguments that the function fills: it gives them, as it leaves them, behind what
+        Names of arguments that the function fills: it gives them, as it leaves them, after what
         it gives itself. The caller's own arrays stay as they are.
     static_argnums, static_argnames : int or str, or a sequence of these
         Which arguments the function is given as they are, by their place or name: numbers that
@@ -686,8 +686,8 @@ def function(
     -----
     What decides is the value: a condition that Python knows stays Python's, one that only the run
     knows becomes a branch, and a loop over a range of more than eight numbers, or of a length that
-    only the run knows, becomes a loop. `nbta.unroll` lets Python make each trip. Arrays change as
-    NumPy's do, the caller's own stay as they are. Functions without source, such as those of
+    only the run knows, becomes a loop. `nbta.unroll` lets Python make each iteration. Arrays change
+    as NumPy's do, the caller's own stay as they are. Functions without source, such as those of
     ``python -c``, are traced as they are.
 
     What a function reads from outside, and functions that it calls (variables of modules and of
@@ -702,14 +702,14 @@ def function(
     in machine code read by themselves are not seen. In a graph that is built by hand (`Graph`),
     arrays are constants.
 
-    Arithmetic with lengths, comparisons given to `cond` or `where`, slices, ``size=n``, trip counts
-    and ``nbta.zeros((n, 2))`` keep one graph for all lengths. Where Python itself must know a
-    length (``if``, ``and``, ``in``, ``len(x)``, ``range``, ``int``, ``np.zeros(x.shape)``, a key of
-    a dict), the function is called again with that length as an int, and the graph is for that
-    length alone: other lengths have graphs of their own. So do arguments without elements: ``if n``
-    and ``1 / n`` ask for nothing more. So results are those of Python. A function with graphs for
-    16 lengths gives a `PerformanceWarning` that names the line. A length that arguments do not
-    decide, such as that of a growing variable of a loop, is an error there.
+    Arithmetic with lengths, comparisons given to `cond` or `where`, slices, ``size=n``, numbers of
+    iterations and ``nbta.zeros((n, 2))`` keep one graph for all lengths. Where Python itself must
+    know a length (``if``, ``and``, ``in``, ``len(x)``, ``range``, ``int``, ``np.zeros(x.shape)``, a
+    key of a dict), the function is called again with that length as an int, and the graph is for
+    that length alone: other lengths have graphs of their own. So do arguments without elements:
+    ``if n`` and ``1 / n`` ask for nothing more. So results are those of Python. A function with
+    graphs for 16 lengths gives a `PerformanceWarning` that names the line. A length that arguments
+    do not decide, such as that of a growing variable of a loop, is an error there.
 
     Examples
     --------

@@ -140,7 +140,7 @@ class PlainArrays:
         if key[0].attrs.get("dtype") == "bool":  # two true ones in a slot are an error
             self._refuse(op.inputs[0], "bools have no sum")
         if len(op.inputs) > 2:
-            self._refuse(op.inputs[0], "each trip of a loop has gradient arrays of its own")
+            self._refuse(op.inputs[0], "each iteration of a loop has gradient arrays of its own")
 
     def _note_rank(self, op):
         key = self._array.get(op.inputs[0])

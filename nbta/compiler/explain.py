@@ -30,7 +30,7 @@ def explained(compiled, runs_note="") -> str:
     lines += _section("passes that changed something (operations, those in loops)", compiled.log)
     lines += _section("loops over items, each with the operations that it does", found.loops)
     lines += _section("loops over long rows", found.tiles)
-    lines += _section("loops whose trips go back right behind themselves", found.joint)
+    lines += _section("loops whose adjoint iterations run right after their own", found.joint)
     lines += _section("buffers made ahead, or at their place", found.buffers)
     lines += _section("arrays", found.arrays)
     lines += _section("copies of whole tensors in loops", [row[0] for row in found.copies])
@@ -88,25 +88,26 @@ def _counted(program):
 
 
 _NEST = (
-    "A gradient keeps values of an inner loop for each trip of an outer one, apart where it does "
-    "not know whose they are; make one loop of the two."
+    "A gradient saves values of an inner loop for each iteration of an outer one, in separate "
+    "arrays, as it does not know which loop they belong to; make one loop of the two."
 )
 _INNER = (
-    "A trip makes an array of its own that only the run finds again, as {}; fill it by append or "
+    "An iteration makes an array of its own that only the run finds again, as {}; fill it by "
+    "append or "
     "write in the loop or branch that makes it and that reads it, stack values by nbta.stack, or "
-    "make one array in front of the outermost loop and carry it."
+    "make one array before the outermost loop and carry it."
 )
 _MAP = (
-    "map_fn starts its threads anew in each trip; leave parallel_iterations= out of it, or put "
-    "the threads around the loop, by batch_axis=."
+    "map_fn starts its threads anew in each iteration; leave parallel_iterations= out, or put the "
+    "threads around the loop, by batch_axis=."
 )
 _FOREIGN = "custom_gradient has a Python function there; give it one that @njit compiled."
 _DRAW = (
     "NumPy's and Python's generators draw in Python; a function that @njit compiles has Numba's, "
     "which draws in machine code, and so does nbta.random."
 )
-_DTYPE = "Numba does not compute with {}; cast to a wider dtype in front of the loop."
-_OTHER = "Some have no compiled form; do them in front of the loop or behind it."
+_DTYPE = "Numba does not compute with {}; cast to a wider dtype before the loop."
+_OTHER = "Some have no compiled form; do them before the loop or after it."
 
 
 def warn_of(generated) -> None:
@@ -195,7 +196,7 @@ def _message(origin, calls, generated):
     within = f", with {', '.join(map(str, inner))} in it," if inner else ""
     return (
         f"the loop {origin}{within} is compiled, but it or its gradient calls "
-        f"Python in each trip, which takes tens of microseconds a call: "
+        f"Python in each iteration, which takes tens of microseconds a call: "
         f"{', '.join(f'{kind} x {count}' for kind, count in types.items())}. "
         f"{' '.join(causes)} explain() of the function says more; to silence this: "
         f"warnings.simplefilter('ignore', nbta.PerformanceWarning)"

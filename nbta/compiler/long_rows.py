@@ -186,7 +186,7 @@ class Kinds:
             first = parts[0] or op.record is multiply.record
             linear = first and len(rest) == 1 and self.kind(rest[0]) is Kind.FREE
         if not (linear and scalar and inexact):
-            raise RefusedError(f"{op.name} needs a sum of all tiles before the next trip")
+            raise RefusedError(f"{op.name} needs a sum of all tiles before the next iteration")
         return Kind.PART
 
     def _added(self, op, parts):
@@ -212,7 +212,7 @@ class Kinds:
         fits = kinds.count(Kind.TOTAL) == 1 and kinds.count(Kind.PART) == len(kinds) - 1
         place = kinds.index(Kind.TOTAL) if fits else 0
         if not fits or op.record not in _ADDING or (place and op.record is subtract.record):
-            raise RefusedError(f"{op.name} needs what all tiles add up, or fill, in a trip")
+            raise RefusedError(f"{op.name} needs what all tiles add up, or fill, in an iteration")
         self._roots[op.outputs[0]] = self._roots[op.inputs[place]]
         return Kind.TOTAL
 
@@ -228,7 +228,7 @@ class Kinds:
             raise RefusedError(f"{op.name} changes an array that tiles would change each")
         self._becomes(x, wanted)
         if self.kind(x) is not wanted:
-            raise RefusedError(f"{op.name} changes an array of each trip's own")
+            raise RefusedError(f"{op.name} changes an array that each iteration makes")
         self._roots[op.outputs[0]] = self._roots[x]
         return wanted
 
@@ -328,7 +328,7 @@ class Kinds:
             fits = fits and (variable.is_kept or following.spec.rank == 0)
         if not fits:
             name = variable.loop.op.name
-            raise RefusedError(f"{name} gives a variable what is of another kind in each trip")
+            raise RefusedError(f"{name} gives a variable another kind of value in each iteration")
 
     def _result(self, variable, marks, inside):
         kind = marks.get(variable.place, Kind.FREE)
@@ -341,7 +341,7 @@ class Kinds:
         if kind is Kind.TOTAL and variable.parameter.spec.rank == 0 and _is_zero(first):
             return Kind.PART
         self._becomes(first, kind)
-        raise RefusedError(f"{variable.loop.op.name} adds up, or fills, an array in each trip")
+        raise RefusedError(f"{variable.loop.op.name} adds up, or fills, an array in each iteration")
 
     def _of_branch(self, op):
         case = Branch(op)

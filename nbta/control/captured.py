@@ -24,7 +24,7 @@ def names_of(code) -> tuple:
 
 
 class _Globals(dict):
-    """Some names of a module, in front of all others."""
+    """Some names of a module, before all others."""
 
     def __init__(self, first, others):
         super().__init__(first)

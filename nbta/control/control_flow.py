@@ -92,7 +92,7 @@ def with_weak_floats(structure, *others):
 def in_the_precision(run, structure, *others):
     """``run(first values)`` in the precision of the others, or where that is too little, float64.
 
-    The body may bring in what nobody sees in front of the loop.
+    The body may bring in what nobody sees before the loop.
     """
     chosen = with_weak_floats(structure, *others)
     try:
@@ -121,7 +121,7 @@ class Variables:
     Attributes
     ----------
     specs : list of Spec
-        Of the tensors, as far as every trip keeps to it.
+        Of the tensors, as far as every iteration keeps to it.
     """
 
     def __init__(self, structure, values, invariants=None):
@@ -183,7 +183,7 @@ class Variables:
             was, is_ = describe(self._structure), describe(result)
             message = (
                 f"while_loop: loop_vars has the structure {was}, and what the body gives has "
-                f"{is_}; give back the same structure"
+                f"{is_}; return the same structure"
             )
             raise invalid("structure", message)
         return leaves(result)
@@ -216,7 +216,7 @@ class Variables:
             names = ("a tensor", "a TensorArray")
             message = (
                 f"while_loop: {self._paths[i]} is {names[was]}, and the body gives {names[is_]}; "
-                f"give back the same kind"
+                f"return the same kind"
             )
             raise invalid("structure", message)
 
@@ -236,13 +236,14 @@ class Variables:
             raise invalid("loop_rank", message)
         if self._declared[i] and not _admits(spec.shape, new.shape):
             message = (
-                f"while_loop: {self._paths[i]} has shape {shapes.text(spec.shape)} in every trip, "
+                f"while_loop: {self._paths[i]} has shape {shapes.text(spec.shape)} in every "
+                f"iteration, "
                 f"and the body gives {shapes.text(new.shape)}; widen shape_invariants"
             )
             raise invalid("shape_invariants", message)
 
     def relax(self, new):
-        """Forget extents that a trip changes; whether there were any."""
+        """Forget dimensions that an iteration changes; whether there were any."""
         before = self.specs
         self.specs = [
             old._replace(shape=shapes.common(old.shape, spec.shape))
@@ -305,7 +306,7 @@ def _rebuilt(value, tensors):
 
 
 def order_by_trips(body, first):
-    """Put what uses an older name of an array that the loop carries behind all earlier trips.
+    """Put what uses an older name of an array that the loop carries after all earlier iterations.
 
     These are over when it runs, and so the gradient of what it reads must reach their writes.
     """
@@ -326,7 +327,7 @@ def order_by_trips(body, first):
 
 
 def hoist(cond, body, first):
-    """Make variables that no trip changes captured tensors; the places of the others."""
+    """Make variables that no iteration changes captured tensors; the places of the others."""
     fixed = [i for i, t in enumerate(body.outputs) if t is body.inputs[i]]
     for place in fixed:
         for graph in (cond, body):
@@ -371,58 +372,63 @@ def while_loop(
         Python has the precision of the other floats, as in arithmetic, or float64 where the body
         needs that.
     maximum_iterations : int or Tensor, optional
-        Stop after so many trips.
+        Stop after so many iterations.
     parallel_iterations : int, optional
         Accepted as TensorFlow does; it changes no result.
     shape_invariants : list or tuple, optional
-        For each variable a shape that holds in every trip, with None for extents that differ. For a
-        variable with None alone, as by default, it is found out what a trip changes.
+        For each variable a shape that holds in every iteration, with None for dimensions that
+        differ. For a variable with None alone, as by default, it is found out what an iteration
+        changes.
     name : str, optional
     checkpoint : int or {"sqrt", "online"}, optional
-        How gradients get at the values of each trip. By default they are kept from the forward
-        run. With an int ``k`` the variables are kept every ``k`` trips, and the gradient runs the
-        trips between again: the same numbers, from the memory of ``k`` trips and ``T / k`` states.
-        "sqrt" takes the root of the trip count for ``k``, where that is known on entry (a condition
-        ``i < n``, ``i >= 0`` or alike, ``maximum_iterations``). "online" needs no trip count.
+        How gradients get at the values of each iteration. By default they are kept from the forward
+        run. With an int ``k`` the variables are kept every ``k`` iterations, and the gradient runs
+        the iterations between again: the same numbers, from the memory of ``k`` iterations and ``T
+        / k`` states. "sqrt" takes the root of the number of iterations for ``k``, where that is
+        known on entry (a condition ``i < n``, ``i >= 0`` or alike, ``maximum_iterations``).
+        "online" needs no number of iterations.
     progress : bool or str
         Whether to show a bar of tqdm while the loop runs; a string stands before it.
 
     Returns
     -------
     structure like ``loop_vars``
-        The last values; the first ones where there was no trip.
+        The last values; the first ones where there was no iteration.
 
     Raises
     ------
     InvalidArgumentError
         For a condition that is no boolean scalar, and for a body that changes the structure, a
         dtype, a rank, or a declared shape. For another ``checkpoint`` or ``progress``, and for
-        "sqrt" where the trip count is not known on entry. From gradients, with ``checkpoint``, for
-        a body whose trips may not come out the same when they are run again: one that reads an
-        array which clears what is read, goes on with another array in each trip, or asks for the
-        length of an array by another name than the one that was written to last.
+        "sqrt" where the number of iterations is not known on entry. From gradients, with
+        ``checkpoint``, for a body whose iterations may not give the same when they are run again:
+        one that reads an array which clears what is read, goes on with another array in each
+        iteration, or asks for the length of an array by another name than the one that was written
+        to last.
     FailedPreconditionError
         With ``progress``, where tqdm is not installed.
 
     Notes
     -----
     TensorFlow's ``tf.while_loop``. In a graph both functions are called to see what they build,
-    more than once where shapes change; outside of graphs they are called for each trip. Tensors and
-    arrays from outside may be used inside. Gradients are exact for every number of trips.
+    more than once where shapes change; outside of graphs they are called for each iteration.
+    Tensors and arrays from outside may be used inside. Gradients are exact for every number of
+    iterations.
 
     Outside of graphs functions get arrays that behave as tensors do: ``y += x`` makes a new one,
     and ``y[0] = 1``, ``out=``, ``y.sort()`` and their like are refused, also for arrays that a
     function takes from around it; ``y.copy()`` is an ordinary array. So both ways give the same,
     and neither changes what the caller has. This holds for all functions of loops and branches.
 
-    With ``checkpoint`` each trip runs once more for a gradient, and functions of
+    With ``checkpoint`` each iteration runs once more for a gradient, and functions of
     `custom_gradient` are called as often. Writes to arrays from outside are not done again.
-    "online" keeps the variables at trips 0, 1, 3, 6, 10, ... (segments of 1, 2, 3, ... trips): the
-    memory of ``sqrt(2 T)`` states and ``sqrt(2 T)`` trips for any trip count ``T``.
+    "online" saves the variables at iterations 0, 1, 3, 6, 10, ... (segments of 1, 2, 3, ...
+    iterations): the memory of ``sqrt(2 T)`` states and ``sqrt(2 T)`` iterations for any number
+    ``T`` of iterations.
 
     Gradients of gradients keep as many states of the gradient's loop as of this one, and the values
-    of as many trips. Compiled, none calls Python, but where trips that run again read an array
-    that a trip of a loop around makes, with a `PerformanceWarning`.
+    of as many iterations. Compiled, none calls Python, but where iterations that run again read an
+    array that an iteration of a loop around makes, with a `PerformanceWarning`.
 
     Examples
     --------
@@ -507,7 +513,7 @@ def _truth(value):
 
 
 def _in_order(cond, body, structure, maximum, invariants, name, options):
-    """A loop in a graph, with a further variable where its trips print or fail."""
+    """A loop in a graph, with a further variable where its iterations print or fail."""
     graph = building(*leaves(structure))
     with graph.as_default():
         try:
@@ -543,7 +549,7 @@ def _token_now():
 
 
 def _ordered(result, token):
-    """What a loop or a branch gives, and what is done later behind all that it does."""
+    """What a loop or a branch gives, and what is done later after all that it does."""
     order = order_now()
     if order is None:
         return map_leaves(lambda leaf: behind_token(leaf, token), result)
@@ -578,7 +584,8 @@ def _in_graph(cond, body, structure, maximum, invariants, name, options):
 def _check_root(checkpoint, cond, body, count):
     if checkpoint == "sqrt" and not limits(cond, body, count):
         message = (
-            "while_loop: checkpoint='sqrt' needs a trip count that is known on entry; write the "
+            "while_loop: checkpoint='sqrt' needs a number of iterations that is known on entry; "
+            "write the "
             "condition as i < n for an integer i that grows by 1, give maximum_iterations, or use "
             "checkpoint='online'"
         )
@@ -586,7 +593,7 @@ def _check_root(checkpoint, cond, body, count):
 
 
 def _trace_body(graph, scope, body, variables):
-    """Trace until extents, and what arrays are known to hold, stay as they are."""
+    """Trace until dimensions, and what arrays are known to hold, stay as they are."""
     while True:
         known = variables.known()
 
@@ -623,7 +630,7 @@ def cond(
     pred : bool, or Tensor of bool and rank 0
     true_fn, false_fn : callable
         Of the operands; both give the same structure and dtypes. Tensors and arrays from outside
-        may be used, and TensorArrays given back.
+        may be used, and TensorArrays returned.
     *operands : structure of array-like, Tensor or TensorArray
         What the functions are given. Arrays are copied for them.
 

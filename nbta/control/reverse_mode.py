@@ -35,7 +35,7 @@ class Computation:
     source : str
         Names the gradient arrays that belong to this computation.
     transient : bool
-        Whether the trips that are being differentiated are run for this alone.
+        Whether the iterations that are being differentiated are run for this alone.
     """
 
     def __init__(self, source: str, stop=(), keep=False):
@@ -142,14 +142,14 @@ class Computation:
         return Access(handle, flow).gradient(self.source, self._clear, self.trip())
 
     def trip(self) -> tuple:
-        """What tells trips apart, for each has accumulators of its own: in a body, a number."""
+        """What tells iterations apart, as each has its own accumulators: in a body, a number."""
         if isinstance(self._home, SubGraph) and not self._trip:
             with self._home.as_default(), self._home.control_dependencies(None):
                 self._trip = tuple(build(TRIP, []))
         return self._trip
 
     def accumulate(self, handle, flow, add):
-        """Add to the gradient array what was read from the forward array; the flow behind it.
+        """Add to the gradient array what was read from the forward array; the flow after it.
 
         The lookup comes after what the forward array has seen, as that decides its size. No
         gradient passes this way: what is added does not depend on what the array holds.
@@ -272,7 +272,7 @@ def gradients(
     ``y``, the derivative by the real part plus ``1j`` times the derivative by the imaginary part.
 
     In the body of a loop its variables are free: what their first values were computed from does
-    not count. Each trip has accumulators of its own.
+    not count. Each iteration has accumulators of its own.
 
     Examples
     --------
@@ -417,7 +417,7 @@ def _seed(i, y, grad):
     if seed.dtype != y.dtype or not shapes.compatible(seed.spec.shape, y.spec.shape):
         message = (
             f"gradients: grad_ys[{i}] is {seed.spec}, and {y.name!r} is {y.spec}; they must be "
-            f"alike"
+            f"equal"
         )
         raise invalid("grad_ys", message)
     return seed

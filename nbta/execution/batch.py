@@ -521,7 +521,7 @@ def _functions(items, runner_of, sums, compiled, memory):
 
 
 def _on_threads(items, alone, functions, sums, threads, memory):
-    """Compute the items on several threads: all in front of the first that fails."""
+    """Compute the items on several threads: all before the first that fails."""
     executables = [function.executable for function in functions]
     table = memory.take(executables, sums, _most(threads, len(items)))
     table.load(items, alone)

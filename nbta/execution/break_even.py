@@ -69,7 +69,7 @@ class _Lock(event.Listener, threading.local):
         self._depth += 1
 
     def on_end(self, event):
-        """It is given back."""
+        """It is returned."""
         self._depth -= 1
         if self._depth == 0:
             self.seconds += processor() - self._begin

@@ -2,9 +2,9 @@
 
 A `Plan` is what runs, a `Step` what belongs to one run: its arrays, by handles.
 
-A value is dropped behind its last use. What then changes some items of an array that nobody else
+A value is dropped after its last use. What then changes some items of an array that nobody else
 has, as Python's count of its references tells, changes it where it is; so a loop that fills an
-array copies it once, not in each trip.
+array copies it once, not in each iteration.
 """
 
 import copy
@@ -144,7 +144,7 @@ class Plan:
         return [_evaluation(op), way, inputs, single, outputs, (), op]
 
     def _forget(self):
-        """Note behind each call which values nobody needs any more."""
+        """Note after each call which values nobody needs any more."""
         kept = {*self._wanted, *(i for i, value in enumerate(self._start) if value is not None)}
         for call in reversed(self._calls):
             _, _, inputs, _, outputs, _, op = call

@@ -101,7 +101,7 @@ class Session:
         ------
         InvalidArgumentError
             For a fetch or a feed of another graph, a value that does not fit its tensor, and what
-            operations refuse; the message names the operation, and the trip of a loop.
+            operations refuse; the message names the operation, and the iteration of a loop.
         FailedPreconditionError
             For a placeholder that got no value.
         UnimplementedError
@@ -113,10 +113,10 @@ class Session:
         -----
         Of operations that run one by one, a trace has an event each, with type, shapes, dtypes and
         bytes of the results, array and slots; those of loops, branches and rows of `map_fn` are
-        inside of theirs, by trips. Arrows go along flows, and a counter shows the bytes in all
+        inside of theirs, by iterations. Arrows go along flows, and a counter shows the bytes in all
         arrays of the process. So ``compiled=False`` shows most. A compiled function is one event,
-        behind those of the passes and of the compiler where these had to run. It then runs once
-        more in a build of its own, which reads a clock behind each part of its code; these parts
+        after those of the passes and of the compiler where these had to run. It then runs once
+        more in a build of its own, which reads a clock after each part of its code; these parts
         are a row of their own. That compiles again (once, it is kept on disk), and is left out
         where the graph calls users' functions.
 

@@ -2,7 +2,7 @@
 
 A `Tracer` stands where `Plainly` does in a run that nobody watches: it gives the run a step and a
 plan whose operations tell when they begin and end. The compiled function of a run is one event. So
-that one sees into it, the program is run once more behind it, by code with clocks
+that one sees into it, the program is run once more after it, by code with clocks
 (`nbta.compiler.clocked`), whose readings become events of a row of their own.
 
 A file has the Trace Event Format, which Perfetto, chrome://tracing and speedscope show ("Trace
@@ -80,7 +80,7 @@ class TraceFile:
         self.close()
 
     def name_thread(self, thread: int, name: str) -> None:
-        """Say what is to be read in front of a thread's row; rows are in the order of this."""
+        """Say what is to be read before a thread's row; rows are in the order of this."""
         if thread not in self._threads:
             place = {"sort_index": len(self._threads)}
             self._threads.add(thread)
@@ -266,7 +266,7 @@ class Tracer:
         """Say what is missing."""
         if self._left_out:
             self._file.notes["left out"] = (
-                f"{self._left_out} events of bodies, behind the first {LIMIT}; give fewer trips"
+                f"{self._left_out} events of bodies, after the first {LIMIT}; run fewer iterations"
             )
 
     def _enter(self):
@@ -388,7 +388,7 @@ def traced(runner, given, compiled, file):
 
 
 def show_inside(file, measured) -> None:
-    """The readings of a call of compiled code as a row of events, in loops and trips."""
+    """The readings of a call of compiled code as a row of events, in loops and iterations."""
     file.name_thread(CLOCKED_ROW, "compiled code, read by clocks")
     nest = _Nest()
     for piece, begin, end in measured.entries:
@@ -404,12 +404,12 @@ def show_inside(file, measured) -> None:
     for name, category, begin, end, args in nest.from_outside():
         file.complete(name, category, begin, end, CLOCKED_ROW, args)
     if measured.left_out:
-        text = f"{measured.left_out} parts came behind these, in the same call"
+        text = f"{measured.left_out} parts came after these, in the same call"
         file.notes["compiled function"] = text
 
 
 class _Nest:
-    """Loops that are open at some time, each with a trip."""
+    """Loops that are open at some time, each with an iteration."""
 
     def __init__(self):
         self._open = []  # of name, begin, trips, begin of the trip or None
@@ -429,15 +429,15 @@ class _Nest:
             name, begin, trips, trip = self._open.pop()
             if trip is not None:
                 self.complete("condition", "control", trip, at, {})
-            self.complete(name, "control", begin, at, {"trips": trips})
+            self.complete(name, "control", begin, at, {"iterations": trips})
         self._open += [[name, at, 0, None] for name in loops[same:]]
         for loop in self._open:
             loop[3] = at if loop[3] is None else loop[3]
 
     def end_trip(self, at):
-        """The trip of the innermost loop ends."""
+        """The iteration of the innermost loop ends."""
         name, begin, trips, trip = self._open[-1]
-        self.complete(f"trip {trips}", "control", trip, at, {"number": trips})
+        self.complete(f"iteration {trips}", "control", trip, at, {"number": trips})
         self._open[-1] = [name, begin, trips + 1, None]
 
     def complete(self, name, category, begin, end, args) -> None:
@@ -452,7 +452,11 @@ def calls_users(function) -> bool:
 
 def labels(piece) -> tuple:
     """What people see of a part of compiled code."""
-    return tuple(f"{name}: end of trip" for name in piece.names) if piece.ends_trip else piece.names
+    return (
+        tuple(f"{name}: end of iteration" for name in piece.names)
+        if piece.ends_trip
+        else piece.names
+    )
 
 
 def told(name, facts):
@@ -473,7 +477,7 @@ def _name_of_run(graph):
         return "row {}"
     if is_branch(owner):
         return f"branch {Branch(owner).branches.index(graph)}"
-    return "condition" if graph is Loop(owner).cond else "trip {}"
+    return "condition" if graph is Loop(owner).cond else "iteration {}"
 
 
 def _described(error):
@@ -488,7 +492,7 @@ def _facts(op, results):
     found = {"shapes": [list(v.shape) for v in data], "dtypes": [v.dtype.name for v in data]}
     found["bytes"] = sum(v.nbytes for v in data)
     if op.record is WHILE:
-        found["trips"] = int(values[0])
+        found["iterations"] = int(values[0])
     return found
 
 

@@ -1,1 +1,1 @@
-"""Functions as they stand: plain Python with loops, branches and item assignment, traced."""
+"""Functions unmodified: plain Python with loops, branches and item assignment, traced."""

@@ -65,7 +65,7 @@ class Frame:
     changed : dict
         By the identity of a box: it, what it held, and why it was spoiled.
     traced : bool
-        Whether it is the body of a loop or a branch, and no trips of Python's.
+        Whether it is the body of a loop or a branch, and no iterations of Python's.
     spent : str or None
         What the block did that cannot be put back.
     explicit : bool
@@ -324,7 +324,7 @@ def older_serial(owner, serial):
 
 
 def in_trace(owner=None) -> bool:
-    """Whether a block is traced that only the run decides about, and an object is older."""
+    """Whether a block is traced that only the run decides, and an object is older."""
     for frame in reversed(_frames.stack):
         if owner is not None and id(owner) in frame._born:
             return False
@@ -356,7 +356,7 @@ def is_older(owner) -> bool:
 def spend(items, reason) -> None:
     """Note that items are taken of an iterator, which cannot be put back.
 
-    Where only the run decides about the block that is traced, that is refused.
+    Where only the run decides the block that is traced, that is refused.
     """
     if in_trace(items):
         raise invalid("effect", reason)
@@ -690,7 +690,7 @@ class Box(Tensor):
         )
 
     def rebind(self, tensor) -> None:
-        """Hold what a trip of a loop begins with."""
+        """Hold what an iteration of a loop begins with."""
         _note(self)
         self._value, self._constant, self._maker = tensor, None, None
 
@@ -783,7 +783,7 @@ class Box(Tensor):
 
     @property
     def length(self):
-        """The extent of the first axis: an int, or a number that the run tells."""
+        """The dimension of the first axis: an int, or a number that only the run knows."""
         shape = self.shape
         if shape is None:
             return shape_of(self.itself)[0]
@@ -1114,7 +1114,7 @@ class Box(Tensor):
         self[...] = arithmetic.real(self.itself) + 1j * native.plain(value)
 
     def _part(self, function):
-        """Parts of complex numbers, a view in NumPy: either may be used behind a change of one.
+        """Parts of complex numbers, a view in NumPy: either may be used after a change of one.
 
         They are no `View`, as loops carry computed parts, such as ``np.fft.ifft(x).real``.
         """
@@ -1424,7 +1424,7 @@ class KeyStep(Step):
 
     @property
     def together(self):
-        """Whether it leaves items that lie together: whole ones behind the first slice."""
+        """Whether it leaves items that lie together: whole ones after the first slice."""
         if self._parts is None:
             return all(part is None or _is_whole(part) for part in self.key)
         kept = list(self._parts)
@@ -1615,7 +1615,7 @@ def check_number(value) -> None:
     graph = current()
     if graph is not None and id(value) in graph.root.cache.get(_NUMBERS_NOW, ()):
         message = (
-            f"{here()}: an array without axes, such as np.zeros(()), is changed in place behind a "
+            f"{here()}: an array without axes, such as np.zeros(()), is changed in place after a "
             f"loop or branch that may have put another one into its variable; begin with a number, "
             f"such as 0.0, or write s = s + x in place of s += x"
         )

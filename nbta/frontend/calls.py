@@ -400,7 +400,7 @@ def _of_distribution(owner, what, args, kwargs):
 def _next(items, *default):
     """``next``, which cannot be put back."""
     reason = (
-        f"{here()}: next() of an iterator in a loop or a branch that only the run decides about; "
+        f"{here()}: next() of an iterator in a loop or a branch that only the run decides; "
         f"take items by their index"
     )
     if isinstance(items, iteration.Generator):
@@ -514,7 +514,8 @@ def _known_test(function=None):
         found = item if function is None else call(function, item)
         if control.is_traced(found) and not isinstance(found, Number):
             message = (
-                f"{here()}: filter() by a test that only the run decides; write a comprehension, "
+                f"{here()}: filter() by a test that is known only in the run; write a "
+                f"comprehension, "
                 f"[v for v in items if test(v)]"
             )
             raise invalid("symbolic", message)

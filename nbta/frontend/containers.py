@@ -2,7 +2,7 @@
 
 Blocks that become the body of a loop or a branch are run once, so that all that they change must be
 known. What converted code changes it tells. A function that nbta does not look into may change what
-it is given, and what that holds: so that is looked at before and behind its call. What it is given
+it is given, and what that holds: so that is looked at before and after its call. What it is given
 holds arrays and tensors in place of boxes meanwhile.
 """
 

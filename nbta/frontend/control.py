@@ -122,13 +122,13 @@ class Absent(Undefined):
         """Refuse to guess: whether it is there is something that Python may ask for."""
         message = (
             f"{here()}: {self.name} is given a value, or deleted, in a loop or a branch that only "
-            f"the run decides about, and is not there elsewhere; give it a value before and keep it"
+            f"the run decides, and has no value elsewhere; give it a value before that"
         )
         raise invalid("undefined", message)
 
 
 class AbsentPart(Absent):
-    """Of an attribute or a key: where it is a number elsewhere, the run tells if it is there."""
+    """Of an attribute or key: where it is a number elsewhere, only the run knows if it exists."""
 
     is_absent = True
 
@@ -776,7 +776,7 @@ class _Merge:
                     take_apart([each])
 
     def _filled(self, value, other):
-        """A stand-in where a variable has no value on one way."""
+        """A placeholder where a variable has no value on one way."""
         if isinstance(value, Absent):
             value.refuse()
         if isinstance(value, Undefined) and _is_carried(other):
@@ -916,7 +916,7 @@ def _as_user_has(pair, value):
 
 
 def _has_axes(leaf):
-    """Whether it is an array, and none of no axes, which is a number behind a loop or branch."""
+    """Whether it is an array, and none of no axes, which is a number after a loop or branch."""
     # a view may be of a branch that is over, so it is not read
     return isinstance(leaf, Box) and (leaf.root is not leaf or leaf.spec.rank != 0)
 
@@ -1050,7 +1050,7 @@ def native_for(items, body, flags):
 
 
 def known_trips(items, body, flags, get, set_, as_loop):
-    """Trips that Python counts; whether all of them are done.
+    """Iterations that Python counts; whether all of them are done.
 
     Where a flag that ends the loop is known only when the function runs, all is put back.
     ``as_loop()`` makes a loop of the graph of them, where they are too large.
@@ -1062,11 +1062,11 @@ def known_trips(items, body, flags, get, set_, as_loop):
     return made is not False
 
 
-_LARGE = "bodies of loops that Python's trips would repeat too often, and whether loops do"
+_LARGE = "bodies of loops that unrolling would repeat too often, and whether loops do"
 
 
 def _most(body):
-    """How many operations Python's trips of a loop may make; None where none is to be tried."""
+    """How many operations unrolled iterations of a loop may make; None where none is tried."""
     can_be_loop = current().root.cache.get(_LARGE, {}).get(body.__code__)
     return OPERATIONS if can_be_loop is None else None if can_be_loop else math.inf
 
@@ -1092,7 +1092,7 @@ def _in_frame(as_loop, get, set_):
 
 @contextmanager
 def _put_back(entry, set_):
-    """Give variables what they had where trips are given up, to be made again in another way."""
+    """Give variables what they had where iterations are given up, to be made in another way."""
     try:
         yield
     except BaseException:
@@ -1102,7 +1102,7 @@ def _put_back(entry, set_):
 
 
 def _known_trips(items, body, flags, get, set_, most):
-    """Whether trips are done; None where they would make too many operations."""
+    """Whether iterations are done; None where they would make too many operations."""
     entry, first, done = get(), current().root.version, True
     with _put_back(entry, set_), Frame() as frame:
         for number, item in enumerate(items, 1):
@@ -1125,7 +1125,7 @@ def _known_trips(items, body, flags, get, set_, most):
 
 
 def guarded_trips(items, body, flags, names, get, set_):
-    """Trips over what only Python knows, each in a branch once a flag is traced."""
+    """Iterations over what only Python knows, each in a branch once a flag is traced."""
     for item in items:
         ended = any_flag(flags())
         if not is_traced(ended):
@@ -1159,7 +1159,7 @@ def any_flag(flags):
 def counted_loop(start, stop, step, item, body, flags, *state):
     """A loop of the graph over integers, which ``item`` makes what the body is given.
 
-    ``stop`` may be a function that gives it anew for each trip.
+    ``stop`` may be a function that gives it anew for each iteration.
     """
     first = _int64(start)
     known = None if callable(stop) else _int64(stop)
@@ -1218,7 +1218,7 @@ def while_(test, body, flags, names, get, set_, changed, safe=False):
 
 
 def _older(changed):
-    """Of some variables' values the arrays of now: trips that are put back leave theirs."""
+    """Of some variables' values the arrays of now: iterations that are put back leave theirs."""
     start = Frame().start
 
     def of_before():
@@ -1228,7 +1228,7 @@ def _older(changed):
 
 
 def _known_while(test, body, flags, get, set_, trips, most):
-    """Trips as long as Python knows the condition.
+    """Iterations as long as Python knows the condition.
 
     False where all was put back, None where it was as they make too many operations.
     """
@@ -1298,7 +1298,7 @@ def _is_empty(value):
 
 
 def _fresh(value):
-    """A stand-in for a loop, of one for another loop."""
+    """A placeholder for a loop, of one for another loop."""
     return pack(value, [array_like(v) if isinstance(v, Box) else v for v in leaves(value)])
 
 
@@ -1310,7 +1310,7 @@ class _Loop:
     code : types.CodeType
         Of its body, by which it begins with what was found of it before.
     names : tuple of str
-        Variables that trips may assign and that something reads later.
+        Variables that iterations may assign and that something reads later.
     get, set_ : callable
         Get and set these.
     changed : callable
@@ -1326,7 +1326,7 @@ class _Loop:
         self._begin_as_before(code)
 
     def _start(self):
-        """Assume that trips hand on numbers, and arrays that they seem to change."""
+        """Assume that iterations hand on numbers, and arrays that they seem to change."""
         self._names, self._entry, self._get, self._set = self._given
         self._stand_ins, self._dtypes, self._begun = {}, {}, {}
         self._carried = {i for i, v in enumerate(self._entry) if self._is_scalar(v)}
@@ -1373,7 +1373,7 @@ class _Loop:
         return not objects_in(value) and not containers_in(value)
 
     def _guess(self, value, also_known=False):
-        """Take the array of a variable for one that trips change."""
+        """Take the array of a variable for one that iterations change."""
         if not isinstance(value, Box) or value.fixed is not None or value.root.fixed is not None:
             return
         root = value.root
@@ -1427,8 +1427,9 @@ class _Loop:
                     return
                 _attempts.is_last = True
         message = (
-            f"{here()}: what this loop carries from trip to trip is not found after {ATTEMPTS} "
-            f"traces of it; give arrays that are other ones in each trip names of their own"
+            f"{here()}: what this loop carries from iteration to iteration is not found after "
+            f"{ATTEMPTS} "
+            f"traces of it; give arrays that differ in each iteration names of their own"
         )
         raise UnimplementedError(message)
 
@@ -1490,7 +1491,7 @@ class _Loop:
         return found
 
     def _bind(self, given):
-        """Give variables and boxes what a trip begins with; the variables' values."""
+        """Give variables and boxes what an iteration begins with; the variables' values."""
         given, values = iter(given), list(self._entry)
         for i in sorted(self._carried):
             like = self._stand_ins.get(i, self._entry[i])
@@ -1508,7 +1509,7 @@ class _Loop:
         return values
 
     def _part(self, i, j, leaf, value):
-        """What a variable has, or a part of it, in a trip or after the loop."""
+        """What a variable has, or a part of it, in an iteration or after the loop."""
         if not isinstance(leaf, ArrayBox):
             found = made(value, self._names[i])
             if isinstance(found, Box):
@@ -1517,7 +1518,7 @@ class _Loop:
         return one_of(value, self._families.setdefault((i, j), [leaf.forward]))
 
     def _tensor_arrays(self, values):
-        """The tensor arrays that trips hand on, by place."""
+        """The tensor arrays that iterations hand on, by place."""
         return {
             (i, j): leaf
             for i in sorted(self._carried)
@@ -1532,7 +1533,7 @@ class _Loop:
             array_boxes.link(arrays[place], arrays[other])
 
     def _learn_families(self, bound, end):
-        """Which tensor arrays a trip may hand on."""
+        """Which tensor arrays an iteration may hand on."""
         starts, ends = self._tensor_arrays(bound), self._tensor_arrays(end)
         found = {place: array_boxes.relatives(box) for place, box in ends.items()}
         related, again = set(self._related), False
@@ -1559,7 +1560,7 @@ class _Loop:
             note_number(found, (leaf,))
 
     def _slots(self, values):
-        """The boxes of variables that trips hand on, by place."""
+        """The boxes of variables that iterations hand on, by place."""
         return {
             (i, j): leaf
             for i in sorted(self._carried)
@@ -1568,7 +1569,7 @@ class _Loop:
         }
 
     def _link(self, values, holds):
-        """Note which arrays may be one; ``holds`` has in which trips, of what the graph says."""
+        """Note which arrays may be one; ``holds`` says in which iterations, as the graph does."""
         slots, said = self._slots(values), dict(zip(self._said, holds, strict=False))
         for tie in self._ties:
             place, other = tie
@@ -1582,7 +1583,7 @@ class _Loop:
                 link(slots[place], other, found)
 
     def _first_ties(self):
-        """Which arrays may be one in some trip; what the graph says of the first."""
+        """Which arrays may be one in some iteration; what the graph says of the first."""
         entries = self._entries()
         for place, box in entries.items():
             entry = box.root  # and what that may be, as a loop around may say
@@ -1611,7 +1612,7 @@ class _Loop:
         return found
 
     def _last_ties(self, ends):
-        """What the graph says behind a trip."""
+        """What the graph says after an iteration."""
         if not keeps_shared():
             return []
         found = {tie: self._tied(tie, ends) for tie in self._ties if tie not in self._vague}
@@ -1624,7 +1625,7 @@ class _Loop:
         return self._slots([self._stand_ins.get(i, v) for i, v in enumerate(self._entry)])
 
     def _results(self, bound, frame, given):
-        """What a trip ends with; `Again` where the state is another one than was assumed."""
+        """What an iteration ends with; `Again` where the state is another one than was assumed."""
         pairs = zip(bound, self._get(), strict=False)
         end = [_in_form_of(start, found) for start, found in pairs]
         again = self._learn_boxes(frame) or self._learn_places(frame)
@@ -1657,7 +1658,7 @@ class _Loop:
         return bool(new)
 
     def _learn_places(self, frame):
-        """Make places of objects that a trip changes variables."""
+        """Make places of objects that an iteration changes variables."""
         new = [(key, *entry) for key, entry in frame.places.items() if key not in self._places]
         for key, place, old in new:
             error = growing(place, old)
@@ -1734,9 +1735,10 @@ class _Loop:
         if self._names[i].startswith(ITEMS):
             rule = "a loop keeps keys, their order, and how many items there are: give all before"
             rule = _rule_of_items(start, rule)
-        what, before, behind = _told(self._names[i], start, end)
+        what, before, after = _told(self._names[i], start, end)
         message = (
-            f"{here()}: {what} {before} before a trip of the loop and {behind} behind it; {rule}"
+            f"{here()}: {what} {before} before an iteration of the loop and {after} after it; "
+            f"{rule}"
         )
         return invalid("loop_variable", message)
 
@@ -1770,7 +1772,7 @@ class _Loop:
         return in_dtype(leaf, self._begun[i, j])
 
     def _learn_aliases(self, bound, end, frame):
-        """Which boxes may be the same array in a later trip."""
+        """Which boxes may be the same array in a later iteration."""
         slots, ends = self._slots(bound), self._slots(end)
         starts = {id(box): place for place, box in slots.items()}
         found = _pairs(ends)
@@ -1798,7 +1800,7 @@ class _Loop:
             raise Again
 
     def _learn_spoiled(self, frame):
-        """Boxes that a trip spoils are spoiled in the next one, from its start."""
+        """Boxes that an iteration spoils are spoiled in the next one, from its start."""
         again = False
         for box, _, old in frame.changed.values():
             if box.spoiled is not None and box.spoiled is not old and id(box) not in self._spoiled:
@@ -1846,7 +1848,7 @@ def _orders(value):
 
 
 def _in_form_of(start, end):
-    """The value of a variable behind a trip, in the form that it had before it."""
+    """The value of a variable after an iteration, in the form that it had before it."""
     return as_parts(end, start) if isinstance(start, Parts) and may_be_none(start, end) else end
 
 

@@ -62,7 +62,7 @@ class _Analysis:
         self._own, self.maybe, self.seen = own, set(), set()
 
     def block(self, statements, known):
-        """What has a value behind statements, from what has one before."""
+        """What has a value after statements, from what has one before."""
         for statement in statements:
             known = self._statement(statement, known)
         return known
@@ -166,7 +166,7 @@ class _Checks(ast.NodeTransformer):
 
 
 def _noted(statements, idents):
-    """Statements, with a note behind each that gives one of some variables a value."""
+    """Statements, with a note after each that gives one of some variables a value."""
     found = []
     for statement in statements:
         bound = bound_in(statement) & idents

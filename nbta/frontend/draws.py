@@ -236,7 +236,7 @@ def _check_known(state, name):
     if not state.box.is_known:
         message = (
             f"{here()}: a generator that has drawn in a loop or a branch that the run decides "
-            f"about is given to {name}, which nbta cannot look into; draw by its methods"
+            f"is given to {name}, which nbta cannot look into; draw by its methods"
         )
         raise UnimplementedError(message)
 
@@ -366,7 +366,7 @@ def _check(name, in_python):
         message = (
             f"{here()}: {name}() of a generator whose state the run brings is no operation of "
             f"nbta's; call it outside of the function, or of a generator that the function made, "
-            f"before loops and branches that the run decides about"
+            f"before loops and branches that the run decides"
         )
         raise UnimplementedError(message)
 

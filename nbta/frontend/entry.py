@@ -42,7 +42,7 @@ def prepared(function, what, convert=True, outputs=(), *, for_run=False):
         What messages call it.
     convert : bool
     outputs : sequence of str
-        Arguments that it gives, as it leaves them, behind what it gives itself.
+        Arguments that it gives, as it leaves them, after what it gives itself.
     for_run : bool
         Whether what it gives is what a run gives, so that it may be None in some runs.
     """
@@ -88,7 +88,7 @@ def _refuse_generator(function, what):
     if inspect.isgeneratorfunction(function):
         code = function.__code__
         raise UnimplementedError(
-            f"{what} ({code.co_filename}:{code.co_firstlineno}) is a generator; give back a list "
+            f"{what} ({code.co_filename}:{code.co_firstlineno}) is a generator; return a list "
             f"or an array"
         )
 
@@ -128,24 +128,24 @@ def _note_changes(values, boxes):
             raise invalid("aliased", message)
 
 
-_ARGUMENTS = "arguments of functions as they stand"
+_ARGUMENTS = "arguments of unmodified functions"
 #: In a graph's cache: arguments whose items lie in another order than C's.
 APART = "arguments that lie apart"
 _OBJECTS = "whether they assign attributes of arguments"
 
 
 def arguments_of(graph) -> list:
-    """What functions as they stand were given in a graph: tensor, name, and whether it changed."""
+    """What unmodified functions were given in a graph: tensor, name, and whether it changed."""
     return graph.root.cache.get(_ARGUMENTS, [])
 
 
 def assigns_attributes(graph) -> bool:
-    """Whether functions as they stand assigned attributes of objects that they were given."""
+    """Whether unmodified functions assigned attributes of objects that they were given."""
     return graph.root.cache.get(_OBJECTS, False)
 
 
 def _with_outputs(found, outputs, signature, args, kwargs):
-    """What a function gives, and behind it arguments as they are now."""
+    """What a function gives, and after it arguments as they are now."""
     given = signature.bind(*args, **kwargs).arguments
     missing = [each for each in outputs if each not in given]
     if missing:

@@ -40,7 +40,7 @@ class Indexed:
     item : callable
         Of the number.
     count_now : callable or None
-        Gives in each trip how many there are, where a trip may change that.
+        Gives in each iteration how many there are, where an iteration may change that.
     """
 
     _iterator = count_now = None
@@ -113,7 +113,7 @@ class Range(Indexed):
 
 
 class Unrolled:
-    """Items for which Python makes each trip; see `unroll`."""
+    """Items for which Python makes each iteration; see `unroll`."""
 
     def __init__(self, items):
         self.items = items
@@ -123,7 +123,7 @@ class Unrolled:
 
 
 def unroll(iterable: Iterable[T]) -> Iterable[T]:
-    """Let a loop's trips be traced one by one, however many there are.
+    """Let a loop's iterations be traced one by one, however many there are.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def unroll(iterable: Iterable[T]) -> Iterable[T]:
     Examples
     --------
     A loop over a range of more than eight numbers is one loop of the graph, in which the number is
-    a tensor. Here Python makes each trip, and so may look into a list:
+    a tensor. Here Python makes each iteration, and so may look into a list:
 
     >>> weights = [0.1 * k for k in range(12)]
     >>> @nbta.function
@@ -156,7 +156,7 @@ def known_count(items) -> int:
     """The number of items, which Python must know."""
     count = items.count
     if isinstance(count, Number):
-        return count.ask("the number of trips")
+        return count.ask("the number of iterations")
     if isinstance(count, Tensor):
         message = (
             f"{here()}: the number of items is known only when the function runs; write a "
@@ -354,8 +354,8 @@ def spent(items):
     check_keys(items, "the items")
     if current() is not None and isinstance(items, Iterator) and not isinstance(items, _OURS):
         reason = (
-            f"{here()}: an iterator from before is gone along in a loop or a branch that only the "
-            f"run decides about; make a list of it before, or the iterator there"
+            f"{here()}: an iterator from before is advanced in a loop or a branch that only the "
+            f"run decides; make a list of it before, or the iterator there"
         )
         spend(items, reason)
     return items
@@ -430,7 +430,7 @@ class Generator:
     def _made(self):
         reason = (
             f"{here()}: a generator from before is asked for items in a loop or a branch that only "
-            f"the run decides about; make a list of them before"
+            f"the run decides; make a list of them before"
         )
         spend(self, reason)
         return comprehension(*self._parts) if self._items is None else self._items
@@ -490,8 +490,8 @@ class Yielding(Generator):
 
     def _begin(self):
         reason = (
-            f"{here()}: a generator from before is gone along in a loop or a branch that only the "
-            f"run decides about; call it there, or make a list of it before"
+            f"{here()}: a generator from before is advanced in a loop or a branch that only the "
+            f"run decides; call it there, or make a list of it before"
         )
         spend(self, reason)
 
@@ -514,7 +514,7 @@ class Yielding(Generator):
         return found
 
     def take(self, *default):
-        """Refused: what the generator does behind an item is done when the next is asked for."""
+        """Refused: what the generator does after an item is done when the next is asked for."""
         message = (
             f"{here()}: next() of a generator: write a for loop over it, which may end by break, "
             f"or list(...)"

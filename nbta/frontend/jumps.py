@@ -1,6 +1,6 @@
 """Loops and branches without jumps: break, continue and early returns as truth values.
 
-What stands behind a statement that may jump moves into the branch that does not, or is guarded by
+What stands after a statement that may jump moves into the branch that does not, or is guarded by
 the flags that the jump sets. What comes out has `if`, `while` and `for` alone, which name the flags
 that end them in ``flags``.
 """
@@ -191,7 +191,7 @@ class Lowering:
         self._asks = self.returns and not all(bare) and (any(bare) or not _leaves(body))
 
     def function(self, body):
-        """The body, with one return behind it where it has several."""
+        """The body, with one return after it where it has several."""
         if not self.returns:
             return self._block(body, None)
         first = [assign(DONE, ast.Constant(False)), assign(RESULT, _marker("no_result"))]
@@ -231,7 +231,7 @@ class Lowering:
         return [ast.copy_location(each, statement) for each in made]
 
     def _branch(self, statement, rest, loop):
-        """A branch that may jump, with what stands behind it."""
+        """A branch that may jump, with what stands after it."""
         body, orelse = statement.body, statement.orelse
         if ends(body):
             orelse, rest = orelse + rest, []
@@ -246,7 +246,7 @@ class Lowering:
         return ast.copy_location(made, around)
 
     def _guarded(self, statement, rest, left, loop):
-        """What is behind a statement that may have jumped."""
+        """What is after a statement that may have jumped."""
         flags = [DONE if kind is RETURN else loop[kind] for kind in sorted(left)]
         return self._if(rest[0], _any(flags), [ast.Pass()], rest, loop)
 

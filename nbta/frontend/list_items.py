@@ -43,7 +43,7 @@ def item_at(values, key):
         )
         raise invalid("index", message)
     fixed = (
-        f"{here()}: an item of a list is changed, which one only the run decides; use an array, as "
+        f"{here()}: an item of a list is changed, and only the run knows which; use an array, as "
         f"np.zeros makes it"
     )
     return Box(found, fixed=fixed)[key]

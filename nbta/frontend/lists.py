@@ -1,7 +1,7 @@
 """Lists of a traced function, which loops of the graph may fill.
 
 A list is Python's until a loop or a branch that only the run decides appends to it. Then it is made
-a `TensorArray`, in front of the outermost of these, and what is around is traced again.
+a `TensorArray`, before the outermost of these, and what is around is traced again.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class Guard(Box):
         self._order += 1
 
     def _check(self, blocks, what):
-        """Refuse what would be so in the next trip for a change that was traced before."""
+        """Refuse what would be so in the next iteration for a change that was traced before."""
         if any(frame.traced and frame in blocks for frame in frames()):
             self.listing.refuse(f"{what} in a loop or a branch that changes an item in place,")
 
@@ -468,7 +468,7 @@ class Listing(list):
         return super().__setitem__(key, value)
 
     def delete(self, key):
-        """``del`` of an item in what only the run decides about, or of a list that it fills."""
+        """``del`` of an item in what only the run decides, or of a list that it fills."""
         if isinstance(key, slice):
             self.refuse("a deleted slice")
         self.pop(key)
@@ -513,7 +513,7 @@ class Columns:
             column.put(key, part)
 
     def insert(self, index, value):
-        """Put a tuple in front of another one."""
+        """Put a tuple before another one."""
         for column, part in self._parts(value):
             column.insert(index, part)
 
@@ -596,7 +596,7 @@ Listing.sort = _sort
 
 
 def _insert(self, index, value):
-    """Put an item in front of another one."""
+    """Put an item before another one."""
     if self.array is None and in_trace(self):
         raise Grows(self, native.plain(value))
     if self.array is None:
@@ -737,7 +737,7 @@ def _fill_columns(listing, samples):
 
 
 def growing(place, old) -> Grows | None:
-    """Why a place of a loop is to be an array: it is a list that a trip makes longer."""
+    """Why a place of a loop is to be an array: it is a list that an iteration makes longer."""
     owner = place.owner
     if not isinstance(place, Whole) or not isinstance(owner, Listing) or owner.array is not None:
         return None

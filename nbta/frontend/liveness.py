@@ -1,7 +1,7 @@
 """Which variables' values something may still read, at each branch and loop, and which nobody does.
 
 Classical backward analysis over a body without jumps (`nbta.frontend.jumps`). A branch or a loop
-hands on the variables that it assigns and that are live behind it or, for a loop, at its head.
+hands on the variables that it assigns and that are live after it or, for a loop, at its head.
 What a function in the function reads is live everywhere, as nobody knows when it is called.
 """
 
@@ -139,9 +139,9 @@ def root_of(target) -> set:
 
 
 class Liveness:
-    """Annotates branches and loops with ``live``: names that are live at their start or behind.
+    """Annotates branches and loops with ``live``: names that are live at their start or after.
 
-    Branches have those that are live behind them as ``behind`` too. Statements have, as ``unused``,
+    Branches have those that are live after them as ``after`` too. Statements have, as ``unused``,
     the variables that they assign, or whose items they assign, and that nobody reads afterwards.
 
     Parameters
@@ -202,9 +202,9 @@ class Liveness:
         return statement.live
 
     def _loop(self, statement, head, target):
-        """Annotate a loop, of which a trip needs what it reads ahead of giving it a value.
+        """Annotate a loop, of which an iteration needs what it reads ahead of giving it a value.
 
-        That does not depend on what is live behind it: twice is enough, and in nests the first one
+        That does not depend on what is live after it: twice is enough, and in nests the first one
         is done once for all.
         """
         if not hasattr(statement, "needs"):
@@ -219,7 +219,7 @@ class Liveness:
 
 
 def _reads_and_kills(statement):
-    """The names that a statement reads, and those whose values nobody reads behind it."""
+    """The names that a statement reads, and those whose values nobody reads after it."""
     reads = read_in(statement)
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
         reads = reads | read_in(statement.old)

@@ -1,8 +1,8 @@
 """Variables that are a number or None, or an array or None, which only the run knows.
 
-In the state of a loop or a branch such a variable is two values: the number or array, or a stand-in
-for it, and whether it is there. The user's code sees a tensor, or a view of all of the array, and
-to use that checks that it is there.
+In the state of a loop or a branch such a variable is two values: the number or array, or a
+placeholder for it, and whether it is there. The user's code sees a tensor, or a view of all of the
+array, and to use that checks that it is there.
 """
 
 from __future__ import annotations

@@ -175,6 +175,6 @@ def method(name, array, args, options):
 
 
 def length(array):
-    """The extent of the first axis."""
+    """The dimension of the first axis."""
     extents = array.shape
     return extents[0] if extents is not None else shape_of(array)[0]

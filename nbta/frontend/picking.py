@@ -130,7 +130,7 @@ def nonzero(x):
 
 
 def places_of(mask):
-    """Where a vector of truth values is true; how many there are the run tells."""
+    """Where a vector of truth values is true; how many there are only the run knows."""
     counts = cast(mask, INT64)
     return searchsorted(cumsum(counts), arange(sum_(counts)) + 1)
 
@@ -246,12 +246,12 @@ def item(x, key):
 
 
 def replaced(x, key, value):
-    """What ``x`` is behind ``x[key] = value``."""
+    """What ``x`` is after ``x[key] = value``."""
     return _changed(set_item, SCATTER_SET, x, key, value)
 
 
 def added(x, key, value):
-    """What ``x`` is behind ``np.add.at(x, key, value)``, or ``x[key] += value`` of slices."""
+    """What ``x`` is after ``np.add.at(x, key, value)``, or ``x[key] += value`` of slices."""
     return _changed(add_item, SCATTER_ADD, x, key, value)
 
 
@@ -299,14 +299,14 @@ def selects(key, value) -> bool:
 
 
 def where_true(mask, value, array):
-    """What an array is behind ``array[mask] = value``."""
+    """What an array is after ``array[mask] = value``."""
     if not isinstance(value, Tensor):
         value = np.asarray(value, array.dtype)
     return where(_aligned(mask, array), native.settled(value, array.dtype), array)
 
 
 def computed_where(mask, compute, array, value):
-    """What an array is behind ``array[mask] = compute(array[mask], value)``.
+    """What an array is after ``array[mask] = compute(array[mask], value)``.
 
     Where the mask is false the computation is that of ones, whose result nobody takes: neither it
     nor its gradient is to be NaN for items that the mask leaves out.

@@ -64,7 +64,7 @@ _ZERO = "integer division or modulo by zero"
 
 
 def _are_integers(left, right):
-    """Whether two numbers are integers, of which the run tells one."""
+    """Whether two numbers are integers, of which only the run knows one."""
     dtypes = [getattr(value, "dtype", None) for value in (left, right)]
     kinds = ["i" if isinstance(value, int) else dtype.kind if dtype is not None else ""
              for value, dtype in zip((left, right), dtypes, strict=True)]  # fmt: skip

@@ -101,7 +101,7 @@ def _without_yields(definition, code):
     if not yields.all:
         raise UnimplementedError(
             f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) is a generator that "
-            f"is sent values, or asynchronous, which nbta could not run; give back a list or an "
+            f"is sent values, or asynchronous, which nbta cannot run; return a list or an "
             f"array"
         )
     definition.args.posonlyargs.insert(0, ast.arg(EMIT))
@@ -331,7 +331,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def _about_outer(self, statement):
-        """What is noted of variables of others that a statement assigns, before and behind it."""
+        """What is noted of variables of others that a statement assigns, before and after it."""
         if any(True for _ in blocks(statement)) and not isinstance(statement, ast.With):
             return [], []
         if not (self._scope.outer or self._scope.globals):
@@ -480,7 +480,7 @@ class _Rewriter(ast.NodeTransformer):
         return self._placed(node, [made, *stores])
 
     def _target(self, target, stores):
-        """What a value is assigned to; items of arrays get theirs behind."""
+        """What a value is assigned to; items of arrays get theirs after."""
         if isinstance(target, ast.Subscript):
             kept = f"{PREFIX}kept_{next(self._numbers)}"
             array, key = self._asked(target.value), self._key(target.slice)
@@ -709,7 +709,7 @@ class _Rewriter(ast.NodeTransformer):
         first, *others = node.values
         if any(map(binds, others)):
             found, sign = self.generic_visit(node), "and" if isinstance(node.op, ast.And) else "or"
-            what = ast.Constant(f"an operand behind `{sign}`")
+            what = ast.Constant(f"an operand after `{sign}`")
             found.values[:-1] = [_runtime("of_python", each, what) for each in found.values[:-1]]
             return found
         safe = ast.Constant(all(map(_is_safe, others)))
@@ -755,7 +755,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(_runtime("shown", self.visit(node), source), node)
 
     def _filling(self, node):
-        """The values behind a text's ``%``."""
+        """The values after a text's ``%``."""
         if isinstance(node, ast.Dict) and None not in node.keys:
             return ast.Dict([*map(self.visit, node.keys)], [*map(self._shown, node.values)])
         if not isinstance(node, ast.Tuple):

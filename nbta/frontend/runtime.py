@@ -459,7 +459,7 @@ def raised(error):
 
 
 def of_python(test, what):
-    """A test that Python makes, as a name is bound by ``:=`` in what it decides about."""
+    """A test that Python makes, as a name is bound by ``:=`` in what it decides."""
     if control.is_traced(test) and not isinstance(test, Number):  # lengths can be asked for
         message = (
             f"{here()}: `:=` in {what}, where only the run knows whether it is computed; assign "
@@ -488,7 +488,7 @@ def owned(value):
 
 
 class Later:
-    """A value that is computed behind what an assignment reads, which that may change."""
+    """A value that is computed after what an assignment reads, which that may change."""
 
     def __init__(self, thunk):
         self.thunk = thunk
@@ -694,7 +694,7 @@ def refuse_global(name):
     """Refuse a value of a trace in a module's variable."""
     message = (
         f"{here()}: the global {name!r} is assigned a value that only the run knows, or as often "
-        f"as only the run decides; give it back as a result"
+        f"as only the run decides; return it as a result"
     )
     raise invalid("global", message)
 
@@ -764,7 +764,7 @@ def _compare_maybe(sign, left, right):
 
 
 def _are_sequences(left, right):
-    """Whether these are two tuples or two lists of numbers that the run tells."""
+    """Whether these are two tuples or two lists of numbers that only the run knows."""
     if not (isinstance(left, tuple) and isinstance(right, tuple)):
         if not (type(left) in _LISTS and type(right) in _LISTS):
             return False

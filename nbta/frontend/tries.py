@@ -101,7 +101,7 @@ def check_division(name, left, right) -> None:
 
 
 def _are_run_numbers(*operands):
-    """Whether operands are numbers, of which the run tells one."""
+    """Whether operands are numbers, of which only the run knows one."""
     tensors = [value for value in operands if isinstance(value, Tensor)]
     plain = all(isinstance(value, Tensor | int | float | complex) for value in operands)
     return bool(tensors) and plain and not any(tensor.spec.rank for tensor in tensors)

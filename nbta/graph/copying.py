@@ -129,7 +129,7 @@ class Copy:
         return made.outputs
 
     def create(self, op: Operation, inputs: list[Tensor], attrs: dict) -> list[Tensor]:
-        """An operation like another one; its bodies capture all inputs behind their variables."""
+        """An operation like another one; its bodies capture all inputs after their variables."""
         made = self.graph.create(op.record, inputs, attrs, name=self._name(op.name) + "/")
         made.location = op.location
         made.control_inputs = list(self.after(op))
@@ -140,7 +140,7 @@ class Copy:
 
 
 def _adopt(op, body):
-    """Make a body that of an operation: it captures what is behind its variables."""
+    """Make a body that of an operation: it captures what is after its variables."""
     body.owner = op
     pairs = list(zip(body.inputs, arguments(op, body), strict=True))
     for parameter, outer in pairs[len(variables_in(op)) :]:

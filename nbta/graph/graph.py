@@ -365,7 +365,7 @@ class SubGraph(Graph):
         self.outer.changed()
 
     def parameter(self, spec: Spec, name: str = "argument") -> Tensor:
-        """A new parameter, behind the others."""
+        """A new parameter, after the others."""
         with self.control_dependencies(None):
             tensor = self.create(PARAMETER, [], {"spec": spec}, name=name).outputs[0]
         self.inputs.append(tensor)
@@ -548,7 +548,7 @@ def sweep(graph: SubGraph) -> None:
 
 
 def unify(bodies: list[SubGraph], count: int) -> list[Tensor]:
-    """Give bodies the same parameters behind the first ``count``; what those stand for."""
+    """Give bodies the same parameters after the first ``count``; what those stand for."""
     union = list(dict.fromkeys(outer for body in bodies for outer in body.captures))
     for body in bodies:
         for outer in union:

@@ -84,7 +84,7 @@ class Lengths:
         self._places, self._open, self._tokens = {}, set(), {}
 
     def extent(self, leaf, axis, length, general, kind=Look):
-        """The extent of an axis in this trace; ``general`` is that of any length."""
+        """The dimension of an axis in this trace; ``general`` is that of any length."""
         look = kind(leaf, axis)
         if type(general) is int or look in self.known:
             return length
@@ -94,14 +94,14 @@ class Lengths:
         return general
 
     def stands_for(self, tensor, leaf) -> None:
-        """Say which argument a tensor is, whose extents nothing else can tell apart."""
+        """Say which argument a tensor is, whose dimensions nothing else can tell apart."""
         for axis, extent in enumerate(tensor.spec.shape):
             if extent is None:
                 token = self._tokens[tensor, axis] = shapes.Dim()
                 self._places[token] = Look(leaf, axis)
 
     def source(self, tensor, axis):
-        """What tells the length of an axis: its extent, or what stands for that."""
+        """What tells the length of an axis: its dimension, or what stands for that."""
         extent = tensor.spec.shape[axis]
         return self._tokens.get((tensor, axis)) if extent is None else extent
 

@@ -52,7 +52,7 @@ class Spec(NamedTuple):
 
 
 Spec.dtype.__doc__ = "Of the elements."
-Spec.shape.__doc__ = "Extents; None in it for one that is not known, None for an unknown rank."
+Spec.shape.__doc__ = "Dimensions; None in it for one that is not known, None for an unknown rank."
 Spec.kind.__doc__ = '``"data"``, ``"handle"`` or ``"flow"``.'
 
 
@@ -143,7 +143,8 @@ class Record:
     quick : bool
         Whether an item takes less time to compute than to write and to read again.
     selects : bool
-        Whether the result is a part of the first input, or tells its extents: nothing is computed.
+        Whether the result is a part of the first input, or tells its dimensions: nothing is
+        computed.
     change : callable or None
         Of what gives its first input with other items in some places: ``change(array, *others,
         **attrs)`` puts them into an array and gives that back. ``evaluate`` does it to a copy (see
@@ -237,7 +238,7 @@ def register(record: Record) -> Record:
 
 
 NUMBER_REMEDY = (
-    "Use nbta's functions in place of those of math; give back what you want to see, or fetch it "
+    "Use nbta's functions in place of those of math; return what you want to see, or fetch it "
     "with Session.run"
 )
 
@@ -353,7 +354,7 @@ class Tensor(Methods):
         if spec:
             raise self._no_value(
                 f"a number in the format {spec!r}",
-                "Print what the function gives back, or what Session.run does",
+                "Print what the function returns, or what Session.run does",
             )
         return str(self)
 
@@ -363,7 +364,7 @@ class Tensor(Methods):
 
 
 class Shape(tuple):
-    """Extents, some of which are numbers that only the run tells; its text has those of a trace."""
+    """Dimensions, some of which only the run knows; the text has those of a trace."""
 
     __slots__ = ()
 

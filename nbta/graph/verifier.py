@@ -41,7 +41,7 @@ DEBUG = os.environ.get("NBTA_DEBUG") == "1"
 
 
 def verify_change(graph: Graph) -> None:
-    """`verify`, with NBTA_DEBUG=1: behind what nbta itself builds or changes."""
+    """`verify`, with NBTA_DEBUG=1: after what nbta itself builds or changes."""
     if DEBUG:
         verify(graph)
 

@@ -16,21 +16,21 @@ from nbta.graph.order import ordered
 class Loop(NamedTuple):
     """A While.
 
-    Its inputs are the first values of the variables, a counter of trips before all others, and then
-    what cond and body capture. Both bodies have a parameter for each input; the results of the body
-    are the variables' next values, those of the loop their last ones.
+    Its inputs are the first values of the variables, a counter of iterations before all others, and
+    then what cond and body capture. Both bodies have a parameter for each input; the results of the
+    body are the variables' next values, those of the loop their last ones.
     """
 
     op: Operation
 
     @property
     def cond(self) -> SubGraph:
-        """Gives whether there is another trip."""
+        """Gives whether there is another iteration."""
         return self.op.attrs["cond"]
 
     @property
     def body(self) -> SubGraph:
-        """A trip."""
+        """An iteration."""
         return self.op.attrs["body"]
 
     @property
@@ -60,12 +60,12 @@ class Loop(NamedTuple):
 
     @property
     def counter(self) -> Tensor:
-        """The counter of trips in the body."""
+        """The counter of iterations in the body."""
         return self.body.inputs[0]
 
     @property
     def trips(self) -> Tensor:
-        """How many trips there were."""
+        """How many iterations there were."""
         return self.op.outputs[0]
 
     @property
@@ -75,7 +75,7 @@ class Loop(NamedTuple):
 
     @property
     def checkpoint(self) -> int | str | None:
-        """How a gradient gets at the values of a trip; None where they are kept."""
+        """How a gradient gets at the values of an iteration; None where they are kept."""
         return self.op.attrs.get("checkpoint")
 
     @property
@@ -102,7 +102,7 @@ class Loop(NamedTuple):
         return {**self.op.attrs, "cond": cond, "body": body, "count": count}
 
     def add_variable(self, first: Tensor, following: Callable[[Tensor], Tensor]) -> Tensor:
-        """Another variable, behind the others; its last value.
+        """Another variable, after the others; its last value.
 
         ``following(parameter)`` builds the next value in the body.
         """
@@ -142,7 +142,7 @@ class Loop(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """A variable of a loop, by its tensors before the loop, in it and behind it."""
+    """A variable of a loop, by its tensors before the loop, in it and after it."""
 
     loop: Loop
     place: int
@@ -164,17 +164,17 @@ class Variable(NamedTuple):
 
     @property
     def following(self) -> Tensor:
-        """What the body gives for the next trip."""
+        """What the body gives for the next iteration."""
         return self.loop.body.outputs[self.place]
 
     @property
     def last(self) -> Tensor:
-        """Its value behind the loop."""
+        """Its value after the loop."""
         return self.loop.op.outputs[self.place]
 
     @property
     def is_kept(self) -> bool:
-        """Whether no trip changes it."""
+        """Whether no iteration changes it."""
         return self.following is self.parameter
 
 

@@ -241,7 +241,7 @@ def _html_slot(slot):
 
 
 def html_in_graph(title: str, facts: list[str], steps: list[tuple[str, str]]) -> str:
-    """An array of a graph as HTML: it has no slots, but operations that its flow comes behind."""
+    """An array of a graph as HTML: it has no slots, but operations that its flow comes after."""
     cells = [
         f'<div class="nbta-slot nbta-written"><i>{escaped(name)}</i><code>{escaped(what)}</code>'
         "</div>"

@@ -26,7 +26,7 @@ EDGES = {
     "flow": "flow: order only",
     "handle": "handle: which array",
     "control": "control: order only",
-    "next": "next trip",
+    "next": "next iteration",
     "race": "race: nothing orders these",
 }
 
@@ -219,7 +219,7 @@ def _scalar(value):
 
 
 def tensor_name(tensor: Tensor) -> str:
-    """The last part of the name of what gives a tensor, with a number behind loops and branches.
+    """The last part of the name of what gives a tensor, with a number after loops and branches.
 
     A variable of a loop is called after its first value, if that has a name.
     """
@@ -309,7 +309,7 @@ def named_bodies(op: Operation) -> list[tuple[str, SubGraph]]:
         if isinstance(value, Closed):
             found.append(("each row", value.graph))
         elif isinstance(value, SubGraph):
-            found.append(({"cond": "go on?", "body": "each trip"}.get(key, key), value))
+            found.append(({"cond": "go on?", "body": "each iteration"}.get(key, key), value))
         elif isinstance(value, tuple) and value and isinstance(value[0], SubGraph):
             found += [(_branch(op, i), branch) for i, branch in enumerate(value)]
     return found
@@ -351,7 +351,7 @@ def entry_cell(op: Operation, place: int) -> Cell:
 
 def _entry_name(op, place, tensor):
     if is_loop(op) and place == 0:
-        return "trip"
+        return "iteration"
     value = inlined(tensor)
     name = f"from {value}" if value is not None and tensor.kind == DATA else tensor_name(tensor)
     if is_branch(op) and place == 0:
@@ -360,7 +360,7 @@ def _entry_name(op, place, tensor):
 
 
 def result_cells(op: Operation) -> list[Cell]:
-    """The bar of what comes out; a loop's first cell is whether there is another trip."""
+    """The bar of what comes out; a loop's first cell is whether there is another iteration."""
     question = [Cell("result", ("go on?",))] if is_loop(op) else []
     return question + [
         Cell("result", (_result_name(op, tensor), kind_of(tensor)), _first_source(tensor))
@@ -372,7 +372,7 @@ def _result_name(op, tensor):
     if not is_loop(op):
         return f":{tensor.index}"
     if tensor.index == 0:
-        return "trip"
+        return "iteration"
     first = op.inputs[tensor.index]
     return f":{tensor.index}" if inlined(first) is not None else tensor_name(first)
 
@@ -415,7 +415,7 @@ def diagram_of(graph: Graph | Operation, results=(), depth: int | None = None) -
     graph : Graph
         Or a sub-graph, or an operation that has some.
     results : list of Tensor
-        What whoever made the graph gives back.
+        What whoever made the graph returns.
     depth : int, optional
         How many bodies within bodies are unfolded; all by default.
     """
@@ -521,7 +521,7 @@ class _Builder:
             outer.items.append(inner)
 
     def _leave(self, op, outer, ends):
-        """What the bodies give, and the way back to the next trip."""
+        """What the bodies give, and the way back to the next iteration."""
         bar = self._boxes[op] = self._bar(outer, result_cells(op), f"what {op.name} gives")
         before = 1 if is_loop(op) else 0
         for _, body in named_bodies(op):
@@ -574,7 +574,7 @@ def symbolic_html(array) -> str:
     """A symbolic array as HTML."""
     facts = [str(array.dtype), elements_text(array.element_shape)]
     facts += ["grows"] * array.dynamic_size + ["writes add"] * array.is_gradient
-    facts.append("in a graph: it has slots when that runs; its flow comes behind")
+    facts.append("in a graph: it has slots when that runs; its flow comes after")
     steps = _behind(array.flow)
     shown = [(op.name, " ".join(details_of(op)[:2]) or op.type) for op in steps[-_STEPS:]]
     if len(steps) > _STEPS:
@@ -583,7 +583,7 @@ def symbolic_html(array) -> str:
 
 
 def _behind(flow):
-    """The operations that a flow comes behind, the first one first, as far as there is one way."""
+    """The operations that a flow comes after, the first one first, as far as there is one way."""
     steps, flow = [], outside(flow)
     while flow is not None:
         steps.append(flow.op)

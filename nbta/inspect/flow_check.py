@@ -171,10 +171,10 @@ def _races(graph):
 
 
 def _decided(first, second, touches, reach):
-    """Whether a lookup's order beside a write does not matter: an earlier lookup came behind it.
+    """Whether a lookup's order beside a write does not matter: an earlier lookup came after it.
 
     The first lookup of a source makes the gradient array and ends growth, later ones find it. In a
-    gradient, reads of an array's older names look it up again, behind the flows they knew.
+    gradient, reads of an array's older names look it up again, after the flows they knew.
     """
     by_kind = {first.kind: first, second.kind: second}
     if by_kind.keys() != {"write", "lookup"} or None in (first.array, second.array):
@@ -261,7 +261,7 @@ def _touches_of_bodies(op):
 
 
 def _array(handle):
-    """The array of a handle, which may be known as a parameter; None where the run tells."""
+    """The array of a handle, which may be known as a parameter; None where only the run knows."""
     return array_of(handle, _source, frozenset({arrays.CREATE, PARAMETER}))
 
 

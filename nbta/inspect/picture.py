@@ -144,7 +144,7 @@ def clean(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text as it stands in HTML, SVG and in labels of graphviz.
+    """A text unmodified in HTML, SVG and in labels of graphviz.
 
     Examples
     --------

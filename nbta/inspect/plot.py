@@ -327,7 +327,7 @@ def _layers(items, edges):
 
 
 def _rows(boxes, edges):
-    """Boxes by layer, with stand-ins for arrows that pass a layer; and these by arrow."""
+    """Boxes by layer, with placeholders for arrows that pass a layer; and these by arrow."""
     layer = _layers(list(boxes), edges)
     rows = [[] for _ in range(max(layer.values(), default=-1) + 1)]
     for item, box in boxes.items():
@@ -536,7 +536,7 @@ class _Drawing:
         return [start, *passed, stop]
 
     def _back(self, edge):
-        """Around the right side of what a trip does."""
+        """Around the right side of what an iteration does."""
         (x, y, width, height), (ax, ay, across, down) = (
             self._corners[edge.tail.node], self._corners[edge.head.node],
         )  # fmt: skip

@@ -1,7 +1,7 @@
 """Which array a handle stands for, and which operations touch which array.
 
 An array is known by the operation that makes it and, for a gradient array, the sources that it was
-looked up by behind that: ``(op, *sources)``. None stands for what only the run tells.
+looked up by after that: ``(op, *sources)``. None stands for what only the run knows.
 
 `check_writes` refuses writes that a read sees and its gradient does not, as other edges than the
 flow order them.
@@ -203,7 +203,7 @@ class _Past:
         self._all, self._by_flow = {}, {}
 
     def add(self, op, brings):
-        """Note an operation, behind all that it needs."""
+        """Note an operation, after all that it needs."""
         own = 0
         if brings:
             own = 1 << len(self._writes)
@@ -216,7 +216,7 @@ class _Past:
     def check_read(self, read):
         """Compare what a read comes after with what is in its flow.
 
-        Behind a write by an edge, it is refused where it may read what that wrote; behind it by
+        After a write by an edge, it is refused where it may read what that wrote; after it by
         creation order alone, where it is sure to, as other reads may mean other slots.
         """
         unseen = _union(self._of_array, _touched(read, READS))

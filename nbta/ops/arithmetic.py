@@ -667,7 +667,7 @@ class _EmitAddN(Elementwise):
         super().__call__(code, op)
 
     def shortened(self, op, texts, keep):
-        """The last terms, behind the sum of those before."""
+        """The last terms, after the sum of those before."""
         texts = texts[::-1]
         while len(texts) > _TERMS:
             first = [texts.pop() for _ in range(_TERMS)]

@@ -64,7 +64,9 @@ def ranked(x):
     """A tensor or an array whose rank is known."""
     x = operand(x)
     if data_spec(x).shape is None:
-        message = f"{x!r} has an unknown rank; reshape it to a shape with as many extents as axes"
+        message = (
+            f"{x!r} has an unknown rank; reshape it to a shape with as many dimensions as axes"
+        )
         raise invalid("rank", message)
     return x
 
@@ -73,7 +75,7 @@ def ranked(x):
 
 
 def _in_rank(x, rank):
-    """With new axes of length 1 in front, or for matrices of rank 3 behind, as NumPy has it."""
+    """With new axes of length 1 in front, or for matrices of rank 3 after, as NumPy has it."""
     x = ranked(x)
     if x.ndim >= rank:
         return x
@@ -320,7 +322,7 @@ def _in_front(x, rank):
 def append(
     x: ArrayLike, values: ArrayLike, axis: int | None = None, *, name: str | None = None
 ) -> Array:
-    """A tensor with more behind it along an axis.
+    """A tensor with more after it along an axis.
 
     Parameters
     ----------
@@ -350,7 +352,7 @@ def array_split(
 ) -> list[Array]:
     """As `nbta.split`, for any number of sections: the first ones are longer by one.
 
-    Where the run tells how long the axis is, a traced function is traced for that length.
+    Where only the run knows how long the axis is, a traced function is traced for that length.
 
     Raises
     ------
@@ -482,7 +484,7 @@ def _axes(x, given):
 
 @exported(numpy=3)
 def rollaxis(x: ArrayLike, axis: int, start: int = 0, *, name: str | None = None) -> Array:
-    """An axis in front of the one that is at ``start``; `nbta.moveaxis` says it more simply.
+    """An axis before the one that is at ``start``; `nbta.moveaxis` says it more simply.
 
     Raises
     ------
@@ -729,7 +731,7 @@ def _is_one(count):
 
 
 def _count(what, number):
-    """A number of repetitions: an integer, or what the run tells."""
+    """A number of repetitions: an integer, or what only the run knows."""
     if isinstance(number, Tensor):
         return number
     (count,) = integers((number,))
@@ -755,7 +757,7 @@ def repeat(
     Raises
     ------
     InvalidArgumentError
-        For negative numbers, for other than one a row, and for a vector that the run tells.
+        For negative numbers, for other than one a row, and for a vector that only the run knows.
 
     Examples
     --------
@@ -800,7 +802,8 @@ def resize(x: ArrayLike, new_shape: ShapeLike, *, name: str | None = None) -> Ar
     Raises
     ------
     InvalidArgumentError
-        For a negative extent, and for lengths that only a run tells outside of a traced function.
+        For a negative dimension, and for lengths that only a run knows outside of a traced
+        function.
 
     Examples
     --------
@@ -810,7 +813,7 @@ def resize(x: ArrayLike, new_shape: ShapeLike, *, name: str | None = None) -> Ar
     """
     shape = tuple(int(n) for n in np.atleast_1d(np.asarray(new_shape, dtype=object)))
     if any(n < 0 for n in shape):
-        raise invalid("shape", f"shape: {shape} has a negative extent")
+        raise invalid("shape", f"shape: {shape} has a negative dimension")
     x = reshape(x, (-1,))
     have, want = int(x.shape[0]), math.prod(shape)
     if not have:

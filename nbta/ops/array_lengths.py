@@ -1,9 +1,9 @@
 """Lengths of arrays that grow in a loop, as numbers that the loop carries.
 
-A loop with checkpoints runs its trips again when its arrays have grown to their end. How long an
-array was in a trip is told by its flow: what was written before. So each loop on the way gets one
-more variable, and each branch one more result, with the length that belongs to the flow, and
-nobody asks the array.
+A loop with checkpoints runs its iterations again when its arrays have grown to their end. How long
+an array was in an iteration is told by its flow: what was written before. So each loop on the way
+gets one more variable, and each branch one more result, with the length that belongs to the flow,
+and nobody asks the array.
 """
 
 import functools
@@ -89,7 +89,7 @@ class _Lengths:
         return any(self._writes(inner) for body in subgraphs(op) for inner in body.operations)
 
     def _sees_all(self, op, seen):
-        """Whether all writes before an operation, in its trip, are among those seen."""
+        """Whether all writes before an operation, in its iteration, are among those seen."""
         while op is not self._loop:
             for other in op.graph.operations:
                 if other.number < op.number and self._writes(other) and other not in seen:
@@ -119,7 +119,7 @@ class _Lengths:
     # Lengths.
 
     def _of(self, flow):
-        """The length behind a flow, in the flow's graph; None where it does not tell."""
+        """The length after a flow, in the flow's graph; None where it does not tell."""
         if flow not in self._known:
             graph = flow.graph
             with graph.as_default(), graph.control_dependencies(None):
@@ -154,14 +154,14 @@ class _Lengths:
         return None if length is None else graph.capture(length)
 
     def _around(self, op, flow):
-        """The length behind a flow around a body; around the loop the array is asked."""
+        """The length after a flow around a body; around the loop the array is asked."""
         if op is not self._loop:
             return self._of(flow)
         with op.graph.as_default(), op.graph.control_dependencies(None):
             return build(arrays.SIZE, [self._array, flow])[0]
 
     def _carry(self, variable):
-        """Give a loop a variable with the length behind the flow that is one."""
+        """Give a loop a variable with the length after the flow that is one."""
         loop, flow, end = variable.loop, variable.parameter, variable.following
         complete = self._complete(loop.body, end)
         first = self._around(loop.op, variable.first) if complete else None
@@ -201,7 +201,7 @@ def _take_out(op):
 
 
 def _flow_before(flow):
-    """The flow that an operation's flow comes behind; None where that is not plain."""
+    """The flow that an operation's flow comes after; None where that is not plain."""
     op = flow.op
     if is_loop(op):
         return Loop(op).variable(flow.index).first
@@ -209,7 +209,7 @@ def _flow_before(flow):
 
 
 def _behind(op, before):
-    """The length behind a write."""
+    """The length after a write."""
     if op.record is arrays.SPLIT:
         return maximum(before, cast(shape(op.inputs[2])[0], np.int32))
     needed = add(cast(op.inputs[1], np.int32), ONE)

@@ -55,7 +55,7 @@ def _infer_create(size, **attrs):
 
 
 def _create(step, size, packed=False, packed_row=(), **attrs):
-    """``packed`` says of a tape of numbers that trips fill it in order, and nothing but reads it.
+    """``packed``: iterations fill a tape of numbers in order, and nothing but reads it.
 
     Then compiled code needs no state of its slots. ``packed_row`` is the shape of rows in place of
     numbers.
@@ -72,7 +72,7 @@ def _infer_lookup(handle, flow, *prefix, **attrs):
 
 
 def _lookup(step, handle, flow, *trip, source, clear_after_read=None):
-    """The gradient array; each trip of a loop whose body calls `gradients` has its own."""
+    """The gradient array; each iteration of a loop whose body calls `gradients` has its own."""
     source = "#".join([source, *map(str, trip)])
     return step.gradient(handle, source, clear_after_read), FLOW_VALUE
 
@@ -114,7 +114,7 @@ def _infer_close(handle, frees=False):
 
 
 def _close(step, handle, frees=False):
-    """``frees`` says that nothing comes behind: it is there for the memory alone."""
+    """``frees`` says that nothing comes after: it is there for the memory alone."""
     step.array(handle).close()
     return ()
 
@@ -329,7 +329,7 @@ LOOKUPS = frozenset({LOOKUP, LOOKUP_WITH_SHAPE})
 
 
 def slots(op) -> frozenset | None:
-    """The slots that an operation touches; None where the run tells, or where it may be any."""
+    """The slots that an operation touches; None where only the run knows, or for any slots."""
     if op.record not in (WRITE, SCATTER, READ, GATHER):
         return None
     index = outside(op.inputs[1]).op
@@ -362,7 +362,7 @@ class Access(NamedTuple):
     flow: Tensor
 
     def gradient(self, source: str, clear_after_read=None, trip=()) -> "Access":
-        """The gradient array for a source, and for a trip where a loop's body calls `gradients`.
+        """The gradient array for a source, and an iteration where a loop's body calls `gradients`.
 
         Gradient arrays of forward arrays clear what they hand out, for each slot is read once. A
         slot of a gradient array may be written many times, so that its own gradient is read as

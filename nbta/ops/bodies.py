@@ -80,7 +80,7 @@ class GradientGraph(SubGraph):
     def _is_fixed(self, op):
         """Whether a value depends on nothing but what is at hand here: computed again, it is free.
 
-        A part of a tensor that has to be kept is kept itself, so that no trip keeps all of a
+        A part of a tensor that has to be kept is kept itself, so that no iteration keeps all of a
         tensor of which it reads an item.
         """
         for needed in ordered({op}, self._fixed):
@@ -112,13 +112,13 @@ class GradientGraph(SubGraph):
 
 
 def keep_only(op, used):
-    """Leave out variables of a loop that do not lead to the used results or to the trip count."""
+    """Leave out variables of a loop that lead neither to used results nor to its condition."""
     wanted = {i for i, tensor in enumerate(op.outputs) if tensor in used}
     Loop(op).keep(needed_places(Loop(op), wanted))
 
 
 def needed_places(loop, results) -> list[int]:
-    """Which inputs of a loop some of its results need, and the trip count."""
+    """Which inputs of a loop some of its results need, and the number of iterations."""
     start = {0, *results, *uses(loop.cond)[0]}
     return sorted(closure(start, dict(enumerate(uses(loop.body)))))
 

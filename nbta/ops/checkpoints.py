@@ -1,28 +1,28 @@
-"""Checkpoints of loops: which trips begin a segment, and how a segment runs again.
+"""Checkpoints of loops: which iterations begin a segment, and how a segment runs again.
 
 A loop with ``checkpoint=`` keeps its variables at the start of each segment; its gradient runs one
 segment after another again, from the last to the first. A segment runs once more and no oftener.
 
 `Every` is the two-level scheme of A. Griewank and A. Walther, "Evaluating Derivatives" (2nd ed.,
-SIAM 2008), chapter 12; with segments of about the square root of the trip count it is that of
-T. Chen et al., "Training deep nets with sublinear memory cost" (2016). Of ``T`` trips it keeps
-``T / k`` states, and the values of ``k`` trips.
+SIAM 2008), chapter 12; with segments of about the square root of the number of iterations it is
+that of T. Chen et al., "Training deep nets with sublinear memory cost" (2016). Of ``T`` iterations
+it keeps ``T / k`` states, and the values of ``k`` iterations.
 
-`Growing` is for a trip count that is known at the end only. Schemes for that by P. Stumm and
+`Growing` is for an iteration count that is known at the end only. Schemes for that by P. Stumm and
 A. Walther, "New algorithms for optimal online checkpointing", SIAM J. Sci. Comput. 32(2), 2010, and
 by Q. Wang, P. Moin and G. Iaccarino, "Minimal repetition dynamic checkpointing algorithm for
 unsteady adjoint calculation", SIAM J. Sci. Comput. 31(4), 2009, have a fixed number of checkpoints,
-give up old ones for new ones, and run trips several times. A tensor array grows instead, and its
-slots are written once: segments of 1, 2, 3, ... trips keep ``sqrt(2 T)`` states and the values of
-``sqrt(2 T)`` trips, whatever ``T`` turns out to be, which is sqrt(2) times the least that a scheme
-of two levels with known ``T`` needs.
+give up old ones for new ones, and run iterations several times. A tensor array grows instead, and
+its slots are written once: segments of 1, 2, 3, ... iterations keep ``sqrt(2 T)`` states and the
+values of ``sqrt(2 T)`` iterations, whatever ``T`` turns out to be, which is sqrt(2) times the least
+that a scheme of two levels with known ``T`` needs.
 
-A segment that runs again (`Replay`) computes what its trips computed, from the same captured
+A segment that runs again (`Replay`) computes what its iterations computed, from the same captured
 tensors. What they read from arrays around the loop is still there, for slots are written once. What
 they wrote there stays: the copy has the writes only while it is differentiated, since a gradient
-passes through them, and then they are taken out. Arrays that a trip makes for itself are made
-again. What could come out differently is refused. Arrays that only one trip uses are closed behind
-it.
+passes through them, and then they are taken out. Arrays that an iteration makes for itself are made
+again. What could come out differently is refused. Arrays that only one iteration uses are closed
+after it.
 """
 
 import operator
@@ -68,54 +68,54 @@ def as_checkpoint(what, checkpoint):
         if period >= 1:
             return period
     message = (
-        f"{what}: checkpoint must be None, an int of 1 or more (keep the state every so many "
-        f"trips), 'sqrt' or 'online', not {checkpoint!r}"
+        f"{what}: checkpoint must be None, an int of 1 or more (save the state every so many "
+        f"iterations), 'sqrt' or 'online', not {checkpoint!r}"
     )
     raise invalid("checkpoint", message)
 
 
 class Every:
-    """Segments of ``period`` trips, the last one of what is left."""
+    """Segments of ``period`` iterations, the last one of what is left."""
 
     def __init__(self, period):
         self.period = period
 
     @property
     def has_single_trips(self):
-        """Whether each trip is a segment."""
+        """Whether each iteration is a segment."""
         return not isinstance(self.period, Tensor) and self.period == 1
 
     def segment(self, trip):
-        """The number of the segment that a trip belongs to."""
+        """The number of the segment that an iteration belongs to."""
         return floor_divide(trip, self.period)
 
     def start(self, segment):
-        """The first trip of a segment."""
+        """The first iteration of a segment."""
         return multiply(segment, self.period)
 
 
 class Growing:
-    """Segments of 1, 2, 3, ... trips."""
+    """Segments of 1, 2, 3, ... iterations."""
 
     has_single_trips = False
 
     def segment(self, trip):
-        """The largest ``s`` with ``s (s + 1) / 2 <= trip``, exact below 2**50 trips."""
+        """The largest ``s`` with ``s (s + 1) / 2 <= iteration``, exact below 2**50 iterations."""
         root = sqrt(cast(add(multiply(trip, np.int64(8)), np.int64(1)), np.float64))
         return floor_divide(subtract(cast(floor(root), np.int64), np.int64(1)), np.int64(2))
 
     def start(self, segment):
-        """The first trip of a segment."""
+        """The first iteration of a segment."""
         return floor_divide(multiply(segment, add(segment, np.int64(1))), np.int64(2))
 
 
 def begins(schedule, trip):
-    """Whether a trip is the first of its segment."""
+    """Whether an iteration is the first of its segment."""
     return equal(schedule.start(schedule.segment(trip)), trip)
 
 
 def number_of_segments(schedule, trips):
-    """How many segments a number of trips has."""
+    """How many segments a number of iterations has."""
     whole = schedule.segment(trips)
     return add(whole, cast(less(schedule.start(whole), trips), np.int64))
 
@@ -169,7 +169,7 @@ class Replay:
         """The rule of the copy."""
         if op.record is arrays.CLOSE:  # what was closed may be needed for the gradient
             if self._where(op.inputs[0]) != {"inside"}:
-                raise self._refused(op, "closes", "close it behind the loop")
+                raise self._refused(op, "closes", "close it after the loop")
             return []
         self._check(op)
         attrs = {key: copy.attr(value) for key, value in op.attrs.items()}
@@ -212,7 +212,7 @@ class Replay:
     # What could come out differently.
 
     def _check(self, op):
-        """Refuse what a trip, run again, might find in another state."""
+        """Refuse what an iteration, run again, might find in another state."""
         kind = next((k for k, records in _KINDS.items() if op.record in records), None)
         if kind is None:
             return
@@ -220,7 +220,7 @@ class Replay:
         if where == {"inside"}:
             return
         if len(where) > 1 or "unknown" in where:
-            raise self._refused(op, f"{kind} an array that only the run tells", _ONE_ARRAY)
+            raise self._refused(op, f"{kind} an array that only the run knows", _ONE_ARRAY)
         if kind == "reads" and not all(map(self._stays, _makers(op.inputs[0]))):
             remedy = "make it with clear_after_read=False, or read it outside of the loop"
             raise self._refused(op, "reads an array that may not hold this later", remedy)
@@ -244,7 +244,8 @@ class Replay:
             else f"gradients: the loop {loop.name!r} has checkpoint={checkpoint!r}, which"
         )
         message = (
-            f"{why} computes trips again, and {op.name!r} ({op.type}) {what}; {remedy}, or leave "
+            f"{why} computes iterations again, and {op.name!r} ({op.type}) {what}; {remedy}, or "
+            f"leave "
             f"out checkpoint="
         )
         return invalid("checkpoint", message)
@@ -265,11 +266,11 @@ class Replay:
         return "inside" if lies_in(maker.graph, self._body) else "outside"
 
     def check_variables(self, places):
-        """Refuse arrays that are others in each trip."""
+        """Refuse arrays that are others in each iteration."""
         for place in places:
             tensor = self._body.inputs[place]
             if tensor.kind == HANDLE:
-                what = "stands for another array in each trip"
+                what = "stands for another array in each iteration"
                 raise self._refused(tensor.op, what, _ONE_ARRAY)
 
 
@@ -289,7 +290,7 @@ def _makers(handle):
 def close_behind(graph, handles) -> None:
     """Free arrays when all in a body that uses them has run, and their gradient arrays.
 
-    The counter of trips, which is the first result of the body, waits for it.
+    The counter of iterations, which is the first result of the body, waits for it.
     """
     if not handles:
         return

@@ -1,7 +1,7 @@
 """What a program does beside computing: assertions, and text that it prints.
 
 Each takes a token and gives the next one, an integer of no meaning but order: what is computed
-behind a token runs after all that it came by.
+after a token runs after all that it came by.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Order:
     Attributes
     ----------
     token : Tensor
-        Behind the last act; the next one takes it, and puts its own in its place.
+        After the last act; the next one takes it, and puts its own in its place.
     """
 
     def __init__(self, token):
@@ -193,7 +193,7 @@ def first_token():
 
 
 def assert_holds(token, holds, message):
-    """The token behind an assertion, which a run fails with where a truth value is false.
+    """The token after an assertion, which a run fails with where a truth value is false.
 
     ``message`` is the text of an `AssertionError`, or an error of the user's.
     """
@@ -206,7 +206,7 @@ def computed(token, values):
 
 
 def print_values(token, parts, values, end):
-    """The token behind what prints parts.
+    """The token after what prints parts.
 
     A part is a text; None for the next one of the values; or a function that takes what it needs of
     an iterator over these, and gives what is printed.

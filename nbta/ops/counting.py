@@ -60,7 +60,7 @@ def bincount(
     weights : array-like or Tensor, optional
         One an element of ``x``. Gradients pass to them.
     minlength : int, optional
-        How long the result is at least. Where only the run tells ``x``, it is as long as that, and
+        How long the result is at least. Where only the run knows ``x``, it is as long as that, and
         a greater number in ``x`` is an error.
 
     Returns
@@ -72,7 +72,7 @@ def bincount(
     ------
     InvalidArgumentError
         For negative numbers, for what is not of rank 1, for complex weights, and without
-        ``minlength`` for numbers that the run tells.
+        ``minlength`` for numbers that only the run knows.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def _neighbours(x, axis):
 
 
 def _edge(x, edge, axis):
-    """What is put before or behind a tensor: one number stands for as many as fit."""
+    """What is put before or after a tensor: one number stands for as many as fit."""
     edge = edge if isinstance(edge, Tensor) else as_array(edge)
     if _rank(edge) != 0:
         return edge
@@ -80,7 +80,7 @@ def diff(
         How many times that is done.
     axis : int
     prepend, append : array-like or Tensor, optional
-        What is put before and behind first: one number, or of the rank of ``x``.
+        What is put before and after first: one number, or of the rank of ``x``.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def ediff1d(
     *,
     name: str | None = None,
 ) -> Array:
-    """The differences of neighbours of the flattened tensor, with others before and behind.
+    """The differences of neighbours of the flattened tensor, with others before and after.
 
     Examples
     --------

@@ -252,8 +252,8 @@ refuses(
     )),
 )  # fmt: skip
 refuses(
-    "iterate the equation of Riccati in a loop until it stands still, with nbta.solve in each "
-    "trip; or make it of nbta.custom_gradient, whose gradient solve_discrete_lyapunov or "
+    "iterate the equation of Riccati in a loop until it converges, with nbta.solve in each "
+    "iteration; or make it of nbta.custom_gradient, whose gradient solve_discrete_lyapunov or "
     "solve_continuous_lyapunov gives",
     "scipy.linalg.solve_continuous_are",
     "scipy.linalg.solve_discrete_are",

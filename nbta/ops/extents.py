@@ -1,4 +1,4 @@
-"""Shapes as arguments: what users give for one, and what is known of its extents."""
+"""Shapes as arguments: what users give for one, and what is known of its dimensions."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from nbta.graph.operation import Tensor
 
 
 def as_shape(shape, *others):
-    """A shape argument as a vector of int64, symbolic where any extent is."""
+    """A shape argument as a vector of int64, symbolic where any dimension is."""
     if isinstance(shape, Tensor):
         if shape.dtype.kind not in "iu" or shape.ndim not in (0, 1, None):
             message = f"shape: {shape!r} is no shape; give a vector of integers"
@@ -26,12 +26,12 @@ def as_shape(shape, *others):
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise invalid("shape", f"shape: {shape!r} is no shape; give integers, one an axis")
     if (array < -1).any():
-        raise invalid("shape", f"shape: {shape!r} has a negative extent")
+        raise invalid("shape", f"shape: {shape!r} has a negative dimension")
     return array.astype(np.int64)
 
 
 def pattern_of(shape):
-    """What is known of the extents in a shape argument: a tuple, or None for an unknown rank."""
+    """What is known of the dimensions in a shape argument: a tuple, or None for an unknown rank."""
     if not isinstance(shape, Tensor):
         return tuple(int(extent) for extent in np.atleast_1d(shape))
     if shape.spec.rank == 0:
@@ -52,7 +52,7 @@ def outside(tensor):
 
 
 def _vector(tensor):
-    """Extents in a tensor that holds a shape, as far as its making tells them."""
+    """Dimensions in a tensor that holds a shape, as far as its making tells them."""
     tensor = outside(tensor)
     op = tensor.op
     if op.type == "Constant":
@@ -69,7 +69,7 @@ def _vector(tensor):
 
 
 def _extent(tensor):
-    """The extent in a scalar, None where it is not known."""
+    """The dimension in a scalar, None where it is not known."""
     tensor = outside(tensor)
     op = tensor.op
     if op.type == "Constant" and op.attrs["value"].ndim == 0:
@@ -90,7 +90,7 @@ def _size(op):
 
 
 def _picked(op, kind):
-    """One extent, or some, taken out of a shape."""
+    """One dimension, or some, taken out of a shape."""
     vector, key = _vector(op.inputs[0]), op.attrs["key"]
     if vector is None or len(key) != 1 or not isinstance(key[0], kind):
         return None

@@ -152,7 +152,7 @@ def placeholder(dtype: DTypeLike, shape: Pattern = None, *, name: str | None = N
     ----------
     dtype : dtype-like
     shape : tuple of int or None, optional
-        None in it stands for an extent that differs from run to run, None for any shape.
+        None in it stands for a dimension that differs from run to run, None for any shape.
     name : str, optional
 
     Returns

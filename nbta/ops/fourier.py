@@ -74,7 +74,7 @@ def _complex(x):
 
 
 def _last(x, axis):
-    """With an axis behind all others, which is where it came from."""
+    """With an axis after all others, which is where it came from."""
     if x.ndim is None:
         raise invalid("rank", "the rank must be known; reshape the operand first")
     if not -x.ndim <= axis < x.ndim:
@@ -88,7 +88,7 @@ def _back(x, axis, name):
 
 
 def _sized(x, n):
-    """With so many items in the last axis: cut, or zeros behind."""
+    """With so many items in the last axis: cut, or zeros after."""
     have = operator.index(x.shape[-1])
     if n <= have:
         return x if n == have else getitem(x, (..., slice(0, n)))
@@ -138,7 +138,7 @@ def fft(
     ----------
     a : array-like or Tensor
     n : int, optional
-        How many points to transform: others are cut off, or zeros put behind.
+        How many points to transform: others are cut off, or zeros put after.
     axis : int
     norm : {"backward", "ortho", "forward"}, optional
         Whether nothing, the square root of ``n``, or ``n`` divides the result.
@@ -373,7 +373,7 @@ def _ihfft(a, n=None, axis=-1, norm=None):
 
 @stands_for("fft.fftfreq", "scipy.fft.fftfreq", numpy=2)
 def _fftfreq(n, d=1.0):
-    """NumPy's: the frequencies of points, negative ones behind."""
+    """NumPy's: the frequencies of points, negative ones after."""
     n = _count(n)
     numbers = np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)])
     return divide(numbers, multiply(d, n))

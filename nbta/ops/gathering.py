@@ -497,7 +497,7 @@ def one_hot(
     Returns
     -------
     Tensor or numpy.ndarray
-        Of the shape of ``indices`` and ``depth`` behind it.
+        Of the shape of ``indices`` and ``depth`` after it.
 
     Examples
     --------

@@ -256,7 +256,7 @@ def dynamic_slice(
     x : array-like or Tensor
     starts : sequence of int or Tensor, or Tensor
         Where the block begins, one entry an axis. Negative ones are moved to 0; so that the block
-        fits, large ones are moved to ``extent - size``.
+        fits, large ones are moved to ``dimension - size``.
     sizes : sequence of int
         Its shape.
 
@@ -352,7 +352,7 @@ def _emit_add(code, op) -> None:
 
 
 def _changed_block(code, op):
-    """Where a block of a tensor is to be changed, its extents, and what goes there."""
+    """Where a block of a tensor is to be changed, its dimensions, and what goes there."""
     x, update, begin = op.inputs
     value = code.value(update)
     if isinstance(value, Scalar):
@@ -482,7 +482,7 @@ def parts_of(code, key, scalars, extents, x) -> list:
 
 
 def _bound_of(code, text):
-    """A bound of a slice in a variable: one for all slices of a trip that have it."""
+    """A bound of a slice in a variable: one for all slices of an iteration that have it."""
     stays = text.removeprefix("int64(").removesuffix(")").isidentifier()
     return code.derived(text, "k") if stays else code.variable(text, "k")
 
@@ -554,7 +554,7 @@ def _count(code, start, stop, step):
 
 
 def picked(code, value, parts) -> tuple[Window, tuple[str, ...]]:
-    """What parts of a key take of a block: a window with its extents, without new axes."""
+    """What parts of a key take of a block: a window with its dimensions, without new axes."""
     around, real = window(code, value), [part for part in parts if part is not None]
     begun = around.moved(*(part.start for part in real))
     pairs = [(p, s) for p, s in zip(real, around.strides, strict=True) if p.count is not None]
@@ -582,7 +582,7 @@ def _lasting(parts):
 
 
 def is_together(parts) -> bool:
-    """Whether what is taken lies together: all behind the first longer part is taken whole."""
+    """Whether what is taken lies together: all after the first longer part is taken whole."""
     real = [part for part in parts if part is not None]
     long = [k for k, part in enumerate(real) if part.count not in (None, "1")]
     if not long:
@@ -797,7 +797,7 @@ def _getitem_gradient(op, dy):
 
 
 def _misses(op):
-    """Whether an index is one of the run, or is taken of an axis whose length the run tells."""
+    """Whether an index is of the run, or of an axis whose length only the run knows."""
     shape = op.inputs[0].spec.shape
     axes = iter(shape)
     parts = [(part, next(axes)) for part in _aligned(op.attrs["key"], shape) if part is not None]
@@ -1174,7 +1174,7 @@ def _emit_item(code, op) -> None:
 
 
 def _equate_long(code, value, extents):
-    """Know that extents are those of a value, where these are sure not to be repeated."""
+    """Know that dimensions are those of a value, where these are sure not to be repeated."""
     known = value.spec.shape
     for axis in range(-min(len(known), len(extents)), 0):
         if isinstance(known[axis], shapes.Dim):

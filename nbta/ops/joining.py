@@ -136,7 +136,7 @@ def pad(
     constant_values : scalar or Tensor of rank 0, optional
         What is in the border of one value.
     mode : {"constant", "edge", "reflect", "symmetric", "wrap"}, optional
-        What is in it: one value, the item at the edge, the items mirrored at that item or behind
+        What is in it: one value, the item at the edge, the items mirrored at that item or after
         it, or those from the other end. But for "constant", a traced function is traced for the
         lengths of the axes.
 
@@ -297,8 +297,8 @@ def squeeze(x: ArrayLike, axis: Axis = None, *, name: str | None = None) -> Arra
     ----------
     x : array-like or Tensor
     axis : int or tuple of int, optional
-        By default all axes of length 1. Where the run tells which ones these are, a traced function
-        is traced for the lengths that decide it; otherwise the result has an unknown rank.
+        By default all axes of length 1. Where only the run knows which ones these are, a traced
+        function is traced for the lengths that decide it; otherwise the result has an unknown rank.
 
     Raises
     ------
@@ -544,7 +544,7 @@ def _length(start, stop, step):
 
 
 def _constant(number):
-    """The value of a scalar, None where only the run tells."""
+    """The value of a scalar, None where only the run knows."""
     if isinstance(number, Tensor):
         number = number.op.attrs["value"] if number.op.record is CONSTANT else None
     return number.item() if number is not None and number.ndim == 0 else None
@@ -588,7 +588,7 @@ def _infer_concatenate(*specs, axis):
 
 
 def _total(extents):
-    """The sum of extents, as far as it is known."""
+    """The sum of dimensions, as far as it is known."""
     extents = [extent for extent in extents if extent != 0]
     if len(extents) == 1:
         return extents[0]
@@ -612,7 +612,7 @@ def _extent_at(tensor, axis):
 
 
 def _emit_concatenate(code, op) -> None:
-    """One tensor behind the other along an axis."""
+    """One tensor after the other along an axis."""
     axis = op.attrs["axis"] % op.outputs[0].spec.rank
     values = [code.kept(tensor) for tensor in op.inputs]
     if all(isinstance(value, Vector) for value in values):
@@ -631,7 +631,7 @@ def _emit_concatenate(code, op) -> None:
 
 
 def _lay(code, block, axis, values, lengths):
-    """Put values one behind the other."""
+    """Put values one after the other."""
     whole, start = window(code, block), []
     for value, length in zip(values, lengths, strict=True):
         place = ["0"] * len(block.extents)
@@ -656,7 +656,7 @@ CONCATENATE = define(
 def concatenate(
     values: Sequence[ArrayLike] | Array, axis: int | None = 0, *, name: str | None = None
 ) -> Array:
-    """Tensors one behind the other along an axis.
+    """Tensors one after the other along an axis.
 
     Parameters
     ----------

@@ -501,7 +501,7 @@ def _emit_triangular_solve(code, op) -> None:
 
 
 def batch_of(code, one, other, known):
-    """Extents of what is in front of matrices, which broadcasts."""
+    """Dimensions of what is before matrices, which broadcasts."""
     if not one and not other:
         return ()
     pairs = [(extents, tuple(int(e) if e.isdigit() else None for e in extents))

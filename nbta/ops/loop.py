@@ -1,18 +1,18 @@
 """While: runs a body as long as a condition holds.
 
-The inputs are the first values of the variables, a counter of trips before all others, and then
-what cond and body capture. The results are the last values of the variables.
+The inputs are the first values of the variables, a counter of iterations before all others, and
+then what cond and body capture. The results are the last values of the variables.
 
-The gradient is a loop that runs as many trips backwards. What it needs of a trip's values the
-forward loop keeps in arrays that grow with it (tapes), which become variables of it when the
-gradient is built: a tape is an array like any other, so that a gradient of the gradient needs no
-rule of its own.
+The gradient is a loop that runs as many iterations backwards. What it needs of an iteration's
+values the forward loop keeps in arrays that grow with it (tapes), which become variables of it when
+the gradient is built: a tape is an array like any other, so that a gradient of the gradient needs
+no rule of its own.
 
 A loop with an attribute ``checkpoint`` keeps its variables at the start of each segment instead
-(`nbta.ops.checkpoints`). Its gradient is a loop over segments, backwards. A trip of that has a loop
-that runs the segment again, a copy of the forward body, the ordinary gradient of this copy, and the
-end of its tapes. It has ``checkpoint="again"`` itself, so that a gradient of
-the gradient computes segments again, too.
+(`nbta.ops.checkpoints`). Its gradient is a loop over segments, backwards. An iteration of that has
+a loop that runs the segment again, a copy of the forward body, the ordinary gradient of this copy,
+and the end of its tapes. It has ``checkpoint="again"`` itself, so that a gradient of the gradient
+computes segments again, too.
 """
 
 from contextlib import contextmanager
@@ -67,13 +67,13 @@ def _run(step, values, cond, body, count, done):
             values = [*advance(step, values), *captured]  # which used up the list before
             done[0] += 1
     except Exception as error:
-        note(error, f"(trip {done[0]} of the loop {body.owner.name!r})")
+        note(error, f"(iteration {done[0]} of the loop {body.owner.name!r})")
         raise
     return values[:count]
 
 
 def _connections(op):
-    """A result depends on its own first value, and on all that any trip brings in."""
+    """A result depends on its own first value, and on all that any iteration brings in."""
     edges = loop_edges(op)
     return [
         [op.inputs[place] for place in sorted(closure({result}, edges))]
@@ -82,7 +82,7 @@ def _connections(op):
 
 
 def counting(function):
-    """The function of a body, with the counter of trips before its variables."""
+    """The function of a body, with the counter of iterations before its variables."""
 
     def advance(counter, *variables):
         return [add(counter, ONE), *function(*variables)]
@@ -107,7 +107,7 @@ def add_while(cond, body, first, name=None, checkpoint=None, progress=None, orig
 
 
 def _on_tape(op, tensor) -> Access:
-    """The array in which a loop keeps a tensor of its body, trip by trip."""
+    """The array in which a loop keeps a tensor of its body, iteration by iteration."""
     if tensor not in op.tapes:
         loop = Loop(op)
         with op.graph.as_default(), op.graph.control_dependencies(None):
@@ -165,7 +165,7 @@ def _active(context, op, grads):
 
 
 def _backward(context, op, carried, kept, first, sums):
-    """The loop that runs the trips backwards, from gradients of variables and sums for the rest."""
+    """The loop of adjoint iterations, from gradients of variables and sums for the rest."""
     loop, graph = Loop(op), current()
     body, trips = loop.body, loop.trips
     specs = [COUNTER, *(body.inputs[place].spec for place in [*carried, *kept])]
@@ -194,7 +194,8 @@ def _label(loop):
 def _one_trip_back(context, ends, starts, parameters):
     """Next values of the counter, of the variables' gradients, and of the sums for the captured.
 
-    ``ends`` are the variables behind the trip, ``starts`` those before it and the captured tensors.
+    ``ends`` are the variables after the iteration, ``starts`` those before it and the captured
+    tensors.
     """
     counter, count = parameters[0], 1 + len(ends)
     given, sums = parameters[1:count], parameters[count:]
@@ -214,7 +215,7 @@ def _one_trip_back(context, ends, starts, parameters):
 def _value_of_trip(op, backward, handles):
     """How the backward body gets at a value of the forward body: from a tape.
 
-    ``handles`` gets those of arrays that the trip has made.
+    ``handles`` gets those of arrays that the iteration has made.
     """
 
     def value(tensor):
@@ -285,7 +286,7 @@ def _one_segment_back(context, op, schedule, segment, places, parameters):
 
 
 def _one_trip_again(context, op, schedule, trip, places, parameters):
-    """`_one_segment_back` of a single trip: no loop runs it again, and it needs no tapes."""
+    """`_one_segment_back` of a single iteration: no loop runs it again, and it needs no tapes."""
     body, (carried, kept) = current(), places
     needed = _needed_again(op, carried)
     first = {place: _stand_in(Loop(op).parameters[place].spec) for place in needed}
@@ -319,7 +320,7 @@ def _restore(op, first, schedule, segment, start):
 
 @contextmanager
 def _for_this_alone(context):
-    """For gradients of loops whose tapes, and whose trips' arrays, nobody needs afterwards."""
+    """For gradients of loops whose tapes, and whose iterations' arrays, nobody needs afterwards."""
     before, context.transient = context.transient, True
     try:
         yield
@@ -330,7 +331,7 @@ def _for_this_alone(context):
 def _segment_again(op, carried, length):
     """A loop that runs a segment of another one again, as far as a gradient needs it.
 
-    It begins with stand-ins for the variables at the start of the segment. Its variables are a
+    It begins with placeholders for the variables at the start of the segment. Its variables are a
     counter of its own and those of some places, which are returned too.
     """
     loop, graph, places = Loop(op), current(), _needed_again(op, carried)
@@ -357,7 +358,7 @@ def _needed_again(op, carried):
 
 
 def _replay(op, target, places, tensors):
-    """What builds a trip again, from tensors in place of the variables of some places."""
+    """What builds an iteration again, from tensors in place of the variables of some places."""
     known = {Loop(op).parameters[k]: tensor for k, tensor in zip(places, tensors, strict=True)}
     replay = Replay(op, target, known)
     replay.check_variables(places)

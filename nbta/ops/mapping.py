@@ -122,7 +122,7 @@ def no_rows(what, spec, inputs, extents):
         Of the result of a row.
     inputs : list of Tensor
         From which a row would be computed.
-    extents : list of tuple
+    dimensions : list of tuple
         Their shapes: lengths that they have are known.
 
     Raises

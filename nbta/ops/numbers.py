@@ -168,7 +168,7 @@ def _graph_of(*values):
 
 
 def entry(tensor, axis) -> int | Number:
-    """One extent of a tensor's shape."""
+    """One dimension of a tensor's shape."""
     extent = tensor.spec.shape[axis]
     if type(extent) is int:
         return extent
@@ -182,7 +182,7 @@ def entry(tensor, axis) -> int | Number:
 
 
 def _extracted(tensor, axis):
-    """The scalar with an extent, in the tensor's own graph, as `shape_of` has it."""
+    """The scalar with a dimension, in the tensor's own graph, as `shape_of` has it."""
     graph = tensor.graph
     key = ("extent", tensor, axis)
     if key not in graph.cache:
@@ -192,9 +192,9 @@ def _extracted(tensor, axis):
 
 
 def _shape(self) -> tuple[int, ...] | None:
-    """None for an unknown rank; else a tuple of extents.
+    """None for an unknown rank; else a tuple of dimensions.
 
-    An extent that only the run tells is a number to compute with.
+    A dimension that only the run knows is a number to compute with.
     """
     extents = self.spec.shape
     if extents is None:

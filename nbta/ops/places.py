@@ -67,7 +67,9 @@ def extents_of(x) -> list:
     """Lengths of the axes: integers where they are known, else scalars."""
     known = x.spec.shape if isinstance(x, Tensor) else np.shape(x)
     if known is None:
-        message = f"{x!r} has an unknown rank; reshape it to a shape with as many extents as axes"
+        message = (
+            f"{x!r} has an unknown rank; reshape it to a shape with as many dimensions as axes"
+        )
         raise invalid("rank", message)
     return [n if type(n) is int else getitem(shape_of(x), k) for k, n in enumerate(known)]
 
@@ -166,7 +168,7 @@ def put_along_axis(
 ) -> Array:
     """A tensor with other items in the places that `nbta.take_along_axis` would read.
 
-    NumPy's function changes its argument, and so it does in functions as they stand; this one gives
+    NumPy's function changes its argument, and so it does in unmodified functions; this one gives
     another tensor.
 
     Parameters
@@ -416,7 +418,7 @@ def compress(
     Raises
     ------
     InvalidArgumentError
-        For a condition that the run tells, of another rank, or that is longer than the axis.
+        For a condition that only the run knows, of another rank, or that is longer than the axis.
 
     Examples
     --------
@@ -436,7 +438,7 @@ def extract(condition: ArrayLike, x: ArrayLike, *, name: str | None = None) -> A
     Raises
     ------
     InvalidArgumentError
-        For a condition that the run tells.
+        For a condition that only the run knows.
 
     Examples
     --------
@@ -475,7 +477,7 @@ def delete(
     Raises
     ------
     InvalidArgumentError
-        For a place that is not there, and for what only the run tells.
+        For a place that is not there, and for what only the run knows.
 
     Examples
     --------
@@ -525,7 +527,7 @@ def insert(
     Raises
     ------
     InvalidArgumentError
-        For a place that is not there, and for what only the run tells.
+        For a place that is not there, and for what only the run knows.
 
     Examples
     --------
@@ -561,7 +563,7 @@ def _before(obj, extent):
 
 
 def _mixed(indices, extent, count):
-    """Which row, of the old ones and the new ones behind them, each row of the result is."""
+    """Which row, of the old ones and the new ones after them, each row of the result is."""
     indices = np.repeat(indices, count) if indices.size == 1 else indices
     new = indices[np.argsort(indices, kind="stable")] + np.arange(count)
     found = np.empty(extent + count, np.int64)

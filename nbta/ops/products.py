@@ -79,7 +79,7 @@ def _matmul_gradient(op, dy):
 
 
 def _unranked_gradient(a, b, dy):
-    """The gradient where the run tells whether an operand is a vector."""
+    """The gradient where only the run knows whether an operand is a vector."""
     x, y = as_matrix(conjugate(a), "row"), as_matrix(conjugate(b), "column")
     dy = reshape(dy, shape_of(matmul(x, y)))
     dx = unbroadcast(matmul(dy, swapaxes(y, -1, -2)), x)
@@ -487,7 +487,7 @@ def einsum(spec: str, *operands: ArrayLike, optimize: Any = None, name: str | No
         followed by a list of numbers of its axes, is taken as well.
     *operands : array-like or Tensor
         Any number. Of three and more the two that cost least are multiplied first; lengths that
-        only the run tells count as equal then.
+        only the run knows count as equal then.
     optimize : optional
         As NumPy has it; the order is found here in any case.
 
@@ -500,7 +500,7 @@ def einsum(spec: str, *operands: ArrayLike, optimize: Any = None, name: str | No
     ------
     InvalidArgumentError
         For operands of another rank, lengths of one letter that differ, and an ellipsis for axes
-        of an unknown rank, or with lengths of which only the run tells whether they broadcast.
+        of an unknown rank, or with lengths of which only the run knows whether they broadcast.
 
     Examples
     --------
@@ -663,7 +663,9 @@ def _stretched(spec, x, text, fresh, inputs, texts):
             if letter in where
         ]
         if None in lengths and len(lengths) > 1:
-            raise _wrong(spec, "has '...' for axes whose lengths only the run tells; use letters")
+            raise _wrong(
+                spec, "has '...' for axes whose lengths are known only in the run; use letters"
+            )
         if data_spec(x).shape[axis] == 1 and any(n != 1 for n in lengths):
             gone.append(axis)
     if not gone:
@@ -674,7 +676,7 @@ def _stretched(spec, x, text, fresh, inputs, texts):
 
 
 def _once(x, letters):
-    """The diagonal of axes that have one letter, behind the others."""
+    """The diagonal of axes that have one letter, after the others."""
     twice = next((one for one in letters if letters.count(one) > 1), None)
     if twice is None:
         return x, letters
@@ -829,7 +831,7 @@ def _spread_item(code, group, value, letters, result):
 
 
 def _lengths(code, values, operands):
-    """Extent by letter."""
+    """Dimension by letter."""
     found = {}
     for value, letters in zip(values, operands, strict=True):
         for letter, extent in zip(letters, value.extents, strict=True):

@@ -62,7 +62,7 @@ def _in_rows(x, axis):
 
 
 def _kept(found, x, axes, keepdims, name):
-    """A result with the lost axes again where they are to stay, behind those of the fractions."""
+    """A result with the lost axes again where they are to stay, after those of the fractions."""
     if keepdims:
         rank = x.spec.rank if isinstance(x, Tensor) else x.ndim
         if rank is None:

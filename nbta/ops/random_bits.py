@@ -107,5 +107,5 @@ def below(bits, span):
 
 
 def log1p_of_scipy(x):
-    """``log(1 + x)``, to the same bits everywhere."""
+    """``log(1 + x)``, to bitwise identical results everywhere."""
     return apply(LOG1P, [x])

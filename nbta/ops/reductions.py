@@ -63,7 +63,7 @@ __all__ = [
 
 
 class Along:
-    """Loops over all runs along an axis: items before it, along it, behind it."""
+    """Loops over all runs along an axis: items before it, along it, after it."""
 
     def __init__(self, code, extents, axis, reverse=False):
         self._code = code
@@ -160,7 +160,7 @@ EXCLUSIVE_CUMPROD = define(
 def exclusive_cumprod(
     x: ArrayLike, axis: int = -1, reverse: bool = False, *, name: str | None = None
 ) -> Array:
-    """Along an axis, the product of the elements before each one; in reverse, behind it.
+    """Along an axis, the product of the elements before each one; in reverse, after it.
 
     Examples
     --------
@@ -242,7 +242,7 @@ def kept_axes(op) -> list[bool]:
 
 
 def result_extents(code, op, kept):
-    """Extents of the result."""
+    """Dimensions of the result."""
     extents = code.extents(op.inputs[0])
     if op.attrs.get("keepdims"):
         return with_ones(extents, kept)
@@ -250,7 +250,7 @@ def result_extents(code, op, kept):
 
 
 def with_ones(extents, kept):
-    """Extents with 1 in place of those of axes that do not stay."""
+    """Dimensions with 1 in place of those of axes that do not stay."""
     return tuple(e if k else "1" for e, k in zip(extents, kept, strict=True))
 
 
@@ -262,7 +262,7 @@ def _fold(code, op, fold, finish=""):
 
 
 def gone(code, op):
-    """Extents of the axes that do not stay."""
+    """Dimensions of the axes that do not stay."""
     extents = code.extents(op.inputs[0])
     return [e for e, k in zip(extents, kept_axes(op), strict=True) if not k]
 
@@ -310,7 +310,7 @@ def axes_back(value, op):
 
 
 def spread(dy, op):
-    """A gradient given back to all the elements that were reduced."""
+    """A gradient returned to all the elements that were reduced."""
     return broadcast_to(axes_back(dy, op), shape_of(op.inputs[0]))
 
 

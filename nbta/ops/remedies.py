@@ -23,9 +23,7 @@ _ELLIPTIC = (
     "with nbta.custom_gradient"
 )
 _SERIES = "sum the series in a loop, or give it a gradient with nbta.custom_gradient"
-_INTEGRAL = (
-    "give it a gradient with nbta.custom_gradient: that is what stands behind the integral sign"
-)
+_INTEGRAL = "give it a gradient with nbta.custom_gradient: the integrand"
 _BITS = (
     "take bits with nbta.right_shift and nbta.bitwise_and, and add up what nbta.left_shift gives"
 )

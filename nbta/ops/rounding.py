@@ -395,7 +395,7 @@ def ldexp(x: ArrayLike, exponent: ArrayLike, *, name: str | None = None) -> Arra
 
 @stands_for("modf")
 def _modf(x):
-    """What is behind the point, and what is before it, each with the sign of x."""
+    """What is after the point, and what is before it, each with the sign of x."""
     (x,) = promoted(x, floats=True)
     whole = trunc(x)
     behind = where(isinf(x), zeros_like(x), subtract(x, whole))

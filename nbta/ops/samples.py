@@ -74,7 +74,7 @@ def interp(
     -------
     Tensor or numpy.ndarray
         Of the shape of ``x``, of float64 or complex128. Gradients pass to all three; at a point the
-        slope is that behind it, at the last one that before it.
+        slope is that after it, at the last one that before it.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def _check_points(xp, fp):
 
 
 def _around(x, xp, fp, period):
-    """Points in one period, with the last one before them and the first one behind."""
+    """Points in one period, with the last one before them and the first one after."""
     period = builtins.abs(period) if not isinstance(period, Tensor) else period
     if not isinstance(period, Tensor) and period == 0:
         raise invalid("value", "period: it must not be 0")
@@ -130,7 +130,7 @@ def _around(x, xp, fp, period):
 
 
 def _between(x, xp, fp):
-    """On the line behind the last point that is not greater, or on the last of all lines."""
+    """On the line after the last point that is not greater, or on the last of all lines."""
     count = xp.shape[0]
     place = searchsorted(xp, x, "right")
     low = clip(place - 1, 0, None)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def wanted(code, op, place=1) -> tuple[str, ...]:
-    """Extents of a result whose shape is an input."""
+    """Dimensions of a result whose shape is an input."""
     texts = code.vector(op.inputs[place])
     known = op.outputs[0].spec.shape
     found = []
@@ -183,7 +183,7 @@ def _infer_shape(spec):
 
 
 def _emit_shape(code, op) -> None:
-    """The extents."""
+    """The dimensions."""
     texts = tuple(cast_text(e, "int64") for e in code.extents(op.inputs[0]))
     code.bind(op.outputs[0], Vector(texts, op.outputs[0].dtype))
 
@@ -201,7 +201,7 @@ SHAPE = define(
 
 @exported(numpy=1)
 def shape(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The extents, as a vector of int64; in a graph, those of the run.
+    """The dimensions, as a vector of int64; in a graph, those of the run.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def shape_of(tensor):
     """The shape of a tensor for use in a gradient: a constant where it is known.
 
     Where it is not, the operation stands in the tensor's own graph, so that a loop keeps a few
-    extents of each trip and not the values.
+    dimensions of each iteration and not the values.
     """
     if shapes.is_known(tensor.spec.shape):
         return np.array(tensor.spec.shape, np.int64)
@@ -273,7 +273,7 @@ def _check_count(spec, pattern):
 
 
 def _emit_reshape(code, op) -> None:
-    """The same items under other extents."""
+    """The same items under other dimensions."""
     x = code.value(op.inputs[0])
     texts = code.vector(op.inputs[1])
     known = op.outputs[0].spec.shape
@@ -295,12 +295,12 @@ def _emit_reshape(code, op) -> None:
 
 
 def _open(code, text):
-    """Source of an extent that the graph does not know: -1 for what is left over."""
+    """Source of a dimension that the graph does not know: -1 for what is left over."""
     return "-1" if number_in(text) == -1 else code.extent(text)
 
 
 def _left_over(code, extents, free, have):
-    """An extent that takes what the others leave, where it is negative."""
+    """A dimension that takes what the others leave, where it is negative."""
     text, others = extents[free], product(extents[:free] + extents[free + 1 :])
     rest = have if others == "1" else f"({have}) // ({others})"
     if text != "-1":
@@ -311,7 +311,7 @@ def _left_over(code, extents, free, have):
 
 
 def _refuse_none(code, others):
-    """Fail where the other extents hold nothing, as then any extent is left over."""
+    """Fail where the other dimensions hold nothing, as then any dimension is left over."""
     if not others.isdigit() or others == "0":
         code.fail_if(f"({others}) == 0")
 
@@ -336,7 +336,7 @@ def reshape(x: ArrayLike, shape: ShapeLike, *, name: str | None = None) -> Array
     ----------
     x : array-like or Tensor
     shape : int, tuple of int or Tensor, or Tensor
-        One extent may be -1: what is left.
+        One dimension may be -1: what is left.
 
     Raises
     ------
@@ -368,7 +368,7 @@ def _fill_in(pattern, x):
     if shapes.is_known(have) and shapes.is_known(tuple(rest)) and -1 not in rest:
         count, step = int(np.prod(have, dtype=object)), int(np.prod(rest, dtype=object))
         if step == 0 or count % step:
-            message = f"{count} elements cannot be arranged as {pattern}; choose other extents"
+            message = f"{count} elements cannot be arranged as {pattern}; choose other dimensions"
             raise invalid("reshape", message)
         extent = count // step
     return (*pattern[:place], extent, *pattern[place + 1 :])

@@ -70,7 +70,7 @@ class _Exponentials:
 
     @property
     def short(self):
-        """Extents of what there is one of for each sum."""
+        """Dimensions of what there is one of for each sum."""
         extents = self.code.extents(self.x)
         return with_ones(extents, self.kept) if any(self.kept) else ()
 

@@ -445,7 +445,7 @@ def searchsorted(
         Of rank 1, ascending, NaN last. It is not checked.
     values : array-like or Tensor
     side : {"left", "right"}, optional
-        Whether before equal ones or behind them.
+        Whether before equal ones or after them.
     sorter : array-like or Tensor of int, optional
         The order of ``x``, as `nbta.argsort` gives it, where that is in none.
 

@@ -496,7 +496,7 @@ def svd(
     ------
     InvalidArgumentError
         For less than two axes, and where LAPACK finds none; with ``full_matrices`` for lengths
-        that only the run tells.
+        that only the run knows.
 
     Examples
     --------
@@ -864,7 +864,7 @@ def qr(
     Raises
     ------
     InvalidArgumentError
-        For less than two axes, another mode, and lengths that only the run tells; and from the
+        For less than two axes, another mode, and lengths that only the run knows; and from the
         gradient where columns depend on each other.
 
     Examples

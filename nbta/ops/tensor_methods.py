@@ -213,8 +213,8 @@ def _array_function(
         raise refused_argument(known_as(function), unknown, tensor=self)
     if len(args) > shared:
         message = (
-            f"np.{known_as(function)} with {self.name!r}: give what is behind the first {shared} "
-            f"arguments by name, as NumPy's order is another one here"
+            f"np.{known_as(function)} with {self.name!r}: give all after the first {shared} "
+            f"arguments by name, as NumPy's order differs here"
         )
         raise invalid("symbolic", message)
     return ours(*args, **kwargs)

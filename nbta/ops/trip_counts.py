@@ -1,10 +1,10 @@
-"""How many trips a loop makes, as far as its condition tells.
+"""How many iterations a loop makes, as far as its condition tells.
 
-A condition is one test ``low < high``, or several that must all hold. A test that each trip brings
-nearer to its end by one is a `Limit`, whatever its ends are: variables that steps of constants
-change, constants, and what the loop captures. What is known of the ends is known of the trips: in a
-run (`trips_on_entry`), by operations before the loop (`trips_before`), and in linear forms where a
-program is compiled (`nbta.compiler.induction`).
+A condition is one test ``low < high``, or several that must all hold. A test that each iteration
+brings nearer to its end by one is a `Limit`, whatever its ends are: variables that steps of
+constants change, constants, and what the loop captures. What is known of the ends is known of the
+iterations: in a run (`trips_on_entry`), by operations before the loop (`trips_before`), and in
+linear forms where a program is compiled (`nbta.compiler.induction`).
 """
 
 from typing import NamedTuple
@@ -32,7 +32,7 @@ def is_integer(tensor: Tensor) -> bool:
 
 
 def constant_of(tensor: Tensor) -> int | None:
-    """The integer that a tensor is sure to be; None where only the run tells."""
+    """The integer that a tensor is sure to be; None where only the run knows."""
     tensor = origin(tensor)
     while tensor.op.record is CAST and is_integer(tensor.op.inputs[0]):
         tensor = origin(tensor.op.inputs[0])
@@ -48,7 +48,7 @@ def _value(tensor):
 
 
 def step_of(parameter: Tensor) -> int | None:
-    """By how much each trip raises a variable of a loop; None for what is no induction variable."""
+    """By how much each iteration raises a variable; None for what is no induction variable."""
     variable = variable_of(parameter)
     if variable is None or not is_integer(parameter):
         return None
@@ -97,7 +97,7 @@ class Limit(NamedTuple):
     more: int
 
     def trips(self, value):
-        """How many trips the test admits; ``value`` gives what its ends are on entry."""
+        """How many iterations the test admits; ``value`` gives what its ends are on entry."""
         left = value(self.high) - value(self.low)
         return left + self.more if self.more else left
 
@@ -121,7 +121,7 @@ def compared(test: Tensor) -> Limit | None:
 
 
 def limits(cond, body, count) -> list[Limit]:
-    """What a condition says of the trip count, as far as it is plain."""
+    """What a condition says of the number of iterations, as far as it is plain."""
     return _limits(tests_of(cond.outputs[0]), cond, body, count)
 
 
@@ -157,7 +157,7 @@ def _uncast(tensor):
 
 
 def _step(end, cond, body, count):
-    """By how much each trip raises an end of a test; None where that is not plain."""
+    """By how much each iteration raises an end of a test; None where that is not plain."""
     if end.dtype.kind not in "iu":
         return None
     if end.op.record is CONSTANT:
@@ -169,7 +169,7 @@ def _step(end, cond, body, count):
 
 
 def trips_on_entry(cond, body, count, values) -> int | None:
-    """The number of trips, where the condition is one plain limit; ``values`` are all inputs."""
+    """The number of iterations, where the condition is one plain limit; ``values``: all inputs."""
     versions = cond.version, body.version
     if body.cache.get("limit", (None,))[0] != versions:  # 20 us, which inner loops pay each time
         body.cache["limit"] = versions, plain_limit(cond, body, count)
@@ -191,7 +191,7 @@ def limit_before(loop: Loop) -> Limit | None:
 
 
 def trips_before(loop: Loop) -> Tensor:
-    """The number of trips that the first limit admits, in the graph around the loop."""
+    """The number of iterations that the first limit admits, in the graph around the loop."""
     limit = limits(loop.cond, loop.body, loop.count)[0]
     return limit.trips(lambda end: cast(as_tensor(_on_entry(end, loop.op.inputs)), np.int64))
 

@@ -166,7 +166,7 @@ def copied_points(address, count):
 
 @kernel
 def record_of(buffer):
-    """The record behind a buffer that owns itself."""
+    """The record after a buffer that owns itself."""
     payload = mem.owner_payload(mem.owner_of(buffer))
     return mem.array_at(payload, RECORD_FIELDS, np.int64)
 

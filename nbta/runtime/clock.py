@@ -3,7 +3,7 @@
 On x86-64 it counts ticks of the processor's time stamp counter, and a reading with its additions
 takes 3 to 10 ns; elsewhere it counts nanoseconds of ``clock_gettime``, 25 ns.
 
-Words of a clock, behind one another: the last reading; the address for the next entry of the list
+Words of a clock, after one another: the last reading; the address for the next entry of the list
 of readings, and where that list ends; the address of ``clock_gettime`` and two words for its
 answer.
 """

@@ -436,7 +436,7 @@ def method(name):
     """Define a method of tensor arrays.
 
     Numba makes the implementation a function of its own, too, which direct calls become: it is the
-    one that typing has compiled. With another there, all behind a method was compiled twice.
+    one that typing has compiled. With another there, all after a method was compiled twice.
     """
 
     def define(implementation):

@@ -6,7 +6,7 @@ one thread: where something else has one of two processors, each call of OpenBLA
 threads takes up to 30 ms. The largest go to LAPACK and BLAS, as SciPy exports them, and so does all
 else. Addresses of functions are arguments, as those of another process are others; so is the room
 that LAPACK works in. Fortran has matrices by columns, which is the transposed matrix here: where
-the layout decides about signs, a matrix is turned, so that all is as NumPy has it.
+the layout decides signs, a matrix is turned, so that all is as NumPy has it.
 
 Matrices are addresses of items in C order. A function gives 0, or 1 where there is no result.
 """
@@ -711,7 +711,7 @@ def _eigh(number):
 def _svd(number):
     """Singular values, and singular vectors: columns of u, rows of v, as many as values.
 
-    ``work`` has room for the matrix and both factors, and ``length`` items behind these.
+    ``work`` has room for the matrix and both factors, and ``length`` items after these.
     """
     is_complex, size = _is_complex(number), number.bitwidth // 8
 
@@ -745,7 +745,7 @@ def _qr(number):
     """Orthogonal columns and a triangle: ``k`` columns of q and rows of r.
 
     ``work`` has room for the matrix, for as many numbers as it has rows or columns, and
-    ``length`` items behind these.
+    ``length`` items after these.
     """
     size = number.bitwidth // 8
 

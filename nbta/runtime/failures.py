@@ -2,7 +2,7 @@
 
 Numba puts what an overload raises into the middle of some twenty lines of its own. It tells
 listeners when it has compiled a function, or failed to: there the sentence is put at the end once
-more, behind the line of the user's that asked for what there is not. Kernels' failures are raised
+more, after the line of the user's that asked for what there is not. Kernels' failures are raised
 as the classes that Python users catch.
 """
 
@@ -44,7 +44,7 @@ _CLASS_OF = tuple(_CLASSES.index(row.error) for row in REASONS)
 
 @kernel
 def shape_words(r, first):
-    """Rank and extents of a shape in a request, for a message."""
+    """Rank and dimensions of a shape in a request, for a message."""
     return (
         r[first], r[first + 1], r[first + 2], r[first + 3], r[first + 4],
         r[first + 5], r[first + 6], r[first + 7], r[first + 8],

@@ -194,7 +194,7 @@ def fast_add(typingctx, one, other):
 
 @intrinsic
 def tick(typingctx, place):
-    """Add 1 to the number at a pointer, each time and not once behind a loop: a thread looks."""
+    """Add 1 to the number at a pointer, each time and not once after a loop: a thread looks."""
 
     def codegen(context, builder, sig, args):
         value = builder.load_atomic(args[0], "monotonic", 8)
@@ -247,7 +247,7 @@ def refuse(typingctx, condition, status):
 
 @intrinsic(prefer_literal=True)
 def room(typingctx, items, w, word, extents, scope):
-    """Pointer to the buffer of a word, with room for some extents, or the function is left."""
+    """Pointer to the buffer of a word, with room for some dimensions, or the function is left."""
     result = Pointer(items.instance_type, scope.literal_value)
     size, count = size_of(result.dtype), len(extents)
 
@@ -277,7 +277,7 @@ def room(typingctx, items, w, word, extents, scope):
 
 @intrinsic
 def too_many(typingctx, extents):
-    """Whether arrays of some extents have more items than memory can have bytes."""
+    """Whether arrays of some dimensions have more items than memory can have bytes."""
 
     def codegen(context, builder, sig, args):
         factors = _lengths(context, builder, args[0], extents)
@@ -419,7 +419,7 @@ def array_in(typingctx, items, w, word, head, rank, scope):
 
 @intrinsic
 def extent_in(typingctx, w, word, head, axis):
-    """An extent of an array that is given."""
+    """A dimension of an array that is given."""
 
     def codegen(context, builder, sig, args):
         start = builder.add(builder.load(word_at(builder, args[0], args[1])), args[2])
@@ -455,7 +455,7 @@ def adopt(typingctx, w, word, given, head, rank, itemsize):
 
 @intrinsic
 def agrees(typingctx, w, given, head, extents):
-    """Whether an array is given that has some extents."""
+    """Whether an array is given that has some dimensions."""
 
     def codegen(context, builder, sig, args):
         w, given, head, extents = args

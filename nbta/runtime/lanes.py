@@ -360,7 +360,7 @@ def keep_views(s, lane):
 
 @kernel
 def join_forward(s, lanes, r):
-    """Append the lanes' slots; those of a lane lie behind those of the lane before it."""
+    """Append the lanes' slots; those of a lane lie after those of the lane before it."""
     total, first = 0, -1
     for k in range(lanes._size):
         lane = lane_at(lanes, k)
@@ -430,7 +430,7 @@ def append_lanes(s, lanes, r, first, total):
 
 @kernel
 def ready_blocks(s, lanes, r):
-    """Blocks behind a ragged array's last slot for all elements that do not bring their own."""
+    """Blocks after a ragged array's last slot for all elements that do not bring their own."""
     at, status = s._size, STATUS.ok
     for k in range(lanes._size if s._layout == RAGGED else 0):
         lane = lane_at(lanes, k)
@@ -446,7 +446,7 @@ def ready_blocks(s, lanes, r):
 
 @kernel
 def append_lane(s, lane):
-    """Move a lane's elements and states behind the last slot."""
+    """Move a lane's elements and states after the last slot."""
     if s._layout == UNIFORM and lane._layout == UNIFORM:
         target = s._data + s._size * s._element_bytes
         mem.copy_bytes(target, lane._data, lane._size * s._element_bytes)

@@ -60,7 +60,7 @@ PATTERN = 8 * (1 + MAX_RANK)
 
 @kernel
 def pattern_of(s, place):
-    """The element shape pattern as ``[rank, extents...]``, at an address with room for it."""
+    """The element shape pattern as ``[rank, dimensions...]``, at an address with room for it."""
     pattern = mem.array_at(place, 1 + MAX_RANK, np.int64)
     pattern[0] = s._rank
     for axis in range(MAX_RANK):
@@ -70,7 +70,7 @@ def pattern_of(s, place):
 
 @kernel
 def set_pattern(s, pattern):
-    """Make ``[rank, extents...]`` the element shape pattern."""
+    """Make ``[rank, dimensions...]`` the element shape pattern."""
     s._rank = pattern[0]
     for axis in range(MAX_RANK):
         set_extent(s, axis, pattern[1 + axis])

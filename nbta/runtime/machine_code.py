@@ -350,7 +350,7 @@ def write_bytes(name: str, data: bytes):
 
 
 def _shrink(place):
-    """Remove what was not used for longest, and what others left behind."""
+    """Remove what was not used for longest, and what others left after."""
     found = sorted((*_facts(path), path) for path in files(place))
     size = sum(nbytes for _, nbytes, _ in found)
     old = time.time() - LEFT_OVER

@@ -189,7 +189,7 @@ def array_at(typingctx, address, count, dtype):
 
 @cache
 def array_reader(item, ndim):
-    """An intrinsic that makes a read-only array from its owner, address and extents' address.
+    """An intrinsic that makes a read-only array from its owner, address and dimensions' address.
 
     The array takes over one reference to the owner.
     """

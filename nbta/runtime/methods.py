@@ -73,7 +73,7 @@ LISTS = types.List | types.ListType
 
 @intrinsic
 def store_layout(typingctx, address, value):
-    """Store an array's extents, and behind them its strides, as int64 from an address on."""
+    """Store an array's dimensions, and after them its strides, as int64 from an address on."""
 
     def codegen(context, builder, sig, args):
         array = context.make_array(value)(context, builder, args[1])
@@ -292,7 +292,7 @@ def _check_extents(method, argument, shape):
     for extent in shape:
         if not isinstance(extent, types.Integer | types.IntegerLiteral | types.NoneType):
             raise refusal(
-                f"{method}: {argument} has an extent of type {extent}; use an integer, or "
+                f"{method}: {argument} has a dimension of type {extent}; use an integer, or "
                 f"None where unknown"
             )
 
@@ -329,7 +329,7 @@ def put_word(words, word, value):
 
 @register_jitable
 def put_extent(words, axis, extent, operation, store):
-    """Store a known extent of an element shape."""
+    """Store a known dimension of an element shape."""
     if extent < 0:
         put_word(words, rq.GOT, extent)
         raise_failure(STATUS.negative_extent, operation, store, words)
@@ -337,7 +337,7 @@ def put_extent(words, axis, extent, operation, store):
 
 
 def put_extents(words, axis, shape, operation, store):
-    """Describe an element shape, axis by axis; None for an unknown extent."""
+    """Describe an element shape, axis by axis; None for an unknown dimension."""
     raise NotImplementedError("compiled code only")
 
 
@@ -398,7 +398,7 @@ def _first_name(name, other):
 def run_with_text(entry, operation, store, words, text, count_word):
     """Run a kernel that is given a text, as code points at the address in VALUE.
 
-    They are given back before anything is raised: what compiled code holds then is lost.
+    They are returned before anything is raised: what compiled code holds then is lost.
     """
     count = len(text)
     points, status = mem.allocate_owner(4 * count), STATUS.too_large
@@ -583,7 +583,7 @@ def _element_write(array, operation):
 
 
 def _put_copy(array, operation, value):
-    """A function that puts a value into a slot by way of a copy, which is given back."""
+    """A function that puts a value into a slot by way of a copy, which is returned."""
     kernel_write = _kernel_write(array, operation)
     _, load, shape_of = in_memory(array.dtype, value)
 
@@ -610,8 +610,9 @@ def _is_copied(value):
 def _putter(array, operation, value, put_item, put_element):
     """``block()``, ``item(block, value)``, ``shape(value)`` and ``put(store, index, item, shape)``.
 
-    A method takes the value apart at once. In the hot path only an item, or an address and extents,
-    go on: the caller keeps the value alive, and no reference is held across an error exit.
+    A method takes the value apart at once. In the hot path only an item, or an address and
+    dimensions, go on: the caller keeps the value alive, and no reference is held across an error
+    exit.
     """
     block, load, shape_of = in_memory(array.dtype, value)
     whole, no_axes = fast(lambda block, value: value), fast(lambda value: ())

@@ -150,7 +150,7 @@ signature = _private(
 )
 as_dtype = _private(
     "numba.np.numpy_support.as_dtype",
-    "NumPy's dtype of a type of Numba's, for arrays that compiled code gives back",
+    "NumPy's dtype of a type of Numba's, for arrays that compiled code returns",
     "arrays made in compiled code could not go to Python",
 )
 ConfigStack = _private(
@@ -566,7 +566,7 @@ def bitcode_of(library) -> bytes:
 
 
 def optimised(bitcode):
-    """LLVM's code behind Numba's passes, and the object file, for Numba's processor."""
+    """LLVM's code after Numba's passes, and the object file, for Numba's processor."""
     codegen = cpu_target.target_context.codegen()
     library = codegen.create_library("ahead")
     library._final_module = llvm.parse_bitcode(bitcode)
@@ -609,7 +609,7 @@ def new_library(context, name):
 
 
 def final_module(library):
-    """LLVM's module behind a compiled function."""
+    """LLVM's module after a compiled function."""
     return library._final_module
 
 

@@ -142,7 +142,7 @@ def _engine():
 
 
 def pointer_of(dispatcher) -> int:
-    """Address of the C function behind a compiled function with one signature."""
+    """Address of the C function after a compiled function with one signature."""
     overload = only_overload(dispatcher)
     return overload.library.get_pointer_to_function(overload.fndesc.llvm_cfunc_wrapper_name)
 

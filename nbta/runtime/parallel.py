@@ -2,7 +2,7 @@
 
 A part is a run of items, and is computed by one thread in the order of its items, which adds up
 what is to be added up. Parts do not depend on the number of threads, and whoever folds their sums
-does so in their order: the result has the same bits however many threads there are.
+does so in their order: the result has bitwise identical results however many threads there are.
 """
 
 import platform

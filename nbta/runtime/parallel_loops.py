@@ -1,7 +1,7 @@
 """Parallel loops tell the arrays that they use when they begin and when they have ended.
 
 Numba makes a parallel loop of a ``prange`` loop after the rewrites; here it is a plain loop yet.
-In front of it go calls of `enter`, on the way out of it `leave` and then `report`, for every array
+Before it go calls of `enter`, on the way out of it `leave` and then `report`, for every array
 that its body uses. An iteration cannot get past these: what it raises ends its part of the loop and
 no more. Numba drops it, so a failure is kept in its array and raised when all iterations have
 ended.
@@ -245,7 +245,7 @@ class _Function:
         }
 
     def none(self, loop):
-        """A variable that is None, in front of a loop."""
+        """A variable that is None, before a loop."""
         entry = self.blocks[loop.entry]
         variable, value = (
             self.variable(entry.scope, types.none, entry.loc),
@@ -256,7 +256,7 @@ class _Function:
         return variable
 
     def insert_calls(self, loop, arrays):
-        """Enter in front of a loop; leave and report on the way out."""
+        """Enter before a loop; leave and report on the way out."""
         entry = self.blocks[loop.entry]
         before = [part for array in arrays for part in self.call(enter, array)]
         entry.body[-1:-1] = before

@@ -6,8 +6,8 @@ here without a word: the reference executor runs the program again and says what
 below 0 are minus a status.
 
 Elements are taken to have one shape, and each slot its place by its number, until one is written
-that has another shape. From then on a new element goes behind all others, and a table has the
-place and the extents of each.
+that has another shape. From then on a new element goes after all others, and a table has the
+place and the dimensions of each.
 
 A call of `plain` costs 5 ns. Generated code does at once, in 1 to 2 ns, what is simple: a scalar is
 written to a slot which is there and free, or read from one which is written.
@@ -122,7 +122,7 @@ def bytes_of(record):
 
 @kernel
 def create(record, r, size, grows):
-    """An empty array; its extents are given, -1 where they are not known."""
+    """An empty array; its dimensions are given, -1 where they are not known."""
     if size < 0:
         return -FAILED
     record[SIZE], record[GROWS], record[HINT] = size, grows, 0
@@ -214,7 +214,7 @@ def reserve_items(record, r, count):
 
 @rule
 def fit(record):
-    """Hold the given extents against those of the elements, or learn them; 1 for other ones."""
+    """Hold the given dimensions against those of the elements, or learn them; 1 for other ones."""
     if record[KNOWN] == ALIKE:
         for axis in range(record[RANK]):
             if record[EXTENTS + axis] != record[GIVEN + axis]:
@@ -232,7 +232,7 @@ def fit(record):
 
 @kernel
 def is_as_asked(record):
-    """Whether the given extents are those that all elements must have."""
+    """Whether the given dimensions are those that all elements must have."""
     for axis in range(record[RANK]):
         if record[ASKED + axis] >= 0 and record[ASKED + axis] != record[GIVEN + axis]:
             return False
@@ -363,7 +363,7 @@ def entry(record, slot):
 
 @kernel
 def items_at(record, extents):
-    """How many items an element has whose extents are at an address."""
+    """How many items an element has whose dimensions are at an address."""
     count = 1
     for axis in range(record[RANK]):
         count *= load_int(extents + 8 * axis)
@@ -372,7 +372,7 @@ def items_at(record, extents):
 
 @kernel
 def enter(record, slot, place, extents):
-    """Note where an element is, and its extents, which are at an address."""
+    """Note where an element is, and its dimensions, which are at an address."""
     store_int(entry(record, slot), place)
     copy_bytes(entry(record, slot) + 8, extents, 8 * record[RANK])
 
@@ -393,7 +393,7 @@ def tell_apart(record, r):
 
 @kernel
 def place_apart(record, r, slot, is_new):
-    """Where an element goes whose shape is its own: behind all others, or to its sum."""
+    """Where an element goes whose shape is its own: after all others, or to its sum."""
     if record[KNOWN] == ALIKE:
         status = tell_apart(record, r)
         if status != 0:
@@ -406,7 +406,7 @@ def place_apart(record, r, slot, is_new):
 
 @kernel
 def are_given(record, extents):
-    """Whether the extents at an address are the given ones."""
+    """Whether the dimensions at an address are the given ones."""
     same = True
     for axis in range(record[RANK]):
         same &= record[GIVEN + axis] == load_int(extents + 8 * axis)
@@ -415,7 +415,7 @@ def are_given(record, extents):
 
 @kernel
 def new_place(record, r, slot):
-    """The place behind all elements, which an element of the given extents has from now on."""
+    """The place after all elements, which an element of the given dimensions has from now on."""
     extents, place = address(record, GIVEN), record[USED]
     used = place + items_at(record, extents)
     status = grown(record, r, TABLE, record[SIZE], entry_bytes(record))
@@ -430,7 +430,7 @@ def new_place(record, r, slot):
 
 @kernel
 def own_place(record, slot):
-    """Where an element is; its extents become those of the record."""
+    """Where an element is; its dimensions become those of the record."""
     place = entry(record, slot)
     for axis in range(record[RANK]):
         record[EXTENTS + axis] = load_int(place + 8 + 8 * axis)
@@ -439,7 +439,7 @@ def own_place(record, slot):
 
 @kernel
 def look_at(record, slot):
-    """Let the record have the extents of a slot that is written; 0."""
+    """Let the record have the dimensions of a slot that is written; 0."""
     if slot < 0 or slot >= record[SIZE] or record[KNOWN] == NOTHING:
         return -FAILED
     if record[KNOWN] == UNLIKE:
@@ -451,7 +451,7 @@ def look_at(record, slot):
 
 @kernel
 def together(record, r, count, first):
-    """Where elements of one shape lie one behind the other, which they are brought to do."""
+    """Where elements of one shape lie one after the other, which they are brought to do."""
     if count == 0:
         return -FAILED
     start, apart = own_place(record, first), False
@@ -467,7 +467,7 @@ def together(record, r, count, first):
 
 @kernel
 def copied(record, r, count, first, items):
-    """Where copies of elements are that lie one behind the other, behind all elements."""
+    """Where copies of elements are that lie one after the other, after all elements."""
     place, nbytes = record[USED], items * record[ITEM]
     status = grown(record, r, DATA, place + count * items, record[ITEM])
     if status != 0:

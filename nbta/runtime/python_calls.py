@@ -152,7 +152,7 @@ def put_object(store, dtype, slot, value):
 
 
 def append_object(store, dtype, value):
-    """Write a value behind the last slot; 0 where that takes more than a copy."""
+    """Write a value after the last slot; 0 where that takes more than a copy."""
     return put_object(store, dtype, field(store, FIELD.size), value)
 
 
@@ -162,7 +162,7 @@ def claim_object(store, index):
 
 
 def own_store(owner):
-    """The store behind an owner, as a Python object; takes over one reference."""
+    """The store after an owner, as a Python object; takes over one reference."""
     return store_of_owner(owner)
 
 
@@ -218,7 +218,7 @@ def gradient_owners(store):
 
 
 def share_store(owner):
-    """The store behind an owner, as a Python object, beside those who hold it already."""
+    """The store after an owner, as a Python object, beside those who hold it already."""
     mem.retain(owner)
     return store_of_owner(owner)
 

@@ -159,7 +159,7 @@ def strip_block(s, index):
 
 @kernel
 def return_pages(s, index):
-    """Give back the pages of a stretch of slots once the last slot of it is cleared."""
+    """Return the pages of a stretch of slots once the last slot of it is cleared."""
     per_stretch = max(HUGE_PAGE // max(s._element_bytes, 1), 1)
     first = index - index % per_stretch
     last = min(first + per_stretch, s._size)
@@ -293,7 +293,7 @@ def same_shapes(s, r, from_axis):
 
 @kernel
 def in_a_row(s, r):
-    """Whether the listed slots lie one behind the other, to be handed out as they are."""
+    """Whether the listed slots lie one after the other, to be handed out as they are."""
     if s._layout != UNIFORM or (is_half(s._dtype) and s._gradient):
         return False
     if r[LIST] == 0:
@@ -334,7 +334,7 @@ def mark_listed(s, r):
 
 @kernel
 def copy_listed(s, r, total):
-    """Copy the listed elements one behind the other."""
+    """Copy the listed elements one after the other."""
     status = new_memory(s, r, total)
     if status != STATUS.ok:
         return status
@@ -358,7 +358,7 @@ def slot_items(s, index):
 
 @kernel
 def push_axis(r, extent):
-    """Put an axis in front of the result's shape."""
+    """Put an axis before the result's shape."""
     rank = r[OUT_RANK]
     for axis in range(rank, 0, -1):
         r[OUT_SHAPE + axis] = r[OUT_SHAPE + axis - 1]
@@ -470,7 +470,7 @@ def concat(s, r):
 
 @kernel
 def concat_empty(s, r):
-    """Joining nothing needs to be told the shape behind the first axis."""
+    """Joining nothing needs to be told the shape after the first axis."""
     tell_pattern(s, r)
     if r[RANK] < 0:
         return STATUS.empty_concat
@@ -484,7 +484,7 @@ def concat_empty(s, r):
 
 @kernel
 def check_first(s, r):
-    """The first element to join has a first axis, and behind it the shape that was asked for."""
+    """The first element to join has a first axis, and after it the shape that was asked for."""
     r[SLOT] = 0
     tell_slot_shape(s, r, 0)
     if r[OUT_RANK] == 0:

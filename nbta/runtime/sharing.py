@@ -90,7 +90,7 @@ def release(s, held):
 
 @kernel
 def forget_vanished(s):
-    """In a process that was forked: nobody uses the store whom the fork left behind.
+    """In a process that was forked: nobody uses the store whom the fork left after.
 
     What those had claimed and not yet written is free again.
     """

@@ -193,8 +193,8 @@ def is_value(store, slot):
 def occupy(store, place, slot):
     """Mark a free slot as written, its state being at ``place``; the array reaches this far.
 
-    The value is stored ahead of this, which is 0.2 ns quicker than behind it, and the place found
-    ahead of the value: behind a store of anything its address would be loaded again.
+    The value is stored ahead of this, which is 0.2 ns quicker than after it, and the place found
+    ahead of the value: after a store of anything its address would be loaded again.
     """
     mem.store_byte(place, after_write(False, False))
     if slot >= field(store, FIELD.size):

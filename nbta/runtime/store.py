@@ -2,7 +2,7 @@
 
 A *uniform* array (element shape fully known) keeps all elements in one buffer, one state byte a
 slot beside it. A *ragged* array keeps a table with the owner of one block a slot; a block holds
-its capacity, its rank, eight extents and then the element.
+its capacity, its rank, eight dimensions and then the element.
 
 Numba names a jitclass type after the address of its Python class, so a compiled function that
 takes one is never found again in the disk cache (numba/numba#4830). The types here are named
@@ -250,7 +250,7 @@ def store_at(typingctx, address):
 
 @intrinsic
 def store_of_owner(typingctx, owner):
-    """The store behind an owner; takes over one reference."""
+    """The store after an owner; takes over one reference."""
 
     def codegen(context, builder, sig, args):
         instance = context.make_helper(builder, STORE)
@@ -285,7 +285,7 @@ def store_owner(typingctx, store):
 
 
 def _field_pointer(context, builder, store, first, axis):
-    """Pointer to one of a run of int64 fields (the extents) by a run-time number."""
+    """Pointer to one of a run of int64 fields (the dimensions) by a run-time number."""
     instance = context.make_helper(builder, STORE, value=store)
     base = builder.bitcast(instance.data, ir.IntType(64).as_pointer())
     return builder.gep(base, [builder.add(axis, INT64(first))])
@@ -293,7 +293,7 @@ def _field_pointer(context, builder, store, first, axis):
 
 @intrinsic
 def get_extent(typingctx, store, axis):
-    """Extent of the element shape along an axis."""
+    """Dimension of the element shape along an axis."""
 
     def codegen(context, builder, sig, args):
         first = FIELD.extent0
@@ -304,7 +304,7 @@ def get_extent(typingctx, store, axis):
 
 @intrinsic
 def set_extent(typingctx, store, axis, value):
-    """Change the extent of the element shape along an axis."""
+    """Change the dimension of the element shape along an axis."""
 
     def codegen(context, builder, sig, args):
         first = FIELD.extent0

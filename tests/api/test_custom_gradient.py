@@ -280,7 +280,7 @@ def test_an_error_of_the_users_keeps_its_class(kind):
     branch = lambda x: nbta.cond(x > 0, lambda: picky(x), lambda: x, name="pick")  # noqa: E731
     places = {
         picky: ["(operation 'picky', Custom)"],
-        loop: ["(operation 'loop/body/picky', Custom)", "(trip 2 of the loop 'loop')"],
+        loop: ["(operation 'loop/body/picky', Custom)", "(iteration 2 of the loop 'loop')"],
         branch: ["(operation 'pick/true_fn/picky', Custom)"],
     }
     for f, notes in places.items():

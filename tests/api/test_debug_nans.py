@@ -63,7 +63,7 @@ def test_an_operation_of_the_gradient_is_named_with_the_line_that_it_is_of():
     line = line_of("total += np.sqrt(points[i, j])")
     assert "made an infinity of 1.0 and inf, in the gradient of" in message
     assert f"{HERE}:{line}: total += np.sqrt(points[i, j])" in message
-    assert message.count("(trip 1 of the loop 'gradients/") == 1  # backwards
+    assert message.count("(iteration 1 of the loop 'gradients/") == 1  # backwards
     assert np.isinf(nbta.grad(lengths)(points)[1, 1])
 
 
@@ -72,7 +72,7 @@ def test_iterations_of_all_loops_are_named():
     points[700:] = -1.0
     message = refused(nbta.function(lengths), points)
     assert "Sqrt made NaN of -1.0" in message
-    assert "(trip 700 of the loop" in message
+    assert "(iteration 700 of the loop" in message
 
 
 def test_derivatives_that_no_adjoint_meets_do_not_count():

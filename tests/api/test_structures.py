@@ -92,7 +92,7 @@ def test_tree_map_of_several():
     found = nbta.tree_map(lambda p, g: p + g, one, other)
     assert found["a"] == Line(11.0, 22.0)
     np.testing.assert_array_equal(found["b"][0], 2 * X)
-    with pytest.raises(nbta.InvalidArgumentError, match="must be alike"):
+    with pytest.raises(nbta.InvalidArgumentError, match="must be equal"):
         nbta.tree_map(np.add, one, {"a": 1.0})
 
 

@@ -320,13 +320,13 @@ def test_dtypes_are_given_in_several_ways():
 def test_arrays_that_cannot_be_made():
     with pytest.raises(nbta.InvalidArgumentError, match=r"create .*: the size is -1"):
         make(-1, True, True, 2, True)
-    with pytest.raises(nbta.InvalidArgumentError, match=r"create .*: the extent -3 of") as caught:
+    with pytest.raises(nbta.InvalidArgumentError, match=r"create .*: the dimension -3") as caught:
         make(1, True, True, -3, True)
     assert caught.value.reason == "negative_extent"
     with pytest.raises(nbta.ResourceExhaustedError, match=r"create .*: not enough memory"):
         make(2**60, True, True, 2, True)
     assert "size must be one integer" in messages(make, 1.5, True, True, 2, True)
-    assert "element_shape has an extent of type float64" in messages(make, 1, True, True, 2.0, True)
+    assert "has a dimension of type float64" in messages(make, 1, True, True, 2.0, True)
 
 
 @njit(cache=True)

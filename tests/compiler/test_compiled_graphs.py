@@ -436,7 +436,7 @@ def test_errors_are_those_of_the_reference():
         pair(numbers(2), 3, 9)
         message = pair.fails(numbers(2 + k), 4, k)
         assert "rows" in message
-        assert f"(trip {k + 1} of the loop 'filling')" in message
+        assert f"(iteration {k + 1} of the loop 'filling')" in message
 
 
 def test_shapes_that_do_not_fit_are_refused():

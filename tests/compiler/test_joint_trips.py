@@ -7,7 +7,7 @@ from array_programs import check
 
 import nbta
 
-TITLE = "loops whose trips go back right behind themselves:"
+TITLE = "loops whose adjoint iterations run right after their own:"
 
 
 def joint(function):

@@ -302,7 +302,7 @@ def handed_out(w, xs):
 @pytest.mark.parametrize(
     ("f", "cure"),
     [
-        (nbta.grad(array_in_a_trip), "A trip makes an array of its own"),
+        (nbta.grad(array_in_a_trip), "An iteration makes an array of its own"),
         (threads_in_a_trip, "leave parallel_iterations= out"),
         (in_half_precision, "compute with float16; cast"),
         (users_python, "give it one that @njit compiled"),

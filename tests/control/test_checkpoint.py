@@ -19,9 +19,9 @@ MODES = [1, 2, 3, 7, "sqrt", "online"]
 #: Loops whose trips may not come out the same again, and what the message says of them.
 REFUSED = {
     "cleared_by_the_loop": "reads an array that may not hold this later; make it with clear_after",
-    "made_in_one_trip_and_read_in_the_next": "stands for another array in each trip",
-    "two_arrays_swapped": "stands for another array in each trip",
-    "swapped_and_read": "stands for another array in each trip",
+    "made_in_one_trip_and_read_in_the_next": "stands for another array in each iteration",
+    "two_arrays_swapped": "stands for another array in each iteration",
+    "swapped_and_read": "stands for another array in each iteration",
 }
 
 
@@ -527,7 +527,7 @@ def test_an_array_that_is_chosen_while_it_runs_is_refused():
         y = nbta.while_loop(lambda i, _: i < 3, body, (0, x[0]), checkpoint=2)[1]
         return nbta.gradients([y], [x])[0]
 
-    with pytest.raises(nbta.InvalidArgumentError, match="an array that only the run tells"):
+    with pytest.raises(nbta.InvalidArgumentError, match="an array that only the run knows"):
         run(program, X)
 
 

@@ -233,7 +233,7 @@ def test_another_array_in_each_trip():
     def trip(x, i, h, ta):
         return nbta.sin(last(ta)) * x[0], scalars().append(h).append(last(ta))
 
-    refused(trip, "stands for another array in each trip")
+    refused(trip, "stands for another array in each iteration")
 
 
 def test_an_array_that_clears():

@@ -130,7 +130,7 @@ def test_random_nests_compiled(program):
 @pytest.mark.slow
 def test_a_refusal_is_found(monkeypatch):
     monkeypatch.setattr(reverse_mode, "all_bodies", subgraphs)
-    with pytest.raises(nbta.InvalidArgumentError, match="computes trips again"):
+    with pytest.raises(nbta.InvalidArgumentError, match="computes iterations again"):
         found_by_the_family()
 
 

@@ -214,7 +214,7 @@ LOOPS = {
             (0, np.ones(2)),
             shape_invariants=[(), (2,)],
         ),
-        "loop_vars[1] has shape (2,) in every trip|body gives (4,)|widen shape_invariants",
+        "loop_vars[1] has shape (2,) in every iteration|body gives (4,)|widen shape_invariants",
     ),
     "too few invariants": Case(
         loop(lambda i, x: (i, x), shape_invariants=[()]), "shape_invariants has 1 entries|2 values"

@@ -177,7 +177,7 @@ def test_arguments_of_grad():
     failing(lambda: nbta.grad(nbta.sum, argnums=1)(x), words)
     failing(lambda: nbta.grad(nbta.sum, argnums="x")(x), "argnums: 'x' is no int and no tuple")
     failing(lambda: nbta.grad(nbta.sum, has_aux=True)(x), "has_aux: f must give a pair", "gives *")
-    like = "tangents[0] is float64 (2,), and primals[0] is float64 (3,); they must be alike"
+    like = "tangents[0] is float64 (2,), and primals[0] is float64 (3,); they must be equal"
     failing(lambda: nbta.jvp(nbta.sum, x, np.ones(2)), like)
     failing(lambda: nbta.hvp(nbta.sum, (x,), (np.ones(2),)), like)
     failing(lambda: nbta.jvp(nbta.sum, x, np.ones(3, "float32")), "tangents[0] is float32 (3,)")
@@ -348,7 +348,7 @@ def test_an_error_in_a_trip(graph):
         lambda: run(last),
         "write on states",
         "there is no slot 2",
-        "(operation 'fill/body/put', TensorArrayWriteV3) (trip 2 of the loop 'fill')",
+        "(operation 'fill/body/put', TensorArrayWriteV3) (iteration 2 of the loop 'fill')",
     )
     assert error.reason == "write_out_of_range"
 
@@ -364,7 +364,7 @@ def test_an_error_in_a_trip_of_a_loop_in_a_loop(graph):
     failing(
         lambda: run(last, {x: [1.0, 2.0]}),
         "[2] is out of range for shape (2,)",
-        "GetItem) (trip 2 of the loop 'outer/body/inner') (trip 2 of the loop 'outer')",
+        "GetItem) (iteration 2 of the loop 'outer/body/inner') (iteration 2 of the loop 'outer')",
         error=nbta.OutOfRangeError,
     )
 

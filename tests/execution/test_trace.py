@@ -61,17 +61,17 @@ def test_trips_and_branches_hold_what_they_ran(loop, count):
     session, fetches, x = loop
     _, threads, _ = traced(session, fetches, {x: rows(count)}, compiled=False)
     steps = the_run(threads).only("steps")
-    assert steps.args["trips"] == count
+    assert steps.args["iterations"] == count
     assert len(steps.inside("condition")) == count + 1
     for number in range(count):
-        trip = steps.only(f"trip {number}")
+        trip = steps.only(f"iteration {number}")
         write = trip.only("steps/body/TensorArrayWriteV3")
         assert write.args["slots"] == [number]
         assert write.args["array"].startswith("states_")
         choice = trip.only("steps/body/choice")
         assert [b.name for b in choice.children] == [f"branch {number % 2}"]
         assert len(choice.inside("steps/body/choice/true_fn/Tanh")) == (number + 1) % 2
-    assert steps.inside(f"trip {count}") == []
+    assert steps.inside(f"iteration {count}") == []
 
 
 def test_an_event_says_what_an_operation_gave():
@@ -143,10 +143,10 @@ def test_compiled_code_is_shown_by_trips(loop, count):
     assert run.only("compiled function").children == []
     assert len(run.inside("once more, with clocks")) == 1
     trips = [s for s in threads[ROW] if s.name == "steps" and s.category == "control"]
-    assert [s.args["trips"] for s in trips] == [count] * bool(count)
+    assert [s.args["iterations"] for s in trips] == [count] * bool(count)
     for steps in trips:
         for number in range(count):
-            trip = steps.only(f"trip {number}")
+            trip = steps.only(f"iteration {number}")
             assert len(trip.inside("steps/body/TensorArrayWriteV3")) == 1
     assert "compiled function" not in trace["otherData"]
     own = [e for e in trace["traceEvents"] if e["tid"] == ROW and e["ph"] == "X"]
@@ -168,7 +168,7 @@ def test_long_compiled_loops_end_with_a_note(loop, monkeypatch):
     monkeypatch.setattr(tracer, "READINGS", 50)
     session, fetches, x = loop
     _, threads, trace = traced(session, fetches, {x: rows(40)}, compiled=True)
-    assert "came behind these" in trace["otherData"]["compiled function"]
+    assert "came after these" in trace["otherData"]["compiled function"]
     count = sum(len(s.inside("steps/body/TensorArrayWriteV3")) for s in threads[ROW])
     assert 0 < count < 40
 
@@ -178,8 +178,8 @@ def test_long_loops_end_with_a_note(loop, monkeypatch):
     session, fetches, x = loop
     _, threads, trace = traced(session, fetches, {x: rows(200)}, compiled=False)
     run = the_run(threads)
-    assert len(run.only("steps").inside("trip 3")) == 1
-    assert run.inside("trip 50") == []
+    assert len(run.only("steps").inside("iteration 3")) == 1
+    assert run.inside("iteration 50") == []
     assert "events of bodies" in trace["otherData"]["left out"]
     assert run.inside("Sum"), "what is in no body is always there"
 
@@ -211,15 +211,15 @@ def test_a_run_that_fails_leaves_a_whole_file(compiled):
             lambda i, ta: i < 5, lambda i, ta: (i + 1, ta.write(i, 1.0)), (0, ta), name="fill"
         )
         session, file = nbta.Session(graph), io.StringIO()
-        with pytest.raises(nbta.InvalidArgumentError, match="trip 3 of the loop 'fill'"):
+        with pytest.raises(nbta.InvalidArgumentError, match="iteration 3 of the loop 'fill'"):
             session.run(ta.stack(), compiled=compiled, trace=file)
     trace = json.loads(file.getvalue())
     run = the_run(checked(trace))
-    trip = run.only("fill").only("trip 3")
+    trip = run.only("fill").only("iteration 3")
     for each in (run, run.only("fill"), trip, trip.only("fill/body/TensorArrayWriteV3")):
         assert each.args["error"].startswith("InvalidArgumentError: ")
     (stopped,) = (event for event in trace["traceEvents"] if event["ph"] == "i")
-    assert "trip 3 of the loop 'fill'" in stopped["args"]["error"]
+    assert "iteration 3 of the loop 'fill'" in stopped["args"]["error"]
     if compiled:
         assert "FailedError" in run.only("compiled function").args["error"]
 

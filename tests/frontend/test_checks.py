@@ -22,7 +22,7 @@ def test_an_assertion_that_fails_in_a_trip(compiled):
     np.testing.assert_array_equal(slope, 2 * np.arange(4.0))
     with pytest.raises(AssertionError, match=r"test_checks.py:\d+: too much") as caught:
         taken(np.arange(20.0))
-    assert any("trip 11" in note for note in caught.value.__notes__)
+    assert any("iteration 11" in note for note in caught.value.__notes__)
 
 
 def test_prints_come_in_order(capsys):

@@ -248,7 +248,7 @@ def test_an_assertion_that_fails_in_trip_17(compiled):
     said = refused.said(failed.value)
     [line] = refused.lines_of(guarded, "assert")
     assert f"{refused.name_of(guarded)}:{line}" in said
-    assert re.search(r"trip 17\b", said)
+    assert re.search(r"iteration 17\b", said)
 
 
 def last_square(x, n):

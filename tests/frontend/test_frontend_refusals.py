@@ -201,14 +201,14 @@ REFUSED = {
     takes_from_a_generator_in_a_loop: "a generator from before is asked for items",
     orders_tuples: "a function of Python's that goes along the tuples",
     appends_tuples_of_two_lengths: "an item that is no tuple of 2",
-    begins_each_trip_with_another_list: "a trip of the loop and list that a loop fills behind it",
+    begins_each_trip_with_another_list: "of the loop and list that a loop fills after it",
     makes_a_dict_by_a_number_of_the_run: "Python goes along a range whose bounds",
     compares_lists: "a comparison (__eq__) of a list that a loop appends to",
     counts_in_a_list: ".count() of a list that a loop appends to",
     repeats_a_list: "a multiple of a list that a loop appends to",
     calls_a_generator: "is a generator that is sent values",
     in_a_try: "this line may raise ValueError, as only the run decides",
-    none_at_first: "'best' is None before a trip of the loop and list",
+    none_at_first: "'best' is None before an iteration of the loop and list",
     text_that_changes: "'word' is",
     takes_from_an_iterator: "take items by their index",
     draws: "make it outside of the function, or draw before",
@@ -620,12 +620,12 @@ def picks_rows(x):
 
 
 BEHIND = {
-    fills_too_short_an_array: (r"path\[t \+ 1\]: \[5\] is .* shape \(5,\)", "trip 4"),
-    adds_behind_the_end: (r"path\[t \+ 1\]: \[12\]", "trip 11"),
-    reads_another_column: (r"table\[i, i \+ 1\]: \[11, 12\]", "trip 11"),
-    swaps_behind_the_end: (r"order\[i \+ 1\]: \[12\]", "trip 11"),
-    asks_a_callee: (r"of\[k \+ 3\]: \[12\]", "trip 9"),
-    asks_a_list: (r"kept\[i \+ 1\]: read on", "trip 11"),
+    fills_too_short_an_array: (r"path\[t \+ 1\]: \[5\] is .* shape \(5,\)", "iteration 4"),
+    adds_behind_the_end: (r"path\[t \+ 1\]: \[12\]", "iteration 11"),
+    reads_another_column: (r"table\[i, i \+ 1\]: \[11, 12\]", "iteration 11"),
+    swaps_behind_the_end: (r"order\[i \+ 1\]: \[12\]", "iteration 11"),
+    asks_a_callee: (r"of\[k \+ 3\]: \[12\]", "iteration 9"),
+    asks_a_list: (r"kept\[i \+ 1\]: read on", "iteration 11"),
     picks_rows: (r"x\[np\.array\(\[1, int\(x\[0\] \* 500\.0\)\]\)\]: index 100", ""),
 }
 

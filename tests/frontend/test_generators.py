@@ -33,7 +33,7 @@ def test_refused(name):
 
 
 def test_a_generator_itself_is_no_function_of_a_graph():
-    with pytest.raises(nbta.UnimplementedError, match="is a generator; give back a list"):
+    with pytest.raises(nbta.UnimplementedError, match="is a generator; return a list"):
         nbta.function(generators.running)(generators.X)
 
 

@@ -177,7 +177,7 @@ def test_a_trip_count_is_not_known_on_entry(way):
         loop = loop_of(*given)
         assert plain_limit(loop.cond, loop.body, loop.count) is None
         assert nbta.Session(graph).run(loop.trips) == trips
-    with pytest.raises(nbta.InvalidArgumentError, match="trip count that is known on entry"):
+    with pytest.raises(nbta.InvalidArgumentError, match="iterations that is known on entry"):
         nbta.grad(powers(*given, checkpoint="sqrt"))(3.0)
 
 

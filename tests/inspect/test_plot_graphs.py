@@ -102,14 +102,14 @@ def test_constants_that_are_small_have_no_boxes_unless_nobody_uses_them():
 def test_bodies_are_frames_and_captured_tensors_are_in_their_bars():
     diagram = diagram_of(loop_graph(gradient=False))
     assert frames_of(diagram) == [
-        ("operation", "while"), ("body", "go on?"), ("body", "each trip"),
+        ("operation", "while"), ("body", "go on?"), ("body", "each iteration"),
         ("operation", "cond (Case)"), ("body", "if True"), ("body", "if False"),
     ]  # fmt: skip
     bars = [node for node in diagram.root.nodes() if node.cells]
     told = [[(cell.kind, cell.lines[0]) for cell in bar.cells] for bar in bars]
     captured = [("captured", "x"), ("captured", "k")]
-    trip = [("variable", "trip"), ("variable", "from 0"), ("variable", "x"), ("captured", "k")]
-    results = [("result", name) for name in ("go on?", "trip", ":1", "x")]
+    trip = [("variable", "iteration"), ("variable", "from 0"), ("variable", "x"), ("captured", "k")]
+    results = [("result", name) for name in ("go on?", "iteration", ":1", "x")]
     assert told == [trip, [("variable", "which: Greater"), *captured], [("result", ":0")], results]
     assert [e.kind for e in diagram.edges if e.tail.node is bars[3]] == ["next"]
 
@@ -157,7 +157,7 @@ def test_two_gradients_have_two_sources_and_any_name_may_be_one():
 def test_tapes_in_the_forward_loop_belong_to_the_gradient():
     diagram = diagram_of(loop_graph())
     loop = next(f for f in diagram.root.items if getattr(f, "title", "") == "while")
-    body = next(f for f in loop.items if getattr(f, "title", "") == "each trip")
+    body = next(f for f in loop.items if getattr(f, "title", "") == "each iteration")
     inner = {node.lines[0]: node.source for node in body.nodes() if node.lines}
     assert inner["Greater"] is None
     taped = [source for name, source in inner.items() if name.startswith("TensorArrayWrite")]

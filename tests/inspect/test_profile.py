@@ -90,9 +90,9 @@ def test_the_trace_of_a_profile_is_one(profile):
     names = [s.name for s in mine]
     calls = ["first call", "call 1", "call 2", "call 3", "call 4"]
     assert names == ["prepare", *calls, "calls with clocks"]
-    (steps,) = (s for s in threads[CLOCKED_ROW] if s.name == "steps" and "trips" in s.args)
-    assert steps.args["trips"] == 20
-    assert [len(steps.inside(f"trip {k}")) for k in (0, 19, 20)] == [1, 1, 0]
+    (steps,) = (s for s in threads[CLOCKED_ROW] if s.name == "steps" and "iterations" in s.args)
+    assert steps.args["iterations"] == 20
+    assert [len(steps.inside(f"iteration {k}")) for k in (0, 19, 20)] == [1, 1, 0]
 
 
 def test_nothing_changes_for_calls():

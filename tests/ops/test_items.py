@@ -414,7 +414,7 @@ def test_a_loop_names_the_trip(change):
         _, (_, *traced) = errors(f, X)
         for text in traced:
             assert f"axis {axis} has {count} elements, and there is no index {index}" in text
-            assert f"trip {trip} of the loop 'while'" in text
+            assert f"iteration {trip} of the loop 'while'" in text
 
 
 @pytest.mark.parametrize("change", WAYS.values(), ids=WAYS)
@@ -503,7 +503,7 @@ def test_a_slice_past_the_end_in_a_loop(change):
     assert reason == "shape"
     for text in traced:
         assert "(2,) does not broadcast to (1,), the shape of [4:6]" in text
-        assert "trip 4 of the loop 'while'" in text
+        assert "iteration 4 of the loop 'while'" in text
 
 
 def test_arrays_that_are_no_tensors():

@@ -102,7 +102,7 @@ REFUSED = {
     "diag": (lambda x: nbta.diag(x[None]), "not for rank 3"),
     "diagonal": (lambda x: nbta.diagonal(x[0]), "rank 1 has no matrix"),
     "triu": (lambda x: nbta.triu(x[0]), "rank 1 has no matrix"),
-    "resize": (lambda x: nbta.resize(x, (-1, 2)), "a negative extent"),
+    "resize": (lambda x: nbta.resize(x, (-1, 2)), "a negative dimension"),
     "nothing": (lambda x: nbta.vstack([]), "nothing to join"),
     "no shape": (lambda x: nbta.broadcast_arrays(x, x[:2]), "broadcast"),
 }

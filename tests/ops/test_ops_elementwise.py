@@ -349,7 +349,7 @@ def test_reshape_to_a_shape_that_a_run_tells():
     for bad in ((4,), (5, -1)):
         with pytest.raises(nbta.InvalidArgumentError, match="6"):
             nbta.reshape(sample(2, 3), bad)
-    with pytest.raises(nbta.InvalidArgumentError, match="negative extent"):
+    with pytest.raises(nbta.InvalidArgumentError, match="negative dimension"):
         nbta.reshape(sample(2), (-2,))
 
 

@@ -445,7 +445,7 @@ def test_signed_ragged_files_with_wrong_contents(file):
     for changes, word in (
         ({"shapes_0": np.full((2, 9), 9)}, "ranks"),
         ({"shapes_0": np.full((2, 9), -1)}, "ranks"),
-        ({"shapes_0": np.array([[1, -5] + [-1] * 7] * 2)}, "extents"),
+        ({"shapes_0": np.array([[1, -5] + [-1] * 7] * 2)}, "dimensions"),
         ({"shapes_0": np.array([[1, 9] + [-1] * 7] * 2)}, "too early"),
         ({"elements_0": np.zeros(5, np.uint8)}, "too early"),
         ({"elements_0": np.zeros(7, np.uint8)}, "more elements"),
