@@ -30,7 +30,7 @@ from nbta.classes import node_of, objects_in
 from nbta.control.control_flow import cond
 from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import native, picking
-from nbta.frontend.problems import here
+from nbta.frontend.problems import at_line, here
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import Spec, Tensor
 from nbta.immutable import refused
@@ -1159,8 +1159,7 @@ def normalized_axes(axis, rank, may_repeat=False):
     try:
         return normalize_axis_tuple(axes, rank, allow_duplicate=may_repeat)
     except ValueError as error:
-        error.args = (f"{here()}: {error}",)
-        raise
+        raise at_line(error) from None
 
 
 class NoAttributeError(InvalidArgumentError, AttributeError):
@@ -1779,11 +1778,13 @@ def _nonzero(self):
 
 def _sort(self, axis=-1, kind=None, *, stable=None):
     """Sort in place."""
+    native.check_method("sort", self, {"kind": kind})
     self[...] = np.sort(self.content, axis) if self.is_known else sort(self.itself, axis)
 
 
-def _partition(self, kth, axis=-1, kind=None):
+def _partition(self, kth, axis=-1, kind="introselect"):
     """Sort in place: one of the orders in which all smaller ones stand before an item."""
+    native.check_method("partition", self, {"kind": kind})
     _sort(self, axis)
 
 

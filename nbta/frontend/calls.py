@@ -67,7 +67,7 @@ from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys
 from nbta.frontend.outside import reading, see_whole
 from nbta.frontend.picking import nonzero
-from nbta.frontend.problems import here, is_of_stand_in, lead, refuse_numbas
+from nbta.frontend.problems import at_line, here, is_of_stand_in, lead, refuse_numbas
 from nbta.frontend.raising import as_numba, check_divisor, check_integer
 from nbta.frontend.records import Records, empty_records
 from nbta.frontend.source import no_source
@@ -1057,11 +1057,11 @@ def _numpy(function, args, kwargs):
 
 
 def _bound(function, args, kwargs):
-    """Arguments bound to NumPy's signature; Python's error, which names the line, for others."""
+    """Arguments bound to NumPy's signature; its error, with the line, for others."""
     try:
         return settled(function, args, kwargs)
-    except TypeError as error:
-        raise TypeError(f"{here()}: {error}") from None
+    except Exception as error:
+        raise at_line(error) from None
 
 
 def _honoured(function, ours, args, kwargs):
@@ -1515,7 +1515,11 @@ def _rollaxis(a, axis, start=0):
 
 def _identity(n, dtype=None):
     """As `nbta.identity` is another function."""
-    return NotImplemented if native.is_known(n) else made(diagonals.eye(n, dtype=dtype or float))
+    return (
+        NotImplemented
+        if native.is_known(n)
+        else made(diagonals.eye(n, dtype=float if dtype is None else dtype))
+    )
 
 
 def _fill_diagonal(a, val, wrap=False):

@@ -9,11 +9,13 @@ import numpy as np
 from nbta.classes import node_of
 from nbta.dtypes import as_plain
 from nbta.errors import invalid
+from nbta.frontend.problems import at_line
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.checks import checked
 from nbta.ops.dispatch import OF_NUMPY, nearest, sensible, strange
 from nbta.ops.joining import stack
+from nbta.ops.numpy_arguments import check_choices
 from nbta.ops.shaping import cast, shape_of
 from nbta.symbolic import SymbolicTensorArray
 
@@ -154,12 +156,21 @@ def _within(value, dtype):
     return checked(number, holds, f"a number does not fit into an item of {np.dtype(dtype)}")
 
 
+def check_method(name, array, options) -> None:
+    """Raise what NumPy says of how a method is told to compute."""
+    try:
+        check_choices(getattr(np, name, None), options, (array,))
+    except Exception as error:
+        raise at_line(error) from None
+
+
 def method(name, array, args, options):
     """A method of an array."""
     if is_known((array, args, options)):
         with np.errstate(all="ignore"):
             return getattr(array, name)(*args, **options)
     function, _ = OF_NUMPY.get(name, (None, None))
+    check_method(name, array, options)
     if name == "astype":
         return cast(array, *args)
     function = getattr(Tensor, name, function)

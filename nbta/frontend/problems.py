@@ -23,6 +23,11 @@ def refuse_numbas(value) -> None:
         )
 
 
+def at_line(error):
+    """An error as Python or NumPy raises it, that says where the user's code is."""
+    return type(error)(f"{here()}: {error}")
+
+
 _SAYS_WHERE = re.compile(r"\S.*\.\w+:\d+: ")
 
 

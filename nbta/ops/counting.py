@@ -23,7 +23,7 @@ from nbta.ops.arithmetic import (
 )
 from nbta.ops.axis_arguments import operand
 from nbta.ops.checks import checked
-from nbta.ops.dispatch import exported, stands_for
+from nbta.ops.dispatch import data_spec, exported, stands_for
 from nbta.ops.elementwise import promoted
 from nbta.ops.filling import ones_like, zeros
 from nbta.ops.gathering import as_indices, scatter_add
@@ -222,6 +222,8 @@ def histogram(
     inside = logical_and(greater_equal(x, edges[0]), less_equal(x, edges[-1]))
     place = minimum(searchsorted(edges, x, "right") - 1, count - 1)
     weights = ones_like(x, INT64) if weights is None else reshape(operand(weights), (-1,))
+    if data_spec(weights).shape == (1,) != data_spec(x).shape:
+        raise invalid("shape", "weights: there is one; give one for each element of x")
     sums = scatter_add(zeros(count + 1, weights.dtype), where(inside, place, count), weights)
     found = sums[:count]
     if density:

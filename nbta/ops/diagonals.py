@@ -9,6 +9,7 @@ import numpy as np
 
 from nbta.dtypes import as_dtype
 from nbta.errors import invalid
+from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import equal, greater_equal, maximum, minimum, where
 from nbta.ops.arranging import moveaxis, ranked
 from nbta.ops.axis_arguments import integers
@@ -171,6 +172,13 @@ def eye(
     return cast(equal(columns, rows + k), as_dtype(dtype), name=name)
 
 
+def _number(k):
+    """Which diagonal it is."""
+    if not isinstance(k, Tensor) and np.asarray(k).dtype.kind == "f":
+        raise invalid("dtype", f"k: {k} is no integer; give the number of a diagonal")
+    return k
+
+
 @exported(numpy=4)
 def tri(
     n: Integer,
@@ -189,7 +197,7 @@ def tri(
            [1., 1.]])
     """
     columns, rows = _offsets(*_lengths(n, m))
-    return cast(greater_equal(rows + k, columns), as_dtype(dtype), name=name)
+    return cast(greater_equal(rows + _number(k), columns), as_dtype(dtype), name=name)
 
 
 @exported(numpy=2)
@@ -211,7 +219,7 @@ def triu(x: ArrayLike, k: int = 0, *, name: str | None = None) -> Array:
     if x.ndim < 2:
         raise invalid("rank", f"a tensor of rank {x.ndim} has no matrix; give two axes or more")
     columns, rows = _offsets(*x.shape[-2:])
-    return where(greater_equal(columns, rows + k), x, np.zeros((), x.dtype), name=name)
+    return where(greater_equal(columns, rows + _number(k)), x, np.zeros((), x.dtype), name=name)
 
 
 @stands_for("linalg.diagonal", numpy=1)

@@ -152,7 +152,8 @@ def _in_order(function):
 
 
 def sensible(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by name without those that leave everything to NumPy."""
+    """Arguments by name without those that leave everything to NumPy, to which None is no truth."""
+    kwargs = {k: False if k == "where" and value is None else value for k, value in kwargs.items()}
     idle = {"out": None, "dtype": None, "where": True, "subok": True, "casting": "same_kind"}
     return {name: value for name, value in kwargs.items()
             if not (name in idle and value is idle[name]) and value is not np._NoValue}  # fmt: skip

@@ -267,6 +267,8 @@ def _along_axes(one, a, s, axes, norm):
         raise invalid(
             "axis", f"s: {len(counts)} lengths do not fit {len(axes)} axes; give one each"
         )
+    if not len(axes):
+        raise invalid("axis", "axes: there is none; give one or more")
     a = _complex(a)
     for axis, n in reversed(list(zip(axes, counts, strict=True))):
         a = one(a, None if n == -1 else n, axis, norm)
@@ -327,6 +329,8 @@ def _real_along_axes(of_last, of_others, a, s, axes, norm):
     if not len(axes) or len(counts) != len(axes):
         message = f"s, axes: {len(counts)} lengths do not fit {len(axes)} axes; give one each"
         raise invalid("axis", message)
+    if a.ndim is None or len({axis % max(a.ndim, 1) for axis in axes}) < len(axes):
+        raise invalid("axis", f"axes: {tuple(axes)} names an axis twice; give each once")
     *others, last = zip(axes, counts, strict=True)
     if of_last is rfft:
         a = rfft(a, last[1], last[0], norm)

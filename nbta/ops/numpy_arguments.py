@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _PLAIN = (bool, int, float, str, type(None))
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 #: Signatures of functions in C before NumPy 2.4, which do not tell them.
 _OLDER = {
     "arange": "start_or_stop, /, stop=None, step=1, *, dtype=None, device=None, like=None",
@@ -91,6 +93,135 @@ _IDLE = {
 }
 
 
+#: Limits, of which a call gives both, by one pair of names.
+_LIMITS = {"a_max", "a_min", "max", "min"}
+#: Arguments that say how a function computes, whatever its arrays are: what it says of a value to
+#: small arrays it says to all.
+_CHOICES = {
+    "M", "UPLO", *_LIMITS, "casting", "copy", "correction", "ddof", "device", "initial",
+    "k", "keepdims", "kind", "left", "mean", "nan", "ndmin", "neginf", "optimize",
+    "ord", "posinf", "rcond", "requirements", "right", "signature", "to_begin", "to_end", "w",
+    "where",
+}  # fmt: skip
+#: Those of which that holds for None, ``()`` and truth values.
+_AXES = {"append", "axes", "axis", "n", "prepend"}
+_ARRAYS = (np.ndarray, np.generic, Tensor)
+#: Values that are right for some arrays and wrong for others.
+_RIGHT = {
+    "casting": lambda value: value in ("no", "equiv", "safe", "same_kind", "unsafe"),
+    "copy": lambda value: value is None or isinstance(value, bool),
+    "optimize": lambda value: isinstance(value, list | tuple) and "einsum_path" in value[:1],
+}
+
+
+def _small_calls(dtype):
+    """Arguments by place that functions may take, in new arrays; those of numbers are last."""
+    one, row = np.eye(1, dtype=dtype), np.arange(3.0).astype(dtype)
+    yield from [(one,), (row,), (one, 0), (one, 1), (one, one), (row, row), (one, one, one)]
+    yield from [(row, row, 1), (row, row, row), (one, float), ("ij", one), (4,), (0, 1)]
+
+
+def check_choices(function: Callable, named: Mapping[str, Any], args: Sequence[Any] = ()) -> None:
+    """Raise what a function of NumPy's says of how it is told to compute.
+
+    ``args`` are further arguments, which say whether numbers are complex.
+
+    SciPy's are not asked: wrong values make its LAPACK routines write outside of their memory.
+    """
+    if (_CHOICES.isdisjoint(named) and _AXES.isdisjoint(named)) or not _is_numpys(function):
+        return
+    signature = signature_of(function)
+    parameters = {} if signature is None else signature.parameters
+    needed = [p for p in parameters.values() if p.kind in _BY_PLACE and p.default is p.empty]
+    given = {name: value for name, value in named.items()
+             if name not in parameters or _is_optional(parameters[name])}  # fmt: skip
+    known = tuple((name, _StandIn(value)) for name, value in given.items())
+    arrays = [value for value in (*args, *named.values()) if isinstance(value, _ARRAYS)]
+    is_complex = any(array.dtype.kind == "c" for array in arrays)
+    error = _objection(function, known, len(needed) or None, complex if is_complex else float)
+    if error is not None:
+        raise error
+
+
+def _is_optional(one):
+    return one.kind in _BY_NAME and one.default is not one.empty
+
+
+def _is_numpys(function):
+    if isinstance(function, np.ufunc):
+        return getattr(np, function.__name__, None) is function
+    return (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy"
+
+
+class _StandIn:
+    """An argument for small calls, in a table of what was asked: of an array, one of one item."""
+
+    def __init__(self, value):
+        self.is_plain = _is_plain(value)
+        self.is_array = not self.is_plain and isinstance(value, np.ndarray | Tensor | list | tuple)
+        self.value = None if self.is_array else value
+        self.text = self.is_array, repr(self.value)
+
+    def __hash__(self):
+        return hash(self.text)
+
+    def __eq__(self, other):
+        return self.text == other.text
+
+    def given(self, dtype):
+        """What a small call is given."""
+        return np.eye(1, dtype=dtype) if self.is_array else self.value
+
+    def is_asked(self, name):
+        """Whether what NumPy says of it to small arrays it says to all."""
+        if name in _LIMITS:
+            return True
+        if not self.is_plain or (name in _RIGHT and _RIGHT[name](self.value)):
+            return False
+        is_empty = self.value is None or (type(self.value) is tuple and not self.value)
+        is_strange = is_empty or type(self.value) is bool
+        return name in _CHOICES or (name in _AXES and is_strange)
+
+
+def _is_plain(value):
+    """Whether a value is Python's, or a number of NumPy's, with nothing of a trace in it."""
+    if type(value) in (list, tuple):
+        return all(map(_is_plain, value))
+    of_numpy = isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim)
+    return of_numpy or type(value) in (*_PLAIN, complex)
+
+
+@functools.lru_cache(1024)
+def _objection(function, known, needed, dtype):
+    """The error that an argument makes in each small call that goes well without it, if any."""
+    asked = [name for name, value in known if value.is_asked(name)]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = (_objection_to(function, known, needed, dtype, name) for name in asked)
+        return next((error for error in found if error is not None), None)
+
+
+def _objection_to(function, known, needed, dtype, name):
+    found = None
+    for args in _small_calls(dtype):
+        named = {each: value.given(dtype) for each, value in known}
+        without = {each: value for each, value in named.items() if each != name}
+        of_numbers = not any(isinstance(each, np.ndarray) for each in args)
+        if (needed is not None and len(args) != needed) or (found is not None and of_numbers):
+            continue
+        try:
+            function(*args, **without)
+        except Exception:  # no such call, as far as is known
+            continue
+        try:
+            function(*args, **named)
+        except Exception as error:  # whatever it is, the user gets it
+            found = error
+        else:
+            return None
+    return found
+
+
 def settled(
     function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[tuple, dict[str, Any]]:
@@ -102,6 +233,8 @@ def settled(
     ------
     TypeError
         Python's, for arguments that the function does not have.
+    Exception
+        The function's own, for values that it does not have of what says how it computes.
     """
     if not kwargs and len(args) < 2:
         return tuple(args), {}
@@ -114,9 +247,11 @@ def settled(
         raise TypeError(f"{getattr(function, '__name__', 'a function')}(): {error}") from None
     parameters = signature.parameters
     if any(one.kind is one.VAR_POSITIONAL for one in parameters.values()):
+        check_choices(function, kwargs, args)
         known = {name: one for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
         return tuple(args), {name: value for name, value in kwargs.items()
                              if name not in known or not _is_idle(known[name], value)}  # fmt: skip
+    check_choices(function, given, args)
     placed, named = [], {}
     for k, (name, value) in enumerate(given.items()):
         one = parameters[name]

@@ -333,7 +333,10 @@ def gradient(
 
 def _in_order(x, axis):
     axes = integers(axis if isinstance(axis, list | tuple) else (axis,))
-    return [one_axis(x, one) for one in axes]
+    found = [one_axis(x, one) for one in axes]
+    if len(set(found)) < len(found):
+        raise invalid("axis", f"axis: {tuple(axes)} names an axis twice; give each once")
+    return found
 
 
 def _slopes(f, axis, distance, edge_order, name):

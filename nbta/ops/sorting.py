@@ -466,7 +466,11 @@ def searchsorted(
     """
     if side not in ("left", "right"):
         raise invalid("value", f'side: {side!r} is none; give "left" or "right"')
-    x = operand(x) if sorter is None else take(x, sorter, 0)
+    x = operand(x)
+    if sorter is not None:  # as long as x, which a run finds
+        sorter = operand(sorter)
+        extents = sorter.shape if isinstance(sorter, np.ndarray) else shape_of(sorter)
+        x = take(reshape(x, extents), sorter, 0)
     return apply(SEARCH, promoted(x, values), {"side": side}, name)
 
 

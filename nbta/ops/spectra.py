@@ -13,12 +13,14 @@ import numpy as np
 
 from nbta.codegen.values import product, times, total
 from nbta.errors import invalid
-from nbta.graph.operation import Spec
+from nbta.graph.operation import Spec, Tensor
 from nbta.ops.arithmetic import (
     add,
     add_n,
     divide,
     greater,
+    less,
+    logical_and,
     multiply,
     negative,
     real,
@@ -729,7 +731,7 @@ def lstsq(
         A vector ``(m,)`` or a matrix ``(m, k)``.
     rcond : float, optional
         Singular values up to so much of the greatest count as 0; by default the longer length
-        times the precision.
+        times the precision, which is itself taken for what is not between 0 and 1.
 
     Returns
     -------
@@ -757,7 +759,7 @@ def lstsq(
     if a.ndim != 2 or b.ndim not in (1, 2):
         raise invalid("rank", "lstsq: give a matrix and a vector or a matrix")
     (a, dtype), (m, n) = _matrices(a), _lengths(a)
-    b, cut = cast(b, a.dtype), _precision(a) if rcond is None else rcond
+    b, cut = cast(b, a.dtype), _precision(a) if rcond is None else _share(rcond, a.dtype)
     x = matmul(_pseudo_inverse(a, cut), b)
     right = expand_dims(b, 1) if b.ndim == 1 else b
     rest = subtract(matmul(a, expand_dims(x, 1) if b.ndim == 1 else x), right)
@@ -767,6 +769,16 @@ def lstsq(
         squares = getitem(squares, slice(0, 0))
     values = cast(svdvals(a), _real(dtype))
     return cast(x, dtype, name=name), cast(squares, _real(dtype)), rank, values
+
+
+def _share(rcond, dtype):
+    """LAPACK's (dlalsd): what is no share between 0 and 1 is the precision."""
+    precision = np.finfo(dtype).eps
+    if not isinstance(rcond, Tensor):
+        return rcond if 0 < rcond < 1 else precision
+    return where(
+        logical_and(greater(rcond, 0), less(rcond, 1)), rcond, cast(precision, rcond.dtype)
+    )
 
 
 @stands_for("scipy.linalg.lstsq", numpy=3)

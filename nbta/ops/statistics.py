@@ -223,11 +223,13 @@ def _beside_mean(x, mean):
 
 def _ddof(ddof, correction):
     """What is taken off the number of elements, which has two names."""
-    if correction is None:
-        return ddof
-    if ddof != 0:
-        raise ValueError("ddof and correction can't be provided simultaneously.")
-    return correction
+    if correction is not None:
+        if ddof != 0:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
+    if isinstance(ddof, complex | np.complexfloating):
+        raise invalid("dtype", f"ddof, correction: {ddof} is complex; give a real number")
+    return ddof
 
 
 def _real_dtype(dtype):
@@ -750,7 +752,7 @@ def _cov(
     m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None
 ):
     """NumPy's; with no more observations than ``ddof`` it divides by 0."""
-    ddof, dtype = (0 if bias else 1) if ddof is None else ddof, inexact_only(dtype)
+    ddof, dtype = (1 if bias == 0 else 0) if ddof is None else ddof, inexact_only(dtype)
     weights = _observed("fweights", fweights, True), _observed("aweights", aweights, False)
     found = _covariances(m, y, rowvar, ddof, dtype, *weights)
     return reshape(found, ()) if _extents(found) == (1, 1) else found

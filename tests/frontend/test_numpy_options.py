@@ -5,6 +5,7 @@ by name and by place, with values of each class.
 """
 
 import inspect
+import itertools
 import sys
 import warnings
 from pathlib import Path
@@ -206,6 +207,48 @@ def test_each_parameter_is_honoured_or_refused_by_name(space, name):
             raise AssertionError(f"{said}: {error}") from None
 
 
+#: Values that few parameters have.
+STRANGE = [
+    "no such", "stable", None, True, False, (), (0, 0), [0, 1], 7, -7, 3, 1, 0, -1, 1.5, 1j,
+    np.array(0.5), np.int64(1), np.float32(0.5),
+]  # fmt: skip
+
+
+@pytest.mark.slow_but_every(16)
+@pytest.mark.parametrize(("space", "name"), [each for each in NAMES if each[0][:5] == "numpy"])
+def test_what_numpy_refuses_of_any_parameter_is_refused(space, name):
+    """And what it takes is the same. SciPy's routines write outside of memory for such values."""
+    function = table.functions(space)[name]
+    found = sample(name, function)
+    if found is None:
+        return
+    start, call = found
+    usual = quietly(lambda: call(function, start))
+    count, names = given_in(function, start, call)
+    parameters = list(inspect.signature(function).parameters.values())
+    optional = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    optional = [p for p in optional if p.name not in names and p.name != "out"]
+    by_place = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY][:count]
+    for one, value in itertools.product(optional, STRANGE):
+        if one.name in by_place:
+            continue
+        run = program(call, named(function, one.name), value, usual)
+        said = f"{name}: {one.name}={value!r}"
+        try:
+            wanted = quietly(lambda run=run: run(start.copy()))
+        except Exception as error:
+            wanted = error
+        try:
+            found = quietly(lambda run=run: nbta.function(run, compiled=False)(start.copy()))
+        except Exception:  # it may be NumPy's, or a refusal
+            continue
+        assert not isinstance(wanted, Exception), f"{said}: {wanted!r}"
+        try:
+            assert_same(plain(found), plain(wanted))
+        except AssertionError as error:
+            raise AssertionError(f"{said}: {error}") from None
+
+
 A, B = np.arange(12.0).reshape(3, 4) / 7 + 0.1, np.arange(8.0).reshape(2, 4) - 3.0
 
 
@@ -273,6 +316,13 @@ HONOURED = {
                        np.zeros(np.size(x, axis=0))],
     "defaults": lambda x: [np.sum(x, None, None, None, False), np.reshape(x, (4, 3), "C"),
                            np.linalg.norm(x, None, None, False), np.fft.fft2(x, None, (-2, -1))],
+    "what small arrays are not": lambda x: [
+        np.asarray(x.astype("f4"), dtype=np.float32, copy=False), np.diff(x, 2, prepend=x[:, :1]),
+        np.stack([x.astype("f4"), x.astype("f4")], dtype="f4", casting="no"),
+        np.ediff1d(x[0], to_end=[x[0, 0], 2.0]), np.linalg.norm(np.stack([x, x]), "fro", (1, 2)),
+        np.einsum("ij,kj->ik", x, x, optimize=["einsum_path", (0, 1)]), np.max(x, initial=x[0, 0]),
+        np.quantile(x, 0.3, 1, method="inverted_cdf", weights=x), np.clip(x, a_min=x[0], a_max=1.0),
+        np.take_along_axis(x, np.argsort(x, None), None), np.std(x, 0, mean=x[:1], ddof=True)],
     "nan_to_num": lambda x: [np.nan_to_num(x, copy=False) is x, np.nan_to_num(x / 0, True, 1.0)],
 }  # fmt: skip
 
@@ -339,6 +389,18 @@ WRONG = {
     "two names": (ValueError, lambda x: np.var(x, ddof=1, correction=1)),
     "two limits": (ValueError, lambda x: np.linalg.pinv(x, 0.1, rtol=0.1)),
     "joined": (TypeError, lambda x: np.stack([x, x], dtype=int)),
+    "one limit": (TypeError, lambda x: np.clip(x, a_min=1)),
+    "two sorts of limits": (ValueError, lambda x: np.clip(x, x[0], 2.0, min=1.0)),
+    "limit and another": (TypeError, lambda x: np.clip(x, a_min=x[0], max=2.0)),
+    "no axis": (TypeError, lambda x: np.linspace(x, 2.0, 3, axis=None)),
+    "truth as an axis": (TypeError, lambda x: x.sum(axis=False)),
+    "kind of parts": (ValueError, lambda x: np.partition(x, 1, kind="stable")),
+    "kind of a method": (ValueError, lambda x: x.argpartition(1, kind="stable")),
+    "kind in place": (ValueError, lambda x: x.copy().partition(1, kind="stable")),
+    "kind of a sort": (ValueError, lambda x: x.copy().sort(kind="no such")),
+    "sorter": (ValueError, lambda x: np.searchsorted(x[0], 1.0, sorter=[0, 1])),
+    "one weight": (ValueError, lambda x: np.histogram(x, weights=2.0)),
+    "axis twice": (ValueError, lambda x: np.gradient(x, axis=(0, 0))),
     "joined alike": (TypeError, lambda x: np.concatenate([x[0], [1, 2]], casting="no")),
 }
 
@@ -348,5 +410,33 @@ def test_what_numpy_refuses_is_an_error(name):
     kind, function = WRONG[name]
     with pytest.raises((TypeError, ValueError)):
         function(A)
-    with pytest.raises(kind):
+    with pytest.raises(kind) as raised:
         nbta.function(function)(A)
+    said = "\n".join([str(raised.value), *getattr(raised.value, "__notes__", [])])
+    assert f"{Path(__file__).name}:" in said
+
+
+def test_nothing_is_summed_where_none_says_so():
+    def sums(x):
+        return [
+            np.sum(x, where=None),
+            x.sum(where=None),
+            np.any(x, where=None),
+            np.prod(x, 0, where=None),
+        ]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert_same(nbta.function(sums)(A), sums(A))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("rcond", [None, -1.0, 0.0, 1e-30, 0.5, 1.0, 2.0])
+def test_shares_of_least_squares_are_lapacks(rcond, compiled):
+    start = np.array([1.0, 1e-3, 1e-20])
+
+    def shares(x):
+        a, share = np.diag(x), rcond if rcond is None else rcond * x[0]
+        return [np.linalg.lstsq(a, np.ones(3), rcond=share)[k] for k in (0, 2)]
+
+    assert_same(nbta.function(shares, compiled=compiled)(start), shares(start))
