@@ -6,6 +6,7 @@ written. Run with a file name, the example saves the fitted trajectory as a pict
 """
 
 import sys
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -51,32 +52,29 @@ def main(picture=None):
     print(f"true rates   {true}\nfitted rates {fit.x.round(3)}, after {fit.nfev} gradients")
     if picture:
         draw(picture, guess, fit.x, times, observed)
+    return fit.x
 
 
 def draw(picture, guess, rates, times, observed):
     """The data, the trajectory of the first guess and that of the fit."""
-    from matplotlib.figure import Figure
+    import matplotlib.pyplot as plt
 
     dense = np.linspace(0.05, 12.0, 240)
     nothing, first, last = np.zeros((240, 2)), np.zeros((240, 2)), np.zeros((240, 2))
     misfit(guess, dense, nothing, first)
     misfit(rates, dense, nothing, last)
-    figure = Figure(figsize=(7, 2.8), layout="constrained")
-    axes = figure.subplots()
-    for k, (name, colour) in enumerate((("prey", "#0072B2"), ("predators", "#D55E00"))):
-        axes.plot(times, observed[:, k], "o", color=colour, label=name)
-        axes.plot(dense, first[:, k], ":", color=colour, alpha=0.7)
-        axes.plot(dense, last[:, k], color=colour)
-    grey = "#7A7A7A"  # legible on white and on black
-    axes.plot([], [], ":", color=grey, label="first guess")
-    axes.plot([], [], color=grey, label="fit")
-    axes.set_xlabel("time", color=grey)
-    axes.tick_params(colors=grey)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(grey)
-    axes.legend(frameon=False, labelcolor=grey, ncols=4, loc="upper center")
-    axes.set_ylim(min(observed.min(), 0.0) - 0.3, 1.25 * observed.max())
-    figure.savefig(picture, transparent=True, metadata={"Date": None})
+    with plt.style.context(Path(__file__).with_name("gallery.mplstyle")):
+        figure, axes = plt.subplots()
+        for k, name in enumerate(("prey", "predators")):
+            axes.plot(times, observed[:, k], "o", color=f"C{k}", label=name)
+            axes.plot(dense, first[:, k], ":", color=f"C{k}", alpha=0.7)
+            axes.plot(dense, last[:, k], color=f"C{k}")
+        axes.plot([], [], ":", color="grey", label="first guess")
+        axes.plot([], [], color="grey", label="fit")
+        axes.set(xlabel="time", ylim=(-0.3, 1.25 * observed.max()))
+        axes.legend(ncols=4, loc="upper center")
+        figure.savefig(picture, metadata={"Date": None})
+        plt.close(figure)
 
 
 if __name__ == "__main__":
