@@ -525,12 +525,19 @@ def _known_test(function=None):
 
 
 def _with_listings(owner, given):
-    """An object of a dataclass, whose fields that begin with ``[]`` have lists that loops fill."""
+    """An object of a dataclass, whose fields that factories made are the function's own.
+
+    Those that begin with ``[]`` have lists that loops fill, and arrays are in boxes.
+    """
     for each in dataclasses.fields(owner) if dataclasses.is_dataclass(owner) else ():
         value = getattr(owner, each.name, None)
-        own = each.default_factory is list and not any(value is part for part in given)
-        if own and type(value) is list and not value:
+        made = each.default_factory is not dataclasses.MISSING
+        if not made or any(value is part for part in given):
+            continue
+        if each.default_factory is list and type(value) is list and not value:
             object.__setattr__(owner, each.name, listing(()))
+        elif type(value) is np.ndarray and value.ndim:
+            object.__setattr__(owner, each.name, boxed(value))
     return owner
 
 

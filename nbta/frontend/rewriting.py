@@ -863,7 +863,7 @@ class _Rewriter(ast.NodeTransformer):
     def _comprehension(self, node, along="elements"):
         for generator in node.generators:
             generator.iter = _runtime(along, self.visit(generator.iter))
-            generator.ifs = [self.visit(test) for test in generator.ifs]
+            generator.ifs = [_runtime("known_test", self.visit(test)) for test in generator.ifs]
         for field in ("elt", "key", "value"):
             if hasattr(node, field):
                 setattr(node, field, self.visit(getattr(node, field)))

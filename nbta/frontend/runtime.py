@@ -121,6 +121,7 @@ __all__ = [
     "in_place",
     "item",
     "joined_text",
+    "known_test",
     "later",
     "leave_try",
     "listing",
@@ -612,6 +613,18 @@ def _repeats(left, right):
         if isinstance(items, kinds) and is_run_number(number) and not number.ndim:
             return items, number
     return None
+
+
+def known_test(value):
+    """What a comprehension asks of an item that Python makes, of which it must know the truth."""
+    if control.is_traced(value) and not isinstance(value, Number):
+        message = (
+            f"{here()}: the condition of a comprehension is one that only the run decides; it is "
+            f"taken in a list of one `for`, without :=, as in [v for v in items if v > 0]: write a "
+            f"`for` loop with an `if` in place of a dict, a set or several `for`s"
+        )
+        raise invalid("symbolic", message)
+    return value
 
 
 def unary(name, value):

@@ -74,7 +74,7 @@ def takes_from_an_iterator(x):
 
 
 def draws(x):
-    state, s = np.random.RandomState(0), 0.0
+    state, s = np.random.RandomState(), 0.0
     for v in x:
         s += v * state.random_sample()
     return s
@@ -211,7 +211,7 @@ REFUSED = {
     none_at_first: "'best' is None before an iteration of the loop and list",
     text_that_changes: "'word' is",
     takes_from_an_iterator: "take items by their index",
-    draws: "make it outside of the function, or draw before",
+    draws: "without a seed gives other numbers in each call",
     asks_a_dict: "use an array",
     sorts_a_list: ".sort() of a list that a loop appends to",
     sorts_by_a_key: "values by a key that only the run knows are not sorted",
@@ -749,3 +749,19 @@ def test_what_is_deleted_is_missed_in_the_run(f, compiled):
         assert g(there) == 0.3
         with pytest.raises((UnboundLocalError, nbta.NbtaError), match="has no value"):
             g(gone)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: sum({i: v for i, v in enumerate(x) if v > 0.5}.values()),
+        lambda x: sum(z for v in x if (z := v * 2.0) > 1.0),
+        lambda x: sum([v * w for v in x for w in x if w > 0.5]),
+    ],
+    ids=["dict", "walrus", "two"],
+)
+def test_conditions_of_comprehensions_are_refused_at_their_line(f):
+    with pytest.raises(
+        nbta.InvalidArgumentError, match=r"py:\d+: the condition of a comprehension"
+    ):
+        nbta.function(f)(np.array([0.3, 0.7, 1.2]))

@@ -1,5 +1,7 @@
 """Structured arrays and objects of jitclasses: arguments, made inside, with gradients."""
 
+from dataclasses import dataclass, field
+
 import numba
 import numpy as np
 import pytest
@@ -291,3 +293,34 @@ def test_typed_containers_in_a_jitclass_are_refused():
 
     with pytest.raises(nbta.UnimplementedError, match="the field 'items' of Holder is a list"):
         nbta.grad(lambda x, h: x * h.items[0])(1.0, Holder(items))
+
+
+@dataclass
+class Body:
+    mass: float
+    place: np.ndarray
+    speed: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    seen: list = field(default_factory=list)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_arrays_of_factories_are_the_functions_own(compiled):
+    def energy(x):
+        bodies = [Body(1.0, np.array([x[0], 0.0])), Body(x[1], np.array([0.0, x[2]]))]
+        for _ in range(3):
+            one, other = bodies
+            d = other.place - one.place
+            pull = d / np.sqrt(d @ d + 0.1) ** 3
+            one.speed += 0.1 * other.mass * pull
+            other.speed[:] -= 0.1 * one.mass * pull
+            for body in bodies:
+                body.place += 0.1 * body.speed
+                body.seen.append(body.place[0])
+        return sum(b.mass * (b.speed @ b.speed) + sum(b.seen) for b in bodies)
+
+    x = np.array([0.31, 0.74, 1.22])
+    value, slope = nbta.value_and_grad(energy, compiled=compiled)(x)
+    np.testing.assert_allclose(value, energy(x), 1e-12)
+    steps = 1e-6 * np.eye(3)
+    want = [(energy(x + step) - energy(x - step)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(slope, want, 1e-7)
