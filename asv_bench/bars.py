@@ -3,7 +3,7 @@
 from .figures import number, ratios, spread
 from .figures import table as markdown
 
-HEAD = ["what", "nbta", "peer", "nbta / peer", "spread", "bar", "met"]
+HEAD = ["what", "nbta", "compared with", "ratio", "spread", "target", "met"]
 
 
 def figures_of(row):

@@ -24,7 +24,7 @@ def sections():
 def figure():
     """The plot, as seen from the page."""
     path = figures.PLOT.relative_to(PAGE.parent).as_posix()
-    text = "Ratios of peers' times to nbta's, a row for each case of the tables below."
+    text = "Times of other libraries divided by nbta's, a row for each case of the tables below."
     return f"![{text}]({path})"
 
 
