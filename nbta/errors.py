@@ -390,6 +390,13 @@ REASONS = [
         "or after the loop, or read it",
     ),
     Reason("flow", _I, "the flow is another array's; give this array's own"),
+    Reason(
+        "inferred_rank",
+        _I,
+        "the array has elements of rank {got}, and this function was compiled for those of rank "
+        "{expected}, which it writes; make the array with element_shape=, or read it in another "
+        "function",
+    ),
 ]
 #: Status codes of kernels, which are places in that table; compiled code takes them from here too.
 STATUS = namedtuple("STATUS", [row.reason for row in REASONS])(*range(len(REASONS)))

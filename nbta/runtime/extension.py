@@ -15,6 +15,7 @@ variable first, and calls with ``*arguments``, are left as they are: right, and 
 """
 
 import hashlib
+import inspect
 from functools import cache, partial
 
 from llvmlite import ir
@@ -22,7 +23,9 @@ from numba import from_dtype, types
 from numba.extending import (
     NativeValue,
     box,
+    infer_getattr,
     intrinsic,
+    lower_cast,
     models,
     overload_method,
     register_jitable,
@@ -33,10 +36,13 @@ from numba.extending import (
 from nbta.dtypes import own
 from nbta.runtime import compiled, request, settings
 from nbta.runtime import memory as mem
-from nbta.runtime.arguments import item_bytes, require_rank
+from nbta.runtime.arguments import item_bytes, rank_of, require_rank
 from nbta.runtime.memory import INT64, setting_place
 from nbta.runtime.numba_private import (
+    AbstractTemplate,
+    AttributeTemplate,
     ConfigStack,
+    Conversion,
     Rewrite,
     as_dtype,
     cgutils,
@@ -97,11 +103,16 @@ class TensorArrayType(types.IterableType):
         Rank of the elements; None where it is not known when compiling.
     uniform : bool
         Whether all elements are known to lie in one buffer, so that reads hand out views of it.
+    inferred : bool, default False
+        Whether the array itself may have no rank, or another one, so that who counts on ``ndim``
+        compares them. Where ``ndim`` is None the first write in the function tells it.
     """
 
-    def __init__(self, dtype, ndim, uniform):
+    def __init__(self, dtype, ndim, uniform, inferred=False):
         self.dtype, self.ndim, self.uniform = dtype, ndim, uniform
+        self.inferred = inferred and (uniform or ndim is not None)
         rank = "unknown rank" if ndim is None else f"rank {ndim}"
+        rank += ", inferred" * self.inferred
         layout = "uniform" if uniform else "any layout"
         super().__init__(f"nbta.TensorArray({dtype}, {rank}, {layout}, version {LAYOUT})")
 
@@ -124,7 +135,35 @@ class TensorArrayType(types.IterableType):
     @property
     def gradient(self):
         """The type of a gradient array; half precision is kept in float32 there, and copied."""
-        return TensorArrayType(self.dtype, self.ndim, self.uniform and self.dtype != types.float16)
+        uniform = self.uniform and self.dtype != types.float16
+        return TensorArrayType(self.dtype, self.ndim, uniform, self.inferred)
+
+    def with_rank(self, ndim):
+        """The type after a write of elements of a rank; of any rank where another was written."""
+        is_new = self.ndim not in (None, ndim)
+        return TensorArrayType(self.dtype, None if is_new else ndim, self.uniform, not is_new)
+
+    def unify(self, typingctx, other):
+        """The type of a variable that is assigned arrays of both types.
+
+        An array whose rank no write has told yet takes that of the other; two ranks are any rank,
+        which no write narrows, so that inference ends.
+        """
+        if not isinstance(other, TensorArrayType):
+            return None
+        if (self.dtype, self.uniform) != (other.dtype, other.uniform):
+            return None
+        for kind in (self, other):
+            if kind.ndim is None and not kind.inferred:
+                return kind
+        known = self if other.ndim is None else other
+        return known.with_rank(known.ndim if self.ndim is None else self.ndim)
+
+    def can_convert_to(self, typingctx, other):
+        """Arrays are the same in memory; one of an inferred rank is checked where it is read."""
+        if self.unify(typingctx, other) == other:
+            return Conversion.safe
+        return None
 
 
 class LanesType(types.Type):
@@ -198,7 +237,12 @@ def type_of(dtype, ndim, uniform):
             f"Numba cannot compute with dtype {dtype}, so an array of it cannot be passed to "
             f"compiled code ({error}); use it from Python, or hold the values in another dtype"
         ) from None
-    return TensorArrayType(item, ndim, uniform)
+    return TensorArrayType(item, ndim, uniform, inferred=ndim is None)
+
+
+@lower_cast(TensorArrayType, TensorArrayType)
+def _same_array(context, builder, kind, other, value):
+    return value
 
 
 @unbox(FlowType)
@@ -425,6 +469,66 @@ def _method_calls(block):
             lookups[statement.target.name] = statement
         elif value.op == "call" and value.func.name in lookups and value.vararg is None:
             yield lookups.pop(value.func.name), statement
+
+
+def _element_rank(value):
+    return rank_of(value)
+
+
+def _row_rank(value):
+    """Of the rows; None for a scalar, which has none."""
+    return rank_of(value) - 1 if rank_of(value) else None
+
+
+#: Methods that write elements, and how their argument ``value`` tells the rank of these.
+_RANK_TOLD = {
+    "write": _element_rank,
+    "append": _element_rank,
+    "accumulate": _element_rank,
+    "split": _element_rank,
+    "scatter": _row_rank,
+    "unstack": _row_rank,
+}
+
+
+@infer_getattr
+class _RankFromWrites(AttributeTemplate):
+    """Methods that write to an array of an inferred rank, which make its type more precise.
+
+    So Numba goes about lists: the signature has the type that the receiver has from there on, and
+    inference carries it back to the variable. It is registered before the methods themselves and
+    is asked first.
+    """
+
+    key = TensorArrayType
+
+    def generic_resolve(self, array, name):
+        """The method with its receiver, or None for Numba to go on with others."""
+        if not array.inferred or name not in _RANK_TOLD:
+            return None
+
+        class Write(AbstractTemplate):
+            key = (TensorArrayType, name)
+
+            def generic(self, args, kws):
+                return _writing(self.context, name, self.this, args, kws)
+
+        return types.BoundFunction(Write, array)
+
+
+def _writing(context, name, array, args, kws):
+    """The signature of a write, with the type that the array has behind it."""
+    function = methods[name]
+    parameters = inspect.signature(function)
+    try:
+        given = parameters.bind(array, *args, **kws).arguments
+    except TypeError:
+        given = {}  # for Numba to refuse
+    rank = _RANK_TOLD[name](given["value"]) if "value" in given else None
+    array = array if rank is None else array.with_rank(rank)
+    called = context.resolve_value_type(function)
+    signature = called.get_call_type(context, (array, *args), kws)
+    return signature and signature.replace(pysig=parameters).as_method()
 
 
 #: Fast paths are inlined into the user's function whatever they cost the inliner.

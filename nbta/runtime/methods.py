@@ -447,7 +447,8 @@ def construct(
     item, rank = item_of(dtype), rank_asked("TensorArray", "element_shape", element_shape)
     code, itemsize = code_of(item), _item_bytes(item)
     uniform = _is_uniform(element_shape, infer_shape)
-    array_over = new_array_type(TensorArrayType(item, rank, uniform))
+    kind = TensorArrayType(item, rank, uniform, inferred=rank is None)
+    array_over = new_array_type(kind)
     words_rank = -1 if rank is None else rank
 
     def implementation(
@@ -536,7 +537,8 @@ def _slow_item_write(array, operation):
 def _scalar_write(array, operation):
     """Write an item: five loads, two stores and three branches."""
     store_item, itemsize = mem.item_writer(array.dtype), item_bytes(array.dtype)
-    slow, rank_known = _slow_item_write(array, operation), array.ndim == 0
+    slow = _slow_item_write(array, operation)
+    rank_known = array.ndim == 0 and not array.inferred
 
     @fast
     def write(store, index, value, shape):
@@ -752,9 +754,11 @@ def slow_read(array, operation, ndim, code):
     result = result_of(array, ndim)
     many = operation in (rq.STACK, rq.LOOK_AT_ALL)
     entry = settings.BULK_ENTRY if many else settings.STORAGE_ENTRY
+    check = rank_check(array, operation)
 
     @register_jitable
     def slow(store, index):
+        check(store)
         words = new_request()
         mem.store_int(words + 8 * rq.INDEX, index)
         mem.store_int(words + 8 * rq.DTYPE, code)
@@ -762,6 +766,38 @@ def slow_read(array, operation, ndim, code):
         return result(words)
 
     return slow
+
+
+def _is_of_rank(array):
+    """A function that compares an array's rank with one that was inferred; a load and a branch.
+
+    Fast paths ask it, and leave the refusal to the slow ones: two exits took three times as long.
+    """
+    if not array.inferred or array.ndim is None:
+        return fast(lambda store: True)
+    ndim = array.ndim
+    return fast(lambda store: field(store, FIELD.rank) == ndim)
+
+
+def rank_check(array, operation):
+    """A function that refuses an array of another rank than was inferred.
+
+    An array without a rank has no elements to read, which the kernels say.
+    """
+    if not array.inferred or array.ndim is None:
+        return fast(lambda store: None)
+    ndim = array.ndim
+
+    @register_jitable
+    def check(store):
+        rank = field(store, FIELD.rank)
+        if rank >= 0 and rank != ndim:
+            words = new_request()
+            mem.store_int(words + 8 * rq.EXPECTED, ndim)
+            mem.store_int(words + 8 * rq.GOT, rank)
+            raise_failure(STATUS.inferred_rank, operation, store, words)
+
+    return check
 
 
 @register_jitable
@@ -773,11 +809,11 @@ def take_in_loop(store, slot):
 def _item_read(array):
     """Read an item of a uniform array."""
     load_item, code = value_reader(array.dtype), code_of(array.dtype)
-    slow = slow_read(array, rq.READ, 0, code)
+    slow, is_of_rank = slow_read(array, rq.READ, 0, code), _is_of_rank(array)
 
     @fast
     def read(store, slot):
-        if take(store, slot) or take_in_loop(store, slot):
+        if is_of_rank(store) and (take(store, slot) or take_in_loop(store, slot)):
             address = field(store, FIELD.data) + slot * field(store, FIELD.element_bytes)
             return load_item(address)
         return slow(store, slot)
@@ -791,10 +827,13 @@ def _element_read(array):
     Were it another one after the slow path, LLVM could not remove the counting of references.
     """
     array_of, code = mem.array_reader(array.dtype, array.ndim), code_of(array.dtype)
+    is_of_rank, check = _is_of_rank(array), rank_check(array, rq.READ)
 
     @fast
     def read(store, slot):
-        if not take(store, slot) and not take_in_loop(store, slot):
+        taken = is_of_rank(store) and (take(store, slot) or take_in_loop(store, slot))
+        if not taken:
+            check(store)
             words = new_request()
             mem.store_int(words + 8 * rq.INDEX, slot)
             mem.store_int(words + 8 * rq.DTYPE, code)
@@ -875,6 +914,11 @@ def check_gradient_rank(store, owner, rank, words):
         raise_failure(STATUS.gradient_rank, rq.GRAD, store, words)
 
 
+def _rank_to_check(gradient):
+    """What `check_gradient_rank` takes: an inferred rank is compared where elements are read."""
+    return -1 if gradient.ndim is None or gradient.inferred else gradient.ndim
+
+
 def check_flow(argument, flow):
     """A flow, or a scalar that may stand for one, as `nbta.tensor_array.as_flow` takes them."""
     is_array = isinstance(flow, types.Array) and flow.ndim == 0 and flow.dtype == types.float32
@@ -918,7 +962,7 @@ def _check_source(method, source):
 @method("grad")
 def _grad(ta, source, flow=None, clear_after_read=True, name=None):
     _check_source("grad", source)
-    array_over, rank = new_array_type(ta.gradient), -1 if ta.ndim is None else ta.ndim
+    array_over, rank = new_array_type(ta.gradient), _rank_to_check(ta.gradient)
 
     def implementation(ta, source, flow=None, clear_after_read=True, name=None):
         words, store = new_request(), store_fields(ta)
@@ -939,8 +983,9 @@ def _grad_with_shape(ta, source, shape_to_prepend, flow=None, clear_after_read=T
     rank = None
     if isinstance(shape_to_prepend, types.BaseTuple) and ta.ndim is not None:
         rank = ta.ndim + len(shape_to_prepend)
-    made = TensorArrayType(ta.dtype, rank, ta.gradient.uniform)
-    array_over, rank = new_array_type(made), -1 if rank is None else rank
+    inferred = ta.inferred or rank is None
+    made = TensorArrayType(ta.dtype, rank, ta.gradient.uniform, inferred)
+    array_over, rank = new_array_type(made), _rank_to_check(made)
 
     def implementation(ta, source, shape_to_prepend, flow=None, clear_after_read=True, name=None):
         words, store = new_request(), store_fields(ta)
@@ -1135,9 +1180,11 @@ def gather_of(ta, indices, element_shape, dtype, strict):
     ndim = asked if ta.ndim is None or (strict and asked is not None) else ta.ndim
     result, words_rank = _checked_result(ta, ndim + 1, ta.ndim == ndim), _or_unknown(asked)
     count_of, load_list = integers(indices)
+    check = rank_check(ta, rq.GATHER)
 
     def implementation(ta, indices, element_shape=None, dtype=None, name=None):
         store, words, status = store_fields(ta), new_request(), STATUS.too_large
+        check(store)
         mem.store_int(words + 8 * rq.INDEX, strict)
         mem.store_int(words + 8 * rq.DTYPE, code)
         mem.store_int(words + 8 * rq.RANK, words_rank)
@@ -1191,9 +1238,11 @@ def _concat(ta, element_shape_except0=None, dtype=None, name=None):
     # An array of scalars is an error of the kernel, whatever the rank.
     ndim = max(ta.ndim, 1) if behind is None else behind + 1
     result = result_of(ta, ndim)
+    check = rank_check(ta, rq.CONCAT)
 
     def implementation(ta, element_shape_except0=None, dtype=None, name=None):
         store, words = store_fields(ta), new_request()
+        check(store)
         mem.store_int(words + 8 * rq.DTYPE, code)
         mem.store_int(words + 8 * rq.RANK, words_rank)
         put_extents(words, 0, element_shape_except0, rq.CONCAT, store)
@@ -1211,12 +1260,12 @@ def _concat(ta, element_shape_except0=None, dtype=None, name=None):
 def _item_look(array):
     """Look at an item of a uniform array."""
     load_item = value_reader(array.dtype)
-    slow = slow_read(array, rq.LOOK, 0, code_of(array.dtype))
+    slow, is_of_rank = slow_read(array, rq.LOOK, 0, code_of(array.dtype)), _is_of_rank(array)
 
     @fast
     def look(store, index):
         slot = index + field(store, FIELD.size) if index < 0 else index
-        if is_value(store, slot):
+        if is_of_rank(store) and is_value(store, slot):
             return load_item(field(store, FIELD.data) + slot * field(store, FIELD.element_bytes))
         return slow(store, index)
 
