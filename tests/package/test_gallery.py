@@ -31,10 +31,11 @@ def load(name):
 
 @pytest.fixture
 def run(tmp_path, capsys):
-    """Runs an example by its name: its module, and what its main function returns."""
+    """Runs an example, with other constants: its module, and what its main function returns."""
 
-    def run(name):
+    def run(name, **constants):
         module, picture = load(name), tmp_path / "picture.svg"
+        vars(module).update(constants)
         found = module.main(picture)
         assert capsys.readouterr().out.count("\n") >= 2
         text = picture.read_text("utf-8")
@@ -103,3 +104,77 @@ def test_predator_prey(run):
     found = nbta.grad(module.misfit)(true, *given)
     expected = differences(module.misfit, true, *given, step=1e-8)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def complex_steps(function, x, *rest):
+    """The gradient of a function that takes complex numbers, to rounding."""
+    return np.array([function(x + h, *rest).imag / 1e-30 for h in 1e-30j * np.eye(len(x))])
+
+
+def test_ragged_batch(run):
+    module, (fitted, series) = run("ragged_batch")
+
+    def loss(p, returns):
+        level, shock = np.exp(p[0]), 1 / (1 + np.exp(-p[1]))
+        memory, variance, total = (1 - shock) / (1 + np.exp(-p[2])), level, 0.0
+        for r in returns:
+            total += (np.log(variance) + r**2 / variance) / 2
+            variance = (1 - shock - memory) * level + shock * r**2 + memory * variance
+        return total
+
+    assert len({len(each) for each in series}) > 100
+    value, gradient = nbta.value_and_grad(module.loss, batch_axis=0)(fitted, series)
+    np.testing.assert_allclose(value, sum(loss(fitted, each) for each in series), rtol=1e-12)
+    expected = np.array([complex_steps(loss, fitted, each) for each in series])
+    scale = np.abs(expected).sum(axis=0)  # as the terms cancel at the minimum
+    np.testing.assert_array_less(np.abs(gradient - expected.sum(axis=0)), 1e-12 * scale)
+    np.testing.assert_array_less(np.abs(gradient), 1e-4 * scale)
+    errors = 1 / np.sqrt(np.diag(expected.T @ expected))  # at least so large
+    assert np.all(np.abs(fitted - [0.0, -1.7, 2.0]) < 5 * errors)
+
+
+def test_long_loop(run):
+    _, found = run("long_loop", STEPS=200_000)
+
+    def pendulum(p, steps):
+        angle, speed = 2.0 + 0j, 0j
+        for _ in range(steps):
+            speed = speed - 1e-3 * (9.81 / p[0] * np.sin(angle) + p[1] * speed)
+            angle = angle + 1e-3 * speed
+        return angle
+
+    kept, *others = found.values()
+    p = np.array([1.0, 1e-3])
+    for way in others:
+        for (value, gradient, *_), (same, other, *_) in zip(kept, way, strict=True):
+            assert value == same
+            np.testing.assert_allclose(gradient, other, rtol=1e-12)
+    for steps, (value, gradient, *_) in zip((200, 2000, 20_000), kept, strict=False):
+        np.testing.assert_allclose(value, pendulum(p, steps).real, rtol=1e-9)
+        np.testing.assert_allclose(gradient, complex_steps(pendulum, p, steps), rtol=1e-7)
+    assert kept[-1][2] > 200_000 * 3 * 8 / 1e6
+    assert all(way[-1][2] < kept[-1][2] / 20 for way in others)
+
+
+@pytest.mark.slow  # Numba compiles what holds the address of a routine in each process
+def test_lapack_gradient(run):
+    module, (inferred, true, observed) = run("lapack_gradient")
+
+    def misfit(v, observed):
+        flow, state, seen = np.exp(v), np.zeros(40), []
+        matrix = np.eye(40)
+        for k, f in enumerate(flow):
+            matrix[k : k + 2, k : k + 2] += f * np.array([[1, -1], [-1, 1]])
+        for _ in range(60):
+            state[0] += 1.0
+            state = np.linalg.solve(matrix, state)
+            seen.append(state[module.SENSORS])
+        rough = np.sum(np.sqrt(np.diff(v) ** 2 + 1e-4))
+        return np.sum(((np.array(seen) - observed) / 0.005) ** 2) / 2 + rough
+
+    value, gradient = nbta.value_and_grad(module.misfit, compiled=True)(true + 0.1, observed)
+    np.testing.assert_allclose(value, misfit(true + 0.1, observed), rtol=1e-10)
+    expected = differences(misfit, true + 0.1, observed)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-7 * np.abs(expected).max())
+    assert misfit(inferred, observed) < misfit(true, observed)
+    assert np.std(inferred - true) < 0.15
