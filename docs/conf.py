@@ -1,6 +1,7 @@
 """How Sphinx builds the documentation. Warnings are errors: see CONTRIBUTING.md."""
 
 import importlib.util
+import json
 import os
 import re
 from datetime import date
@@ -76,18 +77,29 @@ html_theme = "pydata_sphinx_theme"
 html_title = "nbta"
 html_static_path = ["_static"]
 html_css_files = ["nbta.css"]
+html_logo = html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_baseurl = ADDRESSES["site"]  # which makes each page's canonical address
 html_context = _home.edit_context(ADDRESSES["home"])
 html_sidebars = {"index": [], "tutorial": [], "changelog": []}
 html_theme_options = {
     "navbar_align": "left",
+    "logo": {"text": "nbta", "alt_text": "nbta"},
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "use_edit_page_button": bool(html_context),
 }
+if html_baseurl:  # a sitemap, social cards and the choice of a version need the site's address
+    extensions += ["sphinx_sitemap", "sphinxext.opengraph"]
+    sitemap_url_scheme = "{link}"
+    ogp_site_url = html_baseurl
+    html_theme_options |= {
+        "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+        "switcher": {"json_url": f"{html_baseurl}versions.json", "version_match": version},
+        "check_switcher": False,
+    }
 
 #: Pages whose text is a file of the top folder, which people read there too.
 FROM_TOP = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
@@ -135,7 +147,15 @@ def _describe(kind, interface):
             own.__doc__ = own.__doc__ or said.__doc__
 
 
+def _list_versions(app, error):
+    """Write the file behind the choice of a version, for a site that has an address."""
+    if html_baseurl and error is None:
+        versions = [{"name": release, "version": version, "url": html_baseurl, "preferred": True}]
+        Path(app.outdir, "versions.json").write_text(json.dumps(versions), encoding="utf-8")
+
+
 def setup(app):
     """Called by Sphinx."""
     _describe(nbta.TensorArray, ArrayInterface)
     app.connect("source-read", _adapt)
+    app.connect("build-finished", _list_versions)

@@ -372,9 +372,12 @@ def test_pages_have_a_button_to_edit_them_where_there_is_a_home(address, tmp_pat
     conf = module("conf", with_home(tmp_path, address, site) / "docs" / "conf.py")
     assert conf.html_theme_options["use_edit_page_button"] == bool(address)
     assert conf.html_baseurl == site
+    assert ("sphinx_sitemap" in conf.extensions) == bool(site)
     if not address:
         assert conf.html_context == {}
+        assert "switcher" not in conf.html_theme_options
         return
+    assert conf.html_theme_options["switcher"]["json_url"] == f"{SITE}versions.json"
     keys = ("github_url", "github_user", "github_repo", "github_version", "doc_path")
     assert "/".join([*(conf.html_context[key] for key in keys[:3]), "edit"]) == f"{HOME}/edit"
     assert [conf.html_context[key] for key in keys[3:]] == ["main", "docs"]
