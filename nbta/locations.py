@@ -40,6 +40,16 @@ class Location(NamedTuple):
     def __str__(self):
         return f"{self.filename}:{self.line}"
 
+    @property
+    def is_gradient(self) -> bool:
+        """Whether it is the gradient of the line that something comes from."""
+        return False
+
+    @property
+    def of_gradient(self) -> "Location":
+        """The same line, for what comes from its gradient."""
+        return self
+
 
 class Spot(Location):
     """A line, and where in it, by the instruction that Python was at.
@@ -60,6 +70,19 @@ class Spot(Location):
 
     def __reduce__(self):
         return Location, tuple(self)
+
+    is_gradient = False
+
+    @property
+    def of_gradient(self) -> "Spot":
+        """The same line, for what comes from its gradient."""
+        if self.is_gradient:
+            return self
+        found = self.__dict__.get("_of_gradient")
+        if found is None:
+            found = self._of_gradient = Spot(*self)
+            found.code, found.instruction, found.is_gradient = self.code, self.instruction, True
+        return found
 
     @property
     def text(self) -> str:

@@ -508,7 +508,7 @@ class Function(Sent, Generic[P, R]):
         Returns
         -------
         Profile
-            It prints as a table: phases, calls, and operations by their time.
+            It prints as a table: phases, calls, and lines and operations by their time.
 
         Raises
         ------

@@ -49,6 +49,8 @@ class Piece:
         Whether it is the last one of a trip of the innermost loop.
     numbers : tuple of str
         Types of the operations on single numbers whose time is in it, too.
+    ops : tuple of Operation
+        All whose time is in it.
     """
 
     names: tuple
@@ -56,6 +58,7 @@ class Piece:
     loops: tuple = ()
     ends_trip: bool = False
     numbers: tuple = ()
+    ops: tuple = ()
 
 
 @dataclass
@@ -80,7 +83,7 @@ class ClockedEmitter(Emitter):
     def __init__(self, arrays, counts):
         super().__init__(arrays, counts)
         self.clock = Clock(self.word(rt.WORDS))
-        self._open, self._loops, self._numbers = [_piece("begin", ())], (), ()
+        self._open, self._loops, self._numbers = [_piece("begin", ())], (), []
         kind = "" if rt.counts_ticks() else "system_"
         self._lap = f"{kind}lap"
         self.add(f"start_{kind}clock(w, {self.clock.head})")
@@ -105,7 +108,7 @@ class ClockedEmitter(Emitter):
         with super().loop(*lines, **options):
             self._mark()
             yield
-            self._put(Piece(op.names, op.types, self._loops, ends_trip=True))
+            self._put(Piece(op.names, op.types, self._loops, ends_trip=True, ops=op.ops))
         self._loops = around
         self._put(op)
 
@@ -118,13 +121,16 @@ class ClockedEmitter(Emitter):
         if lines is not self.lines or not lines.all_from(size, _is_cheap):
             self._put(self._open[-1])
         elif size < lines.size:
-            self._numbers += self._open[-1].types
+            self._numbers.append(self._open[-1])
             self._mark()
 
     def _put(self, piece):
         place = self.word(rt.PLACE)
         self.clock.places[place] = piece
-        piece.numbers, self._numbers = piece.numbers + self._numbers, ()
+        for part in self._numbers:
+            piece.numbers += part.types
+            piece.ops += part.ops
+        self._numbers = []
         self.add(f"{self._lap}(w, {self.clock.head}, {place})")
         self._mark()
 
@@ -137,7 +143,8 @@ def _piece(what, loops):
     if isinstance(what, str):
         return Piece((what,), (what,), loops)
     ops = list(dict.fromkeys(what))
-    return Piece(tuple(op.name for op in ops), tuple(op.type for op in ops), loops)
+    names, types = tuple(op.name for op in ops), tuple(op.type for op in ops)
+    return Piece(names, types, loops, ops=tuple(ops))
 
 
 class Clocked(Compiled):

@@ -13,9 +13,10 @@ from nbta.compiler.induction import Counts, Linear
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.touched import users_of
-from nbta.graph.graph import current, live, running, substitute
+from nbta.graph.graph import at_line, current, live, running, substitute
 from nbta.graph.operation import DATA, Tensor, is_inexact
 from nbta.graph.views import Loop, Variable, is_loop, origin, place_of
+from nbta.locations import Location
 from nbta.ops.aliases import ArrayUses, array_of
 from nbta.ops.arithmetic import ADD_N, add, add_n, greater, multiply
 from nbta.ops.arrays import CREATE, GATHER, READ, Access, build
@@ -315,6 +316,7 @@ class _Accumulator(NamedTuple):
     variable: Variable
     moved: list
     kept: list
+    line: Location | None
 
 
 class _Sums:
@@ -338,7 +340,8 @@ class _Sums:
         used = _stacked(found)
         self._stacks.choose_order(used)
         for tensor in used:
-            self._stacks.prepare(tensor)
+            with at_line(tensor.op.location):
+                self._stacks.prepare(tensor)
         self._finish(found, self._totals(found, used))
         return True
 
@@ -364,7 +367,10 @@ class _Sums:
         ]
         kept = [term for term, product in zip(terms, products, strict=True) if not product]
         moved = [product for product in products if product]
-        return _Accumulator(added, moved, kept) if moved else None
+        if not moved:
+            return None
+        lines = (t.op.location for t, product in zip(terms, products, strict=True) if product)
+        return _Accumulator(added, moved, kept, next(filter(None, lines), None))
 
     def _terms(self, tensor, shape):
         """What is added up to a tensor, none of it with another use."""
@@ -447,7 +453,7 @@ class _Sums:
         """The sums, behind the loop; where stacks of nothing would fail, only if it made a trip."""
 
         def sums():
-            return [add_n([each.behind(self._stacks) for each in a.moved]) for a in found]
+            return [self._total(accumulator) for accumulator in found]
 
         def nothing():
             first = [a.variable.first for a in found]
@@ -463,6 +469,10 @@ class _Sums:
                 made = zip(names, (sums, nothing), strict=True)
                 branches = [trace(graph, name, [], function) for name, function in made]
                 return add_case(greater(trips, np.int64(0)), branches).outputs
+
+    def _total(self, accumulator):
+        with at_line(accumulator.line):
+            return add_n([each.behind(self._stacks) for each in accumulator.moved])
 
     def _finish(self, found, totals):
         """Let the loop add up only what is kept, and use the sums in place of its results."""

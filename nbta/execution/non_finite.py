@@ -12,6 +12,7 @@ import numpy as np
 
 from nbta.errors import invalid
 from nbta.execution.reference import Step, body_function
+from nbta.graph.graph import is_of_gradient
 from nbta.graph.operation import is_inexact
 
 #: Of a context: None where nobody watches, else whether infinities count.
@@ -129,7 +130,7 @@ def _shown(value, shape, place):
 
 def _where(op):
     """The user's line, and whether it is its gradient that made it."""
-    backward = any(op.name.startswith(scope) for scope in op.graph.root.gradient_scopes)
+    backward = is_of_gradient(op)
     about = " in the gradient of" if backward else " at"
     if op.location is None:
         return ", in a gradient" if backward else ""

@@ -15,6 +15,7 @@ import gzip
 import io
 import itertools
 import json
+import linecache
 import os
 import threading
 import time
@@ -30,7 +31,7 @@ from nbta.compiler.executable import FailedError
 from nbta.compiler.phases import listening
 from nbta.errors import invalid
 from nbta.execution.reference import Step, body_function
-from nbta.graph.graph import all_bodies, within
+from nbta.graph.graph import all_bodies, is_of_gradient, within
 from nbta.graph.operation import DATA, FLOW, HANDLE
 from nbta.graph.views import Branch, Loop, is_branch
 from nbta.ops.arrays import GATHER, READ, SCATTER, WRITE
@@ -304,9 +305,10 @@ class Tracer:
         """The function of an operation, as an event; ``ends`` says when others of its plan ran."""
         category = "array" if any(t.kind == HANDLE for t in [*op.inputs, *op.outputs]) else "math"
         category = "control" if all_bodies(op) else category
+        line = {} if op.location is None else {"at": [shown_line(op)]}
 
         def observed(*values):
-            args, mark = {"type": op.type}, self._enter()
+            args, mark = {"type": op.type, **line}, self._enter()
             try:
                 results = function(*values)
             except BaseException as error:
@@ -396,6 +398,9 @@ def show_inside(file, measured) -> None:
         args = {"type": ", ".join(piece.types)}
         if piece.numbers:
             args["with numbers"] = ", ".join(piece.numbers)
+        places = dict.fromkeys(shown_line(op) for op in piece.ops if op.location is not None)
+        if places:
+            args["at"] = list(places)
         nest.complete(", ".join(labels(piece)), "part", begin, end, args)
         if piece.ends_trip:
             nest.end_trip(end)
@@ -448,6 +453,14 @@ class _Nest:
 def calls_users(function) -> bool:
     """Whether a compiled function calls users' functions, which only a run of its own may do."""
     return any(op.record.foreign for op in within(function.program.operations))
+
+
+def shown_line(op) -> str:
+    """The user's line that an operation comes from, for people."""
+    location = op.location
+    text = linecache.getline(location.filename, location.line).strip()
+    whose = "gradient of " if is_of_gradient(op) else ""
+    return f"{whose}{os.path.basename(location.filename)}:{location.line}: {text}"
 
 
 def labels(piece) -> tuple:

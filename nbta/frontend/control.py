@@ -65,7 +65,7 @@ from nbta.frontend.maybe import (
     note_open_key,
 )
 from nbta.frontend.problems import here, is_pythons
-from nbta.graph.graph import SubGraph, current, lies_in
+from nbta.graph.graph import SubGraph, at_line, current, lies_in
 from nbta.graph.operation import Tensor
 from nbta.locations import Location, of_error
 from nbta.ops.arithmetic import logical_and, logical_not, logical_or, not_equal, where
@@ -588,7 +588,8 @@ def _check(holds, error):
     place = of_error(error)
     if place is not None:
         error.nbta_at = Location(*place), place.code.co_name
-    effects.check(holds, error.with_traceback(None))
+    with at_line(place):
+        effects.check(holds, error.with_traceback(None))
 
 
 def _traced_branch(pred, then, orelse, names, get, set_):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
+    from nbta.locations import Location
     from nbta.typing import Array
 
 
@@ -85,11 +86,30 @@ def gradient_of(op: Operation, given: Iterable[Tensor]) -> Iterator[None]:
     `is_adjoint` tells tensors that are computed from those that are given.
     """
     before = getattr(_building, "adjoints", None), getattr(_building, "line", None)
-    _building.adjoints, _building.line = set(given), op.location
+    line = None if op.location is None else op.location.of_gradient
+    _building.adjoints, _building.line = set(given), line
     try:
         yield
     finally:
         _building.adjoints, _building.line = before
+
+
+@contextmanager
+def at_line(location: Location | None) -> Iterator[None]:
+    """A context whose new operations come from a line, as those do in whose place they are."""
+    before = getattr(_building, "line", None)
+    _building.line = location
+    try:
+        yield
+    finally:
+        _building.line = before
+
+
+def is_of_gradient(op: Operation) -> bool:
+    """Whether an operation is part of a gradient of what its line says."""
+    if op.location is not None and op.location.is_gradient:
+        return True
+    return any(op.name.startswith(scope) for scope in op.graph.root.gradient_scopes)
 
 
 def is_adjoint(value: Any) -> bool:

@@ -25,6 +25,7 @@ from nbta.execution.tracer import (
     told,
 )
 from nbta.graph.graph import at_once
+from nbta.inspect import lines as by_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,6 +50,8 @@ class Row:
         How often in a call.
     seconds : float
         In a call; of loops without what is in them.
+    lines : tuple of (Location or None, bool, float)
+        Lines that the operations come from, whether it is their gradient, and their seconds.
     """
 
     names: tuple
@@ -56,6 +59,7 @@ class Row:
     loops: tuple
     runs: int
     seconds: float
+    lines: tuple = ()
 
 
 @dataclass(frozen=True)
@@ -114,17 +118,58 @@ class Profile:
         """Seconds of a call, the median."""
         return float(np.median(self.calls))
 
+    def lines(self) -> list[by_line.Line]:
+        """Lines of the user's by their time, most first.
+
+        A line has the time of the operations that it says itself; functions that it calls have
+        lines of their own. Loops that compute what several lines say are shared among these by what
+        each is estimated to take. What comes from no line has the file name ``""``.
+        """
+        return by_line.lines(self.operations)
+
+    def text(self, style: str = "table", rows: int = ROWS) -> str:
+        """Time by lines.
+
+        Parameters
+        ----------
+        style : {"table", "line_profiler"}
+            A table by time; or whole functions with their lines in order, in the layout of the
+            package line_profiler, which has microseconds of a call. The column "% Gradient" says
+            how much of a line's time is its gradient's.
+        rows : int
+            How many rows a table has at most.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For another style.
+        """
+        if style == "table":
+            return "\n".join(_aligned(self._lines(rows)))
+        if style == "line_profiler":
+            return by_line.line_profiler(self.lines())
+        message = f"text: style must be 'table' or 'line_profiler', not {style!r}"
+        raise invalid("style", message)
+
     def table(self, rows: int = ROWS) -> str:
-        """All of it as text, with so many rows of operations."""
-        heads, lines = ("time", "share", "runs", "operations"), self._operations(rows)
-        body = [heads, *lines]
-        widths = [max(len(line[k]) for line in body) for k in range(3)]
-        table = [
-            "  " + "  ".join([*(c.rjust(w) for c, w in zip(line, widths, strict=False)), line[3]])
-            for line in body
-        ]
+        """All of it as text, with so many rows of lines and of operations."""
+        heads = ("time", "share", "runs", "operations")
         phases = [f"  {_text(seconds):>9}  {name}" for name, seconds in self._phases()]
-        return "\n".join([*self._heads(), "once:", *phases, f"{self.note}:", *table])
+        parts = [*self._heads(), "once:", *phases]
+        if self.operations:
+            parts += ["lines:", *_aligned(self._lines(rows))]
+        return "\n".join([*parts, f"{self.note}:", *_aligned([heads, *self._operations(rows)])])
+
+    def _lines(self, rows):
+        found = self.lines()
+        shown, rest = by_line.table(found, _text), found[rows:]
+        if rest:
+            spent = sum(line.seconds for line in rest)
+            share = 100 * spent / (sum(line.seconds for line in found) or 1.0)
+            blanks = [""] * (len(shown[0]) - 4)
+            others = (_text(spent), f"{share:.1f}%", *blanks, f"{len(rest)} others", "")
+            shown = [*shown[: rows + 1], others]
+        return shown
 
     def _heads(self):
         low, high = np.quantile(self.calls, [0.25, 0.75])
@@ -163,7 +208,22 @@ class Profile:
         rows = [("time", "share", "runs", "operations"), *self._operations(ROWS)]
         phases = [(_text(seconds), name) for name, seconds in self._phases()]
         heads = "<br>".join(map(html.escape, self._heads()))
-        return f"<p>{heads}</p>{_html(phases)}<p>{html.escape(self.note)}</p>{_html(rows)}"
+        lines = by_line.html_table(self._lines(ROWS), self.lines()) if self.operations else ""
+        note = html.escape(self.note)
+        return f"<p>{heads}</p>{lines}{_html(phases)}<p>{note}</p>{_html(rows)}"
+
+
+def _aligned(rows):
+    """Rows of cells as text, the last one or two of which are words."""
+    words = 2 if rows[0][-1] == "" else 1
+    numbers = len(rows[0]) - words
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if k < numbers else cell.ljust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield f"  {'  '.join(cells)}".rstrip()
 
 
 def _html(rows):
@@ -272,7 +332,14 @@ class _Profiler:
                 return self._nothing(str(reason))
         show_inside(self._file, measured)
         rows = [
-            Row(labels(piece), piece.types, piece.loops, runs, nanoseconds / 1e9)
+            Row(
+                labels(piece),
+                piece.types,
+                piece.loops,
+                runs,
+                nanoseconds / 1e9,
+                by_line.shares(piece.ops, nanoseconds / 1e9),
+            )
             for piece, nanoseconds, runs in measured.rows
         ]
         note = (
@@ -285,7 +352,14 @@ class _Profiler:
         with self._tracer.span("operations one by one", "call"):
             self._runner.run(self._given, False, self._tracer)
         rows = [
-            Row((op.name,), (op.type,), (), runs, nanoseconds / 1e9)
+            Row(
+                (op.name,),
+                (op.type,),
+                (),
+                runs,
+                nanoseconds / 1e9,
+                by_line.shares([op], nanoseconds / 1e9),
+            )
             for op, (nanoseconds, runs) in self._tracer.totals.items()
         ]
         return rows, f"operations one by one in Python, as it is not compiled: {self._function}"

@@ -14,7 +14,7 @@ from nbta.symbolic import SymbolicTensorArray
 from nbta.typing import Methods
 
 #: Without types, as `dataclasses` writes them.
-WITHOUT_TYPES = {"Phase.__eq__", "Row.__eq__"}
+WITHOUT_TYPES = {"Line.__eq__", "Phase.__eq__", "Row.__eq__"}
 #: Tensors have these by themselves, for NumPy, or to refuse them.
 OF_TENSOR = {
     "__array__", "__array_function__", "__array_ufunc__", "__bool__", "__complex__",

@@ -258,3 +258,127 @@ def test_no_clock_is_an_answer(monkeypatch):
     assert found.compiled
     assert found.operations == []
     assert "no clock that compiled code could read" in found.note
+
+
+# By line.
+
+
+def looped(w, xs):
+    h = np.zeros(3)
+    total = 0.0
+    for x in xs:
+        h = np.tanh(w @ h + x)
+        total += np.sum(np.exp(-h * h))
+    return total
+
+
+FIRST = looped.__code__.co_firstlineno
+
+
+def by_number(found):
+    assert all(line.filename in ("", __file__) for line in found.lines())
+    return {line.line - FIRST if line.filename else None: line for line in found.lines()}
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["compiled", "one by one"])
+def by_line(request):
+    return nbta.value_and_grad(looped, compiled=request.param).profile(W, XS, repeats=2)
+
+
+def test_lines_have_the_time_of_their_operations(by_line):
+    lines = by_number(by_line)
+    assert {3, 4, 5} <= set(lines) <= {None, 1, 2, 3, 4, 5}
+    assert lines[4].hits == lines[5].hits == 20
+    assert lines[4].text == "h = np.tanh(w @ h + x)"
+    assert lines[4].place == f"test_profile.py:{FIRST + 4}"
+    times = [line.seconds for line in by_line.lines()]
+    assert times == sorted(times, reverse=True)
+    assert sum(times) == pytest.approx(sum(row.seconds for row in by_line.operations))
+
+
+def test_gradients_are_shares_of_their_lines(by_line):
+    lines = by_number(by_line)
+    parts = {(at.line - FIRST, back) for r in by_line.operations for at, back, _ in r.lines if at}
+    for number in (4, 5):
+        assert {(number, False), (number, True)} <= parts
+        assert 0 <= lines[number].gradient <= lines[number].seconds
+    assert any(line.gradient > 0 for line in lines.values())
+    plain = nbta.function(looped, compiled=by_line.compiled).profile(W, XS, repeats=1)
+    assert all(line.gradient == 0 for line in plain.lines())
+    assert "gradient" in by_line.text().splitlines()[0]
+    assert "gradient" not in plain.text().splitlines()[0]
+
+
+def test_the_product_behind_a_loop_is_the_gradient_of_its_line():
+    found = nbta.grad(looped, compiled=True).profile(W, XS, repeats=1)
+    (product,) = (r for r in found.operations if r.types == ("MatMul",) and not r.loops)
+    assert [(at.line - FIRST, back) for at, back, _ in product.lines] == [(4, True)]
+
+
+def test_lines_are_printed_first(by_line):
+    text = repr(by_line)
+    assert text.index("h = np.tanh(w @ h + x)") < text.index(by_line.note)
+    short = by_line.text(rows=1).splitlines()
+    assert len(short) == 3
+    assert f"{len(by_line.lines()) - 1} others" in short[-1]
+
+
+def test_functions_are_listed_as_by_line_profiler(by_line):
+    text = by_line.text(style="line_profiler")
+    assert text.startswith("Timer unit: 1e-06 s\n\nTotal time: ")
+    assert f"File: {__file__}\nFunction: looped at line {FIRST}\n" in text
+    (head, *_) = (line for line in text.splitlines() if line.startswith("Line #"))
+    assert head.split("  ")[0] == "Line #"
+    for name in ("Hits", "Time", "Per Hit", "% Time", "% Gradient", "Line Contents"):
+        assert name in head
+    listed = [line for line in text.splitlines() if line.lstrip().startswith(str(FIRST + 1))]
+    assert listed[0].endswith("    h = np.zeros(3)")
+    (row,) = (line for line in text.splitlines() if "np.tanh" in line)
+    number, hits, time, each, *_ = row.split()
+    assert (int(number), int(hits)) == (FIRST + 4, 20)
+    assert float(time) / 20 == pytest.approx(float(each), abs=0.06)
+
+
+def test_notebooks_show_lines_in_the_colours_of_the_page(by_line):
+    shown = by_line._repr_html_()
+    table = shown[shown.index('<table class="nbta-lines">') :].split("</table>")[0]
+    assert "h = np.tanh(w @ h + x)" in table
+    assert table.count("<tr>") == 1 + len(by_line.lines())
+    assert "color: inherit" in table
+    assert "#" not in table
+
+
+def test_what_was_written_over_several_lines_is_at_its_first_one():
+    def f(xs):
+        total = 0.0
+        for x in xs:
+            total += np.sum(
+                np.exp(
+                    x,
+                ),
+            )
+        return total
+
+    first = f.__code__.co_firstlineno
+    found = nbta.function(f, compiled=True).profile(XS, repeats=1)
+    assert {line.line - first for line in found.lines() if line.filename} <= {0, 1, 2, 3, 4}
+
+
+def test_what_is_not_converted_has_no_lines():
+    found = nbta.function(lambda x: x, convert=False).profile(XS, repeats=1)
+    assert {line.place for line in found.lines()} <= {""}
+
+
+def test_styles_are_checked(by_line):
+    with pytest.raises(nbta.InvalidArgumentError, match="style must be 'table'"):
+        by_line.text(style="html")
+
+
+def test_traces_name_lines(tmp_path):
+    for compiled in (True, False):
+        path = tmp_path / f"{compiled}.json"
+        nbta.grad(looped, compiled=compiled).profile(W, XS, file=path, repeats=1)
+        events = json.loads(path.read_text())["traceEvents"]
+        named = {line for event in events for line in event.get("args", {}).get("at", ())}
+        place = f"test_profile.py:{FIRST + 4}: h = np.tanh(w @ h + x)"
+        assert {place, f"gradient of {place}"} <= named

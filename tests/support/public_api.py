@@ -28,6 +28,7 @@ GIVEN = {
     "Flow": "nbta.naming",
     "Function": "nbta.api.tracing",
     "Handle": "nbta.naming",
+    "Line": "nbta.inspect.lines",
     "Phase": "nbta.inspect.profiling",
     "Picture": "nbta.inspect.picture",
     "Profile": "nbta.inspect.profiling",
