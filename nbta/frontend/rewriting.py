@@ -66,10 +66,10 @@ def converted_code(function):
     tree = source.tree_of(function)
     code = function.__code__
     definition = _rewritten(tree, code)
+    definition.lineno = code.co_firstlineno  # of its decorators, which are not compiled again
     module = _factory(definition, code, _class_of(code))
     made = compile(module, code.co_filename, "exec", code.co_flags & source.FUTURES, True)
-    found = _renamed(_code_named(made, definition.name), code)
-    return found.replace(co_firstlineno=code.co_firstlineno)
+    return _renamed(_code_named(made, definition.name), code)
 
 
 def _renamed(made, code):

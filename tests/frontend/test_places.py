@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import functools
 import importlib.util
@@ -680,3 +681,26 @@ def test_a_function_that_goes_by_the_name_of_a_librarys(named):
 def test_a_module_called_nearly_as_a_library(tmp_path, name):
     text = "def g(x):" + BODY + "\n\ndef f(x):\n    return g(x)\n"
     holds(module(tmp_path / f"{name}.py", text).f)
+
+
+def test_trees_whose_shared_nodes_another_library_has_marked():
+    """As notebooks do when they show a traceback: each node of their tree gets its parent."""
+    tree = ast.parse("try:\n    x = y + 1 if y and z else -y\nexcept E: x[0] < y")
+    nodes = [(node, part) for node in ast.walk(tree) for part in ast.iter_child_nodes(node)]
+    for node, part in nodes:
+        part.parent = node
+
+    def marked(x):
+        try:
+            total = 0.0
+            for i in range(len(x)):
+                total = total + x[i] ** 2 if x[i] > 0.0 and i < 3 else -total
+        except KeyError:
+            total = -1.0
+        return total
+
+    try:
+        np.testing.assert_allclose(nbta.grad(marked)(np.array([1.0, 2.0])), [2.0, 4.0])
+    finally:
+        for _, part in nodes:
+            vars(part).pop("parent", None)
