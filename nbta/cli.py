@@ -1,4 +1,4 @@
-"""The ``nbta`` command: ``nbta demo``, ``nbta info``, ``nbta cache``."""
+"""The ``nbta`` command: ``nbta demo``, ``nbta info``, ``nbta doctor``, ``nbta cache``."""
 
 import argparse
 import contextlib
@@ -6,6 +6,8 @@ import platform
 import sys
 from importlib import metadata
 from pathlib import Path
+
+from nbta import __version__
 
 FAILED, INTERRUPTED = 2, 130
 
@@ -18,9 +20,13 @@ def main(argv=None) -> int:
     argv : list of str, optional
         Arguments; by default the process's own.
     """
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if options.command is None:
+        parser.print_help()
+        return 0
     try:
-        options.run(options)
+        return options.run(options) or 0
     except KeyboardInterrupt:
         print("nbta: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -28,7 +34,6 @@ def main(argv=None) -> int:
         line = " ".join(str(error).split())
         print(f"nbta {options.command}: {line}", file=sys.stderr)
         return FAILED
-    return 0
 
 
 class Failure(Exception):  # noqa: N818 - it ends the command, with one line for the user
@@ -37,7 +42,8 @@ class Failure(Exception):  # noqa: N818 - it ends the command, with one line for
 
 def _parser():
     parser = argparse.ArgumentParser(prog="nbta", description="Growable tensor arrays for Numba.")
-    commands = parser.add_subparsers(dest="command", required=True)
+    parser.add_argument("--version", action="version", version=f"nbta {__version__}")
+    commands = parser.add_subparsers(dest="command")
 
     demo = commands.add_parser("demo", help="forecast atmospheric CO2 with a recurrent network")
     demo.add_argument("--data", metavar="FILE.csv", help="weekly values, dates in the first column")
@@ -50,6 +56,9 @@ def _parser():
 
     info = commands.add_parser("info", help="versions, threads, cache")
     info.set_defaults(run=_info)
+
+    doctor = commands.add_parser("doctor", help="whether nbta works here, and what to do if not")
+    doctor.set_defaults(run=_doctor)
 
     cache = commands.add_parser("cache", help="the disk cache of compiled code")
     action = cache.add_mutually_exclusive_group()
@@ -89,6 +98,12 @@ def _demo(options):
         if any(isinstance(error, KeyboardInterrupt) for error in entrances._failures):
             raise KeyboardInterrupt from None
         raise
+
+
+def _doctor(options):
+    from nbta import doctor
+
+    return doctor.run()
 
 
 def _info(options):

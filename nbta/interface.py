@@ -538,8 +538,9 @@ class ArrayInterface:
 
         Parameters
         ----------
-        axes : matplotlib axes, optional
-            Where to draw; by default those of a new figure, ``axes.figure``.
+        axes : matplotlib axes or path, optional
+            Where to draw; by default those of a new figure, ``axes.figure``. A path is that of a
+            file to write, which ends in ``.svg``, ``.png`` or ``.pdf``.
 
         Returns
         -------
@@ -548,7 +549,7 @@ class ArrayInterface:
         Raises
         ------
         InvalidArgumentError
-            For an array of a graph, and for what are no axes.
+            For an array of a graph, for what are no axes, and for a file with another ending.
         FailedPreconditionError
             Where matplotlib is not installed; the extra ``plot`` has it.
 
@@ -556,6 +557,6 @@ class ArrayInterface:
         --------
         >>> ta = nbta.TensorArray("float64", size=3).write(0, 1.5)
         >>> axes = ta.plot()
-        >>> axes.figure.savefig("array.png")  # doctest: +SKIP
+        >>> axes = ta.plot("array.png")  # doctest: +SKIP
         """
         raise NotImplementedError

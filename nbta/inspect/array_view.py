@@ -4,13 +4,21 @@ Looking changes nothing: state bytes and elements are taken from memory as they 
 long as the cells that are shown, however many slots there are.
 """
 
+import os
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from nbta import packing, shapes
 from nbta.errors import invalid
-from nbta.inspect.picture import clean, escaped, need_matplotlib, shortened
+from nbta.inspect.picture import (
+    by_matplotlib,
+    clean,
+    escaped,
+    format_of,
+    need_matplotlib,
+    shortened,
+)
 from nbta.runtime import python_calls
 from nbta.runtime.slots import CLEARED, READ, WRITTEN, ZERO
 from nbta.runtime.store import BLOCK_RANK, BLOCK_SHAPE, FIELD, RAGGED
@@ -274,6 +282,10 @@ _LOOKS = {
 
 def draw(array, axes=None):
     """Draw an array and its gradient arrays; see `nbta.TensorArray.plot`."""
+    file = axes if isinstance(axes, str | os.PathLike) else None
+    if file is not None:
+        format_of(file)  # refuses another suffix before anything is drawn
+        axes = None
     error = need_matplotlib("TensorArray.plot")
     if error:
         raise error
@@ -285,7 +297,8 @@ def draw(array, axes=None):
         figure = Figure(figsize=(width * _UNIT, height * _UNIT), facecolor="white")
         axes = figure.add_axes((0, 0, 1, 1))
     elif not hasattr(axes, "add_patch"):
-        raise invalid("axes", f"plot: axes must be matplotlib axes, not {axes!r}")
+        message = f"plot: axes must be matplotlib axes, not {axes!r}; or give the path of a file"
+        raise invalid("axes", message)
     axes.set(xlim=(-0.2, width - 0.2), ylim=(height - 0.2, -0.2))
     axes.set_axis_off()
     y = 0.0
@@ -293,6 +306,8 @@ def draw(array, axes=None):
         _draw_array(axes, view, 0.4 * depth, y)
         y += _height(view)
     _draw_legend(axes, views[0][0].states)
+    if file is not None:
+        by_matplotlib(axes.figure).save(file)
     return axes
 
 

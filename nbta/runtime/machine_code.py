@@ -304,6 +304,13 @@ def _opened(place, name, descriptor):
         yield file
 
 
+def reach_of_others(place) -> str:
+    """Why nothing in a folder is trusted, in words; nothing where it is, or where none is there."""
+    if not _DESCRIBED or not os.path.exists(place):
+        return ""
+    return _reach_of_others(os.stat(place))
+
+
 def _reach_of_others(facts):
     """Who else may have written a file or folder, in words; nothing for nobody."""
     if facts.st_uid not in (os.geteuid(), 0):

@@ -258,6 +258,35 @@ def test_a_figure_goes_into_given_axes():
         all_states().plot(3)
 
 
+@pytest.mark.parametrize(
+    ("suffix", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("PDF", b"%PDF")]
+)
+def test_a_figure_goes_into_a_file(tmp_path, suffix, start):
+    file = tmp_path / f"array.{suffix}"
+    array = all_states()
+    axes = array.plot(file)
+    assert len(axes.patches) == 5
+    assert file.read_bytes().startswith(start)
+    written = file.read_bytes()
+    array.plot(str(file))
+    assert file.read_bytes() == written
+
+
+def test_other_files_are_refused(tmp_path, monkeypatch):
+    file = tmp_path / "array.jpeg"
+    with pytest.raises(
+        nbta.InvalidArgumentError, match=r"must end in .svg, .png or .pdf"
+    ) as caught:
+        all_states().plot(file)
+    assert caught.value.reason == "file"
+    with pytest.raises(FileNotFoundError):
+        all_states().plot(tmp_path / "none" / "array.png")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(nbta.FailedPreconditionError, match=r"TensorArray.plot needs matplotlib"):
+        all_states().plot(tmp_path / "array.png")
+    assert not list(tmp_path.iterdir())
+
+
 def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     words = re.escape('TensorArray.plot needs matplotlib: pip install "nbta[plot]"')

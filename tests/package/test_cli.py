@@ -123,7 +123,6 @@ def test_interrupted(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["nothing"],
         ["cache", "clear"],
         ["cache", "--dir", "--clear"],

@@ -46,7 +46,7 @@ ROWS = [
     {"nbta.api", "nbta.debug", "nbta.implicit", "nbta.testing", "nbta.typing"},
     {"nbta"},
     {"nbta.distributed"},
-    {"nbta.demo"},
+    {"nbta.demo", "nbta.doctor"},
     {"nbta.cli"},
     {"nbta.__main__"},
 ]
