@@ -8,7 +8,6 @@ assigns are ``nonlocal`` there, and a pair of functions gets and sets them.
 
 import ast
 import builtins
-import copy
 import inspect
 import itertools
 import types
@@ -138,10 +137,14 @@ def _definition(tree):
 
 
 def _copied(node):
-    """A tree of its own; `copy.deepcopy` takes eight times as long."""
+    """A tree of its own; `copy.deepcopy` takes eight times as long.
+
+    Nodes without fields and place, such as ``ast.Load()``, are shared by all trees of a process.
+    Debuggers and notebooks mark nodes with their parents: a shared one leads to another tree.
+    """
     if isinstance(node, list):
         return [_copied(part) for part in node]
-    if not isinstance(node, ast.AST) or not node.__dict__:  # such as ast.Load(), which all share
+    if not isinstance(node, ast.AST) or not (node._fields or node._attributes):
         return node
     made = type(node).__new__(type(node))
     made.__dict__.update({field: _copied(part) for field, part in node.__dict__.items()})
@@ -585,7 +588,7 @@ class _Rewriter(ast.NodeTransformer):
         for handler in node.handlers:
             handler.type = None if handler.type is None else self.visit(handler.type)
         kinds = [handler.type or ast.Constant(None) for handler in node.handlers]
-        caught = _lambda(ast.Tuple(copy.deepcopy(kinds), ast.Load()))
+        caught = _lambda(ast.Tuple(_copied(kinds), ast.Load()))
         if node.handlers:
             again = ast.ExceptHandler(_runtime("refusals"), None, [ast.Raise()])
             node.handlers.insert(0, again)

@@ -646,6 +646,98 @@ def test_lines_are_those_of_the_file_while_it_is_traced():
     assert line_of(watched) in seen
 
 
+def marked(f):
+    f.mark = True
+    return f
+
+
+@marked
+def below_one_line(x):
+    """Not in a loop, whose lines are those of a function of its own."""
+    return np.sum((x - 1.0) / (x - 1.0))  # here
+
+
+@marked
+@functools.wraps(
+    marked,
+    updated=(),
+)
+# A comment, and an empty line.
+
+@marked
+def below_many_lines(
+    x,
+    scale=1.0,
+):
+    y = scale * (x - 1.0) / (x - 1.0)  # here
+    s = 0.0
+    for v in y:
+        s += v
+    return s
+
+
+@njit
+def below_njit(x):
+    """One of its items is 0 / 0."""
+    return np.sum((x - 1.0) / (x - 1.0))  # here
+
+
+@njit(
+    fastmath=False,
+    error_model="numpy",
+)
+def below_options(x):
+    s = 0.0
+    for v in x:
+        s += (v - 1.0) / (v - 1.0)  # here
+    return s
+
+
+def around_a_marked_one(x):
+    @marked
+    @marked
+    def inner(v):
+        return (v - 1.0) / (v - 1.0)  # here
+
+    s = 0.0
+    for v in x:
+        s += inner(v)
+    return s
+
+
+class Marked:
+    @staticmethod
+    @marked
+    def method(x):
+        y = (x - 1.0) / (x - 1.0)  # here
+        return np.sum(y)
+
+
+def calls_a_compiled_one(x):
+    return 2.0 * below_njit(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "place"),
+    [
+        (below_one_line, below_one_line),
+        (below_many_lines, below_many_lines),
+        (below_njit, below_njit.py_func),
+        (below_options, below_options.py_func),
+        (around_a_marked_one, around_a_marked_one),
+        (Marked.method, Marked.method),
+        (calls_a_compiled_one, below_njit.py_func),
+    ],
+)
+def test_decorators_do_not_move_lines(function, place):
+    with nbta.debug.nans(), pytest.raises(nbta.InvalidArgumentError) as caught:
+        value_and_grad(function)(np.array([0.5, 1.0, 2.0]))
+    assert f"{__file__}:{line_of(place)}: " in str(caught.value)
+    assert "# here" in str(caught.value)
+    code = nbta.frontend.rewriting.converted_code(getattr(function, "py_func", function))
+    assert code.co_firstlineno == getattr(function, "py_func", function).__code__.co_firstlineno
+
+
 def test_names_and_documentation_stay():
     found = nbta.function(of_many, convert=True)
     assert (found.__name__, found.__module__) == ("of_many", __name__)

@@ -178,3 +178,34 @@ def test_lapack_gradient(run):
     np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-7 * np.abs(expected).max())
     assert misfit(inferred, observed) < misfit(true, observed)
     assert np.std(inferred - true) < 0.15
+
+
+def test_find_nan(run):
+    module, (message, fitted) = run("find_nan")
+    lines = (EXAMPLES / "find_nan.py").read_text("utf-8").splitlines()
+    [line] = [k for k, text in enumerate(lines, 1) if "np.exp(-x)" in text and k < 25]
+    assert message.startswith("Div made NaN of 0.0 and 0.0, at ")
+    assert f"find_nan.py:{line}: {lines[line - 1].strip()}" in message
+    outer = np.flatnonzero(module.VOLTS == -55.0)[0]
+    assert re.findall(r"iteration (\d+) of", message) == ["0", str(outer)]
+
+    def flows(p):
+        result, v = [], module.VOLTS - p[1]
+        x, gate = (v + 55.0) / 10.0, 0.32 * np.ones(len(v))
+        with np.errstate(invalid="ignore"):
+            opens = np.where(x == 0.0, 0.1, 0.1 * x / -np.expm1(-x))
+        for _ in range(200):
+            gate = gate + 0.05 * opens * (1.0 - gate)
+            gate = gate - 0.05 * 0.125 * np.exp(-(v + 65.0) / 80.0) * gate
+            result.append(p[0] * gate**4 * (module.VOLTS + 77.0))
+        return np.array(result).T
+
+    start, observed = np.array([20.0, 0.0]), flows([36.0, 4.0])
+    value, gradient = nbta.value_and_grad(module.misfit)(start, observed, module.mended)
+    np.testing.assert_allclose(value, np.mean((flows(start) - observed) ** 2), rtol=1e-10)
+    expected = differences(lambda p: np.mean((flows(p) - observed) ** 2), start)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5)
+    slopes = differences(lambda p: flows(p).ravel(), fitted)
+    errors = 40.0 * np.sqrt(np.diag(np.linalg.inv(slopes @ slopes.T)))
+    assert np.all(np.abs(fitted - [36.0, 4.0]) < 3.0 * errors)
+    assert np.all(errors < 0.1)
