@@ -564,28 +564,99 @@ def _scipy_svdvals(a, overwrite_a=False, check_finite=True):
 # What singular values give.
 
 
+class _Cut(NamedTuple):
+    """Singular vectors and values, none with a gradient, where some of the values are dropped.
+
+    Each value has its place twice: as the inverse of a kept one and as a dropped one; what it is
+    not is 0.
+    """
+
+    u: Any
+    inverses: Any
+    dropped: Any
+    v: Any
+
+    @property
+    def adjoint(self):
+        """That of the adjoint matrices."""
+        return _Cut(_adjoint(self.v), self.inverses, self.dropped, _adjoint(self.u))
+
+
+def _scaled(columns, values):
+    """Columns of matrices times a number each."""
+    return multiply(columns, cast(_as_rows(values), columns.dtype))
+
+
+def _five(a, b, c, d, e, *, inner):
+    """A product of five, in an order in which no large square matrix is made."""
+    if inner:
+        return matmul(a, matmul(matmul(b, c), matmul(d, e)))
+    return matmul(matmul(matmul(a, b), matmul(c, d)), e)
+
+
+def _separation_gradient(op, dx):
+    """The equation is linear in ``c`` and its own adjoint; others by its differential."""
+    p, d, x, tall = *op.inputs[:2], op.outputs[0], op.attrs["tall"]
+    c = _separated(p, d, dx, _Cut(*op.inputs[4:]), tall=tall)
+    p_, d_, x_, c_ = map(_adjoint, (p, d, x, c))
+    by_p = [_five(p, c, d_, d, x_, inner=not tall), _five(p, x, d_, d, c_, inner=not tall)]
+    by_d = [_five(d, x_, p_, p, c, inner=tall), _five(d, c_, p_, p, x, inner=tall)]
+    return [add(*by_p), add(*by_d), c, *[None] * 5]
+
+
+SEPARATION = define(
+    "Separation",
+    lambda p, d, c, x, *cut, tall: x,
+    lambda p, d, c, x, *cut, tall: x,
+    _separation_gradient,
+    emit=lambda code, op: code.bind(op.outputs[0], code.value(op.inputs[3])),
+)
+
+
+def _separated(p, d, c, cut, *, tall):
+    """The solution of ``x - p^H p x d^H d = c``, where p and d have the values of a cut.
+
+    Inverses of kept values times dropped ones are less than 1, so there is one, and only one.
+    """
+    u, inverses, dropped, v = cut
+    share = multiply(expand_dims(inverses, -1), expand_dims(dropped, -2))
+    factor = divide(multiply(share, share), multiply(subtract(1.0, share), add(1.0, share)))
+    inner = matmul(matmul(_adjoint(u), stop_gradient(c)), _adjoint(v))
+    beside = matmul(u, matmul(multiply(cast(factor, u.dtype), inner), v))
+    x = add(stop_gradient(c), beside)
+    return apply(SEPARATION, [p, d, c, x, *cut], {"tall": tall})
+
+
 def _pinv_gradient(op, dp):
-    """See G. H. Golub and V. Pereyra, SIAM J. Numer. Anal. 10, 1973; for a rank that stays."""
-    a, p = op.inputs[0], op.outputs[0]
-    turned = _adjoint(p)
-    both = matmul(_adjoint(dp), matmul(p, turned))
-    others = matmul(turned, matmul(p, _adjoint(dp)))
-    return [
-        subtract(
-            add(
-                subtract(both, matmul(a, matmul(p, both))),
-                subtract(others, matmul(matmul(others, p), a)),
-            ),
-            matmul(turned, matmul(dp, turned)),
-        ),
-        None,
+    """Of matrices whose kept singular values stay apart from the others.
+
+    G. H. Golub and V. Pereyra, SIAM J. Numer. Anal. 10, 1973, where the dropped values are 0. Where
+    they are not, a kept vector turns by a dropped one more, by their difference of squares.
+    """
+    a, cut, p = op.inputs[0], _Cut(*op.inputs[2:]), op.outputs[0]
+    p_, e = _adjoint(p), _adjoint(dp)
+    rest = subtract(a, matmul(a, matmul(p, a)))
+    # By singular vectors it is 0 where nothing is dropped; here it is a rounding error, which the
+    # inverses of small values would enlarge. So the value is by these, the derivative by this.
+    exact = matmul(_scaled(cut.u, cut.dropped), cut.v)
+    rest = add(rest, stop_gradient(subtract(exact, rest)))
+    right = matmul(p_, matmul(p, _separated(p, rest, e, cut, tall=True)))
+    left = _separated(p_, _adjoint(rest), dp, cut.adjoint, tall=False)
+    left = matmul(matmul(p, p_), left)
+    terms = [
+        negative(matmul(p_, matmul(dp, p_))),
+        subtract(right, matmul(right, matmul(p, a))),
+        matmul(rest, matmul(_adjoint(right), p_)),
+        subtract(_adjoint(left), matmul(a, matmul(p, _adjoint(left)))),
+        matmul(p_, matmul(left, rest)),
     ]
+    return [add_n(terms), *[None] * 5]
 
 
 PINV = define(
     "PseudoInverse",
-    lambda a, p: p,
-    lambda a, p: p,
+    lambda a, p, *cut: p,
+    lambda a, p, *cut: p,
     _pinv_gradient,
     emit=lambda code, op: code.bind(op.outputs[0], code.value(op.inputs[1])),
 )
@@ -604,9 +675,14 @@ def _pseudo_inverse(a, cut):
             raise invalid("shape", "rcond, rtol: give one number for each matrix, or one for all")
         cut = expand_dims(cut, -1)
     kept = greater(s, multiply(cut, getitem(s, (..., slice(0, 1)))))
-    factors = where(kept, divide(1.0, where(kept, s, ones_like(s))), zeros_like(s))
-    found = matmul(multiply(_adjoint(v), cast(expand_dims(factors, -2), a.dtype)), _adjoint(u))
-    return apply(PINV, [a, found])
+    zeros = zeros_like(s)
+    inverses = where(kept, divide(1.0, where(kept, s, ones_like(s))), zeros)
+    found = matmul(_scaled(_adjoint(v), inverses), _adjoint(u))
+    parts = _Cut(u, inverses, where(kept, zeros, s), v)
+    m, n = a.shape[-2:]
+    if type(m) is type(n) is int and m < n:  # the gradient is for no more columns than rows
+        return _adjoint(apply(PINV, [_adjoint(a), _adjoint(found), *parts.adjoint]))
+    return apply(PINV, [a, found, *parts])
 
 
 @exported(numpy=2)
@@ -623,7 +699,7 @@ def pinv(a: ArrayLike, rcond: float | None = None, *, name: str | None = None) -
     Returns
     -------
     Tensor or numpy.ndarray
-        The gradient holds where the rank stays as it is near by.
+        The gradient holds where near by as many singular values are kept.
 
     Raises
     ------
@@ -736,7 +812,7 @@ def lstsq(
     Returns
     -------
     x : Tensor or numpy.ndarray
-        The gradient holds where the rank stays as it is near by.
+        The gradient holds where near by as many singular values are kept.
     residuals : Tensor or numpy.ndarray
         Sums of squares; empty unless there are more rows than columns. (NumPy's are empty for a
         lesser rank, too.)

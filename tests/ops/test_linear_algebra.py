@@ -35,6 +35,11 @@ def agrees(function, *args, rtol=1e-12):
             np.testing.assert_allclose(one, other, rtol, rtol * 10)
 
 
+def assert_close(found, wanted):
+    for one, other in zip(results(found), results(wanted), strict=True):
+        np.testing.assert_allclose(one, other, 1e-9, 1e-12)
+
+
 def complex_of(x):
     return x + 1j * np.flip(x) * 0.7
 
@@ -559,6 +564,103 @@ def test_gradients_of_what_singular_values_give():
     check_grads(np.linalg.pinv, (TALL,))
     check_grads(np.linalg.pinv, (TALL.T.copy(),))
     check_grads(lambda a, y: np.linalg.lstsq(a, y)[:2], (TALL, TALL[:, 0]))
+
+
+SPREAD = np.linspace(1.0, 0.2, 3)
+#: By shares of the greatest singular value: nothing is dropped, something, all but one, everything.
+SHARES = [1e-15, 0.3, 0.8, 1.0]
+
+
+def of_values(values, *shape):
+    """Matrices of these singular values."""
+    u, _, v = np.linalg.svd(np.random.default_rng(5).normal(size=shape), full_matrices=False)
+    return (u * values) @ v
+
+
+def pinvs(share):
+    """Functions of matrices that drop singular values up to a share of the greatest."""
+    flat = [1.0, 2.0, -1.0]
+    return {
+        "pinv": lambda a: np.linalg.pinv(a, share),
+        "wide": lambda a: np.linalg.pinv(np.swapaxes(a, -1, -2), rtol=share),
+        "nbta": lambda a: nbta.pinv(a, share),
+        "scipy": lambda a: scipy.linalg.pinv(a, rtol=share),
+        "hermitian": lambda a: np.linalg.pinv(a[:3] + a[:3].T, share, hermitian=True),
+        "pinvh": lambda a: scipy.linalg.pinvh(a[:3] + a[:3].T, rtol=share),
+        "lstsq": lambda a: nbta.lstsq(a, a[:, 0] * a[:, 1], share)[:2],
+        "numpy's": lambda a: np.linalg.lstsq(a.T, a[:3, :2], share)[0],
+        "scipy's": lambda a: scipy.linalg.lstsq(a, a[:, 0] * a[:, 1], share)[0],
+        "polyfit": lambda a: np.polyfit(a[:, 0], a[:, 1], 2, share, w=[*flat, a[0, 1]]),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("share", SHARES)
+def test_gradients_where_singular_values_are_dropped(share, compiled):
+    def both(a):
+        return np.linalg.pinv(a, share), nbta.lstsq(a, a[:, 0] * a[:, 1], share)[:2]
+
+    start = of_values(SPREAD, 4, 3)
+    assert_close(nbta.function(both, compiled=compiled)(start)[0], np.linalg.pinv(start, share))
+    check_grads(nbta.function(both, compiled=compiled), (start,), order=2 if share < 1 else 1)
+
+
+@pytest.mark.filterwarnings("ignore:Polyfit")
+@pytest.mark.parametrize("name", pinvs(0.3))
+def test_gradients_of_each_function_that_drops_singular_values(name):
+    """To the first order; the quick cases operation by operation."""
+    start = of_values(SPREAD, 4, 3)
+    for share in SHARES:
+        function = nbta.function(pinvs(share)[name], compiled=False)
+        assert_close(function(start), pinvs(share)[name](start))
+        check_grads(function, (start,), order=1)
+
+
+@pytest.mark.filterwarnings("ignore:Polyfit")
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", pinvs(0.3))
+def test_second_gradients_of_each_function_that_drops_singular_values(name, compiled):
+    start = of_values(SPREAD, 4, 3)
+    for share in SHARES[:3]:
+        check_grads(nbta.function(pinvs(share)[name], compiled=compiled), (start,))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradients_where_values_of_complex_matrices_are_dropped(compiled):
+    """Of a batch, of which each matrix has its own share, and keeps another number of values."""
+    stack = complex_of(of_values(SPREAD, 3, 4, 3))
+    shares = np.array([1e-15, 0.45, 0.9])
+    function = nbta.function(lambda a: np.linalg.pinv(a, rtol=shares), compiled=compiled)
+    assert_close(function(stack), np.linalg.pinv(stack, rtol=shares))
+    check_grads(function, (stack,), order=1)
+    check_grads(function, (np.ascontiguousarray(np.swapaxes(stack, 1, 2)),), order=1)
+    part = stack[1:2, :3, :2]
+    check_grads(nbta.function(lambda a: np.linalg.pinv(a, 0.5), compiled=compiled), (part,))
+
+
+def test_what_is_dropped_may_repeat_or_be_zero():
+    """Neither the kept values nor the dropped ones need be apart from each other."""
+    for values in ([1.0, 1.0, 0.2, 0.2], [1.0, 0.2, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0]):
+        start = of_values(values, 5, 4)
+        some = nbta.function(lambda a: np.linalg.pinv(a, 0.5), compiled=False)
+        check_grads(some, (start,))
+        slope = nbta.grad(lambda a: np.sum(np.linalg.pinv(a, 2.0)), compiled=False)(start)
+        assert not slope.any()
+    zero = np.zeros(TALL.shape)
+    assert not nbta.grad(lambda a: np.sum(np.linalg.pinv(a) * TALL.T), compiled=False)(zero).any()
+
+
+def test_gradients_of_tall_matrices_make_no_large_square():
+    """Of so many rows, a square matrix would need 320 GB."""
+    tall = np.random.default_rng(1).normal(size=(200_000, 2))
+
+    def loss(a):
+        return np.sum(nbta.lstsq(a, a[:, 0] ** 2, 1.0 - 1e-9)[0]) + np.sum(nbta.pinv(a)[0, :3])
+
+    slope = nbta.grad(loss, compiled=False)
+    for function in (slope, nbta.grad(lambda a: np.sum(slope(a)[:5]), compiled=False)):
+        assert np.isfinite(function(tall)).all()
 
 
 def test_gradients_of_exponentials():
