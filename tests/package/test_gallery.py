@@ -209,3 +209,54 @@ def test_find_nan(run):
     errors = 40.0 * np.sqrt(np.diag(np.linalg.inv(slopes @ slopes.T)))
     assert np.all(np.abs(fitted - [36.0, 4.0]) < 3.0 * errors)
     assert np.all(errors < 0.1)
+
+
+def test_scipy_optimisers(run):
+    module, (found, covariance, observed) = run("scipy_optimisers")
+
+    def epidemic(p):
+        infection, recovery, infected = np.exp(p)
+        susceptible, days = 1.0 - infected, []
+        for step in range(600):
+            if step % 10 == 0:
+                days.append(infected)
+            new = infection * susceptible * infected / 10
+            susceptible = susceptible - new
+            infected = infected + new - recovery * infected / 10
+        return np.array(days)
+
+    assert len(found) == 5
+    slopes = np.array([epidemic(found["BFGS"] + h).imag / 1e-30 for h in 1e-30j * np.eye(3)])
+    scaled = slopes / module.NOISE
+    np.testing.assert_allclose(covariance, np.linalg.inv(scaled @ scaled.T), rtol=1e-4)
+    errors = np.sqrt(np.diag(covariance))
+    for p in found.values():
+        left = scaled @ (epidemic(p) - observed) / module.NOISE
+        assert np.all(np.abs(left) < 1e-4 / errors)  # the gradient is zero
+        assert np.all(np.abs(p - module.TRUE) < 3 * errors)
+    np.testing.assert_allclose(nbta.jacobian(module.epidemic)(found["BFGS"]), slopes.T, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_dask_cluster(run):
+    pytest.importorskip("distributed")
+    _, (fits, trains) = run("dask_cluster")
+
+    def loss(p, times):  # sums over pairs of events
+        base, jump, decay = np.exp(p)
+        since = times[:, None] - times
+        excited = jump * np.sum(np.where(since > 0, np.exp(-decay * np.abs(since)), 0.0), axis=1)
+        expected = base * 50.0 + jump / decay * np.sum(1.0 - np.exp(-decay * (50.0 - times)))
+        return expected - np.sum(np.log(base + excited))
+
+    (one, value, gradient), other = fits[0], fits[1]
+    for mine, same in zip(fits[0], other, strict=True):
+        assert np.asarray(mine).tobytes() == np.asarray(same).tobytes()
+    start = np.log([1.0, 1.0, 3.0])
+    np.testing.assert_allclose(value, sum(loss(start, each) for each in trains), rtol=1e-12)
+    slopes = np.array([complex_steps(loss, start, each) for each in trains])
+    np.testing.assert_allclose(gradient, slopes.sum(axis=0), rtol=1e-10)
+    slopes = np.array([complex_steps(loss, one, each) for each in trains])
+    assert np.all(np.abs(slopes.sum(axis=0)) < 1e-2)
+    errors = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
+    assert np.all(np.abs(one - np.log([0.5, 1.2, 2.0])) < 3 * errors)
