@@ -71,7 +71,7 @@ def draw(picture, guess, rates, times, observed):
             axes.plot(dense, last[:, k], color=f"C{k}")
         axes.plot([], [], ":", color="grey", label="first guess")
         axes.plot([], [], color="grey", label="fit")
-        axes.set(xlabel="time", ylim=(-0.3, 1.25 * observed.max()))
+        axes.set(xlabel="time", ylim=(-0.5, 1.25 * observed.max()))
         axes.legend(ncols=4, loc="upper center")
         figure.savefig(picture, metadata={"Date": None})
         plt.close(figure)

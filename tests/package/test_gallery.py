@@ -2,11 +2,13 @@
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from scipy import stats
 
 import nbta
 
@@ -22,19 +24,15 @@ def names():
     return sorted(path.stem for path in drawn)
 
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def run(tmp_path, capsys):
+def run(tmp_path, capsys, monkeypatch):
     """Runs an example, with other constants: its module, and what its main function returns."""
 
     def run(name, **constants):
-        module, picture = load(name), tmp_path / "picture.svg"
+        spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+        module, picture = importlib.util.module_from_spec(spec), tmp_path / "picture.svg"
+        monkeypatch.setitem(sys.modules, name, module)  # what Numba keeps of a module imports it
+        spec.loader.exec_module(module)
         vars(module).update(constants)
         found = module.main(picture)
         assert capsys.readouterr().out.count("\n") >= 2
@@ -52,6 +50,12 @@ def differences(function, x, *rest, step=1e-6):
     steps = step * np.maximum(1.0, np.abs(x))[:, None] * np.eye(len(x))
     rows = zip(steps, np.diagonal(steps), strict=True)
     return np.array([(function(x + h, *rest) - function(x - h, *rest)) / (2 * s) for h, s in rows])
+
+
+def standard_errors(cost, x, *rest):
+    """From differences of the gradient of minus the log-likelihood."""
+    curvature = differences(nbta.grad(cost), x, *rest)
+    return np.sqrt(np.diag(np.linalg.inv(curvature)))
 
 
 # Pages.
@@ -104,6 +108,59 @@ def test_predator_prey(run):
     found = nbta.grad(module.misfit)(true, *given)
     expected = differences(module.misfit, true, *given, step=1e-8)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_kalman_filter(run):
+    module, (parameters, observed) = run("kalman_filter")
+    true = np.array([0.98, 0.25, 0.3, 0.8])
+    seen = np.flatnonzero(~np.isnan(observed))
+    lags = np.abs(seen[:, None] - seen)
+
+    def whole(parameters):
+        """The density of all observations at once, as they are jointly normal."""
+        decay, frequency, shock, noise = parameters
+        cov = shock**2 / (1.0 - decay**2) * decay**lags * np.cos(frequency * lags)
+        return -stats.multivariate_normal.logpdf(observed[seen], cov=cov + noise**2 * (lags == 0))
+
+    np.testing.assert_allclose(module.cost(true, observed), whole(true), rtol=1e-10)
+    slope = nbta.grad(module.cost)
+    np.testing.assert_allclose(slope(true, observed), differences(whole, true), rtol=1e-6)
+    np.testing.assert_allclose(differences(whole, parameters), 0.0, atol=0.05)
+    errors = standard_errors(module.cost, parameters, observed)
+    assert np.all(np.abs(parameters - true) < 3.0 * errors)
+
+
+def test_hidden_markov(run):
+    module, (fit, states) = run("hidden_markov")
+    # Zucchini and MacDonald, Hidden Markov Models for Time Series, the model with three states.
+    np.testing.assert_allclose(fit.fun, 329.4603, atol=1e-4)
+    np.testing.assert_allclose(np.exp(fit.x[:3]), [13.146, 19.721, 29.714], atol=5e-3)
+    emission, transition, start = module.model(fit.x, module.COUNTS)
+    forward, backward = np.zeros_like(emission), np.ones_like(emission)
+    for t in range(len(emission)):
+        before = np.exp(start) if t == 0 else forward[t - 1] @ np.exp(transition)
+        forward[t] = before * np.exp(emission[t])
+    for t in range(len(emission) - 2, -1, -1):
+        backward[t] = np.exp(transition) @ (np.exp(emission[t + 1]) * backward[t + 1])
+    likelihood = forward[-1].sum()
+    np.testing.assert_allclose(-np.log(likelihood), fit.fun, rtol=1e-10)
+    np.testing.assert_allclose(states, forward * backward / likelihood, atol=1e-9)
+
+
+def test_garch(run):
+    module, (parameters, errors, returns) = run("garch")
+    true = np.array([0.03, 0.12, 0.86])
+    assert np.all(np.abs(parameters - true) < 3.0 * errors)
+    np.testing.assert_allclose(errors, standard_errors(module.cost, parameters, returns), rtol=1e-4)
+    variances = module.filtered(true, returns)
+    whole = -stats.norm.logpdf(returns, scale=np.sqrt(variances)).sum()
+    np.testing.assert_allclose(module.cost(true, returns), whole, rtol=1e-12)
+    slopes, slope = np.zeros((2000, 3)), np.zeros(3)
+    for t in range(2000):  # the recursion of the variances, differentiated by hand
+        slopes[t] = slope
+        slope = np.array([1.0, returns[t] ** 2, variances[t]]) + true[2] * slope
+    score = (0.5 / variances - 0.5 * returns**2 / variances**2) @ slopes
+    np.testing.assert_allclose(nbta.grad(module.cost)(true, returns), score, rtol=1e-9)
 
 
 def complex_steps(function, x, *rest):
