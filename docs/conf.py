@@ -49,6 +49,7 @@ nb_code_prompt_show = "How the picture is drawn"
 nb_code_prompt_hide = "How the picture is drawn"
 nb_execution_in_temp = True  # what a page writes does not land beside it
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")  # the same number on all machines
+os.environ["NBTA_VERBOSE"] = "0"  # pages say nothing of compiling
 os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # no warnings of the debugger in kernels
 
 # Reference.
@@ -81,7 +82,8 @@ html_logo = html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_baseurl = ADDRESSES["site"]  # which makes each page's canonical address
 html_context = _home.edit_context(ADDRESSES["home"])
-html_sidebars = {"index": [], "tutorial": [], "changelog": []}
+WITHOUT_SECTIONS = ("index", "install", "tutorial", "performance", "comparison", "changelog")
+html_sidebars = {page: [] for page in WITHOUT_SECTIONS}
 html_theme_options = {
     "navbar_align": "left",
     "logo": {"text": "nbta", "alt_text": "nbta"},

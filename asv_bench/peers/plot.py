@@ -123,7 +123,7 @@ def _frame(axes, height, rows):
     axes.tick_params(axis="x", which="both", colors=GREY, top=True, labeltop=True)
     axes.tick_params(axis="x", which="minor", length=0, labelsize=0)
     axes.spines[:].set_visible(False)
-    for x, side, text in ((0.93, "right", "← peer faster"), (1.08, "left", "nbta faster →")):
+    for x, side, text in ((0.93, "right", "← other faster"), (1.08, "left", "nbta faster →")):
         axes.text(x, 0.26, text, ha=side, va="center", fontsize=10, fontweight="bold")
 
 
