@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from nbta.errors import NbtaError
+
 #: Where all modules of nbta are.
 OWN = str(Path(__file__).parent) + os.sep
 #: Where Python's own modules are, and those that were installed.
@@ -85,6 +87,17 @@ class Spot(Location):
         return found
 
     @property
+    def function_line(self) -> int:
+        """The first line of the function that it is in."""
+        return self.code.co_firstlineno
+
+    @property
+    def positions(self) -> tuple:
+        """First and last line, and columns, as in a code; None each where it does not say."""
+        found = itertools.islice(self.code.co_positions(), self.instruction // 2, None)
+        return next(found, (None,) * 4)
+
+    @property
     def text(self) -> str:
         """The line unmodified in its file, if there is one."""
         return linecache.getline(self.filename, self.line).strip()
@@ -103,8 +116,7 @@ class Spot(Location):
 
     def _tree(self):
         """The expression that Python was at; None where it is none."""
-        positions = itertools.islice(self.code.co_positions(), self.instruction // 2, None)
-        line, last, begin, end = next(positions, (None,) * 4)
+        line, last, begin, end = self.positions
         if None in (line, last, begin, end):
             return None
         found = [linecache.getline(self.filename, k).encode() for k in range(line, last + 1)]
@@ -212,8 +224,103 @@ def raise_at(error, place, name) -> None:
     name : str
         Of the function that the line is in.
     """
-    code = compile("\n" * (place.line - 1) + "raise error", place.filename, "exec")
-    exec(code.replace(co_name=name), {"error": error})
+    first, last, begin, end = _range_of(place)
+    where = {"lineno": first, "end_lineno": last, "col_offset": begin, "end_col_offset": end}
+    top = where | {"lineno": min(first, getattr(place, "function_line", first))}
+    raising = ast.Raise(ast.Name("error", ast.Load(), **where), None, **where)
+    nothing = ast.arguments([], [], None, [], [], None, [])
+    tree = ast.Module([ast.FunctionDef("raising", nothing, [raising], [], **top)], [])
+    ast.fix_missing_locations(tree)
+    names = {"__name__": place.module, "error": error}
+    exec(compile(tree, place.filename, "exec"), names)
+    function = names["raising"]
+    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
+    function()
+
+
+def _range_of(place):
+    """First and last line, and columns, of what the user wrote at a place."""
+    code = getattr(place, "code", None)
+    if code is not None:
+        found = place.positions
+        if None not in found and found[0] == place.line:
+            return found
+    text = linecache.getline(place.filename, place.line).rstrip().encode()
+    return place.line, place.line, len(text) - len(text.lstrip()), max(len(text), 1)
+
+
+class _MarkerError(Exception):
+    """Raised for the frame that it is raised in."""
+
+
+def _frame_at(place):
+    """Frame, instruction and line for a traceback that ends at a line of the user's."""
+    try:
+        raise_at(_MarkerError(), place, place.code.co_name)
+    except _MarkerError as error:
+        trace = error.__traceback__
+        while trace.tb_next is not None:
+            trace = trace.tb_next
+        return trace.tb_frame, trace.tb_lasti, trace.tb_lineno
+
+
+def hide_own_frames(error) -> None:
+    """Let an error that goes to users have a traceback of their own lines.
+
+    The frames of this package and of the libraries that it calls are left out. Where a run failed,
+    the last frame is at the line that the operation comes from. Errors that only tell how this
+    package came to what it raises are no causes any more. With ``NBTA_FULL_TRACEBACK=1`` in the
+    environment all stays as it is.
+    """
+    if os.environ.get("NBTA_FULL_TRACEBACK") == "1":
+        return
+    waiting, seen = [error], set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        for attribute in ("__context__", "__cause__"):
+            other = getattr(one, attribute)
+            if other is not None and _is_internal(other):
+                setattr(one, attribute, None)
+            elif other is not None:
+                waiting.append(other)
+        frames = list(_users_frames(one))
+        place = getattr(one, "nbta_from", None)
+        if isinstance(place, Spot) and not any(
+            (frame.f_code.co_filename, line) == place[:2] for frame, _, line in frames
+        ):
+            frames.append(_frame_at(place))
+        trace = None
+        for frame in reversed(frames):
+            trace = types.TracebackType(trace, *frame)
+        one.__traceback__ = trace
+
+
+def _users_frames(error):
+    """Frames of the user's in a traceback, and of libraries that these call."""
+    trace, is_called = error.__traceback__, False
+    while trace is not None:
+        filename = trace.tb_frame.f_code.co_filename
+        if filename.startswith(OWN):
+            is_called = True
+        elif _is_users(filename) or not is_called:
+            is_called = is_called and not _is_users(filename)
+            yield trace.tb_frame, trace.tb_lasti, trace.tb_lineno
+        trace = trace.tb_next
+
+
+def _is_internal(error) -> bool:
+    """Whether an error came up in this package, or in what it called, and is not its own."""
+    if isinstance(error, NbtaError):
+        return False
+    is_called, trace = False, error.__traceback__
+    while trace is not None:
+        filename = trace.tb_frame.f_code.co_filename
+        is_called = filename.startswith(OWN) or (is_called and not _is_users(filename))
+        trace = trace.tb_next
+    return is_called
 
 
 def warn_caller(message, category) -> None:

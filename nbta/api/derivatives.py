@@ -31,7 +31,7 @@ from nbta.execution.runner import check_compiled
 from nbta.frontend.arguments import taken_apart
 from nbta.frontend.entry import prepared
 from nbta.frontend.pickling import Sent
-from nbta.graph.graph import current
+from nbta.graph.graph import current, leaving
 from nbta.graph.operation import FLOW, Tensor
 from nbta.ops.arithmetic import add_n, equal, multiply
 from nbta.ops.dispatch import as_tensor
@@ -104,22 +104,26 @@ class Batched(Sent, Generic[R]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         """The reduced loss, and its gradient."""
-        check_outside(args, kwargs)
-        args, kwargs = self.item.with_static((args, kwargs))
-        places = places_of(self._argnums, len(args))
-        axes = axes_of(self._axes, places, len(args))
-        args = batches_apart(args, axes)
-        batch = _Batch(self.item, args, axes, kwargs)
-        value = batch.trace.result[0]
-        sums = batch.sums(places)
-        divisors = self._divisors(batch.count, len(sums), range(1, len(leaves(value))))
-        found = batch.run(sums, divisors, self._compiled, self._memories)
-        found = iter(found)
-        value = pack(value, found)
-        gradients = tuple(_joined(args[p], found, axes[p], batch.count) for p in places)
-        if not isinstance(self._argnums, tuple):
-            gradients = gradients[0]
-        return self._pick((value, gradients))
+        try:
+            check_outside(args, kwargs)
+            args, kwargs = self.item.with_static((args, kwargs))
+            places = places_of(self._argnums, len(args))
+            axes = axes_of(self._axes, places, len(args))
+            args = batches_apart(args, axes)
+            batch = _Batch(self.item, args, axes, kwargs)
+            value = batch.trace.result[0]
+            sums = batch.sums(places)
+            divisors = self._divisors(batch.count, len(sums), range(1, len(leaves(value))))
+            found = batch.run(sums, divisors, self._compiled, self._memories)
+            found = iter(found)
+            value = pack(value, found)
+            gradients = tuple(_joined(args[p], found, axes[p], batch.count) for p in places)
+            if not isinstance(self._argnums, tuple):
+                gradients = gradients[0]
+            return self._pick((value, gradients))
+        except Exception as error:
+            leaving(error)
+            raise
 
     def _divisors(self, count: Any, results: Any, aux: Any) -> Any:
         """What each result is divided by: all but those that go with the loss, for a mean."""

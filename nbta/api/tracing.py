@@ -45,7 +45,7 @@ from nbta.frontend.entry import (
 from nbta.frontend.outside import ArrayLook, Outside, reading
 from nbta.frontend.pickling import Sent
 from nbta.frontend.unused import compute_lines, missed_lines
-from nbta.graph.graph import Graph, current
+from nbta.graph.graph import Graph, current, leaving
 from nbta.graph.lengths import Asked, Lengths
 from nbta.graph.operation import DATA, Spec, Tensor
 from nbta.immutable import computed, in_body, own_numpy
@@ -300,20 +300,24 @@ class Function(Sent, Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run, tracing first where no graph fits the arguments."""
-        structure = self.with_static((args, kwargs))
-        if current() is None and not is_watched():
-            for launcher in self._launchers:
-                result = launcher(structure)
-                if result is not None:
-                    return self._pick(map_leaves(computed, result) if in_body() else result)
-        if current() is not None or any_tensor(args, kwargs):
-            self._check_tensors(structure)
-            return self._pick(self._prepared()(*args, **kwargs))
-        with no_collection():  # a new graph has many objects that stay
-            trace, arrays = self.bound(structure)
-        result = trace.run(arrays, self._compiled)
-        self._launchers = trace.launcher(taken_apart(structure), self._launchers)
-        return self._pick(map_leaves(computed, result) if in_body() else result)
+        try:
+            structure = self.with_static((args, kwargs))
+            if current() is None and not is_watched():
+                for launcher in self._launchers:
+                    result = launcher(structure)
+                    if result is not None:
+                        return self._pick(map_leaves(computed, result) if in_body() else result)
+            if current() is not None or any_tensor(args, kwargs):
+                self._check_tensors(structure)
+                return self._pick(self._prepared()(*args, **kwargs))
+            with no_collection():  # a new graph has many objects that stay
+                trace, arrays = self.bound(structure)
+            result = trace.run(arrays, self._compiled)
+            self._launchers = trace.launcher(taken_apart(structure), self._launchers)
+            return self._pick(map_leaves(computed, result) if in_body() else result)
+        except Exception as error:
+            leaving(error)
+            raise
 
     def _prepared(self, for_run: bool = False) -> Any:
         return prepared(self._f, "the function", self._convert, self._outputs, for_run=for_run)
@@ -529,7 +533,11 @@ class Function(Sent, Generic[P, R]):
         from nbta.inspect.profiling import profile  # what few need
 
         alone = self.apart()
-        return profile(repr(self), alone, (args, kwargs), alone, (args, kwargs), file, repeats)
+        try:
+            return profile(repr(self), alone, (args, kwargs), alone, (args, kwargs), file, repeats)
+        except Exception as error:
+            leaving(error)
+            raise
 
     def apart(self, compiled: Compiled | None = None) -> Function[P, R]:
         """The same function, which nothing was traced of yet."""
@@ -593,7 +601,11 @@ class Function(Sent, Generic[P, R]):
 
         @functools.wraps(self._f)
         def method(*args: Any, **kwargs: Any) -> Any:
-            return traced(*args, **kwargs)
+            try:
+                return traced(*args, **kwargs)
+            except Exception as error:
+                leaving(error)
+                raise
 
         method.__self__ = instance  # type: ignore[attr-defined] # which is kept alive by this alone
         return method

@@ -241,6 +241,7 @@ def _located(error, op: Operation):
     where = f"(operation {op.name!r}, {op.type})"
     if not getattr(error, "nbta_line", False):
         error.nbta_line = op.record.foreign or op.location is not None
+        error.nbta_from = None if op.record.foreign else op.location
         if op.location is not None and not op.record.foreign:
             error.add_note(f"({_line(error, op.location)})")
     if isinstance(error, NbtaError):
@@ -256,6 +257,7 @@ def _located(error, op: Operation):
     kind = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
     made = kind(f"{error} {where}")
     made.reason, made.nbta_place = "run_time", True
+    made.nbta_from = getattr(error, "nbta_from", None)
     return made
 
 

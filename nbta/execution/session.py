@@ -12,6 +12,7 @@ from nbta.errors import NbtaError, invalid, located
 from nbta.execution.runner import Runner, Runners, check_compiled
 from nbta.graph.graph import Graph, current
 from nbta.graph.operation import HANDLE, Operation, Tensor, is_inexact
+from nbta.locations import hide_own_frames
 from nbta.structure import leaves, pack
 from nbta.symbolic import SymbolicTensorArray
 
@@ -136,11 +137,15 @@ class Session:
         >>> [event["name"] for event in events if event["ph"] == "X"]
         ['doubled', 'run']
         """
-        check_compiled(compiled)
-        asked = [self._fetched(fetch) for fetch in leaves(fetches)]
-        feeds = self._feeds({} if feed_dict is None else feed_dict)
-        given = [_fed(tensor, value) for tensor, value in feeds.items()]
-        return pack(fetches, self.runner(asked, list(feeds))(given, compiled, trace))
+        try:
+            check_compiled(compiled)
+            asked = [self._fetched(fetch) for fetch in leaves(fetches)]
+            feeds = self._feeds({} if feed_dict is None else feed_dict)
+            given = [_fed(tensor, value) for tensor, value in feeds.items()]
+            return pack(fetches, self.runner(asked, list(feeds))(given, compiled, trace))
+        except Exception as error:
+            hide_own_frames(error)
+            raise
 
     def runner(self, asked: list[Any], given: list[Tensor]) -> Runner:
         """What computes fetches from the values of tensors; the last one from now on."""

@@ -67,7 +67,7 @@ from nbta.frontend.maybe import (
 from nbta.frontend.problems import here, is_pythons
 from nbta.graph.graph import SubGraph, at_line, current, lies_in
 from nbta.graph.operation import Tensor
-from nbta.locations import Location, of_error
+from nbta.locations import of_error
 from nbta.ops.arithmetic import logical_and, logical_not, logical_or, not_equal, where
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.numbers import Number
@@ -587,7 +587,7 @@ def _check(holds, error):
     """Fail in a run, at the line where the trace failed."""
     place = of_error(error)
     if place is not None:
-        error.nbta_at = Location(*place), place.code.co_name
+        error.nbta_at = place, place.code.co_name
     with at_line(place):
         effects.check(holds, error.with_traceback(None))
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from nbta.errors import NbtaError, invalid, located
 from nbta.graph.operation import Operation, Record, Spec, Tensor
 from nbta.graph.order import ordered
-from nbta.locations import of_caller
+from nbta.immutable import in_body
+from nbta.locations import hide_own_frames, of_caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -128,6 +129,12 @@ def _entered(graph):
         yield graph
     finally:
         del stack[depth - 1 :]
+
+
+def leaving(error: BaseException) -> None:
+    """Show users an error without this package's frames, where what they called raises it."""
+    if current() is None and not in_body():
+        hide_own_frames(error)
 
 
 def at_once():

@@ -125,12 +125,12 @@ def test_errors_name_file_and_line_and_show_the_text(program):
     arrived = arrive(pickling.dumps(program.names["wrong"]), program.file)
     with pytest.raises(nbta.InvalidArgumentError, match="there is no index 7") as caught:
         nbta.grad(arrived)(X)
-    line = TEXT.splitlines().index("        7]") + 1
+    line = TEXT.splitlines().index("        7]")  # where the statement begins
     assert f"{program.file}:{line}" in "".join(caught.value.__notes__)
     with pytest.raises(IndexError) as caught:
         arrived(X)
     text = "".join(traceback.format_exception(caught.value))
-    assert f'File "{program.file}", line {line - 1}, in wrong' in text
+    assert f'File "{program.file}", line {line}, in wrong' in text
     assert "return total + x[" in text
 
 

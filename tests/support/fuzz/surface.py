@@ -8,6 +8,7 @@ exception from nbta's inside, is a failure.
 
 import itertools
 import linecache
+import os
 import random
 import re
 import signal
@@ -432,6 +433,9 @@ def judged(found, plain, name):
     if any(_LIST_IS_ARRAY.search(str(each)) for each in plain):
         return None
     return "other result", f"{found!r}, Python: {plain}"
+
+
+os.environ["NBTA_FULL_TRACEBACK"] = "1"  # where an error came up inside is what is looked for
 
 
 #: What Python's numbers refuse, and NumPy's, which they may be, do not.
