@@ -270,11 +270,18 @@ def _zeta_slope(s, q):
     return total
 
 
+def _zeta_gradient(s, q, z, dz):
+    """NaN where the value is: the formulas would go on below 1, as SciPy's function does not."""
+    low = less(s, 1.0)
+    slopes = _zeta_slope(s, q), -s * zeta(s + 1, q)
+    return tuple(dz * where(low, math.nan, slope) for slope in slopes)
+
+
 ZETA = define_elementwise(
     "Zeta",
     floats_only,
     of_two("zeta"),
-    summed(lambda s, q, z, dz: (dz * _zeta_slope(s, q), -dz * s * zeta(s + 1, q))),
+    summed(_zeta_gradient),
     emit=Elementary("hurwitz_zeta", compiled=hurwitz_zeta, arity=2),
 )
 

@@ -207,6 +207,73 @@ def test_each_parameter_is_honoured_or_refused_by_name(space, name):
             raise AssertionError(f"{said}: {error}") from None
 
 
+def taken_variants(function, start, call):
+    """Calls with one argument more that both take: what it is, a program, and its results."""
+    usual = quietly(lambda: call(function, start))
+    for parameter, value, give in variants(function, start, call):
+        if value is OUT and not isinstance(usual, np.ndarray):
+            continue
+        run = program(call, give, value, usual)
+        try:
+            wanted = quietly(lambda run=run: run(start))
+            quietly(lambda run=run: nbta.function(run, compiled=False)(start))
+        except Exception:  # refused by one of them, of which another test is about
+            continue
+        if (function.__name__, parameter) not in UNKNOWN:
+            yield f"{parameter}={value!r}", run, wanted
+
+
+def is_precise(result):
+    """Whether central differences of a result say something: it has float64, and no less."""
+    kinds = [np.asarray(leaf).dtype for leaf in leaves(plain(result))]
+    return any(kind.char in "dD" for kind in kinds) and not any(k.char in "efF" for k in kinds)
+
+
+#: By parts that compile in one: alone each would take its time, and all of a function too long.
+TOGETHER = 12
+
+
+@pytest.mark.slow_but_every(60)
+@pytest.mark.parametrize(("space", "name"), NAMES)
+def test_each_parameter_is_honoured_in_compiled_code(space, name):
+    function = table.functions(space)[name]
+    found = sample(name, function)
+    if found is None:
+        return
+    start, call = found
+    some = list(taken_variants(function, start, call))
+    for first in range(0, len(some), TOGETHER):
+        part = some[first : first + TOGETHER]
+        runs = [run for _, run, _ in part]
+        every = nbta.function(lambda x, runs=runs: [run(x) for run in runs], compiled=True)
+        results = quietly(lambda every=every: every(start))
+        for (said, _, wanted), result in zip(part, results, strict=True):
+            try:
+                assert_same(plain(result), plain(wanted))
+            except AssertionError as error:
+                raise AssertionError(f"{name}: {said}: {error}") from None
+
+
+@pytest.mark.slow_but_every(10)
+@pytest.mark.parametrize(("space", "name"), NAMES)
+def test_gradients_are_right_by_each_parameter(space, name):
+    """Where a function has one. Beside the samples' points, of which some are on edges of bins."""
+    function = table.functions(space)[name]
+    found = sample(name, function)
+    if found is None or found[0].dtype.kind != "f":
+        return
+    start, call = found
+    aside = np.cos(np.arange(start.size)).reshape(start.shape) / 100
+    start = start + aside + aside.T
+    for said, run, wanted in taken_variants(function, start, call):
+        if not is_precise(wanted):
+            continue
+        try:
+            quietly(lambda run=run: table._has_gradient(None, start, lambda _, x: run(x)))
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {said}: {error}") from None
+
+
 #: Values that few parameters have.
 STRANGE = [
     "no such", "stable", None, True, False, (), (0, 0), [0, 1], 7, -7, 3, 1, 0, -1, 1.5, 1j,
