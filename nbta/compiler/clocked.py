@@ -220,8 +220,8 @@ class Clocked(Compiled):
         made = (words[clock.head + rt.NEXT] - room.ctypes.data) // (8 * rt.ENTRY)
         words[clock.head + rt.END] = words[clock.head + rt.NEXT] = 0
         last = int(words[clock.head + rt.LAST])
-        more = end - start - plain if compare else 0
-        return _Run(words[places], words[places + 1], last, end, plain, more, room[:made])
+        found = words[places], words[places + 1]
+        return _Run(*found, last, end, plain, compare, room[:made])
 
     def _words(self):
         """The words that the next call will use."""
@@ -242,7 +242,7 @@ class _Run:
     """What was found behind a run.
 
     By place time and number of readings; the last reading and when that was; how long a run without
-    clocks took, and how much longer this one; entries.
+    clocks took, and whether there was one; entries.
     """
 
     ticks: np.ndarray
@@ -250,7 +250,7 @@ class _Run:
     last: int
     end: int
     plain: int
-    more: int
+    compared: bool
     entries: np.ndarray
 
 
@@ -262,7 +262,7 @@ class Measured:
     rows : list of (Piece, float, int)
         Nanoseconds of a run, the median of all, and how often it ran, for each piece that did.
     plain : float
-        Nanoseconds of a run without clocks, the median of all.
+        Nanoseconds of the fastest run without clocks.
     reading : float
         Nanoseconds that a reading took; they are in no row.
     readings : int
@@ -280,8 +280,11 @@ class Measured:
         ticks = np.median([run.ticks for run in runs], axis=0)
         pieces = list(clock.places.values())
         self.readings = int(last.counts.sum())
-        self.plain = float(np.median([run.plain for run in runs]))
-        self.reading = max(0.0, np.median([run.more for run in runs]) / self.readings)
+        self.plain = float(min(run.plain for run in runs))
+        # Readings take what all parts do beyond that: medians of parts leave out the few runs in
+        # which each had to wait for a processor, where nearly every whole run has waited somewhere.
+        more = ticks.sum() * self._tick - self.plain
+        self.reading = max(0.0, more / self.readings) if last.compared else 0.0
         spent, times = defaultdict(float), defaultdict(int)
         for piece, total, count in zip(pieces, ticks, last.counts.tolist(), strict=True):
             spent[piece] += max(0.0, total * self._tick - count * self.reading)

@@ -217,6 +217,8 @@ def _placed_all(tree):
             place = {field: have[field] for field in _PLACE}
         elif node._attributes:
             have.update(place)
+            if isinstance(node, ast.Attribute):  # Python puts a call at the end of its attribute
+                have["end_lineno"], have["end_col_offset"] = have["lineno"], have["col_offset"]
         waiting += [(part, place) for part in parts_of(node)]
     return tree
 

@@ -203,6 +203,27 @@ def test_clocks_change_no_result(ticks, monkeypatch):
     assert measured.plain > 0
 
 
+def test_parts_take_no_less_than_a_run_without_clocks():
+    """Also where most runs have to wait for a processor: all parts took none of a long run."""
+    plain, given, _ = compiled(recurrence, W, XS)
+    clocked = Clocked(plain)
+    runs, run = [], clocked._run
+
+    def waits(*args):
+        runs.append(run(*args))
+        one = runs[-1]
+        one.ticks[len(runs) % len(one.ticks)] += 100 * one.ticks.sum()
+        one.plain *= 1 if len(runs) % 3 == 0 else 200
+        return one
+
+    clocked._run = waits
+    measured = clocked.measure(given, 12)
+    assert measured.plain == min(one.plain for one in runs[1:])
+    assert sum(time for _, time, _ in measured.rows) >= 0.999 * min(
+        measured.plain, np.median([one.ticks for one in runs[1:]], axis=0).sum() * measured._tick
+    )
+
+
 def test_plain_code_has_no_clock():
     plain, _, _ = compiled(lambda x: nbta.sum(x) * 2, XS)
     assert "lap" not in plain.generated.source

@@ -317,3 +317,27 @@ def test_dask_cluster(run):
     assert np.all(np.abs(slopes.sum(axis=0)) < 1e-2)
     errors = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
     assert np.all(np.abs(one - np.log([0.5, 1.2, 2.0])) < 3 * errors)
+
+
+def test_profile_lines(run):
+    module, (lines, (value, gradient), (place, velocity, mass)) = run("profile_lines")
+    text = (EXAMPLES / "profile_lines.py").read_text("utf-8").splitlines()
+    assert {"squared = np.sum(apart * apart, axis=1) + SOFTENING"} <= {line.text for line in lines}
+    for line in lines:
+        assert line.text.strip() == text[line.line - 1].strip()
+        assert 0.0 <= line.gradient <= line.seconds
+
+    def energy(direction):
+        x, v = place + 1e-30j * direction, velocity.astype(complex)
+        for _ in range(module.STEPS):
+            apart = x - x[:, None]
+            squared = np.sum(apart**2, axis=2) + module.SOFTENING
+            v = v + module.STEP * np.sum((mass / squared**1.5)[:, :, None] * apart, axis=1)
+            x = x + module.STEP * v
+        return 0.5 * np.sum(mass * np.sum(v**2, axis=1))
+
+    random = np.random.default_rng(1)
+    for direction in random.normal(size=(3, *place.shape)):
+        found = energy(direction)
+        np.testing.assert_allclose(value, found.real, rtol=1e-12)
+        np.testing.assert_allclose(np.sum(gradient * direction), found.imag / 1e-30, rtol=1e-9)
