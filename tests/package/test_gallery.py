@@ -87,6 +87,7 @@ def test_a_page_shows_the_program_and_says_how_it_is_run(name):
 # Programs.
 
 
+@pytest.mark.slow  # Numba and nbta compile for seconds
 def test_predator_prey(run):
     module, rates = run("predator_prey")
     true, times, nothing = (
@@ -110,6 +111,7 @@ def test_predator_prey(run):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+@pytest.mark.slow  # Numba and nbta compile for seconds
 def test_kalman_filter(run):
     module, (parameters, observed) = run("kalman_filter")
     true = np.array([0.98, 0.25, 0.3, 0.8])
@@ -130,6 +132,7 @@ def test_kalman_filter(run):
     assert np.all(np.abs(parameters - true) < 3.0 * errors)
 
 
+@pytest.mark.slow  # Numba and nbta compile for seconds
 def test_hidden_markov(run):
     module, (fit, states) = run("hidden_markov")
     # Zucchini and MacDonald, Hidden Markov Models for Time Series, the model with three states.
@@ -161,6 +164,103 @@ def test_garch(run):
         slope = np.array([1.0, returns[t] ** 2, variances[t]]) + true[2] * slope
     score = (0.5 / variances - 0.5 * returns**2 / variances**2) @ slopes
     np.testing.assert_allclose(nbta.grad(module.cost)(true, returns), score, rtol=1e-9)
+
+
+@pytest.mark.slow  # Numba and nbta compile for seconds
+def test_dividing_cells(run):
+    module, (fitted, times, measured) = run("dividing_cells")
+    true = np.array([0.8, 0.95])
+    total, cells = module.grown(0.7, 1.0, 6.0)  # one rate for all: growth is exponential
+    np.testing.assert_allclose(total, np.exp(0.7 * 6.0), rtol=1e-12)
+    assert len(cells) > 30
+    slope, aux = nbta.grad(module.grown, has_aux=True)(0.7, 1.0, 6.0)
+    np.testing.assert_allclose(slope, 6.0 * np.exp(0.7 * 6.0), rtol=1e-12)
+    np.testing.assert_array_equal(aux, cells)
+    found = nbta.grad(module.misfit)(true, times, measured)
+    expected = differences(module.misfit, true, times, measured)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+    def volumes(parameters):
+        return np.array([module.grown(*parameters, t)[0] for t in times])
+
+    slopes = differences(volumes, true) / volumes(true)
+    errors = 0.03 * np.sqrt(np.diag(np.linalg.inv(slopes @ slopes.T)))
+    assert np.all(np.abs(fitted - true) < 3.0 * errors)
+
+
+def test_hamiltonian_monte_carlo(run):
+    module, draws = run("hamiltonian_monte_carlo")
+    x, y = draws.T
+    # x and y - b (x^2 - 1) are independent and standard normal.
+    z = y - module.CURVATURE * (x**2 - 1.0)
+    for each in (x, z):
+        np.testing.assert_allclose([each.mean(), each.var()], [0.0, 1.0], atol=0.06)
+        np.testing.assert_allclose(np.mean(each**4), 3.0, atol=0.4)
+    np.testing.assert_allclose([np.mean(x * z), np.mean(x**2 * z)], 0.0, atol=0.06)
+
+
+def test_hyperparameters(run):
+    module, (guess, chosen, parts) = run("hyperparameters")
+    found = nbta.grad(module.validation_loss)(guess, *parts)
+    a, target, a_other, y_other = (
+        part if k % 2 else module.features(part) for k, part in enumerate(parts)
+    )
+
+    def loss(hyper):
+        """The same by hand: the training loss is quadratic, and so its slope is linear."""
+        weights, velocity = np.zeros(a.shape[1]), np.zeros(a.shape[1])
+        for _ in range(module.STEPS):
+            slope = 2.0 * a.T @ (a @ weights - target) / len(a) + 2.0 * np.exp(hyper[1:]) * weights
+            velocity = 0.9 * velocity - np.exp(hyper[0]) * slope
+            weights = weights + velocity
+        return np.mean((a_other @ weights - y_other) ** 2)
+
+    np.testing.assert_allclose(found, differences(loss, guess), rtol=1e-5, atol=1e-9)
+    assert loss(chosen) < 0.95 * loss(guess)
+
+
+def test_survival_newton(run):
+    module, (fitted, errors) = run("survival_newton")
+    shape, _, drug = fitted
+    # survreg of R on these data (Venables and Ripley, Modern Applied Statistics with S, 13.2):
+    # effect 1.267, log(scale) -0.312 with an error of 0.147, log-likelihood -106.6.
+    np.testing.assert_allclose(-drug / shape, 1.267, atol=5e-4)
+    np.testing.assert_allclose(-np.log(shape), -0.312, atol=5e-4)
+    np.testing.assert_allclose(errors[0] / shape, 0.147, atol=5e-4)
+    data = module.TIMES, module.SEEN, module.TREATED
+    np.testing.assert_allclose(module.cost(fitted, *data), 106.6, atol=0.05)
+    np.testing.assert_allclose(errors, standard_errors(module.cost, fitted, *data), rtol=1e-6)
+    np.testing.assert_allclose(differences(module.cost, fitted, *data), 0.0, atol=1e-6)
+
+
+def test_kepler_orbit(run):
+    module, (fitted, data) = run("kepler_orbit")
+    mean, eccentricity = 2.0, 0.6
+    anomaly = module.solved(mean, eccentricity)
+    np.testing.assert_allclose(anomaly - eccentricity * np.sin(anomaly), mean, rtol=1e-13)
+    slopes = [nbta.grad(module.solved, argnums=k)(mean, eccentricity) for k in (0, 1)]
+    expected = np.array([1.0, np.sin(anomaly)]) / (1.0 - eccentricity * np.cos(anomaly))
+    np.testing.assert_allclose(slopes, expected, rtol=1e-12)
+
+    def loss(orbit, times, observed, noise):
+        amplitude, period, e, argument, start = orbit
+        mean = 2.0 * np.pi * (times - start) / period
+        anomaly = mean + e * np.sin(mean)
+        for _ in range(200):  # a contraction
+            anomaly = mean + e * np.sin(anomaly)
+        true = 2.0 * np.arctan2(
+            np.sqrt(1.0 + e) * np.sin(anomaly / 2.0), np.sqrt(1.0 - e) * np.cos(anomaly / 2.0)
+        )
+        velocity = amplitude * (np.cos(true + argument) + e * np.cos(argument))
+        return np.sum((velocity - observed) ** 2) / (2.0 * noise**2)
+
+    true = np.array([50.0, 10.0, 0.5, 0.8, 3.0])
+    value, gradient = nbta.value_and_grad(module.misfit)(true, *data)
+    np.testing.assert_allclose(value, loss(true, *data), rtol=1e-10)
+    np.testing.assert_allclose(gradient, differences(loss, true, *data), rtol=1e-5)
+    errors = standard_errors(module.misfit, fitted, *data)
+    assert np.all(np.abs(fitted - true) < 3.0 * errors)
+    assert loss(fitted, *data) < loss(true, *data)
 
 
 def complex_steps(function, x, *rest):
