@@ -6,6 +6,7 @@ import functools
 import itertools
 import linecache
 import os
+import re
 import sys
 import sysconfig
 import types
@@ -114,6 +115,12 @@ class Spot(Location):
         tree = self._tree()
         return _short(self.text if tree is None else ast.unparse(tree))
 
+    @property
+    def assigned(self) -> str | None:
+        """The variable that what the user wrote there is assigned to; None where it is to none."""
+        text = "".join(linecache.getlines(self.filename))
+        return _assigned(text).get(self.positions) if text else None
+
     def _tree(self):
         """The expression that Python was at; None where it is none."""
         line, last, begin, end = self.positions
@@ -126,6 +133,29 @@ class Spot(Location):
             return ast.parse(b"".join(found).decode(), mode="eval").body
         except (SyntaxError, ValueError):
             return None
+
+
+@functools.lru_cache(16)
+def _assigned(text):
+    """Variables by the range of what is assigned to them alone: first line, last, columns."""
+    found = {}
+    try:
+        nodes = ast.walk(ast.parse(text))
+    except (SyntaxError, ValueError):
+        return found
+    for node in nodes:
+        target, ranges = None, ()
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, ranges = node.targets[0], (node.value,)
+        elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+            target, ranges = node.target, (node.value,)
+        elif isinstance(node, ast.AugAssign):
+            target, ranges = node.target, (node,)
+        if isinstance(target, ast.Name):
+            for each in ranges:
+                where = each.lineno, each.end_lineno, each.col_offset, each.end_col_offset
+                found[where] = target.id
+    return found
 
 
 def _short(text, most=60):
@@ -149,10 +179,28 @@ class Origin:
     location: Location | None = None
     is_told: bool = field(default=False, compare=False, repr=False)
 
+    @property
+    def header(self) -> str | None:
+        """The statement of the loop, where the user wrote one and gave it no name."""
+        if self.location is None or not _UNNAMED.fullmatch(self.name.rpartition("/")[2]):
+            return None
+        text = linecache.getline(self.location.filename, self.location.line).strip()
+        found = _HEADER.match(text)
+        return _short(found[1].rstrip()) if found else None
+
     def __str__(self):
         if self.location is None:
             return repr(self.name)
-        return f"{self.name!r} ({os.path.basename(self.location.filename)}:{self.location.line})"
+        place = f"{os.path.basename(self.location.filename)}:{self.location.line}"
+        header = self.header
+        return f"{self.name!r} ({place})" if header is None else f"`{header}` at {place}"
+
+
+#: What loops are called that were given no name, and how a statement of one begins.
+_UNNAMED, _HEADER = (
+    re.compile(r"while(_\d+)?"),
+    re.compile(r"((?:for|while)\b[^#]*?):?\s*(?:#.*)?$"),
+)
 
 
 _SCIPY = f"{os.sep}site-packages{os.sep}scipy{os.sep}"

@@ -23,6 +23,8 @@ from nbta.compiler.emitter import Emitter
 from nbta.compiler.executable import Compiled
 from nbta.compiler.generate import generate
 from nbta.compiler.phases import phase
+from nbta.graph.labels import written
+from nbta.graph.views import is_loop
 from nbta.runtime import clock as rt
 
 #: What it takes to tell how long a tick is, on a machine that does other work too: so many runs
@@ -51,6 +53,8 @@ class Piece:
         Types of the operations on single numbers whose time is in it, too.
     ops : tuple of Operation
         All whose time is in it.
+    written : tuple of str
+        The loops around it, as the user wrote them where they have no name.
     """
 
     names: tuple
@@ -59,6 +63,7 @@ class Piece:
     ends_trip: bool = False
     numbers: tuple = ()
     ops: tuple = ()
+    written: tuple = ()
 
 
 @dataclass
@@ -84,6 +89,7 @@ class ClockedEmitter(Emitter):
         super().__init__(arrays, counts)
         self.clock = Clock(self.word(rt.WORDS))
         self._open, self._loops, self._numbers = [_piece("begin", ())], (), []
+        self._written = ()
         kind = "" if rt.counts_ticks() else "system_"
         self._lap = f"{kind}lap"
         self.add(f"start_{kind}clock(w, {self.clock.head})")
@@ -94,7 +100,7 @@ class ClockedEmitter(Emitter):
     def part(self, what):
         """Lines of some operations, or of what a string says, with a clock behind them."""
         self._read()
-        self._open.append(_piece(what, self._loops))
+        self._open.append(_piece(what, self._loops, self._written))
         yield
         self._read()
         self._open.pop()
@@ -105,11 +111,16 @@ class ClockedEmitter(Emitter):
         self._read()
         around, op = self._loops, self._open[-1]
         self._loops = (*around, *op.names)
+        before = self._written
+        loops = [each for each in op.ops if each.name in op.names]
+        self._written = (*before, *((is_loop(o) and written(o)) or o.name for o in loops))
         with super().loop(*lines, **options):
             self._mark()
             yield
-            self._put(Piece(op.names, op.types, self._loops, ends_trip=True, ops=op.ops))
-        self._loops = around
+            end = Piece(op.names, op.types, self._loops, ends_trip=True, ops=op.ops)
+            end.written = self._written
+            self._put(end)
+        self._loops, self._written = around, before
         self._put(op)
 
     def _mark(self):
@@ -139,12 +150,12 @@ def _is_cheap(line):
     return _CHEAP.issuperset(_CALLED.findall(line))
 
 
-def _piece(what, loops):
+def _piece(what, loops, around=()):
     if isinstance(what, str):
-        return Piece((what,), (what,), loops)
+        return Piece((what,), (what,), loops, written=around)
     ops = list(dict.fromkeys(what))
     names, types = tuple(op.name for op in ops), tuple(op.type for op in ops)
-    return Piece(names, types, loops, ops=tuple(ops))
+    return Piece(names, types, loops, ops=tuple(ops), written=around)
 
 
 class Clocked(Compiled):

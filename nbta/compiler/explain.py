@@ -13,6 +13,7 @@ from nbta.codegen.values import NUMBERS
 from nbta.compiler.emitter import Call
 from nbta.errors import PerformanceWarning
 from nbta.graph.graph import subgraphs
+from nbta.graph.labels import Labels
 from nbta.graph.views import Loop, is_loop, owners
 from nbta.locations import Origin
 from nbta.ops.arrays import CREATE
@@ -27,13 +28,16 @@ def explained(compiled, runs_note="") -> str:
     """A report on a `Compiled`: passes, loops, buffers, arrays, and what is left to Python."""
     found = compiled.generated
     lines = [f"one function of {len(found.source.splitlines())} lines{runs_note}"]
-    lines += _section("passes that changed something (operations, those in loops)", compiled.log)
+    passes = _section("passes that changed something (operations, those in loops)", compiled.log)
+    lines += passes
     lines += _section("loops over items, each with the operations that it does", found.loops)
     lines += _section("loops over long rows", found.tiles)
     lines += _section("loops whose adjoint iterations run right after their own", found.joint)
     lines += _section("buffers made ahead, or at their place", found.buffers)
     lines += _section("arrays", found.arrays)
     lines += _section("copies of whole tensors in loops", [row[0] for row in found.copies])
+    labels = Labels(compiled.program.operations)
+    lines = [*lines[: 1 + len(passes)], *map(labels.put, lines[1 + len(passes) :])]
     left = Counter(call.op.type for call in found.calls if isinstance(call, Call))
     lines += _section("operations that run in Python", [f"{n} x {c}" for n, c in left.items()])
     return "\n".join(lines)

@@ -394,7 +394,7 @@ def show_inside(file, measured) -> None:
     file.name_thread(CLOCKED_ROW, "compiled code, read by clocks")
     nest = _Nest()
     for piece, begin, end in measured.entries:
-        nest.enter(piece.loops, begin)
+        nest.enter(piece.written, begin)
         args = {"type": ", ".join(piece.types)}
         if piece.numbers:
             args["with numbers"] = ", ".join(piece.numbers)

@@ -32,7 +32,7 @@ from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import native, picking
 from nbta.frontend.problems import at_line, here
 from nbta.graph.graph import current, lies_in
-from nbta.graph.operation import Spec, Tensor
+from nbta.graph.operation import Spec, Tensor, label_of
 from nbta.immutable import refused
 from nbta.ops import arithmetic, changes, numbers
 from nbta.ops.diagonals import diagonal
@@ -683,7 +683,7 @@ class Box(Tensor):
     def spoil(self, changed) -> None:
         """Forget what it holds, as an array that it may be was changed."""
         _note(self)
-        mine, other = self.label or "an array", changed.label or "another one"
+        mine, other = self.called, changed.label or "another one"
         self.spoiled = (
             f"{mine} may or may not be the same array as {other}, which was changed, as that is "
             f"decided when the function runs; make a copy, such as {mine} = {other}.copy()"
@@ -706,13 +706,13 @@ class Box(Tensor):
             raise invalid("immutable", self.fixed)
         if self.is_value:
             what = "an item assignment in a function that is given to a loop or a branch of nbta's"
-            raise refused(what, self.label or "an array")
+            raise refused(what, self.called)
 
     def check_no_read_only(self) -> None:
         """NumPy's error for a write to what is read-only; a refusal where only the run knows."""
         if self.read_only is False:
             return
-        what, remedy = self.label or "an array", "change a copy, such as np.diagonal(x).copy()"
+        what, remedy = self.called, "change a copy, such as np.diagonal(x).copy()"
         if self.read_only:
             message = (
                 f"assignment destination is read-only ({what}): NumPy has it for reading alone"
@@ -802,8 +802,7 @@ class Box(Tensor):
         value = self.content
         if isinstance(value, Tensor):
             message = (
-                f"{self.label or 'an array'} has no truth value: use np.any, np.all or compare "
-                f"single items"
+                f"{self.called} has no truth value: use np.any, np.all or compare single items"
             )
             raise invalid("symbolic", message)
         return bool(value)
@@ -824,8 +823,18 @@ class Box(Tensor):
         value = self.content
         return np.asarray(value, dtype) if self.is_known else value.__array__(dtype)
 
+    @property
+    def called(self):
+        """What messages call it: the user's variable, where that is known."""
+        return self.label or self._variable() or "an array"
+
+    def _variable(self):
+        return label_of(self._value) if isinstance(self._value, Tensor) else None
+
     def __repr__(self):
-        return f"<array {self.label or ''} {self.spec}>" if current() else repr(self._value)
+        if not current():
+            return repr(self._value)
+        return f"<array {self.label or self._variable() or ''} {self.spec}>"
 
     # Items.
 

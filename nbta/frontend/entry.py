@@ -193,6 +193,8 @@ def _given_leaf(leaf, name):
         return boxed(leaf.copy(), name)
     if not isinstance(leaf, Tensor):
         return in_box(leaf)
+    if name is not None:
+        leaf.graph.labels.setdefault(leaf if type(leaf) is Tensor else leaf.itself, name)
     found, outside = boxed(leaf, name), reading()
     if isinstance(found, Box) and origin(leaf) in current().root.cache.get(APART, ()):
         found.apart = True

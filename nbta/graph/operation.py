@@ -294,8 +294,10 @@ class Tensor(Methods):
     __hash__ = object.__hash__
 
     def _no_value(self, what, remedy):
+        label = label_of(self)
+        name = self.name if label is None else f"{label} ({self.name})"
         message = (
-            f"{self.name} is a symbolic tensor, which has a value only when the graph runs; it "
+            f"{name} is a symbolic tensor, which has a value only when the graph runs; it "
             f"cannot be used as {what}. {remedy}"
         )
         return invalid("symbolic", message)
@@ -360,7 +362,30 @@ class Tensor(Methods):
 
     def __repr__(self):
         what = str(self.spec) if self.kind == DATA else self.kind
-        return f"<nbta.Tensor {self.name!r} {what}>"
+        label = label_of(self)
+        return f"<nbta.Tensor {self.name!r} {what}{'' if label is None else f', {label}'}>"
+
+
+def label_of(tensor: Tensor) -> str | None:
+    """The variable of the user's that a tensor is the value of, as far as that is known.
+
+    An argument's is noted when it is traced. What an operation gives is that of the assignment
+    whose right-hand side it ends: it is looked for in the text when somebody asks.
+    """
+    op = tensor.op
+    label = getattr(op.graph, "labels", {}).get(tensor)
+    spot = op.location
+    if label is not None or spot is None or spot.is_gradient or len(op.outputs) != 1:
+        return label
+    label = getattr(spot, "assigned", None)
+    if label is None:
+        return None
+    place = spot.code, spot.instruction
+    later = op.graph.operations[op.number + 1 :]
+    if any((getattr(o.location, "code", None), getattr(o.location, "instruction", None)) == place
+           and not o.location.is_gradient for o in later):  # fmt: skip
+        return None
+    return label
 
 
 class Shape(tuple):

@@ -52,6 +52,8 @@ class Row:
         In a call; of loops without what is in them.
     lines : tuple of (Location or None, bool, float)
         Lines that the operations come from, whether it is their gradient, and their seconds.
+    written : tuple of str
+        The loops around, as the user wrote them where they have no name.
     """
 
     names: tuple
@@ -60,6 +62,7 @@ class Row:
     runs: int
     seconds: float
     lines: tuple = ()
+    written: tuple = ()
 
 
 @dataclass(frozen=True)
@@ -193,8 +196,8 @@ class Profile:
         for row in self.operations[:rows]:
             share = f"{100 * row.seconds / total:.1f}%"
             what = f"{_few(row.types)}: {_few(row.names)}"
-            if row.loops:
-                what += f" (in {' in '.join(reversed(row.loops))})"
+            if row.written:
+                what += f" (in {' in '.join(reversed(row.written))})"
             yield _text(row.seconds), share, str(row.runs), what
         rest = self.operations[rows:]
         if rest:
@@ -339,6 +342,7 @@ class _Profiler:
                 runs,
                 nanoseconds / 1e9,
                 by_line.shares(piece.ops, nanoseconds / 1e9),
+                piece.written,
             )
             for piece, nanoseconds, runs in measured.rows
         ]

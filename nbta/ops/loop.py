@@ -21,6 +21,7 @@ import numpy as np
 
 from nbta.graph.dependence import closure, loop_edges, uses
 from nbta.graph.graph import SubGraph, current, drop_unused, substitute, unify
+from nbta.graph.labels import shown_loop
 from nbta.graph.operation import DATA, FLOW, Spec
 from nbta.graph.order import ordered
 from nbta.graph.views import Loop
@@ -67,7 +68,7 @@ def _run(step, values, cond, body, count, done):
             values = [*advance(step, values), *captured]  # which used up the list before
             done[0] += 1
     except Exception as error:
-        note(error, f"(iteration {done[0]} of the loop {body.owner.name!r})")
+        note(error, f"(iteration {done[0]} of {shown_loop(body.owner)})")
         raise
     return values[:count]
 

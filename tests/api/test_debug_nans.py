@@ -63,7 +63,7 @@ def test_an_operation_of_the_gradient_is_named_with_the_line_that_it_is_of():
     line = line_of("total += np.sqrt(points[i, j])")
     assert "made an infinity of 1.0 and inf, in the gradient of" in message
     assert f"{HERE}:{line}: total += np.sqrt(points[i, j])" in message
-    assert message.count("(iteration 1 of the loop 'gradients/") == 1  # backwards
+    assert message.count("(iteration 1 of the gradient of the loop `for ") == 1  # backwards
     assert np.isinf(nbta.grad(lengths)(points)[1, 1])
 
 
