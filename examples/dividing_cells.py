@@ -23,7 +23,7 @@ def grown(rate, ageing, end):
     )
     cells.append(np.array([0.0, 1.0, rate, -1.0]))
     total, i = 0.0, 0
-    while i < cells.size():
+    while i < len(cells):
         birth, volume, speed, _ = cells.read(i)
         division = birth + np.log(2.0 / volume) / speed
         if division < end:

@@ -773,6 +773,8 @@ def _bool(value=False):
 def _len(value):
     if isinstance(value, Box):
         return value.length
+    if isinstance(value, ArrayBox):
+        return boxed(cast(native.plain(value.size()), np.int64))  # as in compiled code
     if isinstance(value, Records):
         return value.shape[0]
     if isinstance(value, Tensor) and value.ndim:

@@ -1,5 +1,6 @@
 """Tensor arrays in functions as they stand: what is written stays, as in eager ones."""
 
+import numba
 import numpy as np
 import pytest
 from fuzz.ways import in_python
@@ -130,3 +131,28 @@ def dropped_in_a_body(x):
 def test_functions_given_to_loops_of_nbta_give_back_what_they_write():
     with pytest.raises(nbta.InvalidArgumentError, match="go on with what the write gives"):
         nbta.function(dropped_in_a_body)(X)
+
+
+@numba.njit
+def queue(x):
+    """Items that append others, until none is left."""
+    ta = nbta.TensorArray(np.float64, dynamic_size=True, clear_after_read=False, element_shape=())
+    ta.append(x)
+    total, i = 0.0, 0
+    while i < len(ta):
+        value = ta.read(i)
+        if value > 0.3:
+            ta.append(value * 0.5)
+            ta.append(value * value)
+        total += value * len(ta)
+        i += 1
+    return total
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_length_of_an_array_is_that_of_the_run(compiled):
+    value, slope = nbta.value_and_grad(queue, compiled=compiled)(0.9)
+    assert value == queue(0.9)
+    np.testing.assert_allclose(slope, (queue(0.9 + 1e-6) - queue(0.9 - 1e-6)) / 2e-6, rtol=1e-7)
+    length = nbta.function(lambda x: len(growing().append(x)), compiled=compiled)(1.0)
+    assert (length, np.asarray(length).dtype) == (1, np.int64)
