@@ -66,17 +66,20 @@ def main(picture=None):
 
 
 def draw(picture, parameters, returns, variances):
-    """A part of the series, with its true and its estimated volatility."""
+    """The days around the most volatile one, with true and estimated volatility."""
     import matplotlib.pyplot as plt
 
-    part = slice(500, 1000)
-    t = np.arange(2000)[part]
+    first = max(0, int(np.argmax(variances)) - 150)
+    days = np.arange(first, min(first + 300, len(returns)))
+    estimated = 2.0 * np.sqrt(filtered(parameters, returns)[days])
+    true = 2.0 * np.sqrt(variances[days])
     with plt.style.context(Path(__file__).with_name("gallery.mplstyle")):
         figure, axes = plt.subplots()
-        axes.plot(t, returns[part], color="C5", lw=0.6, label="returns")
-        axes.plot(t, np.sqrt(variances[part]), color="C4", lw=3, label="true volatility")
-        axes.plot(t, np.sqrt(filtered(parameters, returns)[part]), color="C0", label="estimated")
-        axes.set(xlabel="day", xlim=(500, 1000), ylim=(-6, 7))
+        label = "twice the estimated volatility"
+        axes.fill_between(days, -estimated, estimated, color="C0", alpha=0.25, lw=0, label=label)
+        axes.plot(days, true, "--", color="C0", lw=1, label="twice the true one")
+        axes.plot(days, returns[days], color="C1", lw=0.8, label="returns")
+        axes.set(xlabel="day", xlim=(days[0], days[-1]), ylim=(None, 1.4 * true.max()))
         axes.legend(ncols=3, loc="upper center")
         figure.savefig(picture, metadata={"Date": None})
         plt.close(figure)
