@@ -470,6 +470,12 @@ def _floor(context, builder, kind, x):
     return builder.call(function, [x])
 
 
+def _exp2(context, builder, kind, x):
+    """Numba's own has one name for all dtypes, so that a module could not use two of them."""
+    function = builder.module.declare_intrinsic("llvm.exp2", [x.type])
+    return builder.call(function, [x])
+
+
 def _divided(builder, kind, x, y):
     """Quotient rounded down and remainder of integers; both 0 for a divisor of 0."""
     zero, one = y.type(0), y.type(1)
@@ -566,6 +572,7 @@ maximum = _intrinsic(_picking(">", "or_"), "maximum")
 minimum = _intrinsic(_picking("<", "and_"), "minimum")
 sign = _intrinsic(_sign, "sign")
 floor = _intrinsic(_floor, "floor")
+exp2 = _intrinsic(_exp2, "exp2")
 floor_divide = _intrinsic(_division(0), "floor_divide")
 modulo = _intrinsic(_division(1), "modulo")
 complex_divide = _intrinsic(_complex_divide, "complex_divide")

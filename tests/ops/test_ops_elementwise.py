@@ -415,3 +415,22 @@ def test_what_has_no_axes_is_a_scalar_as_compiled_functions_give_it(function):
     compiled = nbta.function(function, compiled=True)(x)
     assert type(function(x)) is type(compiled) is np.float64
     np.testing.assert_allclose(function(x), compiled)
+
+
+def test_functions_of_two_dtypes_in_one_compiled_function():
+    names = (
+        "exp", "log", "log2", "log10", "exp2", "expm1", "log1p", "sqrt", "cbrt", "sin", "cos",
+        "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arctanh", "rint",
+        "floor",
+    )  # fmt: skip
+
+    def run(*values):
+        found = [getattr(np, name)(value) for name in names for value in values]
+        return found + [np.logaddexp2(value, value) for value in values]
+
+    values = [np.array([0.25, 0.5, 0.75], dtype) for dtype in (np.float32, np.float64)]
+    for found, expected in zip(
+        nbta.function(run, compiled=True)(*values), run(*values), strict=True
+    ):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
