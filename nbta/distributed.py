@@ -135,7 +135,7 @@ def value_and_grad(
     _check_options(shards, compiled)
     made = _Gradients(f, client, argnums, batch_axis, reduction, shards or SHARDS, compiled)
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
     def both(*args, **kwargs):
         return made(*args, **kwargs)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from nbta.api.tracing import Function
 from nbta.control.implicit_functions import add_implicit
 from nbta.frontend.pickling import Sent
+from nbta.frontend.source import described
 from nbta.ops.arithmetic import subtract
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.shaping import stop_gradient
@@ -40,6 +41,10 @@ class Implicit(Sent):
     def _recipe(self) -> tuple[Any, ...]:
         """The arguments that make one like it."""
         return self._recipe_parts
+
+    def __repr__(self) -> str:
+        kind = "fixed_point" if self._is_step else "root"
+        return f"<nbta.implicit.{kind} of {described(self._solver.__wrapped__)}>"
 
     def _traced(self, *args: Any) -> Any:
         args = tuple(map_leaves(as_tensor, arg) for arg in args)

@@ -16,6 +16,7 @@ from nbta.dtypes import as_plain
 from nbta.errors import UnimplementedError, invalid
 from nbta.frontend.outside import reading
 from nbta.frontend.pickling import Sent
+from nbta.frontend.source import described
 from nbta.graph.operation import Spec
 from nbta.immutable import own_numpy, refusals
 from nbta.ops.dispatch import apply, define
@@ -231,6 +232,9 @@ class CustomGradient(Sent):
     def _recipe(self) -> tuple[Any, ...]:
         """The arguments that make one like it."""
         return self.forward, self._backward, self.result
+
+    def __repr__(self) -> str:
+        return f"<nbta.custom_gradient of {described(self.forward)}>"
 
     def backward(self, function: F) -> F:
         """Say how gradients pass; for use as a decorator."""

@@ -162,7 +162,7 @@ class Batched(Sent, Generic[R]):
         f, _, *given = self._recipe()
         whole, one = Batched(f, item, *given), self.item.apart(self._compiled)
         return profile(
-            repr(self), whole, (args, kwargs), one, (batch.first(), kwargs), file, repeats
+            self._title, whole, (args, kwargs), one, (batch.first(), kwargs), file, repeats
         )
 
     def _recipe(self) -> tuple[Any, ...]:
@@ -178,8 +178,13 @@ class Batched(Sent, Generic[R]):
         """How an item runs; see `nbta.api.tracing.Function.explain`."""
         return self.item.explain()
 
+    @property
+    def _title(self) -> str:
+        """What it is, of which function, and where that is."""
+        return f"{self.item._title}, over a batch"
+
     def __repr__(self) -> str:
-        return f"<nbta.function over a batch of {self.item!r}>"
+        return f"<{self._title}>"
 
 
 def _unchanged(result: Any) -> Any:
@@ -618,12 +623,13 @@ def _both(
     static: Static,
     pick: Any = None,
 ) -> Any:
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
     def both(*args: Any, **kwargs: Any) -> Any:
         inner = prepared(f, "the function", convert)
         return _value_and_grad(inner, argnums, has_aux, args, kwargs)
 
-    return Function(both, compiled, pick, convert=False, static=static)
+    what = "value_and_grad" if pick is None else "grad"
+    return Function(both, compiled, pick, convert=False, static=static, what=what)
 
 
 @overload
@@ -826,7 +832,9 @@ def jvp(
     (array([1., 4.]), array([2., 2.]))
     """
     primals, tangents = _tuples(primals, tangents)
-    traced = once(f, ("jvp", convert), lambda: Function(weakly(_jvp, f, convert), convert=False))
+    traced = once(
+        f, ("jvp", convert), lambda: Function(weakly(_jvp, f, convert), convert=False, what="jvp")
+    )
     return traced(primals, tangents)
 
 
@@ -877,7 +885,9 @@ def hvp(f: Callable[..., Any], primals: T, tangents: Any, *, convert: bool = CON
     traced = once(
         f,
         ("hvp", convert),
-        lambda: Function(weakly(_hvp, f, convert), pick=lambda found: found[-1], convert=False),
+        lambda: Function(
+            weakly(_hvp, f, convert), pick=lambda found: found[-1], convert=False, what="hvp"
+        ),
     )
     found = traced(primals, tangents)
     return found[0] if alone else found
@@ -947,12 +957,12 @@ def jacobian(
            [0., 2.]])
     """
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
     def rows(*args: Any, **kwargs: Any) -> Any:
         return _jacobian(prepared(f, "the function", convert), argnums, args, kwargs)
 
     static = Static(f, static_argnums, static_argnames, argnums)
-    return Function(rows, compiled, convert=False, static=static)
+    return Function(rows, compiled, convert=False, static=static, what="jacobian")
 
 
 def hessian(
@@ -996,13 +1006,13 @@ def hessian(
            [ 6.,  0.]])
     """
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
     def rows(*args: Any, **kwargs: Any) -> Any:
         inner = prepared(f, "the function", convert)
         return _jacobian(_gradient_of(inner, argnums), argnums, args, kwargs)
 
     static = Static(f, static_argnums, static_argnames, argnums)
-    return Function(rows, compiled, convert=False, static=static)
+    return Function(rows, compiled, convert=False, static=static, what="hessian")
 
 
 def _gradient_of(f: Any, argnums: Any) -> Any:

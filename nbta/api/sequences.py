@@ -744,11 +744,11 @@ def vmap(
     array([21., 43.])
     """
 
-    @functools.wraps(f)
+    @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
     def mapped(*args: Any) -> Any:
         return _mapped(prepared(f, "the function", convert), in_axes, out_axes, args)
 
-    return Function(mapped, compiled, convert=False)
+    return Function(mapped, compiled, convert=False, what="vmap")
 
 
 def _mapped(f: Any, in_axes: Any, out_axes: int, args: Any) -> Any:

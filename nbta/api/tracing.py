@@ -44,6 +44,7 @@ from nbta.frontend.entry import (
 )
 from nbta.frontend.outside import ArrayLook, Outside, reading
 from nbta.frontend.pickling import Sent
+from nbta.frontend.source import described
 from nbta.frontend.unused import compute_lines, missed_lines
 from nbta.graph.graph import Graph, current, leaving
 from nbta.graph.lengths import Asked, Lengths
@@ -284,8 +285,10 @@ class Function(Sent, Generic[P, R]):
         convert: bool = CONVERT,
         outputs: Sequence[str] = (),
         static: Static | None = None,
+        what: str = "function",
     ) -> None:
         functools.update_wrapper(self, f)
+        self._what = what  # of the public functions has made it
         self._f, self._compiled, self._pick = f, compiled, pick or _all
         self._static = static or None
         if self._static and signature is not None:
@@ -419,7 +422,7 @@ class Function(Sent, Generic[P, R]):
                 trace.warn_of_length()
                 return trace
             if not (asked or missed):
-                return _Branch(repr(self), structure, lengths.asked)
+                return _Branch(self._title, structure, lengths.asked)
 
     def _place(self, error: BaseException) -> None:
         """Say in an error that came up in no line of the user's which function it is of."""
@@ -534,7 +537,7 @@ class Function(Sent, Generic[P, R]):
 
         alone = self.apart()
         try:
-            return profile(repr(self), alone, (args, kwargs), alone, (args, kwargs), file, repeats)
+            return profile(self._title, alone, (args, kwargs), alone, (args, kwargs), file, repeats)
         except Exception as error:
             leaving(error)
             raise
@@ -557,7 +560,7 @@ class Function(Sent, Generic[P, R]):
     def _runner(self) -> Any:
         if self._last is None:
             message = (
-                f"{self!r} was not called yet; call it, so that the kind of arguments is known"
+                f"{self._title} was not called yet; call it, so that the kind of arguments is known"
             )
             raise FailedPreconditionError(message)
         return self._last.runner
@@ -565,7 +568,7 @@ class Function(Sent, Generic[P, R]):
     def _compiled_program(self) -> Any:
         found = self._runner().last()
         if isinstance(found, str):
-            raise UnimplementedError(f"{self!r} cannot be compiled: {found}")
+            raise UnimplementedError(f"{self._title} cannot be compiled: {found}")
         return found
 
     @property
@@ -612,11 +615,21 @@ class Function(Sent, Generic[P, R]):
 
     def _recipe(self) -> tuple[Any, ...]:
         """The arguments that make one like it."""
-        options = self._given_signature, self._convert, self._outputs, self._static
+        options = self._given_signature, self._convert, self._outputs, self._static, self._what
         return self._f, self._compiled, self._pick, *options
 
+    @property
+    def _title(self) -> str:
+        """What it is, of which function, and where that is."""
+        return f"nbta.{self._what} of {described(self._f)}"
+
     def __repr__(self) -> str:
-        return f"<nbta.function {getattr(self._f, '__qualname__', self._f)!r}>"
+        traces = self.every_trace()
+        if not traces:
+            return f"<{self._title}, not called yet>"
+        ran = any(getattr(trace.runner, "ran", None) is not None for trace in traces)
+        graphs = "1 graph" if len(traces) == 1 else f"{len(traces)} graphs"
+        return f"<{self._title}, {graphs}, {'compiled' if ran else 'not compiled'}>"
 
 
 @overload

@@ -67,10 +67,11 @@ from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys
 from nbta.frontend.outside import reading, see_whole
 from nbta.frontend.picking import nonzero
+from nbta.frontend.pickling import Sent
 from nbta.frontend.problems import at_line, here, is_of_stand_in, lead, refuse_numbas
 from nbta.frontend.raising import as_numba, check_divisor, check_integer
 from nbta.frontend.records import Records, empty_records
-from nbta.frontend.source import no_source
+from nbta.frontend.source import described, no_source
 from nbta.frontend.tries import check_division
 from nbta.frontend.universal import call_universal
 from nbta.frontend.universal_methods import METHODS_OF_UFUNCS, call_method
@@ -612,7 +613,7 @@ def _callable(value):
     return value
 
 
-class Opaque:
+class Opaque(Sent):
     """A function that is called as it is; see `opaque`."""
 
     def __init__(self, function):
@@ -623,6 +624,12 @@ class Opaque:
         """Call it with tensors in place of arrays that change."""
         found = self._function(*native.plain(args), **native.plain(kwargs))
         return found if current() is None else boxed(map_leaves(_without_gradient, found))
+
+    def _recipe(self):
+        return (self._function,)
+
+    def __repr__(self):
+        return f"<nbta.opaque of {described(self._function)}>"
 
 
 def opaque(function: Callable[P, R]) -> Callable[P, R]:

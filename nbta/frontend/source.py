@@ -2,10 +2,12 @@
 
 import ast
 import functools
+import inspect
 import linecache
 import types
 import weakref
 from dataclasses import dataclass
+from pathlib import Path
 
 from nbta.errors import InvalidArgumentError, UnimplementedError, invalid
 
@@ -286,3 +288,12 @@ def _contains(node, place):
 
 def _has(node, other):
     return any(each is other for each in ast.walk(node))
+
+
+def described(function) -> str:
+    """The user's function by its name, with file and line."""
+    inner = inspect.unwrap(function)
+    inner = getattr(inner, "py_func", inner)
+    code = getattr(inner, "__code__", None)
+    where = "" if code is None else f" at {Path(code.co_filename).name}:{code.co_firstlineno}"
+    return f"{getattr(inner, '__qualname__', inner)}{where}"

@@ -13,6 +13,7 @@ from pathlib import Path
 import cloudpickle
 import numpy as np
 import pytest
+from numba import njit
 
 import nbta
 from nbta.frontend import pickling, source
@@ -235,6 +236,22 @@ def test_what_is_made_of_functions_travels(program, kind, pickler):
     arrived = arrive(pickler.dumps(made), program.file)
     assert arrived is not made
     for one, other in zip(leaves(arrived(*arguments)), leaves(expected), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@njit
+def compiled_loss(x):
+    return np.sum(x * x)
+
+
+@pytest.mark.parametrize("pickler", [pickle, cloudpickle], ids=lambda p: p.__name__)
+@pytest.mark.parametrize("kind", [*MADE, "opaque"])
+def test_what_is_made_of_compiled_functions_travels(kind, pickler):
+    """Their dispatchers have attributes that cannot be pickled."""
+    made = nbta.opaque(compiled_loss) if kind == "opaque" else MADE[kind](compiled_loss)
+    arguments = (X, np.ones((2, 4))) if kind == "batch" else (X,)
+    arrived = pickle.loads(pickler.dumps(made))
+    for one, other in zip(leaves(arrived(*arguments)), leaves(made(*arguments)), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
