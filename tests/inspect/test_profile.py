@@ -80,7 +80,7 @@ def test_notebooks_get_tables(profile):
     shown = found._repr_html_()
     assert shown.count("<table>") == 2
     assert "<lambda>" not in shown
-    assert "nbta.function of recurrence at test_profile.py:" in shown
+    assert "nbta.value_and_grad of recurrence at test_profile.py:" in shown
 
 
 def test_the_trace_of_a_profile_is_one(profile):
