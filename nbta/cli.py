@@ -41,7 +41,10 @@ class Failure(Exception):  # noqa: N818 - it ends the command, with one line for
 
 
 def _parser():
-    parser = argparse.ArgumentParser(prog="nbta", description="Growable tensor arrays for Numba.")
+    parser = argparse.ArgumentParser(
+        prog="nbta",
+        description="Gradients of unmodified Numba loops, and arrays that grow inside @njit.",
+    )
     parser.add_argument("--version", action="version", version=f"nbta {__version__}")
     commands = parser.add_subparsers(dest="command")
 
