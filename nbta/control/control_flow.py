@@ -383,10 +383,10 @@ def while_loop(
     checkpoint : int or {"sqrt", "online"}, optional
         How gradients get at the values of each iteration. By default they are kept from the forward
         run. With an int ``k`` the variables are kept every ``k`` iterations, and the gradient runs
-        the iterations between again: the same numbers, from the memory of ``k`` iterations and ``T
-        / k`` states. "sqrt" takes the root of the number of iterations for ``k``, where that is
-        known on entry (a condition ``i < n``, ``i >= 0`` or alike, ``maximum_iterations``).
-        "online" needs no number of iterations.
+        the iterations between again: the same numbers to rounding, from the memory of ``k``
+        iterations and ``T / k`` states. "sqrt" takes the root of the number of iterations for
+        ``k``, where that is known on entry (a condition ``i < n``, ``i >= 0`` or alike,
+        ``maximum_iterations``). "online" needs no number of iterations.
     progress : bool or str
         Whether to show a bar of tqdm while the loop runs; a string stands before it.
 
