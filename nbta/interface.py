@@ -59,7 +59,7 @@ class ArrayInterface:
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
+        """Whether ``close`` was called."""
         raise NotImplementedError
 
     @property
@@ -123,7 +123,7 @@ class ArrayInterface:
         raise NotImplementedError
 
     def append(self, value: ArrayLike, *, name: str | None = None) -> Self:
-        """Write after the last slot of a dynamic array; errors as for `write`.
+        """Write after the last slot of a dynamic array; errors as for ``write``.
 
         Examples
         --------
@@ -134,7 +134,7 @@ class ArrayInterface:
         raise NotImplementedError
 
     def accumulate(self, index: Integer, value: ArrayLike, *, name: str | None = None) -> Self:
-        """Add a value into a slot of a gradient array; errors as for `write`.
+        """Add a value into a slot of a gradient array; errors as for ``write``.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class ArrayInterface:
         raise NotImplementedError
 
     def unstack(self, value: ArrayLike, *, name: str | None = None) -> Self:
-        """Write row ``k`` of a value to slot ``k``; errors as for `scatter`.
+        """Write row ``k`` of a value to slot ``k``; errors as for ``scatter``.
 
         A value of no rows tells the shape of elements too, where a first write would.
 
@@ -261,7 +261,7 @@ class ArrayInterface:
         element_shape: Pattern = None,
         dtype: DTypeLike | None = None,
     ) -> Array:
-        """The listed slots, stacked along a new first axis; read rules as for `read`.
+        """The listed slots, stacked along a new first axis; read rules as for ``read``.
 
         Parameters
         ----------

@@ -351,7 +351,7 @@ class TensorArray(StoreWrapper, ArrayInterface):
         return self._write(rq.WRITE, index, value)
 
     def _write(self, operation: Any, index: Any, value: Any) -> Any:
-        """`write`, for whatever needs more than a copy."""
+        """``write``, for whatever needs more than a copy."""
         name = OPERATIONS[operation]
         request = Request()
         request[rq.INDEX] = as_integer(f"{name} on {self._name}: index", "index_rank", index)

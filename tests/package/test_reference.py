@@ -32,6 +32,13 @@ def test_all_that_is_public_is_listed():
     assert public - set(LISTED) == set()
 
 
+def test_the_methods_of_arrays_are_in_a_table():
+    page = next(page for page in PAGES if page.stem == "arrays").read_text(encoding="utf-8")
+    listed = re.findall(r"^   TensorArray\.(\w+)$", page, re.MULTILINE)
+    public = [name for name in dir(nbta.TensorArray) if not name.startswith("_")]
+    assert sorted(listed) == sorted(public)
+
+
 def test_nothing_is_listed_twice():
     assert sorted(set(LISTED)) == sorted(LISTED)
 
