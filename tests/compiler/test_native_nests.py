@@ -157,5 +157,5 @@ def test_no_pieces_of_unknown_shape():
         return ta.split(x, nbta.ones(nbta.shape(x)[:1], "int64")).concat().value
 
     for compiled in (False, True):
-        with in_python(), pytest.raises(nbta.UnimplementedError, match="nothing to join"):
+        with in_python(), pytest.raises(nbta.UnimplementedError, match="nothing to concatenate"):
             nbta.function(f, compiled=compiled)(np.zeros((0, 2)))

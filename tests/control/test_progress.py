@@ -67,7 +67,7 @@ def test_a_loop_until_something_holds_counts(stream):
         lambda x: nbta.while_loop(lambda y: y < 9.0, lambda y: y * x, x, progress=True)
     )
     assert f(2.0) == 16.0
-    assert last_line(stream, "while_loop").startswith("while_loop: 3trip ")
+    assert last_line(stream, "while_loop").startswith("while_loop: 3iteration ")
 
 
 def test_a_loop_with_a_plain_limit_knows_its_total(stream):
@@ -81,14 +81,14 @@ def test_a_loop_with_a_plain_limit_knows_its_total(stream):
 
 def test_no_trip(stream):
     assert nbta.function(lambda xs: total(xs, progress=True))(X[:0]) == 0.0
-    assert "scan: 0trip" in stream.shown or "0/0" in stream.shown
+    assert "scan: 0iteration" in stream.shown or "0/0" in stream.shown
 
 
 def test_outside_of_graphs(stream):
     assert total(X, progress="plain") == 14.0
     assert "3/3" in last_line(stream, "plain")
     nbta.while_loop(lambda y: y < 9.0, lambda y: y * 2.0, 2.0, progress="until")
-    assert last_line(stream, "until").startswith("until: 3trip ")
+    assert last_line(stream, "until").startswith("until: 3iteration ")
 
 
 def test_folds_and_maps(stream):
@@ -138,7 +138,7 @@ def test_the_bar_is_closed_on_errors(stream, error):
 
     with pytest.raises(error):
         nbta.function(f)(0.0)
-    assert "run: 4trip" in stream.shown
+    assert "run: 4iteration" in stream.shown
     assert nbta.function(lambda xs: total(xs, progress="next"))(X) == 14.0  # bars are free again
     assert "next: 100%" in stream.shown
 

@@ -566,7 +566,7 @@ def test_einsum_of_axes_of_unknown_lengths():
     with nbta.Graph().as_default() as g:
         x, y = nbta.placeholder("float64", (None, None)), nbta.placeholder("float64", (None,))
         found = linalg.einsum("ii", x), linalg.einsum("...i,i", x, y)
-        with pytest.raises(nbta.InvalidArgumentError, match="lengths only the run tells"):
+        with pytest.raises(nbta.InvalidArgumentError, match="lengths are known only in the run"):
             linalg.einsum("...i,...i", x, x)
         with pytest.raises(nbta.InvalidArgumentError, match="operand of an unknown rank"):
             linalg.einsum("...i->i...", nbta.placeholder("float64"))

@@ -164,8 +164,8 @@ case("Dict", "dict|array")(typed_dict)
 
 def other_rank(x):
     s = 0.0
-    for i in range(len(x)):
-        s = s + x * x[i]  # here
+    for i in range(len(x)):  # here
+        s = s + x * x[i]
     return s[0]
 
 

@@ -17,6 +17,7 @@ import time
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from unittest import mock
 
 import numpy as np
 
@@ -369,7 +370,8 @@ def little_time():
 
 def outcome(f, values, limit):
     """What a call gives, or the error that it raises."""
-    with np.errstate(all="ignore"):
+    whole = mock.patch.dict(os.environ, NBTA_FULL_TRACEBACK="1")  # it says where an error came up
+    with np.errstate(all="ignore"), whole:
         try:
             with limit():
                 return f(*values)
@@ -433,9 +435,6 @@ def judged(found, plain, name):
     if any(_LIST_IS_ARRAY.search(str(each)) for each in plain):
         return None
     return "other result", f"{found!r}, Python: {plain}"
-
-
-os.environ["NBTA_FULL_TRACEBACK"] = "1"  # where an error came up inside is what is looked for
 
 
 #: What Python's numbers refuse, and NumPy's, which they may be, do not.

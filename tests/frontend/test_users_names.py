@@ -16,7 +16,7 @@ def place(function, mark):
     lines = Path(__file__).read_text().splitlines()
     first = function.__code__.co_firstlineno
     number = next(k for k in range(first, len(lines)) if mark in lines[k - 1])
-    return f"test_names.py:{number}"
+    return f"test_users_names.py:{number}"
 
 
 def test_tensors_have_the_names_of_arguments():
