@@ -276,8 +276,7 @@ REASONS = [
         "empty_concat",
         _U,
         "there is nothing to concatenate, and the shape after the first axis is not known; give "
-        "it with "
-        "element_shape_except0=",
+        "it with element_shape_except0=",
     ),
     Reason("negative_size", _I, "the size is {got}; it must be 0 or more"),
     Reason(

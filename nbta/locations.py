@@ -3,7 +3,6 @@
 import ast
 import dis
 import functools
-import itertools
 import linecache
 import os
 import re
@@ -95,8 +94,8 @@ class Spot(Location):
     @property
     def positions(self) -> tuple:
         """First and last line, and columns, as in a code; None each where it does not say."""
-        found = itertools.islice(self.code.co_positions(), self.instruction // 2, None)
-        return next(found, (None,) * 4)
+        found, place = _positions(self.code), self.instruction // 2
+        return found[place] if place < len(found) else (None,) * 4
 
     @property
     def text(self) -> str:
@@ -118,8 +117,7 @@ class Spot(Location):
     @property
     def assigned(self) -> str | None:
         """The variable that what the user wrote there is assigned to; None where it is to none."""
-        text = "".join(linecache.getlines(self.filename))
-        return _assigned(text).get(self.positions) if text else None
+        return _assigned(self.filename).get(self.positions)
 
     def _tree(self):
         """The expression that Python was at; None where it is none."""
@@ -135,12 +133,46 @@ class Spot(Location):
             return None
 
 
-@functools.lru_cache(16)
-def _assigned(text):
-    """Variables by the range of what is assigned to them alone: first line, last, columns."""
+#: Codes and texts of which what follows is kept, as all operations of a graph ask for it.
+_KEPT = 64
+
+
+class _Of:
+    """What follows from an object, by which object it is: a code's hash takes time by its length.
+
+    Parameters
+    ----------
+    compute : callable
+        Of the object.
+    """
+
+    def __init__(self, compute):
+        self._compute, self._found = compute, {}
+
+    def __call__(self, value):
+        """What follows, computed once as long as few others are asked for."""
+        held = self._found.get(id(value))
+        if held is None:
+            if len(self._found) >= _KEPT:
+                self._found.clear()
+            held = self._found[id(value)] = value, self._compute(value)  # whose id stays its own
+        return held[1]
+
+
+_positions = _Of(lambda code: tuple(code.co_positions()))
+
+
+def _assigned(filename):
+    """Variables of a file by the range of what is assigned to them alone."""
+    return _assigned_in(linecache.getlines(filename))  # one list, until the file changes
+
+
+@_Of
+def _assigned_in(lines):
+    """The same of lines: by first line, last, and columns."""
     found = {}
     try:
-        nodes = ast.walk(ast.parse(text))
+        nodes = ast.walk(ast.parse("".join(lines)))
     except (SyntaxError, ValueError):
         return found
     for node in nodes:

@@ -1,5 +1,10 @@
 """Making graphs: operations, gradients, and tracing of functions."""
 
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
 import nbta
 from nbta.graph.graph import within
 
@@ -69,3 +74,27 @@ class Loops:
         return len(within(graph.inputs[0].op.graph.operations))
 
     track_operations.unit = "operations"
+
+
+class Explained:
+    """`explain` of a function of many lines, which looks up what users call each operation."""
+
+    params = (LENGTHS[0], 2000)
+    param_names = ("lines",)
+
+    def setup(self, lines):
+        self.folder = tempfile.TemporaryDirectory()
+        path = Path(self.folder.name, "long_function.py")
+        body = "".join(f"    y = x * {k}.5 + y\n" for k in range(lines))
+        path.write_text(f"def f(x):\n    y = x\n{body}    return y\n", encoding="utf-8")
+        names = {}
+        exec(compile(path.read_text(encoding="utf-8"), path, "exec"), names)
+        self.function = nbta.function(names["f"], compiled=False)
+        self.function(np.ones(3))
+
+    def teardown(self, lines):
+        self.folder.cleanup()
+
+    def time_explain(self, lines):
+        """Passes included, which the first call makes."""
+        self.function.explain()

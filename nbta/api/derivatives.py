@@ -786,8 +786,8 @@ def _like_primal(name: str, primal: Any, tangent: Any) -> Any:
     have = leaf_spec(tangent)
     if have.dtype != want.dtype or not shapes.compatible(have.shape, want.shape):
         message = (
-            f"tangents{name.removeprefix('primals')} is {have}, and {name} is {want}; they must be "
-            f"equal"
+            f"tangents{name.removeprefix('primals')} is {have}, and {name} is {want}; "
+            f"they must be equal"
         )
         raise invalid("tangents", message)
     return tangent

@@ -97,9 +97,8 @@ _NEST = (
 )
 _INNER = (
     "An iteration makes an array of its own that only the run finds again, as {}; fill it by "
-    "append or "
-    "write in the loop or branch that makes it and that reads it, stack values by nbta.stack, or "
-    "make one array before the outermost loop and carry it."
+    "append or write in the loop or branch that makes it and that reads it, stack values by "
+    "nbta.stack, or make one array before the outermost loop and carry it."
 )
 _MAP = (
     "map_fn starts its threads anew in each iteration; leave parallel_iterations= out, or put the "

@@ -237,8 +237,7 @@ class Variables:
         if self._declared[i] and not _admits(spec.shape, new.shape):
             message = (
                 f"while_loop: {self._paths[i]} has shape {shapes.text(spec.shape)} in every "
-                f"iteration, "
-                f"and the body gives {shapes.text(new.shape)}; widen shape_invariants"
+                f"iteration, and the body gives {shapes.text(new.shape)}; widen shape_invariants"
             )
             raise invalid("shape_invariants", message)
 
@@ -585,9 +584,8 @@ def _check_root(checkpoint, cond, body, count):
     if checkpoint == "sqrt" and not limits(cond, body, count):
         message = (
             "while_loop: checkpoint='sqrt' needs a number of iterations that is known on entry; "
-            "write the "
-            "condition as i < n for an integer i that grows by 1, give maximum_iterations, or use "
-            "checkpoint='online'"
+            "write the condition as i < n for an integer i that grows by 1, give "
+            "maximum_iterations, or use checkpoint='online'"
         )
         raise invalid("checkpoint", message)
 

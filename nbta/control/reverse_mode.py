@@ -416,8 +416,8 @@ def _seed(i, y, grad):
     seed = as_tensor(grad, dtype=y.dtype if weak else None)
     if seed.dtype != y.dtype or not shapes.compatible(seed.spec.shape, y.spec.shape):
         message = (
-            f"gradients: grad_ys[{i}] is {seed.spec}, and {y.name!r} is {y.spec}; they must be "
-            f"equal"
+            f"gradients: grad_ys[{i}] is {seed.spec}, and {y.name!r} is {y.spec}; "
+            f"they must be equal"
         )
         raise invalid("grad_ys", message)
     return seed

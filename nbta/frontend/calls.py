@@ -516,8 +516,7 @@ def _known_test(function=None):
         if control.is_traced(found) and not isinstance(found, Number):
             message = (
                 f"{here()}: filter() by a test that is known only in the run; write a "
-                f"comprehension, "
-                f"[v for v in items if test(v)]"
+                f"comprehension, [v for v in items if test(v)]"
             )
             raise invalid("symbolic", message)
         return found

@@ -1429,8 +1429,7 @@ class _Loop:
                 _attempts.is_last = True
         message = (
             f"{here()}: what this loop carries from iteration to iteration is not found after "
-            f"{ATTEMPTS} "
-            f"traces of it; give arrays that differ in each iteration names of their own"
+            f"{ATTEMPTS} traces of it; give arrays that differ in each iteration names of their own"
         )
         raise UnimplementedError(message)
 

@@ -71,7 +71,7 @@ def _broadcast(array, shape):
 
 @_of_array
 def _sliding_window_view(x, window_shape, axis=None, *, writeable=False):
-    """``np.lib.stride_tricks.sliding_window_view``, whose windows Python knows the extents of."""
+    """``np.lib.stride_tricks.sliding_window_view`` with windows whose shape Python knows."""
     name = "lib.stride_tricks.sliding_window_view"
     if writeable:
         raise refused_argument(name, "writeable=", here())
@@ -94,7 +94,7 @@ def _as_tuple(value):
 
 
 def _integer(name, extent):
-    """The extent of a window; that of an array decides which trace this is."""
+    """The length of a window; that of an array decides which trace this is."""
     if isinstance(extent, Tensor) and not isinstance(extent, Number):
         raise refused_argument(name, "window_shape= that is no length of an array", here())
     return operator.index(extent)
@@ -109,7 +109,7 @@ def _check_length(count):
 
 
 def _windows(array, windows):
-    """Windows of some extents along some axes, whose own axes are behind all others."""
+    """Windows of some lengths along some axes, with their own axes after all others."""
     if not isinstance(array, Tensor):
         axes, extents = zip(*windows, strict=True) if windows else ((), ())
         return np.lib.stride_tricks.sliding_window_view(array, extents, axes)

@@ -214,6 +214,7 @@ class Graph:
         self.losses = 0  # of a root: counts removals, for every `Analysis`
         self.cache = {}  # one tensor for many uses, such as constants
         self.labels: dict[Tensor, str] = {}  # what users call arguments
+        self.last_at_places: Any = None  # of `label_of`
         self.lengths = None  # of a root that a function is traced into: a `Lengths`
         self.outside: Any = None  # of such a root: what the trace reads from outside
         self.factors: set[Operation] = set()  # of gradients: derivatives that adjoints meet

@@ -380,12 +380,24 @@ def label_of(tensor: Tensor) -> str | None:
     label = getattr(spot, "assigned", None)
     if label is None:
         return None
-    place = spot.code, spot.instruction
-    later = op.graph.operations[op.number + 1 :]
-    if any((getattr(o.location, "code", None), getattr(o.location, "instruction", None)) == place
-           and not o.location.is_gradient for o in later):  # fmt: skip
-        return None
-    return label
+    return label if _last_at_places(op.graph).get(_place(spot)) is op else None
+
+
+def _place(spot):
+    return id(spot.code), spot.instruction
+
+
+def _last_at_places(graph):
+    """The last operation of a graph at each place of users' code, found once until it changes."""
+    state = graph.version, len(graph.operations)
+    if graph.last_at_places is None or graph.last_at_places[0] != state:
+        found = {}
+        for op in graph.operations:
+            spot = op.location
+            if getattr(spot, "code", None) is not None and not spot.is_gradient:
+                found[_place(spot)] = op
+        graph.last_at_places = state, found
+    return graph.last_at_places[1]
 
 
 class Shape(tuple):

@@ -245,8 +245,7 @@ class Replay:
         )
         message = (
             f"{why} computes iterations again, and {op.name!r} ({op.type}) {what}; {remedy}, or "
-            f"leave "
-            f"out checkpoint="
+            f"leave out checkpoint="
         )
         return invalid("checkpoint", message)
 

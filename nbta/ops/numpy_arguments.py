@@ -138,9 +138,10 @@ def check_choices(function: Callable, named: Mapping[str, Any], args: Sequence[A
     known = tuple((name, _StandIn(value)) for name, value in given.items())
     arrays = [value for value in (*args, *named.values()) if isinstance(value, _ARRAYS)]
     is_complex = any(array.dtype.kind == "c" for array in arrays)
-    error = _objection(function, known, len(needed) or None, complex if is_complex else float)
-    if error is not None:
-        raise error
+    asked = function, known, len(needed) or None, complex if is_complex else float
+    name = _wrong_argument(*asked)
+    if name is not None:  # a new error, which keeps no frames of earlier calls
+        raise _objection_to(*asked, name)
 
 
 def _is_optional(one):
@@ -192,16 +193,20 @@ def _is_plain(value):
 
 
 @functools.lru_cache(1024)
-def _objection(function, known, needed, dtype):
-    """The error that an argument makes in each small call that goes well without it, if any."""
-    asked = [name for name, value in known if value.is_asked(name)]
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        found = (_objection_to(function, known, needed, dtype, name) for name in asked)
-        return next((error for error in found if error is not None), None)
+def _wrong_argument(function, known, needed, dtype):
+    """The first argument that makes each small call fail that goes well without it, if any."""
+    asked = (name for name, value in known if value.is_asked(name))
+    return next((n for n in asked if _objection_to(function, known, needed, dtype, n)), None)
 
 
 def _objection_to(function, known, needed, dtype, name):
+    """The error that an argument makes in each small call that goes well without it, if any."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return _last_error(function, known, needed, dtype, name)
+
+
+def _last_error(function, known, needed, dtype, name):
     found = None
     for args in _small_calls(dtype):
         named = {each: value.given(dtype) for each, value in known}

@@ -24,7 +24,8 @@ ROWS = {}
 #: Where an expression looks like an address and native code gets none.
 OTHER_USES = {
     "api/tracing.py", "bitwise.py", "ops/filling.py", "distributed.py", "codegen/fusion.py",
-    "execution/runner.py", "locations.py", "saving.py", "runtime/numba_private.py",
+    "execution/runner.py", "graph/operation.py", "locations.py", "saving.py",
+    "runtime/numba_private.py",
 }  # fmt: skip
 _TAKES = re.compile(
     r"\.ctypes\.data\b|addressof\(|ctypes\.cast\(|get_pointer_to_function|get_function_address"
