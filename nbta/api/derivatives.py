@@ -151,19 +151,23 @@ class Batched(Sent, Generic[R]):
         """
         from nbta.inspect.profiling import profile  # what few need
 
-        check_outside(args, kwargs)
-        args, kwargs = self.item.with_static((args, kwargs))
-        axes = axes_of(self._axes, places_of(self._argnums, len(args)), len(args))
-        args = batches_apart(args, axes)
-        item = self.item.apart(self._compiled)
-        batch = _Batch(item, args, axes, kwargs)
-        if not batch.count:
-            raise invalid("batch_empty", "profile: there are no items; give one at least")
-        f, _, *given = self._recipe()
-        whole, one = Batched(f, item, *given), self.item.apart(self._compiled)
-        return profile(
-            self._title, whole, (args, kwargs), one, (batch.first(), kwargs), file, repeats
-        )
+        try:
+            check_outside(args, kwargs)
+            args, kwargs = self.item.with_static((args, kwargs))
+            axes = axes_of(self._axes, places_of(self._argnums, len(args)), len(args))
+            args = batches_apart(args, axes)
+            item = self.item.apart(self._compiled)
+            batch = _Batch(item, args, axes, kwargs)
+            if not batch.count:
+                raise invalid("batch_empty", "profile: there are no items; give one at least")
+            f, _, *given = self._recipe()
+            whole, one = Batched(f, item, *given), self.item.apart(self._compiled)
+            return profile(
+                self._title, whole, (args, kwargs), one, (batch.first(), kwargs), file, repeats
+            )
+        except Exception as error:
+            leaving(error)
+            raise
 
     def _recipe(self) -> tuple[Any, ...]:
         """The arguments that make one like it."""

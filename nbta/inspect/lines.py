@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import html
 import linecache
 import math
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 NO_LINE = "(what comes from no line)"
 #: How long a dimension is taken to be that only a run knows; and how much longer than an item of
 #: an addition one of exp, sin and their kin takes, in loops over arrays.
-USUAL, DEAR = 100, 10
+USUAL, EXPENSIVE = 100, 10
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def shares(ops: Iterable[Any], seconds: float) -> tuple[tuple[Location | None, b
 
     A loop over items may do operations of several lines, and its time is measured as a whole. So
     each gets a part by what it is estimated to take: the loop's items, or one for a single number,
-    and `DEAR` times as much where computing an item takes longer than to write and read it.
+    and `EXPENSIVE` times as much where computing an item takes longer than to write and read it.
 
     Returns
     -------
@@ -76,7 +75,7 @@ def shares(ops: Iterable[Any], seconds: float) -> tuple[tuple[Location | None, b
     sizes = [max(map(_size, (*op.inputs, *op.outputs)), default=1) for op in ops]
     items, found = max(sizes, default=1), defaultdict(float)
     for op, size in zip(ops, sizes, strict=True):
-        weight = (1 if size == 1 else items) * (1 if op.record.quick else DEAR)
+        weight = (1 if size == 1 else items) * (1 if op.record.quick else EXPENSIVE)
         found[op.location, is_of_gradient(op)] += weight
     total = sum(found.values())
     if not found:
@@ -131,8 +130,9 @@ def line_profiler(found: list[Line]) -> str:
     Where there are gradients, a column says how many percent of the line's time are its gradient's.
     """
     functions: dict[Any, list[Line]] = defaultdict(list)
+    known = {name: list(_functions(name)) for name in {line.filename for line in found}}
     for line in found:
-        functions[_function_of(line)].append(line)
+        functions[_function_of(line, known[line.filename])].append(line)
     whole = sum(line.seconds for line in found)
     parts = ["Timer unit: 1e-06 s"]
     for (filename, name, first, last), own in functions.items():
@@ -164,11 +164,11 @@ def _listing(own, first, last, whole):
         yield "  ".join([*(c.rjust(w) for c, w in zip(cells, widths, strict=True)), text]).rstrip()
 
 
-def _function_of(line):
+def _function_of(line, functions):
     """File, name and lines of the innermost function with a line; or the line by itself."""
     inside = [
         (last - first, first, last, name)
-        for name, first, last in _functions(line.filename)
+        for name, first, last in functions
         if first <= line.line <= last
     ]
     if not inside:
@@ -178,19 +178,15 @@ def _function_of(line):
 
 
 def _functions(filename) -> Iterator[tuple[str, int, int]]:
+    """Name, first and last line of the functions of a file."""
     try:
-        tree = _parsed("".join(linecache.getlines(filename)))
+        tree = ast.parse("".join(linecache.getlines(filename)))
     except (SyntaxError, ValueError):
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
             yield node.name, first, node.end_lineno or node.lineno
-
-
-@functools.lru_cache(8)
-def _parsed(text):
-    return ast.parse(text)
 
 
 def html_table(rows: list[tuple[str, ...]], found: list[Line]) -> str:

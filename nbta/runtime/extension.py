@@ -517,7 +517,7 @@ class _RankFromWrites(AttributeTemplate):
 
 
 def _writing(context, name, array, args, kws):
-    """The signature of a write, with the type that the array has behind it."""
+    """The signature of a write, with the type that the array has after it."""
     function = methods[name]
     parameters = inspect.signature(function)
     try:

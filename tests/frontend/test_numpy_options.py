@@ -7,6 +7,7 @@ by name and by place, with values of each class.
 import inspect
 import itertools
 import sys
+import traceback
 import warnings
 from pathlib import Path
 
@@ -279,6 +280,17 @@ STRANGE = [
     "no such", "stable", None, True, False, (), (0, 0), [0, 1], 7, -7, 3, 1, 0, -1, 1.5, 1j,
     np.array(0.5), np.int64(1), np.float32(0.5),
 ]  # fmt: skip
+
+
+def test_each_refusal_is_an_error_of_its_own():
+    """One that is raised again would keep the frames, and so the arrays, of all earlier calls."""
+    found = []
+    for _ in range(2):
+        with pytest.raises(TypeError, match="a_max") as caught:
+            nbta.function(lambda x: np.clip(x, a_min=1.0), compiled=False)(np.ones(3))
+        found.append(caught.value)
+    assert found[0] is not found[1]
+    assert len(traceback.extract_tb(found[0].__traceback__)) == 2
 
 
 @pytest.mark.slow_but_every(16)
