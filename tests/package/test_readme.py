@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -54,3 +55,16 @@ def test_figures_on_the_page_are_those_of_the_samples():
     for library, name in (names | {"Numba": "numba"}).items():
         version = found[name].partition("+")[0]
         assert re.search(rf"{library}\s+{re.escape(version)}", TEXT), (library, version)
+
+
+def test_what_a_gradient_costs_is_what_the_table_says():
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    costs = page.partition("\n## What a gradient costs\n")[2].partition("\n## ")[0]
+    row = re.compile(r"^\| [^|]+ \| [\d,]+ \| [\d.]+ \| [\d.]+ \| ([\d.]+) \|", re.MULTILINE)
+    ratios = [float(ratio) for ratio in row.findall(costs)]
+    told = (
+        f"Value and gradient of a loop take {median(ratios):.1f} times as long as the loop itself "
+        f"(median of {len(ratios)} programs; {max(ratios):.1f} at most)."
+    )
+    for text in (TEXT, page):
+        assert told in " ".join(text.split())
