@@ -240,7 +240,7 @@ from pathlib import Path
 from nbta.runtime import ahead, matrices, python_calls
 
 calls = python_calls.ROUTINES
-some = calls[python_calls.take_bytes], calls[python_calls.hold_gradient]
+some = calls[python_calls.take_bytes], calls[python_calls.attach_gradient]
 for routine in (*some, matrices.FUNCTIONS["gemm_float32"]):
     ahead._make_file(Path(sys.argv[1]), *ahead._lowered(routine))
 """
