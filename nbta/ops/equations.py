@@ -23,6 +23,7 @@ from nbta.ops.indexing import getitem
 from nbta.ops.joining import concatenate
 from nbta.ops.linalg import cho_solve, cholesky, mirrored
 from nbta.ops.lu import eye_like, solve
+from nbta.ops.numpy_arguments import check_choice
 from nbta.ops.products import matmul, swapaxes
 from nbta.ops.shaping import reshape
 from nbta.ops.spectra import eigh, expm
@@ -54,6 +55,9 @@ def _solve_toeplitz(c_or_cr, b, check_finite=True):
 
 @stands_for("scipy.linalg.matmul_toeplitz", numpy=4)
 def _matmul_toeplitz(c_or_cr, x, check_finite=False, workers=None):
+    is_count = type(workers) is int and workers >= -1 and workers != 0
+    if workers is not None and not is_count:
+        raise invalid("value", f"scipy.linalg.matmul_toeplitz: workers={workers!r}; give 1 or -1")
     return matmul(*promoted(_toeplitz_of(c_or_cr), x, floats=True))
 
 
@@ -109,8 +113,12 @@ def _solveh_banded(
 
 
 @stands_for("scipy.linalg.eigh_tridiagonal", numpy=3)
-def _eigh_tridiagonal(d, e, eigvals_only=False, *, check_finite=True, tol=0.0, lapack_driver=None):
+def _eigh_tridiagonal(
+    d, e, eigvals_only=False, *, check_finite=True, tol=0.0, lapack_driver="auto"
+):
     """SciPy's, all values."""
+    drivers = ("auto", "stemr", "stebz", "stev", *(["sterf"] if eigvals_only else ()))
+    check_choice("scipy.linalg.eigh_tridiagonal", "lapack_driver", lapack_driver, drivers)
     d, e = promoted(d, e, floats=True)
     n = operator.index(d.shape[0])
     _few("eigh_tridiagonal", n)
@@ -120,8 +128,8 @@ def _eigh_tridiagonal(d, e, eigvals_only=False, *, check_finite=True, tol=0.0, l
 
 
 @stands_for("scipy.linalg.eigvalsh_tridiagonal", numpy=2)
-def _eigvalsh_tridiagonal(d, e, *, check_finite=True, tol=0.0, lapack_driver=None):
-    return _eigh_tridiagonal(d, e, True)
+def _eigvalsh_tridiagonal(d, e, *, check_finite=True, tol=0.0, lapack_driver="auto"):
+    return _eigh_tridiagonal(d, e, True, lapack_driver=lapack_driver)
 
 
 # By products of Kronecker: as many equations as the solution has items.
@@ -164,6 +172,7 @@ def _solve_discrete_lyapunov(a, q, method=None):
 @stands_for("scipy.linalg.expm_frechet", numpy=2)
 def _expm_frechet(A, E, method=None, compute_expm=True, check_finite=True):  # noqa: N803
     """SciPy's, by the exponential of blocks (C. Van Loan, 1978)."""
+    check_choice("scipy.linalg.expm_frechet", "method", method, (None, "SPS", "blockEnlarge"))
     a, e = promoted(A, E, floats=True)
     n = a.shape[-1]
     above, below = concatenate([a, e], -1), concatenate([zeros_like(a), a], -1)

@@ -47,8 +47,8 @@ def _of_vector(x, order, axis, keepdims):
         return sum(cast(not_equal(x, 0), real(x).dtype), axis, keepdims)
     if order == 1:
         return sum(abs(x), axis, keepdims)
-    if isinstance(order, str):
-        raise invalid("value", f"ord: there is no norm {order!r} of vectors; give a number")
+    if isinstance(order, str | complex):
+        raise invalid("value", f"ord: there is no norm {order!r} of vectors; give a real number")
     powers = sum(power(abs(x), order), axis, keepdims)
     return _rooted(powers, lambda total: power(total, 1.0 / order))
 

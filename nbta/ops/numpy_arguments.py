@@ -88,8 +88,8 @@ _IDLE = {
     "like": lambda value: isinstance(value, np.ndarray | Tensor),
     "check_finite": lambda value: isinstance(value, bool),
     "overwrite_a": lambda value: isinstance(value, bool),
+    "overwrite_ab": lambda value: isinstance(value, bool),
     "overwrite_b": lambda value: isinstance(value, bool),
-    "lwork": lambda value: value is None or isinstance(value, int),
 }
 
 
@@ -126,7 +126,7 @@ def check_choices(function: Callable, named: Mapping[str, Any], args: Sequence[A
 
     ``args`` are further arguments, which say whether numbers are complex.
 
-    SciPy's are not asked: wrong values make its LAPACK routines write outside of their memory.
+    SciPy's are not asked, as wrong values make its LAPACK routines write outside of their memory.
     """
     if (_CHOICES.isdisjoint(named) and _AXES.isdisjoint(named)) or not _is_numpys(function):
         return
@@ -152,6 +152,33 @@ def _is_numpys(function):
     if isinstance(function, np.ufunc):
         return getattr(np, function.__name__, None) is function
     return (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy"
+
+
+def _check_flags(function, given, parameters):
+    """Refuse what is neither true nor false where SciPy's functions take one of both.
+
+    Its LAPACK routines refuse most other values, and write outside of their memory for some.
+    """
+    for name, value in given.items():
+        one = parameters.get(name)
+        is_flag = one is not None and type(one.default) is bool and not isinstance(value, Tensor)
+        of_numbers = isinstance(value, int | np.integer | np.bool_)
+        if is_flag and not (of_numbers and value in (0, 1)):
+            raise invalid("value", f"{_title(function)}: {name}={value!r}; give True or False")
+        if name == "axis" and isinstance(value, bool | np.bool_):
+            raise invalid("value", f"{_title(function)}: axis={value!r}; give an integer")
+
+
+def check_choice(function: str, name: str, value: Any, choices: Sequence[Any]) -> None:
+    """Refuse a value of an argument that has but a few, in the name of a function of SciPy's."""
+    if not any(type(value) is type(each) and value == each for each in choices):
+        known = ", ".join(map(repr, choices))
+        raise invalid("value", f"{function}: {name}={value!r}; there are {known}")
+
+
+def _title(function):
+    module = (getattr(function, "__module__", None) or "").split(".")
+    return ".".join([*(part for part in module if part[:1] != "_"), function.__name__])
 
 
 class _StandIn:
@@ -257,6 +284,8 @@ def settled(
         return tuple(args), {name: value for name, value in kwargs.items()
                              if name not in known or not _is_idle(known[name], value)}  # fmt: skip
     check_choices(function, given, args)
+    if (getattr(function, "__module__", None) or "").startswith("scipy."):
+        _check_flags(function, given, parameters)
     placed, named = [], {}
     for k, (name, value) in enumerate(given.items()):
         one = parameters[name]

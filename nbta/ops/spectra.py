@@ -6,6 +6,7 @@ they are infinite or NaN, as the vectors are any of a space there. Gradients of 
 
 from __future__ import annotations
 
+import numbers
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,6 +46,7 @@ from nbta.ops.linalg import (
     triangular_solve,
     tril,
 )
+from nbta.ops.numpy_arguments import check_choice
 from nbta.ops.places import take_along_axis
 from nbta.ops.products import matmul, swapaxes
 from nbta.ops.reductions import sum as sum_
@@ -340,6 +342,8 @@ def _scipy_eigh(
             "scipy.linalg.eigh: subset_by_index and subset_by_value: take a part of the result"
         )
         raise invalid("value", message)
+    drivers = ("ev", "evd", "evr", "evx") if b is None else ("gv", "gvd", "gvx")
+    check_choice("scipy.linalg.eigh", "driver", driver, (None, *drivers))
     if b is None:
         w, v = eigh(a, "L" if lower else "U")
     else:
@@ -354,7 +358,7 @@ def _scipy_eigvalsh(
 ):  # fmt: skip
     return _scipy_eigh(
         a, b, lower=lower, eigvals_only=True, type=type, subset_by_index=subset_by_index,
-        subset_by_value=subset_by_value,
+        subset_by_value=subset_by_value, driver=driver,
     )  # fmt: skip
 
 
@@ -535,6 +539,7 @@ def _scipy_svd(
     a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True,
     lapack_driver="gesdd",
 ):  # fmt: skip
+    check_choice("scipy.linalg.svd", "lapack_driver", lapack_driver, ("gesdd", "gesvd"))
     found = svd(a, full_matrices, compute_uv)
     return tuple(found) if compute_uv else found
 
@@ -728,8 +733,12 @@ def _numpys_pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
 
 @stands_for("scipy.linalg.pinv", numpy=1)
 def _scipy_pinv(a, *, atol=None, rtol=None, check_finite=True):
-    if atol:
+    if atol is not None and not (isinstance(atol, numbers.Real) and atol == 0):
         raise invalid("value", "scipy.linalg.pinv: atol: give rtol, of the greatest singular value")
+    if rtol is not None and operand(rtol).dtype.kind == "c":
+        raise invalid("value", f"scipy.linalg.pinv: rtol={rtol!r} is complex; give a real number")
+    if isinstance(rtol, numbers.Real) and rtol < 0:
+        raise invalid("value", f"scipy.linalg.pinv: rtol={rtol!r} is negative; give a share from 0")
     a, dtype = _matrices(a)
     return cast(_pseudo_inverse(a, _precision(a) if rtol is None else rtol), dtype)
 
@@ -861,6 +870,8 @@ def _share(rcond, dtype):
 def _scipy_lstsq(
     a, b, cond=None, overwrite_a=False, overwrite_b=False, check_finite=True, lapack_driver=None
 ):
+    # gelsy has no singular values.
+    check_choice("scipy.linalg.lstsq", "lapack_driver", lapack_driver, (None, "gelsd", "gelss"))
     x, squares, rank, values = lstsq(a, b, np.finfo(operand(a).dtype).eps if cond is None else cond)
     if operand(b).ndim == 1 and squares.shape == (1,):
         squares = squeeze(squares, 0)
@@ -996,6 +1007,7 @@ def _scipy_qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, che
     if pivoting or mode not in ("economic", "r", "full"):
         message = f"scipy.linalg.qr: mode={mode!r}, pivoting={pivoting}"
         raise invalid("value", f"{message}: there are 'full', 'economic' and 'r', without pivoting")
+    check_choice("scipy.linalg.qr", "lwork", lwork, (None, -1))
     found = qr(a, "reduced" if mode == "economic" else "complete")
     return (found.R,) if mode == "r" else tuple(found)
 

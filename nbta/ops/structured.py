@@ -116,6 +116,8 @@ def _hankel(c, r=None):
     """SciPy's: what a column has, and then a row but for its first item, along rising diagonals."""
     c = operand(c)
     c, r = promoted(reshape(c, (-1,)), zeros_like(c) if r is None else operand(r))
+    if not r.ndim:
+        raise invalid("rank", "scipy.linalg.hankel: r: a number; give a row")
     r = reshape(r, (-1,))
     places = np.add.outer(*(np.arange(operator.index(x.shape[0])) for x in (c, r)))
     return take(concatenate([c, getitem(r, slice(1, None))], 0), places, 0)

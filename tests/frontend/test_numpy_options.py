@@ -294,9 +294,13 @@ def test_each_refusal_is_an_error_of_its_own():
 
 
 @pytest.mark.slow_but_every(16)
-@pytest.mark.parametrize(("space", "name"), [each for each in NAMES if each[0][:5] == "numpy"])
-def test_what_numpy_refuses_of_any_parameter_is_refused(space, name):
-    """And what it takes is the same. SciPy's routines write outside of memory for such values."""
+@pytest.mark.parametrize(("space", "name"), NAMES)
+def test_what_the_library_refuses_of_any_parameter_is_refused(space, name):
+    """And what it takes is the same.
+
+    The library is asked only for what nbta takes, as some of SciPy's routines write outside of
+    their memory for other values.
+    """
     function = table.functions(space)[name]
     found = sample(name, function)
     if found is None:
@@ -309,19 +313,18 @@ def test_what_numpy_refuses_of_any_parameter_is_refused(space, name):
     optional = [p for p in optional if p.name not in names and p.name != "out"]
     by_place = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY][:count]
     for one, value in itertools.product(optional, STRANGE):
-        if one.name in by_place:
+        if one.name in by_place or (name, one.name) in UNKNOWN:
             continue
         run = program(call, named(function, one.name), value, usual)
         said = f"{name}: {one.name}={value!r}"
         try:
-            wanted = quietly(lambda run=run: run(start.copy()))
-        except Exception as error:
-            wanted = error
-        try:
             found = quietly(lambda run=run: nbta.function(run, compiled=False)(start.copy()))
         except Exception:  # it may be NumPy's, or a refusal
             continue
-        assert not isinstance(wanted, Exception), f"{said}: {wanted!r}"
+        try:
+            wanted = quietly(lambda run=run: run(start.copy()))
+        except Exception as error:
+            raise AssertionError(f"{said}: {error!r}") from None
         try:
             assert_same(plain(found), plain(wanted))
         except AssertionError as error:
