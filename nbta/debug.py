@@ -1,9 +1,20 @@
-"""What helps to find out why a result is not what it should be."""
+"""What helps to find out why a result is not what it should be.
+
+``python -m nbta.debug bisect MODULE:FUNCTION --args "(np.ones(3), 2.0)"`` names the first pass of
+the compiler after which a function, or its gradient, has another result.
+"""
 
 from __future__ import annotations
 
+import argparse
+import importlib
+import importlib.util
+import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from nbta.execution import non_finite
 
@@ -52,3 +63,93 @@ def nans(infinities: bool = True) -> Iterator[None]:
         yield
     finally:
         non_finite.restore(token)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run ``python -m nbta.debug``; the answer is its exit code.
+
+    It is 0 where results agree, 1 where a pass is named, and 2 where nothing was compared.
+    """
+    parser = argparse.ArgumentParser(prog="python -m nbta.debug", description=main.__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    bisect = commands.add_parser(
+        "bisect", help="the first pass of the compiler after which a result is another one"
+    )
+    bisect.add_argument("function", metavar="MODULE:FUNCTION", help="or FILE.py:FUNCTION")
+    bisect.add_argument(
+        "--args",
+        metavar="EXPRESSION",
+        help="a tuple, with the module's names and np; without, the module's ARGUMENTS, which is "
+        "a tuple, a function that gives one, or a dict of these by the function's name",
+    )
+    bisect.add_argument(
+        "--value", action="store_true", help="of the function alone, not its gradient"
+    )
+    options = parser.parse_args(argv)
+    try:
+        return _bisect(options.function, options.args, options.value)
+    except _UsageError as error:
+        print(f"nbta.debug bisect: {error}", file=sys.stderr)
+        return 2
+
+
+class _UsageError(Exception):
+    """What is asked for cannot be done."""
+
+
+def _bisect(named: str, expression: str | None, value: bool) -> int:
+    """Name the first pass after which a function has another result."""
+    from nbta.api.derivatives import value_and_grad
+    from nbta.api.tracing import Function, function
+    from nbta.inspect.bisection import Bisection
+
+    module, name = _found(named)
+    target = getattr(module, name, None)
+    if not callable(target):
+        raise _UsageError(f"{module.__name__} has no function {name!r}")
+    arguments = _arguments(module, name, expression)
+    if not isinstance(target, Function):
+        target = (function if value else value_and_grad)(target)
+    trace, values = target.bound((arguments, {}))
+    finding = Bisection(trace.runner, values).find()
+    print(finding.text)
+    return 1 if finding.number is not None else 2 if finding.is_refused else 0
+
+
+def _found(named: str) -> tuple[Any, str]:
+    """The module, and the name of the function in it."""
+    place, _, name = named.rpartition(":")
+    if not place:
+        raise _UsageError(f"{named!r} is not MODULE:FUNCTION")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        if not place.endswith(".py"):
+            return importlib.import_module(place), name
+        spec = importlib.util.spec_from_file_location(Path(place).stem, place)
+        if spec is None or spec.loader is None:
+            raise _UsageError(f"{place} is no module")
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module, name
+    except (ImportError, OSError) as error:
+        raise _UsageError(f"{place} cannot be imported: {error}") from error
+
+
+def _arguments(module: Any, name: str, expression: str | None) -> tuple[Any, ...]:
+    """The arguments of the function: from the command line, or the module."""
+    if expression is not None:
+        found = eval(expression, {"np": np, **vars(module)})
+    else:
+        found = getattr(module, "ARGUMENTS", None)
+        if isinstance(found, dict):
+            found = found.get(name)
+        found = found() if callable(found) else found
+    if found is None:
+        raise _UsageError(
+            f"there are no arguments for {name}: give --args, or ARGUMENTS in {module.__name__}"
+        )
+    return found if isinstance(found, tuple) else (found,)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,6 +2,7 @@
 
 from nbta import shapes
 from nbta.compiler.induction import Counts, Linear
+from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.graph.graph import lies_in, substitute
@@ -17,6 +18,7 @@ from nbta.ops.shaping import CAST
 from nbta.ops.trip_counts import constant_of
 
 
+@contract(requires=[Fact.RANKS])
 @changes
 def arrays_to_tensors(program: Program) -> Program:
     """Read the rows of a tensor in place of an array that was written from it as a whole.
@@ -35,7 +37,7 @@ def arrays_to_tensors(program: Program) -> Program:
 
 def _next(program, done):
     """The next array that can be done without."""
-    uses, counts = ArrayUses(program), Counts(program)
+    uses, counts = analysis(ArrayUses, program), analysis(Counts, program)
     for array in list(uses.users):
         if array is not None and array not in done:
             found = _Whole.of(array, uses, counts, done)
@@ -46,7 +48,7 @@ def _next(program, done):
 
 def _replace_sizes(program):
     """Take the size of an array from where it was made, if it cannot grow."""
-    uses, counts, changed = ArrayUses(program), Counts(program), False
+    uses, counts, changed = analysis(ArrayUses, program), analysis(Counts, program), False
     for array, users in uses.users.items():
         made = _creation(array, counts)
         if made is None or len(array) > 1 or not uses.is_plain(array):

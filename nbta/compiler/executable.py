@@ -318,6 +318,7 @@ class Compiled:
     def _generate(self) -> Generated:
         with phase("source") as facts:
             generated = generate(self.program)
+            self.program.analyses.clear()  # which nobody needs from now on
             facts["lines"] = generated.source.count("\n")
         return generated
 

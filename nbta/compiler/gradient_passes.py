@@ -10,6 +10,7 @@ from collections import defaultdict
 from functools import partial
 from typing import NamedTuple
 
+from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.nests import added_in_place, bodies_of, threaded
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tapes
@@ -23,13 +24,14 @@ from nbta.ops.joining import RANGE
 from nbta.ops.trip_counts import constant_of
 
 
+@contract(requires=[Fact.RANKS])
 @changes
 def stacked_gradients_to_tensors(program: Program) -> Program:
     """Let gradient arrays of numbers that are only stacked be tensors, to which code adds in place.
 
     They stay arrays where anything but writes of sure slots in front of one stack may touch them.
     """
-    tapes = Tapes(program)
+    tapes = analysis(Tapes, program)
     found = [_as_sums(tapes, array) for array in list(tapes.uses.users)]
     for each in found:
         if each is not None:

@@ -8,7 +8,8 @@ of shapes, nbta's sources, and versions. Bodies come with their operations.
 
 What a hash could not tell, such as a function of the user's, has no entry; nor has a program that
 calls Python, which needs its operations. An entry is no pickle: JSON and arrays, behind a checksum.
-With NBTA_DEBUG=1 there are none, as the verifier is to see what passes do.
+Where somebody looks at what passes do, such as the verifier with NBTA_DEBUG=1, there are none
+(`nbta.compiler.manager.is_observed`).
 """
 
 import contextlib
@@ -24,8 +25,8 @@ import numpy as np
 import scipy
 
 from nbta.compiler.generate import Generated, Output
+from nbta.compiler.manager import is_observed
 from nbta.compiler.specialising import fits_pattern
-from nbta.graph import verifier
 from nbta.graph.graph import SubGraph
 from nbta.graph.operation import Operation, Spec
 from nbta.graph.order import ordered
@@ -248,7 +249,7 @@ class GraphCache:
     @functools.cached_property
     def _description(self):
         """None where there are to be no entries."""
-        if verifier.DEBUG or machine_code.folder() is None or sources() is None:
+        if is_observed() or machine_code.folder() is None or sources() is None:
             return None
         try:
             return Description(*self._graph)

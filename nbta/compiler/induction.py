@@ -104,6 +104,13 @@ def _computed_from(tensor):
     return [t for t in op.inputs if is_integer(t)]
 
 
+def _is_there(tensor):
+    """Whether a graph still has the operation of a tensor, and that the tensor."""
+    op = tensor.op
+    found = op.number < len(op.graph.operations) and op.graph.operations[op.number] is op
+    return found and any(each is tensor for each in op.outputs)
+
+
 def _is_natural(atom):
     if isinstance(atom, Tensor):  # a counter of trips, or the size of an array
         return atom.op.record is SIZE or (atom.op.record is WHILE and atom.index == 0)
@@ -116,6 +123,11 @@ class Counts(Analysis):
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self._numbers = {}
+
+    def differences(self, fresh: "Counts") -> dict[str, tuple]:
+        """Integers of other forms in a new analysis."""
+        pairs = ((t, form, fresh.number(t)) for t, form in self._numbers.items() if _is_there(t))
+        return {f"the integer {t.name!r}": (a, b) for t, a, b in pairs if a != b}
 
     def number(self, tensor: Tensor) -> Linear:
         """An integer scalar as a linear form, in the worst case of itself."""

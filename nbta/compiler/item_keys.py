@@ -9,6 +9,7 @@ and only if the whole has it.
 from collections import Counter
 
 from nbta.compiler.induction import Counts
+from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import SubGraph, running, substitute
@@ -20,10 +21,11 @@ from nbta.ops.shaping import SHAPE
 from nbta.shapes import is_known
 
 
+@contract(requires=[Fact.RANKS])
 @changes
 def items_of_parts(program: Program) -> Program:
     """Read items of parts from the whole, and add to items of parts there."""
-    counts, used = Counts(program), {}
+    counts, used = analysis(Counts, program), {}
     for op in list(running(program)):
         if op.record is GETITEM:
             _read_of_whole(op)

@@ -8,6 +8,7 @@ such as those of other rows in the gradient of a decomposition in place.
 import numpy as np
 
 from nbta.compiler.induction import Counts, Linear
+from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
 from nbta.compiler.touched import differ, touched, users_in
 from nbta.graph.copying import keep_shapes
@@ -19,13 +20,14 @@ from nbta.ops.dispatch import as_tensor
 from nbta.ops.indexing import ADD_ITEM, index_of
 
 
+@contract(requires=[Fact.RANKS], reorders=True)
 @changes
 def add_items_behind_loops(program: Program) -> Program:
     """Add up in a number what each trip of a loop adds to one item, and add that behind the loop.
 
     The sums are the same but for the order of additions.
     """
-    counts = Counts(program)
+    counts = analysis(Counts, program)
     for op in reversed(list(running(program))):  # from the inside out
         if is_loop(op):
             _add_items_behind(counts, Loop(op))

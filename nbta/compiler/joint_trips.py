@@ -14,6 +14,7 @@ from itertools import compress, islice
 from operator import not_
 
 from nbta.compiler.induction import Linear, Trip
+from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.sums import sum_from, sum_of_summand
@@ -32,6 +33,7 @@ from nbta.ops.trip_counts import counts_trips, is_integer
 _KEEPING = {CREATE, READ, WRITE, SIZE}
 
 
+@contract(requires=[Fact.RANKS, Fact.SAVED_BY_TAPES, Fact.TAPES_OF_LOOPS], reorders=True)
 @changes
 def join_trips(program: Program) -> Program:
     """Let loops run each trip back right behind it, where that needs nothing of other trips."""
@@ -51,7 +53,7 @@ def _sound_pairs(program, waited) -> list["_Pair"]:
 
     All are found before one is joined, as nothing is known of what joining makes.
     """
-    tapes = Tapes(program)
+    tapes = analysis(Tapes, program)
     loops = [op for op in tapes.uses.operations if is_loop(op)]
     free = dict.fromkeys(op for op in loops if not op.control_inputs and op not in waited)
     found: list[_Pair] = []

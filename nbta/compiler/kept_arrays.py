@@ -25,6 +25,7 @@ from nbta.compiler.elements import (
     rows_of,
     stacked,
 )
+from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tapes
@@ -42,10 +43,11 @@ from nbta.ops.joining import concatenate, stack
 from nbta.ops.shaping import INT64, cast, reshape, shape_of
 
 
+@contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.SAVED_BY_TAPES])
 @changes
 def keep_elements(program: Program) -> Program:
     """Read elements of arrays that a trip has made from tensors where another loop reads them."""
-    tapes = Tapes(program)
+    tapes = analysis(Tapes, program)
     kept = _Beside(tapes)
     found = [_replace(tapes, kept, *array, ops) for array, ops in _read_later(tapes)]
     return prune.in_place(program) if any(found) else program

@@ -19,6 +19,7 @@ from nbta import shapes
 from nbta.codegen.values import NUMBERS
 from nbta.compiler.induction import depth
 from nbta.compiler.kept_once import kept_once
+from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tape, Tapes
@@ -45,10 +46,13 @@ from nbta.ops.loop import COUNTER
 from nbta.ops.shaping import INT64, cast
 
 
+@contract(
+    requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.TAPES_OF_LOOPS, Fact.SLOT_STATES]
+)
 @changes
 def join_tapes(program: Program) -> Program:
     """Let loops in loops fill one tape for all trips of the outer loops."""
-    tapes = Tapes(program)
+    tapes = analysis(Tapes, program)
     found = _found(tapes)
     if not found:
         return program
@@ -429,13 +433,14 @@ def threaded(bodies, first, inner) -> list[Tensor]:
     return [*following, loop.variable(place).last]
 
 
+@contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS, Fact.SLOT_STATES])
 @changes
 def gradients_to_tensors(program: Program) -> Program:
     """Let gradient arrays of tapes of numbers be tensors, to which code adds in place.
 
     Gradients of gradients of a loop write to them in one loop, and read them in a later one.
     """
-    tapes, found = Tapes(program), []
+    tapes, found = analysis(Tapes, program), []
     for each in tapes.tapes.values():
         lookups = {op: () for op in tapes.users(each) if op.record is LOOKUP}
         places = [tapes.whereabouts(op.inputs[0]) for op in lookups]
@@ -448,6 +453,7 @@ def gradients_to_tensors(program: Program) -> Program:
     return prune.in_place(program) if found else program
 
 
+@contract(requires=[Fact.RANKS])
 @changes
 def forget_trips(program: Program) -> Program:
     """Find gradient arrays without the trip's number where the trip makes the forward array itself.
@@ -461,7 +467,7 @@ def forget_trips(program: Program) -> Program:
             lookups[op.attrs["source"]].append(op)
     if not lookups:
         return program
-    tapes = Tapes(program)
+    tapes = analysis(Tapes, program)
     found = [ops for ops in lookups.values() if all(_is_of_trip(tapes, op) for op in ops)]
     for op in chain.from_iterable(found):
         del op.inputs[2:]
@@ -492,13 +498,14 @@ def packing(spec, users) -> dict:
     return {"packed": True, "packed_row": spec.shape} if short and users <= {READ, WRITE} else {}
 
 
+@contract(requires=[Fact.RANKS], breaks=[Fact.SLOT_STATES])
 @changes
 def pack_tapes(program: Program) -> Program:
     """Let tapes of numbers that are only read be numbers one behind the other, without states.
 
     So are tapes of short rows.
     """
-    tapes = Tapes(program)
+    tapes = analysis(Tapes, program)
     for each in tapes.tapes.values():
         users = {op.record for op in tapes.users(each)}
         found = packing(each.value.spec, users) if users <= {READ, GATHER, WRITE, SIZE} else {}

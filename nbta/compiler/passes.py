@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from nbta import shapes
+from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes, rebuild
 from nbta.graph.copying import Copy, copied, keep_shapes
 from nbta.graph.dependence import closure, uses
@@ -20,6 +21,7 @@ from nbta.ops.dispatch import CONSTANT, PARAMETER, constant_in
 LARGEST = 10_000
 
 
+@contract()
 @changes
 def prune(program: Program) -> Program:
     """Leave out variables of loops and results of branches that nothing needs.
@@ -36,7 +38,7 @@ def prune(program: Program) -> Program:
 def _plan(program) -> list:
     """What to leave out, as calls that do it: all is found before anything is changed."""
     _go_past_branches(program)
-    arrays, found = functools.cache(functools.partial(ArrayUses, program)), []
+    arrays, found = functools.partial(analysis, ArrayUses, program), []
     _look(arrays, program, program.outputs, found)
     return found
 
@@ -179,6 +181,7 @@ def frees(graph) -> list[Operation]:
     return [op for op in running(graph) if op.record is CLOSE and op.attrs.get("frees")]
 
 
+@contract(establishes=[Fact.BUFFERS_STAY])
 @changes
 def keep_all(program: Program) -> Program:
     """Free no array before its end; those of compiled code have buffers that stay anyway."""
@@ -188,6 +191,7 @@ def keep_all(program: Program) -> Program:
     return prune.in_place(program) if ends else program
 
 
+@contract()
 def fold_constants(program: Program) -> Program:
     """Compute what depends on constants alone."""
     found = any(_is_fixed(op, op.inputs) for op in running(program))
@@ -229,6 +233,7 @@ def _constant(graph, value):
     return constant_in(graph, array)
 
 
+@contract()
 def share(program: Program) -> Program:
     """Compute equal operations on equal inputs once."""
     return rebuild(program, _shared) if _has_equal(program) else program
@@ -276,6 +281,7 @@ def _hashable(value):
     return tuple(map(_hashable, value)) if isinstance(value, tuple) else value
 
 
+@contract()
 def hoist(program: Program) -> Program:
     """Compute before a loop what no trip of it changes, as far as that cannot fail."""
     found = any(_has_movable(Loop(op)) for op in running(program) if is_loop(op))

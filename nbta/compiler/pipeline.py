@@ -1,4 +1,7 @@
-"""The pipeline: passes one after another; with NBTA_DEBUG=1 the verifier runs behind each."""
+"""The pipeline: passes one after another, which `nbta.compiler.manager` runs.
+
+A pass has the same number in each compilation: its place in `passes`.
+"""
 
 from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.gradient_passes import stacked_gradients_to_tensors
@@ -6,6 +9,7 @@ from nbta.compiler.item_keys import items_of_parts
 from nbta.compiler.item_sums import add_items_behind_loops
 from nbta.compiler.joint_trips import join_trips
 from nbta.compiler.kept_arrays import keep_elements
+from nbta.compiler.manager import Manager, settings
 from nbta.compiler.nests import (
     forget_trips,
     gradients_to_tensors,
@@ -13,7 +17,6 @@ from nbta.compiler.nests import (
     pack_tapes,
 )
 from nbta.compiler.passes import fold_constants, hoist, keep_all, prune, share
-from nbta.compiler.phases import is_heard, phase
 from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import Program, extract, rebuild
 from nbta.compiler.row_passes import push_out_elementwise, rows_of_elementwise
@@ -23,13 +26,14 @@ from nbta.compiler.specialising import specialise
 from nbta.compiler.stand_ins import detach_gradients
 from nbta.compiler.tapes import read_in_branches, rematerialise, share_tapes
 from nbta.compiler.tiles import tile
+from nbta.errors import invalid
 from nbta.graph.copying import copied
-from nbta.graph.verifier import verify_change
 
 #: In this order. None changes a result, not by a bit.
 PASSES = (prune, fold_constants, hoist, share)
-#: For compiled code, behind those, where all ranks are known: in this order too. Those about
-#: products, and tiles, take sums in another order.
+#: For compiled code, after `specialise`: left out where arrays are to be freed where they end.
+ENDS = (keep_all, loops_of_segments)
+#: After those, in this order too. Some take sums in another order, as their contracts say.
 LOWERING = (
     simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share, push_out_elementwise,
     forget_trips, join_trips, read_in_branches, rematerialise, prune, keep_elements,
@@ -40,9 +44,26 @@ LOWERING = (
 )  # fmt: skip
 
 
+def passes() -> tuple:
+    """All passes, by their numbers from 1."""
+    return (*PASSES, specialise, *ENDS, *LOWERING)
+
+
+def _manager(before=0, log=None):
+    """A manager, if the settings name passes that there are."""
+    every = passes()
+    known = {"all", *(step.__name__ for step in every), *map(str, range(1, len(every) + 1))}
+    unknown = sorted(settings().printed - known)
+    if unknown:
+        names = ", ".join(dict.fromkeys(step.__name__ for step in every))
+        message = f"{unknown[0]!r} is no pass; there are 1 to {len(every)}: {names}"
+        raise invalid("setting", f"NBTA_PRINT_AFTER: {message}")
+    return Manager(before, log)
+
+
 def optimised(given, wanted, targets=()) -> Program:
     """What it takes to compute some tensors of a graph from others, made cheap."""
-    return _run(PASSES, extract(given, wanted, targets))
+    return _manager().run(PASSES, extract(given, wanted, targets))
 
 
 def lowered(program: Program, shapes, log=None, *, frees=False) -> Program:
@@ -51,27 +72,15 @@ def lowered(program: Program, shapes, log=None, *, frees=False) -> Program:
     ``log`` is told of each pass. With ``frees`` arrays are freed where they end, for those that
     Python keeps.
     """
-    with phase("specialise") as facts:
-        facts["before"] = program
-        facts["after"] = made = specialise(program, shapes, together=True)
-    program = rebuild(program, copied) if made is program else made
-    verify_change(program)
-    return _run(LOWERING if frees else (keep_all, loops_of_segments, *LOWERING), program, log)
 
+    def specialised(given):
+        made = specialise(given, shapes, together=True)
+        return rebuild(given, copied) if made is given else made
 
-def _run(passes, program, log=None):
-    """A program behind passes, which may change it."""
-    for step in passes:
-        with phase(step.__name__) as facts:
-            facts["before"] = _as_it_is(program)
-            program = getattr(step, "in_place", step)(program)
-            facts["after"] = _as_it_is(program)
-        verify_change(program)
-        if log is not None:
-            log.note(step, program)
-    return program
-
-
-def _as_it_is(program):
-    """A copy for those who listen, as later passes change a program where it is."""
-    return rebuild(program, copied) if is_heard() else program
+    manager = _manager(len(PASSES), log)
+    program = manager.step(specialise, program, specialised)
+    if frees:
+        manager.skip(len(ENDS))
+    else:
+        program = manager.run(ENDS, program)
+    return manager.run(LOWERING, program)

@@ -10,6 +10,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.compiler.induction import Counts, Linear
+from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.touched import users_of
@@ -178,6 +179,7 @@ class Stacks:
             slots.spec = slots.spec._replace(shape=(terms[0][0],))
 
 
+@contract(requires=[Fact.RANKS, Fact.WHOLE_AXES], reorders=True)
 @changes
 def push_out_products(program: Program) -> Program:
     """Multiply all rows of a tensor at once where a loop multiplies each with the same matrix."""
@@ -191,7 +193,7 @@ def _loops(program):
 
 
 def _push_out(loop):
-    counts, body = Counts(loop.graph), Loop(loop).body
+    counts, body = analysis(Counts, loop.graph), Loop(loop).body
     found = [op for op in live(body) if op.record is MATMUL and _is_row_product(op, loop, counts)]
     for op in found:
         row, matrix = op.inputs
@@ -258,6 +260,7 @@ def _reshaped(tensor, lengths, pattern):
     return current().create(RESHAPE, [tensor, lengths], {"pattern": pattern}).outputs[0]
 
 
+@contract(requires=[Fact.RANKS, Fact.WHOLE_AXES], breaks=[Fact.SAVED_BY_TAPES], reorders=True)
 @changes
 def sum_products_outside(program: Program) -> Program:
     """Sum what a loop adds up, such as the gradient of a weight, by one product behind the loop.
@@ -267,7 +270,7 @@ def sum_products_outside(program: Program) -> Program:
     """
     known = moved = None
     for op in _loops(program):
-        known = known or (Counts(program), ArrayUses(program))
+        known = known or (analysis(Counts, program), analysis(ArrayUses, program))
         if _Sums(op, *known).move():
             known, moved = None, True  # who uses what has changed
     return prune.in_place(program) if moved else program

@@ -16,6 +16,8 @@ class Program(SubGraph):
         What is to run besides, for its effects.
     assumed : Assumed or None
         What it takes for granted of lengths besides those of its inputs.
+    analyses : dict
+        By type, those that `nbta.compiler.manager.analysis` holds.
     """
 
     def __init__(self):
@@ -23,6 +25,7 @@ class Program(SubGraph):
         self._scope = ""
         self.targets: list[Operation] = []
         self.assumed = None
+        self.analyses: dict = {}
 
 
 def extract(given, wanted, targets=()) -> Program:

@@ -7,6 +7,7 @@ import numpy as np
 from nbta import shapes
 from nbta.codegen.fusion import Elementary
 from nbta.compiler.induction import Counts
+from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.sums import goes_in_vectors
@@ -21,6 +22,7 @@ _WITH_SHAPE = frozenset({BROADCAST_TO, SUM_TO})
 _REST = (slice(1, None),)
 
 
+@contract(requires=[Fact.RANKS, Fact.WHOLE_AXES])
 @changes
 def rows_of_elementwise(program: Program) -> Program:
     """Compute in a loop, a row a trip, what only that loop needs and only row by row.
@@ -36,7 +38,7 @@ def rows_of_elementwise(program: Program) -> Program:
 
 def _next(graph):
     """An operation to be moved: with the reads of its rows, and how the rows of inputs are made."""
-    counts, users = Counts(graph), _users(graph)
+    counts, users = analysis(Counts, graph), _users(graph)
     for op in live(graph):
         for body in subgraphs(op):
             found = _next(body)
@@ -79,7 +81,11 @@ def _reads(op, users, graph):
         return []
     reads = _users(bodies[0])[body[0]]
     plain = all(r.record is GETITEM and r.attrs["key"] == (SYMBOLIC,) for r in reads)
-    if result.spec.rank == 1 and is_dear(op) and not goes_in_vectors(loop, Counts(loop.body)):
+    if (
+        result.spec.rank == 1
+        and is_dear(op)
+        and not goes_in_vectors(loop, analysis(Counts, loop.body))
+    ):
         return []  # as `push_out_elementwise` wants it
     return reads if plain and len({r.inputs[-1] for r in reads}) == 1 else []
 
@@ -180,6 +186,7 @@ def is_dear(op) -> bool:
     return plain and dtype.kind == "f" and not op.record.quick
 
 
+@contract(requires=[Fact.RANKS, Fact.WHOLE_AXES])
 @changes
 def push_out_elementwise(program: Program) -> Program:
     """Compute in front of a loop what its trips compute of items of tensors, each for itself.
@@ -188,7 +195,7 @@ def push_out_elementwise(program: Program) -> Program:
     items at places that only the run tells, or go on with what the trip before has left: in front
     of the loop they are vector instructions. What a tape would keep of them is there then.
     """
-    counts = Counts(program)
+    counts = analysis(Counts, program)
     found = [_Items(op, counts).push_out() for op in live(program) if is_loop(op)]
     return prune.in_place(program) if any(found) else program
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbta.compiler.manager import Fact, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.graph.copying import Captured, Copy, copied
@@ -24,6 +25,7 @@ from nbta.ops.loop import COUNTER, ONE, add_while
 from nbta.ops.trip_counts import constant_of
 
 
+@contract(requires=[Fact.RANKS, Fact.BUFFERS_STAY, Fact.SAVED_BY_TAPES])
 @changes
 def loops_of_segments(program: Program) -> Program:
     """Let loops in loops that keep states at the start of segments be two loops in one another."""

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from nbta import shapes
+from nbta.compiler.manager import Fact, contract
 from nbta.compiler.passes import is_sure
 from nbta.compiler.program import Program, changes, rebuild
 from nbta.compiler.specialising import fits, specialise
@@ -22,6 +23,7 @@ from nbta.ops.shaping import SHAPE, SIZE
 __all__ = ["fits", "simplify_shapes", "specialise"]
 
 
+@contract(requires=[Fact.RANKS])
 def simplify_shapes(program: Program) -> Program:
     """Take shapes from the inputs of the program, and leave out what gives its input.
 
@@ -41,6 +43,7 @@ def simplify_shapes(program: Program) -> Program:
     return made
 
 
+@contract(requires=[Fact.RANKS])
 @changes
 def shapes_of_variables(program: Program) -> Program:
     """Measure what a loop begins with in place of its variables, where all trips have one shape.

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbta import shapes
+from nbta.compiler.manager import Fact, contract
 from nbta.compiler.program import Program, rebuild
 from nbta.compiler.tapes import Tapes
 from nbta.errors import NbtaError
@@ -319,6 +320,7 @@ def in_order(rules, inputs) -> list | None:
 UNLIKE = 2**40 + 15
 
 
+@contract(establishes=[Fact.RANKS], needed=True)
 def specialise(program: Program, given, together: bool = False) -> Program:
     """Infer all shapes from those of the inputs.
 

@@ -23,6 +23,7 @@ from nbta.compiler.elements import (
     unpacked,
 )
 from nbta.compiler.induction import Linear, around, depth
+from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.nests import Nest, as_long, owners_around
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
@@ -40,6 +41,9 @@ from nbta.ops.joining import arange, concatenate, stack
 from nbta.ops.shaping import STOP_GRADIENT, shape_of
 
 
+@contract(
+    requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS, Fact.SLOT_STATES], breaks=[Fact.SAVED_BY_TAPES]
+)
 @changes
 def detach_gradients(program: Program) -> Program:
     """Make gradient arrays of arrays that a trip of a loop made in the trip back, anew.
@@ -47,7 +51,7 @@ def detach_gradients(program: Program) -> Program:
     They need no more of the forward array than its size and the shape of its elements; so its
     handle need not be kept for them.
     """
-    tapes, lookups = Tapes(program), defaultdict(list)
+    tapes, lookups = analysis(Tapes, program), defaultdict(list)
     for op in tapes.uses.operations:
         if op.record in LOOKUPS:
             lookups[tapes.uses.array(op.inputs[0]), op.attrs["source"]].append(op)

@@ -13,6 +13,7 @@ from itertools import chain
 import numpy as np
 
 from nbta.compiler.induction import Counts
+from nbta.compiler.manager import analysis
 from nbta.compiler.touched import differ, is_of_its_trip, touched, users_in
 from nbta.graph.graph import subgraphs
 from nbta.graph.operation import FLOW, Operation, Tensor, is_inexact
@@ -107,7 +108,11 @@ def is_independent(variable: Variable, users: dict) -> bool:
         return step_of(variable.parameter) is not None
     if _is_filled(variable, users):
         return True
-    use, counts, body = touched(variable, users), Counts(variable.loop.body), variable.loop.body
+    use, counts, body = (
+        touched(variable, users),
+        analysis(Counts, variable.loop.body),
+        variable.loop.body,
+    )
     return use is not None and all(
         differ(counts, read, change, body) or is_of_its_trip(counts, read, change, body)
         for read in use.reads

@@ -17,6 +17,7 @@ import numpy as np
 from nbta import shapes
 from nbta.compiler.final_values import Item, last_version
 from nbta.compiler.induction import Clamped, Counts, Linear, Trip, around, depth, is_outside
+from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import is_sure, prune
 from nbta.compiler.program import Program, changes
 from nbta.graph.copying import keep_shapes
@@ -131,6 +132,14 @@ class Tapes(Counts):
         self.tapes = {t.handle: t for t in self._found.values() if self._is_proven(t)}
         self._found = self.tapes
         self._numbers.clear()  # some may have trusted what was no tape after all
+
+    def differences(self, fresh: "Tapes") -> dict[str, tuple]:
+        """What a new analysis says otherwise: tapes, users of arrays, and integers."""
+        orders = self._orders.items()
+        pairs = {f"the order of {graph!r}": (n, fresh.order(graph)) for graph, n in orders}
+        pairs["tapes"] = _names(self.tapes), _names(fresh.tapes)
+        own = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        return own | self.uses.differences(fresh.uses) | super().differences(fresh)
 
     def is_known(self, array) -> bool:
         """Whether all that touches an array is among its users."""
@@ -272,6 +281,14 @@ class Tapes(Counts):
         return self.is_natural(index) and self.is_natural(count - Linear(1) - index)
 
 
+def _names(tapes):
+    """What is compared of tapes by handle: symbolic tensors have no truth value."""
+    return {
+        handle.name: (tape.loop, tape.place, tape.write, handle.op)
+        for handle, tape in tapes.items()
+    }
+
+
 def _candidates(program):
     """Tapes by handle, as far as their writes tell."""
     writes = defaultdict(list)
@@ -342,6 +359,7 @@ def _grows(create):
     return create.attrs["dynamic_size"] and not create.attrs["clear_after_read"]
 
 
+@contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS])
 @changes
 def read_in_branches(program: Program) -> Program:
     """Read handles and flows in the branches that use them, where the same branch kept them."""
@@ -355,6 +373,7 @@ def read_in_branches(program: Program) -> Program:
     return prune.in_place(program)
 
 
+@contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.SAVED_BY_TAPES])
 @changes
 def rematerialise(program: Program) -> Program:
     """Compute again what a loop keeps on a tape, where that takes little.
@@ -366,7 +385,7 @@ def rematerialise(program: Program) -> Program:
     """
     done = set()
     while True:
-        tapes = Tapes(program)
+        tapes = analysis(Tapes, program)
         if not any(_is_simple(tapes, op) for op in tapes.uses.operations if op.record is READ):
             return program
         reads = [op for op in tapes.uses.operations if op.record is READ]
@@ -708,6 +727,9 @@ def _is_cheap(op):
     return op.record.selects or (scalars and (op.record.quick or op.record in (STACK, RANGE)))
 
 
+@contract(
+    requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS, Fact.SLOT_STATES], breaks=[Fact.SAVED_BY_TAPES]
+)
 @changes
 def share_tapes(program: Program) -> Program:
     """Let one tape do for several, and for arrays that are only stacked after the loop.
@@ -717,7 +739,7 @@ def share_tapes(program: Program) -> Program:
     stacked as a whole, is stacked from the tape. `prune` then drops what nothing uses any more.
     """
     while True:
-        tapes = Tapes(program)
+        tapes = analysis(Tapes, program)
         if not any(step(tapes) for step in (_share_equal, _share_next, _share_stacked)):
             return program
         sweep(program)

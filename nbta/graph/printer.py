@@ -1,10 +1,14 @@
 """A graph as text that a person can read."""
 
+import os
+from operator import add
+
 import numpy as np
 
-from nbta.graph.graph import Graph, SubGraph, all_bodies
-from nbta.graph.operation import DATA
-from nbta.graph.views import arguments
+from nbta.graph.graph import Graph, SubGraph, all_bodies, is_of_gradient
+from nbta.graph.labels import written
+from nbta.graph.operation import DATA, label_of
+from nbta.graph.views import arguments, is_loop
 
 
 def as_text(graph: Graph) -> str:
@@ -15,15 +19,35 @@ def as_text(graph: Graph) -> str:
     return "\n".join(["graph", *_lines(graph, "  ")])
 
 
-def _lines(graph, indent):
+def annotated(graph: SubGraph) -> str:
+    """The same of a program, with its parameters and results, and the user's names and lines."""
+    labels = [label_of(tensor) for tensor in graph.inputs]
+    names = [f"{label} = " if label else "" for label in labels]
+    given = [f"{_name(graph, t)}: {_kind(t)}" for t in graph.inputs]
+    lines = [f"program({', '.join(map(add, names, given))})", *_lines(graph, "  ", _comment)]
+    return "\n".join([*lines, f"  return {_names(graph, graph.outputs)}"])
+
+
+def _comment(op):
+    """A comment with a loop's statement or a tensor's variable, and the line that it comes from."""
+    words = [written(op)] if is_loop(op) else [label_of(tensor) for tensor in op.outputs]
+    place = op.location
+    if place is not None:
+        line = f"{os.path.basename(place.filename)}:{place.line}"
+        words.append(f"gradient of {line}" if is_of_gradient(op) else line)
+    text = ", ".join(word for word in words if word)
+    return f"  # {text}" if text else ""
+
+
+def _lines(graph, indent, comment=lambda op: ""):
     lines = []
     for op in graph.operations:
         if op.type == "Parameter" or is_scalar(op):
             continue
-        lines.append(indent + line_of(graph, op))
+        lines.append(indent + line_of(graph, op) + comment(op))
         for body in all_bodies(op):
             lines.append(f"{indent}  {_short_scope(graph, body)}({_given(graph, op, body)}):")
-            lines += _lines(body, indent + "    ")
+            lines += _lines(body, indent + "    ", comment)
             lines.append(f"{indent}    return {_names(body, body.outputs)}")
     return lines
 
@@ -83,7 +107,15 @@ def attributes(op) -> list[str]:
     return [f"{key}={_short(value)}" for key, value in op.attrs.items() if _says(key, value)]
 
 
-_HIDDEN = {"known", "label", "learnt", "pattern", "spec", "origin"}  # what specs or names show
+_HIDDEN = {
+    "known",
+    "label",
+    "learnt",
+    "pattern",
+    "spec",
+    "origin",
+    "saves",
+}  # what specs or names show
 
 
 def _says(key, value):

@@ -125,6 +125,12 @@ class ArrayUses(Analysis):
         for op in self.operations:
             self._note(op)
 
+    def differences(self, fresh: "ArrayUses") -> dict[str, tuple]:
+        """What a new analysis says otherwise: operations, and what touches which array."""
+        names = ("operations", "waited", "users", "holders", "results", "passed")
+        found = [(name, _some(getattr(self, name)), _some(getattr(fresh, name))) for name in names]
+        return {name: (old, new) for name, old, new in found if old != new}
+
     def array(self, handle: Tensor) -> tuple | None:
         """The array of a handle."""
         self.hold()
@@ -171,6 +177,11 @@ class ArrayUses(Analysis):
         waits = op.control_inputs or op in self.waited
         odd = op.record in LOOKUPS and (op.record is not LOOKUP or len(op.inputs) > 2)
         return waits or odd or op.record is CLOSE
+
+
+def _some(found):
+    """A collection, without the empty lists that asking a table has put there."""
+    return {key: ops for key, ops in found.items() if ops} if isinstance(found, dict) else found
 
 
 def check_writes(operations, reached) -> None:
