@@ -11,6 +11,7 @@ from collections import Counter
 
 from nbta.codegen.values import NUMBERS
 from nbta.compiler.emitter import Call
+from nbta.compiler.residuals import residual_notes
 from nbta.errors import PerformanceWarning
 from nbta.graph.graph import subgraphs
 from nbta.graph.labels import Labels
@@ -35,6 +36,7 @@ def explained(compiled, runs_note="") -> str:
     lines += _section("loops whose adjoint iterations run right after their own", found.joint)
     lines += _section("buffers made ahead, or at their place", found.buffers)
     lines += _section("arrays", found.arrays)
+    lines += _section("values saved for gradients", residual_notes(compiled.program))
     lines += _section("copies of whole tensors in loops", [row[0] for row in found.copies])
     labels = Labels(compiled.program.operations)
     lines = [*lines[: 1 + len(passes)], *map(labels.put, lines[1 + len(passes) :])]

@@ -54,11 +54,11 @@ def _infer_create(size, **attrs):
     return HANDLE_SPEC, FLOW_SPEC
 
 
-def _create(step, size, packed=False, packed_row=(), **attrs):
+def _create(step, size, packed=False, packed_row=(), saves=False, **attrs):
     """``packed``: iterations fill a tape of numbers in order, and nothing but reads it.
 
     Then compiled code needs no state of its slots. ``packed_row`` is the shape of rows in place of
-    numbers.
+    numbers. ``saves``: it is a tape, whose values a gradient needs.
     """
     return step.add(TensorArray(size=size, **attrs)), FLOW_VALUE
 
@@ -412,5 +412,6 @@ def tape(spec, name="tape") -> Access:
         "element_shape": spec.shape if uniform else None,
         "infer_shape": uniform,
         "tensor_array_name": name,
+        "saves": True,
     }
     return Access(*build(CREATE, [np.int32(0)], attrs, name))
