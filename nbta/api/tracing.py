@@ -436,6 +436,10 @@ class Function(Sent, Generic[P, R]):
     def source(self) -> str:
         """Source of the function that its last call was compiled to, or would be.
 
+        Variables have the names of the arguments and variables that they stand for, with ``d_``
+        before those that are adjoints, and comments say which lines the code comes from. What is
+        compiled has other names and no such comments.
+
         Raises
         ------
         FailedPreconditionError
@@ -443,7 +447,9 @@ class Function(Sent, Generic[P, R]):
         UnimplementedError
             If it cannot be compiled.
         """
-        return self._compiled_program().generated.source
+        from nbta.inspect.named_source import named_source  # what few need
+
+        return named_source(self._compiled_program())
 
     @property
     def convert_source(self) -> str | None:

@@ -269,6 +269,10 @@ class ArrayCode:
             self._made[key] = _Array(code, key, self.plain.rank(key))
         return self._made[key]
 
+    def made(self) -> list["_Array"]:
+        """All arrays that there are."""
+        return list(self._made.values())
+
 
 def emit(code, op) -> None:
     """The source of an operation on a plain array."""
@@ -283,7 +287,7 @@ class _Array:
     """An array's record and the pointer to its items."""
 
     def __init__(self, code, key, rank):
-        op = key[0]
+        op, self.key = key[0], key
         self.rank, self.record = rank, code.word(rt.WORDS)
         self.data = code.base(op.attrs["dtype"], "a", self.record)
         self.adds = len(key) > 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from nbta.errors import InvalidArgumentError, NbtaError, invalid
 from nbta.graph.graph import SubGraph, current, substitute
 from nbta.graph.operation import FLOW, HANDLE, Spec, Tensor, is_inexact
 from nbta.immutable import bodies, frozen, given_back
-from nbta.locations import Origin, of_caller
+from nbta.locations import OWN, Origin, of_caller
 from nbta.ops.arithmetic import add_n, equal, less, logical_and, where
 from nbta.ops.array_lengths import carry_lengths
 from nbta.ops.arrays import is_flow_of
@@ -596,12 +597,26 @@ def _trace_body(graph, scope, body, variables):
         known = variables.known()
 
         def advance(*tensors):
-            return variables.following(body(*variables.rebuilt(tensors)))
+            given = variables.rebuilt(tensors)
+            _call_as_arguments(body, given)
+            return variables.following(body(*given))
 
         traced = trace(graph, f"{scope}body", [COUNTER, *variables.specs], counting(advance))
         relaxed = variables.relax([tensor.spec for tensor in traced.outputs[1:]])
         if not relaxed and variables.known() == known:
             return traced
+
+
+def _call_as_arguments(body, given):
+    """Note what the user's function calls the variables of a loop."""
+    code = getattr(inspect.unwrap(body), "__code__", None)
+    if code is None or code.co_filename.startswith(OWN):
+        return
+    names = code.co_varnames[inspect.ismethod(body) : code.co_argcount]
+    for name, value in zip(names, given, strict=False):
+        for leaf, path in zip(leaves(value), paths(value, name), strict=True):
+            if isinstance(leaf, Tensor):
+                leaf.graph.labels.setdefault(leaf if type(leaf) is Tensor else leaf.itself, path)
 
 
 def _condition(cond, variables, maximum):

@@ -8,6 +8,7 @@ from nbta import shapes
 from nbta.errors import InvalidArgumentError, invalid, located
 from nbta.graph.dependence import connections, outside_ways
 from nbta.graph.graph import SubGraph, all_bodies, current, gradient_of
+from nbta.graph.labels import ADJOINT, call_after
 from nbta.graph.operation import DATA, Addend, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.verifier import verify_change
@@ -101,6 +102,8 @@ class Computation:
         for op in reversed(ordered({y.op for y in ys})):
             for tensor in op.outputs:
                 found[tensor] = sums.take(tensor)
+                if found[tensor] is not None:
+                    call_after(found[tensor], tensor, ADJOINT)
             given = [self._passing(found[t], t) for t in op.outputs]
             if any(grad is not None for grad in given) and self._goes_on(op):
                 inputs = list(op.inputs)  # a rule may give a loop more variables

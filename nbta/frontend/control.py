@@ -48,6 +48,7 @@ from nbta.frontend.boxes import (
     take_apart,
 )
 from nbta.frontend.containers import ITEMS, is_held, link_items, linked_items, put_item, relatives
+from nbta.frontend.jumps import ITEM, PREFIX
 from nbta.frontend.lists import CHANGED, Listing, grow, growing
 from nbta.frontend.maybe import (
     Gone,
@@ -66,6 +67,7 @@ from nbta.frontend.maybe import (
 )
 from nbta.frontend.problems import here, is_pythons
 from nbta.graph.graph import SubGraph, at_line, current, lies_in
+from nbta.graph.labels import call_after
 from nbta.graph.operation import Tensor
 from nbta.locations import of_error
 from nbta.ops.arithmetic import logical_and, logical_not, logical_or, not_equal, where
@@ -640,6 +642,22 @@ class _Attempts(threading.local):
 _attempts = _Attempts()
 
 
+def _call(tensor, name) -> None:
+    """Note what the user calls a tensor; a name with a space is one of ours, for messages."""
+    if isinstance(tensor, Tensor) and name and " " not in name and not name.startswith(PREFIX):
+        tensor = tensor if type(tensor) is Tensor else tensor.itself
+        tensor.graph.labels.setdefault(tensor, name)
+
+
+def _call_as_box(tensor, box, name=None) -> None:
+    """Note of a tensor that it is what an array holds from now on."""
+    held = box._value if box.root is box else None
+    if name or box.label:
+        _call(tensor, name or box.label)
+    elif isinstance(tensor, Tensor) and isinstance(held, Tensor):
+        call_after(tensor, held if type(held) is Tensor else held.itself)
+
+
 def _both_blocks(pred, then, orelse, names, get, set_, known=frozenset()):
     graph, entry = current(), get()
     with graph.name_scope("if") as scope:
@@ -837,7 +855,12 @@ class _Merge:
         """Give variables and boxes what the branch operation gives."""
         split, results = len(values) - len(self._boxes), []
         for (box, _), value in zip(self._boxes.values(), values[split:], strict=True):
+            _call_as_box(value, box)
             box.hold(value)
+        names = [self._names[i] for i, (kind, what) in enumerate(self._plans)
+                 if kind == "joined" for _ in what[1]]  # fmt: skip
+        for value, called in zip(values, names, strict=False):
+            _call(value, called)
         joined = [_as_user_has(pair, v) for pair, v in zip(self._pairs, values, strict=False)]
         for box, pair in zip(joined, self._pairs, strict=True):
             if isinstance(box, Box):
@@ -1162,6 +1185,7 @@ def counted_loop(start, stop, step, item, body, flags, *state):
 
     ``stop`` may be a function that gives it anew for each iteration.
     """
+    target = next(iter(body.__code__.co_varnames), "")
     first = _int64(start)
     known = None if callable(stop) else _int64(stop)
 
@@ -1172,7 +1196,10 @@ def counted_loop(start, stop, step, item, body, flags, *state):
         return both(True, negated(ended), lambda: goes_on) if flags() else goes_on
 
     def advance(place):
-        body(item(place))
+        given = item(place)
+        if target.startswith(ITEM):
+            _call(given, target.removeprefix(f"{ITEM}_"))
+        body(given)
         return place + step
 
     _Loop(body.__code__, *state).run([first], test, lambda place: [advance(place)])
@@ -1225,6 +1252,7 @@ def _older(changed):
     def of_before():
         return [v if isinstance(v, Box) and v.root.serial < start else None for v in changed()]
 
+    of_before.names = _names_of(changed)
     return of_before
 
 
@@ -1303,6 +1331,11 @@ def _fresh(value):
     return pack(value, [array_like(v) if isinstance(v, Box) else v for v in leaves(value)])
 
 
+def _names_of(changed):
+    """Variables that a function gives which reads those alone, in the order of the alphabet."""
+    return getattr(changed, "names", None) or changed.__code__.co_freevars
+
+
 class _Loop:
     """A loop of the graph, traced until its state is what was assumed.
 
@@ -1323,6 +1356,7 @@ class _Loop:
         self._begins = array_boxes.now()
         self._given = names, get(), get, setter or (lambda values: None)
         self._changed = [*changed(), effects.token_box()]
+        self._called = dict(zip(map(id, self._changed), _names_of(changed), strict=False))
         self._start()
         self._begin_as_before(code)
 
@@ -1496,12 +1530,16 @@ class _Loop:
         for i in sorted(self._carried):
             like = self._stand_ins.get(i, self._entry[i])
             parts = [self._part(i, j, leaf, next(given)) for j, leaf in enumerate(leaves(like))]
+            for part in parts:
+                _call(part._value if isinstance(part, Box) else part, self._names[i])
             values[i] = packed(like, parts)
             take_apart((self._entry[i], values[i]))
             self._note_numbers(like, values[i])
         self._link_families(values)
         for box in self._boxes:
-            box.rebind(next(given))
+            tensor = next(given)
+            _call_as_box(tensor, box, self._called.get(id(box)))
+            box.rebind(tensor)
         for box, reason in self._spoiled.values():
             box.put_off(reason)
         self._link(values, given)

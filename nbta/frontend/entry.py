@@ -28,7 +28,7 @@ from nbta.locations import is_raised_here, of_error
 from nbta.ops.dispatch import building
 from nbta.ops.shaping import IDENTITY
 from nbta.runtime.numba_private import Dispatcher
-from nbta.structure import leaves, map_leaves
+from nbta.structure import leaves, pack, paths
 
 
 def prepared(function, what, convert=True, outputs=(), *, for_run=False):
@@ -184,7 +184,9 @@ def _placed_errors():
 
 
 def _given(value, name):
-    return map_leaves(lambda leaf: _given_leaf(leaf, name), taken_apart(value))
+    value = taken_apart(value)
+    found = leaves(value)
+    return pack(value, map(_given_leaf, found, paths(value, name) if name else [None] * len(found)))
 
 
 def _given_leaf(leaf, name):
@@ -194,7 +196,8 @@ def _given_leaf(leaf, name):
     if not isinstance(leaf, Tensor):
         return in_box(leaf)
     if name is not None:
-        leaf.graph.labels.setdefault(leaf if type(leaf) is Tensor else leaf.itself, name)
+        for each in (leaf if type(leaf) is Tensor else leaf.itself, origin(leaf)):
+            each.graph.labels.setdefault(each, name)
     found, outside = boxed(leaf, name), reading()
     if isinstance(found, Box) and origin(leaf) in current().root.cache.get(APART, ()):
         found.apart = True

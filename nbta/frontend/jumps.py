@@ -10,6 +10,8 @@ import itertools
 
 #: What the names of flags begin with; no user's name does.
 PREFIX = "_nbta_"
+#: How the argument of a body of a `for` is called, before the variable of the loop.
+ITEM = f"{PREFIX}item"
 RESULT, DONE, GIVEN = PREFIX + "result", PREFIX + "returned", PREFIX + "given"
 
 BREAK, CONTINUE, RETURN = "break", "continue", "return"

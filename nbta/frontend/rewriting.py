@@ -15,7 +15,7 @@ import types
 from nbta.errors import UnimplementedError
 from nbta.frontend import source
 from nbta.frontend.definedness import with_checks
-from nbta.frontend.jumps import EMIT, PREFIX, Lowering, Yields, binds, blocks, name
+from nbta.frontend.jumps import EMIT, ITEM, PREFIX, Lowering, Yields, binds, blocks, name
 from nbta.frontend.liveness import (
     Liveness,
     bound_by,
@@ -425,7 +425,9 @@ class _Rewriter(ast.NodeTransformer):
         return self._placed(node, [*made, call])
 
     def visit_For(self, node):
-        number, item = next(self._numbers), f"{PREFIX}item"
+        number, item = next(self._numbers), ITEM
+        if isinstance(node.target, ast.Name):
+            item += f"_{node.target.id}"  # of which `control.counted_loop` takes the name
         take = ast.copy_location(ast.Assign([node.target], name(item)), node.target)
         statements = [take, *node.body]
         ident, changed = f"{PREFIX}body_{number}", self._changed_in(node.body)

@@ -83,7 +83,18 @@ class Copy:
             for old, new in zip(op.outputs, self._rule(self, op, inputs), strict=True):
                 self.tensors.setdefault(old, new)
         self.graph.changed()
+        for graph in {tensor.graph for tensor in outputs[:1]} | {op.graph for op in live[:1]}:
+            self._hand_on_names(graph)
         return [self.tensors[tensor] for tensor in outputs], [self._operations[o] for o in targets]
+
+    def _hand_on_names(self, graph):
+        """Call new tensors as old ones of a graph."""
+        pairs = (graph.labels, self.graph.labels), (graph.roles, self.graph.roles)
+        for names, new in pairs:
+            for tensor, called in names.items():
+                found = self.tensors.get(tensor)
+                if found is not None and found.graph is self.graph:
+                    new.setdefault(found, called)
 
     def _name(self, name):
         return self.graph.unique_name(name.removeprefix(self._scope))

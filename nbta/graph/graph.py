@@ -213,7 +213,8 @@ class Graph:
         self.version = 0  # counts changes, for what is derived from the graph
         self.losses = 0  # of a root: counts removals, for every `Analysis`
         self.cache = {}  # one tensor for many uses, such as constants
-        self.labels: dict[Tensor, str] = {}  # what users call arguments
+        self.labels: dict[Tensor, str] = {}  # what users call arguments and variables of loops
+        self.roles: dict[Tensor, tuple[str, Tensor]] = {}  # see `labels.call_after`
         self.last_at_places: Any = None  # of `label_of`
         self.lengths = None  # of a root that a function is traced into: a `Lengths`
         self.outside: Any = None  # of such a root: what the trace reads from outside

@@ -11,6 +11,7 @@ from nbta import shapes
 from nbta.errors import invalid
 from nbta.graph.dependence import dependence
 from nbta.graph.graph import current, unify
+from nbta.graph.labels import call_after
 from nbta.graph.operation import DATA, Spec
 from nbta.graph.views import Branch
 from nbta.ops.bodies import GradientGraph, no_gradient_like, parts_are_read
@@ -68,6 +69,7 @@ def _expose(op, branch, tensor):
             with other.as_default(), other.control_dependencies(None):
                 ends.append(tensor if other is branch else _nothing_like(tensor.spec))
         op.tapes[tensor] = Branch(op).add_result(ends)
+        call_after(op.tapes[tensor], tensor)
     return op.tapes[tensor]
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from nbta.graph.dependence import closure, loop_edges, uses
 from nbta.graph.graph import SubGraph, current, drop_unused, substitute, unify
-from nbta.graph.labels import shown_loop
+from nbta.graph.labels import ADJOINT, SAVED, call_after, shown_loop
 from nbta.graph.operation import DATA, FLOW, Spec
 from nbta.graph.order import ordered
 from nbta.graph.views import Loop
@@ -113,6 +113,7 @@ def _on_tape(op, tensor) -> Access:
         loop = Loop(op)
         with op.graph.as_default(), op.graph.control_dependencies(None):
             start = tape(tensor.spec, f"tape_of_{tensor.op.type}")
+            call_after(start.handle, tensor, SAVED)
 
         def following(flow):
             return Access(loop.body.capture(start.handle), flow).write(loop.counter, tensor)
@@ -201,6 +202,8 @@ def _one_trip_back(context, ends, starts, parameters):
     counter, count = parameters[0], 1 + len(ends)
     given, sums = parameters[1:count], parameters[count:]
     first = zip(starts[len(ends) :], sums, strict=True)
+    for parameter, tensor in zip(parameters[1:], starts, strict=True):
+        call_after(parameter, tensor, ADJOINT)
     grads = context.run(ends, given, starts, first)
     following = [
         no_gradient_like(tensor) if grad is None else grad
@@ -226,6 +229,7 @@ def _value_of_trip(op, backward, handles):
             backward.cache["trip"] = subtract(last, backward.inputs[0])
         kept = Access(*(as_tensor(part, backward) for part in kept))
         found = kept.read(backward.cache["trip"], tensor.spec)
+        call_after(found, tensor)
         if tensor.op.record is CREATE and tensor.index == 0:
             handles.append(found)
         return found
