@@ -1,7 +1,7 @@
-"""What helps to find out why a result is not what it should be.
+"""Tools that find the cause of wrong results.
 
 ``python -m nbta.debug bisect MODULE:FUNCTION --args "(np.ones(3), 2.0)"`` names the first pass of
-the compiler after which a function, or its gradient, has another result.
+the compiler after which a function, or its gradient, has a different result.
 """
 
 from __future__ import annotations
@@ -26,28 +26,29 @@ __all__ = ["nans"]
 
 @contextmanager
 def nans(infinities: bool = True) -> Iterator[None]:
-    """A context in which the first NaN or infinity of a run is an error.
+    """Raise an error at the first NaN or infinity of a run.
 
-    Functions, gradients and sessions run operation by operation in it, 1 to 10 us each, and look at
-    each result. The error names the operation, the line of the function that it comes from, whether
-    that is the line's gradient, and the iteration of each loop. With ``NBTA_DEBUG_NANS=1`` in the
-    environment all runs are like that.
+    In this context, functions, gradients and sessions run operation by operation, which takes 1 to
+    10 us each, and check each result. The error names the operation, the line of the function that
+    it comes from, whether it belongs to that line's gradient, and the iteration of each loop. With
+    ``NBTA_DEBUG_NANS=1`` in the environment, all runs are checked.
 
     Parameters
     ----------
     infinities : bool
-        Whether infinities are errors too; without, only NaN is.
+        Whether infinities are errors, too; otherwise, only NaN is.
 
     Raises
     ------
     InvalidArgumentError
-        From a run, where an operation gives NaN and none of its inputs has it, or an infinity and
-        all of its inputs are finite. Constants and arguments may be either.
+        From a run, if the result of an operation contains NaN and its inputs do not, or contains an
+        infinity and all its inputs are finite. Constants and arguments may contain both.
 
     Notes
     -----
-    It holds in the thread or task that enters it. A branch that is not taken computes nothing, but
-    both sides of `nbta.where` do: what it does not choose counts as well.
+    The context applies to the thread or task that enters it. A branch that is not taken computes
+    nothing, but both sides of `nbta.where` are computed and checked, including values that are not
+    chosen.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Data-parallel gradients past one machine, by Dask.
+"""Data-parallel gradients on several machines, with Dask.
 
-A batch is cut into shards, workers compute the sums of losses and gradients over them, and a tree
-of additions makes one sum of these. `nbta.TensorArray` objects may be sent by Dask like any other
-data: their pickles hand out the arrays' own memory. Every task is pure: run again, on any worker,
-it gives bitwise identical results.
+A batch is divided into shards, workers compute the sums of losses and gradients over them, and a
+tree of additions combines these sums. `nbta.TensorArray` objects can be sent by Dask like other
+data; their pickles contain the arrays' memory without a copy. All tasks are pure: when a task runs
+again, on any worker, its result is bitwise identical.
 
 This needs the package ``distributed``: ``pip install "nbta[distributed]"``.
 """
@@ -74,51 +74,52 @@ def value_and_grad(
     shards: int | None = None,
     compiled: Compiled = "auto",
 ) -> Callable[..., tuple[R, Any]]:
-    """A function that gives a loss over a batch, and its gradient, computed by a Dask cluster.
+    """Make a function that computes the loss of a batch and its gradient on a Dask cluster.
 
     Parameters
     ----------
     f : callable
-        The loss of one item, a scalar. It is sent to the workers by cloudpickle, as it is at the
-        first call; what it uses from outside goes along with every call, so that large arrays are
-        better given as arguments.
+        The loss of one item, a scalar. It is sent to the workers by cloudpickle, in its state at
+        the first call. Values that it uses from outside are sent with every call, so pass large
+        arrays as arguments.
     client : distributed.Client
+        The client of the cluster.
     argnums : int or tuple of int
-        With respect to which positional arguments, which all items share.
+        The positional arguments to differentiate with respect to, which all items share.
     batch_axis : int or tuple of (int or None)
-        Along which axis arguments are cut into items, as for `nbta.value_and_grad`; a list is a
-        batch as it is.
+        The axis along which arguments are divided into items, as for `nbta.value_and_grad`; a list
+        is a batch, too.
     reduction : {"sum", "mean"}
-        What to make of the losses of the items.
+        How the losses of the items are combined.
     shards : int, optional
-        Into how many parts to cut the batch, at most one an item; by default 16.
+        The number of parts into which to divide the batch, at most one per item; by default 16.
     compiled : {"auto", True, False}
-        As for `nbta.value_and_grad`, but for "auto": the function is compiled at its first call,
-        if it can be.
+        As for `nbta.value_and_grad`, except for "auto": the function is compiled at its first call,
+        if that is possible.
 
     Returns
     -------
     callable
-        Of the arguments of ``f``; gives ``(value, gradient)`` as `nbta.value_and_grad` does.
+        A function of the arguments of ``f`` that returns ``(value, gradient)``, as
+        `nbta.value_and_grad` does.
 
     Raises
     ------
     InvalidArgumentError
-        For what is no client, or no synchronous one; when called, for arguments that cannot be
-        cut.
+        If ``client`` is not a synchronous client. When called: if arguments cannot be divided.
     FailedPreconditionError
-        When called: if workers cannot import nbta or have another version of it, and if a shard
-        ended several workers.
+        When called: if workers cannot import nbta or have a different version of it, or if a shard
+        caused several workers to die.
 
     Notes
     -----
-    The shards depend on the batch alone, and a fixed binary tree adds what they give. So the
-    result has bitwise identical results for any number of workers, as long as their processors are
-    alike. Other ``shards`` give other last digits. A worker that is lost changes nothing: Dask
-    computes again what it held.
+    The shards depend only on the batch, and a fixed binary tree adds their results. Results are
+    therefore bitwise identical for any number of workers, if their processors are of the same kind.
+    Other values of ``shards`` change the last digits. The loss of a worker does not change the
+    result: Dask computes its tasks again.
 
-    What ``f`` raises is raised here, by the first item in the batch that fails, which the message
-    or a note names.
+    An exception of ``f`` is raised here. It is that of the first failing item of the batch, which
+    the message or a note names.
 
     Examples
     --------

@@ -142,24 +142,24 @@ class StoreWrapper:
 
 
 class Lanes(StoreWrapper):
-    """Private arrays of an array, which threads fill side by side: see `TensorArray.lanes`.
+    """Private arrays of an array, which threads fill in parallel: see `TensorArray.lanes`.
 
-    The same methods serve Python's threads and the ``prange`` loops of compiled code, where lanes
-    may be made, passed in and handed out.
+    Python's threads and the ``prange`` loops of compiled code use the same methods. In compiled
+    code, lanes may be made, passed as arguments and returned.
 
     Parameters
     ----------
     array : TensorArray
         A dynamic array, whose lanes are empty, or a gradient array, whose lanes are zeros.
     count : int
-        How many lanes; a fixed number, whatever the number of threads.
+        The number of lanes: a fixed number, whatever the number of threads.
 
     Notes
     -----
-    A loop that takes each lane once, does the share of the iterations that `range` names, and is
-    followed by `join`, gives bitwise identical results whichever thread had which lane, and when.
-    Operations on the array itself between `TensorArray.lanes` and `join` are allowed; what the
-    lanes hold comes after them.
+    If a loop takes each lane once and runs the iterations that `range` returns for it, and `join`
+    follows the loop, then results are bitwise identical, whichever thread fills which lane, and
+    when. Operations on the array itself are allowed between `TensorArray.lanes` and `join`; the
+    elements of the lanes come after theirs.
 
     Examples
     --------
@@ -195,21 +195,22 @@ class Lanes(StoreWrapper):
         return self._fields[FIELD.size]
 
     def take(self, lane: int) -> TensorArray:
-        """The array of a lane, for whoever asks first.
+        """Return the array of a lane. Each lane can be taken once.
 
         Parameters
         ----------
         lane : int
+            The number of the lane.
 
         Returns
         -------
         TensorArray
-            To be used by one thread at a time; `join` closes it.
+            For use by one thread at a time; `join` closes it.
 
         Raises
         ------
         InvalidArgumentError
-            For a lane that does not exist or was taken, and after `join`.
+            If the lane does not exist or was taken, and after `join`.
 
         Examples
         --------
@@ -226,21 +227,24 @@ class Lanes(StoreWrapper):
         return type(self._array)._over(store, self._dtype, f"{self._name}[lane {int(lane)}]")
 
     def range(self, lane: int, total: int) -> builtins.range:
-        """A lane's share of so many iterations: neighbours, and one more or less than other lanes.
+        """Return the iterations of a lane: consecutive ones, and equally many up to one.
 
         Parameters
         ----------
-        lane, total : int
+        lane : int
+            The number of the lane.
+        total : int
+            The number of iterations of all lanes together.
 
         Returns
         -------
         range
-            Those of all lanes, one after the other, are ``range(total)``.
+            The iterations of the lane. Those of all lanes, concatenated, are ``range(total)``.
 
         Raises
         ------
         InvalidArgumentError
-            For a lane that does not exist, or a negative total.
+            If the lane does not exist, or the total is negative.
 
         Examples
         --------
@@ -254,11 +258,11 @@ class Lanes(StoreWrapper):
         return range(request[rq.RESULT], request[rq.RESULT] + request[rq.COUNT])
 
     def join(self) -> TensorArray:
-        """Put what the lanes hold into the array, in the order of the lanes, and free them.
+        """Move the elements of the lanes into the array, in order, and free the lanes.
 
-        Slots of dynamic arrays go after the array's last slot, those of lane 0 first; sums of
-        gradient arrays are added slot by slot, those of lane 0 first. The arrays that `take` gave
-        are closed. After an error everything is as it was.
+        Slots of dynamic arrays are appended to the array, those of lane 0 first; sums of gradient
+        arrays are added slot by slot, those of lane 0 first. The arrays that `take` returned are
+        closed. After an error, nothing has changed.
 
         Returns
         -------
@@ -268,10 +272,10 @@ class Lanes(StoreWrapper):
         Raises
         ------
         InvalidArgumentError
-            For a slot of a lane that holds no value, or one of a shape that does not fit the
-            array or the other lanes; when the array stopped growing; after `join`.
+            If a slot of a lane has no value, or a shape that does not fit the array or the other
+            lanes; if the array stopped growing; and after `join`.
         ResourceExhaustedError
-            When there is no memory for all slots.
+            If there is not enough memory for all slots.
 
         Examples
         --------

@@ -14,7 +14,7 @@ from nbta.naming import forward_name
 
 
 class NbtaError(Exception):
-    """Base of all errors of nbta.
+    """Base class of all errors of nbta.
 
     Attributes
     ----------
@@ -64,13 +64,13 @@ class InvalidArgumentError(NbtaError, ValueError):
 
 
 class OutOfRangeError(InvalidArgumentError, IndexError):
-    """``ta[i]`` asks for what is not there; a loop over an array ends with it."""
+    """An index is out of range; iterating over an array ends with this error."""
 
     code = "OUT_OF_RANGE"
 
 
 class NotFoundError(NbtaError, KeyError):
-    """Something asked for by name does not exist."""
+    """An object with the given name does not exist."""
 
     code = "NOT_FOUND"
 
@@ -82,7 +82,7 @@ class ResourceExhaustedError(NbtaError, MemoryError):
 
 
 class UnimplementedError(NbtaError, NotImplementedError):
-    """The operation has no meaning, or no implementation, for these arguments."""
+    """The operation is not defined, or not implemented, for these arguments."""
 
     code = "UNIMPLEMENTED"
 
@@ -94,12 +94,12 @@ class FailedPreconditionError(NbtaError, RuntimeError):
 
 
 class PerformanceWarning(UserWarning):
-    """A function is far slower than it could be; the message says where, and the cure.
+    """A function is far slower than it could be; the message names the place and the remedy.
 
-    It is given once for each nest of loops of a function that was compiled, where their iterations
-    call Python or copy a large array whole; once where a call holds large buffers; once where a
-    function is traced for each of many lengths, or to thousands of operations; and once where the
-    cache of machine code cannot be trusted (``SECURITY.md``). What is computed is the same.
+    The warning is given once for each nest of loops of a compiled function whose iterations call
+    Python or copy a large array; once for a call that uses large buffers; once for a function that
+    is traced for many lengths, or to thousands of operations; and once if the cache of machine code
+    cannot be trusted (``SECURITY.md``). Results are correct.
 
     Examples
     --------
@@ -124,9 +124,9 @@ class PerformanceWarning(UserWarning):
 
 
 class PrecisionWarning(UserWarning):
-    """A first value of a loop is float64 beside rows of float32, and makes results float64.
+    """An initial value of a loop is float64 while the rows are float32, so results become float64.
 
-    The message names it.
+    The message names the initial value.
 
     Examples
     --------

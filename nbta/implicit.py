@@ -1,8 +1,8 @@
-"""Roots and fixed points, with the derivative of the solution in place of that of the program.
+"""Roots and fixed points with the derivative of the solution, not that of the program.
 
-A program that finds a root by bisection gives a number that does not depend on its arguments
-smoothly, and its derivative is 0. What one wants is the derivative of the root, which the implicit
-function theorem gives, however the root was found.
+A program that finds a root by bisection does not depend smoothly on its arguments, and its
+derivative is 0. The useful derivative is that of the root, which follows from the implicit function
+theorem, whichever program finds the root.
 """
 
 from __future__ import annotations
@@ -63,33 +63,35 @@ def _made(equation, solver, is_step):
 
 
 def root(residual: Callable[..., Any], solver: Callable[..., Any] | None = None) -> Any:
-    """A solver of an equation, with the derivative of the solution.
+    """Make a solver of an equation that has the derivative of the solution.
 
     Parameters
     ----------
     residual : callable
-        ``residual(x, *args)``, which is zero at the solution: a real array of the shape of ``x``.
+        ``residual(x, *args)`` returns a real array of the shape of ``x``, which is zero at the
+        solution.
     solver : callable, optional
-        ``solver(*args)``, which gives the solution ``x``: a real number or array. It is not
-        differentiated and may do whatever nbta runs. Without it, the result is a decorator.
+        ``solver(*args)`` returns the solution ``x``, a real number or array. It is not
+        differentiated, and may use everything that nbta can run. Without it, `root` returns a
+        decorator.
 
     Returns
     -------
     callable
-        Of ``*args``. It gives what the solver gives; its derivatives with respect to the arguments,
-        to any order and in either mode, are those of the root.
+        A function of ``*args`` that returns the result of the solver. Its derivatives with respect
+        to the arguments, of any order and in both modes, are those of the root.
 
     Raises
     ------
     InvalidArgumentError
-        Where solution and residual are not real floats of one dtype and rank.
+        If solution and residual are not real floats of the same dtype and rank.
 
     Notes
     -----
-    With ``J`` the Jacobian of the residual by ``x``, which must be regular, the derivative is
-    ``-J^-1`` of that by the arguments (J. Blondel et al., "Efficient and modular implicit
-    differentiation", 2022). ``J`` is computed row by row and factored. The derivative is as exact
-    as the solution.
+    Let ``J`` be the Jacobian of the residual with respect to ``x``, which must be invertible. The
+    derivative of the solution is ``-J^-1`` times the derivative of the residual with respect to the
+    arguments (J. Blondel et al., "Efficient and modular implicit differentiation", 2022). ``J`` is
+    computed row by row and factorised. The derivative is as accurate as the solution.
 
     Examples
     --------
@@ -110,19 +112,24 @@ def root(residual: Callable[..., Any], solver: Callable[..., Any] | None = None)
 
 
 def fixed_point(step: Callable[..., Any], solver: Callable[..., Any] | None = None) -> Any:
-    """A solver of ``step(x, *args) == x``, with the derivative of the solution.
+    """Make a solver of ``step(x, *args) == x`` that has the derivative of the solution.
 
     Parameters
     ----------
     step : callable
-        ``step(x, *args)``, an array like ``x``.
+        ``step(x, *args)`` returns an array like ``x``.
     solver : callable, optional
-        ``solver(*args)``, which gives the fixed point; see `root`.
+        ``solver(*args)`` returns the fixed point; see `root`.
 
     Returns
     -------
     callable
-        As `root` gives it.
+        As for `root`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As for `root`.
 
     Examples
     --------

@@ -29,12 +29,12 @@ class ArrayInterface:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the elements."""
+        """The dtype of the elements."""
         raise NotImplementedError
 
     @property
     def element_shape(self) -> tuple[int | None, ...] | None:
-        """As far as it is known: None in it for an unknown dimension, None for an unknown rank."""
+        """The shape of the elements, with None for unknown dimensions or an unknown rank."""
         raise NotImplementedError
 
     @property
@@ -44,7 +44,7 @@ class ArrayInterface:
 
     @property
     def clear_after_read(self) -> bool:
-        """Whether a read gives the slot's memory up."""
+        """Whether reading a slot frees its memory."""
         raise NotImplementedError
 
     @property
@@ -64,55 +64,60 @@ class ArrayInterface:
 
     @property
     def handle(self) -> Handle | Tensor:
-        """Container and name."""
+        """The container and name of the array."""
         raise NotImplementedError
 
     @property
     def flow(self) -> Flow | Tensor:
-        """What an operation takes to run after all that this array has seen."""
+        """The flow for operations that should run after all operations on this array so far."""
         raise NotImplementedError
 
     def size(self, *, name: str | None = None) -> np.int32 | Tensor:
-        """How many slots there are, as an int32 scalar.
+        """Return the number of slots, as an int32 scalar.
+
+        Returns
+        -------
+        int32 scalar or Tensor
+            The number of slots.
 
         Raises
         ------
         InvalidArgumentError
-            For a closed array.
+            If the array is closed.
         """
         raise NotImplementedError
 
     # Writing.
 
     def write(self, index: Integer, value: ArrayLike, *, name: str | None = None) -> Self:
-        """Store a value in a slot; in a gradient array, add it to what is there.
+        """Store a value in a slot; in a gradient array, add the value to the slot.
 
         Parameters
         ----------
         index : int
-            The slot. In a dynamic array, one past the end makes the array grow.
+            The slot. In a dynamic array, a slot past the end makes the array grow.
         value : array-like
-            Of the array's dtype and a shape that the element shape admits. Python numbers and
-            nested lists take the array's dtype where nothing is lost.
+            A value of the array's dtype, whose shape fits the element shape. Python numbers and
+            nested lists are converted to the array's dtype if no information is lost.
         name : str, optional
-            Of the operation; here for graphs.
+            Name of the operation in a graph; ignored outside graphs.
 
         Returns
         -------
         TensorArray
-            The array with its new flow; here the array itself.
+            The array with its new flow; outside graphs, the array itself.
 
         Raises
         ------
         InvalidArgumentError
-            For a slot that does not exist, holds a value or was read, another dtype, or a shape
-            that does not fit. The array is then as it was.
+            If the slot does not exist, was written or read, or if the dtype or shape of the value
+            does not fit. The array does not change.
         ResourceExhaustedError
-            When there is no memory to grow.
+            If there is not enough memory to grow.
 
         Notes
         -----
-        TensorFlow's ``TensorArrayWriteV3``.
+        This is TensorFlow's ``TensorArrayWriteV3``.
 
         Examples
         --------
@@ -123,7 +128,19 @@ class ArrayInterface:
         raise NotImplementedError
 
     def append(self, value: ArrayLike, *, name: str | None = None) -> Self:
-        """Write after the last slot of a dynamic array; errors as for ``write``.
+        """Write a value after the last slot of a dynamic array; errors are those of `write`.
+
+        Parameters
+        ----------
+        value : array-like
+            As for `write`.
+        name : str, optional
+            As for `write`.
+
+        Returns
+        -------
+        TensorArray
+            The array with its new flow; outside graphs, the array itself.
 
         Examples
         --------
@@ -134,12 +151,26 @@ class ArrayInterface:
         raise NotImplementedError
 
     def accumulate(self, index: Integer, value: ArrayLike, *, name: str | None = None) -> Self:
-        """Add a value into a slot of a gradient array; errors as for ``write``.
+        """Add a value to a slot of a gradient array; other errors are those of `write`.
+
+        Parameters
+        ----------
+        index : int
+            The slot.
+        value : array-like
+            A value of the array's dtype and the shape of the slot.
+        name : str, optional
+            As for `write`.
+
+        Returns
+        -------
+        TensorArray
+            The array with its new flow; outside graphs, the array itself.
 
         Raises
         ------
         InvalidArgumentError
-            For a forward array, besides what `write` raises.
+            If the array is a forward array, and as for `write`.
 
         Examples
         --------
@@ -151,22 +182,30 @@ class ArrayInterface:
         raise NotImplementedError
 
     def scatter(self, indices: ArrayLike, value: ArrayLike, *, name: str | None = None) -> Self:
-        """Write row ``k`` of a value to slot ``indices[k]``, all rows or, after an error, none.
+        """Write row ``k`` of a value to slot ``indices[k]``; after an error, no row was written.
 
         Parameters
         ----------
         indices : vector of int
-            As many as the value has rows.
+            One slot for each row of the value.
         value : array-like, shape (len(indices), ...)
+            The rows.
+        name : str, optional
+            As for `write`.
+
+        Returns
+        -------
+        TensorArray
+            The array with its new flow; outside graphs, the array itself.
 
         Raises
         ------
         InvalidArgumentError
-            As `write`, and when the lengths differ.
+            As for `write`, and if the number of indices is not that of the rows.
 
         Notes
         -----
-        TensorFlow's ``TensorArrayScatterV3``.
+        This is TensorFlow's ``TensorArrayScatterV3``.
 
         Examples
         --------
@@ -176,9 +215,21 @@ class ArrayInterface:
         raise NotImplementedError
 
     def unstack(self, value: ArrayLike, *, name: str | None = None) -> Self:
-        """Write row ``k`` of a value to slot ``k``; errors as for ``scatter``.
+        """Write row ``k`` of a value to slot ``k``; errors are those of `scatter`.
 
-        A value of no rows tells the shape of elements too, where a first write would.
+        A value without rows fixes the element shape, too, if a first write would.
+
+        Parameters
+        ----------
+        value : array-like, shape (number of slots, ...)
+            The rows.
+        name : str, optional
+            As for `write`.
+
+        Returns
+        -------
+        TensorArray
+            The array with its new flow; outside graphs, the array itself.
 
         Examples
         --------
@@ -188,23 +239,31 @@ class ArrayInterface:
         raise NotImplementedError
 
     def split(self, value: ArrayLike, lengths: ArrayLike, *, name: str | None = None) -> Self:
-        """Cut a value along its first axis and write piece ``k`` to slot ``k``.
+        """Split a value along its first axis and write piece ``k`` to slot ``k``.
 
         Parameters
         ----------
         value : array-like, shape (sum(lengths), ...)
+            The value to split.
         lengths : vector of int
-            Rows of each piece; one a slot, unless the array is dynamic.
+            The number of rows of each piece: one piece per slot, unless the array is dynamic.
+        name : str, optional
+            As for `write`.
+
+        Returns
+        -------
+        TensorArray
+            The array with its new flow; outside graphs, the array itself.
 
         Raises
         ------
         InvalidArgumentError
-            As `write`, and when the lengths are not a vector, negative, do not add up to the
-            value's rows, or are not as many as slots.
+            As for `write`, and if the lengths are not a vector, are negative, do not add up to the
+            number of rows, or do not have one entry per slot.
 
         Notes
         -----
-        TensorFlow's ``TensorArraySplitV3``.
+        This is TensorFlow's ``TensorArraySplitV3``.
 
         Examples
         --------
@@ -219,32 +278,32 @@ class ArrayInterface:
     def read(
         self, index: Integer, *, name: str | None = None, dtype: DTypeLike | None = None
     ) -> Array:
-        """The value of a slot; the slot is read from then on, and cleared if the array clears.
+        """Return the value of a slot and mark it as read; a clearing array also clears the slot.
 
         Parameters
         ----------
         index : int
             The slot.
         name : str, optional
-            Of the operation; here for graphs.
+            Name of the operation in a graph; ignored outside graphs.
         dtype : dtype-like, optional
-            What the caller counts on; another dtype than the array's is an error.
+            The expected dtype; a dtype other than the array's is an error.
 
         Returns
         -------
         numpy.ndarray or scalar
-            Read-only, of the element's shape; a scalar where elements have no dimensions. An
-            unwritten slot of a fully known element shape reads as zeros.
+            A read-only array of the element's shape, or a scalar if elements have no dimensions. An
+            unwritten slot reads as zeros if the element shape is fully known.
 
         Raises
         ------
         InvalidArgumentError
-            For a slot that does not exist or is cleared, and for an unwritten slot while the
-            element shape is not fully known.
+            If the slot does not exist, is cleared, or is unwritten while the element shape is not
+            fully known.
 
         Notes
         -----
-        TensorFlow's ``TensorArrayReadV3``.
+        This is TensorFlow's ``TensorArrayReadV3``.
 
         Examples
         --------
@@ -261,31 +320,34 @@ class ArrayInterface:
         element_shape: Pattern = None,
         dtype: DTypeLike | None = None,
     ) -> Array:
-        """The listed slots, stacked along a new first axis; read rules as for ``read``.
+        """Return the given slots, stacked along a new first axis; they count as read, as by `read`.
 
         Parameters
         ----------
         indices : vector of int
+            The slots.
+        name : str, optional
+            As for `read`.
         element_shape : tuple of int or None, optional
-            Merged into the array's own, where it stays.
+            Merged into the array's own element shape, and kept there.
         dtype : dtype-like, optional
             As for `read`.
 
         Returns
         -------
         numpy.ndarray, shape (len(indices), ...)
-            Read-only; a view, not a copy, where the slots lie one after the other.
+            A read-only array; it is a view, not a copy, if the slots are consecutive.
 
         Raises
         ------
         InvalidArgumentError
-            As `read`, and when the shapes of the elements differ.
+            As for `read`, and if the shapes of the elements differ.
         UnimplementedError
-            For no indices while the element shape is not fully known.
+            If there are no indices and the element shape is not fully known.
 
         Notes
         -----
-        TensorFlow's ``TensorArrayGatherV3``.
+        This is TensorFlow's ``TensorArrayGatherV3``.
 
         Examples
         --------
@@ -295,7 +357,17 @@ class ArrayInterface:
         raise NotImplementedError
 
     def stack(self, *, name: str | None = None) -> Array:
-        """All slots, stacked along a new first axis; `gather` of every slot.
+        """Return all slots, stacked along a new first axis; this is `gather` of every slot.
+
+        Parameters
+        ----------
+        name : str, optional
+            As for `read`.
+
+        Returns
+        -------
+        numpy.ndarray, shape (number of slots, ...)
+            A read-only array, which is not copied.
 
         Examples
         --------
@@ -311,31 +383,34 @@ class ArrayInterface:
         element_shape_except0: Pattern = None,
         dtype: DTypeLike | None = None,
     ) -> Concat:
-        """All elements joined along their first axis, and how many rows each has.
+        """Concatenate all elements along their first axis, and return the number of rows of each.
 
         Parameters
         ----------
+        name : str, optional
+            As for `read`.
         element_shape_except0 : tuple of int or None, optional
-            What the shape after the first axis must fit.
+            The expected shape of the elements after their first axis.
         dtype : dtype-like, optional
             As for `read`.
 
         Returns
         -------
         value : numpy.ndarray, shape (sum(lengths), ...)
-            Read-only.
+            A read-only array.
         lengths : numpy.ndarray of int64
+            The number of rows of each element.
 
         Raises
         ------
         InvalidArgumentError
-            As `read`; for scalar elements; when the shapes after the first axis differ.
+            As for `read`; if elements are scalars; or if the shapes after the first axis differ.
         UnimplementedError
-            For an array of no slots while the element shape is not fully known.
+            If the array has no slots and the element shape is not fully known.
 
         Notes
         -----
-        TensorFlow's ``TensorArrayConcatV3``.
+        This is TensorFlow's ``TensorArrayConcatV3``.
 
         Examples
         --------
@@ -356,35 +431,38 @@ class ArrayInterface:
         name: str | None = None,
         clear_after_read: bool = True,
     ) -> TensorArray:
-        """The gradient array of this array for a source: one accumulator per source.
+        """Return the gradient array of this array for a source: one accumulator per source.
 
-        The first lookup makes it, with this array's size and virtual zeros of the shapes of the
-        slots written so far, and ends this array's growth. A gradient array may itself be
+        The first lookup makes it, with the size of this array and virtual zeros of the shapes of
+        the slots written so far, and ends the growth of this array. A gradient array may itself be
         differentiated.
 
         Parameters
         ----------
         source : str
-            Which gradient computation asks.
+            The name of the gradient computation.
         flow : Flow, optional
-            Of this array; the lookup comes after all operations that it has seen.
+            A flow of this array; the lookup runs after all operations before that flow.
+        name : str, optional
+            As for `read`.
         clear_after_read : bool, default True
-            Whether reads of the new array clear its slots.
+            Whether reading a slot of the new array clears it.
 
         Returns
         -------
         TensorArray
+            The gradient array.
 
         Raises
         ------
         InvalidArgumentError
-            For a closed array, or a flow of another one.
+            If the array is closed, or the flow is that of another array.
         UnimplementedError
             For strings, dates and records, which cannot be added.
 
         Notes
         -----
-        TensorFlow's ``TensorArrayGradV3``.
+        This is TensorFlow's ``TensorArrayGradV3``.
 
         Examples
         --------
@@ -403,13 +481,38 @@ class ArrayInterface:
         name: str | None = None,
         clear_after_read: bool = True,
     ) -> TensorArray:
-        """`grad`, with elements of shape ``shape_to_prepend + element_shape``.
+        """Like `grad`, with elements of shape ``shape_to_prepend + element_shape``.
 
-        Where the gradient array for the source exists already, it is given as it is.
+        If there is already a gradient array for the source, that array is returned.
+
+        Parameters
+        ----------
+        source : str
+            As for `grad`.
+        shape_to_prepend : tuple of int
+            The dimensions before those of the elements.
+        flow : Flow, optional
+            As for `grad`.
+        name : str, optional
+            As for `read`.
+        clear_after_read : bool, default True
+            As for `grad`.
+
+        Returns
+        -------
+        TensorArray
+            The gradient array.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For negative dimensions, and as for `grad`.
+        UnimplementedError
+            As for `grad`.
 
         Notes
         -----
-        TensorFlow's ``TensorArrayGradWithShape``.
+        This is TensorFlow's ``TensorArrayGradWithShape``.
 
         Examples
         --------
@@ -420,29 +523,31 @@ class ArrayInterface:
         raise NotImplementedError
 
     def lanes(self, count: int) -> Lanes:
-        """Private arrays for threads to fill side by side, joined in a fixed order afterwards.
+        """Make private arrays that threads fill in parallel, and that are joined in a fixed order.
 
-        Lanes of a dynamic array are empty arrays like it; `nbta.Lanes.join` appends their slots
-        after the last slot. Lanes of a gradient array are gradient arrays like it, with virtual
-        zeros in place of its sums; there it adds theirs.
+        Lanes of a dynamic array are empty arrays of the same kind; `nbta.Lanes.join` appends their
+        slots after the last slot. Lanes of a gradient array are gradient arrays with virtual zeros
+        instead of its sums; `nbta.Lanes.join` adds their sums to it.
 
         Parameters
         ----------
         count : int
-            How many, from 1 to 65536: a fixed number, not the number of threads. What a lane does
-            depends on it and on nothing else, so the result is the same for any number of
-            threads, to the bit. A few times as many as there are processors share the work well.
+            The number of lanes, from 1 to 65536: a fixed number, not the number of threads. The
+            work of a lane depends only on it, so results are bitwise identical for any number of
+            threads. A few times the number of processors divides the work well.
 
         Returns
         -------
         Lanes
+            The lanes.
 
         Raises
         ------
         InvalidArgumentError
-            For a closed array, a forward array that does not grow, or another number of lanes.
+            If the array is closed, or is a forward array that does not grow, or for another number
+            of lanes.
         ResourceExhaustedError
-            When there is no memory for so many lanes.
+            If there is not enough memory for the lanes.
 
         Examples
         --------
@@ -458,7 +563,7 @@ class ArrayInterface:
         raise NotImplementedError
 
     def identity(self, *, name: str | None = None) -> TensorArray:
-        """The same array under a new flow; both names share the storage.
+        """Return the same array under a new flow; both names share the storage.
 
         Examples
         --------
@@ -471,9 +576,9 @@ class ArrayInterface:
         raise NotImplementedError
 
     def close(self, *, name: str | None = None) -> Operation | None:
-        """Free everything at once; every other operation then fails. Gradient arrays live on.
+        """Free all memory at once; all other operations then fail. Gradient arrays stay open.
 
-        Where nogil functions or parallel loops use the array, they fail too, and the memory is
+        If nogil functions or parallel loops are using the array, they fail, too, and the memory is
         freed when they end.
 
         Examples
@@ -529,29 +634,30 @@ class ArrayInterface:
         raise NotImplementedError
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the slots as cells, and those of the gradient arrays below, with matplotlib.
+        """Draw the slots as cells, with those of the gradient arrays below, using matplotlib.
 
         Cells show which slots are unwritten, written, read or cleared, and the values of small
-        elements. In a gradient array they tell slots that were added to from those that were not.
-        Of many slots the first and the last are shown. Looking changes nothing: no slot counts as
-        read.
+        elements. In a gradient array, they show which slots were added to. Of many slots, only the
+        first and the last are shown. Plotting changes nothing: no slot counts as read.
 
         Parameters
         ----------
         axes : matplotlib axes or path, optional
-            Where to draw; by default those of a new figure, ``axes.figure``. A path is that of a
-            file to write, which ends in ``.svg``, ``.png`` or ``.pdf``.
+            Where to draw; by default, the axes of a new figure, ``axes.figure``. A path is that of
+            a file to write, which ends in ``.svg``, ``.png`` or ``.pdf``.
 
         Returns
         -------
         matplotlib.axes.Axes
+            The axes.
 
         Raises
         ------
         InvalidArgumentError
-            For an array of a graph, for what are no axes, and for a file with another ending.
+            If the array belongs to a graph, if ``axes`` are not axes, or if the file name has
+            another ending.
         FailedPreconditionError
-            Where matplotlib is not installed; the extra ``plot`` has it.
+            If matplotlib is not installed; the extra ``plot`` installs it.
 
         Examples
         --------

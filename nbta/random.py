@@ -1,8 +1,9 @@
-"""Random numbers by key and counter: reproducible, in loops and in compiled code.
+"""Random numbers by key and counter: reproducible, also in loops and in compiled code.
 
-A key is a number that all else follows from; a function called twice with one key gives the same
-numbers twice. `split` and `fold_in` make keys of a key. The bits are those of Philox 4x32-10, the
-same eagerly, operation by operation and compiled, on any number of threads.
+A key is a number that determines all random numbers: a function that is called twice with the same
+key returns the same numbers. `split` and `fold_in` make new keys from a key. The bits are those of
+Philox 4x32-10, and identical eagerly, operation by operation and compiled, on any number of
+threads.
 """
 
 from __future__ import annotations
@@ -32,16 +33,17 @@ _NUMBERS, _KEYS = 0, 1  # streams: what one draws with a key, and the keys made 
 
 
 def key(seed: Integer) -> Array:
-    """The key for a seed.
+    """Make the key of a seed.
 
     Parameters
     ----------
     seed : int or Tensor
-        Its lowest 64 bits count.
+        Only its lowest 64 bits are used.
 
     Returns
     -------
     uint64 scalar
+        The key.
 
     Examples
     --------
@@ -56,13 +58,19 @@ def key(seed: Integer) -> Array:
 
 
 def fold_in(key: ArrayLike, data: Integer) -> Array:
-    """A key for a key and a number, such as that of an iteration.
+    """Make a new key from a key and a number, such as that of an iteration.
 
     Parameters
     ----------
     key : uint64 scalar or Tensor
+        A key.
     data : int or Tensor
-        Its lowest 64 bits count.
+        Only its lowest 64 bits are used.
+
+    Returns
+    -------
+    uint64 scalar
+        The new key.
 
     Examples
     --------
@@ -82,16 +90,19 @@ def _lowest_bits(data):
 
 
 def split(key: ArrayLike, n: Integer = 2) -> Array:
-    """Keys made of a key, which is not to be used any more.
+    """Make several keys from a key, which should not be used again.
 
     Parameters
     ----------
     key : uint64 scalar or Tensor
+        A key.
     n : int or Tensor
+        The number of new keys.
 
     Returns
     -------
     uint64, shape (n,)
+        The new keys.
 
     Examples
     --------
@@ -140,16 +151,24 @@ def uniform(
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
 ) -> Array:
-    """Numbers between two others, each as likely.
+    """Draw numbers from a uniform distribution.
 
     Parameters
     ----------
     key : uint64 scalar or Tensor
+        A key.
     shape : int, tuple of int or Tensor, or Tensor
+        Shape of the result.
     dtype : {float64, float32}
+        Of the result.
     minval, maxval : array-like or Tensor
-        Gradients pass to both. Compiled code may round once where NumPy rounds twice, so that the
-        last bit may differ between the two, but where they are 0 and 1.
+        The bounds. Gradients pass to both. Compiled code may round once where NumPy rounds twice,
+        so the last bit may differ, unless the bounds are 0 and 1.
+
+    Returns
+    -------
+    ndarray or Tensor
+        Numbers between ``minval`` and ``maxval``.
 
     Examples
     --------
@@ -165,13 +184,21 @@ def uniform(
 
 
 def normal(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = np.float64) -> Array:
-    """Numbers of the standard normal distribution, by the inverse of its distribution function.
+    """Draw numbers from the standard normal distribution, by its inverse distribution function.
 
     Parameters
     ----------
     key : uint64 scalar or Tensor
+        A key.
     shape : int, tuple of int or Tensor, or Tensor
+        Shape of the result.
     dtype : {float64, float32}
+        Of the result.
+
+    Returns
+    -------
+    ndarray or Tensor
+        Numbers with mean 0 and variance 1.
 
     Examples
     --------
@@ -187,13 +214,21 @@ def normal(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = np.float64)
 
 
 def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = np.float64) -> Array:
-    """Numbers of the exponential distribution of mean 1.
+    """Draw numbers from the exponential distribution with mean 1.
 
     Parameters
     ----------
     key : uint64 scalar or Tensor
+        A key.
     shape : int, tuple of int or Tensor, or Tensor
+        Shape of the result.
     dtype : {float64, float32}
+        Of the result.
+
+    Returns
+    -------
+    ndarray or Tensor
+        Numbers of 0 or more.
 
     Examples
     --------
@@ -209,30 +244,32 @@ def gamma(
     shape: ShapeLike | None = None,
     dtype: DTypeLike = np.float64,
 ) -> Array:
-    """Numbers of the gamma distribution of order ``a``, whose scale is 1, with gradients by ``a``.
+    """Draw numbers from the gamma distribution of order ``a`` and scale 1, with gradients by ``a``.
 
     Parameters
     ----------
     key : uint64 scalar or Tensor
+        A key.
     a : array-like or Tensor
-        The order, also called shape parameter or concentration. Of 0 the number is 0; negative
-        ones and NaN give NaN.
+        The order, also called shape parameter or concentration. For order 0 the number is 0; for
+        negative orders and NaN it is NaN.
     shape : int, tuple of int or Tensor, or Tensor, optional
-        What ``a`` is broadcast to; by default it is that of ``a``.
+        The shape to which ``a`` is broadcast; by default, that of ``a``.
     dtype : {float64, float32}
+        Of the result.
 
     Returns
     -------
     ndarray or Tensor
-        Multiply by a scale for gamma variates of that scale. Of small orders many numbers are too
-        small for the dtype, and so 0.
+        Gamma variates of scale 1; multiply by another scale. For small orders, many numbers are too
+        small for the dtype, and therefore 0.
 
     Raises
     ------
     InvalidArgumentError
-        For an ``a`` that does not broadcast to ``shape``, and other dtypes.
+        If ``a`` does not broadcast to ``shape``, or for other dtypes.
     UnimplementedError
-        For third derivatives by ``a``.
+        For third derivatives with respect to ``a``.
 
     See Also
     --------
@@ -240,11 +277,12 @@ def gamma(
 
     Notes
     -----
-    Numbers are found by rejection (Marsaglia and Tsang), in float64, and are bitwise identical
-    results in each way to run. With the order moves what has the same value of the distribution
-    function, F: the derivative of a number x is ``-(dF/da) / (dF/dx)`` (Figurnov, Mohamed and Mnih,
-    "Implicit reparameterization gradients", 2018), so that gradients of means are those of
-    expectations. It is exact to 1e-11 of itself for orders from 1e-3 to 1e7.
+    Numbers are drawn by rejection (Marsaglia and Tsang), in float64, and are bitwise identical
+    eagerly, operation by operation and compiled. The derivative of a number x with respect to the
+    order keeps the value of the distribution function F constant: it is ``-(dF/da) / (dF/dx)``
+    (Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018), so gradients of
+    means are those of expectations. Its relative error is at most 1e-11 for orders from 1e-3 to
+    1e7.
 
     Examples
     --------
@@ -269,17 +307,30 @@ def gamma(
 
 
 def integers(key: ArrayLike, shape: ShapeLike, minval: int, maxval: int) -> Array:
-    """Integers from ``minval`` on, below ``maxval``, as int64.
+    """Draw integers from ``minval`` to ``maxval - 1``, as int64.
 
     Parameters
     ----------
     key : uint64 scalar or Tensor
+        A key.
     shape : int, tuple of int or Tensor, or Tensor
+        Shape of the result.
     minval, maxval : int
+        The lower bound, and the upper bound, which is not drawn.
+
+    Returns
+    -------
+    ndarray of int64 or Tensor
+        Integers.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the bounds are not integers, or if there is none between them.
 
     Notes
     -----
-    Of n integers one is more likely than another by n / 2**64 at most.
+    Among n integers, the probabilities of any two differ by a factor of at most 1 + n / 2**64.
 
     Examples
     --------
@@ -296,12 +347,19 @@ def integers(key: ArrayLike, shape: ShapeLike, minval: int, maxval: int) -> Arra
 
 
 def permutation(key: ArrayLike, x: ArrayLike | int) -> Array:
-    """The rows of an array, or the integers below a number, in a random order.
+    """Permute the rows of an array, or the integers below a number.
 
     Parameters
     ----------
     key : uint64 scalar or Tensor
+        A key.
     x : array-like or Tensor, or int
+        The rows; an integer ``n`` stands for ``np.arange(n)``.
+
+    Returns
+    -------
+    ndarray or Tensor
+        The rows in random order.
 
     Examples
     --------

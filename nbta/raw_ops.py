@@ -1,12 +1,12 @@
 """TensorFlow's raw TensorArray operations, by their names and arguments.
 
-Each works in a graph, where it gives tensors, eagerly, and in ``@njit`` functions: there a handle
-carries its array. Operations of several results give named tuples, with TensorFlow's names.
+Each operation works in a graph, where it returns tensors, eagerly, and in ``@njit`` functions,
+where a handle refers to its array directly. Operations with several results return named tuples,
+with TensorFlow's names.
 
-In a graph, what handles, indices and values must be is checked when it runs, as TensorFlow's
-kernels do; flows and sources, which are attributes of an operation or part of its type, when it
-is made. ``name``, which all of them take, is that of the operation in the graph. Eagerly it is
-ignored, and so is what a flow holds, as operations run one after another.
+In a graph, handles, indices and values are checked when it runs, as by TensorFlow's kernels; flows
+and sources are checked when an operation is created. ``name`` is the name of the operation in the
+graph. Eagerly, it is ignored, and so is the value of a flow, as operations run one after another.
 """
 
 from __future__ import annotations
@@ -84,49 +84,50 @@ def TensorArrayV3(  # noqa: N802
     *,
     name: str | None = None,
 ) -> TensorArrayV3Output:
-    """Make an array.
+    """Create an array.
 
     Parameters
     ----------
     size : int32 scalar
-        How many slots there are.
+        The number of slots.
     dtype : dtype-like
         Of the elements.
     element_shape : tuple of int or None, optional
-        Shape of the elements; None in it stands for an unknown dimension, None for an unknown rank.
-        In compiled code what is read must be of known rank.
+        The shape of the elements. None in the tuple is an unknown dimension; None instead of the
+        tuple is an unknown rank. In compiled code, the rank of elements that are read must be
+        known.
     dynamic_size : bool, default False
         Whether a write past the end makes the array grow.
     clear_after_read : bool, default True
-        Whether a read gives the slot's memory up, so that it can be read once.
+        Whether reading a slot frees its memory, so that it can be read only once.
     identical_element_shapes : bool, default False
         Whether the first write fixes the element shape: ``infer_shape`` of `nbta.TensorArray`.
     tensor_array_name : str, default ""
-        First part of the name in the handle; a number of its own follows.
+        The first part of the name in the handle; a unique number follows.
     name : str, optional
-        Of the operation in a graph; elsewhere the first part of the name where
-        ``tensor_array_name`` is empty, ``TensorArrayV3`` where both are.
+        Name of the operation in a graph; elsewhere, the first part of the array's name if
+        ``tensor_array_name`` is empty (``TensorArrayV3`` if both are).
 
     Returns
     -------
     handle : ArrayHandle or Tensor
     flow : Flow or Tensor
-        A float32 scalar, after which operations on the array may run.
+        The flow, a float32 scalar, for operations on the array that run after this one.
 
     Raises
     ------
     InvalidArgumentError
-        For a negative size or one that is not one integer, an object dtype, and an element shape
-        of more than 8 dimensions or with a negative one.
+        If the size is negative or not a single integer, for an object dtype, or for an element
+        shape with more than 8 dimensions or a negative dimension.
     ResourceExhaustedError
-        When there is no memory for so many slots.
+        If there is not enough memory for the slots.
 
     Notes
     -----
     TensorFlow's ``TensorArrayV3``.
 
-    In ``@njit`` functions the arguments' types are checked when compiling, so that what is no
-    handle, no flow, or of another dtype is a ``TypingError``.
+    In ``@njit`` functions, the types of arguments are checked when compiling: an invalid handle or
+    flow, or another dtype, is a ``TypingError``.
 
     Examples
     --------
@@ -168,38 +169,40 @@ def TensorArrayV3(  # noqa: N802
 def TensorArrayGradV3(  # noqa: N802
     handle: Any, flow_in: Any, source: str | bytes, *, name: str | None = None
 ) -> TensorArrayGradV3Output:
-    """The gradient array of an array for a source, looked up or made.
+    """Look up the gradient array of an array for a source, or make it.
 
-    The array stops growing, and what is written to the gradient array is added up.
+    The array stops growing, and values that are written to the gradient array are added up.
 
     Parameters
     ----------
     handle : ArrayHandle, TensorArray or Tensor
-        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+        The handle that `TensorArrayV3` or `TensorArrayGradV3` returned.
         A gradient array has gradient arrays, too.
     flow_in : Flow, Tensor, or float32 scalar
-        After which operations this one runs in a graph. Eagerly and in compiled code, which run
-        one operation after another, what it holds is ignored, also if it is another array's.
+        In a graph, this operation runs after the one that returned the flow. Eagerly and in
+        compiled code, operations run in program order, and the flow is ignored, even if it is
+        another array's.
     source : str or bytes
-        Names the gradient computation; bytes are UTF-8, and no argument of compiled code.
+        The name of the gradient computation; bytes are UTF-8, and are not supported in compiled
+        code.
     name : str, optional
-        Of the operation in a graph; ignored elsewhere.
+        Name of the operation in a graph; ignored elsewhere.
 
     Returns
     -------
     grad_handle : ArrayHandle or Tensor
-        That of the same array for the same source, always.
+        The same source always returns the same array.
     flow_out : Flow or Tensor
-        A float32 scalar, after which operations on the array may run.
+        The flow, a float32 scalar, for operations on the array that run after this one.
 
     Raises
     ------
     InvalidArgumentError
-        For a closed array, and where handle, flow or source are none.
+        If the array is closed, or if handle, flow or source are invalid.
     UnimplementedError
         For an array of strings, dates or records, whose sums have no meaning.
     ResourceExhaustedError
-        When there is no memory for another gradient array.
+        If there is not enough memory for another gradient array.
 
     Notes
     -----
@@ -236,34 +239,35 @@ def TensorArrayGradWithShape(  # noqa: N802
     Parameters
     ----------
     handle : ArrayHandle, TensorArray or Tensor
-        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+        The handle that `TensorArrayV3` or `TensorArrayGradV3` returned.
     flow_in : Flow, Tensor, or float32 scalar
-        After which operations this one runs in a graph. Eagerly and in compiled code, which run
-        one operation after another, what it holds is ignored, also if it is another array's.
+        In a graph, this operation runs after the one that returned the flow. Eagerly and in
+        compiled code, operations run in program order, and the flow is ignored, even if it is
+        another array's.
     shape_to_prepend : vector of int32
-        Dimensions before those of the array's elements. In compiled code a tuple tells how
-        many they are; of a list or an array what is read has no known rank.
+        The dimensions before those of the array's elements. In compiled code, the length of a tuple
+        is known; with a list or an array, the rank of elements is unknown.
     source : str or bytes
-        Names the gradient computation.
+        The name of the gradient computation.
     name : str, optional
-        Of the operation in a graph; ignored elsewhere.
+        Name of the operation in a graph; ignored elsewhere.
 
     Returns
     -------
     grad_handle : ArrayHandle or Tensor
-        Where there is a gradient array for the source, that one, whatever its shape.
+        If there is already a gradient array for the source, that array, whatever its shape.
     flow_out : Flow or Tensor
-        A float32 scalar, after which operations on the array may run.
+        The flow, a float32 scalar, for operations on the array that run after this one.
 
     Raises
     ------
     InvalidArgumentError
-        For a negative dimension, elements of more than 8 dimensions, a closed array, and where
-        handle, flow or source are none.
+        For a negative dimension, elements of more than 8 dimensions, or a closed array; or if
+        handle, flow or source are invalid.
     UnimplementedError
         For an array of strings, dates or records.
     ResourceExhaustedError
-        When there is no memory for another gradient array.
+        If there is not enough memory for another gradient array.
 
     Notes
     -----
@@ -296,30 +300,32 @@ def TensorArrayWriteV3(  # noqa: N802
     Parameters
     ----------
     handle : ArrayHandle, TensorArray or Tensor
-        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+        The handle that `TensorArrayV3` or `TensorArrayGradV3` returned.
     index : int32 scalar
-        A slot, from 0.
+        The slot, counted from 0.
     value : array-like
-        Of the array's dtype, and of a shape that fits its element shape. Numbers of Python and
-        lists take the dtype where nothing is lost.
+        A value of the array's dtype, whose shape fits the element shape. Python numbers and lists
+        are converted to the dtype if no information is lost.
     flow_in : Flow, Tensor, or float32 scalar
-        After which operations this one runs in a graph. Eagerly and in compiled code, which run
-        one operation after another, what it holds is ignored, also if it is another array's.
+        In a graph, this operation runs after the one that returned the flow. Eagerly and in
+        compiled code, operations run in program order, and the flow is ignored, even if it is
+        another array's.
     name : str, optional
-        Of the operation in a graph; ignored elsewhere.
+        Name of the operation in a graph; ignored elsewhere.
 
     Returns
     -------
     Flow or Tensor
-        A float32 scalar, after which operations on the array may run.
+        The flow, a float32 scalar, for operations on the array that run after this one.
 
     Raises
     ------
     InvalidArgumentError
-        For a negative slot, or one past the end of an array that does not grow; another dtype or
-        shape; a slot that was written or read; a closed array; and where handle or flow are none.
+        If the slot is negative, or past the end of an array that does not grow; if the dtype or
+        shape does not fit; if the slot was written or read; if the array is closed; or if handle or
+        flow are invalid.
     ResourceExhaustedError
-        When there is no memory to grow.
+        If there is not enough memory to grow.
 
     Notes
     -----
@@ -354,32 +360,33 @@ def _value(operation, handle, value):
 def TensorArrayReadV3(  # noqa: N802
     handle: Any, index: ArrayLike, flow_in: Any, dtype: DTypeLike, *, name: str | None = None
 ) -> Array:
-    """The value of a slot.
+    """Return the value of a slot.
 
     Parameters
     ----------
     handle : ArrayHandle, TensorArray or Tensor
-        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+        The handle that `TensorArrayV3` or `TensorArrayGradV3` returned.
     index : int32 scalar
-        A slot, from 0.
+        The slot, counted from 0.
     flow_in : Flow, Tensor, or float32 scalar
-        After which operations this one runs in a graph. Eagerly and in compiled code, which run
-        one operation after another, what it holds is ignored, also if it is another array's.
+        In a graph, this operation runs after the one that returned the flow. Eagerly and in
+        compiled code, operations run in program order, and the flow is ignored, even if it is
+        another array's.
     dtype : dtype-like
-        The array's own.
+        The array's dtype.
     name : str, optional
-        Of the operation in a graph; ignored elsewhere.
+        Name of the operation in a graph; ignored elsewhere.
 
     Returns
     -------
     array of the element's shape and ``dtype``, or Tensor
-        Read-only. A slot that nobody wrote is zeros, where the element shape is fully known.
+        Read-only. An unwritten slot reads as zeros if the element shape is fully known.
 
     Raises
     ------
     InvalidArgumentError
-        For a slot that does not exist, gave its value up, or was not written while the element
-        shape is not fully known; another dtype; a closed array; and where handle or flow are none.
+        If the slot does not exist, is cleared, or is unwritten while the element shape is not fully
+        known; for another dtype or a closed array; or if handle or flow are invalid.
 
     Notes
     -----
@@ -442,36 +449,37 @@ def TensorArrayGatherV3(  # noqa: N802
     *,
     name: str | None = None,
 ) -> Array:
-    """The listed slots, stacked along a new first axis.
+    """Return the given slots, stacked along a new first axis.
 
     Parameters
     ----------
     handle : ArrayHandle, TensorArray or Tensor
-        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+        The handle that `TensorArrayV3` or `TensorArrayGradV3` returned.
     indices : vector of int32
-        Slots, in any order and as often as they are wanted.
+        The slots, in any order, also repeatedly.
     flow_in : Flow, Tensor, or float32 scalar
-        After which operations this one runs in a graph. Eagerly and in compiled code, which run
-        one operation after another, what it holds is ignored, also if it is another array's.
+        In a graph, this operation runs after the one that returned the flow. Eagerly and in
+        compiled code, operations run in program order, and the flow is ignored, even if it is
+        another array's.
     dtype : dtype-like
-        The array's own.
+        The array's dtype.
     element_shape : tuple of int or None, optional
-        What is known of the elements; the array remembers it, and holds later writes to it.
+        The known part of the element shape; it is kept by the array, and later writes must fit it.
     name : str, optional
-        Of the operation in a graph; ignored elsewhere.
+        Name of the operation in a graph; ignored elsewhere.
 
     Returns
     -------
     array of shape ``(len(indices), *element)`` and ``dtype``, or Tensor
-        Read-only. No slots have the shape ``element_shape``, whatever the array's own is.
+        Read-only. Without slots, its element shape is ``element_shape``, whatever the array's is.
 
     Raises
     ------
     InvalidArgumentError
-        As of `TensorArrayReadV3`; and for elements of several shapes, or ones that do not fit
+        As for `TensorArrayReadV3`; or if elements have different shapes, or shapes that do not fit
         ``element_shape``.
     UnimplementedError
-        For no slots, where ``element_shape`` is not fully known.
+        If there are no slots, and ``element_shape`` is not fully known.
 
     Notes
     -----
@@ -507,29 +515,30 @@ def TensorArrayScatterV3(  # noqa: N802
     Parameters
     ----------
     handle : ArrayHandle, TensorArray or Tensor
-        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+        The handle that `TensorArrayV3` or `TensorArrayGradV3` returned.
     indices : vector of int32
-        Slots; in an array that is no gradient array, each once.
+        The slots; in a forward array, each may occur once.
     value : array-like of shape ``(len(indices), *element)``
         Of the array's dtype.
     flow_in : Flow, Tensor, or float32 scalar
-        After which operations this one runs in a graph. Eagerly and in compiled code, which run
-        one operation after another, what it holds is ignored, also if it is another array's.
+        In a graph, this operation runs after the one that returned the flow. Eagerly and in
+        compiled code, operations run in program order, and the flow is ignored, even if it is
+        another array's.
     name : str, optional
-        Of the operation in a graph; ignored elsewhere.
+        Name of the operation in a graph; ignored elsewhere.
 
     Returns
     -------
     Flow or Tensor
-        A float32 scalar, after which operations on the array may run.
+        The flow, a float32 scalar, for operations on the array that run after this one.
 
     Raises
     ------
     InvalidArgumentError
-        As of `TensorArrayWriteV3`; and for a scalar, or another number of rows than of indices.
+        As for `TensorArrayWriteV3`; for a scalar; or if the numbers of rows and indices differ.
         Then nothing was written.
     ResourceExhaustedError
-        When there is no memory to grow.
+        If there is not enough memory to grow.
 
     Notes
     -----
@@ -558,36 +567,37 @@ def TensorArrayConcatV3(  # noqa: N802
     *,
     name: str | None = None,
 ) -> Concat:
-    """All elements joined along their first axis, and their lengths.
+    """Concatenate all elements along their first axis, and return their lengths.
 
     Parameters
     ----------
     handle : ArrayHandle, TensorArray or Tensor
-        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+        The handle that `TensorArrayV3` or `TensorArrayGradV3` returned.
     flow_in : Flow, Tensor, or float32 scalar
-        After which operations this one runs in a graph. Eagerly and in compiled code, which run
-        one operation after another, what it holds is ignored, also if it is another array's.
+        In a graph, this operation runs after the one that returned the flow. Eagerly and in
+        compiled code, operations run in program order, and the flow is ignored, even if it is
+        another array's.
     dtype : dtype-like
-        The array's own.
+        The array's dtype.
     element_shape_except0 : tuple of int or None, optional
-        What is known of the elements' shapes after the first axis.
+        The known part of the elements' shape after the first axis.
     name : str, optional
-        Of the operation in a graph; ignored elsewhere.
+        Name of the operation in a graph; ignored elsewhere.
 
     Returns
     -------
     value : array of shape ``(sum(lengths), *rest)`` and ``dtype``, or Tensor
         Read-only.
     lengths : int64 vector, or Tensor
-        Of the elements, in the order of the slots.
+        The lengths of the elements, in the order of the slots.
 
     Raises
     ------
     InvalidArgumentError
-        As of `TensorArrayReadV3`; and for scalar elements, and ones whose shapes differ after
-        the first axis, or do not fit ``element_shape_except0``.
+        As for `TensorArrayReadV3`; if elements are scalars, if their shapes differ after the first
+        axis, or if they do not fit ``element_shape_except0``.
     UnimplementedError
-        For no slots, where the shape after the first axis is not fully known.
+        If there are no slots, and the shape after the first axis is not fully known.
 
     Notes
     -----
@@ -615,35 +625,35 @@ def TensorArrayConcatV3(  # noqa: N802
 def TensorArraySplitV3(  # noqa: N802
     handle: Any, value: ArrayLike, lengths: ArrayLike, flow_in: Any, *, name: str | None = None
 ) -> Any:
-    """Cut a value along its first axis and write piece ``k`` to slot ``k``.
+    """Split a value along its first axis and write piece ``k`` to slot ``k``.
 
     Parameters
     ----------
     handle : ArrayHandle, TensorArray or Tensor
-        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+        The handle that `TensorArrayV3` or `TensorArrayGradV3` returned.
     value : array-like of at least one dimension
         Of the array's dtype.
     lengths : vector of int64
-        Of the pieces; one for each slot, where the array does not grow.
+        The lengths of the pieces: one per slot, unless the array grows.
     flow_in : Flow, Tensor, or float32 scalar
-        After which operations this one runs in a graph. Eagerly and in compiled code, which run
-        one operation after another, what it holds is ignored, also if it is another array's.
+        In a graph, this operation runs after the one that returned the flow. Eagerly and in
+        compiled code, operations run in program order, and the flow is ignored, even if it is
+        another array's.
     name : str, optional
-        Of the operation in a graph; ignored elsewhere.
+        Name of the operation in a graph; ignored elsewhere.
 
     Returns
     -------
     Flow or Tensor
-        A float32 scalar, after which operations on the array may run.
+        The flow, a float32 scalar, for operations on the array that run after this one.
 
     Raises
     ------
     InvalidArgumentError
-        As of `TensorArrayWriteV3`; and for a scalar, lengths that are negative or do not add up
-        to the length of the value, and another number of them than of slots. Then nothing was
-        written.
+        As for `TensorArrayWriteV3`; for a scalar; if lengths are negative or do not add up to the
+        length of the value; or if their number is not that of the slots. Then nothing was written.
     ResourceExhaustedError
-        When there is no memory to grow.
+        If there is not enough memory to grow.
 
     Notes
     -----
@@ -665,17 +675,18 @@ def TensorArraySplitV3(  # noqa: N802
 
 
 def TensorArraySizeV3(handle: Any, flow_in: Any, *, name: str | None = None) -> np.int32 | Tensor:  # noqa: N802
-    """How many slots there are.
+    """Return the number of slots.
 
     Parameters
     ----------
     handle : ArrayHandle, TensorArray or Tensor
-        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+        The handle that `TensorArrayV3` or `TensorArrayGradV3` returned.
     flow_in : Flow, Tensor, or float32 scalar
-        After which operations this one runs in a graph. Eagerly and in compiled code, which run
-        one operation after another, what it holds is ignored, also if it is another array's.
+        In a graph, this operation runs after the one that returned the flow. Eagerly and in
+        compiled code, operations run in program order, and the flow is ignored, even if it is
+        another array's.
     name : str, optional
-        Of the operation in a graph; ignored elsewhere.
+        Name of the operation in a graph; ignored elsewhere.
 
     Returns
     -------
@@ -684,7 +695,7 @@ def TensorArraySizeV3(handle: Any, flow_in: Any, *, name: str | None = None) -> 
     Raises
     ------
     InvalidArgumentError
-        For a closed array, and where handle or flow are none.
+        If the array is closed, or if handle or flow are invalid.
 
     Notes
     -----
@@ -703,26 +714,26 @@ def TensorArraySizeV3(handle: Any, flow_in: Any, *, name: str | None = None) -> 
 
 
 def TensorArrayCloseV3(handle: Any, *, name: str | None = None) -> Any:  # noqa: N802
-    """Free an array; closing it again is allowed.
+    """Free the memory of an array; closing it again is allowed.
 
-    Its gradient arrays live on where they are held by handles of their own.
+    Its gradient arrays stay open if they have handles of their own.
 
     Parameters
     ----------
     handle : ArrayHandle, TensorArray or Tensor
-        What `TensorArrayV3` or `TensorArrayGradV3` gave.
+        The handle that `TensorArrayV3` or `TensorArrayGradV3` returned.
     name : str, optional
-        Of the operation in a graph; ignored elsewhere.
+        Name of the operation in a graph; ignored elsewhere.
 
     Returns
     -------
     Operation or None
-        In a graph the operation that frees it, which a control edge or a fetch makes run.
+        In a graph, the operation that frees it, which runs because of a control edge or a fetch.
 
     Raises
     ------
     InvalidArgumentError
-        Where the handle is none.
+        If the handle is invalid.
 
     Notes
     -----

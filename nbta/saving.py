@@ -35,33 +35,33 @@ LEFT_OVER = 3600
 def save(file: str | os.PathLike[str], array: Any) -> None:
     """Write an array with its gradient arrays, or a structure of arrays, to a file.
 
-    The file is replaced in one step: after a crash it is the old one or the new one, whole. What a
-    killed process was writing stays beside it, as ``FILE.DIGITS.tmp``, until a save to the same
-    file an hour later or more.
+    The file is replaced in one step: after a crash, it is either the old or the new file, complete.
+    The incomplete file of a killed process stays in the same folder, as ``FILE.DIGITS.tmp``, until
+    the same file is saved an hour later or more.
 
     Parameters
     ----------
     file : path-like
-        Used as given; no suffix is added.
+        The path of the file, to which no suffix is added.
     array : TensorArray or structure
-        Dicts, lists and tuples, nested, of TensorArrays, NumPy arrays, numbers, strings and None;
-        also named tuples, dataclasses and other classes that `register_structure` knows, of which
-        the file has the name. Keys of dicts are strings, numbers, None and tuples of these.
-        TensorArrays stay as they are: saving reads no slot in the sense of `TensorArray.read`. One
-        that is there twice, or as a gradient array of another, is so after `load` too.
+        Nested dicts, lists and tuples of TensorArrays, NumPy arrays, numbers, strings and None;
+        also named tuples, dataclasses and other classes that `register_structure` knows, whose
+        names are saved. Keys of dicts are strings, numbers, None and tuples of these. TensorArrays
+        do not change: saving does not count as `TensorArray.read`. If an array occurs twice, or is
+        also the gradient array of another, it still is after `load`.
 
     Raises
     ------
     InvalidArgumentError
-        For a file that is no path, for a closed array, for a dtype that no file can name, for an
-        object that has attributes besides its fields, and for anything else in a structure, such as
-        classes that nobody registered and masked arrays.
+        If ``file`` is not a path, if an array is closed, if a dtype cannot be saved, if an object
+        has attributes other than its fields, and for any other object in a structure, such as those
+        of unregistered classes and masked arrays.
     OSError
-        When the file cannot be written; the old file is then untouched.
+        If the file cannot be written; the old file then does not change.
 
     See Also
     --------
-    load : reads it back.
+    load : reads it.
 
     Examples
     --------
@@ -161,30 +161,31 @@ def _comment(stream, end):
 
 
 def load(file: str | os.PathLike[str]) -> Any:
-    """Read an array, or a structure, that `save` wrote; nothing in the file is ever run.
+    """Read an array, or a structure, that was written by `save`; no code of the file is ever run.
 
-    A class is looked for, by its module and name, among those that `register_structure` was given;
-    nothing is imported. Objects of dataclasses get their fields without ``__init__``.
+    Classes are found, by module and name, among those that were given to `register_structure`;
+    nothing is imported. Objects of dataclasses get their fields without a call of ``__init__``.
 
     Parameters
     ----------
     file : path-like
+        The path of the file.
 
     Returns
     -------
     TensorArray or structure
-        Arrays have the values, the states of their slots and the gradient arrays that they had, and
-        the names that they had, with new numbers.
+        Arrays have the same values, states of slots and gradient arrays as when they were saved,
+        and the same names, with new numbers.
 
     Raises
     ------
     InvalidArgumentError
-        For a file that is no path, that is damaged, cut short, or not from `save`; for an object
-        whose class nobody registered in this process, or that has other fields now.
+        If ``file`` is not a path; if the file is damaged, incomplete, or was not written by `save`;
+        or if the class of an object is not registered in this process, or its fields have changed.
     ResourceExhaustedError
-        When there is no memory for what the file holds.
+        If there is not enough memory for the contents.
     OSError
-        For a file that cannot be read, such as FileNotFoundError.
+        If the file cannot be read; for example, a FileNotFoundError.
 
     See Also
     --------

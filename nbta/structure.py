@@ -136,44 +136,46 @@ def register_structure(
     flatten: Callable[[T], tuple[Any, Any]] | None = None,
     unflatten: Callable[[Any, Any], T] | None = None,
 ) -> type[T]:
-    """Let objects of a class be structures, as arguments and results everywhere, and in files.
+    """Make objects of a class structures, as arguments and results of all functions, and in files.
 
-    Dataclasses and named tuples are structures as they are; what registering adds is that `load`
-    finds the class, and that objects of a dataclass with an ``__init__`` of its own are made
-    without a call of it.
+    Dataclasses and named tuples are structures without registration. If they are registered, `load`
+    can find the class, and objects of a dataclass with its own ``__init__`` are made without
+    calling it.
 
     Parameters
     ----------
     kind : type
-        Its subclasses are not meant.
+        The class; its subclasses are not registered.
     flatten : callable, optional
-        ``flatten(object)`` gives a pair: the parts, a sequence of structures; and the rest, which
-        has a hash and is part of what a graph is for. A dataclass needs none: its fields are parts,
-        and those with texts, functions, members of enumerations, dtypes and classes, or tuples of
-        these, the rest.
+        ``flatten(object)`` returns a pair: the parts, a sequence of structures, and the rest, which
+        has a hash and is part of the key of a graph. It is not needed for a dataclass: its fields
+        are the parts, except strings, functions, members of enumerations, dtypes and classes, or
+        tuples of these, which are the rest.
     unflatten : callable, optional
-        ``unflatten(rest, parts)`` gives an object again; the parts may be tensors.
+        ``unflatten(rest, parts)`` makes an object from both; the parts may be tensors.
 
     Returns
     -------
     type
-        The class, so that this is a decorator of dataclasses.
+        The class, so that `register_structure` can be used as a decorator of dataclasses.
 
     Raises
     ------
     InvalidArgumentError
-        For what is no class, for one that is a structure already, and for one of two functions.
+        If ``kind`` is not a class or is already a structure, or if only one of the two functions is
+        given.
 
     Notes
     -----
-    JAX's ``jax.tree_util.register_pytree_node``. Objects are values there: a function gets an
-    object of its own, and returns what it changed.
+    This is JAX's ``jax.tree_util.register_pytree_node``. Objects of registered classes are values:
+    a function gets its own copy of an object, and returns what it changes.
 
-    Objects of a dataclass that is not registered are values, too, where a function is called, and
-    where one takes the place of another in a loop or a branch that the run decides; else their
-    fields may be assigned, as those of any object. The dataclass must have the ``__init__`` that
-    ``@dataclass`` wrote, and objects no attributes but fields (and cached properties, which are
-    computed again). An object is made of its fields without ``__post_init__``.
+    Objects of a dataclass that is not registered are values, too, when they are passed to a
+    function, and when a loop or branch of the graph replaces one by another; otherwise their fields
+    may be assigned, like those of any object. The dataclass must have the ``__init__`` that
+    ``@dataclass`` wrote, and its objects may not have attributes other than fields (and cached
+    properties, which are computed again). An object is made from its fields without calling
+    ``__post_init__``.
 
     Examples
     --------
@@ -219,29 +221,30 @@ def register_structure(
 
 
 def tree_map(function: Callable[..., Any], structure: Any, *others: Any) -> Any:
-    """A structure of the function's results for the values of one or more structures.
+    """Apply a function to the values of one or more structures; return the structure of results.
 
     Parameters
     ----------
     function : callable
-        Of a value of each.
+        A function of one value from each structure.
     structure : nested lists, tuples, dicts, dataclasses and registered classes
+        The first structure.
     *others : structure
-        Of the same layout.
+        Structures of the same layout.
 
     Returns
     -------
     structure
-        Like the first.
+        The results, in the layout of the first structure.
 
     Raises
     ------
     InvalidArgumentError
-        For structures of other layouts.
+        If the layouts of the structures differ.
 
     Notes
     -----
-    JAX's ``jax.tree.map``; what ``function`` gives may be a structure itself.
+    This is JAX's ``jax.tree.map``; the results of ``function`` may be structures themselves.
 
     Examples
     --------
@@ -260,16 +263,17 @@ def tree_map(function: Callable[..., Any], structure: Any, *others: Any) -> Any:
 
 
 def flatten(structure: Any) -> Array:
-    """All values of a structure one after the other, those of dicts by key.
+    """Concatenate all values of a structure into a vector, those of dicts in sorted order of keys.
 
     Parameters
     ----------
     structure : nested lists, tuples, dicts and dataclasses of arrays, numbers or Tensors
+        The structure.
 
     Returns
     -------
     numpy.ndarray or Tensor, shape (total number of elements,)
-        In the dtype that all values have in common.
+        The values, in their common dtype.
 
     See Also
     --------
@@ -287,23 +291,24 @@ def flatten(structure: Any) -> Array:
 
 
 def unflatten(vector: ArrayLike, like: T) -> T:
-    """Cut a vector into a structure of arrays.
+    """Divide a vector into a structure of arrays.
 
     Parameters
     ----------
     vector : array-like or Tensor, shape (total number of elements,)
+        The values.
     like : structure
-        Has the structure and the shapes; its values do not matter.
+        A structure with the wanted layout and shapes; its values are not used.
 
     Returns
     -------
     structure
-        Like ``like``, of the vector's dtype.
+        A structure like ``like``, in the vector's dtype.
 
     Raises
     ------
     InvalidArgumentError
-        For a vector of another length.
+        If the length of the vector does not fit.
 
     Examples
     --------

@@ -123,47 +123,48 @@ def _class_here() -> Any:
 
 
 class TensorArray(StoreWrapper, ArrayInterface):
-    """A list of tensors, indexed by integer, that a loop fills and a gradient pass reads back.
+    """A list of tensors, indexed by integer, that a loop fills and a gradient pass reads.
 
-    Made while a graph is being built it is symbolic: its operations are added to the graph, and
-    each run of the graph has an array of its own.
+    If it is made while a graph is being built, it is symbolic: its operations are added to the
+    graph, and each run of the graph has its own array.
 
     Parameters
     ----------
     dtype : dtype-like
-        Of the elements: a number, fixed-width string, date or record dtype.
+        The dtype of the elements: a number, fixed-width string, date or record dtype.
     size : int, default 0
-        How many slots there are.
+        The number of slots.
     dynamic_size : bool, default False
         Whether a write past the end makes the array grow.
     clear_after_read : bool, optional
-        Whether a read gives the slot's memory up; the slot can then be read only once. By default
-        arrays of graphs clear, as TensorFlow's do, and others keep what is read.
+        Whether reading a slot frees its memory, so that it can be read only once. By default,
+        arrays in graphs clear slots when they are read, as in TensorFlow, and other arrays do not.
     tensor_array_name : str, optional
-        First part of the array's handle.
+        The first part of the array's name.
     element_shape : tuple of int or None, optional
-        Shape of the elements; None in it stands for an unknown dimension, None for an unknown rank.
+        The shape of the elements. None in the tuple is an unknown dimension; None instead of the
+        tuple is an unknown rank.
     infer_shape : bool, default True
-        Whether the first write fixes the element shape. With False elements may differ in shape
+        Whether the first write fixes the element shape. If False, elements may differ in shape
         and even in rank, as far as ``element_shape`` allows.
     name : str, optional
-        Used where ``tensor_array_name`` is not given.
+        Used if ``tensor_array_name`` is not given.
 
     Raises
     ------
     InvalidArgumentError
         For a negative size, an object dtype, or an element shape of more than 8 dimensions.
     ResourceExhaustedError
-        When there is no memory for so many slots.
+        If there is not enough memory for the slots.
 
     Notes
     -----
-    Follows TensorFlow's ``TensorArrayV3``. Slots of a forward array are written once. Values
-    that reads hand out are read-only; they stay valid whatever happens to the array.
+    The class follows TensorFlow's ``TensorArrayV3``. Slots of a forward array are written once. The
+    results of reads are read-only; they stay valid whatever happens to the array.
 
-    Outside of graphs an array is a Python sequence besides: ``ta[i]``, ``len(ta)``, iteration and
-    ``np.asarray(ta)`` look without reading. A look marks nothing and clears nothing; an unwritten
-    slot shows the zeros that it would read as, and may still be written.
+    Outside graphs, an array is also a Python sequence: ``ta[i]``, ``len(ta)``, iteration and
+    ``np.asarray(ta)`` inspect elements without reading them, which marks and clears nothing. An
+    unwritten slot is shown as the zeros that a read would return, and may still be written.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checks for gradients: against central differences, forward against reverse, to second order."""
+"""Checks of gradients: against central differences, forward against reverse, of any order."""
 
 from __future__ import annotations
 
@@ -37,24 +37,25 @@ def check_grads(
     Parameters
     ----------
     f : callable
-        Of arrays or structures of arrays; gives an array or a structure of arrays.
+        A function of arrays or structures of arrays that returns an array or a structure of arrays.
     args : tuple
-        Where to check; floats in them are checked in every element, in float64 or complex128.
+        The arguments at which to check. Every element of a float is checked, in float64 or
+        complex128.
     order : int
-        With 2 the gradient itself is checked in the same way, and so on.
+        The highest order of derivatives: with 2, the gradient itself is checked, too, and so on.
     modes : tuple of {"reverse", "forward"}
-        `nbta.gradients`, and `nbta.jvp` along a direction. A `nbta.custom_gradient` whose
-        backward function is not made with it has no second derivatives: check it with
-        ``order=1, modes=("reverse",)``.
+        Check `nbta.gradients`, and `nbta.jvp` along a direction. A `nbta.custom_gradient` whose
+        backward function is not itself made with `custom_gradient` has no second derivatives: check
+        it with ``order=1, modes=("reverse",)``.
     rtol, atol : float
-        Allowed difference, relative to the largest derivative and absolute.
+        Allowed difference, relative to the largest derivative, and absolute.
     step : float
-        Of the central differences, relative to elements greater than 1.
+        Step of the central differences, relative for elements greater than 1.
 
     Raises
     ------
     AssertionError
-        That names the argument, the element, and both values.
+        If derivatives differ; it names the argument, the element, and both values.
 
     Examples
     --------
@@ -66,23 +67,24 @@ def check_grads(
 
 
 def assert_no_copies_in_loops(f: Callable[..., Any], *args: Any) -> None:
-    """That compiled code of a function copies no whole tensor in a loop.
+    """Check that the compiled code of a function does not copy whole tensors in a loop.
 
-    Such a copy makes a loop over the items of an array quadratic. It is there where a part of a
-    tensor is changed and something needs the old items later, and where a variable becomes what
-    another one was. What an iteration computes as a whole does not count. Nothing is compiled.
+    Such a copy makes a loop over the items of an array take quadratic time. It is needed if a part
+    of a tensor changes and the old items are used later, or if a variable takes the value of
+    another variable. Tensors that an iteration computes as a whole do not count. Nothing is
+    compiled.
 
     Parameters
     ----------
     f : callable
-        Such as a loss, `nbta.grad` of it, or an `nbta.function`.
+        A function such as a loss, `nbta.grad` of it, or an `nbta.function`.
     *args
-        What to call it with, once.
+        The arguments to call it with, once.
 
     Raises
     ------
     AssertionError
-        That lists the copies, each with its reason, as ``explain()`` does.
+        If there are copies; it lists them with their reasons, as ``explain()`` does.
 
     Examples
     --------

@@ -209,7 +209,7 @@ CUSTOM = define(
 
 
 class CustomGradient(Sent):
-    """A function with a gradient of its own; see `nbta.custom_gradient`."""
+    """A function with its own gradient; see `nbta.custom_gradient`."""
 
     __wrapped__: Callable[..., Any]
 
@@ -237,7 +237,7 @@ class CustomGradient(Sent):
         return f"<nbta.custom_gradient of {described(self.forward)}>"
 
     def backward(self, function: F) -> F:
-        """Say how gradients pass; for use as a decorator."""
+        """Set the backward function; use as a decorator."""
         self._backward = function
         return function
 
@@ -385,27 +385,33 @@ def custom_gradient(
     *,
     result: Callable[..., Any] | None = None,
 ) -> Any:
-    """Make a function of arrays an operation, with a backward function of its own.
+    """Make a function of arrays an operation with its own backward function.
 
     Parameters
     ----------
     forward : callable
-        Of arrays (a Python function with NumPy, or an ``@njit`` function); gives an array or a
-        tuple of arrays. It must not change its arguments, which are read-only.
+        A Python function that uses NumPy, or an ``@njit`` function, of arrays. It returns an array
+        or a tuple of arrays. It must not change its arguments, which are read-only.
     backward : callable, optional
-        Of the gradients of all results, then all arguments, then all results; gives a gradient for
-        each argument, None for integers. If it is made with `custom_gradient` itself, second
-        derivatives go through it. It can be given later: ``@f.backward``.
+        A function of the gradients of all results, then all arguments, then all results. It returns
+        a gradient for each argument, and None for integers. If it is itself made with
+        `custom_gradient`, it can be differentiated for second derivatives. It can also be given
+        later, by the decorator ``@f.backward``.
     result : callable, optional
-        ``result(*specs)``, the `Spec` or tuple of `Spec` that comes out for the specs of the
-        arguments; by default the dtype and shape of the first argument.
+        ``result(*specs)`` returns the `Spec`, or tuple of `Spec`, of the results, from those of the
+        arguments. By default, the result has the dtype and shape of the first argument.
+
+    Returns
+    -------
+    CustomGradient
+        A function of the same arguments, for arrays and for tensors of a graph.
 
     Raises
     ------
     InvalidArgumentError
-        In a run, for results or gradients of another number, dtype or shape than announced.
+        When it runs: if the number, dtype or shape of results or gradients is not as announced.
     UnimplementedError
-        From gradients, where there is no backward function.
+        From gradients, if there is no backward function.
 
     Examples
     --------

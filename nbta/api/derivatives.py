@@ -543,52 +543,56 @@ def value_and_grad(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Any:
-    """A function that gives the value of ``f`` and its gradient.
+    """Make a function that returns the value of ``f`` and its gradient.
 
     Parameters
     ----------
     f : callable
-        Gives a scalar; with ``has_aux``, a pair of a scalar and anything else.
+        Returns a scalar or, with ``has_aux``, a pair of a scalar and any other results.
     argnums : int or tuple of int
-        With respect to which positional arguments, each an array or a structure of arrays.
+        The positional arguments to differentiate with respect to. Each is an array or a structure
+        of arrays.
     has_aux : bool
+        Whether ``f`` returns a pair ``(value, aux)``, of which only the value is differentiated.
     compiled : {"auto", True, False}
         As for `Session.run`.
     batch_axis : int or tuple of (int or None), optional
-        ``f`` is of one item, and is run for all items of a batch, on as many threads as Numba uses
-        (`numba.set_num_threads`) at most, and on fewer where the last batch took little time.
-        Arguments are cut into items along this axis, other than those of ``argnums``, which all
-        items share; a tuple says it for each argument, with None for what is shared. A list is a
-        batch as it is: its elements are the items, which may have other lengths each. Tuples and
-        dicts are structures of these. Keyword arguments are shared. Items run one by one where
-        Python has a part in them (see `nbta.api.tracing.Function.explain`).
+        Run ``f``, a function of one item, for all items of a batch, on at most as many threads as
+        Numba uses (`numba.set_num_threads`), and on fewer if the last batch took little time. An
+        integer is the axis along which all arguments are divided into items, except those of
+        ``argnums``, which all items share. A tuple has one entry per argument: its axis, or None if
+        all items share it. A list is a batch, too: its elements are the items, which may have
+        different lengths. Tuples and dicts are structures of batches. Keyword arguments are shared.
+        Items that call Python run one after another (see `nbta.api.tracing.Function.explain`).
     reduction : {"sum", "mean"}
-        How the values of all items become one.
+        How the values of all items of a batch are combined.
     convert : bool
         As for `function`.
     static_argnums, static_argnames : int or str, or a sequence of these
-        As for `function`; none of them is among ``argnums``, or cut into items.
+        As for `function`. They must not be among ``argnums``, nor be divided into items.
 
     Returns
     -------
     callable
-        Of the arguments of ``f``; gives ``(value, gradient)`` or ``((value, aux), gradient)``. The
-        gradient has the structure of the argument; for a tuple of ``argnums`` it is a tuple.
-        Where the value does not depend on something, zeros. Of a batch, ``aux`` has the values of
-        all items, stacked where they have one shape. Sums are taken in an order that depends on the
-        number of items alone: the number of threads changes no bit.
+        A function of the arguments of ``f`` that returns ``(value, gradient)`` or, with
+        ``has_aux``, ``((value, aux), gradient)``. The gradient has the structure of the argument;
+        if ``argnums`` is a tuple, it is a tuple of gradients. It is zero if the value does not
+        depend on the argument. For a batch, ``aux`` contains the values of all items, stacked if
+        they have the same shape. The order of summation depends only on the number of items, so
+        results are bitwise identical for any number of threads.
 
     Raises
     ------
     InvalidArgumentError
-        When called: for an argument of integers, for an ``f`` that gives no scalar, and for a batch
-        whose arguments have other numbers of items.
+        When called: if an argument to differentiate is an integer, if ``f`` does not return a
+        scalar, or if the arguments of a batch have different numbers of items.
     Exception
-        What ``f`` raises; for a batch the first item's that fails, with its number.
+        Any exception that ``f`` raises; for a batch, that of the first failing item, with its
+        number.
 
     See Also
     --------
-    flatten, unflatten : for optimisers that want one vector.
+    flatten, unflatten : for optimisers that expect one vector.
 
     Examples
     --------
@@ -687,10 +691,28 @@ def grad(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Any:
-    """A function that gives the gradient of ``f``; see `value_and_grad`.
+    """Make a function that returns the gradient of ``f``; see `value_and_grad`.
 
-    With ``has_aux`` it gives ``(gradient, aux)``. The value is computed too, so that what is wrong
-    on the way to it raises an error even where the gradient does not need it.
+    With ``has_aux``, it returns ``(gradient, aux)``. The value is computed, too, so errors in its
+    computation are raised even if the gradient does not depend on it.
+
+    Parameters
+    ----------
+    f : callable
+        Returns a scalar or, with ``has_aux``, a pair of a scalar and any other results.
+    argnums, has_aux, compiled, batch_axis, reduction, convert, static_argnums, static_argnames
+        As for `value_and_grad`.
+
+    Returns
+    -------
+    callable
+        A function of the arguments of ``f`` that returns the gradient, in the structure of the
+        argument, or a tuple of gradients if ``argnums`` is a tuple.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As for `value_and_grad`.
 
     Examples
     --------
@@ -800,34 +822,34 @@ def _like_primal(name: str, primal: Any, tangent: Any) -> Any:
 def jvp(
     f: Callable[..., R], primals: Any, tangents: Any, *, convert: bool = CONVERT
 ) -> tuple[R, R]:
-    """The value of a function, and its derivative in a direction.
+    """Return the value of a function and its derivative along a direction.
 
     Parameters
     ----------
     f : callable
-        Gives any structure.
+        Returns an array or any structure of arrays.
     primals : tuple
-        Arguments; what is no tuple counts as the only one.
+        The arguments of ``f``. Any other object than a tuple is the only argument.
     tangents : tuple
-        The direction, of the structure, shapes and dtypes of ``primals``.
+        The direction, with the structure, shapes and dtypes of ``primals``.
     convert : bool
         As for `function`.
 
     Returns
     -------
     value : structure
-        What ``f`` gives.
+        The result of ``f``.
     derivative : structure
-        Of the same structure.
+        The directional derivative, in the same structure.
 
     Raises
     ------
     InvalidArgumentError
-        For tangents unlike the primals, and for integers.
+        If the tangents do not match the primals, or for integers.
 
     Notes
     -----
-    Computed as the gradient of the gradient with respect to its own seed, which it depends on
+    The derivative is the gradient of the gradient with respect to its own seed, on which it depends
     linearly (J. Townsend, "A new trick for calculating Jacobian vector products", 2017).
 
     Examples
@@ -863,20 +885,26 @@ def _jvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
 
 
 def hvp(f: Callable[..., Any], primals: T, tangents: Any, *, convert: bool = CONVERT) -> T:
-    """The product of the matrix of second derivatives of a scalar function with a direction.
+    """Return the product of the Hessian of a scalar function with a direction.
 
     Parameters
     ----------
     f : callable
-        Gives a scalar.
+        Returns a scalar.
     primals, tangents : tuple
-        As for `jvp`.
+        The arguments and the direction, as for `jvp`.
     convert : bool
         As for `function`.
 
     Returns
     -------
     structure like ``primals``
+        The Hessian-vector product.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If ``f`` does not return a scalar, and as for `jvp`.
 
     Examples
     --------
@@ -915,33 +943,35 @@ def jacobian(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Function[..., Any]:
-    """A function that gives all first derivatives of ``f``.
+    """Make a function that returns all first derivatives of ``f``.
 
     Parameters
     ----------
     f : callable
-        Gives real floats: an array of any rank, or a structure of arrays.
+        Returns real floats: an array of any rank, or a structure of arrays.
     argnums : int or tuple of int
-        With respect to which positional arguments, each a real array or a structure of these.
+        The positional arguments to differentiate with respect to. Each is a real array or a
+        structure of real arrays.
     compiled : {"auto", True, False}
         As for `Session.run`.
     convert : bool
         As for `function`.
     static_argnums, static_argnames : int or str, or a sequence of these
-        As for `function`; none of them is among ``argnums``.
+        As for `function`. They must not be among ``argnums``.
 
     Returns
     -------
     callable
-        Of the arguments of ``f``. For each array of its result it gives the structure of the
-        argument, with arrays of shape ``result.shape + argument.shape``; for a tuple of ``argnums``
-        a tuple of these. Where a result does not depend on something, zeros.
+        A function of the arguments of ``f``. For each array of the result of ``f``, it returns the
+        structure of the argument with arrays of shape ``result.shape + argument.shape``; if
+        ``argnums`` is a tuple, a tuple of these. Derivatives of results that do not depend on the
+        argument are zero.
 
     Raises
     ------
     InvalidArgumentError
-        When called: for integers and complex numbers among the arguments or results, and for a
-        result whose rank only the run knows.
+        When called: if arguments or results are integers or complex numbers, or if the rank of a
+        result is known only when the function runs.
 
     See Also
     --------
@@ -949,9 +979,10 @@ def jacobian(
 
     Notes
     -----
-    JAX's ``jax.jacrev``. One loop of the graph goes over the items of a result and computes the
-    gradient of each. What of ``f`` does not depend on the item is computed once where the compiler
-    finds that, and with each item otherwise; effects such as ``print`` may happen more than once.
+    This is JAX's ``jax.jacrev``. A loop of the graph computes the gradient of each item of a
+    result. Operations of ``f`` that do not depend on the item are computed only once if the
+    compiler detects that, and otherwise once per item; effects such as ``print`` may happen more
+    than once.
 
     Examples
     --------
@@ -978,30 +1009,30 @@ def hessian(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Function[..., Any]:
-    """A function that gives all second derivatives of ``f``.
+    """Make a function that returns all second derivatives of ``f``.
 
     Parameters
     ----------
     f : callable
-        Gives a scalar.
+        Returns a scalar.
     argnums, compiled, convert, static_argnums, static_argnames
         As for `jacobian`.
 
     Returns
     -------
     callable
-        Of the arguments of ``f``. For each array of the argument it gives the structure of the
-        argument, with arrays of shape ``one.shape + other.shape``: derivatives by the items of the
-        one, then of the other.
+        A function of the arguments of ``f``. For each array of the argument, it returns the
+        structure of the argument with arrays of shape ``one.shape + other.shape``: derivatives with
+        respect to the items of the one array, then of the other.
 
     Raises
     ------
     InvalidArgumentError
-        When called: for an ``f`` that gives no scalar, and for what `jacobian` refuses.
+        When called: if ``f`` does not return a scalar, and as for `jacobian`.
 
     Notes
     -----
-    JAX's ``jax.hessian``: the Jacobian of the gradient.
+    This is JAX's ``jax.hessian``: the Jacobian of the gradient.
 
     Examples
     --------

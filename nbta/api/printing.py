@@ -28,42 +28,42 @@ def print(
     flush: bool = False,
     fmt: str | None = None,
 ) -> Operation | None:
-    """Print values when the program runs; outside of graphs, at once.
+    """Print values when the graph runs or, outside graphs, at once.
 
     Parameters
     ----------
-    *values : Tensor, structure of Tensors, or anything else
-        What is no tensor is printed as it is when the function is traced.
+    *values : Tensor, structure of Tensors, or any other object
+        Objects that are not tensors are printed with the value that they have during tracing.
     sep, end, file, flush
-        As for Python's ``print``; without ``file``, to what ``sys.stdout`` is then.
+        As for Python's ``print``; the default of ``file`` is the ``sys.stdout`` of the run.
     fmt : str, optional
-        ``fmt.format(*values)`` is printed in place of the values: ``fmt="x = {:.3f}"``.
+        Print ``fmt.format(*values)`` instead of the values: ``fmt="x = {:.3f}"``.
 
     Returns
     -------
     None or Operation
-        In a `Graph` that is built by hand, outside of the functions of loops and branches: the
-        operation, which runs where something asks for it. Give it to `Session.run`, or to
-        `control_dependencies` of what is to run after it.
+        In a `Graph` that is built by hand, outside functions of loops and branches: the operation,
+        which runs only if something depends on it. Pass it to `Session.run`, or to the
+        `control_dependencies` of operations that should run after it.
 
     Raises
     ------
     InvalidArgumentError
-        For a ``fmt`` with a field that there is no value for, or with one by name.
+        If ``fmt`` has a field without a value, or a named field.
 
     Notes
     -----
-    In a traced function each run prints, in the order of the program, in each iteration of a loop
-    and in the branch that is taken, compiled and operation by operation; also texts alone, and also
-    from a function given to `scan`, `cond` and their like. What the function gives waits for that.
-    Values are whole, at any size, as of NumPy's arrays. Derivatives pass by: `nbta.grad` prints
-    what the function itself does, once. Rows of `map_fn` on several threads come one after another
-    where they print. A compiled run that fails is done again operation by operation, for the error
-    to say where, and so prints again.
+    In a traced function, each run prints in the order of the program: in each iteration of a loop
+    and in the branch that is taken, whether it is compiled or runs operation by operation. This
+    also holds for text without tensors, and in functions that are given to `scan`, `cond` and the
+    like. The results of the function wait for the output. Values are printed whole, like NumPy's
+    arrays, at any size. Gradients print nothing of their own: `nbta.grad` prints what the function
+    prints, once. Rows of `map_fn` that print run one after another. If a compiled run fails, it is
+    repeated operation by operation to locate the error, and prints again.
 
-    TensorFlow's ``tf.print``; JAX's ``jax.debug.print`` with ``ordered=True``, whose text is here
-    ``fmt``. Python's own ``print`` in a function that nbta converts does the same with tensors, but
-    prints what has none of them when the function is traced.
+    This is TensorFlow's ``tf.print``, or JAX's ``jax.debug.print`` with ``ordered=True``, whose
+    format string is ``fmt`` here. In a function that nbta converts, Python's own ``print`` does the
+    same with tensors, but text without tensors is printed when the function is traced.
 
     Examples
     --------

@@ -152,44 +152,45 @@ def scan(
     Parameters
     ----------
     f : callable
-        ``f(carry, x)`` gives ``(carry, y)``: the next state, in the same structure and dtypes, and
-        a result, which may be None or any structure.
+        ``f(carry, x)`` returns ``(carry, y)``: the next state, with the same structure and dtypes,
+        and a result, which may be None or any structure.
     init : structure
-        The first state. A float of Python has the precision of the other floats, as in arithmetic,
-        or float64 where ``f`` needs that. An array of float64, such as ``np.zeros(2)``, makes what
-        is computed from it float64: beside ``xs`` of float32 that is a PrecisionWarning.
+        The initial state. A Python float has the precision of the other floats, as in arithmetic,
+        or float64 if ``f`` needs that. A float64 array, such as ``np.zeros(2)``, makes all values
+        that are computed from it float64; if ``xs`` is float32, that gives a `PrecisionWarning`.
     xs : structure of array-like or Tensor, or None
-        All with the same length in their first axis.
+        The rows to loop over: arrays whose first axes have the same length.
     length : int or Tensor, optional
-        Number of steps; needed where ``xs`` is None.
+        Number of steps; required if ``xs`` is None.
     reverse : bool
-        Whether to go from the last step to the first.
+        Whether to go from the last row to the first.
     name : str, optional
+        Name of the loop in the graph.
     checkpoint : int or {"sqrt", "online"}, optional
-        To keep the state of every so many steps for gradients and compute the steps between again;
-        see `while_loop`. "sqrt" is for most scans.
+        Save only some states for gradients, and compute the steps between them again; see
+        `while_loop`. For most scans, use "sqrt".
     progress : bool or str
-        Whether to show a bar of tqdm while it runs; a string stands before it.
+        Whether to show a progress bar of tqdm while the loop runs; a string is its label.
 
     Returns
     -------
     carry : structure
-        The last state.
+        The final state.
     ys : structure
-        The results stacked along a new first axis, that of step ``t`` at ``t``.
+        The results stacked along a new first axis; that of row ``t`` is at index ``t``.
 
     Raises
     ------
     InvalidArgumentError
-        For a state that changes its structure, dtype or rank, where no length is known, and for
-        another ``checkpoint`` or ``progress``; see `while_loop` for what gradients refuse.
+        If the state changes its structure, dtype or rank, if no length is known, or if
+        ``checkpoint`` or ``progress`` is invalid; see `while_loop` for errors of gradients.
     FailedPreconditionError
-        With ``progress``, where tqdm is not installed.
+        With ``progress``, if tqdm is not installed.
 
     Notes
     -----
-    JAX's ``jax.lax.scan``; only the run need tell the length. No steps give
-    empty results, of the shape that ``f`` would give.
+    This is JAX's ``jax.lax.scan``, except that the length may be known only when the graph runs.
+    Without any steps, the stacked results are empty, with the shapes that ``f`` would return.
 
     Examples
     --------
@@ -476,31 +477,34 @@ def map_fn(
     Parameters
     ----------
     fn : callable
-        ``fn(x)``, of the structure of ``elems``; gives any structure.
+        ``fn(x)`` takes a row, in the structure of ``elems``, and returns any structure.
     elems : structure of array-like or Tensor
-        All with the same length in their first axis.
+        Arrays whose first axes have the same length.
     parallel_iterations : int, optional
-        On how many threads rows may be computed, those of Numba at most, once it is compiled. With
-        2 or more gradients compute rows again, and add them in an order that depends on the number
-        of rows alone. Rows come one after another where ``fn`` takes arrays from outside or gives
-        some, and with ``checkpoint`` or ``progress``. Outside of graphs each call traces ``fn``.
+        The maximum number of threads that compute rows once the function is compiled, limited by
+        the number of Numba's threads. With 2 or more, gradients compute rows again, and add them in
+        an order that depends only on the number of rows. Rows run one after another if ``fn`` uses
+        tensor arrays from outside or returns some, and with ``checkpoint`` or ``progress``. Outside
+        graphs, each call traces ``fn``.
+    name : str, optional
+        Name of the loop in the graph.
     checkpoint, progress
         As for `scan`.
 
     Returns
     -------
     structure
-        What ``fn`` gives, stacked along a new first axis.
+        The results of ``fn``, stacked along a new first axis.
 
     Raises
     ------
     InvalidArgumentError
-        For another ``parallel_iterations``, and where rows give results of other shapes. The
-        message has the number of the first row that fails.
+        If ``parallel_iterations`` is invalid, or if rows have results of different shapes. The
+        message contains the number of the first row that fails.
 
     Notes
     -----
-    TensorFlow's ``tf.map_fn``.
+    This is TensorFlow's ``tf.map_fn``.
 
     Examples
     --------
@@ -558,16 +562,24 @@ def foldl(
     Parameters
     ----------
     fn : callable
-        ``fn(accumulated, x)``, the next accumulated value.
+        ``fn(accumulated, x)`` returns the next accumulated value.
     elems : structure of array-like or Tensor
+        The rows: arrays whose first axes have the same length.
     initializer : structure, optional
-        The first accumulated value; by default the first row.
+        The initial accumulated value; by default, the first row.
+    name : str, optional
+        Name of the loop in the graph.
     checkpoint, progress
         As for `scan`.
 
+    Returns
+    -------
+    structure
+        The final accumulated value.
+
     Notes
     -----
-    TensorFlow's ``tf.foldl``.
+    This is TensorFlow's ``tf.foldl``.
 
     Examples
     --------
@@ -636,7 +648,7 @@ def foldr(
 
     Notes
     -----
-    TensorFlow's ``tf.foldr``.
+    This is TensorFlow's ``tf.foldr``.
 
     Examples
     --------
@@ -650,29 +662,34 @@ def foldr(
 def fori_loop(
     lower: Integer, upper: Integer, body: Callable[[Any, T], T], init: T, *, name: str | None = None
 ) -> T:
-    """Repeat a body for the integers from ``lower`` on, below ``upper``.
+    """Repeat a body for the integers from ``lower`` to ``upper - 1``.
 
     Parameters
     ----------
     lower, upper : int or Tensor
+        The bounds. The body does not run if ``upper <= lower``.
     body : callable
-        ``body(i, state)`` gives the next state, in the same structure and dtypes; ``i`` is int64.
+        ``body(i, state)`` returns the next state, with the same structure and dtypes; ``i`` is an
+        int64.
     init : structure
-        The first state.
+        The initial state.
     name : str, optional
+        Name of the loop in the graph.
 
     Returns
     -------
     structure like ``init``
+        The final state.
 
     Raises
     ------
     InvalidArgumentError
-        For bounds that are no integers, and as `while_loop`.
+        If the bounds are not integers, and as for `while_loop`.
 
     Notes
     -----
-    JAX's ``jax.lax.fori_loop``, with exact gradients for bounds that only the run knows.
+    This is JAX's ``jax.lax.fori_loop``. Gradients are exact, also for bounds that are known only
+    when the loop runs.
 
     Examples
     --------
@@ -704,17 +721,18 @@ def vmap(
     *,
     convert: bool = CONVERT,
 ) -> Function[..., Any]:
-    """A function of batches, from one of single items.
+    """Make a function of batches from a function of single items.
 
     Parameters
     ----------
     f : callable
-        Of arrays or structures of these, by position; gives such a structure.
+        A function of positional arguments, each an array or a structure of arrays, that returns
+        such a structure.
     in_axes : int or tuple of (int or None)
-        Along which axis arguments are cut into items; a tuple says it for each argument, with None
-        for what all items share.
+        The axis along which arguments are divided into items. A tuple has one entry per argument,
+        None if all items share it.
     out_axes : int
-        Along which axis results are stacked.
+        The axis along which results are stacked.
     compiled : {"auto", True, False}
         As for `Session.run`.
     convert : bool
@@ -723,19 +741,19 @@ def vmap(
     Returns
     -------
     callable
-        Of the arguments of ``f``, by position, with the axis more.
+        A function of the same positional arguments, with the additional axis.
 
     Raises
     ------
     InvalidArgumentError
-        For axes that do not fit the arguments; when called, where arguments have other numbers of
-        items, and where an axis is not there.
+        If the axes do not fit the arguments. When called: if arguments have different numbers of
+        items, or an axis does not exist.
 
     Notes
     -----
-    JAX's ``jax.vmap``. It is `map_fn` over the axis: one loop of compiled code goes from item to
-    item, so that ``f`` may have loops of other lengths and branches for each. Operations do not
-    become operations on whole batches.
+    This is JAX's ``jax.vmap``, implemented by `map_fn`: one loop of compiled code runs the items,
+    so ``f`` may have loops of different lengths and different branches for each item. Operations
+    are not merged into operations on whole batches.
 
     Examples
     --------

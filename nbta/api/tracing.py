@@ -274,7 +274,7 @@ def _stand_in(graph: Any, leaf: int, path: str, value: Any, spec: Any) -> Any:
 
 
 class Function(Sent, Generic[P, R]):
-    """A Python function of arrays that is traced into a graph; see `nbta.function`."""
+    """A Python function of arrays that is traced and runs as a graph; see `nbta.function`."""
 
     def __init__(
         self,
@@ -434,7 +434,7 @@ class Function(Sent, Generic[P, R]):
 
     @property
     def source(self) -> str:
-        """Source of the function that its last call was compiled to, or would be.
+        """The source of the function to which its last call was compiled, or would be compiled.
 
         Variables have the names of the arguments and variables that they stand for, with ``d_``
         before those that are adjoints, and comments say which lines the code comes from. What is
@@ -443,7 +443,7 @@ class Function(Sent, Generic[P, R]):
         Raises
         ------
         FailedPreconditionError
-            Before it was called.
+            Before the first call.
         UnimplementedError
             If it cannot be compiled.
         """
@@ -453,36 +453,42 @@ class Function(Sent, Generic[P, R]):
 
     @property
     def convert_source(self) -> str | None:
-        """What Python's control flow in it was rewritten to; None where nothing was."""
+        """The source after Python's control flow was rewritten; None if nothing was rewritten."""
         return source_of(self._f) if self._convert else None
 
     @property
     def graph(self) -> Graph:
-        """The program of its last call after all passes, as it is compiled; see `source`."""
+        """The graph of the last call after all passes, as it is compiled; see `source`."""
         return self._compiled_program().program
 
     def traced(self) -> tuple[Graph, list[Tensor]]:
-        """The graph of its last call as it was traced, ahead of all passes, and its results.
+        """The graph of the last call as it was traced, before all passes, and its results.
 
         Raises
         ------
         FailedPreconditionError
-            Before it was called.
+            Before the first call.
         """
         self._runner()
         results = leaves(self._last.result)
         return self._last.graph, [r if isinstance(r, Tensor) else r.flow for r in results]
 
     def explain(self) -> str:
-        """How its last call runs, or will once it is compiled.
+        """Describe how the last call runs, or will run once it is compiled.
 
-        What the passes did, which operations share a loop, which buffers there are, which arrays
-        became plain buffers and why others did not, and what runs in Python.
+        The text lists what the passes did, which operations share a loop, which buffers there are,
+        which arrays became plain buffers and why others did not, and which operations run in
+        Python.
+
+        Returns
+        -------
+        str
+            The description, as several lines.
 
         Raises
         ------
         FailedPreconditionError
-            Before it was called.
+            Before the first call.
 
         Examples
         --------
@@ -501,36 +507,37 @@ class Function(Sent, Generic[P, R]):
         repeats: int = 10,
         **kwargs: Any,
     ) -> Profile:
-        """Where the time of a call goes.
+        """Measure where the time of a call goes.
 
-        The function is traced and compiled once more, apart from what its calls use, even where
-        these would wait with that. Then it is called several times, and in a build of its own with
-        clocks between its parts. Where it cannot be compiled, operations run one by one.
+        The function is traced and compiled once more, separately from its ordinary calls, even if
+        these would not compile yet. It is then called several times, and once more in a separate
+        build with clocks between its parts. If it cannot be compiled, operations run one by one.
 
         Parameters
         ----------
         *args
-            As for a call; what the function itself calls ``file`` or ``repeats``, too.
+            The arguments of the call, including any that the function itself calls ``file`` or
+            ``repeats``.
         file : path or text file, optional
-            Where to write what happened when: as for ``trace`` of `nbta.Session.run`.
+            Where to write a timeline of the calls, as for ``trace`` of `nbta.Session.run`.
         repeats : int
-            How many calls are timed.
+            The number of calls to time.
         **kwargs
-            As for a call.
+            The keyword arguments of the call.
 
         Returns
         -------
         Profile
-            It prints as a table: phases, calls, and lines and operations by their time.
+            Prints as a table of phases, calls, lines and operations with their times.
 
         Raises
         ------
         InvalidArgumentError
-            For fewer repeats than one.
+            If ``repeats`` is less than one.
         OSError
-            Where the file cannot be written; nothing was run then.
+            If the file cannot be written; nothing was run then.
         Exception
-            What a call raises.
+            Any exception that the call raises.
 
         Examples
         --------
@@ -560,7 +567,7 @@ class Function(Sent, Generic[P, R]):
         return runner, runner.prepared(arrays, self._compiled), arrays
 
     def prefer_compiled(self) -> None:
-        """Run compiled from now on, without waiting until that pays."""
+        """Compile at the next call, without waiting until compiling pays off."""
         self._compiled = True
 
     def _runner(self) -> Any:
@@ -579,7 +586,7 @@ class Function(Sent, Generic[P, R]):
 
     @property
     def traces(self) -> int:
-        """How many graphs were made so far."""
+        """The number of graphs made so far."""
         return len(self.every_trace())
 
     def every_trace(self) -> list[Any]:
@@ -675,72 +682,73 @@ def function(
     Parameters
     ----------
     f : callable
-        Of arrays, numbers, and nested lists, tuples, dicts and dataclasses of these (and of other
-        classes, see `register_structure`); gives such a structure.
+        A function of arrays, numbers, and nested lists, tuples, dicts and dataclasses of these (and
+        of other classes, see `register_structure`) that returns such a structure.
         It is called with symbolic tensors, once for each combination of dtypes, ranks and axes of
-        length 1, not for each length; but for each shape where an array has no elements. Truth
-        values, strings, functions and None are part of the combination. What it reads from outside
-        is seen as it is at each call; see Notes. Lengths (``x.shape[0]``, ``x.size``) are
-        numbers to compute with; see Notes. A write to a TensorArray gives the array to go on with.
+        length 1, but not for each length (except for arrays without elements, for which it is
+        called once per shape). Truth values, strings, functions and None are part of the
+        combination. Each call sees the current values of everything that ``f`` reads from outside;
+        see Notes. Lengths (``x.shape[0]``, ``x.size``) are symbolic integers; see Notes. A write to
+        a TensorArray returns the array to use from then on.
     compiled : {"auto", True, False}
         As for `Session.run`.
     input_signature : list, optional
-        What the arguments are, which are then given by position: for each a `Spec`, or nested
-        lists, tuples and dicts of these. There is one graph for all of them, and length 1 is like
-        any other: ``nbta.Spec("float64", (None, 3))``. Arrays are cast within their kind, as
-        `Session.run` does with what is fed.
+        The specification of the arguments, which are then given by position: for each a `Spec`, or
+        nested lists, tuples and dicts of these, such as ``nbta.Spec("float64", (None, 3))``. One
+        graph then serves all arguments, and length 1 is not special. Arrays are cast within their
+        kind, as `Session.run` casts fed values.
     convert : bool
-        Whether Python's loops, branches and item assignments in it, and in the functions that it
-        calls, become those of the graph; see Notes.
+        Whether Python's loops, branches and item assignments in ``f``, and in the functions that it
+        calls, become loops, branches and assignments of the graph; see Notes.
     outputs : sequence of str
-        Names of arguments that the function fills: it gives them, as it leaves them, after what
-        it gives itself. The caller's own arrays stay as they are.
+        Names of arguments that the function fills. Their final values are returned after the
+        function's own results. The caller's arrays do not change.
     static_argnums, static_argnames : int or str, or a sequence of these
-        Which arguments the function is given as they are, by their place or name: numbers that
-        Python is to know, or anything else that has a hash. There is a graph for each value.
+        Positions or names of arguments that are passed to the function as they are: numbers that
+        Python itself needs, or any other object that has a hash. There is one graph for each value.
 
     Returns
     -------
     callable
-        Gives arrays, and scalars for rank 0. Called with tensors, or while a graph is being built,
-        it adds its operations to that graph.
+        Returns arrays, and scalars for rank 0. If it is called with tensors, or while a graph is
+        being built, it adds its operations to that graph.
 
     Raises
     ------
     InvalidArgumentError
-        For static arguments that there are not. When it is called: for arguments that are no
-        arrays or do not fit ``input_signature``, for static ones without a hash, for one array
-        that is given twice where the function changes it, and for a write to a TensorArray whose
-        result is not used, where a later operation may look for what it wrote.
+        If a static argument does not exist. When called: if arguments are not arrays or do not fit
+        ``input_signature``, if a static argument has no hash, if the same array is given twice and
+        the function changes it, or if the result of a write to a TensorArray is dropped and a later
+        operation may need the written value.
 
     Notes
     -----
-    What decides is the value: a condition that Python knows stays Python's, one that only the run
-    knows becomes a branch, and a loop over a range of more than eight numbers, or of a length that
-    only the run knows, becomes a loop. `nbta.unroll` lets Python make each iteration. Arrays change
-    as NumPy's do, the caller's own stay as they are. Functions without source, such as those of
-    ``python -c``, are traced as they are.
+    Control flow depends on what is known: a condition that is known while tracing is evaluated by
+    Python; a condition that is known only when the graph runs becomes a branch; and a loop over a
+    range of more than eight numbers, or of a length that is known only when the graph runs, becomes
+    a loop. `nbta.unroll` makes Python run each iteration. Arrays change in place as in NumPy,
+    except that the caller's arrays do not change. Functions without source, such as those of
+    ``python -c``, are traced without conversion.
 
-    What a function reads from outside, and functions that it calls (variables of modules and of
-    functions around, defaults, attributes, items of containers), it sees as it is at each call, at
-    20 to 60 ns for each place. Arrays are inputs of the graph. Where one changes, or another one of
-    the same dtype and rank takes its place, no new trace is needed, but where Python goes by an
-    array's items, as in ``np.zeros(shape)``. Of numbers, strings, truth values, None, functions,
-    classes, objects and containers a change is a new trace; 16 of them give a `PerformanceWarning`.
-    `nbta.constant` says of an array that it does not change, so that tables of coefficients are
-    compiled in, as numbers are. What the function itself changes
-    outside, such as a list that it appends to, changes when it is traced. Attributes that libraries
-    in machine code read by themselves are not seen. In a graph that is built by hand (`Graph`),
-    arrays are constants.
+    Each call uses the current values of everything that the function, and the functions that it
+    calls, read from outside (variables of modules and enclosing functions, defaults, attributes,
+    items of containers); checking them takes 20 to 60 ns each. Arrays are inputs of the graph, so a
+    change of their items, or another array of the same dtype and rank, does not need a new trace,
+    unless Python itself uses the items, as in ``np.zeros(shape)``. A change of a number, string,
+    truth value, None, function, class, object or container causes a new trace; after 16 of them, a
+    `PerformanceWarning` is given. `nbta.constant` promises that an array does not change, so that
+    its values are compiled in, like numbers. Changes that the function itself makes outside, such
+    as appending to a list, happen when it is traced. Attributes that are read by libraries in
+    machine code are not tracked. In a graph that is built by hand (`Graph`), arrays are constants.
 
-    Arithmetic with lengths, comparisons given to `cond` or `where`, slices, ``size=n``, numbers of
-    iterations and ``nbta.zeros((n, 2))`` keep one graph for all lengths. Where Python itself must
-    know a length (``if``, ``and``, ``in``, ``len(x)``, ``range``, ``int``, ``np.zeros(x.shape)``, a
-    key of a dict), the function is called again with that length as an int, and the graph is for
-    that length alone: other lengths have graphs of their own. So do arguments without elements:
-    ``if n`` and ``1 / n`` ask for nothing more. So results are those of Python. A function with
-    graphs for 16 lengths gives a `PerformanceWarning` that names the line. A length that arguments
-    do not decide, such as that of a growing variable of a loop, is an error there.
+    Arithmetic with lengths, comparisons that are given to `cond` or `where`, slices, ``size=n``,
+    numbers of iterations and ``nbta.zeros((n, 2))`` keep one graph for all lengths. If Python
+    itself must know a length (``if``, ``and``, ``in``, ``len(x)``, ``range``, ``int``,
+    ``np.zeros(x.shape)``, a key of a dict), the function is called again with that length as an
+    int, and the graph is for this length only. The same holds for arrays without elements, so
+    results are always those of Python. A function with graphs for 16 lengths gives a
+    `PerformanceWarning` that names the line. A length that the arguments do not determine, such as
+    that of a growing variable of a loop, raises an error in such places.
 
     Examples
     --------

@@ -363,72 +363,72 @@ def while_loop(
     Parameters
     ----------
     cond : callable
-        ``cond(*loop_vars)``, a boolean scalar: go on?
+        ``cond(*loop_vars)`` returns a boolean scalar: whether to run another iteration.
     body : callable
-        ``body(*loop_vars)``, the next values, in the same structure.
+        ``body(*loop_vars)`` returns the next values, in the same structure.
     loop_vars : list or tuple
-        First values: tensors, arrays, numbers, TensorArrays, and nested lists, tuples, dicts and
-        dataclasses of these. What is not in a list or tuple counts as one variable. A float of
-        Python has the precision of the other floats, as in arithmetic, or float64 where the body
-        needs that.
+        Initial values: tensors, arrays, numbers, TensorArrays, and nested lists, tuples, dicts and
+        dataclasses of these. Any other object than a list or tuple is a single variable. A Python
+        float has the precision of the other floats, as in arithmetic, or float64 if the body needs
+        that.
     maximum_iterations : int or Tensor, optional
-        Stop after so many iterations.
+        Stop after this number of iterations.
     parallel_iterations : int, optional
-        Accepted as TensorFlow does; it changes no result.
+        Accepted for compatibility with TensorFlow; it has no effect.
     shape_invariants : list or tuple, optional
-        For each variable a shape that holds in every iteration, with None for dimensions that
-        differ. For a variable with None alone, as by default, it is found out what an iteration
-        changes.
+        For each variable, a shape that holds in every iteration, with None for dimensions that
+        change. If the entry of a variable is None, as by default, nbta detects which dimensions
+        change.
     name : str, optional
+        Name of the loop in the graph.
     checkpoint : int or {"sqrt", "online"}, optional
-        How gradients get at the values of each iteration. By default they are kept from the forward
-        run. With an int ``k`` the variables are kept every ``k`` iterations, and the gradient runs
-        the iterations between again: the same numbers to rounding, from the memory of ``k``
-        iterations and ``T / k`` states. "sqrt" takes the root of the number of iterations for
-        ``k``, where that is known on entry (a condition ``i < n``, ``i >= 0`` or alike,
-        ``maximum_iterations``). "online" needs no number of iterations.
+        How gradients get the values of each iteration. By default, the forward pass saves them.
+        With an integer ``k``, the variables are saved every ``k`` iterations, and the gradient runs
+        the iterations between them again: the results are the same to rounding, and the memory is
+        that of ``k`` iterations and ``T / k`` states. "sqrt" uses the square root of the number of
+        iterations as ``k``, if that number is known on entry (from a condition such as ``i < n`` or
+        ``i >= 0``, or from ``maximum_iterations``). "online" does not need it.
     progress : bool or str
-        Whether to show a bar of tqdm while the loop runs; a string stands before it.
+        Whether to show a progress bar of tqdm while the loop runs; a string is its label.
 
     Returns
     -------
     structure like ``loop_vars``
-        The last values; the first ones where there was no iteration.
+        The final values; the initial ones if no iteration ran.
 
     Raises
     ------
     InvalidArgumentError
-        For a condition that is no boolean scalar, and for a body that changes the structure, a
-        dtype, a rank, or a declared shape. For another ``checkpoint`` or ``progress``, and for
-        "sqrt" where the number of iterations is not known on entry. From gradients, with
-        ``checkpoint``, for a body whose iterations may not give the same when they are run again:
-        one that reads an array which clears what is read, goes on with another array in each
-        iteration, or asks for the length of an array by another name than the one that was written
-        to last.
+        If the condition is not a boolean scalar; if the body changes the structure, a dtype, a
+        rank, or a declared shape; if ``checkpoint`` or ``progress`` is invalid; or with "sqrt", if
+        the number of iterations is not known on entry. From gradients, with ``checkpoint``: if
+        running iterations again may have different results, because the body reads an array that
+        clears slots when they are read, continues with a different array in each iteration, or asks
+        for the length of an array by a name other than that of the last write.
     FailedPreconditionError
-        With ``progress``, where tqdm is not installed.
+        With ``progress``, if tqdm is not installed.
 
     Notes
     -----
-    TensorFlow's ``tf.while_loop``. In a graph both functions are called to see what they build,
-    more than once where shapes change; outside of graphs they are called for each iteration.
-    Tensors and arrays from outside may be used inside. Gradients are exact for every number of
+    This is TensorFlow's ``tf.while_loop``. In a graph, both functions are called to record their
+    operations, more than once if shapes change; outside graphs, they are called for each iteration.
+    They may use tensors and arrays from outside. Gradients are exact for every number of
     iterations.
 
-    Outside of graphs functions get arrays that behave as tensors do: ``y += x`` makes a new one,
-    and ``y[0] = 1``, ``out=``, ``y.sort()`` and their like are refused, also for arrays that a
-    function takes from around it; ``y.copy()`` is an ordinary array. So both ways give the same,
-    and neither changes what the caller has. This holds for all functions of loops and branches.
+    Outside graphs, functions get arrays that behave like tensors: ``y += x`` makes a new array, and
+    ``y[0] = 1``, ``out=``, ``y.sort()`` and similar operations are refused, also for arrays from
+    outside; ``y.copy()`` is an ordinary array. Results are therefore the same as in a graph, and
+    the caller's arrays do not change. This holds for the functions of all loops and branches.
 
-    With ``checkpoint`` each iteration runs once more for a gradient, and functions of
-    `custom_gradient` are called as often. Writes to arrays from outside are not done again.
-    "online" saves the variables at iterations 0, 1, 3, 6, 10, ... (segments of 1, 2, 3, ...
-    iterations): the memory of ``sqrt(2 T)`` states and ``sqrt(2 T)`` iterations for any number
-    ``T`` of iterations.
+    With ``checkpoint``, each iteration runs once more for a gradient, and so do functions of
+    `custom_gradient`. Writes to arrays from outside are not repeated. "online" saves the variables
+    at iterations 0, 1, 3, 6, 10, ... (segments of 1, 2, 3, ... iterations), which needs the memory
+    of ``sqrt(2 T)`` states and ``sqrt(2 T)`` iterations for any number ``T`` of iterations.
 
-    Gradients of gradients keep as many states of the gradient's loop as of this one, and the values
-    of as many iterations. Compiled, none calls Python, but where iterations that run again read an
-    array that an iteration of a loop around makes, with a `PerformanceWarning`.
+    Gradients of gradients save as many states of the gradient's loop as of this loop, and the
+    values of as many iterations. Compiled, they do not call Python, unless iterations that run
+    again read an array that is made in an iteration of an enclosing loop, which gives a
+    `PerformanceWarning`.
 
     Examples
     --------
@@ -636,31 +636,34 @@ def cond(
     *operands: Any,
     name: str | None = None,
 ) -> T | U:
-    """The result of one function or of another one; in a graph only that one runs.
+    """Return the result of one of two functions; in a graph, only that function runs.
 
     Parameters
     ----------
     pred : bool, or Tensor of bool and rank 0
+        Whether to use ``true_fn``.
     true_fn, false_fn : callable
-        Of the operands; both give the same structure and dtypes. Tensors and arrays from outside
-        may be used, and TensorArrays returned.
+        Functions of the operands, whose results have the same structure and dtypes. They may use
+        tensors and arrays from outside, and return TensorArrays.
     *operands : structure of array-like, Tensor or TensorArray
-        What the functions are given. Arrays are copied for them.
+        The arguments of the functions. Arrays are copied for them.
+    name : str, optional
+        Name of the branch in the graph.
 
     Returns
     -------
     structure
-        What the functions give.
+        The result of the chosen function.
 
     Raises
     ------
     InvalidArgumentError
-        For another ``pred``, for what is no function, and for functions whose results differ in
-        structure or dtype.
+        If ``pred`` is not a single truth value, if an argument is not a function, or if the results
+        of the functions differ in structure or dtype.
 
     Notes
     -----
-    TensorFlow's ``tf.cond``, with the operands of JAX's ``jax.lax.cond``.
+    This is TensorFlow's ``tf.cond``, with operands as in JAX's ``jax.lax.cond``.
 
     Examples
     --------
@@ -711,26 +714,34 @@ def switch_case(
     default: Callable[..., T] | None = None,
     name: str | None = None,
 ) -> T:
-    """The result of one of several functions; in a graph only that one runs.
+    """Return the result of one of several functions; in a graph, only that function runs.
 
     Parameters
     ----------
     branch_index : int, or Tensor of int and rank 0
+        The number of the function to use.
     branch_fns : list of callable, or dict of callable by int
-        Of the operands, as for `cond`.
+        Functions of the operands, as for `cond`.
     *operands : structure of array-like, Tensor or TensorArray
-        What the functions are given. Arrays are copied for them.
+        The arguments of the functions. Arrays are copied for them.
     default : callable, optional
-        For an index that no function has; by default the last function.
+        Used for an index without a function; by default, the last function.
+    name : str, optional
+        Name of the branch in the graph.
+
+    Returns
+    -------
+    structure
+        The result of the chosen function.
 
     Raises
     ------
     InvalidArgumentError
-        For another ``branch_index``, and for results that differ in structure or dtype.
+        If ``branch_index`` is not an integer, or if results differ in structure or dtype.
 
     Notes
     -----
-    TensorFlow's ``tf.switch_case``, with the operands of JAX's ``jax.lax.switch``.
+    This is TensorFlow's ``tf.switch_case``, with operands as in JAX's ``jax.lax.switch``.
 
     Examples
     --------

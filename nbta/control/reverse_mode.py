@@ -235,47 +235,49 @@ def gradients(
     stop_gradients: Sequence[Array | TensorArray] | None = None,
     unconnected: Literal["none", "zero"] = "none",
 ) -> list[Any]:
-    """Sums over ``ys`` of derivatives with respect to each of ``xs``, as tensors of the graph.
+    """Return derivatives of the sum of ``ys`` with respect to each of ``xs``, as tensors.
 
     Parameters
     ----------
     ys : Tensor or list of Tensor
-        What is differentiated.
+        The tensors to differentiate.
     xs : Tensor, TensorArray, or list of these
-        With respect to what. An ``x`` may be computed itself; it is then taken as free. For an
-        array the result is its gradient array, to be read at the slots.
+        The tensors to differentiate with respect to. An ``x`` may itself be computed; it is then
+        treated as an independent variable. For an array, the result is its gradient array, whose
+        slots can be read.
     grad_ys : list of array-like or Tensor, optional
-        One a ``y``, of its shape: what each is multiplied with. None stands for ones.
+        A factor for each ``y``, of the same shape. None stands for ones.
     name : str
         The scope of the new operations, made unique. It is the *source* of the gradient arrays that
-        this call uses, so that several calls in one graph have accumulators of their own. A name
-        that ends in ``/`` enters that very scope again; the source is ``name/source`` then.
+        this call uses, so that several calls in one graph have separate accumulators. A name that
+        ends in ``/`` enters that scope again; the source is then ``name/source``.
     stop_gradients : list of Tensor or TensorArray, optional
-        What to take as constant.
+        Tensors to treat as constant.
     unconnected : {"none", "zero"}
-        What to give for an ``x`` that no ``y`` depends on.
+        The result for an ``x`` on which no ``y`` depends.
 
     Returns
     -------
     list
-        One gradient an ``x``, of its shape and dtype.
+        One gradient per ``x``, of its shape and dtype.
 
     Raises
     ------
     InvalidArgumentError
-        For integers, tensors of other graphs, ``grad_ys`` that do not fit, and where an array is
-        read by an old name after it was written to, as no gradient would pass. In the body of a
-        loop or branch, where ``ys`` depend on an ``x`` by operations outside of it.
+        For integers and tensors of other graphs; if ``grad_ys`` do not fit; if an array is read by
+        an old name after it was written to, as no gradient would pass; and, in the body of a loop
+        or branch, if ``ys`` depend on an ``x`` through operations outside the body.
     UnimplementedError
-        For a path through an operation without a gradient rule.
+        If a path leads through an operation without a gradient.
 
     Notes
     -----
-    TensorFlow's ``tf.compat.v1.gradients``. Gradients of complex numbers follow it too: of a real
-    ``y``, the derivative by the real part plus ``1j`` times the derivative by the imaginary part.
+    This is TensorFlow's ``tf.compat.v1.gradients``, also for complex numbers: the gradient of a
+    real ``y`` is its derivative with respect to the real part plus ``1j`` times that with respect
+    to the imaginary part.
 
-    In the body of a loop its variables are free: what their first values were computed from does
-    not count. Each iteration has accumulators of its own.
+    In the body of a loop, the loop's variables are independent: dependencies of their initial
+    values are ignored. Each iteration has its own accumulators.
 
     Examples
     --------

@@ -23,23 +23,24 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """Runs a graph, or parts of it.
+    """Run a graph, or parts of it.
 
     Parameters
     ----------
     graph : Graph, optional
-        By default the one that is being built.
+        By default, the graph that is being built.
 
     Attributes
     ----------
     graph : Graph
+        The graph.
     last : Runner or None
-        What ran last; ``last.explain()`` says how.
+        The last run; ``last.explain()`` describes it.
 
     Raises
     ------
     InvalidArgumentError
-        Where there is no graph.
+        If there is no graph.
 
     Examples
     --------
@@ -73,25 +74,24 @@ class Session:
         compiled: Compiled = "auto",
         trace: str | os.PathLike[str] | IO[str] | None = None,
     ) -> Any:
-        """Compute what is asked for.
+        """Compute the values of fetches.
 
         Parameters
         ----------
         fetches : Tensor, TensorArray, Operation, name, or nested lists, tuples and dicts of these
-            A name is ``operation:index`` of a tensor or that of an operation.
+            A name is that of an operation, or ``operation:index`` for a tensor.
         feed_dict : dict, optional
-            Value by tensor, or by the tensor's name; any tensor may be given a value. Arrays are
-            cast within their kind (float64 to float32) where no integer changes and no float
-            overflows.
+            Values by tensor, or by the tensor's name; any tensor may be fed. Arrays are cast within
+            their kind (float64 to float32) if no integer changes and no float overflows.
         compiled : {"auto", True, False}
-            Whether the graph is to run as one compiled function. With False, operations run one by
-            one. With "auto" they do until runs of the same fetches have taken as long as compiling
-            is estimated to take, in CPU seconds; then the graph is compiled, if it can be. Sums may
-            be taken in another order in compiled code, so that last digits differ.
+            Whether to run the graph as one compiled function. With False, operations run one by
+            one. With "auto", they do so until runs of the same fetches have taken as long as
+            compiling is estimated to take, in CPU seconds; then the graph is compiled if possible.
+            Compiled code may add terms in a different order, so the last digits may differ.
         trace : path or text file, optional
-            Where to write what happened when, in the Trace Event Format of Perfetto and
-            chrome://tracing; a path that ends with ``.gz`` is compressed. It changes neither how
-            the graph runs nor the results. See the notes.
+            Where to write a timeline, in the Trace Event Format of Perfetto and chrome://tracing; a
+            file whose name ends in ``.gz`` is compressed. It changes neither the way in which the
+            graph runs nor the results. See the notes.
 
         Returns
         -------
@@ -101,29 +101,30 @@ class Session:
         Raises
         ------
         InvalidArgumentError
-            For a fetch or a feed of another graph, a value that does not fit its tensor, and what
-            operations refuse; the message names the operation, and the iteration of a loop.
+            If a fetch or a feed belongs to another graph, if a value does not fit its tensor, and
+            for errors of operations; the message names the operation, and the iteration of a loop.
         FailedPreconditionError
-            For a placeholder that got no value.
+            If a placeholder is not fed.
         UnimplementedError
-            With ``compiled=True``, for a graph that cannot be compiled.
+            With ``compiled=True``, if the graph cannot be compiled.
         OSError
-            Where the trace cannot be written; nothing was run then.
+            If the trace cannot be written; nothing was run then.
 
         Notes
         -----
-        Of operations that run one by one, a trace has an event each, with type, shapes, dtypes and
-        bytes of the results, array and slots; those of loops, branches and rows of `map_fn` are
-        inside of theirs, by iterations. Arrows go along flows, and a counter shows the bytes in all
-        arrays of the process. So ``compiled=False`` shows most. A compiled function is one event,
-        after those of the passes and of the compiler where these had to run. It then runs once
-        more in a build of its own, which reads a clock after each part of its code; these parts
-        are a row of their own. That compiles again (once, it is kept on disk), and is left out
-        where the graph calls users' functions.
+        A trace contains one event for each operation that runs by itself, with the type, shapes,
+        dtypes and bytes of its results, and the array and slots that it uses. Operations in loops,
+        branches and rows of `map_fn` are nested in them, by iteration. Arrows follow the flows, and
+        a counter shows the bytes of all arrays of the process. A trace is therefore most detailed
+        with ``compiled=False``. A compiled function is one event, after those of the passes and of
+        the compiler, if these had to run. The function then runs once more, in a separate build
+        that reads a clock after each part of its code; these parts are shown in their own row. That
+        build has to be compiled (once, as it is saved on disk), and is left out if the graph calls
+        users' functions.
 
-        What a file has of bodies ends after 200,000 events, and what it has of compiled code after
-        50,000; it says so at its end, under ``otherData``. A run that fails leaves a whole file,
-        with the error in the events that it ended.
+        A file contains at most 200,000 events of loops and branches, and 50,000 of compiled code;
+        if there are more, it says so at its end, under ``otherData``. If a run fails, the file is
+        still complete, with the error in the events that it interrupted.
 
         Examples
         --------
@@ -148,7 +149,7 @@ class Session:
             raise
 
     def runner(self, asked: list[Any], given: list[Tensor]) -> Runner:
-        """What computes fetches from the values of tensors; the last one from now on."""
+        """Return what computes fetches from the values of tensors; it becomes ``last``."""
         self.last = found = self._runners.of(asked, given)
         return found  # ``last`` may be that of another thread by now
 

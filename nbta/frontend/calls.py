@@ -632,17 +632,17 @@ class Opaque(Sent):
 
 
 def opaque(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function be called as it is, without conversion, and without a gradient.
+    """Let a function be called without conversion and without a gradient.
 
     Parameters
     ----------
     function : callable
-        It is given tensors where a function is traced, and may call functions of nbta.
+        It is called with tensors when a function is traced, and may call functions of nbta.
 
     Returns
     -------
     callable
-        What it gives passes no gradient on.
+        The same function, whose results are treated as constants by gradients.
 
     Examples
     --------

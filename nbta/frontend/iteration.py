@@ -123,16 +123,17 @@ class Unrolled:
 
 
 def unroll(iterable: Iterable[T]) -> Iterable[T]:
-    """Let a loop's iterations be traced one by one, however many there are.
+    """Trace the iterations of a loop one by one, whatever their number.
 
     Parameters
     ----------
     iterable : iterable
-        Of a length that Python knows, such as ``range(20)``.
+        An iterable whose length is known while tracing, such as ``range(20)``.
 
     Returns
     -------
     iterable
+        The same items.
 
     Examples
     --------

@@ -143,14 +143,14 @@ def at_once():
 
 
 def name_scope(name: str) -> AbstractContextManager[str]:
-    """A context in which names of operations begin with ``name/``; it gives the scope's own name.
+    """Prefix the names of operations with ``name/`` in a context, which yields the scope's name.
 
-    Outside of graphs it does nothing.
+    Outside graphs, it has no effect.
 
     Raises
     ------
     InvalidArgumentError
-        For what is no name.
+        If the name is invalid.
 
     Examples
     --------
@@ -172,14 +172,14 @@ def _nowhere(name):
 def control_dependencies(
     operations: Iterable[Operation | Array] | None,
 ) -> AbstractContextManager[Any]:
-    """A context in which new operations run after the given operations or tensors.
+    """Let new operations of a context run after the given operations or tensors.
 
-    Arrays wait for nothing: outside of graphs operations run in the order of their calls.
+    Outside graphs, it has no effect, as operations run in the order of their calls.
 
     Raises
     ------
     InvalidArgumentError
-        For something of another graph.
+        If an operation or tensor belongs to another graph.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def control_dependencies(
 
 
 class Graph:
-    """A computation: operations, and the tensors that run between them.
+    """A computation: operations, and the tensors between them.
 
     Examples
     --------
@@ -227,12 +227,12 @@ class Graph:
         self._by_name: dict[str, Operation] = {}
 
     def as_default(self) -> AbstractContextManager[Graph]:
-        """A context in which operations are added to this graph."""
+        """Add the operations of a context to this graph."""
         return _entered(self)
 
     @contextmanager
     def name_scope(self, name: str) -> Iterator[str]:
-        """See `nbta.name_scope`; a name that ends in ``/`` enters that very scope again."""
+        """See `nbta.name_scope`; a name that ends in ``/`` enters that scope again."""
         check(name)
         before = self._scope
         again = name.endswith("/")
@@ -246,7 +246,7 @@ class Graph:
     def control_dependencies(
         self, operations: Iterable[Operation | Array] | None
     ) -> Iterator[None]:
-        """See `nbta.control_dependencies`; with None, new operations wait for nothing."""
+        """See `nbta.control_dependencies`; with None, new operations have no control inputs."""
         before = self._after
         added = [item.op if isinstance(item, Tensor) else item for item in operations or ()]
         for op in added:
@@ -260,17 +260,17 @@ class Graph:
             self._after = before
 
     def unique_name(self, name: str) -> str:
-        """A name in the current scope that nothing has; from now on it is taken."""
+        """Return an unused name in the current scope, and reserve it."""
         return self._names.unique(self._scope + name)
 
     @property
     def scope(self) -> str:
-        """What names of new operations begin with."""
+        """The prefix of the names of new operations."""
         return self._scope
 
     @property
     def root(self) -> Graph:
-        """The graph that is no part of another one."""
+        """The outermost graph."""
         return self
 
     def create(
@@ -320,16 +320,16 @@ class Graph:
         return op
 
     def add(self, op: Operation) -> None:
-        """Take in an operation that was made for this graph, by a name that is unique in it."""
+        """Add an operation that was made for this graph, with a name that is unique in it."""
         self.operations.append(op)
         self._by_name[op.name] = op
 
     def changed(self) -> None:
-        """Forget what was derived from the graph as it was."""
+        """Forget everything that was derived from the graph before a change."""
         self.version += 1
 
     def resolve(self, tensor: Tensor) -> Tensor:
-        """What stands for a tensor in this graph."""
+        """Return the tensor that represents a tensor in this graph."""
         if tensor.graph is self:
             return tensor if type(tensor) is Tensor else tensor.itself
         if tensor.graph.root is self.root:
@@ -342,12 +342,12 @@ class Graph:
         raise invalid("graph", message)
 
     def operation(self, name: str) -> Operation:
-        """The operation of a name.
+        """Return the operation of a name.
 
         Raises
         ------
         InvalidArgumentError
-            Where there is none.
+            If there is none.
         """
         if name not in self._by_name:
             raise invalid("name", f"there is no operation {name!r} in the graph")

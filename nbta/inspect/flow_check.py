@@ -54,23 +54,23 @@ class Touch(NamedTuple):
 
 
 def check_flow(graph: Graph | None = None) -> list[Race | UnusedWrite]:
-    """Find races and lost writes on tensor arrays, which TensorFlow never mentions.
+    """Find races and lost writes on tensor arrays, about which TensorFlow does not warn.
 
     Parameters
     ----------
     graph : Graph, optional
-        By default the one that is being built.
+        By default, the graph that is being built.
 
     Returns
     -------
     list of Race and UnusedWrite
-        Of the graph and of the bodies of its loops and branches; empty where all is in order.
+        Findings in the graph and in the bodies of its loops and branches; empty if there are none.
 
     Notes
     -----
-    Two operations race if both touch, or may touch, the same slot of one array, at least one of
-    them changes something there, and no flow, data or control edge leads from one to the other.
-    Additions into a gradient array do not race with each other.
+    Two operations race if both use, or may use, the same slot of an array, at least one of them
+    changes it, and no flow, data or control edge leads from one to the other. Additions to a
+    gradient array do not race with each other.
 
     Examples
     --------

@@ -29,21 +29,22 @@ USUAL, EXPENSIVE = 100, 10
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the user's, and its time.
+    """A line of the user's code, and its time.
 
     Attributes
     ----------
     filename : str
-        Empty for what comes from no line.
+        Empty for operations that belong to no line.
     line : int
+        The number of the line.
     text : str
-        Of the line.
+        The text of the line.
     hits : int
-        How often it ran in a call.
+        How often the line ran in a call.
     seconds : float
-        In a call, with its gradient.
+        Time per call, including that of its gradient.
     gradient : float
-        Seconds of its gradient.
+        Time of its gradient per call, in seconds.
     """
 
     filename: str

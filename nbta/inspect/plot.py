@@ -616,41 +616,40 @@ def plot(
 ) -> Picture:
     """Draw a graph.
 
-    Boxes are operations, with the dtypes and shapes of what they give; drums are arrays. Solid
-    arrows are data, dashed blue ones flows, which only say what comes after what; thin grey ones
-    say on which array an operation works, and dotted ones are control edges. A loop or a branch is
-    a frame around what it runs: the bar at its top shows its variables and the tensors that it
-    captures, the bar at its bottom what it gives. What a call of `gradients` made has a colour of
-    its own, also where it is part of a forward loop. A write that may never run has a thick border,
-    and two operations that race are joined (see `check_flow`). Scalar constants stand where they
-    are used.
+    Boxes are operations, with the dtypes and shapes of their results; drums are arrays. Solid
+    arrows are data; dashed blue arrows are flows, which only define an order; thin grey lines
+    connect an operation with the array that it uses; dotted arrows are control edges. A loop or a
+    branch is a frame around its operations: the bar at the top shows its variables and the tensors
+    that it captures, and the bar at the bottom its results. Operations that were added by a call of
+    `gradients` have their own colour, also within a forward loop. A write that may never run has a
+    thick border, and two operations that race are connected (see `check_flow`). Scalar constants
+    are drawn where they are used.
 
     Parameters
     ----------
     graph : Graph, function or Operation, optional
         A graph; the body of a loop or branch; an operation that has bodies; a function made by
-        `nbta.function`, `grad` or `value_and_grad`, of which the last call's graph is drawn as it
-        was traced; or ``function.graph``, what became of that in all passes. By default the graph
-        that is being built.
+        `nbta.function`, `grad` or `value_and_grad`, whose last call is drawn as it was traced; or
+        ``function.graph``, the same after all passes. By default, the graph that is being built.
     file : path, optional
-        Where to write the picture: its name ends in ``.svg``, ``.png`` or ``.pdf``.
+        The file to write, whose name ends in ``.svg``, ``.png`` or ``.pdf``.
     depth : int, optional
-        How many frames within frames are drawn; what is deeper becomes one box. 0 folds all.
+        The number of nested frames to draw; deeper frames become one box. 0 draws no frames.
     engine : {None, "graphviz", "matplotlib"}
-        By default graphviz where it is installed (the package and its program ``dot``), else
+        By default, graphviz if it is installed (the package and its program ``dot``), else
         matplotlib, with a simpler layout.
 
     Returns
     -------
     Picture
-        Notebooks show it; ``picture.svg`` and ``picture.save(file)``.
+        Shown by notebooks; it has ``picture.svg`` and ``picture.save(file)``.
 
     Raises
     ------
     InvalidArgumentError
-        For what is no graph, and for a depth, an engine or a file name that cannot be.
+        If ``graph`` is not a graph, or if the depth, the engine or the file name is invalid.
     FailedPreconditionError
-        Where the engine is not installed, and for a function that was not called yet.
+        If the engine is not installed, or a function was not called yet.
 
     Examples
     --------

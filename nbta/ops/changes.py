@@ -97,26 +97,27 @@ class Items:
 
 @exported
 def at(x: ArrayLike, *, name: str | None = None) -> At:
-    """Changes of items that give a new array: ``at(x)[key].set(value)``, and add, mul, min, max.
+    """Change items and return a new array: ``at(x)[key].set(value)``, and add, mul, min, max.
 
     Parameters
     ----------
     x : array-like or Tensor
-        It stays as it is.
+        The array, which does not change.
     name : str, optional
-        Of the operation that changes it.
+        Name of the operation.
 
     Returns
     -------
     At
-        With keys as for `set_item`, and masks with one value for all that they pick. For mul, min
-        and max arrays of indices are refused, as they may repeat; with add, what repeats adds up.
+        Indexed with the keys of `set_item`, or with masks and a single value for all selected
+        items. mul, min and max refuse arrays of indices, as these may repeat; add adds up repeated
+        ones.
 
     Notes
     -----
-    JAX's ``x.at[key].set(value)``, which Tensors and the arrays of traced functions have as well;
-    NumPy's own arrays have no such attribute, and so this is the way for all. In compiled code
-    items are replaced where they are, unless something needs the old ones.
+    This is JAX's ``x.at[key].set(value)``, which also works for Tensors and the arrays of traced
+    functions. NumPy's own arrays have no such attribute; ``nbta.at(x)`` works for all of them.
+    Compiled code changes items in place, unless the old ones are needed later.
 
     Examples
     --------

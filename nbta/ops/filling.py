@@ -146,23 +146,27 @@ PLACEHOLDER = define("Placeholder", lambda *, spec, label: spec, _unfed, _no_gra
 
 @exported
 def placeholder(dtype: DTypeLike, shape: Pattern = None, *, name: str | None = None) -> Tensor:
-    """A tensor whose value each run is given.
+    """Add a tensor to a graph whose value is fed in each run.
 
     Parameters
     ----------
     dtype : dtype-like
+        The dtype of the values.
     shape : tuple of int or None, optional
-        None in it stands for a dimension that differs from run to run, None for any shape.
+        None in the tuple is a dimension that may differ between runs; None instead of the tuple
+        allows any shape.
     name : str, optional
+        Name of the operation.
 
     Returns
     -------
     Tensor
+        The placeholder.
 
     Raises
     ------
     InvalidArgumentError
-        Outside of a graph.
+        Outside graphs.
 
     Examples
     --------
@@ -213,17 +217,31 @@ def is_promised(array: np.ndarray) -> bool:
 
 @exported
 def constant(value: ArrayLike, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
-    """A tensor of a value that is known now; outside of graphs an array.
+    """Return a tensor of a value that is known now; outside graphs, an array.
 
-    Who calls it promises that nobody changes the value: a traced function that reads such an array
-    from outside, or says ``nbta.constant(w)`` of an array from outside, computes with it as it was
-    when it was traced, and takes another array for a reason to be traced again. Of other arrays
-    from outside it sees each change; see `nbta.function`.
+    The caller promises that the value does not change: a traced function that reads such an array
+    from outside, or calls ``nbta.constant(w)`` for an array from outside, uses the values that the
+    array had when it was traced, and is traced again for another array. Changes of all other arrays
+    from outside are seen at each call; see `nbta.function`.
+
+    Parameters
+    ----------
+    value : array-like
+        The value.
+    dtype : dtype-like, optional
+        By default, that of the value.
+    name : str, optional
+        Name of the operation in a graph.
+
+    Returns
+    -------
+    numpy.ndarray or Tensor
+        The value.
 
     Raises
     ------
     InvalidArgumentError
-        For what is no array, and for a dtype that the value does not fit.
+        If the value is not an array, or does not fit the dtype.
 
     Examples
     --------
