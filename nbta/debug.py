@@ -66,12 +66,12 @@ def nans(infinities: bool = True) -> Iterator[None]:
         non_finite.restore(token)
 
 
-def main(argv: list[str] | None = None) -> int:
+def _main(argv: list[str] | None = None) -> int:
     """Run ``python -m nbta.debug``; the answer is its exit code.
 
     It is 0 where results agree, 1 where a pass is named, and 2 where nothing was compared.
     """
-    parser = argparse.ArgumentParser(prog="python -m nbta.debug", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m nbta.debug", description=_main.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     bisect = commands.add_parser(
         "bisect", help="the first pass of the compiler after which a result is another one"
@@ -153,4 +153,4 @@ def _arguments(module: Any, name: str, expression: str | None) -> tuple[Any, ...
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_main())

@@ -17,7 +17,7 @@ from nbta.compiler import pipeline
 from nbta.compiler.generate import generate
 from nbta.compiler.program import extract
 from nbta.compiler.specialising import specialise
-from nbta.graph.graph import within
+from nbta.graph.graph import Analysis, within
 from nbta.structure import leaves
 
 from . import PLACES
@@ -26,7 +26,7 @@ from .workloads import WORKS, traced
 #: Works that are compiled here: each figure takes asv a process.
 SOME = ("tanh net", "adaptive ODE")
 #: From a program to one that the generator takes.
-STEPS = (*pipeline.PASSES, specialise, *pipeline.LOWERING)
+STEPS = pipeline.passes()
 STAGES = ("trace", *dict.fromkeys(step.__name__ for step in STEPS), "generate")
 
 
@@ -69,14 +69,38 @@ class Size(_Figures):
         """All stages together."""
         return sum(found[name][stage] for stage in STAGES)
 
+    def track_analyses(self, found, name):
+        """Analyses of the program that passes and the generator compute."""
+        return found[name]["analyses"]
+
     track_lines.unit, track_operations.unit, track_stages.unit = "lines", "operations", "ms"
+    track_analyses.unit = "analyses"
 
 
 def figures(work, repeats=3):
     """Milliseconds by stage, lines of source and operations, of a work."""
     runs = [Compilation(work) for _ in range(repeats)]
     least = {stage: min(run.seconds[stage] for run in runs) * 1e3 for stage in STAGES}
-    return {**least, "lines": runs[0].lines, "operations": runs[0].operations}
+    counts = {"lines": runs[0].lines, "operations": runs[0].operations}
+    return {**least, **counts, "analyses": analyses(work)}
+
+
+def analyses(work):
+    """How many analyses a compilation computes, `ArrayUses` of `Tapes` among them."""
+    made, begin = [], Analysis.__init__
+
+    def noted(self, graph):
+        begin(self, graph)
+        made.append(type(self))
+
+    graph, arrays = traced(work)
+    Analysis.__init__ = noted
+    try:
+        program = pipeline.optimised(graph.inputs, leaves(graph.result))
+        generate(pipeline.lowered(program, [array.shape for array in arrays]))
+    finally:
+        Analysis.__init__ = begin
+    return len(made)
 
 
 class Compilation:

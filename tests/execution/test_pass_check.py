@@ -159,7 +159,7 @@ def test_an_error_of_the_users_is_theirs(monkeypatch, capfd):
 
 def bisected(capsys, *options, function="loss"):
     """The exit code, and what is printed."""
-    code = debug.main(["bisect", f"{__file__}:{function}", *options])
+    code = debug._main(["bisect", f"{__file__}:{function}", *options])
     return code, capsys.readouterr()
 
 
@@ -234,10 +234,10 @@ def test_bisect_says_what_it_cannot_do(capsys):
     assert (code, shown.err.count("has no function 'other'")) == (2, 1)
     code, shown = bisected(capsys, function="failing")
     assert (code, shown.err.count("there are no arguments for failing")) == (2, 1)
-    assert debug.main(["bisect", "no_such_module:loss"]) == 2
+    assert debug._main(["bisect", "no_such_module:loss"]) == 2
     assert "no_such_module cannot be imported" in capsys.readouterr().err
 
 
 def test_bisect_takes_a_module(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "some_module", sys.modules[__name__])
-    assert debug.main(["bisect", "some_module:loss", "--value"]) == 0
+    assert debug._main(["bisect", "some_module:loss", "--value"]) == 0
