@@ -219,7 +219,7 @@ class Lanes(StoreWrapper):
         1
         >>> lanes.take(1)
         Traceback (most recent call last):
-        nbta.errors.InvalidArgumentError: take on TensorArray_...: lane 1 was taken before, ...
+        nbta.errors.InvalidArgumentError: take on TensorArray_...: lane 1 was already taken, ...
         """
         request = self._request("take", lane)
         self._run(rq.TAKE, request)

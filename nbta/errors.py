@@ -206,7 +206,7 @@ REASONS = [
     Reason(
         "cleared",
         _I,
-        "slot {slot} gave its value up when it was read; make the array with "
+        "slot {slot} was cleared when it was read; make the array with "
         "clear_after_read=False to read a slot more than once",
     ),
     Reason("unknown_element_shape", _I, "slot {slot} was never written, " + _UNKNOWN_SHAPE),
@@ -234,14 +234,14 @@ REASONS = [
     Reason(
         "scatter_length",
         _I,
-        "there are {expected} indices and {got} rows of the value; give one index a row",
+        "there are {expected} indices and {got} rows of the value; give one index per row",
     ),
     Reason("scatter_scalar", _I, "a scalar has no rows to scatter; use write"),
     Reason("split_scalar", _I, "a scalar has no first axis to split; use write"),
     Reason(
         "split_count",
         _I,
-        "there are {got} lengths for {expected} slots; give one length a slot (more only where "
+        "there are {got} lengths for {expected} slots; give one length per slot (more only if "
         "the array grows, with dynamic_size=True)",
     ),
     Reason(
@@ -284,7 +284,7 @@ REASONS = [
         _I,
         "the shape to prepend has the dimension {got}; dimensions are 0 or more",
     ),
-    Reason("no_gradient", _U, "elements of this dtype have no gradients; numbers have"),
+    Reason("no_gradient", _U, "elements of this dtype have no gradients; use numbers"),
     Reason(
         "not_gradient",
         _I,
@@ -332,14 +332,14 @@ REASONS = [
     Reason(
         "lane_taken",
         _I,
-        "lane {slot} was taken before, and is for one user only; keep the array that take gave",
+        "lane {slot} was already taken, and has only one user; keep the array that take returned",
     ),
     Reason("lanes_joined", _I, "the lanes were joined and are finished; make new ones with lanes"),
     Reason("lanes_total", _I, "the total is {got}; it must be in [0, 2**62)"),
     Reason(
         "lane_closed",
         _I,
-        "lane {got} was closed and what it held is lost; leave closing lanes to join",
+        "lane {got} was closed, and its elements are lost; do not close lanes, as join closes them",
     ),
     Reason(
         "lane_unwritten",
@@ -350,7 +350,7 @@ REASONS = [
     Reason(
         "lane_cleared",
         _I,
-        "slot {slot} of lane {got} gave its value up when it was read; read after the join, or "
+        "slot {slot} of lane {got} was cleared when it was read; read after the join, or "
         "make the array with clear_after_read=False",
     ),
     Reason(
@@ -369,7 +369,7 @@ REASONS = [
         "deposited_twice",
         FailedPreconditionError,
         "slot {slot} was added to in this parallel loop already, and a second term would make "
-        "the sum depend on the schedule; add once a slot, use lanes, or loop with range",
+        "the sum depend on the schedule; add once per slot, use lanes, or loop with range",
     ),
     Reason(
         "bulk_in_loop",
@@ -385,7 +385,7 @@ REASONS = [
     Reason(
         "look_in_loop",
         FailedPreconditionError,
-        "what slot {slot} holds may change while a parallel loop uses the array; look at it before "
+        "slot {slot} may change while a parallel loop uses the array; inspect it before "
         "or after the loop, or read it",
     ),
     Reason("flow", _I, "the flow is another array's; give this array's own"),

@@ -84,6 +84,12 @@ class ArrayInterface:
         ------
         InvalidArgumentError
             If the array is closed.
+
+        Examples
+        --------
+        >>> ta = nbta.TensorArray("float64", size=2, dynamic_size=True)
+        >>> ta.append(1.0).size()
+        np.int32(3)
         """
         raise NotImplementedError
 
@@ -565,6 +571,11 @@ class ArrayInterface:
     def identity(self, *, name: str | None = None) -> TensorArray:
         """Return the same array under a new flow; both names share the storage.
 
+        Returns
+        -------
+        TensorArray
+            The array.
+
         Examples
         --------
         >>> ta = nbta.TensorArray("int64", size=1)
@@ -580,6 +591,11 @@ class ArrayInterface:
 
         If nogil functions or parallel loops are using the array, they fail, too, and the memory is
         freed when they end.
+
+        Returns
+        -------
+        Operation or None
+            The operation in a graph; None outside graphs.
 
         Examples
         --------

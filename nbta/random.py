@@ -45,6 +45,11 @@ def key(seed: Integer) -> Array:
     uint64 scalar
         The key.
 
+    Raises
+    ------
+    InvalidArgumentError
+        If the seed is not an integer.
+
     Examples
     --------
     >>> nbta.random.normal(nbta.random.key(0), (2,)).shape

@@ -400,7 +400,7 @@ def TensorArrayReadV3(  # noqa: N802
     array([0, 0])
     >>> raw_ops.TensorArrayReadV3(handle, 0, flow, "int64")
     Traceback (most recent call last):
-    nbta.errors.InvalidArgumentError: read on ...: slot 0 gave its value up when it was read; ...
+    nbta.errors.InvalidArgumentError: read on ...: slot 0 was cleared when it was read; ...
     """
     flow_in = as_flow("TensorArrayReadV3: flow_in", flow_in)
     if _in_graph(handle, index, flow_in):

@@ -190,6 +190,15 @@ def load(file: str | os.PathLike[str]) -> Any:
     See Also
     --------
     save : writes it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import nbta
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nbta.save(os.path.join(folder, "state.npz"), {"rate": 0.1, "epoch": 3})
+    ...     nbta.load(os.path.join(folder, "state.npz"))
+    {'rate': 0.1, 'epoch': 3}
     """
     path = _path("load", file)
     with errors.memory_for(f"load: {path}"), open(path, "rb") as stream:

@@ -209,7 +209,7 @@ def places_of(argnums: Any, count: Any) -> list:
     """The arguments that are differentiated, of so many."""
     chosen = argnums if isinstance(argnums, tuple) else (argnums,)
     if not all(isinstance(place, int) for place in chosen):
-        raise invalid("argnums", f"argnums: {argnums!r} is no int and no tuple of ints")
+        raise invalid("argnums", f"argnums: {argnums!r} is not an int or a tuple of ints")
     for place in chosen:
         if not -count <= place < count:
             message = f"argnums: there is no argument {place}; given by position: {count}"
@@ -228,12 +228,12 @@ def axes_of(axes: Any, places: Any, count: Any) -> list:
         found = [None if place in places else axes for place in range(count)]
     for axis in found:
         if axis is not None and (isinstance(axis, bool) or not hasattr(axis, "__index__")):
-            message = f"batch_axis: {axis!r} is no axis; give an int, or None for what is shared"
+            message = f"batch_axis: {axis!r} is not an axis; give an int, or None if it is shared"
             raise invalid("batch_axis", message)
     if all(axis is None for axis in found):
         message = (
-            "batch_axis: no argument is cut into items, as all are differentiated or shared; give "
-            "an axis for one, as in batch_axis=(None, 0)"
+            "batch_axis: no argument is divided into items, as all are differentiated or shared; "
+            "give an axis for one, as in batch_axis=(None, 0)"
         )
         raise invalid("batch_axis", message)
     return [axis if axis is None else operator.index(axis) for axis in found]
@@ -308,18 +308,18 @@ class _Batch:
         outside = inputs[trace.arguments :], self._outside
         if len(outside[0]) != len(outside[1]) or any(map(operator.is_not, *outside)):
             message = (
-                "batch_axis: for some items f reads other arrays from outside than for the first; "
-                "make these arguments that all items share, with None in batch_axis"
+                "batch_axis: for some items, f reads other arrays from outside than for the first; "
+                "pass them as arguments that all items share, with None in batch_axis"
             )
             raise invalid("batch_outside", message)
         if layout(trace.result) != layout(self.trace.result):
-            message = "batch_axis: f gives other structures for some items; give the same for all"
+            message = "batch_axis: f returns different structures for some items; return one"
             raise invalid("structure", message)
         for mine, first in zip(leaves(trace.result), leaves(self.trace.result), strict=True):
             if mine.dtype != first.dtype:  # a place for one does not fit the other
                 message = (
-                    f"batch_axis: items have other dtypes, so that results are {first.dtype} for "
-                    f"the first of them and {mine.dtype} for another; give all of one dtype"
+                    f"batch_axis: items have different dtypes, so that results are {first.dtype} "
+                    f"for the first and {mine.dtype} for another; give all of one dtype"
                 )
                 raise invalid("batch_dtype", message)
         return trace.runner
@@ -406,13 +406,13 @@ def _in_columns(path: str, arg: Any, axis: Any) -> Any:
 def _listed(path: str, items: Any) -> Any:
     """The first of the items in a list, and columns of their values."""
     if not items:
-        message = f"batch_axis: {path} is an empty list, from which nobody can tell what items are"
+        message = f"batch_axis: {path} is an empty list, from which the shape of items is not known"
         raise invalid("batch_empty", message)
     if all(map(_is_plain, items)):
         return items[0], [items]  # as most are: 20 times faster
     for i, item in enumerate(items):
         if layout(item) != layout(items[0]):
-            message = f"batch_axis: {path}[{i}] has another structure than {path}[0]"
+            message = f"batch_axis: {path}[{i}] has a different structure from {path}[0]"
             raise invalid("structure", message)
     names = paths(items[0], "")
     rows = [
@@ -470,7 +470,7 @@ def common_length(named: Any) -> int:
     lengths = {length: path for path, length in named}
     if len(lengths) != 1:
         told = ", ".join(f"{path} has {n}" for n, path in lengths.items())
-        message = f"batch_axis: arguments have other numbers of items: {told or 'none'}"
+        message = f"batch_axis: arguments have different numbers of items: {told or 'none'}"
         raise invalid("batch_length", message)
     return next(iter(lengths))
 
@@ -760,7 +760,7 @@ def _free(path: str, structure: Any) -> Any:
 
 def _parted(result: Any) -> Any:
     if not isinstance(result, tuple) or len(result) != 2:
-        message = f"has_aux: f must give a pair (value, aux), and gives {describe(result)}"
+        message = f"has_aux: f must return a pair (value, aux), and returns {describe(result)}"
         raise invalid("has_aux", message)
     return result
 
@@ -768,21 +768,21 @@ def _parted(result: Any) -> Any:
 def _scalar(value: Any) -> Any:
     if len(leaves(value)) != 1 or leaves(value)[0] is not value:
         message = (
-            f"f must give one scalar to differentiate, and gives {describe(value)}; add up what "
-            f"counts, and pass the rest on with has_aux=True"
+            f"f must return one scalar to differentiate, and returns {describe(value)}; add up the "
+            f"terms of the loss, and return other results with has_aux=True"
         )
         raise invalid("scalar", message)
     value = as_tensor(value)
     if value.ndim not in (0, None) or not value.spec.differentiable:
         message = (
-            f"f must give a scalar of floats to differentiate, and gives {value.spec}; reduce it, "
-            f"as with nbta.sum"
+            f"f must return a scalar of floats to differentiate, and returns {value.spec}; "
+            f"reduce it, as with nbta.sum"
         )
         raise invalid("scalar", message)
     if value.dtype.kind == "c":
         message = (
-            f"f must give a real scalar to differentiate, and gives {value.spec}; return a real "
-            f"number, such as its real part or the square of its absolute value"
+            f"f must return a real scalar to differentiate, and returns {value.spec}; return a "
+            f"real number, such as its real part or the square of its absolute value"
         )
         raise invalid("scalar", message)
     return value if value.ndim == 0 else reshape(value, ())
@@ -1088,7 +1088,7 @@ def _rows(fresh: Any, place: int, path: str, value: Any) -> list:
     """Derivatives of one result by all that is chosen, stacked over its items."""
     _check_real(f"f's {path}", value)
     if value.ndim is None:
-        message = f"jacobian: nobody knows the rank of f's {path} ahead of the run; reshape it"
+        message = f"jacobian: the rank of f's {path} is not known before the run; reshape it"
         raise invalid("jacobian", message)
 
     def row(item: Any) -> Any:

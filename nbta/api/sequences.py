@@ -408,7 +408,7 @@ def _abstract(f: Any, init: Any, xs: Any, words: _Words) -> Any:
         state = map_leaves(lambda value: stand_in(value, 0), init)
         given = f(state, map_leaves(lambda value: stand_in(value, 1), xs))
         if not isinstance(given, tuple) or len(given) != 2:
-            message = f"scan: f must give a pair (carry, y), and gives {describe(given)}"
+            message = f"scan: f must return a pair (carry, y), and returns {describe(given)}"
             raise invalid("structure", message)
         _check_carry(init, given[0], words)
         return _Result(given[1])
@@ -822,8 +822,8 @@ def _of_one_length(x: Any, path: str, first_path: str, first: Any) -> Any:
         if one == other:
             return x
         told = f"{first_path} has {other}, {path} has {one}"
-        raise invalid("batch_length", f"vmap: arguments have other numbers of items: {told}")
-    message = f"vmap: {path} has another number of items than {first_path}; give as many of each"
+        raise invalid("batch_length", f"vmap: arguments have different numbers of items: {told}")
+    message = f"vmap: {path} and {first_path} have different numbers of items; give as many of each"
     return checked(x, equal(shape(x)[0], shape(first)[0]), message)
 
 

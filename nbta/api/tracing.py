@@ -100,7 +100,7 @@ def as_leaf(path: str, value: Any) -> Any:
     if isinstance(value, bool | str | Fixed):
         return value
     if isinstance(value, TensorArray):
-        message = f"{path}: a TensorArray is no argument of a traced function; give its stack()"
+        message = f"{path}: a TensorArray cannot be passed to a traced function; give its stack()"
         raise invalid("tensor_array", message)
     if callable(value) or value is Ellipsis:
         return value
@@ -1030,9 +1030,9 @@ def check_writes(graph: Any, results: Any) -> None:
     if lost is not None:
         write, later = lost
         message = (
-            f"the result of {write.name!r} ({write.type}) is not used, so that it would not run, "
-            f"and {later.name!r} ({later.type}) may count on it; go on with what the write gives, "
-            f"as in ta = ta.write(i, value)"
+            f"the result of {write.name!r} ({write.type}) is dropped, so the write would not run, "
+            f"but {later.name!r} ({later.type}) may depend on it; assign the result, as in "
+            f"ta = ta.write(i, value)"
         )
         raise invalid("lost_write", message)
 

@@ -183,8 +183,8 @@ class Variables:
         if layout(result) != layout(self._structure):
             was, is_ = describe(self._structure), describe(result)
             message = (
-                f"while_loop: loop_vars has the structure {was}, and what the body gives has "
-                f"{is_}; return the same structure"
+                f"while_loop: loop_vars has the structure {was}, and the body returns {is_}; "
+                f"return the same structure"
             )
             raise invalid("structure", message)
         return leaves(result)
@@ -216,7 +216,7 @@ class Variables:
         if was != is_:
             names = ("a tensor", "a TensorArray")
             message = (
-                f"while_loop: {self._paths[i]} is {names[was]}, and the body gives {names[is_]}; "
+                f"while_loop: {self._paths[i]} is {names[was]}, and the body returns {names[is_]}; "
                 f"return the same kind"
             )
             raise invalid("structure", message)
@@ -224,7 +224,7 @@ class Variables:
     def _check(self, i, spec, new):
         if spec.dtype != new.dtype:
             message = (
-                f"while_loop: {self._paths[i]} is {spec.dtype}, and the body gives {new.dtype}; "
+                f"while_loop: {self._paths[i]} is {spec.dtype}, and the body returns {new.dtype}; "
                 f"cast it, or begin with {new.dtype}"
             )
             raise invalid("loop_dtype", message)
@@ -232,13 +232,13 @@ class Variables:
         if ranked and len(spec.shape) != len(new.shape):
             message = (
                 f"while_loop: {self._paths[i]} has shape {shapes.text(spec.shape)}, and the body "
-                f"gives {shapes.text(new.shape)}; a variable keeps its rank"
+                f"returns {shapes.text(new.shape)}; a variable keeps its rank"
             )
             raise invalid("loop_rank", message)
         if self._declared[i] and not _admits(spec.shape, new.shape):
             message = (
                 f"while_loop: {self._paths[i]} has shape {shapes.text(spec.shape)} in every "
-                f"iteration, and the body gives {shapes.text(new.shape)}; widen shape_invariants"
+                f"iteration, and the body returns {shapes.text(new.shape)}; widen shape_invariants"
             )
             raise invalid("shape_invariants", message)
 

@@ -147,6 +147,16 @@ def name_scope(name: str) -> AbstractContextManager[str]:
 
     Outside graphs, it has no effect.
 
+    Parameters
+    ----------
+    name : str
+        Letters, digits and any of ``_.-/``.
+
+    Returns
+    -------
+    context manager
+        The context.
+
     Raises
     ------
     InvalidArgumentError
@@ -175,6 +185,17 @@ def control_dependencies(
     """Let new operations of a context run after the given operations or tensors.
 
     Outside graphs, it has no effect, as operations run in the order of their calls.
+
+    Parameters
+    ----------
+    operations : iterable of Operation, Tensor or array, or None
+        The operations that must have run before; arrays are ignored. With None, new operations have
+        no control inputs.
+
+    Returns
+    -------
+    context manager
+        The context.
 
     Raises
     ------

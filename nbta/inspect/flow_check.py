@@ -66,6 +66,11 @@ def check_flow(graph: Graph | None = None) -> list[Race | UnusedWrite]:
     list of Race and UnusedWrite
         Findings in the graph and in the bodies of its loops and branches; empty if there are none.
 
+    Raises
+    ------
+    InvalidArgumentError
+        If there is no graph.
+
     Notes
     -----
     Two operations race if both use, or may use, the same slot of an array, at least one of them

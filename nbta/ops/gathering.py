@@ -484,20 +484,26 @@ ONE_HOT = define(
 def one_hot(
     indices: ArrayLike, depth: Integer, dtype: DTypeLike = np.float64, *, name: str | None = None
 ) -> Array:
-    """Rows with a one at an index and zeros elsewhere.
+    """Return rows with a one at an index and zeros elsewhere.
 
     Parameters
     ----------
     indices : array-like or Tensor of int
-        One outside ``[0, depth)`` gives a row of zeros.
+        The position of the one in each row. A row is zero if its index is outside ``[0, depth)``.
     depth : int or Tensor
         Length of the rows.
     dtype : dtype-like, optional
+        The dtype of the result.
 
     Returns
     -------
     Tensor or numpy.ndarray
-        Of the shape of ``indices`` and ``depth`` after it.
+        The rows; the shape is that of ``indices``, followed by ``depth``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If ``depth`` is not a single integer.
 
     Examples
     --------

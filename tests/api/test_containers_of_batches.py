@@ -156,7 +156,7 @@ def test_items_are_named_that_do_not_fit(name):
     with pytest.raises(nbta.InvalidArgumentError, match=words):
         nbta.grad(f, batch_axis=0)(W, batch)
     first, _, second = words.partition(" has 4, ")
-    words = f"{second.removesuffix(' has 3')} has another number of items than {first}"
+    words = f"{second.removesuffix(' has 3')} and {first} have different numbers of items"
     words = r"args\[1\]\[1\] has 0 axes" if name == "number" else words
     for compiled in (False, True):
         with pytest.raises(nbta.InvalidArgumentError, match=words):

@@ -124,7 +124,7 @@ def test_a_result_without_items():
         (lambda: nbta.jacobian(lambda x: x > 0)(X), "f's result.*give real floats"),
         (lambda: nbta.jacobian(lambda x: x)(X + 1j), "the argument.*real and imaginary parts"),
         (lambda: nbta.jacobian(lambda x: x, 1)(X), "no argument 1"),
-        (lambda: nbta.hessian(lambda x: x)(X), "f must give a scalar"),
+        (lambda: nbta.hessian(lambda x: x)(X), "f must return a scalar"),
     ],
     ids=["integers", "truth values", "complex", "argnums", "no scalar"],
 )

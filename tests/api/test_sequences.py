@@ -119,7 +119,7 @@ def test_read_slots_may_be_looked_at_and_cleared_ones_not():
         ta.read(1)
         for look in (lambda ta=ta: ta[1], lambda ta=ta: list(ta), lambda ta=ta: np.asarray(ta)):
             if clear:
-                with pytest.raises(nbta.InvalidArgumentError, match="slot 1 gave its value up"):
+                with pytest.raises(nbta.InvalidArgumentError, match="slot 1 was cleared"):
                     look()
             else:
                 look()

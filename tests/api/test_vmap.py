@@ -55,7 +55,7 @@ def test_branches_nests_and_gradients(compiled):
         (lambda: nbta.vmap(np.sum, None)(X), "an axis for one at least"),
         (
             lambda: nbta.vmap(np.add)(X, X[:1]),
-            r"args\[1\] has another number of items than args\[0\]",
+            r"args\[1\] and args\[0\] have different numbers of items",
         ),
         (lambda: nbta.fori_loop(0, 2.5, lambda i, s: s, 0.0), "upper .*must be one integer"),
     ],

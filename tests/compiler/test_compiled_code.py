@@ -228,7 +228,7 @@ def test_ragged_arrays_grow():
     assert ta.element_shape == (None,)
     for k in range(1, 50, 2):
         np.testing.assert_array_equal(ta.read(k), np.full(k % 5, float(k)))
-    with pytest.raises(nbta.InvalidArgumentError, match="slot 0 gave its value up"):
+    with pytest.raises(nbta.InvalidArgumentError, match="slot 0 was cleared"):
         get(ta, 0)
 
 

@@ -368,7 +368,7 @@ def test_looks_outside_end_a_loop_in_python_too():
         total(closed())
     read = full(clear_after_read=True)
     read.read(1)
-    with pytest.raises(nbta.InvalidArgumentError, match="slot 1 gave its value up"):
+    with pytest.raises(nbta.InvalidArgumentError, match="slot 1 was cleared"):
         total(read)
 
 

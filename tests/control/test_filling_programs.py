@@ -104,7 +104,7 @@ def test_a_gradient_of_all_slots_for_that_of_a_split_is_found(monkeypatch):
         lambda ta, shape=None, dtype=None, count=0: first(ta, shape, dtype, count and ta.size()),
     )  # fmt: skip
     grown = Filling([Split(3, 0), Write(-1, 0), Look("concat", ())], False, False)
-    with pytest.raises(nbta.InvalidArgumentError, match="slot 3 gave its value up"):
+    with pytest.raises(nbta.InvalidArgumentError, match="slot 3 was cleared"):
         check(grown, X[0], order=1)
     with pytest.raises((AssertionError, nbta.InvalidArgumentError)):
         found_by_the_family()

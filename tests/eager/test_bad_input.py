@@ -185,28 +185,28 @@ def branches(one, other, pred="bool", shape=()):
 LOOPS = {
     "fewer": Case(
         loop(lambda i, x: (i + 1,)),
-        "while_loop: loop_vars has the structure (*, *)|body gives has (*,)|same structure",
+        "while_loop: loop_vars has the structure (*, *)|body returns (*,)|same structure",
     ),
-    "nothing": Case(loop(lambda i, x: None), "while_loop: loop_vars|gives has None"),
+    "nothing": Case(loop(lambda i, x: None), "while_loop: loop_vars|returns None"),
     "another structure": Case(loop(lambda i, x: {"i": i, "x": x}), "(*, *)|{'i': *, 'x': *}"),
     "another dtype": Case(
         loop(lambda i, x: (i + 1, nbta.cast(x, "float32"))),
-        "while_loop: loop_vars[1] is float64|body gives float32|cast it, or begin with float32",
+        "while_loop: loop_vars[1] is float64|body returns float32|cast it, or begin with float32",
     ),
     "a number that does not fit": Case(
-        loop(lambda i, x: (2.5, x)), "loop_vars[0] is int64, and the body gives float64"
+        loop(lambda i, x: (2.5, x)), "loop_vars[0] is int64, and the body returns float64"
     ),
-    "a truth value": Case(loop(lambda i, x: (True, x)), "loop_vars[0] is int64|gives bool"),
+    "a truth value": Case(loop(lambda i, x: (True, x)), "loop_vars[0] is int64|returns bool"),
     "in a dict": Case(
         loop(lambda s: {"a": [s["a"][0] * 1j]}, ({"a": [1.0]},), lambda s: True),
-        "loop_vars[0]['a'][0] is float64, and the body gives complex128",
+        "loop_vars[0]['a'][0] is float64, and the body returns complex128",
     ),
     "another rank": Case(
         loop(lambda i, x: (i + 1, nbta.stack([x, x]))),
-        "loop_vars[1] has shape ()|body gives (2,)|keeps its rank",
+        "loop_vars[1] has shape ()|body returns (2,)|keeps its rank",
     ),
     "an array for a tensor": Case(
-        loop(lambda i, x: (i + 1, array())), "loop_vars[1] is a tensor|gives a TensorArray"
+        loop(lambda i, x: (i + 1, array())), "loop_vars[1] is a tensor|returns a TensorArray"
     ),
     "declared": Case(
         loop(
@@ -214,7 +214,7 @@ LOOPS = {
             (0, np.ones(2)),
             shape_invariants=[(), (2,)],
         ),
-        "loop_vars[1] has shape (2,) in every iteration|body gives (4,)|widen shape_invariants",
+        "loop_vars[1] has shape (2,) in every iteration|body returns (4,)|widen shape_invariants",
     ),
     "too few invariants": Case(
         loop(lambda i, x: (i, x), shape_invariants=[()]), "shape_invariants has 1 entries|2 values"
@@ -249,7 +249,7 @@ LOOPS = {
     ),
     "scan kind": Case(scan(lambda c, x: (array(), x)), "scan: init is a tensor|has a TensorArray"),
     "scan without a pair": Case(
-        scan(lambda c, x: c + x), "scan: f must give a pair (carry, y), and gives *"
+        scan(lambda c, x: c + x), "scan: f must return a pair (carry, y), and returns *"
     ),
     "fold dtype": Case(
         lambda: nbta.foldr(lambda a, x: nbta.cast(a, "float32"), p((3,)), 0.0),

@@ -315,7 +315,7 @@ def test_a_gradient_array_can_keep_what_was_read():
         gradient.write(0, np.ones(2))
     clearing = filled().grad("gradients").write(0, np.ones(2))
     clearing.read(0)
-    with pytest.raises(nbta.InvalidArgumentError, match="slot 0 gave its value up"):
+    with pytest.raises(nbta.InvalidArgumentError, match="slot 0 was cleared"):
         clearing.read(0)
 
 

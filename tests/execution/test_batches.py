@@ -297,17 +297,17 @@ def test_of_several_items_that_fail_while_they_run_the_first_is_named(threads):
 @pytest.mark.parametrize(
     ("axes", "args", "words"),
     [
-        (0, (1.0,), "no argument is cut"),
-        ((None, None), (1.0, 2.0), "no argument is cut"),
+        (0, (1.0,), "no argument is divided"),
+        ((None, None), (1.0, 2.0), "no argument is divided"),
         ((0,), (1.0, 2.0), "1 entries for 2 arguments"),
-        ("0", (1.0, np.ones(2)), "'0' is no axis"),
+        ("0", (1.0, np.ones(2)), "'0' is not an axis"),
         (1, (1.0, np.ones(2)), r"args\[1\] has shape \(2,\), which has no axis 1"),
         (0, (1.0, 2.0), r"args\[1\] has shape \(\), which has no axis 0"),
         (0, (1.0, []), r"args\[1\] is an empty list"),
-        (0, (1.0, [np.ones(1), {"a": 1.0}]), r"args\[1\]\[1\] has another structure"),
+        (0, (1.0, [np.ones(1), {"a": 1.0}]), r"args\[1\]\[1\] has a different structure"),
         (0, (1.0, "text"), r"args\[1\] is 'text', which cannot be cut"),
         (0, (1.0, [object()]), r"args\[1\]\[0\]: <object"),
-        ((None, 0, 0), (1.0, np.ones(2), np.ones(3)), "other numbers of items: .*has 2.*has 3"),
+        ((None, 0, 0), (1.0, np.ones(2), np.ones(3)), "different numbers of items: .*has 2.*has 3"),
     ],
 )
 def test_arguments_that_are_refused(axes, args, words):

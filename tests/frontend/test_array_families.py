@@ -437,7 +437,7 @@ def dropped_in_a_body(x):
 
 
 def test_functions_given_to_loops_of_nbta_give_back_what_they_add_to():
-    with pytest.raises(nbta.InvalidArgumentError, match="go on with what the write gives"):
+    with pytest.raises(nbta.InvalidArgumentError, match="assign the result"):
         nbta.function(dropped_in_a_body)(X)
 
 
@@ -447,5 +447,5 @@ def test_a_dropped_addition(convert):
     if convert:
         assert nbta.function(second_lookup, convert=True)(X) == 4.0
         return
-    with pytest.raises(nbta.InvalidArgumentError, match="go on with what the write gives"):
+    with pytest.raises(nbta.InvalidArgumentError, match="assign the result"):
         nbta.function(second_lookup, convert=False)(X)

@@ -594,7 +594,7 @@ def test_integer_members_compare_by_value(compiled):
 
 
 def test_the_gradient_of_a_complex_result_is_an_error():
-    with pytest.raises(nbta.InvalidArgumentError, match=r"must give a real scalar.*complex128"):
+    with pytest.raises(nbta.InvalidArgumentError, match=r"must return a real scalar.*complex128"):
         nbta.grad(lambda x: np.exp(1j * x))(2.0)
 
 

@@ -129,7 +129,7 @@ def dropped_in_a_body(x):
 
 
 def test_functions_given_to_loops_of_nbta_give_back_what_they_write():
-    with pytest.raises(nbta.InvalidArgumentError, match="go on with what the write gives"):
+    with pytest.raises(nbta.InvalidArgumentError, match="assign the result"):
         nbta.function(dropped_in_a_body)(X)
 
 

@@ -225,7 +225,7 @@ def test_no_items(client):
     assert gradient.tolist() == [0] * 5
     with pytest.raises(nbta.InvalidArgumentError, match="the mean over no items is not defined"):
         value_and_grad(_real_sum, client, reduction="mean")(W, np.zeros((0, 5)))
-    with pytest.raises(nbta.InvalidArgumentError, match="is an empty list, from which nobody"):
+    with pytest.raises(nbta.InvalidArgumentError, match="is an empty list, from which the shape"):
         value_and_grad(_real_sum, client)(W, [])
 
 
@@ -443,12 +443,12 @@ BAD_BATCHES = {
     "axis": ({"batch_axis": 2}, (W, X, Y), r"args\[1\] has shape \(37, 5\), which has no axis 2"),
     "entries": ({"batch_axis": (None, 0)}, (W, X, Y), "2 entries for 3 arguments"),
     "weights": ({"batch_axis": (0, 0, 0)}, (X, X, Y), "argument 0 is one of argnums, which all"),
-    "kind": ({"batch_axis": 0.0}, (W, X, Y), "0.0 is no axis"),
-    "none": ({"batch_axis": None}, (W, X, Y), "no argument is cut into items"),
-    "nothing": ({}, (W, {}, None), "other numbers of items: none"),
+    "kind": ({"batch_axis": 0.0}, (W, X, Y), "0.0 is not an axis"),
+    "none": ({"batch_axis": None}, (W, X, Y), "no argument is divided into items"),
+    "nothing": ({}, (W, {}, None), "different numbers of items: none"),
     "text": ({}, (W, X, "names"), "args.2. is 'names', which cannot be cut into items"),
     "argnums": ({"argnums": 3}, (W, X, Y), "there is no argument 3; given by position: 3"),
-    "float": ({"argnums": 0.5}, (W, X, Y), "0.5 is no int and no tuple of ints"),
+    "float": ({"argnums": 0.5}, (W, X, Y), "0.5 is not an int or a tuple of ints"),
 }
 
 

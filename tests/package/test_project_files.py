@@ -227,16 +227,49 @@ def test_the_changelog_has_the_form_of_keep_a_changelog():
     assert long == [], "an entry is a sentence or two; pages have the rest"
 
 
-PAGES = [*sorted(ROOT.glob("*.md")), ROOT / "docs" / "release_checklist.md"]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *(
+        path
+        for path in sorted((ROOT / "docs").rglob("*.md"))
+        if not {"_build", "generated"} & set(path.parts)
+    ),
+]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_links_of_the_projects_pages_lead_somewhere(path):
-    said = path.read_text(encoding="utf-8")
-    slugs = {re.sub(r"[^\w -]", "", line).lower().replace(" ", "-") for line in headings(said)}
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_of_pages_lead_somewhere(path):
+    said = without_code(path.read_text(encoding="utf-8"))
     for target, anchor in re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)", said):
-        assert (path.parent / target).exists(), target
-        assert target or anchor in slugs, anchor
+        place = path.parent / target if target else path
+        assert place.exists(), target
+        if anchor:
+            assert anchor in slugs(place.read_text(encoding="utf-8")), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_addresses_of_pages_are_well_formed(path):
+    said = without_code(path.read_text(encoding="utf-8"))
+    for address in re.findall(r"\bhttps?:[^\s<>\"]*", said):
+        assert re.fullmatch(r"https?://[\w-]+(\.[\w-]+)+(:\d+)?(/.*)?", address.split(")")[0]), (
+            address
+        )
+
+
+def without_code(said):
+    """A page without its blocks of code and words of code."""
+    return re.sub(r"^(```+).*?^\1|`[^`\n]*`", "", said, flags=re.MULTILINE | re.DOTALL)
+
+
+def slugs(said):
+    """Anchors of a page's headings."""
+    return {re.sub(r"[^\w -]", "", line).lower().replace(" ", "-") for line in headings(said)}
+
+
+def test_a_broken_anchor_and_an_address_are_found():
+    said = "# A b\n\n`[c](d)` ```x```\n\n```\n[e](f)\n```\n[g](#h)"
+    assert re.findall(r"\]\(([^)]*)\)", without_code(said)) == ["#h"]
+    assert slugs(said) == {"a-b"}
 
 
 def headings(said):

@@ -78,7 +78,7 @@ def test_eager_arrays_keep_what_is_read():
         assert nbta.TensorArray("float64", size=1).clear_after_read
     ta = array_of(1.0, 2.0, clear_after_read=True)
     ta.stack()
-    with pytest.raises(nbta.InvalidArgumentError, match="slot 0 gave its value up"):
+    with pytest.raises(nbta.InvalidArgumentError, match="slot 0 was cleared"):
         ta.stack()
 
 

@@ -71,9 +71,9 @@ def test_looks_outlive_reads_that_clear(monkeypatch):
     ta = uniform(clear_after_read=True)
     seen = look(ta, 0), look_at_all(ta)
     ta.read(0)
-    with pytest.raises(nbta.InvalidArgumentError, match=r"getitem on .*slot 0 gave its value up"):
+    with pytest.raises(nbta.InvalidArgumentError, match=r"getitem on .*slot 0 was cleared"):
         look(ta, 0)
-    with pytest.raises(nbta.InvalidArgumentError, match=r"asarray on .*slot 0 gave its value up"):
+    with pytest.raises(nbta.InvalidArgumentError, match=r"asarray on .*slot 0 was cleared"):
         look_at_all(ta)
     ta.close()
     assert (seen[0].tolist(), seen[1].tolist()) == ([1, 2], [[1, 2], [3, 4], [0, 0]])

@@ -371,7 +371,7 @@ def test_each_iteration_reads_its_own_slot(threads, clears):
     assert read_rows(rows, COUNT) == 3 * COUNT
     assert idle(rows)
     if clears:
-        with pytest.raises(nbta.InvalidArgumentError, match="gave its value up") as e:
+        with pytest.raises(nbta.InvalidArgumentError, match="was cleared") as e:
             read_sum(ta, COUNT)
         assert e.value.reason == "cleared"
     else:
@@ -729,7 +729,7 @@ def test_what_fails_in_a_lane_is_raised_behind_the_loop():
     assert len(fill_lanes(growing(), 4, 1)) == 8
     with pytest.raises(nbta.InvalidArgumentError, match="slot 0 holds a value"):
         fill_lanes(growing(), 4, 0)
-    with pytest.raises(nbta.InvalidArgumentError, match=r"lane \d was taken before"):
+    with pytest.raises(nbta.InvalidArgumentError, match=r"lane \d was already taken"):
         take_twice(growing(), 4)
 
 
