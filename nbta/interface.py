@@ -134,7 +134,7 @@ class ArrayInterface:
         raise NotImplementedError
 
     def append(self, value: ArrayLike, *, name: str | None = None) -> Self:
-        """Write a value after the last slot of a dynamic array; errors are those of `write`.
+        """Write a value after the last slot of a dynamic array; errors are those of ``write``.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class ArrayInterface:
         raise NotImplementedError
 
     def accumulate(self, index: Integer, value: ArrayLike, *, name: str | None = None) -> Self:
-        """Add a value to a slot of a gradient array; other errors are those of `write`.
+        """Add a value to a slot of a gradient array; other errors are those of ``write``.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class ArrayInterface:
         raise NotImplementedError
 
     def unstack(self, value: ArrayLike, *, name: str | None = None) -> Self:
-        """Write row ``k`` of a value to slot ``k``; errors are those of `scatter`.
+        """Write row ``k`` of a value to slot ``k``; errors are those of ``scatter``.
 
         A value without rows fixes the element shape, too, if a first write would.
 
@@ -326,7 +326,7 @@ class ArrayInterface:
         element_shape: Pattern = None,
         dtype: DTypeLike | None = None,
     ) -> Array:
-        """Return the given slots, stacked along a new first axis; they count as read, as by `read`.
+        """Return the given slots, stacked along a new first axis; they count as read.
 
         Parameters
         ----------
@@ -363,7 +363,7 @@ class ArrayInterface:
         raise NotImplementedError
 
     def stack(self, *, name: str | None = None) -> Array:
-        """Return all slots, stacked along a new first axis; this is `gather` of every slot.
+        """Return all slots, stacked along a new first axis; this is ``gather`` of every slot.
 
         Parameters
         ----------
@@ -487,7 +487,7 @@ class ArrayInterface:
         name: str | None = None,
         clear_after_read: bool = True,
     ) -> TensorArray:
-        """Like `grad`, with elements of shape ``shape_to_prepend + element_shape``.
+        """Like ``grad``, with elements of shape ``shape_to_prepend + element_shape``.
 
         If there is already a gradient array for the source, that array is returned.
 

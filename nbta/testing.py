@@ -45,7 +45,7 @@ def check_grads(
         The highest order of derivatives: with 2, the gradient itself is checked, too, and so on.
     modes : tuple of {"reverse", "forward"}
         Check `nbta.gradients`, and `nbta.jvp` along a direction. A `nbta.custom_gradient` whose
-        backward function is not itself made with `custom_gradient` has no second derivatives: check
+        backward function is not itself made with it has no second derivatives: check
         it with ``order=1, modes=("reverse",)``.
     rtol, atol : float
         Allowed difference, relative to the largest derivative, and absolute.

@@ -119,7 +119,7 @@ def test_what_is_no_argument():
     for value, words in (
         (object(), "args[0]: <object object"),
         ({"a": [1.0, object()]}, "args[0]['a'][1]: <object object"),
-        (nbta.TensorArray("float64", 1), "args[0]: a TensorArray is no argument"),
+        (nbta.TensorArray("float64", 1), "args[0]: a TensorArray cannot be passed"),
         ([[1, 2], np.array([None])], "args[0][1]: array([None]"),
     ):
         with pytest.raises(nbta.InvalidArgumentError) as caught:

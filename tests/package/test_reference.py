@@ -39,6 +39,12 @@ def test_the_methods_of_arrays_are_in_a_table():
     assert sorted(listed) == sorted(public)
 
 
+def test_each_name_has_a_line_of_its_own():
+    """Others would be missing from the page that Sphinx makes."""
+    lists = [names for page in PAGES for _, names in LISTS.findall(page.read_text("utf-8"))]
+    assert [line for names in lists for line in names.splitlines() if len(line.split()) > 1] == []
+
+
 def test_nothing_is_listed_twice():
     assert sorted(set(LISTED)) == sorted(LISTED)
 
