@@ -1,9 +1,10 @@
-"""Elementary functions of 4096 numbers inside compiled code, against Numba's own."""
+"""Elementary functions of 4096 numbers inside compiled code, against Numba's own, and powers."""
 
 import numba
 import numpy as np
 from scipy import special
 
+import nbta
 from nbta.runtime import vector_math
 
 NAMES = ("exp", "expm1", "tanh", "log", "log1p", "sigmoid", "softplus", "erf")
@@ -50,3 +51,33 @@ class NumbasOwn(Elementwise):
         super().setup(name, dtype)
         self.function = numba_loop(name)
         self.function(self.x, self.out)
+
+
+@numba.njit(cache=True)
+def powers(x):
+    """Sums of powers with constant exponents, as of the Lennard-Jones potential."""
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] ** -12 - 2.0 * x[i] ** -6 + x[i] ** 6 + x[i] ** -0.5
+    return total
+
+
+class Powers:
+    """Seconds for 4096 numbers: Numba's function, and its value with the gradient."""
+
+    params = ("function", "value and gradient")
+    param_names = ("what",)
+
+    def setup(self, what):
+        self.x = np.random.default_rng(0).uniform(0.5, 2, 4096)
+        slope = nbta.value_and_grad(powers, compiled=True)
+        x = self.x
+        np.testing.assert_allclose(
+            slope(x)[1], -12 * x**-13 + 12 * x**-7 + 6 * x**5 - 0.5 * x**-1.5, rtol=1e-13
+        )
+        self.run = powers if what == "function" else slope
+        self.run(x)
+
+    def time_call(self, what):
+        """One."""
+        self.run(self.x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,7 @@ from nbta.ops.elementwise import (
 )
 from nbta.ops.filling import ones_like, zeros_like
 from nbta.ops.shaping import cast
+from nbta.runtime.vector_math import MOST_HALVES
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike
@@ -142,10 +144,12 @@ def _not_signed(op):
 
 #: Exponents for which NumPy multiplies complex numbers, too.
 _FACTORS = (1, 2, 3)
+#: Whether powers of floats are the C library's, and not products within 2 units in the last place.
+_BY_LIBRARY = os.environ.get("NBTA_LIBRARY_POWERS") == "1"
 
 
 class _EmitPower(Elementwise):
-    """Small constant exponents are products; integers have no negative ones."""
+    """Small constant exponents are products and roots; integers have no negative ones."""
 
     def __init__(self):
         super().__init__(_emit_power, "iufc")
@@ -166,6 +170,9 @@ def _emit_power(op, base, exponent):
     if factors in _FACTORS:
         return " * ".join([base] * int(factors.real))
     if op.inputs[0].dtype.kind == "f":
+        halves = 0 if factors is None or _BY_LIBRARY else 2 * factors
+        if 0 < abs(halves) <= MOST_HALVES and halves == int(halves):
+            return f"half_integer_power({base}, {int(halves)})"
         return f"{base} ** {exponent}"
     return f"integer_power(int64({base}), uint64({exponent}))"
 

@@ -1,5 +1,7 @@
 """Elementary functions in plain loops: within 4 units in the last place over all they take."""
 
+import math
+
 import numba
 import numpy as np
 import pytest
@@ -118,3 +120,87 @@ def test_integers_are_refused(name):
     function = getattr(vector_math, name)
     with pytest.raises(numba.TypingError, match=f"intrinsic {name}"):
         numba.njit(lambda x: function(x))(1)
+
+
+def power_of(halves):
+    """A compiled loop of powers with one exponent, half of an integer."""
+    names = {"power": vector_math.half_integer_power}
+    lines = ["def loop(x, out):", "    for i in range(len(x)):"]
+    exec("\n".join([*lines, f"        out[i] = power(x[i], {halves})"]), names)
+    return numba.njit(names["loop"], error_model="numpy", fastmath={"contract"})
+
+
+def c_power(x, y):
+    """The C library's, which NumPy's is not for all exponents."""
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        return math.copysign(math.inf, x if y % 2 == 1 else 1)
+    except ValueError:  # of 0 to a negative power, and of a negative number to a fraction
+        return math.copysign(math.inf, x if y % 2 == 1 else 1) if x == 0 else math.nan
+
+
+HALVES = [
+    -64,
+    -33,
+    -13,
+    -8,
+    -7,
+    -6,
+    -5,
+    -4,
+    -3,
+    -2,
+    -1,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    10,
+    12,
+    14,
+    33,
+    64,
+]
+
+
+@pytest.mark.parametrize("halves", HALVES)
+def test_powers_are_within_2_units_in_the_last_place(halves):
+    loop, exponent = power_of(halves), halves / 2
+    for dtype in ("float32", "float64"):
+        x = samples(dtype)[::20]
+        found = np.empty_like(x)
+        loop(x, found)
+        with np.errstate(all="ignore"):
+            exact = x.astype(WIDE) ** WIDE(exponent)
+            expected = exact.astype(dtype)
+            far = np.abs(found.astype(WIDE) - exact) / np.spacing(np.abs(expected))
+        normal = np.isfinite(expected) & (np.abs(expected) >= 16 * np.finfo(dtype).tiny)
+        assert far[normal].max() <= 2
+        tiny = np.isfinite(expected) & ~normal
+        assert tiny.sum() == 0 or far[tiny].max() <= 4
+        info = np.finfo(dtype)
+        edges = [0.0, np.inf, 1.0, info.smallest_subnormal, info.max, 2.0, np.nan]
+        edges = np.array([*edges, *np.negative(edges)], dtype)
+        found = np.empty_like(edges)
+        loop(edges, found)
+        with np.errstate(all="ignore"):
+            expected = np.array([c_power(each, exponent) for each in edges.tolist()])
+            expected = expected.astype(dtype)
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+        rest = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(found[rest]), np.signbit(expected[rest]))
+        np.testing.assert_allclose(found, expected, rtol=2 * np.finfo(dtype).eps)
+
+
+def test_powers_are_vector_instructions():
+    loop = power_of(12)
+    loop(np.ones(4), np.ones(4))
+    (code,) = loop.inspect_llvm().values()
+    assert "x double> @llvm.fma" in code
+    assert "@pow(" not in code

@@ -266,6 +266,7 @@ def interpreted(source, extra=None):
     names |= {
         "floor_divide": np.floor_divide, "modulo": np.mod, "complex_divide": np.divide,
         "complex_exp": np.exp,
+        "half_integer_power": lambda x, halves: x ** type(x)(halves / 2),
         "integer_power": lambda x, y: pow(int(x), int(y), 1 << 64),
         **dict.fromkeys(("order_up", "order_down", "from_order"), lambda x: x),
     }  # fmt: skip
