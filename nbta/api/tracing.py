@@ -33,6 +33,7 @@ from nbta.execution.non_finite import is_watched
 from nbta.execution.runner import Runners, check_compiled
 from nbta.execution.session import fits, within_kind
 from nbta.frontend.arguments import taken_apart
+from nbta.frontend.awaited import compute_lines, missed_lines
 from nbta.frontend.boxes import check_apart
 from nbta.frontend.entry import (
     APART,
@@ -45,7 +46,6 @@ from nbta.frontend.entry import (
 from nbta.frontend.outside import ArrayLook, Outside, reading
 from nbta.frontend.pickling import Sent
 from nbta.frontend.source import described
-from nbta.frontend.unused import compute_lines, missed_lines
 from nbta.graph.graph import Graph, current, leaving
 from nbta.graph.lengths import Asked, Lengths
 from nbta.graph.operation import DATA, Spec, Tensor

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+from nbta.frontend.awaited import look_for_missed
 from nbta.frontend.boxes import Box
 from nbta.frontend.tries import check_raising
-from nbta.frontend.unused import look_for_missed
 from nbta.ops.checks import (
     Order,
     Unordered,

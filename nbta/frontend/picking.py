@@ -13,14 +13,15 @@ import numpy as np
 
 from nbta import shapes
 from nbta.errors import invalid, out_of_range
-from nbta.frontend import native
+from nbta.frontend import awaited, native
 from nbta.frontend.problems import here
-from nbta.graph.operation import Tensor
+from nbta.graph.graph import current
+from nbta.graph.operation import Spec, Tensor
 from nbta.ops.arithmetic import equal, logical_not, not_equal, where
 from nbta.ops.checks import checked
-from nbta.ops.dispatch import apply, as_tensor
+from nbta.ops.dispatch import CONSTANT, apply, as_tensor
 from nbta.ops.gathering import SCATTER_ADD, SCATTER_SET
-from nbta.ops.indexing import add_item, getitem, set_item, take
+from nbta.ops.indexing import SET_ITEM, SYMBOLIC, add_item, castable, getitem, set_item, take
 from nbta.ops.joining import arange, concatenate
 from nbta.ops.linalg import transpose
 from nbta.ops.places import extents_of, numbers_of
@@ -236,6 +237,8 @@ def item(x, key):
     """``x[key]``."""
     if native.is_known((x, key)):
         return np.asarray(x)[key]
+    if (put := _last_put(x, key)) is not None and awaited.pass_by(x):
+        return put.inputs[1]
     x, key = _with_axes(x, counted(x, key))
     parts = _parts(x, key)
     if parts is None:
@@ -245,13 +248,86 @@ def item(x, key):
     return _Places(x, parts).picked()
 
 
+def _last_put(x, key):
+    """The operation that replaced a single item last, where that is the item of a key; else None.
+
+    So what is put to an item and read again is a value as that of any variable, and its gradient
+    needs no array.
+    """
+    op = x.op if isinstance(x, Tensor) else None
+    if op is None or op.record is not SET_ITEM or op.inputs[1].spec != Spec(x.dtype, ()):
+        return None
+    parts, (_, _, *scalars), given = _as_parts(key), op.inputs, op.attrs["key"]
+    if not len(parts) == len(given) == x.spec.rank:
+        return None
+    scalars = iter(scalars)
+    places = [next(scalars) if place is SYMBOLIC else place for place in given]
+    return op if all(map(_is_same_place, places, parts)) else None
+
+
+def _as_parts(key):
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _is_same_place(one, other, depth=4):
+    """Whether two indices are one number, by how they are computed."""
+    one, other = (_source(place) if isinstance(place, Tensor) else place for place in (one, other))
+    if one is other:
+        return True
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor):
+        return type(one) is type(other) is int and one == other
+    a, b = one.op, other.op
+    if a.record is CONSTANT is b.record:
+        return one.spec == other.spec and a.attrs["value"].tolist() == b.attrs["value"].tolist()
+    is_plain = a.record.pure and a.record.elementwise
+    if a.record is not b.record or not is_plain or one.spec != other.spec or not depth:
+        return False
+    if a.attrs != b.attrs or a.control_inputs or b.control_inputs:
+        return False
+    pairs = zip(a.inputs, b.inputs, strict=True)
+    return all(_is_same_place(*pair, depth - 1) for pair in pairs)
+
+
+def _source(tensor):
+    """The tensor that a body captured, for the parameter that stands for it there."""
+    while (around := getattr(tensor.graph, "sources", {}).get(tensor)) is not None:
+        tensor = around
+    return tensor
+
+
 def replaced(x, key, value):
     """What ``x`` is after ``x[key] = value``."""
-    return _changed(set_item, SCATTER_SET, x, key, value)
+    put = _last_put(x, key)
+    if put is None or not _is_newest(put):
+        return _changed(set_item, SCATTER_SET, x, key, value)
+    found = _changed(set_item, SCATTER_SET, put.inputs[0], key, value)
+    awaited.replace(x, found)
+    return found
+
+
+#: How many operations after a change are looked at for one that uses it.
+_FEW = 50
+
+
+def _is_newest(op):
+    """Whether nothing uses an array that the graph just made: else it would have to be copied."""
+    graph = op.graph
+    if graph is not current():
+        return False
+    for later in reversed(graph.operations[-_FEW:]):
+        if later is op:
+            return True
+        if any(tensor is op.outputs[0] for tensor in later.inputs) or op in later.control_inputs:
+            return False
+    return False
 
 
 def added(x, key, value):
     """What ``x`` is after ``np.add.at(x, key, value)``, or ``x[key] += value`` of slices."""
+    put = _last_put(x, key)
+    is_number = x.dtype.kind in "fc" and not getattr(value, "ndim", 0)
+    if is_number and put is not None and _is_newest(put):
+        return replaced(x, key, put.inputs[1] + castable(value, x.dtype))
     return _changed(add_item, SCATTER_ADD, x, key, value)
 
 
