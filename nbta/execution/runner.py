@@ -76,6 +76,10 @@ class Plainly:
 _PLAINLY = Plainly()
 
 
+#: How nobody has to wait for a compilation; see `told`.
+AHEAD = "a call with compiled=True does so ahead, and the disk has it for later processes"
+
+
 class Runners:
     """What computes parts of a graph, made again when that has changed."""
 
@@ -289,7 +293,8 @@ class Runner:
             return function
         estimate, begin = self._building(function), processor()
         try:
-            with told(f"compiling {function.generated.source.count(chr(10))} lines of a graph"):
+            lines = function.generated.source.count("\n")
+            with told(f"compiling {lines} lines of a graph; {AHEAD}"):
                 function.build()
         except NotCompiledError as reason:
             return str(reason)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nbta.graph.graph import Closed, Graph, SubGraph, all_bodies
-from nbta.graph.operation import DATA, FLOW, HANDLE, Operation, Tensor
+from nbta.graph.labels import called, written
+from nbta.graph.operation import DATA, FLOW, HANDLE, Operation, Tensor, label_of
 from nbta.graph.printer import attributes, is_scalar, line_of
 from nbta.graph.views import Loop, arguments, is_branch, is_loop, place_of, variables_in
 from nbta.inspect.array_view import elements_text, html_in_graph
@@ -28,6 +29,7 @@ EDGES = {
     "control": "control: order only",
     "next": "next iteration",
     "race": "race: nothing orders these",
+    "again": "to a line above",
 }
 
 
@@ -223,6 +225,9 @@ def tensor_name(tensor: Tensor) -> str:
 
     A variable of a loop is called after its first value, if that has a name.
     """
+    label = called(tensor)
+    if label is not None:
+        return shortened(label, 26)
     tensor = outside(tensor)
     op, graph = tensor.op, tensor.graph
     if op.record is PARAMETER and isinstance(graph, SubGraph) and graph.owner is not None:
@@ -241,7 +246,10 @@ def type_beside(op: Operation) -> str:
 
 def node_of(graph: Graph, op: Operation, key: str) -> Node:
     """The box of an operation."""
+    label = label_of(op.outputs[0]) if len(op.outputs) == 1 else None
     lines = [shortened(short_name(graph, op.name)), *filter(None, [type_beside(op)])]
+    if label is not None:
+        lines = [shortened(label), op.type] if not op.record.fed else [shortened(label)]
     lines += [shortened(line, 44) for line in details_of(op)]
     lines += [kind_of(t) for t in op.outputs if t.kind == DATA]
     return Node(key, _kind(op), lines, line_of(graph, op), source_of(op))
@@ -354,6 +362,9 @@ def _entry_name(op, place, tensor):
         return "iteration"
     value = inlined(tensor)
     name = f"from {value}" if value is not None and tensor.kind == DATA else tensor_name(tensor)
+    label = called(Loop(op).parameters[place]) if is_loop(op) and place < _variables(op) else None
+    if label is not None:
+        name = shortened(label, 26) + f" {name}" * name.startswith("from ")
     if is_branch(op) and place == 0:
         return f"which: {name}"
     return f"rows of {name}" if place < op.attrs.get("rows", 0) else name
@@ -373,8 +384,17 @@ def _result_name(op, tensor):
         return f":{tensor.index}"
     if tensor.index == 0:
         return "iteration"
+    label = called(Loop(op).parameters[tensor.index])
+    if label is not None:
+        return shortened(label, 26)
     first = op.inputs[tensor.index]
     return f":{tensor.index}" if inlined(first) is not None else tensor_name(first)
+
+
+def result_name(place: int, tensor: Tensor) -> str:
+    """What a result of the whole is called."""
+    name = called(tensor)
+    return f"result {place}" if name is None else f"result {place}: {shortened(name, 20)}"
 
 
 def _first_source(tensor):
@@ -464,7 +484,7 @@ class _Builder:
 
     def results(self, tensors):
         """A bar for what the whole gives."""
-        cells = [Cell("result", (f"result {i}", kind_of(t))) for i, t in enumerate(tensors)]
+        cells = [Cell("result", (result_name(i, t), kind_of(t))) for i, t in enumerate(tensors)]
         bar = self._bar(self.diagram.root, cells, "results")
         for place, tensor in enumerate(tensors):
             self._connect(tensor, End(bar, place))
@@ -498,6 +518,7 @@ class _Builder:
         """A frame around the bodies, with a bar for what goes in and one for what comes out."""
         kind = type_beside(op)
         title = shortened(short_name(graph, op.name), 48) + (f" ({kind})" if kind else "")
+        title = (is_loop(op) and written(op)) or title
         outer = Frame(self._key("f"), "operation", title, source_of(op))
         frame.items.append(outer)
         places = entry_places(op)

@@ -193,6 +193,7 @@ LINES = {
     "control": Line("#333333", "dotted", 1.4, "vee"),
     "next": Line("#009e73", "solid", 2.2, "normal"),
     "race": Line(WARNING, "dashed", 2.2, "none"),
+    "again": Line("#8a8a8a", "dotted", 1.0, "vee"),
 }
 
 _SOURCES = (

@@ -6,14 +6,15 @@ import shutil
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from nbta.errors import FailedPreconditionError, invalid
-from nbta.graph.graph import Graph, all_bodies, current
+from nbta.graph.graph import Graph, all_bodies, current, within
 from nbta.graph.operation import Operation
 from nbta.inspect.diagram import EDGES, Diagram, Edge, End, Frame, Node, diagram_of
+from nbta.inspect.folding import folded_diagram
 from nbta.inspect.picture import (
     CAPTURED,
     FAINT,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     import os
 
 
+#: Operations up to which a graph is drawn with a box for each of them.
+UNFOLDED = 120
 _FONT = "Helvetica,Arial,sans-serif"
 _SHAPES = {"array": "cylinder", "input": "box", "folded": "box3d", "bar": "plain"}
 #: Settings with which dot stops improving early, for large graphs: 280 operations take 1 s of
@@ -163,7 +166,7 @@ def _line(edge):
         "color": line.color, "style": line.dash, "penwidth": str(line.width),
         "arrowhead": line.head, "class": f"edge {edge.kind}", "tooltip": EDGES[edge.kind],
     }  # fmt: skip
-    if edge.kind in ("next", "race"):
+    if edge.kind in _FREE:
         settings["constraint"] = "false"
     if edge.kind in ("handle", "control"):
         settings["weight"] = "0"
@@ -202,7 +205,7 @@ TITLE, PAD, GAP, LAYERS = 16.0, 12.0, 18.0, 30.0
 NAME, SMALL = 8.0, 6.5  # sizes of text
 _SWEEPS = 8
 _LETTER = 0.64  # mean width of a letter, in sizes of text
-_FREE = ("next", "race")  # arrows that say nothing of what is above what
+_FREE = ("next", "race", "again")  # arrows that say nothing of what is above what
 
 
 @dataclass(eq=False)
@@ -554,7 +557,7 @@ class _Drawing:
         line = LINES[edge.kind]
         if edge.kind == "next":
             path = Path(self._back(edge))
-        elif edge.kind == "race":
+        elif edge.kind in ("race", "again"):
             path = Path([_center(self._corners[end.node]) for end in (edge.tail, edge.head)])
         else:
             path = Path(*_smooth(self._points(edge)))
@@ -613,6 +616,7 @@ def plot(
     *,
     depth: int | None = None,
     engine: str | None = None,
+    fold: Literal["auto", "line", "loop"] | None = "auto",
 ) -> Picture:
     """Draw a graph.
 
@@ -638,6 +642,12 @@ def plot(
     engine : {None, "graphviz", "matplotlib"}
         By default, graphviz if it is installed (the package and its program ``dot``), else
         matplotlib, with a simpler layout.
+    fold : {"auto", "line", "loop", None}
+        "line" draws one box for each of the user's lines, with its text and the number of its
+        operations, in a frame for each loop and each gradient of a loop; "loop" one box for each
+        loop; None a box for each operation. By default graphs of more than 120 operations are drawn
+        by line, where no ``depth`` is given. Such a picture has 60 boxes at most besides arguments:
+        lines that follow one another share one where there are more.
 
     Returns
     -------
@@ -647,7 +657,7 @@ def plot(
     Raises
     ------
     InvalidArgumentError
-        If ``graph`` is not a graph, or if the depth, the engine or the file name is invalid.
+        If ``graph`` is not a graph, or if the depth, engine, fold or file name is invalid.
     FailedPreconditionError
         If the engine is not installed, or a function was not called yet.
 
@@ -662,14 +672,30 @@ def plot(
     """
     if file is not None:
         format_of(file)
-    _check(depth, engine)
-    picture = _drawn(diagram_of(*_graph_of(graph), depth), engine)
+    _check(depth, engine, fold)
+    picture = _drawn(_diagram(*_graph_of(graph), depth, fold), engine)
     if file is not None:
         picture.save(file)
     return picture
 
 
-def _check(depth, engine):
+def _diagram(graph, results, depth, fold):
+    """What to draw, folded where that is asked for, or called for by the size."""
+    by = "line" if fold == "auto" else fold
+    if isinstance(graph, Operation) or by is None:
+        return diagram_of(graph, results, depth)
+    count = len(within(graph.operations))
+    if fold != "auto" or (depth is None and count > UNFOLDED):
+        return folded_diagram(graph, results, by)
+    return diagram_of(graph, results, depth)
+
+
+def _check(depth, engine, fold):
+    if fold not in ("auto", "line", "loop", None):
+        message = f'plot: fold must be "auto", "line", "loop" or None, not {fold!r}'
+        raise invalid("fold", message)
+    if fold in ("line", "loop") and depth is not None:
+        raise invalid("fold", f"plot: depth folds bodies, and fold={fold!r} all of the graph")
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 0):
         raise invalid("depth", f"plot: depth must be None or an int from 0 on, not {depth!r}")
     if engine not in (None, "graphviz", "matplotlib"):
