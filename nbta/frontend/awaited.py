@@ -101,7 +101,8 @@ def _inputs(tensor):
     before = [each for other in op.control_inputs for each in other.outputs]
     if op.record is PARAMETER:
         owner = getattr(tensor.graph, "owner", None)
-        return [] if owner is None else _of_parameter(owner, tensor)
+        is_given = any(tensor is each for each in tensor.graph.inputs)  # or a body left it out
+        return _of_parameter(owner, tensor) if owner is not None and is_given else []
     if is_loop(op):
         loop = Loop(op)
         return [*before, op.inputs[tensor.index], loop.condition, loop.following[tensor.index]]

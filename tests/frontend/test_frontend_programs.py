@@ -73,6 +73,10 @@ def test_containers_under_several_names(first):
     assert refused <= 0.3 * counts["agreed"], counts
 
 
+def test_values_that_nobody_reads_in_a_loop_that_lost_a_parameter():
+    made.check(made.container_program(23), False, {})
+
+
 @pytest.mark.slow
 def test_some_in_machine_code_and_by_numba():
     counts = {}
