@@ -30,6 +30,7 @@ from nbta.classes import node_of, objects_in
 from nbta.control.control_flow import cond
 from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import native, picking
+from nbta.frontend.naturals import is_natural
 from nbta.frontend.problems import at_line, here
 from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import Spec, Tensor, label_of
@@ -1475,8 +1476,8 @@ def _merged(part, inner):
     if _is_whole(inner):
         return part
     plain = part.stop is None and part.step in (None, 1) and type(part.start) is int
-    if plain and part.start >= 0 and type(inner) is int and inner >= 0:
-        return part.start + inner
+    if plain and part.start >= 0 and is_natural(inner):
+        return inner + part.start
     return None
 
 

@@ -65,6 +65,7 @@ from nbta.frontend.maybe import (
     may_be_none,
     note_open_key,
 )
+from nbta.frontend.naturals import note_counter
 from nbta.frontend.problems import here, is_pythons
 from nbta.graph.graph import SubGraph, at_line, current, lies_in
 from nbta.graph.labels import call_after
@@ -1196,6 +1197,7 @@ def counted_loop(start, stop, step, item, body, flags, *state):
         return both(True, negated(ended), lambda: goes_on) if flags() else goes_on
 
     def advance(place):
+        note_counter(place, start, step)
         given = item(place)
         if target.startswith(ITEM):
             _call(given, target.removeprefix(f"{ITEM}_"))

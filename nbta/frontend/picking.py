@@ -14,6 +14,7 @@ import numpy as np
 from nbta import shapes
 from nbta.errors import invalid, out_of_range
 from nbta.frontend import awaited, native
+from nbta.frontend.naturals import source
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
 from nbta.graph.operation import Spec, Tensor
@@ -271,7 +272,7 @@ def _as_parts(key):
 
 def _is_same_place(one, other, depth=4):
     """Whether two indices are one number, by how they are computed."""
-    one, other = (_source(place) if isinstance(place, Tensor) else place for place in (one, other))
+    one, other = (source(place) if isinstance(place, Tensor) else place for place in (one, other))
     if one is other:
         return True
     if not isinstance(one, Tensor) or not isinstance(other, Tensor):
@@ -286,13 +287,6 @@ def _is_same_place(one, other, depth=4):
         return False
     pairs = zip(a.inputs, b.inputs, strict=True)
     return all(_is_same_place(*pair, depth - 1) for pair in pairs)
-
-
-def _source(tensor):
-    """The tensor that a body captured, for the parameter that stands for it there."""
-    while (around := getattr(tensor.graph, "sources", {}).get(tensor)) is not None:
-        tensor = around
-    return tensor
 
 
 def replaced(x, key, value):

@@ -28,6 +28,67 @@ def test_an_item_replaced_twice_in_a_branch_needs_no_copy():
     assert "copies of whole tensors" not in function.explain()
 
 
+def shifted(x):
+    a = np.ones(len(x) + 1)
+    b = a[1:]
+    for i in range(len(x)):
+        b[i] = x[i] * a[i]
+    return np.sum(a)
+
+
+def table(x):
+    a = np.zeros((len(x) + 2, len(x) + 1))
+    b, c = a[1:, 1:], a[2:]
+    for i in range(1, len(x)):
+        for j in range(i):
+            b[i, j] = x[i] * x[j] + a[i, j]
+            c[i - 1][j + 1] += 0.5 * b[i, j]
+            a[i + 1, j + 1] *= x[j]
+    return np.sum(a**2)
+
+
+@pytest.mark.parametrize("plain", [shifted, table])
+def test_items_of_views_are_items_of_the_array(plain):
+    """A view and its array were copied by turns: 8,000 items took 600 ms and 489 MB."""
+    x = np.random.default_rng(0).uniform(0.5, 1.5, 7)
+    step = 1e-6 * np.eye(7)
+    slopes = np.array([plain(x + each) - plain(x - each) for each in step]) / 2e-6
+    for compiled in (False, True):
+        function = nbta.value_and_grad(plain, compiled=compiled)
+        value, slope = function(x)
+        np.testing.assert_allclose(value, plain(x), rtol=1e-13)
+        np.testing.assert_allclose(slope, slopes, rtol=1e-6)
+    copies = function.explain().partition("copies of whole tensors")[2]
+    assert not copies
+
+
+VIEWS = {
+    "a counter": "for i in range(k):\n        b[i] = x",
+    "a counter and a number": "for i in range(2, k):\n        b[2 * i - 4 + 0] = x",
+    "a negative counter": "for i in range(-3, -3 + k):\n        b[i] = x * i",
+    "a counter that goes down": "for i in range(k, -1, -1):\n        b[i - 1] = x * i",
+    "an argument": "b[k] = x",
+    "a part of a view": "c = b[1:]\n    for i in range(k):\n        c[i] = x",
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", VIEWS)
+def test_an_index_of_a_view_is_held_against_the_view(tmp_path, name, compiled):
+    lines = ["a = np.ones(5)", "b = a[2:]", VIEWS[name], "return np.sum(a * np.arange(5))"]
+    text = "\n    ".join(["import numpy as np\n\ndef function(x, k):", *lines])
+    plain = made(tmp_path, "program", text + "\n")
+    function = nbta.value_and_grad(plain, compiled=compiled)
+    for k in range(-5, 6):
+        try:
+            wanted = plain(1.5, k)
+        except IndexError:
+            with pytest.raises(nbta.OutOfRangeError):
+                function(1.5, k)
+        else:
+            assert function(1.5, k)[0] == wanted, k
+
+
 FAILS = {
     "read": "a[i] = x\n    return a[i] + 1.0",
     "read in a branch": "a[i] = x\n    if x > 0.0:\n        return a[i]\n    return 0.0",
@@ -104,8 +165,8 @@ def program(seed):
 
 def function(x):
     n = len(x) - 1
-    a, b, c, j = np.zeros(n + 1), np.full(n + 2, 0.5), np.ones((n + 1, n + 1)), 1
-    b2 = b
+    a, b2, c, j = np.zeros(n + 1), np.full(n + 3, 0.5), np.ones((n + 1, n + 1)), 1
+    b = b2[1:]
     for i in range(1, n):
 {body}
         j = n - i
