@@ -12,14 +12,18 @@ import functools
 import itertools
 import math
 import operator
+import re
 import sys
 
 import numpy as np
 
 from nbta.errors import InvalidArgumentError, NbtaError, ResourceExhaustedError, invalid
 from nbta.execution.batch import Items, one_by_one
-from nbta.graph.operation import Operation, Spec
+from nbta.graph.labels import array_called
+from nbta.graph.operation import HANDLE, Operation, Spec
 from nbta.graph.order import ordered
+from nbta.graph.views import is_loop, origin
+from nbta.ops.arrays import CREATE
 from nbta.ops.bodies import note
 from nbta.ops.dispatch import CONSTANT
 from nbta.shapes import Dim
@@ -247,6 +251,7 @@ def _located(error, op: Operation):
     if isinstance(error, NbtaError):
         if not _has_place(error):
             _name_item(error, op)
+            _name_array(error, op)
             note(error, where)
         return error
     if _has_place(error):
@@ -274,6 +279,20 @@ def _name_item(error, op):
         error.args = (f"{item}: {error}",)
 
 
+def _name_array(error, op):
+    """Call an array without a name by the variable that it was assigned to, where that is known."""
+    if not op.inputs or op.inputs[0].kind != HANDLE or not error.args:
+        return
+    create = origin(op.inputs[0]).op
+    while create.inputs and create.inputs[0].kind == HANDLE and not is_loop(create):
+        create = origin(create.inputs[0]).op  # the forward array of a gradient array
+    label = array_called(create) if create.record is CREATE else None
+    if label is not None:
+        named = _UNNAMED.sub(rf" on {label} (\1):", str(error.args[0]), count=1)
+        error.args = (named, *error.args[1:])
+
+
+_UNNAMED = re.compile(r" on (TensorArray_\d+\S*):")
 _OF_INDICES = {"index", "read_out_of_range"}
 _CONVERTED = (ArithmeticError, IndexError, MemoryError, TypeError, ValueError)
 

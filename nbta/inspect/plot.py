@@ -693,9 +693,9 @@ def _diagram(graph, results, depth, fold):
 def _check(depth, engine, fold):
     if fold not in ("auto", "line", "loop", None):
         message = f'plot: fold must be "auto", "line", "loop" or None, not {fold!r}'
-        raise invalid("fold", message)
+        raise invalid("value", message)
     if fold in ("line", "loop") and depth is not None:
-        raise invalid("fold", f"plot: depth folds bodies, and fold={fold!r} all of the graph")
+        raise invalid("value", f"plot: depth folds bodies, and fold={fold!r} all of the graph")
     if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 0):
         raise invalid("depth", f"plot: depth must be None or an int from 0 on, not {depth!r}")
     if engine not in (None, "graphviz", "matplotlib"):

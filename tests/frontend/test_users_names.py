@@ -126,3 +126,18 @@ def test_the_text_is_read_once_for_all_operations(tmp_path, monkeypatch):
     last = graph.operations[-1].outputs[0]
     assert Labels(graph.operations).put(f"of {last.name}") == f"of y ({last.name})"
     assert len(read) == 1
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_errors_call_arrays_by_their_variables(compiled):
+    def f(x, n):
+        states = nbta.TensorArray("float64", size=n)
+        for i in range(len(x)):
+            states = states.write(i, x[i])
+        return states.stack()[0] + states.grad("g").read(-n)
+
+    function = nbta.function(f, compiled=compiled)
+    with pytest.raises(nbta.InvalidArgumentError, match=r"^write on states \(TensorArray_\d+\): "):
+        function(np.ones(3), 2)
+    with pytest.raises(nbta.InvalidArgumentError, match=r"^read on states \(TensorArray_\d+@g\): "):
+        function(np.ones(3), 3)
