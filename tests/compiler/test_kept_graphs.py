@@ -259,7 +259,7 @@ def traced():
     x, table = np.arange(6.0).reshape(3, 2) + 0.5, np.arange(8.0).reshape(2, 4)
     f = nbta.value_and_grad(lambda x: everywhere(x, table, 2), compiled=True)
     trace, _ = f.bound(((x,), {}))
-    return trace.graph, trace.runner._tensors
+    return trace.graph, trace.runner.tensors
 
 
 def test_equal_graphs_have_one_digest():

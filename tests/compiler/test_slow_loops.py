@@ -338,7 +338,7 @@ def written_twice(x):
     for t in range(len(x)):
         if x[t] > 0:
             m[t] = 0.5 * x[t]
-            m[t] = m[t] * np.exp(-m[t])  # changes it again
+            m[t] *= np.exp(-m[len(x) - 1 - t])  # changes it again
     return np.sum(m**2)
 
 

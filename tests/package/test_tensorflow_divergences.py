@@ -146,7 +146,7 @@ def test_a_forgotten_assignment():
 
     np.testing.assert_array_equal(f(2.0), [2])  # outside of graphs all names share the storage
     np.testing.assert_array_equal(nbta.function(f)(2.0), [2])
-    with pytest.raises(nbta.InvalidArgumentError, match="is not used"):
+    with pytest.raises(nbta.InvalidArgumentError, match="is dropped"):
         nbta.function(f, convert=False)(2.0)
 
 

@@ -84,7 +84,7 @@ def _must_agree(self, given, expected):
         _note(given_up, exits[-1] if exits else "?")
         return
     counts["agreed"] += 1
-    wanted = self._tensors[1]
+    wanted = self.tensors[1]
     for mine, theirs, tensor in zip(found, expected, wanted, strict=True):
         if tensor.kind == "data":
             compare(mine, theirs, tensor)
