@@ -10,6 +10,7 @@ from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import add, multiply
 from nbta.ops.dispatch import CONSTANT
+from nbta.ops.extents import outside
 from nbta.ops.numbers import Number
 
 _COUNTERS = "counters of loops that begin at 0 or later"
@@ -23,13 +24,6 @@ def note_counter(counter, start, step) -> None:
         current().root.cache.setdefault(_COUNTERS, set()).add(counter)
 
 
-def source(tensor):
-    """The tensor that a body captured, for the parameter that stands for it there."""
-    while (around := getattr(tensor.graph, "sources", {}).get(tensor)) is not None:
-        tensor = around
-    return tensor
-
-
 def is_natural(value, depth=_DEPTH) -> bool:
     """Whether a value is sure to be an integer from 0 on."""
     if not isinstance(value, Tensor):
@@ -38,7 +32,7 @@ def is_natural(value, depth=_DEPTH) -> bool:
         return value.weak is int and value.least is not None and value.least >= 0
     if value.dtype.kind not in "iu" or value.spec.rank != 0:
         return False
-    value = source(value)
+    value = outside(value)
     if value in value.graph.root.cache.get(_COUNTERS, ()):
         return True
     op = value.op

@@ -14,13 +14,13 @@ import numpy as np
 from nbta import shapes
 from nbta.errors import invalid, out_of_range
 from nbta.frontend import awaited, native
-from nbta.frontend.naturals import source
 from nbta.frontend.problems import here
 from nbta.graph.graph import current
 from nbta.graph.operation import Spec, Tensor
 from nbta.ops.arithmetic import equal, logical_not, not_equal, where
 from nbta.ops.checks import checked
 from nbta.ops.dispatch import CONSTANT, apply, as_tensor
+from nbta.ops.extents import outside
 from nbta.ops.gathering import SCATTER_ADD, SCATTER_SET
 from nbta.ops.indexing import SET_ITEM, SYMBOLIC, add_item, castable, getitem, set_item, take
 from nbta.ops.joining import arange, concatenate
@@ -250,33 +250,30 @@ def item(x, key):
 
 
 def _last_put(x, key):
-    """The operation that replaced a single item last, where that is the item of a key; else None.
+    """The operation that replaced an item or a row last, where a key names that; else None.
 
     So what is put to an item and read again is a value as that of any variable, and its gradient
     needs no array.
     """
     op = x.op if isinstance(x, Tensor) else None
-    if op is None or op.record is not SET_ITEM or op.inputs[1].spec != Spec(x.dtype, ()):
+    if op is None or op.record is not SET_ITEM or x.spec.shape is None:
         return None
-    parts, (_, _, *scalars), given = _as_parts(key), op.inputs, op.attrs["key"]
-    if not len(parts) == len(given) == x.spec.rank:
+    (_, value, *scalars), given = op.inputs, op.attrs["key"]
+    parts, picked = key if isinstance(key, tuple) else (key,), x.spec.shape[len(given) :]
+    if len(parts) != len(given) or None in picked or value.spec != Spec(x.dtype, picked):
         return None
     scalars = iter(scalars)
     places = [next(scalars) if place is SYMBOLIC else place for place in given]
-    return op if all(map(_is_same_place, places, parts)) else None
+    return op if all(map(_is_same_index, places, parts)) else None
 
 
-def _as_parts(key):
-    return key if isinstance(key, tuple) else (key,)
-
-
-def _is_same_place(one, other, depth=4):
-    """Whether two indices are one number, by how they are computed."""
-    one, other = (source(place) if isinstance(place, Tensor) else place for place in (one, other))
-    if one is other:
-        return True
+def _is_same_index(one, other, depth=4):
+    """Whether two parts of keys are one integer, by how they are computed; no slices are."""
     if not isinstance(one, Tensor) or not isinstance(other, Tensor):
         return type(one) is type(other) is int and one == other
+    one, other = outside(one), outside(other)
+    if one is other:
+        return True
     a, b = one.op, other.op
     if a.record is CONSTANT is b.record:
         return one.spec == other.spec and a.attrs["value"].tolist() == b.attrs["value"].tolist()
@@ -286,7 +283,7 @@ def _is_same_place(one, other, depth=4):
     if a.attrs != b.attrs or a.control_inputs or b.control_inputs:
         return False
     pairs = zip(a.inputs, b.inputs, strict=True)
-    return all(_is_same_place(*pair, depth - 1) for pair in pairs)
+    return all(_is_same_index(*pair, depth - 1) for pair in pairs)
 
 
 def replaced(x, key, value):
@@ -320,7 +317,7 @@ def added(x, key, value):
     """What ``x`` is after ``np.add.at(x, key, value)``, or ``x[key] += value`` of slices."""
     put = _last_put(x, key)
     is_number = x.dtype.kind in "fc" and not getattr(value, "ndim", 0)
-    if is_number and put is not None and _is_newest(put):
+    if is_number and put is not None and not put.inputs[1].ndim and _is_newest(put):
         return replaced(x, key, put.inputs[1] + castable(value, x.dtype))
     return _changed(add_item, SCATTER_ADD, x, key, value)
 

@@ -89,6 +89,48 @@ def test_an_index_of_a_view_is_held_against_the_view(tmp_path, name, compiled):
             assert function(1.5, k)[0] == wanted, k
 
 
+def rows(x):
+    m = np.zeros((len(x), 2))
+    for t in range(len(x)):
+        if x[t] > 1.0:
+            m[t] = np.array([0.5, 0.25]) * x[t]
+            m[t] = m[t] * np.exp(-m[t])
+    return np.sum(m)
+
+
+def test_a_row_replaced_twice_in_a_branch_needs_no_copy():
+    function = nbta.value_and_grad(rows, compiled=True)
+    x = np.random.default_rng(0).uniform(0.9, 1.1, 50)
+    _, slope = function(x)
+    y = np.outer(x, [0.5, 0.25])
+    expected = np.where(x > 1, np.sum((1 - y) * np.exp(-y) * [0.5, 0.25], 1), 0)
+    np.testing.assert_allclose(slope, expected, rtol=1e-13)
+    assert "copies of whole tensors" not in function.explain()
+
+
+KEYS = ["i", "(i, ...)", "(..., i)", "(i, None)", "(None, i)", "(i, slice(None))", "(slice(1), i)",
+        "(1, i)", "(slice(1, 3), slice(i))", "([0, i],)", "i - 1", "(-i, i)"]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ["x[0]", "x[:1]", "x"])
+@pytest.mark.parametrize("key", KEYS)
+def test_keys_of_more_than_integers(tmp_path, key, value):
+    """What they name has a shape of its own, unlike that of the value that was put there."""
+    lines = ["a = np.zeros((4, 4))", f"a[{key}] = {value}", f"b = a[{key}]", f"a[{key}] = b * 2.0"]
+    lines += [f"a[{key}] += 1.0", f"return np.sum(a * a), np.sum(b * b), a[{key}] + b"]
+    text = "\n    ".join(["import numpy as np\n\ndef function(x, i):", *lines])
+    plain = made(tmp_path, "program", text + "\n")
+    x = np.arange(1.0, 5.0)
+    try:
+        wanted = plain(x, 1)
+    except (ValueError, IndexError):
+        return
+    for compiled in (False, True):
+        found = nbta.function(plain, compiled=compiled)(x, 1)
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 FAILS = {
     "read": "a[i] = x\n    return a[i] + 1.0",
     "read in a branch": "a[i] = x\n    if x > 0.0:\n        return a[i]\n    return 0.0",
