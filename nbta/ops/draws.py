@@ -179,6 +179,15 @@ def draw(token, generator, name, arguments, values, spec):
         What of the arguments only the run knows.
     spec : Spec
         Of the result.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> def noisy(x):
+    ...     return x * rng.normal()
+    >>> expected = np.random.default_rng(0).normal()
+    >>> bool(nbta.function(noisy)(np.float64(2.0)) == 2.0 * expected)
+    True
     """
     attrs = {"generator": generator, "name": name, "arguments": arguments, "spec": spec}
     return apply(DRAW, [token, *values], attrs)
@@ -310,7 +319,17 @@ SEEDED = define(
 
 
 def draw_from(state, stream, name, arguments, values, spec):
-    """The state after a draw, and what was drawn; see `draw`."""
+    """The state after a draw, and what was drawn; see `draw`.
+
+    Examples
+    --------
+    >>> def noisy(x, seed):
+    ...     rng = np.random.default_rng(seed)
+    ...     return x * rng.normal()
+    >>> value, slope = nbta.value_and_grad(noisy)(2.0, 7)
+    >>> bool(value == 2.0 * slope == noisy(2.0, 7))
+    True
+    """
     attrs = {"stream": stream, "name": name, "arguments": arguments, "spec": spec}
     return apply(DRAW_FROM, [state, *values], attrs)
 

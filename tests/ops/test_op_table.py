@@ -17,7 +17,10 @@ from nbta.ops import dispatch
 from nbta.ops.functions import __all__ as functions
 
 #: Parts of other operations: they have no function of their own, and are shown where those are.
-PARTS = {"Assert", "Behind", "DynamicAddSlice", "GradientTrip", "Parameter", "Print"}
+PARTS = {
+    "Assert", "Await", "Behind", "DynamicAddSlice", "GradientTrip", "Parameter", "Print",
+    "Separation",
+}  # fmt: skip
 MODULES = [
     importlib.import_module(info.name)
     for info in pkgutil.walk_packages(nbta.__path__, "nbta.")
