@@ -75,6 +75,11 @@ class ArrayInterface:
     def size(self, *, name: str | None = None) -> np.int32 | Tensor:
         """Return the number of slots, as an int32 scalar.
 
+        Parameters
+        ----------
+        name : str, optional
+            As for `write`.
+
         Returns
         -------
         int32 scalar or Tensor
@@ -571,6 +576,11 @@ class ArrayInterface:
     def identity(self, *, name: str | None = None) -> TensorArray:
         """Return the same array under a new flow; both names share the storage.
 
+        Parameters
+        ----------
+        name : str, optional
+            As for `write`.
+
         Returns
         -------
         TensorArray
@@ -591,6 +601,11 @@ class ArrayInterface:
 
         If nogil functions or parallel loops are using the array, they fail, too, and the memory is
         freed when they end.
+
+        Parameters
+        ----------
+        name : str, optional
+            As for `write`.
 
         Returns
         -------

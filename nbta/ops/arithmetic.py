@@ -11,6 +11,7 @@ from nbta.codegen.fusion import Elementwise, by_kind, complex_only
 from nbta.errors import invalid
 from nbta.graph.graph import is_adjoint
 from nbta.graph.operation import DATA, FLOW_SPEC, NotDifferentiable, Spec, Tensor
+from nbta.ops.descriptions import COUNTED, NUMBERS, SIGNED, TRUTHS
 from nbta.ops.dispatch import CONSTANT, apply, data_spec, exported, stands_for
 from nbta.ops.elementwise import (
     CONJ,
@@ -143,7 +144,7 @@ LOGICAL_NOT = define_elementwise(
 )
 
 
-@exported
+@exported(family=TRUTHS)
 def logical_not(x: ArrayLike, *, name: str | None = None) -> Array:
     """Whether it is false.
 
@@ -185,6 +186,7 @@ def _numbers(*specs):
     np.subtract,
     lambda x, y, z, dz: (dz, -dz),
     infer=_numbers,
+    family=SIGNED,
     emit="{} - {}",
     quick=True,
     spreads=True,
@@ -394,6 +396,7 @@ def _not_complex(op):
     np.floor_divide,
     NotDifferentiable("it is constant but for its steps"),
     infer=counted,
+    family=COUNTED,
     emit=Elementwise("floor_divide({}, {})", "iuf"),
     total=_not_complex,
 )
@@ -412,6 +415,7 @@ def floor_divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Arra
     np.mod,
     lambda x, y, z, dz: (dz, -dz * floor_divide(x, y)),
     infer=counted,
+    family=COUNTED,
     emit=Elementwise("modulo({}, {})", "iuf"),
     total=_not_complex,
 )
@@ -492,7 +496,7 @@ NEGATIVE = define_elementwise(
 )
 
 
-@exported
+@exported(family=SIGNED)
 def negative(x: ArrayLike, *, name: str | None = None) -> Array:
     """The values with the other sign.
 
@@ -734,7 +738,7 @@ def imag(x: ArrayLike, *, name: str | None = None) -> Array:
     return apply(IMAG, promoted(x), name=name)
 
 
-@exported(also="conjugate")
+@exported(also="conjugate", family=NUMBERS)
 def conj(x: ArrayLike, *, name: str | None = None) -> Array:
     """The complex conjugate.
 

@@ -14,6 +14,7 @@ import numpy as np
 from nbta.codegen.special import OfSciPy
 from nbta.errors import invalid
 from nbta.ops.arithmetic import equal, where
+from nbta.ops.descriptions import REAL_FLOATS
 from nbta.ops.dispatch import apply, exported, stands_for
 from nbta.ops.elementary import sign
 from nbta.ops.elementwise import define_elementwise, floats_only, from_scipy, promoted
@@ -100,7 +101,7 @@ BESSEL_K = _define("BesselK", "kv", {0: "k0", 1: "k1"}, _k_slope)
 BESSEL_KE = _define("BesselKE", "kve", {0: "k0e", 1: "k1e"}, _scaled_k_slope)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def j0(x: ArrayLike, *, name: str | None = None) -> Array:
     """Bessel function of the first kind of order 0.
 
@@ -112,7 +113,7 @@ def j0(x: ArrayLike, *, name: str | None = None) -> Array:
     return _of_order(BESSEL_J, x, 0, name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def j1(x: ArrayLike, *, name: str | None = None) -> Array:
     """Bessel function of the first kind of order 1.
 
@@ -124,7 +125,7 @@ def j1(x: ArrayLike, *, name: str | None = None) -> Array:
     return _of_order(BESSEL_J, x, 1, name)
 
 
-@exported(numpy=1)
+@exported(numpy=1, family=REAL_FLOATS)
 def i0(x: ArrayLike, *, name: str | None = None) -> Array:
     """Modified Bessel function of order 0.
 
@@ -136,7 +137,7 @@ def i0(x: ArrayLike, *, name: str | None = None) -> Array:
     return _of_order(BESSEL_I, x, 0, name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def i1(x: ArrayLike, *, name: str | None = None) -> Array:
     """Modified Bessel function of order 1.
 
@@ -148,7 +149,7 @@ def i1(x: ArrayLike, *, name: str | None = None) -> Array:
     return _of_order(BESSEL_I, x, 1, name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def i0e(x: ArrayLike, *, name: str | None = None) -> Array:
     """``exp(-abs(x)) * i0(x)``, without overflow; at 0, where it has a kink, its derivative is 0.
 
@@ -160,7 +161,7 @@ def i0e(x: ArrayLike, *, name: str | None = None) -> Array:
     return _of_order(BESSEL_IE, x, 0, name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def i1e(x: ArrayLike, *, name: str | None = None) -> Array:
     """``exp(-abs(x)) * i1(x)``, without overflow.
 
@@ -172,7 +173,7 @@ def i1e(x: ArrayLike, *, name: str | None = None) -> Array:
     return _of_order(BESSEL_IE, x, 1, name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def y0(x: ArrayLike, *, name: str | None = None) -> Array:
     """Bessel function of the second kind of order 0, of positive numbers.
 
@@ -184,7 +185,7 @@ def y0(x: ArrayLike, *, name: str | None = None) -> Array:
     return _of_order(BESSEL_Y, x, 0, name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def y1(x: ArrayLike, *, name: str | None = None) -> Array:
     """Bessel function of the second kind of order 1, of positive numbers.
 
@@ -196,7 +197,7 @@ def y1(x: ArrayLike, *, name: str | None = None) -> Array:
     return _of_order(BESSEL_Y, x, 1, name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def k0(x: ArrayLike, *, name: str | None = None) -> Array:
     """Modified Bessel function of the second kind of order 0, of positive numbers.
 
@@ -208,7 +209,7 @@ def k0(x: ArrayLike, *, name: str | None = None) -> Array:
     return _of_order(BESSEL_K, x, 0, name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def k1(x: ArrayLike, *, name: str | None = None) -> Array:
     """Modified Bessel function of the second kind of order 1, of positive numbers.
 
@@ -220,7 +221,7 @@ def k1(x: ArrayLike, *, name: str | None = None) -> Array:
     return _of_order(BESSEL_K, x, 1, name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def k0e(x: ArrayLike, *, name: str | None = None) -> Array:
     """``exp(x) * k0(x)``, without underflow.
 
@@ -232,7 +233,7 @@ def k0e(x: ArrayLike, *, name: str | None = None) -> Array:
     return _of_order(BESSEL_KE, x, 0, name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def k1e(x: ArrayLike, *, name: str | None = None) -> Array:
     """``exp(x) * k1(x)``, without underflow.
 

@@ -18,6 +18,7 @@ from nbta.graph import graph as graphs
 from nbta.graph.graph import current
 from nbta.graph.operation import DATA, FLOW, Record, Spec, Tensor, register
 from nbta.immutable import computed
+from nbta.ops.descriptions import OTHER, Family, describe
 from nbta.ops.remedies import REMEDIES
 
 #: All functions on tensors that users call, by name.
@@ -32,8 +33,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 @overload
 def exported(function: F) -> F: ...
 @overload
-def exported(*, also: str | Sequence[str] = (), numpy: float | None = None) -> Callable[[F], F]: ...
-def exported(function=None, *, also=(), numpy=None):
+def exported(
+    *, also: str | Sequence[str] = (), numpy: float | None = None, family: Family = OTHER
+) -> Callable[[F], F]: ...
+def exported(function=None, *, also=(), numpy=None, family=OTHER):
     """Give users a function, and NumPy and SciPy where a function of theirs meets a tensor.
 
     Parameters
@@ -46,12 +49,15 @@ def exported(function=None, *, also=(), numpy=None):
     numpy : int, optional
         Of what is no universal function, and these have as well: how many first arguments stand in
         their order. All others are to be named.
+    family : Family, optional
+        What its docstring shares with others.
     """
     if function is None:
-        return functools.partial(exported, also=also, numpy=numpy)
+        return functools.partial(exported, also=also, numpy=numpy, family=family)
     if function.__name__ in FUNCTIONS:
         raise ValueError(f"there is a function {function.__name__!r} already")
     FUNCTIONS[function.__name__] = function
+    describe(function, family)
     for name in {function.__name__, *([also] if isinstance(also, str) else also)}:
         OF_NUMPY[name] = function, numpy
     return function

@@ -12,6 +12,7 @@ from nbta.codegen.fusion import Elementary, Elementwise, by_kind
 from nbta.codegen.values import Scalar, cast_text, product
 from nbta.graph.operation import NotDifferentiable, Spec
 from nbta.ops.arithmetic import counted, divide, equal, greater, square, where
+from nbta.ops.descriptions import POWERS
 from nbta.ops.dispatch import CONSTANT, apply, exported
 from nbta.ops.elementwise import (
     INTEGER,
@@ -207,6 +208,7 @@ def _grows(op, place):
     np.power,
     _power_gradient,
     infer=counted,
+    family=POWERS,
     emit=_EmitPower(),
     total=_not_signed,
     spreads=_grows,

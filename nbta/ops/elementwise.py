@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ from nbta.codegen.special import OfSciPy
 from nbta.dtypes import OTHER, code_of
 from nbta.errors import UnimplementedError, invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor, is_inexact
+from nbta.ops.descriptions import FLOATS, NUMBERS, REAL, REAL_FLOATS, TRUTHS
 from nbta.ops.dispatch import (
     apply,
     as_array,
@@ -207,18 +207,41 @@ def _known_as(evaluate, also):
 
 def _call_arguments_as(operation, function):
     """Let a function be called with another one's names of arguments, with which it is shown."""
-    names = tuple(inspect.signature(function).parameters)
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     operation.__code__ = operation.__code__.replace(co_varnames=names)
 
 
+#: What docstrings share, by the shape rule and whether integers become floats.
+_FAMILIES = {
+    (same, True): FLOATS,
+    (same, False): NUMBERS,
+    (broadcasting, True): FLOATS,
+    (broadcasting, False): NUMBERS,
+    (real_only, True): REAL_FLOATS,
+    (real_only, False): REAL,
+    (floats_only, True): REAL_FLOATS,
+    (truth, True): TRUTHS,
+    (truth, False): TRUTHS,
+}
+
+
 def unary(
-    name, evaluate, derivative, floats=True, infer=same, also=(), pullback=None, **options
+    name,
+    evaluate,
+    derivative,
+    floats=True,
+    infer=same,
+    also=(),
+    pullback=None,
+    family=None,
+    **options,
 ) -> Callable[[F], F]:
     """Make a function of one argument an elementwise operation, and export it.
 
     ``derivative(x, y)`` gives dy/dx; it may be a `NotDifferentiable`. ``pullback(op, dy)``, where
-    there is one, gives the gradient in its place. ``also`` are other names, as in `exported`. The
-    options are the record's.
+    there is one, gives the gradient in its place. ``also`` and ``family`` are as in `exported`;
+    the family is that of the shape rule if nothing else is said. The options are the record's.
     """
 
     def gradient(op, dy):
@@ -234,7 +257,8 @@ def unary(
 
         _call_arguments_as(operation, function)
         operation.record = record
-        return exported(operation, also=_known_as(evaluate, also))
+        known = _known_as(evaluate, also)
+        return exported(operation, also=known, family=family or _FAMILIES[infer, floats])
 
     return decorate
 
@@ -265,12 +289,21 @@ def summed(gradient):
 
 
 def binary(
-    name, evaluate, gradient, infer=broadcasting, floats=False, also=(), of_adjoints=None, **options
+    name,
+    evaluate,
+    gradient,
+    infer=broadcasting,
+    floats=False,
+    also=(),
+    of_adjoints=None,
+    family=None,
+    **options,
 ) -> Callable[[F], F]:
     """Make a function of two arguments an elementwise operation, and export it.
 
     ``gradient(x, y, result, dy)`` gives the gradients before they are summed over broadcast axes.
     ``of_adjoints(x, y)`` gives the result in gradient rules, or None where it is no other one.
+    All else is as in `unary`.
     """
 
     rule = gradient if isinstance(gradient, NotDifferentiable) else summed(gradient)
@@ -287,7 +320,8 @@ def binary(
 
         _call_arguments_as(operation, function)
         operation.record = record
-        return exported(operation, also=_known_as(evaluate, also))
+        known = _known_as(evaluate, also)
+        return exported(operation, also=known, family=family or _FAMILIES[infer, floats])
 
     return decorate
 

@@ -34,6 +34,7 @@ from nbta.ops.arithmetic import (
     square,
     where,
 )
+from nbta.ops.descriptions import REAL_FLOATS
 from nbta.ops.dispatch import apply, exported, stands_for
 from nbta.ops.elementary import abs, cos, exp, floor, log, power, sin
 from nbta.ops.elementwise import (
@@ -220,7 +221,7 @@ def polygamma(n: int, x: ArrayLike, *, name: str | None = None) -> Array:
     return apply(POLYGAMMA, promoted(x, floats=True), {"n": int(n)}, name=name)
 
 
-@exported(also="psi")
+@exported(also="psi", family=REAL_FLOATS)
 def digamma(x: ArrayLike, *, name: str | None = None) -> Array:
     """The derivative of `nbta.gammaln`.
 
@@ -318,7 +319,7 @@ def _riemann(x, name):
     return cast(found, x.dtype, name=name)
 
 
-@exported(also=("scipy.special.zeta", "_zeta", "_riemann_zeta"), numpy=2)
+@exported(also=("scipy.special.zeta", "_zeta", "_riemann_zeta"), numpy=2, family=REAL_FLOATS)
 def zeta(x: ArrayLike, q: ArrayLike | None = None, *, name: str | None = None) -> Array:
     """The sum of ``(k + q)**-x`` over all integers k from 0 on, elementwise with broadcasting.
 
@@ -572,7 +573,7 @@ GAMMAINCC = define_elementwise(
 )
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def gammainc(a: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
     """The regularised lower incomplete gamma function, elementwise with broadcasting.
 
@@ -598,7 +599,7 @@ def gammainc(a: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
     return apply(GAMMAINC, promoted(a, x, floats=True), name=name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def gammaincc(a: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
     """The regularised upper incomplete gamma function, ``1 - gammainc(a, x)``.
 
@@ -625,7 +626,7 @@ BETAINC = define_elementwise(
 )
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
     """The regularised incomplete beta function, elementwise with broadcasting.
 
@@ -658,7 +659,7 @@ def _of_beta(record, what, a, b, x, name):
     return apply(record, [*fixed, given[2]], name=name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
     """``1 - betainc(a, b, x)`` without that difference, elementwise with broadcasting.
 
@@ -703,7 +704,7 @@ GAMMAINCINV = _quantile("GammaIncInv", "gammaincinv", of_two, _gamma_quantile_sl
 GAMMAINCCINV = _quantile("GammaIncCInv", "gammainccinv", of_two, _gamma_quantile_slope(-1))
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """The ``x`` of which ``betainc(a, b, x)`` is ``y``, elementwise with broadcasting.
 
@@ -720,7 +721,7 @@ def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, *, name: str | None = N
     return _of_beta(BETAINCINV, "betaincinv", a, b, y, name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def betainccinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """The ``x`` of which ``betaincc(a, b, x)`` is ``y``, elementwise with broadcasting.
 
@@ -737,7 +738,7 @@ def betainccinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, *, name: str | None = 
     return _of_beta(BETAINCCINV, "betainccinv", a, b, y, name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def gammaincinv(a: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """The ``x`` of which ``gammainc(a, x)`` is ``y``, elementwise with broadcasting.
 
@@ -754,7 +755,7 @@ def gammaincinv(a: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
     return apply(GAMMAINCINV, promoted(a, y, floats=True), name=name)
 
 
-@exported
+@exported(family=REAL_FLOATS)
 def gammainccinv(a: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """The ``x`` of which ``gammaincc(a, x)`` is ``y``, elementwise with broadcasting.
 

@@ -10,6 +10,7 @@ from nbta.codegen.fusion import Elementwise, by_kind
 from nbta.codegen.values import cast_text
 from nbta.errors import invalid
 from nbta.ops.arithmetic import add, counted
+from nbta.ops.descriptions import BITS, DIVISIBLE, WHOLE
 from nbta.ops.dispatch import apply, exported, stands_for
 from nbta.ops.elementary import abs
 from nbta.ops.elementwise import INTEGER, binary, broadcasting, define_elementwise, promoted
@@ -35,7 +36,7 @@ def _whole(*specs):
 
 @binary(
     "BitwiseAnd", np.bitwise_and, INTEGER, infer=_bits, emit=Elementwise("{} & {}", "biu"),
-    quick=True,
+    family=BITS, quick=True,
 )  # fmt: skip
 def bitwise_and(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """The bits that both have, elementwise with broadcasting; of truth values, whether both hold.
@@ -49,7 +50,7 @@ def bitwise_and(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
 
 @binary(
     "BitwiseOr", np.bitwise_or, INTEGER, infer=_bits, emit=Elementwise("{} | {}", "biu"),
-    quick=True,
+    family=BITS, quick=True,
 )  # fmt: skip
 def bitwise_or(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """The bits that any has, elementwise with broadcasting; of truth values, whether any holds.
@@ -63,7 +64,7 @@ def bitwise_or(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 @binary(
     "BitwiseXor", np.bitwise_xor, INTEGER, infer=_bits, emit=Elementwise("{} ^ {}", "biu"),
-    quick=True,
+    family=BITS, quick=True,
 )  # fmt: skip
 def bitwise_xor(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """The bits in which two differ, elementwise with broadcasting.
@@ -83,7 +84,7 @@ INVERT = define_elementwise(
 )  # fmt: skip
 
 
-@exported(also="bitwise_not")
+@exported(also="bitwise_not", family=BITS)
 def invert(x: ArrayLike, *, name: str | None = None) -> Array:
     """The bits that it does not have, ``-x - 1``; of truth values, whether it is false.
 
@@ -103,7 +104,7 @@ def _emit_left_shift(op, x, count):
 
 @binary(
     "LeftShift", np.left_shift, INTEGER, infer=_whole, emit=Elementwise(_emit_left_shift, "iu"),
-    quick=True,
+    family=WHOLE, quick=True,
 )  # fmt: skip
 def left_shift(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """``x * 2**y`` by bits, elementwise with broadcasting.
@@ -126,7 +127,7 @@ def _emit_right_shift(op, x, count):
 
 @binary(
     "RightShift", np.right_shift, INTEGER, infer=_whole, emit=Elementwise(_emit_right_shift, "iu"),
-    quick=True,
+    family=WHOLE, quick=True,
 )  # fmt: skip
 def right_shift(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """``x / 2**y`` rounded down, by bits, elementwise with broadcasting.
@@ -148,7 +149,7 @@ def _divisible(*specs):
     return _bits(*specs)
 
 
-@binary("Gcd", np.gcd, INTEGER, infer=_divisible)
+@binary("Gcd", np.gcd, INTEGER, infer=_divisible, family=DIVISIBLE)
 def gcd(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Greatest common divisor, elementwise with broadcasting.
 
@@ -159,7 +160,7 @@ def gcd(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@binary("Lcm", np.lcm, INTEGER, infer=_divisible)
+@binary("Lcm", np.lcm, INTEGER, infer=_divisible, family=DIVISIBLE)
 def lcm(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Least common multiple, elementwise with broadcasting.
 

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from nbta.ops.arithmetic import divide, greater, multiply, negative, reciprocal, square, where
+from nbta.ops.descriptions import REAL_FLOATS
 from nbta.ops.dispatch import exported
 from nbta.ops.elementary import abs, exp, softplus
 from nbta.ops.elementwise import of_one
@@ -161,7 +162,7 @@ def logit(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@exported(also="log_expit")
+@exported(also="log_expit", family=REAL_FLOATS)
 def log_sigmoid(x: ArrayLike, *, name: str | None = None) -> Array:
     """The logarithm of `nbta.sigmoid`, without underflow.
 

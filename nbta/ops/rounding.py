@@ -30,6 +30,7 @@ from nbta.ops.arithmetic import (
     subtract,
     where,
 )
+from nbta.ops.descriptions import COUNTED, REAL_FLOATS, REAL_TRUTHS, TRUTHS
 from nbta.ops.dispatch import as_array, exported, stands_for
 from nbta.ops.elementary import STEPS, abs, exp2, sign
 from nbta.ops.elementwise import INTEGER, binary, promoted, real_only, truth, unary
@@ -139,6 +140,7 @@ def _remainder(*specs):
     np.fmod,
     lambda x, y, z, dz: (dz, -dz * trunc(divide(x, y))),
     infer=_remainder,
+    family=COUNTED,
     emit=Elementary("fmod", compiled=np.fmod, arity=2),
 )
 def fmod(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
@@ -199,6 +201,7 @@ def fmin(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     np.signbit,
     INTEGER,
     infer=lambda spec: truth(real_only(spec)),
+    family=REAL_TRUTHS,
     emit=Elementwise("(copysign(1.0, {}) < 0)", "f"),
 )
 def signbit(x: ArrayLike, *, name: str | None = None) -> Array:
@@ -231,7 +234,7 @@ def heaviside(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@exported(also="fix", numpy=1)
+@exported(also="fix", numpy=1, family=REAL_FLOATS)
 def fix(x: ArrayLike, *, name: str | None = None) -> Array:
     """The integer towards 0, as `nbta.trunc`.
 
@@ -336,7 +339,7 @@ def _greatest(dtype):
     return float(ml_dtypes.finfo(dtype).max)
 
 
-@exported(numpy=1)
+@exported(numpy=1, family=TRUTHS)
 def isposinf(x: ArrayLike, *, name: str | None = None) -> Array:
     """Whether an element is infinite and positive.
 
@@ -348,7 +351,7 @@ def isposinf(x: ArrayLike, *, name: str | None = None) -> Array:
     return equal(x, math.inf, name=name)
 
 
-@exported(numpy=1)
+@exported(numpy=1, family=TRUTHS)
 def isneginf(x: ArrayLike, *, name: str | None = None) -> Array:
     """Whether an element is infinite and negative.
 
@@ -409,7 +412,7 @@ def _by_bits(*values):
     raise invalid("symbolic", message)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=TRUTHS)
 def isclose(
     x: ArrayLike,
     y: ArrayLike,

@@ -13,6 +13,7 @@ from nbta.codegen.windows import bind_reshaped, number_in
 from nbta.dtypes import OTHER, as_dtype, as_plain, code_of
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor, is_inexact
+from nbta.ops.descriptions import NUMBERS
 from nbta.ops.dispatch import apply, as_array, building, define, exported, stands_for
 from nbta.ops.extents import as_shape, pattern_of
 
@@ -133,7 +134,7 @@ IDENTITY = define(
 )
 
 
-@exported
+@exported(family=NUMBERS)
 def identity(x: ArrayLike, *, name: str | None = None) -> Array:
     """The same values under another name.
 
@@ -166,7 +167,7 @@ STOP_GRADIENT = define(
 )
 
 
-@exported
+@exported(family=NUMBERS)
 def stop_gradient(x: ArrayLike, *, name: str | None = None) -> Array:
     """The same values; for gradients they are constants.
 

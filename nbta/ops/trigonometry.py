@@ -10,6 +10,7 @@ import numpy as np
 from nbta.codegen.fusion import Elementary, Elementwise
 from nbta.codegen.values import cast_text
 from nbta.ops.arithmetic import add, equal, imag, less, multiply, real, square, where
+from nbta.ops.descriptions import REAL_FLOATS
 from nbta.ops.dispatch import exported, stands_for
 from nbta.ops.elementary import abs, arctan2, cos, rsqrt, sin, sqrt
 from nbta.ops.elementwise import binary, narrow, of_one, promoted, real_only, unary, widened
@@ -215,7 +216,7 @@ def _radian(d, m, s):
     return multiply(add(multiply(add(multiply(d, 60), m), 60), s), math.pi / 648000)
 
 
-@exported(also=("deg2rad",))
+@exported(also=("deg2rad",), family=REAL_FLOATS)
 def radians(x: ArrayLike, *, name: str | None = None) -> Array:
     """Degrees as radians.
 
@@ -227,7 +228,7 @@ def radians(x: ArrayLike, *, name: str | None = None) -> Array:
     return multiply(*promoted(x, math.pi / 180, floats=True), name=name)
 
 
-@exported(also=("rad2deg",))
+@exported(also=("rad2deg",), family=REAL_FLOATS)
 def degrees(x: ArrayLike, *, name: str | None = None) -> Array:
     """Radians as degrees.
 

@@ -42,11 +42,11 @@ def public():
 
 
 PUBLIC = dict(public())
-#: Functions of tensors, most of which are NumPy's and say so, and TensorFlow's raw operations.
+#: All but functions of tensors that are NumPy's and do not go element by element.
 OWN = {
     name: value
     for name, value in PUBLIC.items()
-    if not value.__module__.startswith(("nbta.ops", "nbta.raw_ops"))
+    if not value.__module__.startswith("nbta.ops") or hasattr(value, "record")
 }
 
 
@@ -69,11 +69,12 @@ def missing(function):
     """What a docstring lacks."""
     found = sections(function)
     parameters = [name for name in inspect.signature(function).parameters if name != "self"]
-    described = " ".join(re.findall(r"^\S.*", found.get("Parameters", ""), flags=re.MULTILINE))
+    entries = found.get("Parameters", "")
+    described = " ".join(re.findall(r"^\S[^:\n]*", entries, flags=re.MULTILINE))
     given = str(inspect.signature(function).return_annotation)
     returns = given not in ("None", "Iterator[None]") and "Context" not in given
     wanted = {
-        "Parameters": not set(parameters) <= {"name", *re.findall(r"\w+", described)},
+        "Parameters": not set(parameters) <= {*re.findall(r"\w+", described)},
         "Returns": returns and not {"Returns", "Yields"} & set(found),
         "Raises": raises(function) and "Raises" not in found,
         "Examples": "Examples" not in found,
