@@ -172,7 +172,8 @@ def mixture(alphas, means, logs, below, x):
 
 
 @njit(cache=True)
-def mixture_plain(alphas, means, logs, below, x):
+def likelihood_plain(alphas, means, logs, below, x):
+    """Log likelihood of points, without a constant."""
     n, d = x.shape
     k = len(alphas)
     diagonal, traces, terms, off = np.exp(logs), np.zeros(k), np.zeros(k), np.zeros(d)
@@ -195,8 +196,14 @@ def mixture_plain(alphas, means, logs, below, x):
                 square += white[i] * white[i]
             terms[c] = alphas[c] + traces[c] - 0.5 * square
         total += logsumexp_plain(terms)
+    return total - n * logsumexp_plain(alphas)
+
+
+@njit(cache=True)
+def mixture_plain(alphas, means, logs, below, x):
+    diagonal = np.exp(logs)
     prior = 0.5 * (np.sum(diagonal * diagonal) + np.sum(below * below))
-    return total - n * logsumexp_plain(alphas) + prior
+    return likelihood_plain(alphas, means, logs, below, x) + prior
 
 
 def mixture_in_jax(alphas, means, logs, below, x):

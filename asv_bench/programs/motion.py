@@ -133,16 +133,22 @@ def slope_plain(rates, y, d):
 
 
 @njit(cache=True)
-def ode_plain(rates):
-    n, h = len(rates), 1.0 / ODE_STEPS
+def solve_plain(rates, steps, end):
+    """All ``y`` at the end."""
+    n, h = len(rates), end / steps
     y, k1, k2, k3, k4 = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
-    for _ in range(ODE_STEPS):
+    for _ in range(steps):
         slope_plain(rates, y, k1)
         slope_plain(rates, y + 0.5 * h * k1, k2)
         slope_plain(rates, y + 0.5 * h * k2, k3)
         slope_plain(rates, y + h * k3, k4)
         y += h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
-    return np.sum(y)
+    return y
+
+
+@njit(cache=True)
+def ode_plain(rates):
+    return np.sum(solve_plain(rates, ODE_STEPS, 1.0))
 
 
 def ode_in_jax(rates):
