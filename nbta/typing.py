@@ -246,7 +246,7 @@ class Methods(Protocol):
     ) -> Tensor:
         """See `nbta.repeat`."""
 
-    def reshape(self, *extents: Any) -> Tensor:
+    def reshape(self, *shape: Any) -> Tensor:
         """See `nbta.reshape`."""
 
     def round(self, decimals: int = 0, *, name: str | None = None) -> Tensor:

@@ -4,14 +4,13 @@ An inventory says where a project documents a name. These have the names that nb
 and no others; a build with a network fetches the projects' own.
 """
 
+import re
 import zlib
 from pathlib import Path
 
 NUMPY_PAGE = "reference/generated/{name}.html#{name}"
-NUMPY = {
-    "py:class": ["numpy.ndarray", "numpy.dtype"],
-    "py:function": ["numpy.matmul"],
-}
+CLASSES = ("numpy.ndarray", "numpy.dtype")
+SOURCES = Path(__file__).parents[2] / "nbta"
 NUMBA = {
     ("py:function", "numba.jit"): "reference/jit-compilation.html#numba.jit",
     ("py:function", "numba.njit"): "reference/jit-compilation.html#numba.njit",
@@ -33,11 +32,11 @@ def inventory(project, entries):
 
 def main():
     """Write both files beside this one."""
-    numpy = {
-        (role, name): NUMPY_PAGE.format(name=name)
-        for role, names in NUMPY.items()
-        for name in names
-    }
+    texts = [path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py")]
+    named = {name for text in texts for name in re.findall(r"(?<!`)`(numpy\.[\w.]+)`", text)}
+    functions = {"numpy.matmul", *named}.difference(CLASSES)
+    roles = [("py:class", one) for one in CLASSES] + [("py:function", one) for one in functions]
+    numpy = {(role, name): NUMPY_PAGE.format(name=name) for role, name in roles}
     folder = Path(__file__).parent
     for project, entries in (("numpy", numpy), ("numba", NUMBA)):
         (folder / f"{project}.inv").write_bytes(inventory(project, entries))

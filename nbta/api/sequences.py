@@ -644,7 +644,17 @@ def foldr(
     checkpoint: Checkpoint = None,
     progress: bool | str = False,
 ) -> Any:
-    """Combine rows from the last to the first; see `foldl`.
+    """Combine rows from the last to the first, as TensorFlow's ``tf.foldr``.
+
+    Parameters
+    ----------
+    fn, elems, initializer, name, checkpoint, progress
+        As for `foldl`.
+
+    Returns
+    -------
+    structure
+        The final carry, as for `foldl`.
 
     Notes
     -----

@@ -326,11 +326,35 @@ class Function(Sent, Generic[P, R]):
         return prepared(self._f, "the function", self._convert, self._outputs, for_run=for_run)
 
     def with_static(self, structure: Any) -> Any:
-        """Arguments and keyword arguments, with static ones as leaves that are no arrays."""
+        """Arguments and keyword arguments, with static ones as leaves that are no arrays.
+
+        Parameters
+        ----------
+        structure : tuple
+            Arguments and keyword arguments.
+
+        Returns
+        -------
+        tuple
+            The same with static arguments wrapped.
+        """
         return structure if self._static is None else self._static.wrapped(structure)
 
     def bound(self, structure: Any) -> Any:
-        """The graph for a pair of arguments and keyword arguments, and the arrays among these."""
+        """The graph for a pair of arguments and keyword arguments, and the arrays among these.
+
+        Parameters
+        ----------
+        structure : tuple
+            Arguments and keyword arguments.
+
+        Returns
+        -------
+        trace : object
+            The graph that fits them.
+        arrays : list of numpy.ndarray
+            Its inputs.
+        """
         structure = taken_apart(self.with_static(structure))
         if self._signature is not None:
             values = self._signature.values(structure)
@@ -464,6 +488,13 @@ class Function(Sent, Generic[P, R]):
     def traced(self) -> tuple[Graph, list[Tensor]]:
         """The graph of the last call as it was traced, before all passes, and its results.
 
+        Returns
+        -------
+        graph : Graph
+            The graph.
+        results : list of Tensor
+            Its results.
+
         Raises
         ------
         FailedPreconditionError
@@ -556,12 +587,38 @@ class Function(Sent, Generic[P, R]):
             raise
 
     def apart(self, compiled: Compiled | None = None) -> Function[P, R]:
-        """The same function, which nothing was traced of yet."""
+        """The same function, which nothing was traced of yet.
+
+        Parameters
+        ----------
+        compiled : bool or "auto", optional
+            As for `nbta.function`; that of this function by default.
+
+        Returns
+        -------
+        Function
+            The same function without any graphs.
+        """
         f, own, *others = self._recipe()
         return Function(f, own if compiled is None else compiled, *others)
 
     def prepared(self, structure: Any) -> Any:
-        """What runs it for arguments; its function or the reason for having none; and inputs."""
+        """What runs it for arguments; its function or the reason for having none; and inputs.
+
+        Parameters
+        ----------
+        structure : tuple
+            Arguments and keyword arguments.
+
+        Returns
+        -------
+        runner : Runner
+            What runs the graph that fits them.
+        function : callable or str
+            The compiled function, or the reason why there is none.
+        arrays : list of numpy.ndarray
+            Its inputs.
+        """
         trace, arrays = self.bound(structure)
         runner = trace.runner
         return runner, runner.prepared(arrays, self._compiled), arrays
@@ -590,7 +647,13 @@ class Function(Sent, Generic[P, R]):
         return len(self.every_trace())
 
     def every_trace(self) -> list[Any]:
-        """What holds the graphs that were made so far."""
+        """What holds the graphs that were made so far.
+
+        Returns
+        -------
+        list
+            One for each graph.
+        """
         return [trace for node in self._traces.values() for trace in _below(node)]
 
     @overload

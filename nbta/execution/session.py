@@ -149,7 +149,20 @@ class Session:
             raise
 
     def runner(self, asked: list[Any], given: list[Tensor]) -> Runner:
-        """Return what computes fetches from the values of tensors; it becomes ``last``."""
+        """Return what computes fetches from the values of tensors; it becomes ``last``.
+
+        Parameters
+        ----------
+        asked : list of Tensor or Operation
+            What to compute.
+        given : list of Tensor
+            What is fed.
+
+        Returns
+        -------
+        Runner
+            What runs the operations.
+        """
         self.last = found = self._runners.of(asked, given)
         return found  # ``last`` may be that of another thread by now
 

@@ -248,12 +248,24 @@ class Graph:
         self._by_name: dict[str, Operation] = {}
 
     def as_default(self) -> AbstractContextManager[Graph]:
-        """Add the operations of a context to this graph."""
+        """Add the operations of a context to this graph.
+
+        Returns
+        -------
+        context manager
+            It returns the graph.
+        """
         return _entered(self)
 
     @contextmanager
     def name_scope(self, name: str) -> Iterator[str]:
-        """See `nbta.name_scope`; a name that ends in ``/`` enters that scope again."""
+        """See `nbta.name_scope`; a name that ends in ``/`` enters that scope again.
+
+        Parameters
+        ----------
+        name : str
+            Name of the scope.
+        """
         check(name)
         before = self._scope
         again = name.endswith("/")
@@ -267,7 +279,13 @@ class Graph:
     def control_dependencies(
         self, operations: Iterable[Operation | Array] | None
     ) -> Iterator[None]:
-        """See `nbta.control_dependencies`; with None, new operations have no control inputs."""
+        """See `nbta.control_dependencies`; with None, new operations have no control inputs.
+
+        Parameters
+        ----------
+        operations : iterable of Operation or Tensor, or None
+            What new operations of the context run after.
+        """
         before = self._after
         added = [item.op if isinstance(item, Tensor) else item for item in operations or ()]
         for op in added:
@@ -281,7 +299,18 @@ class Graph:
             self._after = before
 
     def unique_name(self, name: str) -> str:
-        """Return an unused name in the current scope, and reserve it."""
+        """Return an unused name in the current scope, and reserve it.
+
+        Parameters
+        ----------
+        name : str
+            The name that is wanted, to which a number is added if it is taken.
+
+        Returns
+        -------
+        str
+            The name, with the scope before it.
+        """
         return self._names.unique(self._scope + name)
 
     @property
@@ -303,6 +332,22 @@ class Graph:
         name: str | None = None,
     ) -> Operation:
         """Add an operation.
+
+        Parameters
+        ----------
+        record : Record
+            The kind of operation.
+        inputs : iterable of Tensor
+            Its inputs.
+        attrs : dict, optional
+            What is fixed when the graph is built.
+        name : str, optional
+            Name of the operation; by default that of its kind, made unique.
+
+        Returns
+        -------
+        Operation
+            The operation.
 
         Raises
         ------
@@ -341,7 +386,13 @@ class Graph:
         return op
 
     def add(self, op: Operation) -> None:
-        """Add an operation that was made for this graph, with a name that is unique in it."""
+        """Add an operation that was made for this graph, with a name that is unique in it.
+
+        Parameters
+        ----------
+        op : Operation
+            An operation made for this graph.
+        """
         self.operations.append(op)
         self._by_name[op.name] = op
 
@@ -350,7 +401,18 @@ class Graph:
         self.version += 1
 
     def resolve(self, tensor: Tensor) -> Tensor:
-        """Return the tensor that represents a tensor in this graph."""
+        """Return the tensor that represents a tensor in this graph.
+
+        Parameters
+        ----------
+        tensor : Tensor
+            A tensor of this graph, or in the body of a loop or a branch one of a graph around it.
+
+        Returns
+        -------
+        Tensor
+            The tensor of this graph.
+        """
         if tensor.graph is self:
             return tensor if type(tensor) is Tensor else tensor.itself
         if tensor.graph.root is self.root:
@@ -364,6 +426,16 @@ class Graph:
 
     def operation(self, name: str) -> Operation:
         """Return the operation of a name.
+
+        Parameters
+        ----------
+        name : str
+            The name of an operation.
+
+        Returns
+        -------
+        Operation
+            The operation.
 
         Raises
         ------

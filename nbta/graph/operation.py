@@ -463,12 +463,24 @@ class Operation:
         return self.record.name
 
     def infer(self) -> tuple[Spec, ...]:
-        """Specs of the outputs, by the record's shape rule."""
+        """Specs of the outputs, by the record's shape rule.
+
+        Returns
+        -------
+        tuple of Spec
+            One for each output.
+        """
         result = self.record.infer(*(t.spec for t in self.inputs), **self.attrs)
         return (result,) if isinstance(result, Spec) else tuple(result)
 
     def add_control_input(self, op: Operation) -> None:
-        """Make this operation run after another one of the same graph."""
+        """Make this operation run after another one of the same graph.
+
+        Parameters
+        ----------
+        op : Operation
+            What is to run before.
+        """
         if op.graph is not self.graph:
             message = f"add_control_input: {op.name!r} is not in the graph of {self.name!r}"
             raise invalid("graph", message)
@@ -476,7 +488,15 @@ class Operation:
         self.graph.changed()
 
     def replace_input(self, index: int, tensor: Tensor) -> None:
-        """Take input ``index`` from another tensor, of the same dtype and a compatible shape."""
+        """Take input ``index`` from another tensor, of the same dtype and a compatible shape.
+
+        Parameters
+        ----------
+        index : int
+            The number of the input.
+        tensor : Tensor
+            The new input.
+        """
         if not 0 <= index < len(self.inputs):
             message = f"replace_input: {self.name!r} has {len(self.inputs)} inputs, and no {index}"
             raise invalid("index", message)

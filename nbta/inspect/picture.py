@@ -91,6 +91,11 @@ class Picture:
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the picture to a file that ends in ``.svg``, ``.png`` or ``.pdf``.
 
+        Parameters
+        ----------
+        file : str or path-like
+            The file. Its ending says the format: ``.svg``, ``.png`` or ``.pdf``.
+
         Raises
         ------
         InvalidArgumentError

@@ -127,6 +127,11 @@ class Profile:
         A line has the time of the operations that it says itself; functions that it calls have
         lines of their own. Loops that compute what several lines say are shared among these by what
         each is estimated to take. What comes from no line has the file name ``""``.
+
+        Returns
+        -------
+        list of Line
+            The lines.
         """
         return by_line.lines(self.operations)
 
@@ -142,6 +147,11 @@ class Profile:
         rows : int
             How many rows a table has at most.
 
+        Returns
+        -------
+        str
+            The table.
+
         Raises
         ------
         InvalidArgumentError
@@ -155,7 +165,18 @@ class Profile:
         raise invalid("style", message)
 
     def table(self, rows: int = ROWS) -> str:
-        """All of it as text, with so many rows of lines and of operations."""
+        """All of it as text, with so many rows of lines and of operations.
+
+        Parameters
+        ----------
+        rows : int
+            How many rows each table has at most.
+
+        Returns
+        -------
+        str
+            The text.
+        """
         heads = ("time", "share", "runs", "operations")
         phases = [f"  {_text(seconds):>9}  {name}" for name, seconds in self._phases()]
         parts = [*self._heads(), "once:", *phases]

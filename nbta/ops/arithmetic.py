@@ -11,7 +11,7 @@ from nbta.codegen.fusion import Elementwise, by_kind, complex_only
 from nbta.errors import invalid
 from nbta.graph.graph import is_adjoint
 from nbta.graph.operation import DATA, FLOW_SPEC, NotDifferentiable, Spec, Tensor
-from nbta.ops.descriptions import COUNTED, NUMBERS, SIGNED, TRUTHS
+from nbta.ops.descriptions import COUNTED, NUMBERS, POWERS, SIGNED, TRUTHS
 from nbta.ops.dispatch import CONSTANT, apply, data_spec, exported, stands_for
 from nbta.ops.elementwise import (
     CONJ,
@@ -22,6 +22,7 @@ from nbta.ops.elementwise import (
     conjugate,
     define_elementwise,
     promoted,
+    real_only,
     truth,
     unary,
 )
@@ -42,7 +43,7 @@ def _compare(name, evaluate, sign, kinds="biuf"):
 
 @_compare("Less", np.less, "<")
 def less(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether ``x < y``, elementwise with broadcasting.
+    """Whether ``x < y``, element by element, as `numpy.less`.
 
     Examples
     --------
@@ -53,7 +54,7 @@ def less(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 @_compare("LessEqual", np.less_equal, "<=")
 def less_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether ``x <= y``, elementwise with broadcasting.
+    """Whether ``x <= y``, element by element, as `numpy.less_equal`.
 
     Examples
     --------
@@ -64,7 +65,7 @@ def less_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 @_compare("Greater", np.greater, ">")
 def greater(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether ``x > y``, elementwise with broadcasting.
+    """Whether ``x > y``, element by element, as `numpy.greater`.
 
     Examples
     --------
@@ -75,7 +76,7 @@ def greater(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 @_compare("GreaterEqual", np.greater_equal, ">=")
 def greater_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether ``x >= y``, elementwise with broadcasting.
+    """Whether ``x >= y``, element by element, as `numpy.greater_equal`.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def greater_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Arr
 
 @_compare("Equal", np.equal, "==", "biufc")
 def equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether ``x == y``, elementwise with broadcasting.
+    """Whether ``x == y``, element by element, as `numpy.equal`.
 
     Examples
     --------
@@ -97,7 +98,7 @@ def equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 @_compare("NotEqual", np.not_equal, "!=", "biufc")
 def not_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether ``x != y``, elementwise with broadcasting.
+    """Whether ``x != y``, element by element, as `numpy.not_equal`.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def not_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 @_compare("LogicalAnd", np.logical_and, "&", "b")
 def logical_and(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether both are true, elementwise with broadcasting.
+    """Whether both operands are true, element by element, as `numpy.logical_and`.
 
     Examples
     --------
@@ -119,7 +120,7 @@ def logical_and(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
 
 @_compare("LogicalOr", np.logical_or, "|", "b")
 def logical_or(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether any is true, elementwise with broadcasting.
+    """Whether at least one operand is true, element by element, as `numpy.logical_or`.
 
     Examples
     --------
@@ -130,7 +131,7 @@ def logical_or(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 @_compare("LogicalXor", np.logical_xor, "!=", "b")
 def logical_xor(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether one is true and the other is not, elementwise with broadcasting.
+    """Whether exactly one operand is true, element by element, as `numpy.logical_xor`.
 
     Examples
     --------
@@ -146,7 +147,7 @@ LOGICAL_NOT = define_elementwise(
 
 @exported(family=TRUTHS)
 def logical_not(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether it is false.
+    """Whether each element is false, as `numpy.logical_not`.
 
     Examples
     --------
@@ -165,7 +166,7 @@ def logical_not(x: ArrayLike, *, name: str | None = None) -> Array:
     spreads=True,
 )
 def add(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Sum of two tensors, elementwise with broadcasting.
+    """Sum of two operands, element by element, as `numpy.add`.
 
     Examples
     --------
@@ -174,10 +175,10 @@ def add(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-def _numbers(*specs):
+def numbers(*specs):
     """Shape rule of operations that truth values do not have."""
     if specs[0].dtype.kind == "b":
-        raise invalid("dtype", "truth values have no difference or negative; cast them first")
+        raise invalid("dtype", "booleans have no difference, negative or sign; cast them first")
     return broadcasting(*specs)
 
 
@@ -185,14 +186,14 @@ def _numbers(*specs):
     "Sub",
     np.subtract,
     lambda x, y, z, dz: (dz, -dz),
-    infer=_numbers,
+    infer=numbers,
     family=SIGNED,
     emit="{} - {}",
     quick=True,
     spreads=True,
 )
 def subtract(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Difference of two tensors, elementwise with broadcasting.
+    """Difference ``x - y``, element by element, as `numpy.subtract`.
 
     Examples
     --------
@@ -322,7 +323,7 @@ def _by(adjoint, factor, record, combined):
     shows=True,
 )
 def multiply(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Product of two tensors, elementwise with broadcasting.
+    """Product of two operands, element by element, as `numpy.multiply`.
 
     Examples
     --------
@@ -353,7 +354,7 @@ def _emit_divide(op, one, other):
     shows=True,
 )
 def divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Quotient of two tensors, elementwise with broadcasting; integers are divided as floats.
+    """Quotient ``x / y``, element by element, as `numpy.divide`.
 
     Examples
     --------
@@ -367,11 +368,12 @@ def divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     np.reciprocal,
     lambda x, y: -square(y),
     floats=False,
+    family=POWERS,
     emit=Elementwise(lambda op, x: _emit_divide(op, "1", x), "fc"),
     shows=True,
 )
 def reciprocal(x: ArrayLike, *, name: str | None = None) -> Array:
-    """One over each element; that of an integer is an integer, as in NumPy.
+    """One over each element, as `numpy.reciprocal`; the reciprocal of an integer is an integer.
 
     Examples
     --------
@@ -386,22 +388,21 @@ def counted(*specs):
     return Spec(np.dtype(np.int8), found.shape) if found.dtype.kind == "b" else found
 
 
-def _not_complex(op):
-    """NumPy has no such function of complex numbers; integers divided by 0 give 0."""
-    return op.inputs[0].dtype.kind != "c"
+def real_counted(*specs):
+    """Shape rule of remainders: of real numbers, int8 of truth values; x // 0 is 0 for integers."""
+    return real_only(*specs) if specs[0].dtype.kind == "c" else counted(*specs)
 
 
 @binary(
     "FloorDiv",
     np.floor_divide,
     NotDifferentiable("it is constant but for its steps"),
-    infer=counted,
+    infer=real_counted,
     family=COUNTED,
     emit=Elementwise("floor_divide({}, {})", "iuf"),
-    total=_not_complex,
 )
 def floor_divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Quotient rounded down, elementwise with broadcasting.
+    """Quotient rounded down, element by element, as `numpy.floor_divide`; it has no gradient.
 
     Examples
     --------
@@ -414,13 +415,12 @@ def floor_divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Arra
     "Mod",
     np.mod,
     lambda x, y, z, dz: (dz, -dz * floor_divide(x, y)),
-    infer=counted,
+    infer=real_counted,
     family=COUNTED,
     emit=Elementwise("modulo({}, {})", "iuf"),
-    total=_not_complex,
 )
 def mod(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Remainder of floor division, with the sign of ``y``, elementwise with broadcasting.
+    """Remainder of floor division, with the sign of ``y``, element by element, as `numpy.mod`.
 
     Examples
     --------
@@ -439,7 +439,7 @@ def _divmod(x, y):
 def _positive(x):
     """The values as they are, of what has a sign."""
     (x,) = promoted(x)
-    _numbers(data_spec(x))
+    numbers(data_spec(x))
     return x
 
 
@@ -465,7 +465,7 @@ def _pick_gradient(chosen):
     quick=True,
 )
 def minimum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """The lesser of two, elementwise with broadcasting; equal ones share the gradient.
+    """The smaller of two elements, as `numpy.minimum`; equal elements share the gradient.
 
     Examples
     --------
@@ -482,7 +482,7 @@ def minimum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     quick=True,
 )
 def maximum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """The greater of two, elementwise with broadcasting; equal ones share the gradient.
+    """The larger of two elements, as `numpy.maximum`; equal elements share the gradient.
 
     Examples
     --------
@@ -492,13 +492,13 @@ def maximum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 
 NEGATIVE = define_elementwise(
-    "Neg", _numbers, np.negative, lambda op, dy: [-dy], emit="-{}", quick=True, spreads=True
+    "Neg", numbers, np.negative, lambda op, dy: [-dy], emit="-{}", quick=True, spreads=True
 )
 
 
 @exported(family=SIGNED)
 def negative(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The values with the other sign.
+    """The negative of each element, as `numpy.negative`.
 
     Examples
     --------
@@ -513,13 +513,14 @@ def negative(x: ArrayLike, *, name: str | None = None) -> Array:
     np.square,
     lambda x, y: 2 * x,
     floats=False,
+    family=POWERS,
     emit=by_kind("{0}", "{0} * {0}"),
     quick=True,
     spreads=True,
     shows=True,
 )
 def square(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The square of each element.
+    """The square of each element, as `numpy.square`.
 
     Examples
     --------
@@ -558,18 +559,25 @@ def where(
     *,
     name: str | None = None,
 ) -> Array:
-    """``x`` where the condition holds, else ``y``, with broadcasting.
+    """``x`` where a condition holds, else ``y``, as `numpy.where`.
 
     Parameters
     ----------
     condition : array-like or Tensor of bool
+        Which of the two to take.
     x, y : array-like or Tensor
+        The values, of shapes that broadcast with the condition.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the broadcast shape, in the promoted dtype of ``x`` and ``y``.
 
     Raises
     ------
     InvalidArgumentError
-        For a condition that is not boolean, and without ``x`` and ``y``: in how many places it
-        holds is known to nobody before the run.
+        For a condition that is not boolean. Without ``x`` and ``y``, since the number of places
+        where a condition holds is not known before the run.
 
     Examples
     --------
@@ -598,15 +606,22 @@ def clip(
     a_max: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The values limited to ``[low, high]``; None sets no limit.
+    """Values limited to the range from ``low`` to ``high``, as `numpy.clip`.
 
     Parameters
     ----------
     x : array-like or Tensor
+        Real numbers.
     low, high : array-like or Tensor, optional
-        Where low is greater, the result is high.
+        Limits, of shapes that broadcast with ``x``; None is no limit. Where ``low`` is larger than
+        ``high``, the result is ``high``.
     min, max, a_min, a_max : array-like or Tensor, optional
-        NumPy's other names for them.
+        NumPy's other names of the limits.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the broadcast shape, in the promoted dtype.
 
     Examples
     --------
@@ -696,7 +711,17 @@ ADD_N = define_elementwise(
 
 @exported
 def add_n(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> Array:
-    """Sum of tensors of one shape; of flows, the flow that comes after all of them.
+    """Sum of several tensors of one shape, or one flow that comes after several flows.
+
+    Parameters
+    ----------
+    values : sequence of array-like or Tensor, or Tensor
+        What to add up; of one tensor, its parts along the first axis. Or a sequence of flows.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of each of the values, in the promoted dtype.
 
     Raises
     ------
@@ -716,7 +741,17 @@ def add_n(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> Ar
 
 @exported(numpy=1)
 def real(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The real part.
+    """The real part of each element, as `numpy.real`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Real or complex numbers, of any shape.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x``: float32 for complex64, float64 for complex128, else ``x`` itself.
 
     Examples
     --------
@@ -728,7 +763,18 @@ def real(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(numpy=1)
 def imag(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The imaginary part.
+    """The imaginary part of each element, as `numpy.imag`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Real or complex numbers, of any shape.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x``: float32 for complex64, float64 for complex128; zeros for real
+        numbers.
 
     Examples
     --------
@@ -740,7 +786,7 @@ def imag(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(also="conjugate", family=NUMBERS)
 def conj(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The complex conjugate.
+    """The complex conjugate of each element, as `numpy.conjugate`.
 
     Examples
     --------

@@ -90,12 +90,17 @@ def _all_in_rank(arrays, rank, name):
 
 @exported(numpy=math.inf)
 def atleast_1d(*arrays: ArrayLike, name: str | None = None) -> Array | tuple[Array, ...]:
-    """Tensors of rank 1 or more: scalars become vectors of one element.
+    """Tensors of rank 1 or more, as `numpy.atleast_1d`: scalars become vectors of length 1.
+
+    Parameters
+    ----------
+    *arrays : array-like or Tensor
+        Tensors of any rank.
 
     Returns
     -------
     Tensor or numpy.ndarray, or a tuple of them
-        One for each argument.
+        One for each argument; a tuple if there are several.
 
     Raises
     ------
@@ -112,7 +117,17 @@ def atleast_1d(*arrays: ArrayLike, name: str | None = None) -> Array | tuple[Arr
 
 @exported(numpy=math.inf)
 def atleast_2d(*arrays: ArrayLike, name: str | None = None) -> Array | tuple[Array, ...]:
-    """Tensors of rank 2 or more: new axes are in front; see `nbta.atleast_1d`.
+    """Tensors of rank 2 or more, as `numpy.atleast_2d`: new axes come first.
+
+    Parameters
+    ----------
+    *arrays : array-like or Tensor
+        Tensors of any rank.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray, or a tuple of them
+        One for each argument; a tuple if there are several.
 
     Raises
     ------
@@ -129,7 +144,19 @@ def atleast_2d(*arrays: ArrayLike, name: str | None = None) -> Array | tuple[Arr
 
 @exported(numpy=math.inf)
 def atleast_3d(*arrays: ArrayLike, name: str | None = None) -> Array | tuple[Array, ...]:
-    """Tensors of rank 3 or more; vectors stand in the middle axis, matrices in the first two.
+    """Tensors of rank 3 or more, as `numpy.atleast_3d`.
+
+    A vector of length n becomes ``(1, n, 1)``, a matrix ``(m, n)`` becomes ``(m, n, 1)``.
+
+    Parameters
+    ----------
+    *arrays : array-like or Tensor
+        Tensors of any rank.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray, or a tuple of them
+        One for each argument; a tuple if there are several.
 
     Raises
     ------
@@ -149,12 +176,22 @@ def atleast_3d(*arrays: ArrayLike, name: str | None = None) -> Array | tuple[Arr
 
 @exported(numpy=1)
 def vstack(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> Array:
-    """Tensors under each other: along the first axis; vectors are rows.
+    """Tensors joined along the first axis, vectors being rows, as `numpy.vstack`.
+
+    Parameters
+    ----------
+    values : sequence of array-like or Tensor, or Tensor
+        What to join; of one tensor, its parts along the first axis.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The joined tensors, of rank 2 or more, in the promoted dtype.
 
     Raises
     ------
     InvalidArgumentError
-        For shapes that do not fit, and an empty sequence.
+        For shapes that do not fit together, and for an empty sequence.
 
     Examples
     --------
@@ -167,12 +204,22 @@ def vstack(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> A
 
 @exported(numpy=1)
 def hstack(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> Array:
-    """Tensors beside each other: along the second axis, vectors and scalars along the first.
+    """Tensors joined along the second axis, vectors and scalars along the first, as `numpy.hstack`.
+
+    Parameters
+    ----------
+    values : sequence of array-like or Tensor, or Tensor
+        What to join; of one tensor, its parts along the first axis.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The joined tensors, in the promoted dtype.
 
     Raises
     ------
     InvalidArgumentError
-        For shapes that do not fit, and an empty sequence.
+        For shapes that do not fit together, and for an empty sequence.
 
     Examples
     --------
@@ -185,12 +232,22 @@ def hstack(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> A
 
 @exported(numpy=1)
 def dstack(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> Array:
-    """Tensors along the third axis; see `nbta.atleast_3d`.
+    """Tensors joined along the third axis, as `numpy.dstack`; see `nbta.atleast_3d`.
+
+    Parameters
+    ----------
+    values : sequence of array-like or Tensor, or Tensor
+        What to join; of one tensor, its parts along the first axis.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The joined tensors, of rank 3 or more, in the promoted dtype.
 
     Raises
     ------
     InvalidArgumentError
-        For shapes that do not fit, and an empty sequence.
+        For shapes that do not fit together, and for an empty sequence.
 
     Examples
     --------
@@ -203,12 +260,22 @@ def dstack(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> A
 
 @exported(numpy=1)
 def column_stack(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> Array:
-    """Vectors as the columns of a matrix; matrices beside them stay as they are.
+    """Vectors as the columns of a matrix, as `numpy.column_stack`; matrices are joined unchanged.
+
+    Parameters
+    ----------
+    values : sequence of array-like or Tensor, or Tensor
+        Vectors and matrices of as many rows; of one tensor, its parts along the first axis.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The matrix, in the promoted dtype.
 
     Raises
     ------
     InvalidArgumentError
-        For shapes that do not fit, and an empty sequence.
+        For shapes that do not fit together, and for an empty sequence.
 
     Examples
     --------
@@ -268,17 +335,25 @@ def _numpys_hstack(tup, *, dtype=None, casting="same_kind"):
 
 @exported(numpy=1)
 def block(arrays: Sequence | Array, *, name: str | None = None) -> Array:
-    """A tensor of blocks in nested lists: the innermost are joined along the last axis.
+    """A tensor put together from blocks in nested lists, as `numpy.block`.
+
+    The innermost lists are joined along the last axis, the next ones along the last but one, and so
+    on.
 
     Parameters
     ----------
     arrays : nested lists of array-like or Tensor
-        All as deep. Blocks of a lower rank get new axes in front.
+        Blocks, all at one depth. Blocks of a lower rank get new first axes.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The joined blocks, in the promoted dtype.
 
     Raises
     ------
     InvalidArgumentError
-        For shapes that do not fit, an empty list, and lists that are not all as deep.
+        For shapes that do not fit together, an empty list, and blocks at several depths.
 
     Examples
     --------
@@ -322,18 +397,24 @@ def _in_front(x, rank):
 def append(
     x: ArrayLike, values: ArrayLike, axis: int | None = None, *, name: str | None = None
 ) -> Array:
-    """A tensor with more after it along an axis.
+    """``x`` followed by ``values`` along an axis, as `numpy.append`.
 
     Parameters
     ----------
     x, values : array-like or Tensor
+        What to join; along an axis, other lengths must agree.
     axis : int, optional
-        By default both are taken as flat.
+        Axis to join along; by default both are flattened first.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The joined elements, in the promoted dtype.
 
     Raises
     ------
     InvalidArgumentError
-        For shapes that do not fit.
+        For shapes that do not fit together.
 
     Examples
     --------
@@ -350,14 +431,26 @@ def append(
 def array_split(
     x: ArrayLike, indices_or_sections: ArrayLike, axis: int = 0, *, name: str | None = None
 ) -> list[Array]:
-    """As `nbta.split`, for any number of sections: the first ones are longer by one.
+    """As `nbta.split`, for any number of sections, as `numpy.array_split`.
 
-    Where only the run knows how long the axis is, a traced function is traced for that length.
+    If the sections cannot all be of one length, the first ones are longer by one element. Where the
+    length of the axis is not known before the run, a traced function is traced again for that
+    length.
+
+    Parameters
+    ----------
+    x, indices_or_sections, axis
+        As for `nbta.split`.
+
+    Returns
+    -------
+    list of Tensor or numpy.ndarray
+        The sections.
 
     Raises
     ------
     InvalidArgumentError
-        For less than one section, and for an axis that is not there.
+        For fewer than one section, and for an axis that ``x`` does not have.
 
     Examples
     --------
@@ -392,7 +485,17 @@ _hsplit, _vsplit, _dsplit = (
 
 @exported(numpy=2)
 def hsplit(x: ArrayLike, indices_or_sections: ArrayLike, *, name: str | None = None) -> list[Array]:
-    """`nbta.split` along the second axis, of vectors along the first.
+    """``x`` split along its second axis, or a vector along its first, as `numpy.hsplit`.
+
+    Parameters
+    ----------
+    x, indices_or_sections
+        As for `nbta.split`.
+
+    Returns
+    -------
+    list of Tensor or numpy.ndarray
+        The parts.
 
     Raises
     ------
@@ -409,7 +512,17 @@ def hsplit(x: ArrayLike, indices_or_sections: ArrayLike, *, name: str | None = N
 
 @exported(numpy=2)
 def vsplit(x: ArrayLike, indices_or_sections: ArrayLike, *, name: str | None = None) -> list[Array]:
-    """`nbta.split` along the first axis of a tensor of rank 2 or more.
+    """``x`` split along its first axis, as `numpy.vsplit`.
+
+    Parameters
+    ----------
+    x, indices_or_sections
+        As for `nbta.split`; the rank of ``x`` is 2 or more.
+
+    Returns
+    -------
+    list of Tensor or numpy.ndarray
+        The parts.
 
     Raises
     ------
@@ -426,7 +539,17 @@ def vsplit(x: ArrayLike, indices_or_sections: ArrayLike, *, name: str | None = N
 
 @exported(numpy=2)
 def dsplit(x: ArrayLike, indices_or_sections: ArrayLike, *, name: str | None = None) -> list[Array]:
-    """`nbta.split` along the third axis of a tensor of rank 3 or more.
+    """``x`` split along its third axis, as `numpy.dsplit`.
+
+    Parameters
+    ----------
+    x, indices_or_sections
+        As for `nbta.split`; the rank of ``x`` is 3 or more.
+
+    Returns
+    -------
+    list of Tensor or numpy.ndarray
+        The parts.
 
     Raises
     ------
@@ -446,18 +569,25 @@ def dsplit(x: ArrayLike, indices_or_sections: ArrayLike, *, name: str | None = N
 
 @exported(numpy=3)
 def moveaxis(x: ArrayLike, source: Axis, destination: Axis, *, name: str | None = None) -> Array:
-    """Axes at other places; the others keep their order.
+    """``x`` with some axes at other places, the others keeping their order, as `numpy.moveaxis`.
 
     Parameters
     ----------
     x : array-like or Tensor
+        Elements of any dtype.
     source, destination : int or sequence of int
-        Which axes, and where each of them goes.
+        Which axes to move, and their places in the result.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The same elements, with the axes in another order.
 
     Raises
     ------
     InvalidArgumentError
-        For an axis that is not there or given twice, and where there are not as many places.
+        For an axis that ``x`` does not have or that is given twice, and for other than one place an
+        axis.
 
     Examples
     --------
@@ -484,12 +614,26 @@ def _axes(x, given):
 
 @exported(numpy=3)
 def rollaxis(x: ArrayLike, axis: int, start: int = 0, *, name: str | None = None) -> Array:
-    """An axis before the one that is at ``start``; `nbta.moveaxis` says it more simply.
+    """``x`` with one axis moved before another, as `numpy.rollaxis`; see also `nbta.moveaxis`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Elements of any dtype.
+    axis : int
+        The axis to move.
+    start : int, default 0
+        The axis before which it goes.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The same elements, with the axes in another order.
 
     Raises
     ------
     InvalidArgumentError
-        For an axis or a start that is not there.
+        For an axis or a start that ``x`` does not have.
 
     Examples
     --------
@@ -506,12 +650,22 @@ def rollaxis(x: ArrayLike, axis: int, start: int = 0, *, name: str | None = None
 
 @exported(numpy=1)
 def matrix_transpose(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The last two axes in each other's place.
+    """Matrices with their last two axes exchanged, as `numpy.matrix_transpose`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Matrices ``(..., m, n)``.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of shape ``(..., n, m)``.
 
     Raises
     ------
     InvalidArgumentError
-        For less than two axes.
+        For fewer than two axes.
 
     Examples
     --------
@@ -523,7 +677,19 @@ def matrix_transpose(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(numpy=1)
 def ravel(x: ArrayLike, order: str = "C", *, name: str | None = None) -> Array:
-    """All elements in one row; with ``order="F"`` the first axis runs fastest.
+    """All elements as a vector, as `numpy.ravel`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Elements of any dtype.
+    order : {"C", "F"}, default "C"
+        "C" has the last index change fastest, "F" the first.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A vector in the dtype of ``x``.
 
     Raises
     ------
@@ -546,7 +712,17 @@ def ravel(x: ArrayLike, order: str = "C", *, name: str | None = None) -> Array:
 
 @exported(numpy=1)
 def flipud(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The rows in the opposite order; see `nbta.flip`.
+    """The rows in reverse order, as `numpy.flipud`: `nbta.flip` along the first axis.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        A tensor of rank 1 or more.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``.
 
     Raises
     ------
@@ -564,12 +740,22 @@ def flipud(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(numpy=1)
 def fliplr(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The columns in the opposite order; see `nbta.flip`.
+    """The columns in reverse order, as `numpy.fliplr`: `nbta.flip` along the second axis.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        A tensor of rank 2 or more.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``.
 
     Raises
     ------
     InvalidArgumentError
-        For less than two axes.
+        For fewer than two axes.
 
     Examples
     --------
@@ -584,12 +770,26 @@ def fliplr(x: ArrayLike, *, name: str | None = None) -> Array:
 def rot90(
     x: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1), *, name: str | None = None
 ) -> Array:
-    """A quarter turn from the first of two axes to the second, ``k`` times.
+    """``x`` rotated by multiples of 90 degrees in the plane of two axes, as `numpy.rot90`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        A tensor of rank 2 or more.
+    k : int, default 1
+        How many quarter turns, from the first axis towards the second.
+    axes : tuple of two int, default (0, 1)
+        The plane of the rotation.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The same elements, in their new places.
 
     Raises
     ------
     InvalidArgumentError
-        For axes that are not there or the same, and for other than two.
+        For other than two different axes of ``x``.
 
     Examples
     --------
@@ -648,20 +848,27 @@ ROLL = define(
 
 @exported(numpy=3)
 def roll(x: ArrayLike, shift: ArrayLike, axis: Axis = None, *, name: str | None = None) -> Array:
-    """Elements moved along axes; those that leave at one end come in at the other.
+    """Elements shifted along axes, those from the end coming in at the start, as `numpy.roll`.
 
     Parameters
     ----------
     x : array-like or Tensor
+        Elements of any dtype.
     shift : int or Tensor, or tuple of them
-        How far: one for all axes, or one for each.
+        How far to shift: one number for all axes, or one for each.
     axis : int or tuple of int, optional
-        By default ``x`` is rolled as flat.
+        Axes to shift along; by default ``x`` is flattened, shifted and given its shape again.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``.
 
     Raises
     ------
     InvalidArgumentError
-        For an axis that is not there, and for shifts that are no integers or not one an axis.
+        For an axis that ``x`` does not have, for shifts that are not integers, and for other than
+        one shift an axis.
 
     Examples
     --------
@@ -693,13 +900,20 @@ def _distance(shift):
 
 @exported(numpy=2)
 def tile(x: ArrayLike, reps: ShapeLike, *, name: str | None = None) -> Array:
-    """A tensor beside itself so many times along each axis.
+    """``x`` repeated along each axis, as `numpy.tile`.
 
     Parameters
     ----------
     x : array-like or Tensor
+        What to repeat.
     reps : int or tuple of int
-        How often along each of the last axes; for more than ``x`` has there are new axes in front.
+        How often along each of the last axes; if there are more numbers than axes, ``x`` gets new
+        first axes.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the lengths of ``x`` times ``reps``, axis by axis.
 
     Raises
     ------
@@ -744,20 +958,27 @@ def _count(what, number):
 def repeat(
     x: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, name: str | None = None
 ) -> Array:
-    """Each element, or row along an axis, so many times.
+    """Each element, or each slice along an axis, several times, as `numpy.repeat`.
 
     Parameters
     ----------
     x : array-like or Tensor
+        What to repeat.
     repeats : int or Tensor of rank 0, or sequence of int
-        One number for all, or one for each row, which must then be known when a graph is built.
+        How often: one number for all slices, or one for each, known when the graph is built.
     axis : int, optional
-        By default ``x`` is taken as flat.
+        Axis of the slices; by default ``x`` is flattened first.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x`` except along the axis.
 
     Raises
     ------
     InvalidArgumentError
-        For negative numbers, for other than one a row, and for a vector that only the run knows.
+        For negative numbers, for other than one number a slice, and for a vector of numbers that is
+        not known before the run.
 
     Examples
     --------
@@ -797,13 +1018,25 @@ def _repeated(extent, repeats):
 
 @exported(numpy=2)
 def resize(x: ArrayLike, new_shape: ShapeLike, *, name: str | None = None) -> Array:
-    """Another shape of any number of elements: those of ``x``, again from the first on as needed.
+    """``x`` in a shape of any size, its elements repeated as often as needed, as `numpy.resize`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        The elements, of any shape.
+    new_shape : int, tuple of int or Tensor, or Tensor
+        The shape of the result.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the given shape, in the dtype of ``x``.
 
     Raises
     ------
     InvalidArgumentError
-        For a negative dimension, and for lengths that only a run knows outside of a traced
-        function.
+        For a negative dimension, and outside of traced functions for lengths that are not known
+        before the run.
 
     Examples
     --------
@@ -826,7 +1059,17 @@ def resize(x: ArrayLike, new_shape: ShapeLike, *, name: str | None = None) -> Ar
 
 @exported(numpy=2)
 def kron(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
-    """The Kronecker product: ``b`` times each element of ``a``, as blocks.
+    """Kronecker product, as `numpy.kron`: a copy of ``b`` scaled by each element of ``a``.
+
+    Parameters
+    ----------
+    a, b : array-like or Tensor
+        Numbers, of known rank.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the products of the lengths of ``a`` and ``b``, axis by axis.
 
     Raises
     ------
@@ -855,18 +1098,24 @@ def meshgrid(
     copy: bool = True,
     name: str | None = None,
 ) -> tuple[Array, ...]:
-    """The coordinates of all points of a grid, from the coordinates along each axis.
+    """Coordinates of all points of a grid, as `numpy.meshgrid`.
 
     Parameters
     ----------
     *xi : array-like or Tensor
-        Vectors; scalars are vectors of one element.
-    indexing : {"xy", "ij"}, optional
-        With "xy" the first two axes of the results are in each other's place.
-    sparse : bool, optional
+        Vectors of the coordinates along each axis; a scalar is a vector of length 1.
+    indexing : {"xy", "ij"}, default "xy"
+        Whether the first two axes of the results are exchanged ("xy"), or in the order of the
+        arguments.
+    sparse : bool, default False
         Whether results have length 1 along the axes that they do not depend on.
-    copy : bool, optional
-        NumPy's; nothing shares its elements.
+    copy : bool, default True
+        Accepted for compatibility with NumPy; results never share memory.
+
+    Returns
+    -------
+    tuple of Tensor or numpy.ndarray
+        One for each argument, with an axis for each argument.
 
     Raises
     ------
@@ -898,12 +1147,22 @@ def meshgrid(
 
 @exported(numpy=math.inf)
 def broadcast_arrays(*args: ArrayLike, name: str | None = None) -> tuple[Array, ...]:
-    """Tensors in the shape that they broadcast to.
+    """Tensors broadcast to their common shape, as `numpy.broadcast_arrays`.
+
+    Parameters
+    ----------
+    *args : array-like or Tensor
+        Tensors of shapes that broadcast.
+
+    Returns
+    -------
+    tuple of Tensor or numpy.ndarray
+        One for each argument, of the common shape.
 
     Raises
     ------
     InvalidArgumentError
-        For shapes that do not fit.
+        For shapes that do not broadcast.
 
     Examples
     --------

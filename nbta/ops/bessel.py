@@ -103,7 +103,7 @@ BESSEL_KE = _define("BesselKE", "kve", {0: "k0e", 1: "k1e"}, _scaled_k_slope)
 
 @exported(family=REAL_FLOATS)
 def j0(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Bessel function of the first kind of order 0.
+    """Bessel function of the first kind of order 0, as ``scipy.special.j0``.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def j0(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(family=REAL_FLOATS)
 def j1(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Bessel function of the first kind of order 1.
+    """Bessel function of the first kind of order 1, as ``scipy.special.j1``.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def j1(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(numpy=1, family=REAL_FLOATS)
 def i0(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Modified Bessel function of order 0.
+    """Modified Bessel function of the first kind of order 0, as `numpy.i0`.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def i0(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(family=REAL_FLOATS)
 def i1(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Modified Bessel function of order 1.
+    """Modified Bessel function of the first kind of order 1, as ``scipy.special.i1``.
 
     Examples
     --------
@@ -151,7 +151,9 @@ def i1(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(family=REAL_FLOATS)
 def i0e(x: ArrayLike, *, name: str | None = None) -> Array:
-    """``exp(-abs(x)) * i0(x)``, without overflow; at 0, where it has a kink, its derivative is 0.
+    """``exp(-abs(x)) * i0(x)``, without overflow, as ``scipy.special.i0e``.
+
+    The derivative at 0, where the function has a kink, is 0.
 
     Examples
     --------
@@ -163,7 +165,7 @@ def i0e(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(family=REAL_FLOATS)
 def i1e(x: ArrayLike, *, name: str | None = None) -> Array:
-    """``exp(-abs(x)) * i1(x)``, without overflow.
+    """``exp(-abs(x)) * i1(x)``, without overflow, as ``scipy.special.i1e``.
 
     Examples
     --------
@@ -175,7 +177,7 @@ def i1e(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(family=REAL_FLOATS)
 def y0(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Bessel function of the second kind of order 0, of positive numbers.
+    """Bessel function of the second kind of order 0, as ``scipy.special.y0``; NaN below 0.
 
     Examples
     --------
@@ -187,7 +189,7 @@ def y0(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(family=REAL_FLOATS)
 def y1(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Bessel function of the second kind of order 1, of positive numbers.
+    """Bessel function of the second kind of order 1, as ``scipy.special.y1``; NaN below 0.
 
     Examples
     --------
@@ -199,7 +201,7 @@ def y1(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(family=REAL_FLOATS)
 def k0(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Modified Bessel function of the second kind of order 0, of positive numbers.
+    """Modified Bessel function of the second kind of order 0, as ``scipy.special.k0``; NaN below 0.
 
     Examples
     --------
@@ -211,7 +213,7 @@ def k0(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(family=REAL_FLOATS)
 def k1(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Modified Bessel function of the second kind of order 1, of positive numbers.
+    """Modified Bessel function of the second kind of order 1, as ``scipy.special.k1``; NaN below 0.
 
     Examples
     --------
@@ -223,7 +225,7 @@ def k1(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(family=REAL_FLOATS)
 def k0e(x: ArrayLike, *, name: str | None = None) -> Array:
-    """``exp(x) * k0(x)``, without underflow.
+    """``exp(x) * k0(x)``, without underflow, as ``scipy.special.k0e``.
 
     Examples
     --------
@@ -235,7 +237,7 @@ def k0e(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(family=REAL_FLOATS)
 def k1e(x: ArrayLike, *, name: str | None = None) -> Array:
-    """``exp(x) * k1(x)``, without underflow.
+    """``exp(x) * k1(x)``, without underflow, as ``scipy.special.k1e``.
 
     Examples
     --------

@@ -35,17 +35,22 @@ def _ranks(what, *tensors):
 
 @exported(numpy=2)
 def vdot(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
-    """Sum of the products of all elements, of ``a`` conjugated.
+    """Sum of the products of all elements, ``a`` being conjugated, as `numpy.vdot`.
 
     Parameters
     ----------
     a, b : array-like or Tensor
-        Of any shapes, with as many elements.
+        Numbers, as many in each, of any shapes.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A scalar in the promoted dtype.
 
     Raises
     ------
     InvalidArgumentError
-        For numbers of elements that differ.
+        For different numbers of elements.
 
     Examples
     --------
@@ -58,13 +63,19 @@ def vdot(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported
 def vecdot(a: ArrayLike, b: ArrayLike, axis: int = -1, *, name: str | None = None) -> Array:
-    """Sums of products along an axis, of ``a`` conjugated; other axes broadcast.
+    """Dot product along an axis, ``a`` being conjugated, as `numpy.vecdot`.
 
     Parameters
     ----------
     a, b : array-like or Tensor
-    axis : int
-        Of each, counted in its own shape.
+        Vectors along the axis; other axes broadcast.
+    axis : int, default -1
+        The summed axis, counted in the shape of each operand.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the broadcast shape without the axis, in the promoted dtype.
 
     Raises
     ------
@@ -96,12 +107,23 @@ def _vecdot(a, b, /, *, axis=-1):
 
 @exported(numpy=2)
 def inner(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
-    """Sums of products over the last axis of both; all other axes are combined.
+    """Inner product over the last axes of two tensors, as `numpy.inner`.
+
+    Parameters
+    ----------
+    a, b : array-like or Tensor
+        Numbers, whose last axes have one length; a scalar multiplies the other operand.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``a`` without its last axis, followed by that of ``b`` without its last
+        axis.
 
     Raises
     ------
     InvalidArgumentError
-        For last lengths that differ, and for an unknown rank.
+        For last axes of different lengths, and for an unknown rank.
 
     Examples
     --------
@@ -181,19 +203,24 @@ def _placed(axes, rank):
 
 @exported(also="linalg.matrix_power", numpy=2)
 def matrix_power(a: ArrayLike, n: int, *, name: str | None = None) -> Array:
-    """Square matrices to an integer power, by squaring.
+    """Square matrices to an integer power, as `numpy.linalg.matrix_power`.
 
     Parameters
     ----------
     a : array-like or Tensor
-        Of shape ``(..., m, m)``.
+        Matrices ``(..., m, m)``.
     n : int
-        Of the program, not of the run. Of negative ones the inverse is taken.
+        The power, a number of Python; negative powers invert the matrix first.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``a``.
 
     Raises
     ------
     InvalidArgumentError
-        For a power that is no integer of Python's, and a singular matrix to a negative one.
+        For a power that is not a Python integer, and for a negative power of a singular matrix.
 
     Examples
     --------
@@ -287,18 +314,23 @@ def _cross(x1, x2, /, *, axis=-1):
 
 @exported(also="linalg.multi_dot", numpy=1)
 def multi_dot(arrays: Sequence[ArrayLike], *, name: str | None = None) -> Array:
-    """Product of matrices one after another, in the order that takes the fewest multiplications.
+    """Product of several matrices, in the cheapest order, as `numpy.linalg.multi_dot`.
 
     Parameters
     ----------
     arrays : sequence of array-like or Tensor
-        Two and more matrices; the first and the last may be vectors. Lengths that only the run
-        tells count as equal.
+        Two or more matrices; the first and the last may be vectors. Lengths that are not known
+        before the run count as equal when the order is chosen.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The product, in the promoted dtype.
 
     Raises
     ------
     InvalidArgumentError
-        For fewer than two, other ranks, and lengths that do not fit.
+        For fewer than two, for other ranks, and for lengths that do not fit together.
 
     Examples
     --------

@@ -118,21 +118,28 @@ def histogram_bin_edges(
     *,
     name: str | None = None,
 ) -> Array:
-    """The edges of the bins that `nbta.histogram` counts in.
+    """Edges of the bins of `nbta.histogram`, as `numpy.histogram_bin_edges`.
 
     Parameters
     ----------
     x : array-like or Tensor
+        Real numbers, of any shape.
     bins : int, or array-like or Tensor
-        How many, all as wide, or their edges.
+        Number of bins of one width, or their edges.
     range : pair of scalar or Tensor, optional
-        The first and the last edge of a number of bins; by default the least and the greatest of
-        ``x``, through which gradients pass.
+        The first and the last edge; by default the smallest and the largest element of ``x``,
+        through which gradients pass.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The edges, a vector that is longer by one than there are bins.
 
     Raises
     ------
     InvalidArgumentError
-        For edges that do not rise, less than one bin, and NumPy's rules by name.
+        For edges that do not ascend, fewer than one bin, and names of NumPy's rules, such as
+        "auto".
 
     Examples
     --------

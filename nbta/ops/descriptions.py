@@ -10,7 +10,7 @@ import functools
 import inspect
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 #: Before each line of a docstring; Python takes it away from 3.13 on.
 _IN = "" if sys.version_info >= (3, 13) else "    "
@@ -30,8 +30,8 @@ class Family:
         Of the results of such functions, where it is not that of the operands.
     refused : str
         What they raise for.
-    parameters : dict of str
-        Entries of other parameters, by name, with `_IN` before each line.
+    parameters : str
+        Entries of other parameters.
     returns : str
         Of functions that do not go element by element.
     """
@@ -39,16 +39,15 @@ class Family:
     operands: str = ""
     dtype: str = ""
     refused: str = ""
-    parameters: dict[str, str] = field(default_factory=dict)
+    parameters: str = ""
     returns: str = ""
 
 
 _AS_FLOATS = " Integers and booleans become float64."
 _OWN_OR_FLOAT = "float64 for integers and booleans"
 
-_NAME = (
-    f"{_IN}name : str, optional\n{_IN}    Name of the operation in a graph; ignored outside graphs."
-)
+#: Of all functions.
+_NAME = "name : str, optional\n    Name of the operation in a graph; ignored outside graphs."
 
 OTHER = Family()
 #: Functions of floats, to which integers are cast: of any numbers, and of real ones alone.
@@ -62,10 +61,66 @@ COUNTED = Family("Real numbers or booleans", "int8 for booleans", "complex numbe
 POWERS = Family("Numbers or booleans", "int8 for booleans")
 BITS = Family("Integers or booleans", "", "floats and complex numbers")
 WHOLE = Family("Integers or booleans", "int8 for booleans", "floats and complex numbers")
-DIVISIBLE = Family("Integers", "", "other numbers and booleans")
+DIVISIBLE = Family("Integers", "", "floats, complex numbers and booleans")
 #: Questions.
 TRUTHS = Family("Numbers or booleans", "bool")
 REAL_TRUTHS = Family("Real numbers or booleans", "bool", "complex numbers")
+
+
+_ARRAY = "array-like or Tensor"
+_AXES = f"""\
+x : {_ARRAY}
+    Numbers or booleans, of any shape.
+axis : int, tuple of int or None, default None
+    The axes to reduce: all of them for None. Negative numbers count from the last axis.
+keepdims : bool, default False
+    Whether the reduced axes stay in the result, with length 1."""
+#: Functions that take the elements along axes together.
+REDUCED = Family(
+    refused="an axis that ``x`` does not have",
+    parameters=f"""{_AXES}
+ddof : float, default 0
+    What is subtracted from the number of elements before the sum of squares is divided by it.
+dtype : dtype-like, optional
+    Dtype to compute in, and of the result.
+initial : scalar or Tensor, optional
+    Value to start from, as one more element.
+where : {_ARRAY} of bool, optional
+    Which elements to include, of a shape that broadcasts to that of ``x``; all by default.
+correction : float, optional
+    Another name of ``ddof``.
+mean : {_ARRAY}, optional
+    The mean, if it is known, with the reduced axes at length 1.""",
+    returns="Of the shape of ``x`` without the reduced axes.",
+)
+#: Functions of the elements up to each one.
+CUMULATED = Family(
+    refused="an axis that ``x`` does not have",
+    parameters=f"""\
+x : {_ARRAY}
+    Numbers or booleans, of any shape.
+axis : int, optional
+    Axis to go along; by default ``x`` is flattened first.
+dtype : dtype-like, optional
+    Dtype to compute in, and of the result.""",
+    returns="Of the shape of ``x``, or a vector of all elements without an axis.",
+)
+#: Functions of sorted elements.
+QUANTILES = Family(
+    refused="an axis that ``x`` does not have",
+    parameters=f"""{_AXES.replace("Numbers or booleans", "Real numbers")}
+method : str, default "linear"
+    One of NumPy's methods. Between two elements they interpolate ("linear", "hazen", "weibull",
+    "median_unbiased", ...), choose one ("lower", "higher", "nearest", "inverted_cdf", ...) or take
+    the mean ("midpoint").
+weights : {_ARRAY}, optional
+    Weights, for ``method="inverted_cdf"``: of the shape of ``x``, or a vector along the one axis.
+    They have no gradient.""",
+    returns="""\
+Of the shape of ``x`` without the reduced axes, and with a new first axis if ``q`` is a vector.
+    Gradients go to the elements on either side (of equal ones, to those that `nbta.sort` puts
+    there) and to ``q`` if it is a tensor.""",
+)
 
 
 def describe(function, family: Family = OTHER) -> None:
@@ -100,28 +155,29 @@ def _shared(names, operands, family):
     found = {"Parameters": _parameters("", names, operands, family)}
     if operands or family.returns:
         text = family.returns or _result(operands, family.dtype)
-        found["Returns"] = f"{_IN}Tensor or numpy.ndarray\n{_IN}    {text}"
+        found["Returns"] = _indented(f"Tensor or numpy.ndarray\n    {text}")
     refused = [family.refused] if family.refused else []
     if len(operands) > 1:
         refused.append("shapes that do not broadcast")
     if refused:
         text = ", and for ".join(refused)
-        found["Raises"] = f"{_IN}InvalidArgumentError\n{_IN}    For {text}."
+        found["Raises"] = _indented(f"InvalidArgumentError\n    For {text}.")
     return found
 
 
 def _parameters(own, names, operands, family):
     """Entries in the order of the arguments: a function's own, and those that it shares."""
-    entries = {"name": _NAME} | family.parameters
-    for entry in _ENTRY.split(own):
+    entries = {}
+    shared = _indented(f"{family.parameters}\n{_NAME}" if family.parameters else _NAME)
+    for entry in [*_ENTRY.split(shared), *_ENTRY.split(own)]:
         described = entry.partition("\n")[0].partition(" :")[0]
         entries |= dict.fromkeys(described.strip().split(", "), entry)
     missing = [name for name in operands if name not in entries]
     if missing:
         shapes = "any shape" if len(operands) == 1 else "shapes that broadcast"
         text = f"{family.operands}, of {shapes}.{_AS_FLOATS * (family.dtype == _OWN_OR_FLOAT)}"
-        entry = f"{_IN}{', '.join(missing)} : array-like or Tensor\n{_IN}    {text}"
-        entries |= dict.fromkeys(missing, entry)
+        entry = f"{', '.join(missing)} : {_ARRAY}\n    {text}"
+        entries |= dict.fromkeys(missing, _indented(entry))
     return "\n".join(dict.fromkeys([entries[name] for name in names if name in entries]))
 
 
@@ -133,3 +189,7 @@ def _result(operands, dtype):
     if dtype == "bool":
         return f"Booleans, of {shape}{of}."
     return f"Of {shape} and {own}{of}{dtype and '; '}{dtype}."
+
+
+def _indented(text):
+    return _IN + text.replace("\n", f"\n{_IN}")

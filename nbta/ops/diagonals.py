@@ -79,7 +79,17 @@ def diagonal(
 def trace(
     x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, *, name: str | None = None
 ) -> Array:
-    """The sum along a diagonal; see `nbta.diagonal`.
+    """Sum along a diagonal, as `numpy.trace`.
+
+    Parameters
+    ----------
+    x, offset, axis1, axis2
+        As for `nbta.diagonal`.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x`` without the two axes.
 
     Raises
     ------
@@ -96,7 +106,19 @@ def trace(
 
 @exported(numpy=2)
 def diag(x: ArrayLike, k: int = 0, *, name: str | None = None) -> Array:
-    """The diagonal of a matrix, or the matrix with a vector on its diagonal and zeros elsewhere.
+    """The diagonal of a matrix, or a matrix with a given diagonal, as `numpy.diag`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        A matrix, or a vector to put on the diagonal of a matrix of zeros.
+    k : int, default 0
+        Which diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A vector for a matrix, and a square matrix for a vector, in the dtype of ``x``.
 
     Raises
     ------
@@ -123,7 +145,19 @@ def diag(x: ArrayLike, k: int = 0, *, name: str | None = None) -> Array:
 
 @exported(numpy=2)
 def diagflat(x: ArrayLike, k: int = 0, *, name: str | None = None) -> Array:
-    """The matrix with all elements of a tensor on its diagonal; see `nbta.diag`.
+    """A matrix with the flattened elements of a tensor on its diagonal, as `numpy.diagflat`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        The elements, of any shape.
+    k : int, default 0
+        Which diagonal; see `nbta.diag`.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A square matrix in the dtype of ``x``.
 
     Examples
     --------
@@ -152,15 +186,23 @@ def eye(
     *,
     name: str | None = None,
 ) -> Array:
-    """Ones on a diagonal of a matrix, and zeros elsewhere.
+    """Ones on a diagonal and zeros elsewhere, as `numpy.eye`.
 
     Parameters
     ----------
-    n, m : int or Tensor of rank 0
-        Rows and columns; by default as many.
-    k : int, optional
-        Which diagonal.
-    dtype : dtype-like, optional
+    n : int or Tensor of rank 0
+        Number of rows.
+    m : int or Tensor of rank 0, optional
+        Number of columns; n by default.
+    k : int, default 0
+        Which diagonal: 0 is the main one, positive numbers are above it, negative ones below.
+    dtype : dtype-like, default float64
+        Dtype of the result.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A matrix of n rows and m columns.
 
     Examples
     --------
@@ -188,7 +230,17 @@ def tri(
     *,
     name: str | None = None,
 ) -> Array:
-    """Ones on a diagonal of a matrix and below it, and zeros elsewhere; see `nbta.eye`.
+    """Ones on a diagonal and below it, and zeros above it, as `numpy.tri`.
+
+    Parameters
+    ----------
+    n, m, k, dtype
+        As for `nbta.eye`.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A matrix of n rows and m columns.
 
     Examples
     --------
@@ -202,12 +254,24 @@ def tri(
 
 @exported(numpy=2)
 def triu(x: ArrayLike, k: int = 0, *, name: str | None = None) -> Array:
-    """Matrices with zeros below diagonal ``k``, of the shape of ``x``.
+    """The upper triangle of matrices, as `numpy.triu`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Matrices ``(..., m, n)``.
+    k : int, default 0
+        Diagonal below which elements become 0.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``.
 
     Raises
     ------
     InvalidArgumentError
-        For less than two axes.
+        For fewer than two axes.
 
     Examples
     --------

@@ -70,22 +70,30 @@ def diff(
     *,
     name: str | None = None,
 ) -> Array:
-    """What each element along an axis is more than the one before it.
+    """Differences between neighbouring elements along an axis, as `numpy.diff`.
 
     Parameters
     ----------
     x : array-like or Tensor
-        Of truth values, whether two differ.
-    n : int
-        How many times that is done.
-    axis : int
+        Numbers, or booleans, of which the result says whether neighbours differ.
+    n : int, default 1
+        Number of times to take differences.
+    axis : int, default -1
+        Axis of the neighbours.
     prepend, append : array-like or Tensor, optional
-        What is put before and after first: one number, or of the rank of ``x``.
+        Values to put before and after ``x`` along the axis first: a scalar, or of the rank of
+        ``x``.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x``, with an axis that is shorter by ``n`` (and longer by the added
+        values).
 
     Raises
     ------
     InvalidArgumentError
-        For a negative n, for a scalar, and for an axis that is not there.
+        For a negative ``n``, for a scalar, and for an axis that ``x`` does not have.
 
     Examples
     --------
@@ -116,7 +124,19 @@ def ediff1d(
     *,
     name: str | None = None,
 ) -> Array:
-    """The differences of neighbours of the flattened tensor, with others before and after.
+    """Differences between neighbouring elements of a flattened tensor, as `numpy.ediff1d`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Numbers, of any shape.
+    to_end, to_begin : array-like or Tensor, optional
+        Values to put after and before the differences.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A vector in the dtype of ``x``.
 
     Examples
     --------
@@ -141,22 +161,28 @@ def trapezoid(
     *,
     name: str | None = None,
 ) -> Array:
-    """The integral along an axis of what is straight between its points.
+    """Integral along an axis by the trapezoidal rule, as `numpy.trapezoid`.
 
     Parameters
     ----------
     y : array-like or Tensor
-        Values at the points.
+        Values of the function.
     x : array-like or Tensor, optional
-        Where the points are: a vector, or what broadcasts with ``y``.
-    dx : scalar or Tensor
-        How far the points are apart where ``x`` is not given.
-    axis : int
+        Points of the values: a vector, or of a shape that broadcasts with ``y``.
+    dx : scalar or Tensor, default 1.0
+        Distance between neighbouring points, if ``x`` is not given.
+    axis : int, default -1
+        Axis to integrate along.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``y`` without the axis.
 
     Raises
     ------
     InvalidArgumentError
-        For a scalar, and for an axis that is not there.
+        For a scalar, and for an axis that ``y`` does not have.
 
     Examples
     --------

@@ -11,8 +11,8 @@ import numpy as np
 from nbta.codegen.fusion import Elementary, Elementwise, by_kind
 from nbta.codegen.values import Scalar, cast_text, product
 from nbta.graph.operation import NotDifferentiable, Spec
-from nbta.ops.arithmetic import counted, divide, equal, greater, square, where
-from nbta.ops.descriptions import POWERS
+from nbta.ops.arithmetic import counted, divide, equal, greater, numbers, square, where
+from nbta.ops.descriptions import POWERS, SIGNED
 from nbta.ops.dispatch import CONSTANT, apply, exported
 from nbta.ops.elementwise import (
     INTEGER,
@@ -37,7 +37,7 @@ STEPS = NotDifferentiable("it is constant but for its steps")
 
 @unary("Exp", np.exp, lambda x, y: y, emit=Elementary("exp", "complex_exp"))
 def exp(x: ArrayLike, *, name: str | None = None) -> Array:
-    """e to the power of each element.
+    """Exponential of each element, as `numpy.exp`.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def exp(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @unary("Expm1", np.expm1, lambda x, y: y + 1, emit=Elementary("expm1"))
 def expm1(x: ArrayLike, *, name: str | None = None) -> Array:
-    """``exp(x) - 1``, exact near 0.
+    """``exp(x) - 1``, accurate near 0, as `numpy.expm1`.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def expm1(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @unary("Log", np.log, lambda x, y: 1 / x, emit=Elementary("log"), spreads=True)
 def log(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Natural logarithm.
+    """Natural logarithm, as `numpy.log`.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def log(x: ArrayLike, *, name: str | None = None) -> Array:
     "Log2", np.log2, lambda x, y: 1 / (x * math.log(2)), emit=Elementary("log2", compiled=math.log2)
 )
 def log2(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Logarithm of base 2.
+    """Logarithm to base 2, as `numpy.log2`.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def log2(x: ArrayLike, *, name: str | None = None) -> Array:
     emit=Elementary("log10", compiled=math.log10),
 )
 def log10(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Logarithm of base 10.
+    """Logarithm to base 10, as `numpy.log10`.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def log10(x: ArrayLike, *, name: str | None = None) -> Array:
     emit=Elementary("exp2"),
 )
 def exp2(x: ArrayLike, *, name: str | None = None) -> Array:
-    """2 to the power of each element.
+    """2 to the power of each element, as `numpy.exp2`.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def _grows(op, place):
     spreads=_grows,
 )
 def power(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """``x`` to the power ``y``, elementwise with broadcasting.
+    """``x`` to the power ``y``, element by element, as `numpy.power`.
 
     The gradient with respect to the exponent is 0 where the base is 0 or negative.
 
@@ -227,7 +227,22 @@ def power(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(also="float_power")
 def float_power(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """``x`` to the power ``y`` in float64, or complex128, whatever they are; see `nbta.power`.
+    """``x`` to the power ``y``, computed in float64 or complex128, as `numpy.float_power`.
+
+    Parameters
+    ----------
+    x, y : array-like or Tensor
+        Numbers or booleans, of shapes that broadcast.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the broadcast shape: complex128 if an operand is complex, else float64.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For shapes that do not broadcast.
 
     Examples
     --------
@@ -241,7 +256,7 @@ def float_power(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
 
 @unary("Log1p", np.log1p, lambda x, y: 1 / (1 + x), emit=Elementary("log1p", "np.log1p"))
 def log1p(x: ArrayLike, *, name: str | None = None) -> Array:
-    """``log(1 + x)``, exact near 0.
+    """``log(1 + x)``, accurate near 0, as `numpy.log1p`.
 
     Examples
     --------
@@ -258,7 +273,7 @@ def log1p(x: ArrayLike, *, name: str | None = None) -> Array:
     spreads=True,
 )
 def sqrt(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Square root.
+    """Square root, as `numpy.sqrt`.
 
     Examples
     --------
@@ -279,7 +294,7 @@ def _rsqrt(x):
     emit=Elementary("cbrt", compiled=np.cbrt),
 )
 def cbrt(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Cube root, of negative numbers too.
+    """Cube root, also of negative numbers, as `numpy.cbrt`.
 
     Examples
     --------
@@ -305,7 +320,7 @@ def rsqrt(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @unary("Tanh", np.tanh, lambda x, y: 1 - square(y), emit=Elementary("tanh"))
 def tanh(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Hyperbolic tangent.
+    """Hyperbolic tangent, as `numpy.tanh`.
 
     Examples
     --------
@@ -327,7 +342,7 @@ def _sigmoid(x):
     emit=Elementary("sigmoid"),
 )
 def sigmoid(x: ArrayLike, *, name: str | None = None) -> Array:
-    """``1 / (1 + exp(-x))``.
+    """``1 / (1 + exp(-x))``, as ``scipy.special.expit``.
 
     Examples
     --------
@@ -371,7 +386,7 @@ def _relu_gradient(op, dy):
     quick=True,
 )
 def relu(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The positive part; at 0 its derivative is 0.
+    """``x`` where it is positive, else 0; the derivative at 0 is 0.
 
     Examples
     --------
@@ -392,7 +407,7 @@ def _erf(x):
     emit=Elementary("erf"),
 )
 def erf(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Error function.
+    """Error function, as ``scipy.special.erf``.
 
     Examples
     --------
@@ -403,7 +418,7 @@ def erf(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @unary("Sin", np.sin, lambda x, y: cos(x), emit=Elementary("sin", compiled=math.sin), spreads=True)
 def sin(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Sine, of radians.
+    """Sine of an angle in radians, as `numpy.sin`.
 
     Examples
     --------
@@ -414,7 +429,7 @@ def sin(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @unary("Cos", np.cos, lambda x, y: -sin(x), emit=Elementary("cos", compiled=math.cos), spreads=True)
 def cos(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Cosine, of radians.
+    """Cosine of an angle in radians, as `numpy.cos`.
 
     Examples
     --------
@@ -425,7 +440,7 @@ def cos(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @unary("Tan", np.tan, lambda x, y: 1 + square(y), emit=Elementary("tan", compiled=math.tan))
 def tan(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Tangent, of radians.
+    """Tangent of an angle in radians, as `numpy.tan`.
 
     Examples
     --------
@@ -448,9 +463,9 @@ def _arctan2_gradient(y, x, angle, dangle):
     emit=Elementary("atan2", compiled=math.atan2, arity=2),
 )
 def arctan2(y: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
-    """The angle of the point ``(x, y)``, in radians from -pi to pi, elementwise with broadcasting.
+    """Angle of the point ``(x, y)`` in radians, from -pi to pi, as `numpy.arctan2`.
 
-    Its gradient is NaN at the origin, where it has no direction.
+    The gradient is NaN at the origin, which has no direction.
 
     Examples
     --------
@@ -467,7 +482,7 @@ def arctan2(y: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
     emit=Elementary("erfc", compiled=math.erfc),
 )
 def erfc(x: ArrayLike, *, name: str | None = None) -> Array:
-    """``1 - erf(x)``, exact where that is small.
+    """``1 - erf(x)``, accurate where it is small, as ``scipy.special.erfc``.
 
     Examples
     --------
@@ -496,7 +511,17 @@ ABS = define_elementwise(
 
 @exported(also=("absolute", "fabs"))
 def abs(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Absolute value; at 0 its derivative is 0.
+    """Absolute value, as `numpy.absolute`; its derivative at 0 is 0.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Real or complex numbers, of any shape.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``; float32 for complex64 and float64 for complex128.
 
     Examples
     --------
@@ -506,11 +531,6 @@ def abs(x: ArrayLike, *, name: str | None = None) -> Array:
     return apply(ABS, promoted(x), name=name)
 
 
-def _not_truth(op):
-    """NumPy has no sign of truth values."""
-    return op.inputs[0].dtype.kind != "b"
-
-
 @unary(
     "Sign",
     np.sign,
@@ -518,10 +538,11 @@ def _not_truth(op):
     floats=False,
     emit=Elementwise("sign({})", "iuf"),
     quick=True,
-    total=_not_truth,
+    infer=numbers,
+    family=SIGNED,
 )
 def sign(x: ArrayLike, *, name: str | None = None) -> Array:
-    """-1, 0 or 1.
+    """Sign of each element, -1, 0 or 1, as `numpy.sign`; it has no gradient.
 
     Examples
     --------
@@ -532,7 +553,7 @@ def sign(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @unary("Floor", np.floor, STEPS, infer=real_only, emit=Elementwise("floor({})", "f"))
 def floor(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The greatest integer that is not greater, as a float.
+    """The largest integer that is at most ``x``, as a float, as `numpy.floor`; it has no gradient.
 
     Examples
     --------
@@ -549,7 +570,7 @@ def _emit_is_finite(op, text):
 
 @unary("IsFinite", np.isfinite, INTEGER, infer=truth, emit=Elementwise(_emit_is_finite, "fc"))
 def isfinite(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether an element is neither infinite nor NaN.
+    """Whether each element is neither infinite nor NaN, as `numpy.isfinite`.
 
     Examples
     --------

@@ -54,12 +54,19 @@ FILL = define(
 
 @exported
 def fill(shape: ShapeLike, value: ArrayLike, *, name: str | None = None) -> Array:
-    """A tensor of one value.
+    """A tensor with one value in all places, as `numpy.full`.
 
     Parameters
     ----------
     shape : int, tuple of int or Tensor, or Tensor
+        The shape of the result.
     value : scalar or Tensor of rank 0
+        The value.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the given shape, in the dtype of the value.
 
     Examples
     --------
@@ -72,7 +79,19 @@ def fill(shape: ShapeLike, value: ArrayLike, *, name: str | None = None) -> Arra
 
 @exported
 def zeros(shape: ShapeLike, dtype: DTypeLike = np.float64, *, name: str | None = None) -> Array:
-    """A tensor of zeros.
+    """A tensor of zeros, as `numpy.zeros`.
+
+    Parameters
+    ----------
+    shape : int, tuple of int or Tensor, or Tensor
+        The shape of the result.
+    dtype : dtype-like, default float64
+        The dtype of the result.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the given shape and dtype.
 
     Examples
     --------
@@ -84,7 +103,19 @@ def zeros(shape: ShapeLike, dtype: DTypeLike = np.float64, *, name: str | None =
 
 @exported
 def ones(shape: ShapeLike, dtype: DTypeLike = np.float64, *, name: str | None = None) -> Array:
-    """A tensor of ones.
+    """A tensor of ones, as `numpy.ones`.
+
+    Parameters
+    ----------
+    shape : int, tuple of int or Tensor, or Tensor
+        The shape of the result.
+    dtype : dtype-like, default float64
+        The dtype of the result.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the given shape and dtype.
 
     Examples
     --------
@@ -107,7 +138,19 @@ def _full_like(x, value, dtype, name):
 
 @exported(numpy=2)
 def zeros_like(x: ArrayLike, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
-    """Zeros of the shape and dtype of another tensor.
+    """Zeros of the shape of another tensor, as `numpy.zeros_like`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        The tensor to take the shape from.
+    dtype : dtype-like, optional
+        The dtype of the result; that of ``x`` by default.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x``.
 
     Examples
     --------
@@ -119,7 +162,19 @@ def zeros_like(x: ArrayLike, dtype: DTypeLike | None = None, *, name: str | None
 
 @exported(numpy=2)
 def ones_like(x: ArrayLike, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
-    """Ones of the shape and dtype of another tensor.
+    """Ones of the shape of another tensor, as `numpy.ones_like`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        The tensor to take the shape from.
+    dtype : dtype-like, optional
+        The dtype of the result; that of ``x`` by default.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x``.
 
     Examples
     --------

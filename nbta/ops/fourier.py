@@ -171,12 +171,22 @@ def ifft(
     *,
     name: str | None = None,
 ) -> Array:
-    """The inverse of `fft`, with the same arguments.
+    """Inverse of `nbta.fft`, as `numpy.fft.ifft`.
+
+    Parameters
+    ----------
+    a, n, axis, norm
+        As for `nbta.fft`.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Complex numbers, of the shape of ``a`` with ``n`` points along the axis.
 
     Raises
     ------
     InvalidArgumentError
-        For no points, an axis that is not there, and an unknown rank.
+        For no points, for an axis that ``a`` does not have, and for an unknown rank.
 
     Examples
     --------
@@ -195,12 +205,25 @@ def rfft(
     *,
     name: str | None = None,
 ) -> Array:
-    """The half of `fft` that says all of real numbers: the first ``n // 2 + 1`` points.
+    """Discrete Fourier transform of real numbers, as `numpy.fft.rfft`.
+
+    The result is the first half of `nbta.fft`, which determines the other half.
+
+    Parameters
+    ----------
+    a, n, axis, norm
+        As for `nbta.fft`; ``a`` is real.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Complex numbers, of the shape of ``a`` with ``n // 2 + 1`` points along the axis.
 
     Raises
     ------
     InvalidArgumentError
-        For complex numbers, no points, an axis that is not there, and an unknown rank.
+        For complex numbers, for no points, for an axis that ``a`` does not have, and for an unknown
+        rank.
 
     Examples
     --------
@@ -224,22 +247,27 @@ def irfft(
     *,
     name: str | None = None,
 ) -> Array:
-    """The inverse of `rfft`: real numbers.
+    """Inverse of `nbta.rfft`, as `numpy.fft.irfft`.
 
     Parameters
     ----------
     a : array-like or Tensor
+        Complex numbers, the first half of a transform.
     n : int, optional
-        How many points to give; by default ``2 * (m - 1)`` for ``m`` given ones.
-    axis : int
-    norm : {"backward", "ortho", "forward"}, optional
-        As for `ifft`.
+        Number of points of the result; by default ``2 * (m - 1)`` for m points of ``a``.
+    axis, norm
+        As for `nbta.fft`.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Real numbers, of the shape of ``a`` with ``n`` points along the axis.
 
     Raises
     ------
     InvalidArgumentError
-        For no points, an axis that is not there, an unknown rank, and lengths that only the run
-        tells.
+        For no points, for an axis that ``a`` does not have, for an unknown rank, and for lengths
+        that are not known before the run.
 
     Examples
     --------

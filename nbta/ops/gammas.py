@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     emit=Elementary("gamma", compiled=math.gamma),
 )
 def gamma(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The gamma function, ``(x - 1)!`` of integers.
+    """Gamma function, ``(x - 1)!`` for positive integers, as ``scipy.special.gamma``.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class _EmitGammaLn(OfSciPy):
     emit=_EmitGammaLn(),
 )
 def gammaln(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Logarithm of the absolute value of the gamma function.
+    """Logarithm of the absolute value of the gamma function, as ``scipy.special.gammaln``.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def _reciprocal_slope(x, y):
 
 @of_one("ReciprocalGamma", "rgamma", _reciprocal_slope)
 def rgamma(x: ArrayLike, *, name: str | None = None) -> Array:
-    """``1 / gamma(x)``, which is 0 where that is infinite.
+    """``1 / gamma(x)``, as ``scipy.special.rgamma``; 0 at the poles of the gamma function.
 
     Examples
     --------
@@ -198,13 +198,19 @@ POLYGAMMA = define_elementwise(
 
 @exported(also="scipy.special.polygamma", numpy=2)
 def polygamma(n: int, x: ArrayLike, *, name: str | None = None) -> Array:
-    """Derivatives of the digamma function, which is the derivative of `gammaln`.
+    """Derivatives of the digamma function, as ``scipy.special.polygamma``.
 
     Parameters
     ----------
     n : int
-        Which derivative; 0 is the digamma function itself.
+        Order of the derivative; 0 gives `nbta.digamma` itself.
     x : array-like or Tensor
+        Real numbers, of any shape.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``; float64 for integers and booleans.
 
     Raises
     ------
@@ -223,7 +229,7 @@ def polygamma(n: int, x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(also="psi", family=REAL_FLOATS)
 def digamma(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The derivative of `nbta.gammaln`.
+    """Derivative of `nbta.gammaln`, as ``scipy.special.digamma``.
 
     Examples
     --------
@@ -321,10 +327,18 @@ def _riemann(x, name):
 
 @exported(also=("scipy.special.zeta", "_zeta", "_riemann_zeta"), numpy=2, family=REAL_FLOATS)
 def zeta(x: ArrayLike, q: ArrayLike | None = None, *, name: str | None = None) -> Array:
-    """The sum of ``(k + q)**-x`` over all integers k from 0 on, elementwise with broadcasting.
+    """Sum of ``(k + q)**-x`` over all integers k from 0 on, as ``scipy.special.zeta``.
 
-    Without ``q`` it is Riemann's zeta function, with values below 1, too. With ``q`` it is NaN
-    there; at 1 both are infinite.
+    Without ``q`` it is Riemann's zeta function, which also has values for ``x`` below 1. With ``q``
+    it is NaN there. Both are infinite at 1.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Exponents: real numbers. Integers and booleans become float64.
+    q : array-like or Tensor, optional
+        Real numbers that are added to the integers, of a shape that broadcasts with ``x``; 1 by
+        default.
 
     Examples
     --------
@@ -353,9 +367,9 @@ def _poch_gradient(z, m, y, dy):
     emit=OfSciPy("poch"),
 )
 def poch(z: ArrayLike, m: ArrayLike, *, name: str | None = None) -> Array:
-    """``gamma(z + m) / gamma(z)``, the rising factorial; elementwise with broadcasting.
+    """Rising factorial, ``gamma(z + m) / gamma(z)``, as ``scipy.special.poch``.
 
-    Its derivatives are NaN where one of the gamma functions has no value.
+    The derivatives are NaN at the poles of the gamma functions.
 
     Examples
     --------
@@ -379,10 +393,10 @@ def _binom_gradient(n, k, y, dy):
     emit=OfSciPy("binom"),
 )
 def binom(n: ArrayLike, k: ArrayLike, *, name: str | None = None) -> Array:
-    """The binomial coefficient of real numbers, elementwise with broadcasting.
+    """Binomial coefficient of real numbers, as ``scipy.special.binom``.
 
-    Its derivatives are NaN where one of the gamma functions in it has no value, as for whole
-    numbers with ``k`` above ``n``.
+    The derivatives are NaN at poles of the gamma functions that it is made of, as for integers with
+    ``k`` above ``n``.
 
     Examples
     --------
@@ -434,7 +448,7 @@ def _factorial(n, exact=False, extend="zero"):
     emit=OfSciPy("beta"),
 )
 def beta(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
-    """``gamma(a) * gamma(b) / gamma(a + b)``, elementwise with broadcasting.
+    """Beta function, ``gamma(a) * gamma(b) / gamma(a + b)``, as ``scipy.special.beta``.
 
     Examples
     --------
@@ -458,7 +472,7 @@ def _beta_slopes(a, b, scale):
     emit=OfSciPy("betaln"),
 )
 def betaln(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
-    """The logarithm of the absolute value of `nbta.beta`, elementwise with broadcasting.
+    """Logarithm of the absolute value of the beta function, as ``scipy.special.betaln``.
 
     Examples
     --------
@@ -575,12 +589,12 @@ GAMMAINCC = define_elementwise(
 
 @exported(family=REAL_FLOATS)
 def gammainc(a: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
-    """The regularised lower incomplete gamma function, elementwise with broadcasting.
+    """Regularised lower incomplete gamma function, as ``scipy.special.gammainc``.
 
     Raises
     ------
     UnimplementedError
-        For third derivatives by ``a``.
+        For third derivatives with respect to ``a``.
 
     Notes
     -----
@@ -601,12 +615,14 @@ def gammainc(a: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(family=REAL_FLOATS)
 def gammaincc(a: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
-    """The regularised upper incomplete gamma function, ``1 - gammainc(a, x)``.
+    """Regularised upper incomplete gamma function, ``1 - gammainc(a, x)``.
+
+    It follows ``scipy.special.gammaincc``.
 
     Raises
     ------
     UnimplementedError
-        For third derivatives by ``a``.
+        For third derivatives with respect to ``a``.
 
     Examples
     --------
@@ -628,12 +644,12 @@ BETAINC = define_elementwise(
 
 @exported(family=REAL_FLOATS)
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
-    """The regularised incomplete beta function, elementwise with broadcasting.
+    """Regularised incomplete beta function, as ``scipy.special.betainc``.
 
     Raises
     ------
     UnimplementedError
-        For derivatives by ``a`` and ``b``.
+        For derivatives with respect to ``a`` and ``b``.
 
     Examples
     --------
@@ -661,12 +677,12 @@ def _of_beta(record, what, a, b, x, name):
 
 @exported(family=REAL_FLOATS)
 def betaincc(a: ArrayLike, b: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
-    """``1 - betainc(a, b, x)`` without that difference, elementwise with broadcasting.
+    """``1 - betainc(a, b, x)``, accurate where it is small, as ``scipy.special.betaincc``.
 
     Raises
     ------
     UnimplementedError
-        For derivatives by ``a`` and ``b``.
+        For derivatives with respect to ``a`` and ``b``.
 
     Examples
     --------
@@ -706,12 +722,14 @@ GAMMAINCCINV = _quantile("GammaIncCInv", "gammainccinv", of_two, _gamma_quantile
 
 @exported(family=REAL_FLOATS)
 def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """The ``x`` of which ``betainc(a, b, x)`` is ``y``, elementwise with broadcasting.
+    """Inverse of `nbta.betainc` with respect to its last argument.
+
+    The result is the ``x`` with ``betainc(a, b, x) == y``. It follows ``scipy.special.betaincinv``.
 
     Raises
     ------
     UnimplementedError
-        For derivatives by ``a`` and ``b``.
+        For derivatives with respect to ``a`` and ``b``.
 
     Examples
     --------
@@ -723,12 +741,15 @@ def betaincinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, *, name: str | None = N
 
 @exported(family=REAL_FLOATS)
 def betainccinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """The ``x`` of which ``betaincc(a, b, x)`` is ``y``, elementwise with broadcasting.
+    """Inverse of `nbta.betaincc` with respect to its last argument.
+
+    The result is the ``x`` with ``betaincc(a, b, x) == y``. It follows
+    ``scipy.special.betainccinv``.
 
     Raises
     ------
     UnimplementedError
-        For derivatives by ``a`` and ``b``.
+        For derivatives with respect to ``a`` and ``b``.
 
     Examples
     --------
@@ -740,12 +761,14 @@ def betainccinv(a: ArrayLike, b: ArrayLike, y: ArrayLike, *, name: str | None = 
 
 @exported(family=REAL_FLOATS)
 def gammaincinv(a: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """The ``x`` of which ``gammainc(a, x)`` is ``y``, elementwise with broadcasting.
+    """Inverse of `nbta.gammainc` with respect to its last argument.
+
+    The result is the ``x`` with ``gammainc(a, x) == y``. It follows ``scipy.special.gammaincinv``.
 
     Raises
     ------
     UnimplementedError
-        For third derivatives by ``a``.
+        For third derivatives with respect to ``a``.
 
     Examples
     --------
@@ -757,12 +780,15 @@ def gammaincinv(a: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
 
 @exported(family=REAL_FLOATS)
 def gammainccinv(a: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """The ``x`` of which ``gammaincc(a, x)`` is ``y``, elementwise with broadcasting.
+    """Inverse of `nbta.gammaincc` with respect to its last argument.
+
+    The result is the ``x`` with ``gammaincc(a, x) == y``. It follows
+    ``scipy.special.gammainccinv``.
 
     Raises
     ------
     UnimplementedError
-        For third derivatives by ``a``.
+        For third derivatives with respect to ``a``.
 
     Examples
     --------

@@ -285,12 +285,26 @@ def _bounded(indices, x, axis, mode):
 
 @exported
 def gather(x: ArrayLike, indices: ArrayLike, axis: int = 0, *, name: str | None = None) -> Array:
-    """The rows along an axis that indices name; TensorFlow's name of `take`.
+    """Slices along an axis at given indices: `nbta.take` by TensorFlow's name ``tf.gather``.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        What to take from.
+    indices : array-like or Tensor of int
+        Indices, of any shape; negative ones count from the end.
+    axis : int, default 0
+        The axis that is indexed.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x``, with the shape of the indices in place of the axis.
 
     Raises
     ------
     InvalidArgumentError
-        As `take` does.
+        As `nbta.take`.
 
     Examples
     --------

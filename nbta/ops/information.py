@@ -48,9 +48,10 @@ def _share(x, whole):
     emit=Elementwise("(0 if {0} == 0 and {1} == {1} else {0} * log({1}))", "f"),
 )
 def xlogy(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """``x * log(y)``, and 0 where ``x`` is 0; elementwise with broadcasting.
+    """``x * log(y)``, and 0 where ``x`` is 0, as ``scipy.special.xlogy``.
 
-    There its derivative by ``y`` is 0, and that by ``x`` is ``log(y)``.
+    Where ``x`` is 0, the derivative is ``log(y)`` with respect to ``x`` and 0 with respect to
+    ``y``.
 
     Examples
     --------
@@ -69,9 +70,10 @@ def xlogy(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     emit=Elementwise("(0 if {0} == 0 and {1} == {1} else {0} * log1p({1}))", "f"),
 )
 def xlog1py(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """``x * log1p(y)``, and 0 where ``x`` is 0; elementwise with broadcasting.
+    """``x * log1p(y)``, and 0 where ``x`` is 0, as ``scipy.special.xlog1py``.
 
-    There its derivative by ``y`` is 0, and that by ``x`` is ``log1p(y)``.
+    Where ``x`` is 0, the derivative is ``log1p(y)`` with respect to ``x`` and 0 with respect to
+    ``y``.
 
     Examples
     --------
@@ -89,9 +91,9 @@ def xlog1py(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     emit=OfSciPy("entr"),
 )
 def entr(x: ArrayLike, *, name: str | None = None) -> Array:
-    """``-x * log(x)``, 0 at 0, and minus infinity for negative numbers.
+    """Entropy ``-x * log(x)``, 0 at 0 and -inf for negative numbers, as ``scipy.special.entr``.
 
-    Its derivative is infinite at 0, and NaN for negative numbers.
+    The derivative is infinite at 0 and NaN for negative numbers.
 
     Examples
     --------
@@ -110,9 +112,10 @@ def entr(x: ArrayLike, *, name: str | None = None) -> Array:
     emit=OfSciPy("rel_entr"),
 )
 def rel_entr(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """``x * log(x / y)``, 0 where ``x`` is 0 and ``y`` is not negative, else infinite.
+    """Relative entropy ``x * log(x / y)``, as ``scipy.special.rel_entr``.
 
-    Elementwise with broadcasting; where ``x`` is 0 its derivative by ``x`` is minus infinity.
+    It is 0 where ``x`` is 0 and ``y`` is not negative, and infinite for other pairs that are not
+    both positive. Where ``x`` is 0, the derivative with respect to ``x`` is -inf.
 
     Examples
     --------
@@ -131,7 +134,7 @@ def rel_entr(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     emit=OfSciPy("kl_div"),
 )
 def kl_div(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """``x * log(x / y) - x + y``, elementwise with broadcasting; see `nbta.rel_entr`.
+    """``x * log(x / y) - x + y``, as ``scipy.special.kl_div``; see `nbta.rel_entr`.
 
     Examples
     --------
@@ -170,16 +173,22 @@ LAMBERT_W = define_elementwise(
 
 @exported
 def lambertw(x: ArrayLike, k: int = 0, *, name: str | None = None) -> Array:
-    """The real ``w`` of which ``w * exp(w)`` is ``x``; NaN where there is none.
+    """Lambert's W function: the real ``w`` with ``w * exp(w) == x``, or NaN where there is none.
 
-    ``scipy.special.lambertw`` of tensors gives the same as a complex number.
+    ``scipy.special.lambertw`` of tensors gives the same value as a complex number.
 
     Parameters
     ----------
     x : array-like or Tensor
-        Of real numbers from ``-1 / e`` on; where it is that, the derivative is infinite.
-    k : int
-        0 for the branch from -1 upwards, -1 for that downwards, which has negative ``x`` only.
+        Real numbers from ``-1 / e`` on; the derivative is infinite at that end.
+    k : {0, -1}, default 0
+        Branch: 0 for values from -1 upwards, -1 for values from -1 downwards, which exist for
+        negative ``x`` alone.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``; float64 for integers and booleans.
 
     Raises
     ------

@@ -39,7 +39,7 @@ def _whole(*specs):
     family=BITS, quick=True,
 )  # fmt: skip
 def bitwise_and(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """The bits that both have, elementwise with broadcasting; of truth values, whether both hold.
+    """Bitwise AND, element by element, as `numpy.bitwise_and`; the logical AND of booleans.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def bitwise_and(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
     family=BITS, quick=True,
 )  # fmt: skip
 def bitwise_or(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """The bits that any has, elementwise with broadcasting; of truth values, whether any holds.
+    """Bitwise OR, element by element, as `numpy.bitwise_or`; the logical OR of booleans.
 
     Examples
     --------
@@ -67,9 +67,7 @@ def bitwise_or(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     family=BITS, quick=True,
 )  # fmt: skip
 def bitwise_xor(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """The bits in which two differ, elementwise with broadcasting.
-
-    Of truth values, whether they differ.
+    """Bitwise XOR, element by element, as `numpy.bitwise_xor`; the logical XOR of booleans.
 
     Examples
     --------
@@ -86,7 +84,7 @@ INVERT = define_elementwise(
 
 @exported(also="bitwise_not", family=BITS)
 def invert(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The bits that it does not have, ``-x - 1``; of truth values, whether it is false.
+    """Bitwise NOT, ``-x - 1`` for signed integers, as `numpy.invert`; the logical NOT of booleans.
 
     Examples
     --------
@@ -107,9 +105,9 @@ def _emit_left_shift(op, x, count):
     family=WHOLE, quick=True,
 )  # fmt: skip
 def left_shift(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """``x * 2**y`` by bits, elementwise with broadcasting.
+    """``x`` shifted to the left by ``y`` bits, as `numpy.left_shift`.
 
-    Negative counts, and counts of all bits or more, leave none, as in NumPy.
+    The result is 0 for negative counts and for counts of all bits or more, as in NumPy.
 
     Examples
     --------
@@ -130,10 +128,9 @@ def _emit_right_shift(op, x, count):
     family=WHOLE, quick=True,
 )  # fmt: skip
 def right_shift(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """``x / 2**y`` rounded down, by bits, elementwise with broadcasting.
+    """``x`` shifted to the right by ``y`` bits, as `numpy.right_shift`: ``x / 2**y`` rounded down.
 
-    Negative counts, and counts of all bits or more, leave 0, or -1 of negative numbers, as in
-    NumPy.
+    The result is 0, or -1 for negative ``x``, for negative counts and counts of all bits or more.
 
     Examples
     --------
@@ -151,7 +148,7 @@ def _divisible(*specs):
 
 @binary("Gcd", np.gcd, INTEGER, infer=_divisible, family=DIVISIBLE)
 def gcd(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Greatest common divisor, elementwise with broadcasting.
+    """Greatest common divisor, element by element, as `numpy.gcd`.
 
     Examples
     --------
@@ -162,7 +159,7 @@ def gcd(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 @binary("Lcm", np.lcm, INTEGER, infer=_divisible, family=DIVISIBLE)
 def lcm(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Least common multiple, elementwise with broadcasting.
+    """Least common multiple, element by element, as `numpy.lcm`.
 
     Examples
     --------

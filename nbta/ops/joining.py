@@ -204,13 +204,19 @@ def _are_integers(given):
 
 @exported(numpy=2)
 def flip(x: ArrayLike, axis: Axis = None, *, name: str | None = None) -> Array:
-    """The elements in the opposite order along axes.
+    """The elements in reverse order along axes, as `numpy.flip`.
 
     Parameters
     ----------
     x : array-like or Tensor
+        Elements of any dtype.
     axis : int or tuple of int, optional
-        By default all axes.
+        Axes to reverse; all by default.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``.
 
     Raises
     ------
@@ -291,14 +297,21 @@ SQUEEZE = define(
 
 @exported(numpy=2)
 def squeeze(x: ArrayLike, axis: Axis = None, *, name: str | None = None) -> Array:
-    """A tensor without axes of length 1.
+    """``x`` without axes of length 1, as `numpy.squeeze`.
 
     Parameters
     ----------
     x : array-like or Tensor
+        Elements of any dtype.
     axis : int or tuple of int, optional
-        By default all axes of length 1. Where only the run knows which ones these are, a traced
-        function is traced for the lengths that decide it; otherwise the result has an unknown rank.
+        Axes to remove; by default all of length 1. If which ones these are is not known before the
+        run, a traced function is traced for the lengths that decide it; otherwise the rank is
+        unknown.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The same elements, with fewer axes.
 
     Raises
     ------
@@ -367,13 +380,19 @@ EXPAND_DIMS = define(
 
 @exported(numpy=2)
 def expand_dims(x: ArrayLike, axis: int | Sequence[int], *, name: str | None = None) -> Array:
-    """A tensor with new axes of length 1.
+    """``x`` with new axes of length 1, as `numpy.expand_dims`.
 
     Parameters
     ----------
     x : array-like or Tensor
+        Elements of any dtype.
     axis : int or tuple of int
-        Where they are in the result.
+        Places of the new axes in the result.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The same elements, with more axes.
 
     Raises
     ------
@@ -743,18 +762,24 @@ STACK = define(
 
 @exported(numpy=1)
 def unstack(x: ArrayLike, *, axis: int = 0, name: str | None = None) -> tuple[Array, ...]:
-    """The parts of a tensor at each index of an axis, without that axis.
+    """Slices of a tensor at each index of an axis, as `numpy.unstack`.
 
     Parameters
     ----------
     x : array-like or Tensor
-        A traced function is traced for the length of the axis.
-    axis : int, optional
+        What to take apart. A traced function is traced for the length of the axis.
+    axis : int, default 0
+        The axis, which the slices do not have.
+
+    Returns
+    -------
+    tuple of Tensor or numpy.ndarray
+        As many slices as the axis is long.
 
     Raises
     ------
     InvalidArgumentError
-        For an axis that is not there, or whose length is not known.
+        For an axis that ``x`` does not have, or whose length is not known.
 
     Examples
     --------

@@ -47,10 +47,22 @@ __all__ = [
 
 @exported(numpy=2)
 def dot(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
-    """Sum of products over the last axis of ``a`` and the last but one of ``b``, or its only one.
+    """Dot product, as `numpy.dot`: the product of matrices, vectors or scalars.
 
-    As ``numpy.dot``: for matrices and vectors it is `nbta.matmul`, with a scalar the product, and
-    axes before the last two are not matched but all combined.
+    For vectors and matrices it is `nbta.matmul`, and with a scalar the product. For higher ranks,
+    the last axis of ``a`` is summed against the last but one of ``b``, and all other axes are
+    combined.
+
+    Parameters
+    ----------
+    a, b : array-like or Tensor
+        Numbers, whose summed axes have one length.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``a`` without its last axis, followed by that of ``b`` without its last but
+        one.
 
     Raises
     ------
@@ -119,12 +131,24 @@ TRIL = define(
 
 @exported(numpy=2)
 def tril(x: ArrayLike, k: int = 0, *, name: str | None = None) -> Array:
-    """Matrices with zeros above diagonal ``k``, of the shape of ``x``.
+    """The lower triangle of matrices, as `numpy.tril`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Matrices ``(..., m, n)``.
+    k : int, default 0
+        Diagonal above which elements become 0.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``.
 
     Raises
     ------
     InvalidArgumentError
-        For less than two axes.
+        For fewer than two axes.
 
     Examples
     --------
@@ -273,15 +297,20 @@ CHOLESKY_GRADIENT = define(
 
 @exported
 def cholesky(a: ArrayLike, upper: bool = False, *, name: str | None = None) -> Array:
-    """The lower triangular factor of positive definite matrices: its square is ``a``.
+    """Cholesky factor of positive definite matrices, as `numpy.linalg.cholesky`.
 
     Parameters
     ----------
     a : array-like or Tensor
-        Of shape ``(..., n, n)``. What is factored is its mean with its conjugate transpose, and so
+        Matrices ``(..., n, n)``. The mean of each and its conjugate transpose is factored, so that
         the gradient is symmetric.
-    upper : bool
-        Whether to give the conjugate transpose, which is the upper triangular factor.
+    upper : bool, default False
+        Whether to return the upper factor, the conjugate transpose of the lower one.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The lower factor ``L`` with ``L @ L.T == a``, or the upper one, of the shape of ``a``.
 
     Raises
     ------
@@ -322,16 +351,23 @@ def cho_factor(
     *,
     name: str | None = None,
 ) -> tuple[Array, bool]:
-    """What `cho_solve` takes: a triangular factor, and which it is.
+    """Cholesky factor for `cho_solve`, as ``scipy.linalg.cho_factor``.
 
     Parameters
     ----------
     a : array-like or Tensor
-        As for `cholesky`.
-    lower : bool
-        Which factor to give; the other triangle is zeros.
+        Positive definite matrices ``(..., n, n)``; see `cholesky`.
+    lower : bool, default False
+        Whether to compute the lower factor instead of the upper one; the other triangle is zeros.
     overwrite_a, check_finite : bool
-        As SciPy has them; nothing is overwritten.
+        Accepted for compatibility with SciPy; nothing is overwritten.
+
+    Returns
+    -------
+    c : Tensor or numpy.ndarray
+        The factor, of the shape of ``a``.
+    lower : bool
+        Whether it is the lower one.
 
     Raises
     ------
@@ -361,21 +397,26 @@ def cho_solve(
     *,
     name: str | None = None,
 ) -> Array:
-    """``x`` with ``a @ x = b``, from what `cho_factor` gives of ``a``.
+    """``x`` with ``a @ x = b``, from a factor of ``a``, as ``scipy.linalg.cho_solve``.
 
     Parameters
     ----------
     c_and_lower : tuple
-        A triangular factor, and whether it is the lower one.
+        The result of `cho_factor`: a triangular factor, and whether it is the lower one.
     b : array-like or Tensor
-        Matrices ``(..., n, m)``, or one vector ``(n,)``.
+        Right-hand sides: matrices ``(..., n, m)``, or one vector ``(n,)``.
     overwrite_b, check_finite : bool
-        As SciPy has them; nothing is overwritten.
+        Accepted for compatibility with SciPy; nothing is overwritten.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        ``x``, of the shape of ``b``.
 
     Raises
     ------
     InvalidArgumentError
-        For shapes that do not fit, and a zero on the diagonal.
+        For shapes that do not fit together, and for a zero on the diagonal.
 
     Examples
     --------
@@ -552,18 +593,23 @@ def triangular_solve(
     Parameters
     ----------
     a : array-like or Tensor
-        Of shape ``(..., n, n)``.
+        Matrices ``(..., n, n)``.
     b : array-like or Tensor
-        Matrices ``(..., n, m)``, or one vector ``(n,)``; the axes before the last two broadcast.
-    lower : bool
-        Which triangle is read; only this one has a gradient.
-    transpose : bool
-        Whether to solve with the transposed triangle, ``a.T @ x = b``; it is not conjugated.
+        Right-hand sides: matrices ``(..., n, m)``, or one vector ``(n,)``. First axes broadcast.
+    lower : bool, default True
+        Whether the lower triangle is read, instead of the upper one; only that one has a gradient.
+    transpose : bool, default False
+        Whether to solve ``a.T @ x = b`` instead; ``a`` is not conjugated.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        ``x``, of shape ``(..., n, m)`` or ``(..., n)``.
 
     Raises
     ------
     InvalidArgumentError
-        For shapes that do not fit, a zero on the diagonal, and ``b`` of unknown rank.
+        For shapes that do not fit together, a zero on the diagonal, and ``b`` of unknown rank.
 
     Examples
     --------
@@ -597,27 +643,32 @@ def solve_triangular(
     *,
     name: str | None = None,
 ) -> Array:
-    """``x`` with ``a @ x = b``, where only one triangle of ``a`` is read, as SciPy has it.
+    """``x`` with ``a @ x = b`` for triangular ``a``, as ``scipy.linalg.solve_triangular``.
 
     Parameters
     ----------
     a : array-like or Tensor
-        Of shape ``(..., n, n)``.
+        Matrices ``(..., n, n)``, of which one triangle is read.
     b : array-like or Tensor
-        Matrices ``(..., n, m)``, or one vector ``(n,)``.
-    trans : {0, 1, 2, "N", "T", "C"}
+        Right-hand sides: matrices ``(..., n, m)``, or one vector ``(n,)``.
+    trans : {0, 1, 2, "N", "T", "C"}, default 0
         Whether to solve with ``a``, its transpose, or its conjugate transpose.
-    lower : bool
-        Which triangle is read; only this one has a gradient.
-    unit_diagonal : bool
-        Whether the diagonal counts as ones, and is not read.
+    lower : bool, default False
+        Whether the lower triangle is read, instead of the upper one; only that one has a gradient.
+    unit_diagonal : bool, default False
+        Whether the diagonal is taken as ones, without being read.
     overwrite_b, check_finite : bool
-        As SciPy has them; nothing is overwritten.
+        Accepted for compatibility with SciPy; nothing is overwritten.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        ``x``, of the shape of ``b``.
 
     Raises
     ------
     InvalidArgumentError
-        For shapes that do not fit, a zero on the diagonal, and ``b`` of unknown rank.
+        For shapes that do not fit together, a zero on the diagonal, and ``b`` of unknown rank.
 
     Examples
     --------

@@ -354,19 +354,24 @@ def _solved(a, b, transpose=False, name=None):
 
 @exported(also="linalg.solve", numpy=2)
 def solve(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
-    """``x`` with ``a @ x = b``, by factors with pivots.
+    """``x`` with ``a @ x = b``, by LU factors with pivots, as `numpy.linalg.solve`.
 
     Parameters
     ----------
     a : array-like or Tensor
-        Of shape ``(..., n, n)``.
+        Matrices ``(..., n, n)``.
     b : array-like or Tensor
-        Matrices ``(..., n, m)``, or one vector ``(n,)``; the axes before the last two broadcast.
+        Right-hand sides: matrices ``(..., n, m)``, or one vector ``(n,)``. First axes broadcast.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        ``x``, of shape ``(..., n, m)`` or ``(..., n)``.
 
     Raises
     ------
     InvalidArgumentError
-        For shapes that do not fit, a singular matrix, and ``b`` of unknown rank.
+        For shapes that do not fit together, a singular matrix, and ``b`` of unknown rank.
 
     See Also
     --------
@@ -423,17 +428,22 @@ def _scipy_solve(
 
 @exported(also="linalg.inv", numpy=1)
 def inv(a: ArrayLike, *, name: str | None = None) -> Array:
-    """Inverse matrices.
+    """Inverse of matrices, as `numpy.linalg.inv`.
 
     Parameters
     ----------
     a : array-like or Tensor
-        Of shape ``(..., n, n)``.
+        Matrices ``(..., n, n)``.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``a``; float64 for integers.
 
     Raises
     ------
     InvalidArgumentError
-        For a matrix that is not square, or singular.
+        For a matrix that is not square, or is singular.
 
     Examples
     --------
@@ -462,20 +472,25 @@ def det(
     *,
     name: str | None = None,
 ) -> Array:
-    """Determinants.
+    """Determinant of matrices, as `numpy.linalg.det`.
 
     Parameters
     ----------
     a : array-like or Tensor
-        Of shape ``(..., n, n)``.
+        Matrices ``(..., n, n)``.
     overwrite_a, check_finite : bool
-        As SciPy has them; nothing is overwritten.
+        Accepted for compatibility with SciPy; nothing is overwritten.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of shape ``(...)``; float64 for integers.
 
     Raises
     ------
     InvalidArgumentError
-        For a matrix that is not square; and from the gradient, which is the determinant times the
-        inverse, for a singular one.
+        For a matrix that is not square. From the gradient, which is the determinant times the
+        inverse, for a singular matrix.
 
     Examples
     --------
@@ -576,23 +591,28 @@ def lu_solve(
     *,
     name: str | None = None,
 ) -> Array:
-    """``x`` with ``a @ x = b``, from what `lu_factor` gives of ``a``.
+    """``x`` with ``a @ x = b``, from the factors of ``a``, as ``scipy.linalg.lu_solve``.
 
     Parameters
     ----------
     lu_and_piv : tuple
-        Factors and pivots.
+        The result of `lu_factor`: factors and pivots.
     b : array-like or Tensor
-        Matrices ``(..., n, m)``, or one vector ``(n,)``.
-    trans : {0, 1, 2}
+        Right-hand sides: matrices ``(..., n, m)``, or one vector ``(n,)``.
+    trans : {0, 1, 2}, default 0
         Whether to solve with ``a``, its transpose, or its conjugate transpose.
     overwrite_b, check_finite : bool
-        As SciPy has them; nothing is overwritten.
+        Accepted for compatibility with SciPy; nothing is overwritten.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        ``x``, of the shape of ``b``.
 
     Raises
     ------
     InvalidArgumentError
-        For shapes that do not fit, and a zero on the diagonal.
+        For shapes that do not fit together, and for a zero on the diagonal.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from nbta.ops.arithmetic import divide, greater, multiply, negative, reciprocal,
 from nbta.ops.descriptions import REAL_FLOATS
 from nbta.ops.dispatch import exported
 from nbta.ops.elementary import abs, exp, softplus
-from nbta.ops.elementwise import of_one
+from nbta.ops.elementwise import of_one, promoted
 from nbta.ops.filling import ones_like, zeros_like
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @of_one("ErfInv", "erfinv", lambda x, y: math.sqrt(math.pi) / 2 * exp(square(y)))
 def erfinv(x: ArrayLike, *, name: str | None = None) -> Array:
-    """What `nbta.erf` is ``x`` of, for numbers from -1 to 1.
+    """Inverse of `nbta.erf`, for numbers from -1 to 1, as ``scipy.special.erfinv``.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def erfinv(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @of_one("ErfcInv", "erfcinv", lambda x, y: -math.sqrt(math.pi) / 2 * exp(square(y)))
 def erfcinv(x: ArrayLike, *, name: str | None = None) -> Array:
-    """What `nbta.erfc` is ``x`` of, for numbers from 0 to 2.
+    """Inverse of `nbta.erfc`, for numbers from 0 to 2, as ``scipy.special.erfcinv``.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def _erfcx_slope(x, y):
 
 @of_one("ErfcX", "erfcx", _erfcx_slope)
 def erfcx(x: ArrayLike, *, name: str | None = None) -> Array:
-    """``exp(x**2) * erfc(x)``, without overflow or underflow for positive numbers.
+    """``exp(x**2) * erfc(x)``, without overflow for positive numbers, as ``scipy.special.erfcx``.
 
     Examples
     --------
@@ -79,7 +79,9 @@ def _dawson_slope(x, y):
 
 @of_one("Dawson", "dawsn", _dawson_slope)
 def dawsn(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Dawson's integral, ``exp(-x**2)`` times the integral of ``exp(t**2)`` from 0 to ``x``.
+    """Dawson's integral, as ``scipy.special.dawsn``.
+
+    It is ``exp(-x**2)`` times the integral of ``exp(t**2)`` from 0 to ``x``.
 
     Examples
     --------
@@ -90,7 +92,7 @@ def dawsn(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @of_one("ErfI", "erfi", lambda x, y: 2 / math.sqrt(math.pi) * exp(square(x)))
 def erfi(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The error function of imaginary numbers, ``-1j * erf(1j * x)``.
+    """Imaginary error function, ``-1j * erf(1j * x)``, as ``scipy.special.erfi``.
 
     Examples
     --------
@@ -101,7 +103,7 @@ def erfi(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @of_one("Ndtr", "ndtr", lambda x, y: exp(-0.5 * square(x)) * (1 / math.sqrt(2 * math.pi)))
 def ndtr(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The distribution function of the standard normal distribution.
+    """Cumulative distribution function of the standard normal, as ``scipy.special.ndtr``.
 
     Examples
     --------
@@ -112,7 +114,7 @@ def ndtr(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @of_one("NdtrI", "ndtri", lambda x, y: math.sqrt(2 * math.pi) * exp(0.5 * square(y)))
 def ndtri(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Quantiles of the standard normal distribution, for numbers from 0 to 1.
+    """Quantiles of the standard normal, for numbers from 0 to 1, as ``scipy.special.ndtri``.
 
     Examples
     --------
@@ -127,7 +129,7 @@ def ndtri(x: ArrayLike, *, name: str | None = None) -> Array:
     lambda x, y: math.sqrt(2 / math.pi) / erfcx(multiply(x, -math.sqrt(0.5))),
 )
 def log_ndtr(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The logarithm of `nbta.ndtr`, exact where that is nearly 0.
+    """Logarithm of `nbta.ndtr`, accurate in the lower tail, as ``scipy.special.log_ndtr``.
 
     Examples
     --------
@@ -142,7 +144,7 @@ def log_ndtr(x: ArrayLike, *, name: str | None = None) -> Array:
     lambda y, x: math.sqrt(math.pi / 2) * erfcx(multiply(x, -math.sqrt(0.5))),
 )
 def ndtri_exp(y: ArrayLike, *, name: str | None = None) -> Array:
-    """What `nbta.log_ndtr` is ``y`` of, for numbers up to 0.
+    """Inverse of `nbta.log_ndtr`, for numbers up to 0, as ``scipy.special.ndtri_exp``.
 
     Examples
     --------
@@ -153,7 +155,7 @@ def ndtri_exp(y: ArrayLike, *, name: str | None = None) -> Array:
 
 @of_one("Logit", "logit", lambda x, y: divide(1.0, x * (1 - x)))
 def logit(x: ArrayLike, *, name: str | None = None) -> Array:
-    """``log(x / (1 - x))``, the inverse of `nbta.sigmoid`.
+    """``log(x / (1 - x))``, the inverse of `nbta.sigmoid`, as ``scipy.special.logit``.
 
     Examples
     --------
@@ -164,11 +166,12 @@ def logit(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(also="log_expit", family=REAL_FLOATS)
 def log_sigmoid(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The logarithm of `nbta.sigmoid`, without underflow.
+    """Logarithm of `nbta.sigmoid`, without underflow, as ``scipy.special.log_expit``.
 
     Examples
     --------
     >>> nbta.log_sigmoid([0.0, -1000.0])
     array([-6.93147181e-01, -1.00000000e+03])
     """
+    (x,) = promoted(x, floats=True)
     return negative(softplus(negative(x)), name=name)

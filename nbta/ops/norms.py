@@ -163,21 +163,27 @@ def _norm(x, order, axis, keepdims):
 def condition_number(
     a: ArrayLike, p: float | str | None = None, *, name: str | None = None
 ) -> Array:
-    """Condition numbers of matrices: the greatest singular value by the least.
+    """Condition number of matrices, as `numpy.linalg.cond`.
 
     Parameters
     ----------
     a : array-like or Tensor
-        Of shape ``(..., m, n)``.
-    p : optional
-        With -2 the other way round. With another norm of `norm`, 1 or "fro" for example, the norm
-        of a square matrix times that of its inverse.
+        Matrices ``(..., m, n)``.
+    p : float or str, optional
+        By default, or with 2, the largest singular value divided by the smallest; with -2 the
+        inverse of that; with another norm of `norm`, such as 1 or "fro", the norm of a square
+        matrix times the norm of its inverse.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Real numbers, of shape ``(...)``.
 
     Raises
     ------
     InvalidArgumentError
-        Where LAPACK finds no singular values; and for other norms, for a singular matrix, of which
-        NumPy gives infinity.
+        If LAPACK does not find the singular values. For other norms, for a singular matrix, where
+        NumPy returns infinity.
 
     Examples
     --------

@@ -166,20 +166,27 @@ def put_along_axis(
     *,
     name: str | None = None,
 ) -> Array:
-    """A tensor with other items in the places that `nbta.take_along_axis` would read.
+    """``x`` with new values at the places that `nbta.take_along_axis` would read.
 
-    NumPy's function changes its argument, and so it does in unmodified functions; this one gives
-    another tensor.
+    `numpy.put_along_axis` changes its argument, and so it does in unmodified functions; this
+    function returns a new tensor.
 
     Parameters
     ----------
     x : array-like or Tensor
+        The tensor to start from.
     indices : array-like or Tensor of int
-        Of the rank of ``x``. Of several values for one place the last one stays.
+        Places along the axis, of the rank of ``x``. Of several values for one place the last one
+        counts.
     values : array-like or Tensor
-        Broadcast to the shape of ``indices``, in the dtype of ``x``.
-    axis : int or None, optional
-        None takes ``x`` as flat.
+        New values, broadcast to the shape of ``indices`` and converted to the dtype of ``x``.
+    axis : int or None, default -1
+        Axis of the places; None flattens ``x`` first.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``.
 
     Raises
     ------
@@ -214,19 +221,27 @@ def select(
     *,
     name: str | None = None,
 ) -> Array:
-    """Of each place the choice of the first condition that holds, else a default.
+    """For each place, the choice of the first condition that holds, as `numpy.select`.
 
     Parameters
     ----------
     condlist : sequence of array-like or Tensor of bool
+        The conditions, of shapes that broadcast.
     choicelist : sequence of array-like or Tensor
-        As many; all broadcast.
-    default : array-like or Tensor, optional
+        The choices, one for each condition, of shapes that broadcast with them.
+    default : array-like or Tensor, default 0
+        The value where no condition holds.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the broadcast shape, in the promoted dtype of the choices.
 
     Raises
     ------
     InvalidArgumentError
-        For no conditions, other than a choice for each, and shapes that do not fit.
+        Without conditions, for other than one choice a condition, and for shapes that do not
+        broadcast.
 
     Examples
     --------
@@ -254,20 +269,27 @@ def choose(
     *,
     name: str | None = None,
 ) -> Array:
-    """Of each place the item of one of several tensors, which an index names.
+    """For each index, the element of one of several tensors, as `numpy.choose`.
 
     Parameters
     ----------
     indices : array-like or Tensor of int
+        For each place, the number of the tensor to take the element from.
     choices : sequence of array-like or Tensor
-        All broadcast with ``indices``.
-    mode : {"raise", "wrap", "clip"}, optional
-        What becomes of an index for which there is no choice.
+        The tensors, of shapes that broadcast with ``indices``.
+    mode : {"raise", "wrap", "clip"}, default "raise"
+        What to do with an index out of range: raise an error, count it modulo the number of
+        choices, or replace it by the nearest one.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the broadcast shape, in the promoted dtype of the choices.
 
     Raises
     ------
     InvalidArgumentError
-        For no choices, another mode, and an index for which there is no choice.
+        Without choices, for another mode, and for an index out of range.
 
     Examples
     --------
@@ -405,20 +427,27 @@ def _bounded(index, extent, mode):
 def compress(
     condition: ArrayLike, x: ArrayLike, axis: int | None = None, *, name: str | None = None
 ) -> Array:
-    """The items, or rows along an axis, for which a condition holds.
+    """Elements, or slices along an axis, for which a condition holds, as `numpy.compress`.
 
     Parameters
     ----------
     condition : array-like of bool
-        Of rank 1 and known when a graph is built, as it tells how long the result is.
+        A vector whose values are known when the graph is built, since they determine the shape.
     x : array-like or Tensor
+        What to choose from.
     axis : int, optional
-        By default ``x`` is taken as flat.
+        Axis of the slices; by default ``x`` is flattened first.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x``, with one slice along the axis for each True.
 
     Raises
     ------
     InvalidArgumentError
-        For a condition that only the run knows, of another rank, or that is longer than the axis.
+        For a condition that is not known before the run, is not a vector, or is longer than the
+        axis.
 
     Examples
     --------
@@ -433,12 +462,24 @@ def compress(
 
 @exported(numpy=2)
 def extract(condition: ArrayLike, x: ArrayLike, *, name: str | None = None) -> Array:
-    """The items of a flattened tensor for which a flattened condition holds; see `nbta.compress`.
+    """Elements of a flattened tensor for which a flattened condition holds, as `numpy.extract`.
+
+    Parameters
+    ----------
+    condition : array-like of bool
+        Whether to choose each element; its values are known when the graph is built.
+    x : array-like or Tensor
+        What to choose from.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A vector with one element for each True.
 
     Raises
     ------
     InvalidArgumentError
-        For a condition that only the run knows.
+        For a condition that is not known before the run.
 
     Examples
     --------
@@ -463,21 +504,26 @@ def _known(what, value):
 def delete(
     x: ArrayLike, obj: ArrayLike, axis: int | None = None, *, name: str | None = None
 ) -> Array:
-    """A tensor without some of its items, or rows along an axis.
+    """``x`` without some of its elements, or without slices along an axis, as `numpy.delete`.
 
     Parameters
     ----------
     x : array-like or Tensor
-        A traced function is traced for the length of the axis.
+        What to delete from. A traced function is traced for the length of the axis.
     obj : int, slice, or array-like of int or bool
-        Which ones, known when a graph is built.
+        What to delete, known when the graph is built.
     axis : int, optional
-        By default ``x`` is taken as flat.
+        Axis of the slices; by default ``x`` is flattened first.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x`` except along the axis, in the dtype of ``x``.
 
     Raises
     ------
     InvalidArgumentError
-        For a place that is not there, and for what only the run knows.
+        For an index out of range, and for indices that are not known before the run.
 
     Examples
     --------
@@ -511,23 +557,28 @@ def insert(
     *,
     name: str | None = None,
 ) -> Array:
-    """A tensor with more items, or rows along an axis, before some of its own.
+    """``x`` with elements, or slices along an axis, inserted before others, as `numpy.insert`.
 
     Parameters
     ----------
     x : array-like or Tensor
-        A traced function is traced for the length of the axis.
+        What to insert into. A traced function is traced for the length of the axis.
     obj : int, slice, or array-like of int or bool
-        Before which ones, known when a graph is built.
+        Indices to insert before, known when the graph is built.
     values : array-like or Tensor
-        In the dtype of ``x``, broadcast to the rows that are new.
+        What to insert; it is converted to the dtype of ``x`` and broadcast to the new slices.
     axis : int, optional
-        By default ``x`` is taken as flat.
+        Axis of the slices; by default ``x`` is flattened first.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x`` except along the axis, in the dtype of ``x``.
 
     Raises
     ------
     InvalidArgumentError
-        For a place that is not there, and for what only the run knows.
+        For an index out of range, and for indices that are not known before the run.
 
     Examples
     --------

@@ -71,7 +71,7 @@ def _by_powers(x, limit, coefficients, beyond):
 
 @of_one("Exp10", "exp10", lambda x, y: math.log(10) * y)
 def exp10(x: ArrayLike, *, name: str | None = None) -> Array:
-    """10 to the power of each element.
+    """10 to the power of each element, as ``scipy.special.exp10``.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def _exprel_slope_beyond(x):
 
 @of_one("ExpRel", "exprel", _exprel_slope)
 def exprel(x: ArrayLike, *, name: str | None = None) -> Array:
-    """``(exp(x) - 1) / x``, and 1 at 0.
+    """``(exp(x) - 1) / x``, and 1 at 0, as ``scipy.special.exprel``.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def exprel(x: ArrayLike, *, name: str | None = None) -> Array:
     emit=OfSciPy("powm1"),
 )
 def powm1(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """``x**y - 1`` without that difference, elementwise with broadcasting.
+    """``x**y - 1``, accurate where it is small, as ``scipy.special.powm1``.
 
     Examples
     --------
@@ -156,7 +156,9 @@ def _boxcox_gradient(base, logarithm):
     emit=OfSciPy("boxcox"),
 )
 def boxcox(x: ArrayLike, lmbda: ArrayLike, *, name: str | None = None) -> Array:
-    """``(x**lmbda - 1) / lmbda``, the logarithm where that is 0; elementwise with broadcasting.
+    """Box-Cox transform ``(x**lmbda - 1) / lmbda``, as ``scipy.special.boxcox``.
+
+    Where ``lmbda`` is 0 it is ``log(x)``.
 
     Examples
     --------
@@ -175,7 +177,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike, *, name: str | None = None) -> Array:
     emit=OfSciPy("boxcox1p"),
 )
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike, *, name: str | None = None) -> Array:
-    """`nbta.boxcox` of ``1 + x``, elementwise with broadcasting.
+    """Box-Cox transform of ``1 + x``, as ``scipy.special.boxcox1p``; see `nbta.boxcox`.
 
     Examples
     --------
@@ -213,7 +215,7 @@ def _inverse_gradient(base, logarithm):
     emit=OfSciPy("inv_boxcox"),
 )
 def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, *, name: str | None = None) -> Array:
-    """What `nbta.boxcox` is ``y`` of, elementwise with broadcasting.
+    """Inverse of `nbta.boxcox` in its first argument, as ``scipy.special.inv_boxcox``.
 
     Examples
     --------
@@ -232,7 +234,7 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, *, name: str | None = None) -> Ar
     emit=OfSciPy("inv_boxcox1p"),
 )
 def inv_boxcox1p(y: ArrayLike, lmbda: ArrayLike, *, name: str | None = None) -> Array:
-    """What `nbta.boxcox1p` is ``y`` of, elementwise with broadcasting.
+    """Inverse of `nbta.boxcox1p` in its first argument, as ``scipy.special.inv_boxcox1p``.
 
     Examples
     --------
@@ -271,9 +273,9 @@ _HUBER = (
     emit=Elementwise(_HUBER, "f"),
 )
 def huber(delta: ArrayLike, r: ArrayLike, *, name: str | None = None) -> Array:
-    """``r**2 / 2`` up to ``delta`` either way, and straight beyond; elementwise with broadcasting.
+    """Huber loss: ``r**2 / 2`` within ``delta`` of 0 and linear beyond, as ``scipy.special.huber``.
 
-    With a negative ``delta`` it is infinite.
+    It is infinite where ``delta`` is negative.
 
     Examples
     --------
@@ -311,9 +313,10 @@ def _pseudo_gradient(delta, r, y, dy):
     emit=OfSciPy("pseudo_huber"),
 )
 def pseudo_huber(delta: ArrayLike, r: ArrayLike, *, name: str | None = None) -> Array:
-    """``delta**2 * (sqrt(1 + (r / delta)**2) - 1)``, a smooth `nbta.huber`.
+    """Smooth Huber loss, ``delta**2 * (sqrt(1 + (r / delta)**2) - 1)``; see `nbta.huber`.
 
-    Elementwise with broadcasting; with a negative ``delta`` it is infinite, and with 0 it is 0.
+    It follows ``scipy.special.pseudo_huber``: infinite where ``delta`` is negative and 0 where it
+    is 0.
 
     Examples
     --------
@@ -332,7 +335,9 @@ _LOGARITHM = [(-1) ** (k + 1) / (k + 1) for k in range(32)]
     lambda z, y: _by_powers(z - 1, 0.2, _LOGARITHM, lambda u: -divide(log1p(u), u)),
 )
 def spence(z: ArrayLike, *, name: str | None = None) -> Array:
-    """The integral of ``log(t) / (1 - t)`` from 1 to ``z``: the dilogarithm of ``1 - z``.
+    """Dilogarithm of ``1 - z``, as ``scipy.special.spence``.
+
+    It is the integral of ``log(t) / (1 - t)`` from 1 to ``z``.
 
     Examples
     --------
@@ -343,7 +348,7 @@ def spence(z: ArrayLike, *, name: str | None = None) -> Array:
 
 @of_one("WrightOmega", "wrightomega", lambda x, y: reciprocal(1 + reciprocal(y)))
 def wrightomega(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The ``w`` of which ``w + log(w)`` is ``x``.
+    """The ``w`` with ``w + log(w) == x``, as ``scipy.special.wrightomega``.
 
     Examples
     --------
@@ -354,7 +359,7 @@ def wrightomega(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @of_one("Exp1", "exp1", lambda x, y: -divide(exp(-x), x))
 def exp1(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The integral of ``exp(-t) / t`` from ``x`` on, of positive numbers.
+    """Exponential integral of ``exp(-t) / t`` from ``x`` to infinity, as ``scipy.special.exp1``.
 
     Examples
     --------
@@ -365,7 +370,7 @@ def exp1(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @of_one("Expi", "expi", lambda x, y: divide(exp(x), x))
 def expi(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The integral of ``exp(t) / t`` up to ``x``, as a principal value.
+    """Exponential integral of ``exp(t) / t`` up to ``x``, as ``scipy.special.expi``.
 
     Examples
     --------
@@ -389,13 +394,19 @@ EXPN = define_elementwise(
 
 @exported
 def expn(n: int, x: ArrayLike, *, name: str | None = None) -> Array:
-    """The integral of ``exp(-x t) / t**n`` from 1 on, of numbers from 0 on.
+    """Integral of ``exp(-x * t) / t**n`` from 1 to infinity, as ``scipy.special.expn``.
 
     Parameters
     ----------
     n : int
-        From 0 on.
+        Order, from 0 on.
     x : array-like or Tensor
+        Real numbers from 0 on, of any shape.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``; float64 for integers and booleans.
 
     Raises
     ------

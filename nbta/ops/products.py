@@ -142,12 +142,19 @@ def _matrix_shape(shape, side):
 
 @exported
 def as_matrix(x: ArrayLike, side: Literal["row", "column"], *, name: str | None = None) -> Array:
-    """A vector as a matrix of one row or column; anything else as it is.
+    """A vector as a matrix of one row or one column; other tensors unchanged.
 
     Parameters
     ----------
     x : array-like or Tensor
+        A vector, or a tensor of another rank.
     side : {"row", "column"}
+        What a vector becomes.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of shape ``(1, n)`` or ``(n, 1)`` for a vector of length n, else ``x``.
 
     Examples
     --------
@@ -276,13 +283,18 @@ MATMUL = define(
 
 @exported(also="linalg.matmul", numpy=2)
 def matmul(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
-    """Product of matrices, by the rules of ``numpy.matmul``.
+    """Matrix product, as `numpy.matmul`.
 
     Parameters
     ----------
     a, b : array-like or Tensor
-        Of shape ``(..., n, k)`` and ``(..., k, m)``; the axes before the last two broadcast. A
-        vector is one row on the left, one column on the right, and that axis is not in the result.
+        Matrices ``(..., n, k)`` and ``(..., k, m)``, whose first axes broadcast. A vector counts as
+        a row on the left and as a column on the right, and its axis is left out of the result.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of shape ``(..., n, m)``, in the promoted dtype.
 
     Raises
     ------
@@ -330,7 +342,17 @@ OUTER = define(
 
 @exported(numpy=2)
 def outer(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
-    """Products of each element of ``a`` with each of ``b``: a matrix; both are flattened.
+    """Outer product of two vectors, as `numpy.outer`.
+
+    Parameters
+    ----------
+    a, b : array-like or Tensor
+        Numbers; tensors of higher rank are flattened.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A matrix of the products of each element of ``a`` and each of ``b``.
 
     Examples
     --------
@@ -404,13 +426,19 @@ TRANSPOSE = define(
 
 @exported(numpy=2)
 def transpose(x: ArrayLike, axes: Sequence[int] | None = None, *, name: str | None = None) -> Array:
-    """Axes in another order, by default the opposite one.
+    """``x`` with its axes in another order, as `numpy.transpose`.
 
     Parameters
     ----------
     x : array-like or Tensor
+        Elements of any dtype.
     axes : tuple of int, optional
-        Axis ``i`` of the result is axis ``axes[i]`` of ``x``.
+        Axis ``i`` of the result is axis ``axes[i]`` of ``x``; by default the order is reversed.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The same elements, with the axes in another order.
 
     Raises
     ------
@@ -452,12 +480,24 @@ SWAPAXES = define(
 
 @exported(numpy=3)
 def swapaxes(x: ArrayLike, a: int, b: int, *, name: str | None = None) -> Array:
-    """Axis ``a`` in the place of axis ``b``, and the other way round.
+    """``x`` with two axes exchanged, as `numpy.swapaxes`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Elements of any dtype.
+    a, b : int
+        The two axes.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        The same elements, with the axes in another order.
 
     Raises
     ------
     InvalidArgumentError
-        For an axis that is not there.
+        For an axis that ``x`` does not have.
 
     Examples
     --------

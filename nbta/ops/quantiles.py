@@ -27,6 +27,7 @@ from nbta.ops.arithmetic import (
 from nbta.ops.arranging import moveaxis, ranked
 from nbta.ops.axis_arguments import axis_attrs, operand
 from nbta.ops.checks import checked
+from nbta.ops.descriptions import QUANTILES
 from nbta.ops.dispatch import as_array, exported
 from nbta.ops.elementary import floor, isfinite
 from nbta.ops.elementwise import wide
@@ -281,7 +282,7 @@ def _weighted(x, q, axis, weights, method, keepdims, name, percent=1, skipping=F
     return _kept(found, x, axes, keepdims, name)
 
 
-@exported(numpy=3)
+@exported(numpy=3, family=QUANTILES)
 def quantile(
     x: ArrayLike,
     q: ArrayLike,
@@ -292,31 +293,12 @@ def quantile(
     weights: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """What is at fractions of the sorted elements along axes; NaN where one of them is.
+    """Quantiles of the elements along axes, as `numpy.quantile`; NaN where an element is NaN.
 
     Parameters
     ----------
-    x : array-like or Tensor
-        Of real numbers.
-    q : number, vector or Tensor
-        From 0 to 1. A vector makes the first axis of the result.
-    axis : int, tuple of int or None
-        None is all axes.
-    method : str
-        One of NumPy's: where between two elements a fraction is, such as "linear", "hazen",
-        "weibull" or "median_unbiased", or which element is taken, such as "lower", "higher",
-        "nearest" or "inverted_cdf"; "midpoint" is between the two.
-    keepdims : bool
-        Whether the axes stay, with length 1.
-    weights : array-like or Tensor, optional
-        Of the shape of ``x``, or a row along the one axis, for ``method="inverted_cdf"``. They have
-        no gradient.
-
-    Returns
-    -------
-    Tensor or numpy.ndarray
-        The gradient goes to the elements that it lies between, of equal ones to those that
-        `nbta.sort` puts there, and to ``q`` where that is a tensor.
+    q : number, array-like or Tensor
+        Fractions from 0 to 1, a scalar or a vector.
 
     Raises
     ------
@@ -336,7 +318,7 @@ def quantile(
     return _quantile(x, q, axis, method, keepdims, name)
 
 
-@exported(numpy=3)
+@exported(numpy=3, family=QUANTILES)
 def percentile(
     x: ArrayLike,
     q: ArrayLike,
@@ -347,7 +329,17 @@ def percentile(
     weights: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """What is at percentages of the sorted elements along axes; see `nbta.quantile`.
+    """Percentiles of the elements along axes, as `numpy.percentile`; see `nbta.quantile`.
+
+    Parameters
+    ----------
+    q : number, array-like or Tensor
+        Percentages from 0 to 100, a scalar or a vector.
+
+    Raises
+    ------
+    InvalidArgumentError, UnimplementedError
+        As `nbta.quantile`.
 
     Examples
     --------
@@ -359,13 +351,23 @@ def percentile(
     return _quantile(x, q, axis, method, keepdims, name, percent=100)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=QUANTILES)
 def median(
     x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, name: str | None = None
 ) -> Array:
-    """The middle of the sorted elements along axes, or the mean of the two there.
+    """Median of the elements along axes, as `numpy.median`; NaN where an element is NaN.
 
-    It is NaN where an element is. The gradient goes as that of `nbta.quantile`.
+    The gradient goes to the middle element, or half to each of the middle two.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x`` without the reduced axes; float64 for integers.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For axes without elements, and for complex numbers.
 
     Examples
     --------
@@ -375,11 +377,21 @@ def median(
     return _quantile(x, 0.5, axis, "midpoint", keepdims, name)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=QUANTILES)
 def nanmedian(
     x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, name: str | None = None
 ) -> Array:
-    """`nbta.median` of what is no NaN; of nothing else it is NaN.
+    """Median along axes without NaN, as `numpy.nanmedian`; NaN where there are no other elements.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x`` without the reduced axes; float64 for integers.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For axes without elements, and for complex numbers.
 
     Examples
     --------
@@ -389,7 +401,7 @@ def nanmedian(
     return _nan_quantile(x, 0.5, axis, "midpoint", keepdims, name)
 
 
-@exported(numpy=3)
+@exported(numpy=3, family=QUANTILES)
 def nanquantile(
     x: ArrayLike,
     q: ArrayLike,
@@ -400,7 +412,17 @@ def nanquantile(
     weights: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """`nbta.quantile` of what is no NaN; of nothing else it is NaN.
+    """Quantiles along axes without NaN, as `numpy.nanquantile`; NaN where nothing else is left.
+
+    Parameters
+    ----------
+    q : number, array-like or Tensor
+        Fractions from 0 to 1, a scalar or a vector.
+
+    Raises
+    ------
+    InvalidArgumentError, UnimplementedError
+        As `nbta.quantile`.
 
     Examples
     --------
@@ -412,7 +434,7 @@ def nanquantile(
     return _nan_quantile(x, q, axis, method, keepdims, name)
 
 
-@exported(numpy=3)
+@exported(numpy=3, family=QUANTILES)
 def nanpercentile(
     x: ArrayLike,
     q: ArrayLike,
@@ -423,7 +445,17 @@ def nanpercentile(
     weights: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """`nbta.percentile` of what is no NaN; of nothing else it is NaN.
+    """Percentiles along axes without NaN, as `numpy.nanpercentile`; NaN where nothing else is left.
+
+    Parameters
+    ----------
+    q : number, array-like or Tensor
+        Percentages from 0 to 100, a scalar or a vector.
+
+    Raises
+    ------
+    InvalidArgumentError, UnimplementedError
+        As `nbta.quantile`.
 
     Examples
     --------

@@ -59,22 +59,28 @@ def linspace(
     *,
     name: str | None = None,
 ) -> Array | tuple[Array, Array]:
-    """Numbers in even steps from one end to the other.
+    """Evenly spaced numbers between two ends, as `numpy.linspace`.
 
     Parameters
     ----------
     start, stop : array-like or Tensor
-        Which broadcast. Gradients pass to both.
-    num : int, optional
-        How many.
-    endpoint : bool, optional
-        Whether ``stop`` is the last one; else it would be the next.
-    retstep : bool, optional
-        Whether to give the step as well.
+        The first and the last number, of shapes that broadcast. Gradients pass to both.
+    num : int, default 50
+        How many numbers.
+    endpoint : bool, default True
+        Whether the last number is ``stop``; otherwise ``stop`` would be the next one.
+    retstep : bool, default False
+        Whether to return the step as well.
     dtype : dtype-like, optional
-        By default that of the ends, float64 for integers. Integers are rounded down.
-    axis : int, optional
-        Where the numbers stand among the axes of the ends.
+        By default that of the ends, and float64 for integers. For an integer dtype, numbers are
+        rounded down.
+    axis : int, default 0
+        The place of the new axis.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray, or a tuple of two
+        ``num`` numbers along a new axis, for each pair of ends; with ``retstep``, also the step.
 
     Raises
     ------
@@ -113,7 +119,23 @@ def logspace(
     *,
     name: str | None = None,
 ) -> Array:
-    """Powers of a base with exponents in even steps; see `nbta.linspace`.
+    """Powers of a base with evenly spaced exponents, as `numpy.logspace`.
+
+    Parameters
+    ----------
+    start, stop : array-like or Tensor
+        The first and the last exponent, of shapes that broadcast.
+    num, endpoint
+        As for `nbta.linspace`.
+    base : array-like or Tensor, default 10.0
+        The base.
+    dtype, axis
+        As for `nbta.linspace`.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        ``num`` numbers along a new axis, for each pair of ends.
 
     Raises
     ------
@@ -141,14 +163,20 @@ def geomspace(
     *,
     name: str | None = None,
 ) -> Array:
-    """Numbers of which each is the one before times the same factor; see `nbta.linspace`.
+    """Numbers with a constant ratio between neighbours, as `numpy.geomspace`.
 
     Parameters
     ----------
     start, stop : array-like or Tensor
-        Real, of one sign; an end of 0 gives NaN, where NumPy raises.
-    num, endpoint, dtype, axis : optional
-        As in `nbta.linspace`; the dtype is float64 by default, as NumPy has it.
+        The first and the last number: real and of one sign. For an end of 0 the result is NaN,
+        where NumPy raises.
+    num, endpoint, dtype, axis
+        As for `nbta.linspace`; the dtype is float64 by default.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        ``num`` numbers along a new axis, for each pair of ends.
 
     Raises
     ------

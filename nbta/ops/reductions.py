@@ -37,6 +37,7 @@ from nbta.ops.axis_arguments import (
     ordered,
     reducing,
 )
+from nbta.ops.descriptions import CUMULATED, REDUCED
 from nbta.ops.dispatch import apply, data_spec, define, exported
 from nbta.ops.elementwise import conjugate, narrow, promoted, wide
 from nbta.ops.filling import ones_like
@@ -160,7 +161,21 @@ EXCLUSIVE_CUMPROD = define(
 def exclusive_cumprod(
     x: ArrayLike, axis: int = -1, reverse: bool = False, *, name: str | None = None
 ) -> Array:
-    """Along an axis, the product of the elements before each one; in reverse, after it.
+    """Along an axis, the product of all elements before each element.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Numbers, of any shape.
+    axis : int, default -1
+        Axis to multiply along.
+    reverse : bool, default False
+        Whether to multiply the elements after each element instead.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``.
 
     Examples
     --------
@@ -222,7 +237,19 @@ def linear_recurrence(
 ) -> Array:
     """Along an axis, ``u`` with ``u[0] = 0`` and ``u[k + 1] = a[k] * u[k] + b[k]``.
 
-    In reverse it begins with 0 at the last one. Both tensors have one shape.
+    Parameters
+    ----------
+    a, b : array-like or Tensor
+        Factors and summands, of one shape.
+    axis : int, default -1
+        Axis of the recurrence.
+    reverse : bool, default False
+        Whether to begin at the end of the axis, with ``u[-1] = 0``.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        ``u``, of the shape of ``a`` and in the promoted dtype.
 
     Examples
     --------
@@ -387,7 +414,7 @@ SUM = define(
 )
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def sum(
     x: ArrayLike,
     axis: Axis = None,
@@ -398,26 +425,9 @@ def sum(
     where: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The sum along axes; integers and truth values are added as int64 or uint64.
+    """Sum of the elements along axes, as `numpy.sum`.
 
-    Parameters
-    ----------
-    x : array-like or Tensor
-    axis : int, tuple of int or None
-        None is all axes; negative ones are counted from the last.
-    keepdims : bool
-        Whether the axes stay, with length 1.
-    dtype : dtype-like, optional
-        What the elements are cast to before, and what the result has.
-    initial : scalar or Tensor, optional
-        What is added to the sum.
-    where : array-like or Tensor of bool, optional
-        Which elements count; it broadcasts.
-
-    Raises
-    ------
-    InvalidArgumentError
-        For an axis that is not there.
+    Booleans and integers are added as int64 or uint64. The sum of no elements is 0.
 
     Examples
     --------
@@ -472,7 +482,7 @@ MEAN = define(
 )
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def mean(
     x: ArrayLike,
     axis: Axis = None,
@@ -482,7 +492,9 @@ def mean(
     where: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The arithmetic mean along axes, see `nbta.sum`; that of integers is float64, of nothing NaN.
+    """Arithmetic mean of the elements along axes, as `numpy.mean`.
+
+    The mean of integers is float64, the mean of no elements NaN.
 
     Examples
     --------
@@ -544,7 +556,7 @@ def _masked(x, initial, where):
     return chosen(x, where, initial), initial
 
 
-@exported(also="amax", numpy=2)
+@exported(also="amax", numpy=2, family=REDUCED)
 def max(
     x: ArrayLike,
     axis: Axis = None,
@@ -554,14 +566,12 @@ def max(
     where: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The greatest element along axes, see `nbta.sum`; equal ones share the gradient.
-
-    ``initial`` is one more element, for those that ``where`` leaves out.
+    """Largest element along axes, as `numpy.max`; equal elements share the gradient.
 
     Raises
     ------
     InvalidArgumentError
-        For axes without elements, and for complex numbers.
+        For axes without elements where there is no ``initial``, and for complex numbers.
 
     Examples
     --------
@@ -573,7 +583,7 @@ def max(
     return found if initial is None else maximum(found, initial)
 
 
-@exported(also="amin", numpy=2)
+@exported(also="amin", numpy=2, family=REDUCED)
 def min(
     x: ArrayLike,
     axis: Axis = None,
@@ -583,14 +593,12 @@ def min(
     where: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The least element along axes, see `nbta.sum`; equal ones share the gradient.
-
-    ``initial`` is one more element, for those that ``where`` leaves out.
+    """Smallest element along axes, as `numpy.min`; equal elements share the gradient.
 
     Raises
     ------
     InvalidArgumentError
-        For axes without elements, and for complex numbers.
+        For axes without elements where there is no ``initial``, and for complex numbers.
 
     Examples
     --------
@@ -641,7 +649,7 @@ PROD = define(
 )
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def prod(
     x: ArrayLike,
     axis: Axis = None,
@@ -652,7 +660,10 @@ def prod(
     where: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The product along axes, see `nbta.sum`; its gradient is exact where elements are 0.
+    """Product of the elements along axes, as `numpy.prod`.
+
+    Booleans and integers are multiplied as int64 or uint64. The gradient is exact where elements
+    are 0.
 
     Examples
     --------
@@ -743,13 +754,23 @@ ARGMAX = define(
 )
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def argmax(
     x: ArrayLike, axis: int | None = None, *, keepdims: bool = False, name: str | None = None
 ) -> Array:
-    """The index of the greatest element along an axis, the first of equal ones, as int64.
+    """Index of the largest element along an axis, as `numpy.argmax`; it has no gradient.
 
-    Without an axis it is the index into the flattened tensor. There is no gradient.
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Real numbers. Of equal elements the first counts.
+    axis : int, optional
+        Axis to search along; by default ``x`` is flattened first.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Indices, as int64, of the shape of ``x`` without the axis.
 
     Raises
     ------
@@ -780,11 +801,23 @@ def _with_axes(places, x, axis, name):
     return reshape(places, (1,) * rank, name=name)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def argmin(
     x: ArrayLike, axis: int | None = None, *, keepdims: bool = False, name: str | None = None
 ) -> Array:
-    """The index of the least element along an axis, the first of equal ones; see `nbta.argmax`.
+    """Index of the smallest element along an axis, as `numpy.argmin`; it has no gradient.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Real numbers. Of equal elements the first counts.
+    axis : int, optional
+        Axis to search along; by default ``x`` is flattened first.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Indices, as int64, of the shape of ``x`` without the axis.
 
     Raises
     ------
@@ -837,7 +870,7 @@ def _axis_of_scan(x, axis):
     return x, one_axis(x, axis)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=CUMULATED)
 def cumsum(
     x: ArrayLike,
     axis: int | None = None,
@@ -845,9 +878,9 @@ def cumsum(
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """Sums of the first elements along an axis; without an axis, of the flattened tensor.
+    """Cumulative sum along an axis, as `numpy.cumsum`.
 
-    Integers and truth values are added as int64 or uint64.
+    Booleans and integers are added as int64 or uint64.
 
     Examples
     --------
@@ -859,7 +892,7 @@ def cumsum(
     return _as_asked(apply(CUMSUM, [x], {"axis": axis, "reverse": False}, name), dtype)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=CUMULATED)
 def cumprod(
     x: ArrayLike,
     axis: int | None = None,
@@ -867,10 +900,10 @@ def cumprod(
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """Products of the first elements along an axis; without an axis, of the flattened tensor.
+    """Cumulative product along an axis, as `numpy.cumprod`.
 
-    Integers and truth values are multiplied as int64 or uint64. The gradient is exact where
-    elements are 0.
+    Booleans and integers are multiplied as int64 or uint64. The gradient is exact where elements
+    are 0.
 
     Examples
     --------
@@ -926,12 +959,21 @@ def _running(x, axis, sign, name):
     return apply(RUNNING, [x], {"axis": axis, "sign": sign}, name)
 
 
-@exported
+@exported(family=CUMULATED)
 def cummax(x: ArrayLike, axis: int | None = None, *, name: str | None = None) -> Array:
-    """The greatest of the first elements along an axis, as ``np.maximum.accumulate``.
+    """Running maximum along an axis, as ``numpy.maximum.accumulate``.
 
-    Without an axis, of the flattened tensor. From a NaN on it is NaN. The gradient goes to the
-    first of equal elements.
+    It is NaN from the first NaN on. The gradient goes to the first of equal elements.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Real numbers or booleans, of any shape.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an axis that ``x`` does not have, and for complex numbers.
 
     Examples
     --------
@@ -941,12 +983,21 @@ def cummax(x: ArrayLike, axis: int | None = None, *, name: str | None = None) ->
     return _running(x, axis, 1, name)
 
 
-@exported
+@exported(family=CUMULATED)
 def cummin(x: ArrayLike, axis: int | None = None, *, name: str | None = None) -> Array:
-    """The least of the first elements along an axis, as ``np.minimum.accumulate``.
+    """Running minimum along an axis, as ``numpy.minimum.accumulate``.
 
-    Without an axis, of the flattened tensor. From a NaN on it is NaN. The gradient goes to the
-    first of equal elements.
+    It is NaN from the first NaN on. The gradient goes to the first of equal elements.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Real numbers or booleans, of any shape.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an axis that ``x`` does not have, and for complex numbers.
 
     Examples
     --------

@@ -13,7 +13,6 @@ from nbta.codegen.fusion import Elementary, Elementwise
 from nbta.errors import invalid
 from nbta.graph.operation import Tensor, is_inexact
 from nbta.ops.arithmetic import (
-    counted,
     divide,
     equal,
     floor_divide,
@@ -27,6 +26,7 @@ from nbta.ops.arithmetic import (
     multiply,
     not_equal,
     real,
+    real_counted,
     subtract,
     where,
 )
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @unary("Ceil", np.ceil, STEPS, infer=real_only, emit=Elementwise("-floor(-{})", "f"))
 def ceil(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The least integer that is not less, as a float.
+    """The smallest integer that is at least ``x``, as a float, as `numpy.ceil`; it has no gradient.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def ceil(x: ArrayLike, *, name: str | None = None) -> Array:
     emit=Elementwise("(floor({0}) if {0} >= 0 else -floor(-{0}))", "f"),
 )
 def trunc(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The integer towards 0, as a float.
+    """``x`` rounded towards 0, as a float, as `numpy.trunc`; it has no gradient.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def trunc(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @unary("Rint", np.rint, STEPS, infer=real_only, emit=Elementary("rint", compiled=np.rint))
 def rint(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The nearest integer, as a float; of two the even one.
+    """The nearest integer as a float, the even one of two, as `numpy.rint`; it has no gradient.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def _emit_is_nan(op, text):
 
 @unary("IsNaN", np.isnan, INTEGER, infer=truth, emit=Elementwise(_emit_is_nan, "fc"))
 def isnan(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether an element is NaN.
+    """Whether each element is NaN, as `numpy.isnan`.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def _emit_is_infinite(op, text):
 
 @unary("IsInf", np.isinf, INTEGER, infer=truth, emit=Elementwise(_emit_is_infinite, "fc"))
 def isinf(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether an element is infinite.
+    """Whether each element is infinite, as `numpy.isinf`.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def isinf(x: ArrayLike, *, name: str | None = None) -> Array:
     emit=Elementary("copysign", compiled=math.copysign, arity=2),
 )
 def copysign(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """``x`` with the sign of ``y``, elementwise with broadcasting; its derivative at 0 is 0.
+    """``x`` with the sign of ``y``, as `numpy.copysign`; the derivative at 0 is 0.
 
     Examples
     --------
@@ -130,21 +130,16 @@ def copysign(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-def _remainder(*specs):
-    """Shape rule: of real numbers; of truth values int8, by NumPy's rules."""
-    return counted(*specs) if specs[0].dtype.kind != "c" else real_only(*specs)
-
-
 @binary(
     "FMod",
     np.fmod,
     lambda x, y, z, dz: (dz, -dz * trunc(divide(x, y))),
-    infer=_remainder,
+    infer=real_counted,
     family=COUNTED,
     emit=Elementary("fmod", compiled=np.fmod, arity=2),
 )
 def fmod(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Remainder of division towards 0, with the sign of ``x``, elementwise with broadcasting.
+    """Remainder of division towards 0, with the sign of ``x``, as `numpy.fmod`.
 
     Examples
     --------
@@ -172,9 +167,7 @@ def _either(sign):
 
 @binary("FMax", np.fmax, _larger_gradient(lambda x, y: greater(x, y)), emit=_either(">="))
 def fmax(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """The greater of two, or the one that is no NaN; elementwise with broadcasting.
-
-    Equal ones share the gradient.
+    """The larger of two elements, ignoring NaN, as `numpy.fmax`; equal ones share the gradient.
 
     Examples
     --------
@@ -185,9 +178,7 @@ def fmax(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 @binary("FMin", np.fmin, _larger_gradient(lambda x, y: less(x, y)), emit=_either("<="))
 def fmin(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """The lesser of two, or the one that is no NaN; elementwise with broadcasting.
-
-    Equal ones share the gradient.
+    """The smaller of two elements, ignoring NaN, as `numpy.fmin`; equal ones share the gradient.
 
     Examples
     --------
@@ -205,7 +196,7 @@ def fmin(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     emit=Elementwise("(copysign(1.0, {}) < 0)", "f"),
 )
 def signbit(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether an element has a minus, as -0.0 has.
+    """Whether the sign bit of each element is set, as it is for -0.0; as `numpy.signbit`.
 
     Examples
     --------
@@ -223,9 +214,9 @@ def signbit(x: ArrayLike, *, name: str | None = None) -> Array:
     emit=Elementwise("({1} if {0} == 0 else (1 if {0} > 0 else (0 if {0} < 0 else {0})))", "f"),
 )
 def heaviside(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """0 where ``x`` is negative, 1 where it is positive and ``y`` at 0, with broadcasting.
+    """0 for negative ``x``, 1 for positive ``x`` and ``y`` at 0, as `numpy.heaviside`.
 
-    It passes no gradient on to ``x``, as it is constant but for its step.
+    The gradient with respect to ``x`` is 0: the function is constant except at its step.
 
     Examples
     --------
@@ -236,7 +227,7 @@ def heaviside(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(also="fix", numpy=1, family=REAL_FLOATS)
 def fix(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The integer towards 0, as `nbta.trunc`.
+    """``x`` rounded towards 0, as a float, as `numpy.fix`; see `nbta.trunc`.
 
     Examples
     --------
@@ -248,14 +239,19 @@ def fix(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(also="around", numpy=2)
 def round(x: ArrayLike, decimals: int = 0, *, name: str | None = None) -> Array:
-    """Numbers with so many decimals, of two that are as near the even one; as NumPy rounds.
+    """``x`` rounded to a number of decimals, halves to the even neighbour, as `numpy.round`.
 
     Parameters
     ----------
     x : array-like or Tensor
-        Integers stay what they are.
-    decimals : int
-        Negative ones round to tens, hundreds and so on.
+        Real or complex numbers, of any shape. Integers are not changed by decimals from 0 on.
+    decimals : int, default 0
+        Number of decimals; negative numbers round to tens, hundreds and so on.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``.
 
     Raises
     ------
@@ -295,19 +291,25 @@ def nan_to_num(
     copy: bool = True,
     name: str | None = None,
 ) -> Array:
-    """Numbers in place of NaN and infinities.
+    """``x`` with finite numbers in place of NaN and infinities, as `numpy.nan_to_num`.
 
-    What is replaced passes no gradient on.
+    The gradient with respect to a replaced element is 0.
 
     Parameters
     ----------
     x : array-like or Tensor
-        Of real numbers; integers stay what they are.
-    nan : scalar or Tensor
+        Real numbers, of any shape. Integers are not changed.
+    nan : scalar or Tensor, default 0.0
+        Value in place of NaN.
     posinf, neginf : scalar or Tensor, optional
-        The greatest and the least number of the dtype by default.
-    copy : bool
-        For NumPy's sake: the result is always another array.
+        Values in place of infinities; by default the largest and the smallest number of the dtype.
+    copy : bool, default True
+        Accepted for compatibility with NumPy: the result is always a new array.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``.
 
     Raises
     ------
@@ -341,7 +343,7 @@ def _greatest(dtype):
 
 @exported(numpy=1, family=TRUTHS)
 def isposinf(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether an element is infinite and positive.
+    """Whether each element is positive infinity, as `numpy.isposinf`.
 
     Examples
     --------
@@ -353,7 +355,7 @@ def isposinf(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(numpy=1, family=TRUTHS)
 def isneginf(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether an element is infinite and negative.
+    """Whether each element is negative infinity, as `numpy.isneginf`.
 
     Examples
     --------
@@ -365,13 +367,19 @@ def isneginf(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(numpy=2)
 def ldexp(x: ArrayLike, exponent: ArrayLike, *, name: str | None = None) -> Array:
-    """``x * 2**exponent``, elementwise with broadcasting; there is no gradient by the exponent.
+    """``x * 2**exponent``, element by element, as `numpy.ldexp`.
 
     Parameters
     ----------
     x : array-like or Tensor
-        Of real numbers.
+        Real numbers.
     exponent : array-like or Tensor of int
+        Exponents, of a shape that broadcasts with ``x``. They have no gradient.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the broadcast shape and the dtype of ``x``; float64 for integers.
 
     Raises
     ------
@@ -422,7 +430,20 @@ def isclose(
     *,
     name: str | None = None,
 ) -> Array:
-    """Whether ``|x - y| <= atol + rtol * |y|``, elementwise with broadcasting; infinities if equal.
+    """Whether ``abs(x - y) <= atol + rtol * abs(y)``, element by element, as `numpy.isclose`.
+
+    Infinities are close to infinities of the same sign alone.
+
+    Parameters
+    ----------
+    x, y : array-like or Tensor
+        Real or complex numbers, of shapes that broadcast.
+    rtol : float, default 1e-5
+        Relative tolerance.
+    atol : float, default 1e-8
+        Absolute tolerance.
+    equal_nan : bool, default False
+        Whether NaN is close to NaN.
 
     Examples
     --------

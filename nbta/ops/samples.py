@@ -152,18 +152,25 @@ def _between(x, xp, fp):
 
 @exported(numpy=2)
 def polyval(p: Sequence[ArrayLike] | Array, x: ArrayLike, *, name: str | None = None) -> Array:
-    """A polynomial, by its coefficients from the highest power on, at some points.
+    """Value of a polynomial at some points, as `numpy.polyval`.
 
     Parameters
     ----------
     p : sequence of scalar or Tensor, or Tensor of rank 1
-        A traced function is traced for its length.
+        Coefficients, from the highest power to the constant. A traced function is traced for their
+        number.
     x : array-like or Tensor
+        The points, of any shape.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x``, in the promoted dtype.
 
     Raises
     ------
     InvalidArgumentError
-        For coefficients whose number is not known.
+        For an unknown number of coefficients.
 
     Examples
     --------
@@ -181,21 +188,26 @@ def polyval(p: Sequence[ArrayLike] | Array, x: ArrayLike, *, name: str | None = 
 def vander(
     x: ArrayLike, n: int | None = None, increasing: bool = False, *, name: str | None = None
 ) -> Array:
-    """The powers of each element of a row, in columns from the highest on.
+    """Vandermonde matrix: the powers of each element of a vector as a row, as `numpy.vander`.
 
     Parameters
     ----------
     x : array-like or Tensor
-        Of rank 1.
+        A vector.
     n : int, optional
-        How many columns; by default as many as elements, for which a traced function is traced.
-    increasing : bool, optional
-        Whether the lowest power is first.
+        Number of columns; by default the length of ``x``, for which a traced function is traced.
+    increasing : bool, default False
+        Whether powers ascend from left to right, instead of descending.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A matrix of as many rows as ``x`` has elements.
 
     Raises
     ------
     InvalidArgumentError
-        For another rank, and a negative number.
+        For another rank, and for a negative number.
 
     Examples
     --------
@@ -499,19 +511,25 @@ def convolve(
     *,
     name: str | None = None,
 ) -> Array:
-    """Sums of products of two rows, of which one is reversed, at every distance.
+    """Discrete convolution of two vectors, as `numpy.convolve`.
 
     Parameters
     ----------
     a, v : array-like or Tensor
-        Of rank 1. A traced function is traced for which of them is the longer one.
-    mode : {"full", "same", "valid"}, optional
-        Wherever they overlap, as many as the longer one has, or where they overlap in all.
+        Vectors. A traced function is traced for which of them is longer.
+    mode : {"full", "same", "valid"}, default "full"
+        Which part of the result: every overlap, as many as the longer vector has elements, or the
+        complete overlaps.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A vector in the promoted dtype.
 
     Raises
     ------
     InvalidArgumentError
-        For another rank, no items, and another mode.
+        For another rank, an empty vector, and another mode.
 
     Examples
     --------
@@ -530,12 +548,17 @@ def correlate(
     *,
     name: str | None = None,
 ) -> Array:
-    """Sums of products of two rows at every distance; complex ``v`` is conjugated.
+    """Cross-correlation of two vectors, as `numpy.correlate`; complex ``v`` is conjugated.
 
     Parameters
     ----------
     a, v, mode
-        As in `nbta.convolve`.
+        As for `nbta.convolve`; the mode is "valid" by default.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A vector in the promoted dtype.
 
     Raises
     ------

@@ -136,7 +136,7 @@ IDENTITY = define(
 
 @exported(family=NUMBERS)
 def identity(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The same values under another name.
+    """The same values as a new tensor, for example to give them a name.
 
     Examples
     --------
@@ -169,7 +169,7 @@ STOP_GRADIENT = define(
 
 @exported(family=NUMBERS)
 def stop_gradient(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The same values; for gradients they are constants.
+    """The same values, which gradients treat as constants.
 
     Examples
     --------
@@ -202,7 +202,17 @@ SHAPE = define(
 
 @exported(numpy=1)
 def shape(x: ArrayLike, *, name: str | None = None) -> Array:
-    """The dimensions, as a vector of int64; in a graph, those of the run.
+    """The shape of a tensor as a vector; in a graph, the shape it has in the run.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Elements of any dtype.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A vector of int64.
 
     Examples
     --------
@@ -247,7 +257,17 @@ SIZE = define(
 
 @exported(numpy=1)
 def size(x: ArrayLike, *, name: str | None = None) -> Array:
-    """How many elements there are, as an int64 scalar.
+    """The number of elements; in a graph, the number there is in the run.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Elements of any dtype.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A scalar of int64.
 
     Examples
     --------
@@ -331,13 +351,19 @@ RESHAPE = define(
 
 @exported(numpy=2)
 def reshape(x: ArrayLike, shape: ShapeLike, *, name: str | None = None) -> Array:
-    """The same elements, in row-major order, in another shape.
+    """The same elements, in row-major order, in another shape, as `numpy.reshape`.
 
     Parameters
     ----------
     x : array-like or Tensor
+        Elements of any dtype.
     shape : int, tuple of int or Tensor, or Tensor
-        One dimension may be -1: what is left.
+        The shape of the result. One dimension may be -1, and follows from the others.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the given shape, in the dtype of ``x``.
 
     Raises
     ------
@@ -422,7 +448,19 @@ BROADCAST_TO = define(
 
 @exported(numpy=2)
 def broadcast_to(x: ArrayLike, shape: ShapeLike, *, name: str | None = None) -> Array:
-    """The values repeated along axes of length 1 and new first axes.
+    """``x`` repeated along axes of length 1 and along new first axes, as `numpy.broadcast_to`.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Elements of any dtype.
+    shape : int, tuple of int or Tensor, or Tensor
+        The shape of the result.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the given shape, in the dtype of ``x``.
 
     Raises
     ------
@@ -502,7 +540,19 @@ SUM_TO = define(
 
 @exported
 def sum_to(x: ArrayLike, shape: ShapeLike, *, name: str | None = None) -> Array:
-    """The sum over those axes that broadcasting to the shape of ``x`` would repeat.
+    """Sum over the axes along which `nbta.broadcast_to` repeats elements: its adjoint.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Numbers.
+    shape : int, tuple of int or Tensor, or Tensor
+        The shape of the result, which broadcasts to that of ``x``.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the given shape, in the dtype of ``x``.
 
     Raises
     ------

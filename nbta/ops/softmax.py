@@ -28,6 +28,7 @@ from nbta.ops.arithmetic import (
     where,
 )
 from nbta.ops.axis_arguments import axis_attrs, keeping, operand, ordered, reducing
+from nbta.ops.descriptions import REDUCED
 from nbta.ops.dispatch import apply, define, exported, stands_for
 from nbta.ops.elementary import abs, exp, log, sigmoid, sign
 from nbta.ops.elementwise import binary, narrow, promoted, real_only, widened
@@ -139,7 +140,7 @@ def _emit_logaddexp(rule, half):
     emit=_emit_logaddexp("log1p(exp({}))", repr(math.log(2))),
 )
 def logaddexp(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """``log(exp(x) + exp(y))`` without overflow, elementwise with broadcasting.
+    """``log(exp(x) + exp(y))``, without overflow, as `numpy.logaddexp`.
 
     Examples
     --------
@@ -157,7 +158,7 @@ def logaddexp(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     emit=_emit_logaddexp("log1p(exp2({})) * 1.4426950408889634", "1"),
 )
 def logaddexp2(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """``log2(2**x + 2**y)`` without overflow, elementwise with broadcasting.
+    """``log2(2**x + 2**y)``, without overflow, as `numpy.logaddexp2`.
 
     Examples
     --------
@@ -213,7 +214,7 @@ LOGSUMEXP = define(
 )
 
 
-@exported(also="scipy.special.logsumexp", numpy=2)
+@exported(also="scipy.special.logsumexp", numpy=2, family=REDUCED)
 def logsumexp(
     x: ArrayLike,
     axis: Axis = None,
@@ -223,23 +224,29 @@ def logsumexp(
     return_sign: bool = False,
     name: str | None = None,
 ) -> Array | tuple[Array, Array]:
-    """``log(sum(exp(x)))`` along axes, see `nbta.sum`, without overflow; of nothing it is -inf.
+    """``log(sum(exp(x)))`` along axes, without overflow, as ``scipy.special.logsumexp``.
+
+    It is -inf where there are no elements.
 
     Parameters
     ----------
-    x : array-like or Tensor
-    axis : int, tuple of int or None
-    keepdims : bool
     b : array-like or Tensor, optional
-        Factors of the exponentials; where one is 0, what belongs to it does not count.
-    return_sign : bool
-        Whether to give the logarithm of the absolute value of the sum, and its sign; else that of a
-        negative sum is NaN.
+        Factors of the exponentials, of a shape that broadcasts with ``x``. An element whose factor
+        is 0 does not count.
+    return_sign : bool, default False
+        Whether to return the logarithm of the absolute value of the sum, and its sign. Without it,
+        the logarithm of a negative sum is NaN.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray, or a tuple of two
+        Of the shape of ``x`` without the reduced axes; with ``return_sign``, the logarithm and the
+        sign.
 
     Raises
     ------
     InvalidArgumentError
-        For an axis that is not there, and for complex numbers.
+        For an axis that ``x`` does not have, and for complex numbers.
 
     Examples
     --------
@@ -306,7 +313,24 @@ def _log_softmax_of_scipy(x, axis=None):
 
 @exported
 def softmax(x: ArrayLike, axis: Axis = -1, *, name: str | None = None) -> Array:
-    """``exp(x) / sum(exp(x))`` along axes, without overflow; of the shape of ``x``.
+    """``exp(x) / sum(exp(x))`` along axes, without overflow, as ``scipy.special.softmax``.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Real numbers. Integers and booleans become float64.
+    axis : int, tuple of int or None, default -1
+        The axes along which the result sums to 1; None is all axes.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``; float64 for integers and booleans.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an axis that ``x`` does not have, and for complex numbers.
 
     Examples
     --------
@@ -345,7 +369,22 @@ LOG_SOFTMAX = define(
 
 @exported
 def log_softmax(x: ArrayLike, axis: Axis = -1, *, name: str | None = None) -> Array:
-    """The logarithm of `nbta.softmax`, exact where that is nearly 0; of the shape of ``x``.
+    """Logarithm of `nbta.softmax`, accurate for small values, as ``scipy.special.log_softmax``.
+
+    Parameters
+    ----------
+    x, axis
+        As for `nbta.softmax`.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``; float64 for integers and booleans.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an axis that ``x`` does not have, and for complex numbers.
 
     Examples
     --------

@@ -269,12 +269,18 @@ def argsort(
     stable: bool | None = None,
     name: str | None = None,
 ) -> Array:
-    """Where the items of each row along an axis are, in ascending order; see `nbta.sort`.
+    """Indices that sort rows along an axis in ascending order, as `numpy.argsort`.
+
+    Parameters
+    ----------
+    x, axis, kind, stable
+        As for `nbta.sort`.
 
     Returns
     -------
     Tensor or numpy.ndarray
-        Of int64 and the shape of ``x``. Of equal items the first comes first. There is no gradient.
+        Indices, as int64, of the shape of ``x``; equal elements keep their order. They have no
+        gradient.
 
     Raises
     ------
@@ -298,12 +304,28 @@ def partition(
     *,
     name: str | None = None,
 ) -> Array:
-    """The items of each row with item ``kth`` where it is when sorted: here all of them are sorted.
+    """Rows partitioned along an axis, as `numpy.partition`; here they are sorted as a whole.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Real numbers.
+    kth : int or sequence of int
+        Places where the elements are to be those of the sorted row.
+    axis : int or None, default -1
+        Axis to partition along; None flattens ``x`` first.
+    kind : str, optional
+        Accepted for compatibility with NumPy; it has no effect.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape and dtype of ``x``. Gradients follow the elements to their places.
 
     Raises
     ------
     InvalidArgumentError
-        As `nbta.sort`, and for a place that is not there.
+        As `nbta.sort`, and for a place that the axis does not have.
 
     Examples
     --------
@@ -323,7 +345,17 @@ def argpartition(
     *,
     name: str | None = None,
 ) -> Array:
-    """Where the items are in the order of `nbta.partition`.
+    """Indices that partition rows along an axis, as `numpy.argpartition`; they have no gradient.
+
+    Parameters
+    ----------
+    x, kth, axis, kind
+        As for `nbta.partition`.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Indices, as int64, of the shape of ``x``: here those of `nbta.argsort`.
 
     Raises
     ------
@@ -350,18 +382,24 @@ def _check_places(x, kth, axis):
 
 @exported(numpy=2)
 def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1, *, name: str | None = None) -> Array:
-    """Where items are in the order of several keys, of which the last decides first.
+    """Indices that sort by several keys, as `numpy.lexsort`; they have no gradient.
 
     Parameters
     ----------
     keys : sequence of array-like or Tensor
-        Of one shape.
-    axis : int, optional
+        Keys of one shape. The last one is compared first.
+    axis : int, default -1
+        Axis to sort along.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Indices, as int64, of the shape of each key.
 
     Raises
     ------
     InvalidArgumentError
-        As `nbta.sort`, and for no keys.
+        As `nbta.sort`, and without keys.
 
     Examples
     --------
@@ -478,20 +516,26 @@ def searchsorted(
 def digitize(
     x: ArrayLike, bins: ArrayLike, right: bool = False, *, name: str | None = None
 ) -> Array:
-    """Which bin each element is in, as int64.
+    """Index of the bin that each element falls into, as `numpy.digitize`; it has no gradient.
 
     Parameters
     ----------
     x : array-like or Tensor
+        Real numbers, of any shape.
     bins : array-like or Tensor
-        Edges in ascending or descending order; bin ``i`` ends before edge ``i``.
-    right : bool, optional
-        Whether the last value of a bin belongs to it, and not the first.
+        Edges of the bins, in ascending or descending order; bin ``i`` ends at edge ``i``.
+    right : bool, default False
+        Whether a value that equals an edge belongs to the bin that ends there.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Indices, as int64, of the shape of ``x``.
 
     Raises
     ------
     InvalidArgumentError
-        For edges in no order, when they are known or else in the run.
+        For edges in no order; in a graph the run raises it if they are not known before.
 
     Examples
     --------

@@ -282,12 +282,22 @@ def eigvalsh(
     *,
     name: str | None = None,
 ) -> Array:
-    """Eigenvalues of symmetric or Hermitian matrices, from the least; see `eigh`.
+    """Eigenvalues of symmetric or Hermitian matrices, as `numpy.linalg.eigvalsh`.
+
+    Parameters
+    ----------
+    a, UPLO
+        As for `nbta.eigh`.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Real numbers in ascending order, of shape ``(..., n)``.
 
     Raises
     ------
     InvalidArgumentError
-        For a matrix that is not square, another ``UPLO``, and where LAPACK finds none.
+        For a matrix that is not square, for another ``UPLO``, and if LAPACK finds no eigenvalues.
 
     Examples
     --------
@@ -546,12 +556,22 @@ def _scipy_svd(
 
 @exported(also="linalg.svdvals", numpy=1)
 def svdvals(a: ArrayLike, *, name: str | None = None) -> Array:
-    """Singular values of matrices, from the greatest.
+    """Singular values of matrices, as `numpy.linalg.svdvals`.
+
+    Parameters
+    ----------
+    a : array-like or Tensor
+        Matrices ``(..., m, n)``.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Real numbers in descending order, of shape ``(..., min(m, n))``.
 
     Raises
     ------
     InvalidArgumentError
-        For less than two axes, and where LAPACK finds none.
+        For fewer than two axes, and if LAPACK does not find the singular values.
 
     Examples
     --------
@@ -759,21 +779,27 @@ def matrix_rank(
     rtol: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """How many singular values are not 0; it has no gradient.
+    """Rank of matrices by singular values, as `numpy.linalg.matrix_rank`; it has no gradient.
 
     Parameters
     ----------
     a : array-like or Tensor
-        Of shape ``(..., m, n)``, or a vector.
+        Matrices ``(..., m, n)``, or a vector.
     tol : float, optional
-        What counts as 0.
+        Singular values up to this number count as 0.
     rtol : float, optional
-        The same as a part of the greatest; by default the longer length times the precision.
+        The same relative to the largest singular value; by default the longer of m and n times the
+        precision of the dtype.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        int64, of shape ``(...)``.
 
     Raises
     ------
     InvalidArgumentError
-        Where LAPACK finds no singular values.
+        If LAPACK does not find the singular values.
 
     Examples
     --------
@@ -1055,12 +1081,17 @@ EXPM = define("MatrixExponential", square, _evaluate_expm, _expm_gradient, emit=
 
 @exported(also="scipy.linalg.expm", numpy=1)
 def expm(a: ArrayLike, *, name: str | None = None) -> Array:
-    """Exponentials of matrices, by scaling and squaring.
+    """Matrix exponential, by scaling and squaring, as ``scipy.linalg.expm``.
 
     Parameters
     ----------
     a : array-like or Tensor
-        Of shape ``(..., n, n)``.
+        Matrices ``(..., n, n)``.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``a``; float64 for integers.
 
     Raises
     ------

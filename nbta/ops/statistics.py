@@ -36,6 +36,7 @@ from nbta.ops.arithmetic import (
 from nbta.ops.arranging import ranked
 from nbta.ops.axis_arguments import axis_attrs, integers, operand, within
 from nbta.ops.checks import checked
+from nbta.ops.descriptions import CUMULATED, REDUCED
 from nbta.ops.diagonals import diagonal
 from nbta.ops.dispatch import as_array, data_spec, exported, stands_for
 from nbta.ops.elementary import sqrt
@@ -74,7 +75,7 @@ def _count(truths, axis, keepdims, name=None):
     return sum(cast(truths, np.int64), axis, keepdims, name=name)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def any(
     x: ArrayLike,
     axis: Axis = None,
@@ -83,7 +84,7 @@ def any(
     where: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """Whether any element along axes is true, or not 0; of nothing it is false. See `nbta.sum`.
+    """Whether any element along axes is true, as `numpy.any`; False where there are no elements.
 
     Examples
     --------
@@ -93,7 +94,7 @@ def any(
     return greater(_count(chosen(_truths(x), where, False), axis, keepdims), 0, name=name)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def all(
     x: ArrayLike,
     axis: Axis = None,
@@ -102,7 +103,7 @@ def all(
     where: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """Whether all elements along axes are true, or not 0; of nothing it is true. See `nbta.sum`.
+    """Whether all elements along axes are true, as `numpy.all`; True where there are no elements.
 
     Examples
     --------
@@ -113,11 +114,11 @@ def all(
     return equal(_count(missing, axis, keepdims), 0, name=name)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def count_nonzero(
     x: ArrayLike, axis: Axis = None, *, keepdims: bool = False, name: str | None = None
 ) -> Array:
-    """How many elements along axes are not 0, as int64; see `nbta.sum`.
+    """Number of elements along axes that are not 0, as int64, as `numpy.count_nonzero`.
 
     Examples
     --------
@@ -137,7 +138,22 @@ def allclose(
     *,
     name: str | None = None,
 ) -> Array:
-    """Whether all elements of two tensors are close to each other, see `nbta.isclose`.
+    """Whether all pairs of elements are close, as `numpy.allclose`; see `nbta.isclose`.
+
+    Parameters
+    ----------
+    x, y, rtol, atol, equal_nan
+        As for `nbta.isclose`.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A boolean scalar.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For shapes that do not broadcast.
 
     Examples
     --------
@@ -149,12 +165,22 @@ def allclose(
 
 @exported(numpy=2)
 def array_equal(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """Whether two tensors have one shape and equal elements.
+    """Whether two tensors have the same shape and equal elements, as `numpy.array_equal`.
+
+    Parameters
+    ----------
+    x, y : array-like or Tensor
+        What to compare.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A boolean scalar.
 
     Raises
     ------
     InvalidArgumentError
-        Where the shapes are not known.
+        For a tensor whose shape is not fully known.
 
     Examples
     --------
@@ -267,7 +293,7 @@ def squeezed(x, axis):
     return reshape(x, ()) if axis is None else squeeze(x, axis)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def var(
     x: ArrayLike,
     axis: Axis = None,
@@ -280,25 +306,7 @@ def var(
     mean: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The variance along axes: the mean of the squares of what elements are off their mean.
-
-    Parameters
-    ----------
-    x : array-like or Tensor
-    axis : int, tuple of int or None
-        None is all axes; negative ones are counted from the last.
-    ddof : float
-        What is taken off the number of elements before the sum is divided by it.
-    keepdims : bool
-        Whether the axes stay, with length 1.
-    dtype : dtype-like, optional
-        What is computed in; float64 for integers by default.
-    where : array-like or Tensor of bool, optional
-        Which elements count; it broadcasts.
-    correction : float, optional
-        Another name of ``ddof``.
-    mean : array-like or Tensor, optional
-        What elements are off, in place of their mean: with the axes, of length 1.
+    """Variance of the elements along axes, as `numpy.var`: the mean of their squared deviations.
 
     Examples
     --------
@@ -310,7 +318,7 @@ def var(
     return _narrow(found, _real_dtype(own), name)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def std(
     x: ArrayLike,
     axis: Axis = None,
@@ -323,10 +331,10 @@ def std(
     mean: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The standard deviation along axes, the square root of `nbta.var`.
+    """Standard deviation of the elements along axes, as `numpy.std`.
 
-    Its gradient is NaN where all of several elements are equal, as that of a square root is at 0;
-    that of one element is 0.
+    The gradient is NaN where several elements are all equal, as that of a square root is at 0. It
+    is 0 for a single element.
 
     Examples
     --------
@@ -348,11 +356,11 @@ def _has_one(x, axis):
     return shape is not None and builtins.all(type(shape[a]) is int and shape[a] == 1 for a in axes)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def ptp(
     x: ArrayLike, axis: Axis = None, keepdims: bool = False, *, name: str | None = None
 ) -> Array:
-    """The greatest element along axes less the least; see `nbta.max`.
+    """Largest element along axes minus the smallest one, as `numpy.ptp`.
 
     Examples
     --------
@@ -394,7 +402,7 @@ def _have_one_shape(x, weights, axis):
     return builtins.all(bool(n == m) for n, m in zip(x.shape, weights.shape, strict=True))
 
 
-@exported(numpy=3)
+@exported(numpy=3, family=REDUCED)
 def average(
     x: ArrayLike,
     axis: Axis = None,
@@ -404,25 +412,27 @@ def average(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Array | tuple[Array, Array]:
-    """The mean along axes, in which elements count by weights.
+    """Weighted mean of the elements along axes, as `numpy.average`.
 
     Parameters
     ----------
-    x : array-like or Tensor
-    axis : int, tuple of int or None
-        None is all axes; negative ones are counted from the last.
     weights : array-like or Tensor, optional
-        Of the shape of ``x``, or of the lengths of the axes in their order. Where they sum to 0
-        the result is NaN or infinite; NumPy raises.
-    returned : bool
-        Whether to give the sums of weights, too.
-    keepdims : bool
-        Whether the axes stay, with length 1.
+        Weights, of the shape of ``x`` or of the lengths of the axes in their order; without them
+        all elements count alike. Where weights sum to 0 the result is NaN or infinite; NumPy
+        raises.
+    returned : bool, default False
+        Whether to return the sums of the weights as well.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray, or a tuple of two
+        The mean, of the shape of ``x`` without the reduced axes; with ``returned``, also the sum of
+        the weights, of the same shape.
 
     Raises
     ------
     InvalidArgumentError
-        For an axis that is not there, and weights that do not fit.
+        For an axis that ``x`` does not have, and for weights that do not fit it.
 
     Examples
     --------
@@ -461,7 +471,7 @@ def _both(one, other):
     return logical_and(one, other)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def nansum(
     x: ArrayLike,
     axis: Axis = None,
@@ -472,7 +482,9 @@ def nansum(
     where: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The sum along axes of what is no NaN, see `nbta.sum`; NaN gets the gradient 0.
+    """Sum of the elements along axes, NaN counting as 0, as `numpy.nansum`; see `nbta.sum`.
+
+    The gradient with respect to a NaN is 0.
 
     Examples
     --------
@@ -483,7 +495,7 @@ def nansum(
     return sum(x, axis, keepdims, dtype=dtype, **options)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def nanprod(
     x: ArrayLike,
     axis: Axis = None,
@@ -494,7 +506,9 @@ def nanprod(
     where: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The product along axes of what is no NaN, see `nbta.prod`; NaN gets the gradient 0.
+    """Product of the elements along axes, NaN counting as 1, as `numpy.nanprod`; see `nbta.prod`.
+
+    The gradient with respect to a NaN is 0.
 
     Examples
     --------
@@ -505,7 +519,7 @@ def nanprod(
     return prod(x, axis, keepdims, dtype=dtype, **options)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=CUMULATED)
 def nancumsum(
     x: ArrayLike,
     axis: int | None = None,
@@ -513,7 +527,7 @@ def nancumsum(
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """Sums of the first elements along an axis with 0 for NaN, see `nbta.cumsum`.
+    """Cumulative sum, NaN counting as 0, as `numpy.nancumsum`; see `nbta.cumsum`.
 
     Examples
     --------
@@ -523,7 +537,7 @@ def nancumsum(
     return cumsum(_without(x, 0)[0], axis, dtype=dtype, name=name)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=CUMULATED)
 def nancumprod(
     x: ArrayLike,
     axis: int | None = None,
@@ -531,7 +545,7 @@ def nancumprod(
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """Products of the first elements along an axis with 1 for NaN, see `nbta.cumprod`.
+    """Cumulative product, NaN counting as 1, as `numpy.nancumprod`; see `nbta.cumprod`.
 
     Examples
     --------
@@ -541,7 +555,7 @@ def nancumprod(
     return cumprod(_without(x, 1)[0], axis, dtype=dtype, name=name)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def nanmean(
     x: ArrayLike,
     axis: Axis = None,
@@ -551,7 +565,7 @@ def nanmean(
     where: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The mean along axes of what is no NaN, see `nbta.mean`; of nothing but NaN it is NaN.
+    """Mean along axes without NaN, as `numpy.nanmean`; NaN where there are no other elements.
 
     Examples
     --------
@@ -570,7 +584,7 @@ def _of_enough(found, where, axis, keepdims, ddof, present, name):
     return choose(enough, found, np.array(math.nan, found.dtype), name=name)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def nanvar(
     x: ArrayLike,
     axis: Axis = None,
@@ -583,7 +597,7 @@ def nanvar(
     mean: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The variance along axes of what is no NaN, see `nbta.var`; of too few elements it is NaN.
+    """Variance along axes without NaN, as `numpy.nanvar`; NaN where too few elements are left.
 
     Examples
     --------
@@ -597,7 +611,7 @@ def nanvar(
     return _of_enough(found, where, axis, keepdims, ddof, present, name)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def nanstd(
     x: ArrayLike,
     axis: Axis = None,
@@ -610,7 +624,7 @@ def nanstd(
     mean: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The standard deviation along axes of what is no NaN, see `nbta.std`.
+    """Standard deviation along axes without NaN, as `numpy.nanstd`; see `nbta.std`.
 
     Examples
     --------
@@ -647,7 +661,7 @@ def _nan_extreme(reduce, farthest, better):
 _nanmax, _nanmin = _nan_extreme(max, -math.inf, fmax), _nan_extreme(min, math.inf, fmin)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def nanmax(
     x: ArrayLike,
     axis: Axis = None,
@@ -657,7 +671,7 @@ def nanmax(
     where: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The greatest element along axes that is no NaN, see `nbta.max`; of nothing but NaN it is NaN.
+    """Largest element along axes without NaN, as `numpy.nanmax`; NaN where there are no others.
 
     Examples
     --------
@@ -667,7 +681,7 @@ def nanmax(
     return _nanmax(x, axis, keepdims, initial, where, name)
 
 
-@exported(numpy=2)
+@exported(numpy=2, family=REDUCED)
 def nanmin(
     x: ArrayLike,
     axis: Axis = None,
@@ -677,7 +691,7 @@ def nanmin(
     where: ArrayLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The least element along axes that is no NaN, see `nbta.min`; of nothing but NaN it is NaN.
+    """Smallest element along axes without NaN, as `numpy.nanmin`; NaN where there are no others.
 
     Examples
     --------

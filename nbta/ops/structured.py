@@ -30,17 +30,22 @@ if TYPE_CHECKING:
 
 @exported(also="scipy.linalg.block_diag", numpy=math.inf)
 def block_diag(*arrays: ArrayLike, name: str | None = None) -> Array:
-    """A matrix with some matrices along its diagonal, and zeros elsewhere.
+    """A matrix of blocks along its diagonal and zeros elsewhere, as ``scipy.linalg.block_diag``.
 
     Parameters
     ----------
     *arrays : array-like or Tensor
         Matrices; a vector is one row, a scalar one element.
 
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A matrix whose height and width are the sums of those of the arguments.
+
     Raises
     ------
     InvalidArgumentError
-        For nothing, and for more than two axes.
+        Without arguments, and for more than two axes.
 
     Examples
     --------
@@ -62,15 +67,19 @@ def block_diag(*arrays: ArrayLike, name: str | None = None) -> Array:
 
 @exported(also="scipy.linalg.toeplitz", numpy=2)
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None, *, name: str | None = None) -> Array:
-    """A matrix each of whose diagonals has one value.
+    """A matrix with constant diagonals, as ``scipy.linalg.toeplitz``.
 
     Parameters
     ----------
     c : array-like or Tensor
-        The first column.
+        The first column, a vector.
     r : array-like or Tensor, optional
-        The first row, but for its first element, which is that of ``c``; by default the
-        conjugate of ``c``.
+        The first row, whose first element is ignored; by default the conjugate of ``c``.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        A matrix of as many rows as ``c`` and as many columns as ``r`` has elements.
 
     Raises
     ------

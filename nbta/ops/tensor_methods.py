@@ -327,18 +327,53 @@ def _flat(self):
     raise AttributeError(str(refused("the iterator .flat", f"{self.name}, a symbolic tensor,")))
 
 
-def _reshape(self, *extents: Any) -> Tensor:
-    """See `nbta.reshape`."""
-    return shaping.reshape(self, extents[0] if len(extents) == 1 else extents)
+def _reshape(self, *shape: Any) -> Tensor:
+    """The same elements in another shape; see `nbta.reshape`.
+
+    Parameters
+    ----------
+    *shape : int or Tensor, or one tuple of them
+        The shape.
+
+    Returns
+    -------
+    Tensor
+        Of the given shape.
+    """
+    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape)
 
 
 def _transpose(self, *axes: Any) -> Tensor:
-    """See `nbta.transpose`."""
+    """The tensor with its axes in another order; see `nbta.transpose`.
+
+    Parameters
+    ----------
+    *axes : int, or one tuple of them
+        Axes of the tensor, in their new order; by default the order is reversed.
+
+    Returns
+    -------
+    Tensor
+        The same elements.
+    """
     return linalg.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
 
 
 def _copy(self, order: str = "C", *, name: str | None = None) -> Tensor:
-    """See `nbta.identity`: nothing changes a tensor."""
+    """The same values; see `nbta.identity`.
+
+    Parameters
+    ----------
+    order : str, default "C"
+        Accepted for compatibility with NumPy; tensors have no memory layout.
+    name : str, optional
+        Name of the operation.
+
+    Returns
+    -------
+    Tensor
+        The same values, as another tensor.
+    """
     return shaping.identity(self, name=name)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from nbta.codegen.fusion import Elementary, Elementwise
 from nbta.codegen.values import cast_text
 from nbta.ops.arithmetic import add, equal, imag, less, multiply, real, square, where
-from nbta.ops.descriptions import REAL_FLOATS
+from nbta.ops.descriptions import FLOATS
 from nbta.ops.dispatch import exported, stands_for
 from nbta.ops.elementary import abs, arctan2, cos, rsqrt, sin, sqrt
 from nbta.ops.elementwise import binary, narrow, of_one, promoted, real_only, unary, widened
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     emit=Elementary("asin", compiled=math.asin),
 )
 def arcsin(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Inverse sine, in radians from -pi/2 to pi/2.
+    """Inverse sine, in radians from -pi/2 to pi/2, as `numpy.arcsin`.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def arcsin(x: ArrayLike, *, name: str | None = None) -> Array:
     emit=Elementary("acos", compiled=math.acos),
 )
 def arccos(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Inverse cosine, in radians from 0 to pi.
+    """Inverse cosine, in radians from 0 to pi, as `numpy.arccos`.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def arccos(x: ArrayLike, *, name: str | None = None) -> Array:
     emit=Elementary("atan", compiled=math.atan),
 )
 def arctan(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Inverse tangent, in radians from -pi/2 to pi/2.
+    """Inverse tangent, in radians from -pi/2 to pi/2, as `numpy.arctan`.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def arctan(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @unary("Sinh", np.sinh, lambda x, y: cosh(x), emit=Elementary("sinh", compiled=math.sinh))
 def sinh(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Hyperbolic sine.
+    """Hyperbolic sine, as `numpy.sinh`.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def sinh(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @unary("Cosh", np.cosh, lambda x, y: sinh(x), emit=Elementary("cosh", compiled=math.cosh))
 def cosh(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Hyperbolic cosine.
+    """Hyperbolic cosine, as `numpy.cosh`.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def cosh(x: ArrayLike, *, name: str | None = None) -> Array:
     emit=Elementary("asinh", compiled=math.asinh),
 )
 def arcsinh(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Inverse hyperbolic sine.
+    """Inverse hyperbolic sine, as `numpy.arcsinh`.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def arcsinh(x: ArrayLike, *, name: str | None = None) -> Array:
     emit=Elementary("acosh", compiled=math.acosh),
 )
 def arccosh(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Inverse hyperbolic cosine, of numbers from 1 on.
+    """Inverse hyperbolic cosine, as `numpy.arccosh`; NaN below 1.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def arccosh(x: ArrayLike, *, name: str | None = None) -> Array:
     emit=Elementary("atanh", compiled=math.atanh),
 )
 def arctanh(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Inverse hyperbolic tangent, of numbers between -1 and 1.
+    """Inverse hyperbolic tangent, as `numpy.arctanh`; NaN outside of -1 to 1.
 
     Examples
     --------
@@ -154,9 +154,7 @@ def _hypot_gradient(x, y, length, dlength):
     emit=Elementary("hypot", compiled=math.hypot, arity=2),
 )
 def hypot(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
-    """``sqrt(x**2 + y**2)`` without overflow, elementwise with broadcasting.
-
-    In the origin its derivatives are 0.
+    """``sqrt(x**2 + y**2)``, without overflow, as `numpy.hypot`; its gradient at the origin is 0.
 
     Examples
     --------
@@ -167,7 +165,7 @@ def hypot(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 @of_one("SinDg", "sindg", lambda x, y: math.pi / 180 * cosdg(x))
 def sindg(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Sine of degrees.
+    """Sine of an angle in degrees, as ``scipy.special.sindg``.
 
     Examples
     --------
@@ -178,7 +176,7 @@ def sindg(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @of_one("CosDg", "cosdg", lambda x, y: -math.pi / 180 * sindg(x))
 def cosdg(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Cosine of degrees.
+    """Cosine of an angle in degrees, as ``scipy.special.cosdg``.
 
     Examples
     --------
@@ -189,7 +187,7 @@ def cosdg(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @of_one("TanDg", "tandg", lambda x, y: math.pi / 180 * (1 + square(y)))
 def tandg(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Tangent of degrees.
+    """Tangent of an angle in degrees, as ``scipy.special.tandg``.
 
     Examples
     --------
@@ -200,7 +198,7 @@ def tandg(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @of_one("CotDg", "cotdg", lambda x, y: -math.pi / 180 * (1 + square(y)))
 def cotdg(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Cotangent of degrees.
+    """Cotangent of an angle in degrees, as ``scipy.special.cotdg``.
 
     Examples
     --------
@@ -216,9 +214,9 @@ def _radian(d, m, s):
     return multiply(add(multiply(add(multiply(d, 60), m), 60), s), math.pi / 648000)
 
 
-@exported(also=("deg2rad",), family=REAL_FLOATS)
+@exported(also=("deg2rad",), family=FLOATS)
 def radians(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Degrees as radians.
+    """Degrees converted to radians, as `numpy.radians`.
 
     Examples
     --------
@@ -228,9 +226,9 @@ def radians(x: ArrayLike, *, name: str | None = None) -> Array:
     return multiply(*promoted(x, math.pi / 180, floats=True), name=name)
 
 
-@exported(also=("rad2deg",), family=REAL_FLOATS)
+@exported(also=("rad2deg",), family=FLOATS)
 def degrees(x: ArrayLike, *, name: str | None = None) -> Array:
-    """Radians as degrees.
+    """Radians converted to degrees, as `numpy.degrees`.
 
     Examples
     --------
@@ -242,9 +240,22 @@ def degrees(x: ArrayLike, *, name: str | None = None) -> Array:
 
 @exported(numpy=2)
 def angle(x: ArrayLike, deg: bool = False, *, name: str | None = None) -> Array:
-    """The angle of complex numbers, in radians from -pi to pi or in degrees.
+    """Angle of complex numbers, from -pi to pi, as `numpy.angle`.
 
-    Its gradient is NaN at 0, which has no direction.
+    The gradient is NaN at 0, which has no direction.
+
+    Parameters
+    ----------
+    x : array-like or Tensor
+        Real or complex numbers, of any shape.
+    deg : bool, default False
+        Whether to return degrees instead of radians.
+
+    Returns
+    -------
+    Tensor or numpy.ndarray
+        Of the shape of ``x``: float32 for complex64, float64 for complex128; for real numbers their
+        dtype, and float64 for integers and booleans.
 
     Examples
     --------
@@ -287,7 +298,7 @@ def _sinc(x):
 @stands_for("sinc", numpy=1)
 @unary("Sinc", _sinc, _sinc_slope, infer=real_only, emit=Elementwise(_emit_sinc, "f"))
 def sinc(x: ArrayLike, *, name: str | None = None) -> Array:
-    """``sin(pi x) / (pi x)``, and 1 at 0.
+    """``sin(pi * x) / (pi * x)``, and 1 at 0, as `numpy.sinc`.
 
     Examples
     --------

@@ -5,13 +5,12 @@ import inspect
 import re
 import textwrap
 
+import numpy as np
 import pytest
 
 import nbta
 import nbta.distributed
 
-#: Its sections are in the docstring of another function, which it names.
-SEE = re.compile(r"see `[\w.]+`")
 MODULES = ("debug", "implicit", "random", "raw_ops", "testing")
 
 
@@ -42,12 +41,6 @@ def public():
 
 
 PUBLIC = dict(public())
-#: All but functions of tensors that are NumPy's and do not go element by element.
-OWN = {
-    name: value
-    for name, value in PUBLIC.items()
-    if not value.__module__.startswith("nbta.ops") or hasattr(value, "record")
-}
 
 
 def sections(function):
@@ -82,20 +75,44 @@ def missing(function):
     return [title for title, lacks in wanted.items() if lacks]
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", PUBLIC)
 def test_sections(name):
-    function = OWN[name]
-    lacks = missing(function)
-    if SEE.search(sections(function)[""]):
-        lacks = [title for title in lacks if title == "Examples"]
-    assert lacks == []
+    assert missing(PUBLIC[name]) == []
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_examples(name):
-    assert "Examples" in sections(PUBLIC[name])
+def generated(name):
+    """Whether a docstring says of operands and results what `nbta.ops.descriptions` does."""
+    said = sections(PUBLIC[name])
+    operands = re.search(r", of (any shape|shapes that broadcast)\.", said.get("Parameters", ""))
+    result = re.search(r"(Of|Booleans, of) the (shape|broadcast shape)\b", said.get("Returns", ""))
+    return name.startswith("nbta.") and operands and result and "dtype" in said["Returns"]
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_errors(name):
-    assert "Raises" not in missing(PUBLIC[name])
+def expected(returns, dtype):
+    """The dtype of a result, by what a docstring says of it."""
+    if "Booleans" in returns:
+        return np.bool_
+    if dtype.kind == "b" and "int8" in returns:
+        return np.int8
+    if dtype.kind in "bi" and "float64 for integers" in returns:
+        return np.float64
+    if dtype.kind == "c" and "float64 for complex128" in returns:
+        return np.float64
+    return dtype
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if generated(name)])
+def test_families(name):
+    function, said = PUBLIC[name], sections(PUBLIC[name])
+    parameters = inspect.signature(function).parameters.values()
+    needed = [one for one in parameters if one.default is one.empty]
+    if {one.annotation for one in needed} != {"ArrayLike"}:
+        pytest.skip("it needs other parameters than operands")
+    for kind, value in (("complex numbers", 1j), ("floats", 0.5), ("booleans", True), ("", 1)):
+        given = [np.array([value])] * len(needed)
+        if kind and re.search(rf"\b{kind}\b", said.get("Raises", "")):
+            with pytest.raises(nbta.InvalidArgumentError):
+                function(*given)
+        else:
+            found = np.asarray(function(*given)).dtype
+            assert found == expected(said["Returns"], given[0].dtype)
