@@ -24,6 +24,7 @@ from nbta.api.tracing import (
     weakly,
 )
 from nbta.control.control_flow import leaf_spec, taken
+from nbta.control.forward_mode import tangents as tangents_of
 from nbta.control.reverse_mode import gradients
 from nbta.errors import invalid, memory_for
 from nbta.execution.batch import Items, Memories, rows_of, run_batch
@@ -849,8 +850,8 @@ def jvp(
 
     Notes
     -----
-    The derivative is the gradient of the gradient with respect to its own seed, on which it depends
-    linearly (J. Townsend, "A new trick for calculating Jacobian vector products", 2017).
+    This is forward mode: tangents are computed beside the values, and nothing of a loop's
+    iterations is saved.
 
     Examples
     --------
@@ -868,20 +869,9 @@ def _jvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
     primals = tuple(_free(f"primals[{i}]", p) for i, p in enumerate(primals))
     value = map_leaves(as_tensor, prepared(f, "the function", convert)(*primals))
     xs, directions = leaves(primals), [as_tensor(t) for t in leaves(tangents)]
-    ys = [y for y in leaves(value) if y.spec.differentiable]
-    seeds = [identity(zeros_like(y)) for y in ys]
-    found = gradients(ys, xs, seeds) if ys else [None] * len(xs)
-    pairs = [(g, d) for g, d in zip(found, directions, strict=True) if g is not None]
-    if pairs:
-        derivatives = gradients(
-            [g for g, _ in pairs], seeds, [d for _, d in pairs], unconnected="zero"
-        )
-    else:
-        derivatives = [zeros_like(y) for y in ys]
-    given = iter(derivatives)
-    return value, map_leaves(
-        lambda y: next(given) if y.spec.differentiable else zeros_like(y), value
-    )
+    ys = leaves(value)
+    given = iter(tangents_of(ys, xs, directions))
+    return value, map_leaves(lambda y: zeros_like(y) if (t := next(given)) is None else t, value)
 
 
 def hvp(f: Callable[..., Any], primals: T, tangents: Any, *, convert: bool = CONVERT) -> T:

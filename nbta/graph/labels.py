@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from nbta.graph.operation import Operation, Tensor
 
-#: What names of adjoints, and of arrays that keep values for them, begin with; see `called`.
-ADJOINT, SAVED = "d_", "saved_"
+#: What names of adjoints, of arrays that keep values for them, and of tangents begin with; see
+#: `called`.
+ADJOINT, SAVED, TANGENT = "d_", "saved_", "t_"
 _NAMES = re.compile(r"(?<![\w./])[A-Za-z0-9.][\w.\-/]*(?::\d+)?(?![\w/])")
 
 

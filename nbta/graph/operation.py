@@ -169,6 +169,14 @@ class Record:
         ``misses(op)`` where attributes decide.
     shows : bool
         Whether its result is not finite wherever a derivative of it is not.
+    tangent : callable or None
+        ``tangent(op, *input_tangents)`` builds operations and gives one tangent an output, None
+        where there is none; inputs without a tangent have None. With ``effects`` it gets the
+        computation first. Where there is none, `nbta.control.forward_mode` derives one.
+    linear : tuple of int or bool
+        The inputs in which the operation is linear, if all change together; True for all floats.
+    multilinear : bool
+        Whether it is linear in each of its inputs.
     """
 
     name: str
@@ -193,6 +201,9 @@ class Record:
     spreads: bool | Callable = False
     misses: bool | Callable = False
     shows: bool = False
+    tangent: Callable | None = None
+    linear: tuple[int, ...] | bool = False
+    multilinear: bool = False
 
     @property
     def pure(self) -> bool:

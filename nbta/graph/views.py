@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from nbta.graph import graph as graphs
 from nbta.graph.graph import SubGraph, keep_live
-from nbta.graph.operation import Operation, Tensor
+from nbta.graph.operation import Operation, Spec, Tensor
 from nbta.graph.order import ordered
 
 
@@ -117,6 +117,31 @@ class Loop(NamedTuple):
             self.body.outputs.append(self.body.resolve(following(parameter)))
         self.body.changed()
         return op.outputs[place]
+
+    def add_variables(
+        self,
+        first: list[Tensor],
+        specs: list[Spec],
+        following: Callable[[list[Tensor]], list[Tensor]],
+    ) -> list[Tensor]:
+        """Several more variables, which may depend on one another; their last values.
+
+        ``following(parameters)`` builds the next values in the body.
+        """
+        op, place = self.op, self.count
+        for graph in (self.cond, self.body):
+            made = [graph.parameter(spec) for spec in specs]
+            others = graph.inputs[: len(graph.inputs) - len(made)]
+            graph.inputs = [*others[:place], *made, *others[place:]]
+        op.inputs[place:place] = first
+        op.attrs["count"] = place + len(specs)
+        op.outputs += [Tensor(op, place + k, spec) for k, spec in enumerate(specs)]
+        parameters = self.body.inputs[place : place + len(specs)]
+        self.body.outputs += parameters  # for what asks of the loop meanwhile
+        with self.body.as_default(), self.body.control_dependencies(None):
+            self.body.outputs[place:] = [self.body.resolve(t) for t in following(parameters)]
+        self.body.changed()
+        return op.outputs[place:]
 
     def keep(self, places: list[int]) -> None:
         """Keep only the variables and the captured tensors of some places among the inputs."""

@@ -492,7 +492,14 @@ def maximum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 
 NEGATIVE = define_elementwise(
-    "Neg", numbers, np.negative, lambda op, dy: [-dy], emit="-{}", quick=True, spreads=True
+    "Neg",
+    numbers,
+    np.negative,
+    lambda op, dy: [-dy],
+    emit="-{}",
+    quick=True,
+    spreads=True,
+    linear=(0,),
 )
 
 
@@ -546,8 +553,20 @@ def _where_gradient(op, dz):
     ]
 
 
+def _where_tangent(op, _, dx, dy):
+    condition, *values = op.inputs
+    nothing = np.zeros((), values[0].dtype)
+    return [where(condition, *(nothing if given is None else given for given in (dx, dy)))]
+
+
 WHERE = define_elementwise(
-    "Where", _infer_where, np.where, _where_gradient, emit="({1} if {0} else {2})", quick=True
+    "Where",
+    _infer_where,
+    np.where,
+    _where_gradient,
+    emit="({1} if {0} else {2})",
+    quick=True,
+    tangent=_where_tangent,
 )
 
 
@@ -706,6 +725,7 @@ ADD_N = define_elementwise(
     emit=_EmitAddN(),
     quick=True,
     spreads=True,
+    tangent=lambda op, *given: [add_n([tangent for tangent in given if tangent is not None])],
 )
 
 
@@ -810,8 +830,18 @@ def _part_gradient(unit):
 
 
 REAL = define_elementwise(
-    "Real", _infer_part, np.real, _part_gradient(1), emit=complex_only("{}.real", "{}")
+    "Real",
+    _infer_part,
+    np.real,
+    _part_gradient(1),
+    emit=complex_only("{}.real", "{}"),
+    linear=(0,),
 )
 IMAG = define_elementwise(
-    "Imag", _infer_part, np.imag, _part_gradient(1j), emit=complex_only("{}.imag", "0")
+    "Imag",
+    _infer_part,
+    np.imag,
+    _part_gradient(1j),
+    emit=complex_only("{}.imag", "0"),
+    linear=(0,),
 )

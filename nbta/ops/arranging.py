@@ -843,6 +843,7 @@ ROLL = define(
     lambda x, shift, *, axis: np.roll(x, int(shift), axis),
     lambda op, dy: [apply(ROLL, [dy, -op.inputs[1]], op.attrs), None],
     emit=_emit_roll,
+    linear=(0,),
 )
 
 

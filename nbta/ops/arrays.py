@@ -22,6 +22,7 @@ from nbta.graph.operation import (
     Spec,
     Tensor,
 )
+from nbta.ops.arithmetic import add_n
 from nbta.ops.dispatch import CONSTANT, as_tensor, define
 from nbta.ops.extents import outside
 from nbta.ops.indexing import getitem
@@ -63,7 +64,16 @@ def _create(step, size, packed=False, packed_row=(), saves=False, **attrs):
     return step.add(TensorArray(size=size, **attrs)), FLOW_VALUE
 
 
-CREATE = define("TensorArrayV3", _infer_create, _create, _STORAGE, effects=True)
+def _create_tangent(context, op, *_):
+    """An array for the tangents of values, of the same size."""
+    if not context.has(op.outputs[0]):
+        return [None, None]
+    return build(CREATE, op.inputs, op.attrs, f"{op.type}_tangent")
+
+
+CREATE = define(
+    "TensorArrayV3", _infer_create, _create, _STORAGE, effects=True, tangent=_create_tangent
+)
 
 
 def _infer_lookup(handle, flow, *prefix, **attrs):
@@ -88,9 +98,32 @@ def _lookup_gradient(context, op, _, dflow):
     return [None, dflow, *[None] * (len(op.inputs) - 2)]
 
 
-LOOKUP = define("TensorArrayGradV3", _infer_lookup, _lookup, _lookup_gradient, effects=True)
+def _lookup_tangent(context, op, *given):
+    """A gradient array of the same array, of another source: it has the same shapes, and adds."""
+    flow = given[1]
+    if not context.has(op.outputs[0]):
+        return [None, flow]
+    handle, before, *others = op.inputs
+    before = before if flow is None else add_n([before, flow])
+    attrs = {**op.attrs, "source": f"{op.attrs['source']}/{context.source}"}
+    return build(op.record, [handle, before, *others], attrs)
+
+
+LOOKUP = define(
+    "TensorArrayGradV3",
+    _infer_lookup,
+    _lookup,
+    _lookup_gradient,
+    effects=True,
+    tangent=_lookup_tangent,
+)
 LOOKUP_WITH_SHAPE = define(
-    "TensorArrayGradWithShape", _infer_lookup, _lookup_with_shape, _lookup_gradient, effects=True
+    "TensorArrayGradWithShape",
+    _infer_lookup,
+    _lookup_with_shape,
+    _lookup_gradient,
+    effects=True,
+    tangent=_lookup_tangent,
 )
 
 
@@ -135,6 +168,18 @@ def _value_and_flow(op):
     return [op.inputs if value.spec.differentiable else []]
 
 
+def _store_tangent(context, op, *given):
+    """The same with the tangent of the value, zeros where it has none, in the array beside."""
+    handle, flow = op.inputs[0], op.inputs[-1]
+    access = context.beside(handle, flow)
+    if access is None:
+        return [given[-1]]
+    inputs = [access.handle, *op.inputs[1:-1], access.flow]
+    place = op.record.value_input
+    inputs[place] = context.of_or_none_like(op.inputs[place])
+    return build(op.record, inputs, op.attrs)
+
+
 def _quick(integer):
     """An index as Python's calls of arrays take it without a detour: of the type int."""
     return int(integer) if isinstance(integer, np.integer) else integer
@@ -166,6 +211,7 @@ WRITE = define(
     connections=_value_and_flow,
     value_input=2,
     spreads=True,
+    tangent=_store_tangent,
 )
 
 
@@ -194,6 +240,7 @@ SCATTER = define(
     connections=_value_and_flow,
     value_input=2,
     spreads=True,
+    tangent=_store_tangent,
 )
 
 
@@ -218,6 +265,7 @@ SPLIT = define(
     connections=_value_and_flow,
     value_input=1,
     spreads=True,
+    tangent=_store_tangent,
 )
 
 # Reading. ``known`` is the element shape as far as it is known when the graph is built.
@@ -247,7 +295,29 @@ def _read_gradient(context, op, dvalue):
     return [None, None, context.accumulate(handle, flow, lambda g: g.write(index, dvalue))]
 
 
-READ = define("TensorArrayReadV3", _infer_read, _read, _read_gradient, effects=True, spreads=True)
+def _tangent_of_read(place):
+    """The rule of what reads an array after the flow of a place."""
+
+    def tangent(context, op, *given):
+        access = context.beside(op.inputs[0], op.inputs[place])
+        if access is None:
+            return [None] * len(op.outputs)
+        inputs = [access.handle, *op.inputs[1:]]
+        inputs[place] = access.flow
+        return build(op.record, inputs, op.attrs)
+
+    return tangent
+
+
+READ = define(
+    "TensorArrayReadV3",
+    _infer_read,
+    _read,
+    _read_gradient,
+    effects=True,
+    spreads=True,
+    tangent=_tangent_of_read(2),
+)
 
 
 def _in_run(step, pattern):
@@ -290,7 +360,13 @@ def _gather_gradient(context, op, dvalue):
 
 
 GATHER = define(
-    "TensorArrayGatherV3", _infer_gather, _gather, _gather_gradient, effects=True, spreads=True
+    "TensorArrayGatherV3",
+    _infer_gather,
+    _gather,
+    _gather_gradient,
+    effects=True,
+    spreads=True,
+    tangent=_tangent_of_read(2),
 )
 
 
@@ -319,7 +395,13 @@ def _concat_gradient(context, op, dvalue, _):
 
 
 CONCAT = define(
-    "TensorArrayConcatV3", _infer_concat, _concat, _concat_gradient, effects=True, spreads=True
+    "TensorArrayConcatV3",
+    _infer_concat,
+    _concat,
+    _concat_gradient,
+    effects=True,
+    spreads=True,
+    tangent=_tangent_of_read(1),
 )
 
 # What others ask about these operations.

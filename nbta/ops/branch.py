@@ -136,6 +136,19 @@ def _branch_gradient(context, op, branch, name, places, grads):
     return backward
 
 
+def _tangent(context, op, *given):
+    """The branch itself, with tangents of its results as further ones."""
+    places = [place for place, tensor in enumerate(op.outputs) if context.has(tensor)]
+    result = [None] * len(op.outputs)
+    columns = [
+        context.through(branch, [branch.outputs[place] for place in places], {})
+        for branch in Branch(op).branches
+    ]
+    for place, *ends in zip(places, *columns, strict=True):
+        result[place] = Branch(op).add_result(list(ends))
+    return result
+
+
 CASE = define(
     "Case",
     _infer,
@@ -145,4 +158,5 @@ CASE = define(
     several=True,
     takes_list=True,
     connections=_connections,
+    tangent=_tangent,
 )

@@ -97,6 +97,7 @@ BEHIND = define(
     lambda op, dy: [dy, None],
     connections=lambda op: [[op.inputs[0]]],
     emit=_emit_behind,
+    linear=(0,),
 )
 
 

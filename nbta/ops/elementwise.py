@@ -177,7 +177,12 @@ def define_elementwise(name, infer, evaluate, gradient, *, total=True, **options
 
 
 CONJ = define_elementwise(
-    "Conj", same, np.conj, lambda op, dy: [conjugate(dy)], emit=complex_only("{}.conjugate()", "{}")
+    "Conj",
+    same,
+    np.conj,
+    lambda op, dy: [conjugate(dy)],
+    emit=complex_only("{}.conjugate()", "{}"),
+    linear=(0,),
 )
 
 
@@ -276,7 +281,10 @@ def of_one(record, name, derivative):
 
 
 def summed(gradient):
-    """A record's rule of ``gradient(*inputs, result, dy)``, summed over what was broadcast."""
+    """A record's rule of ``gradient(*inputs, result, dy)``, summed over what was broadcast.
+
+    Before that it is the attribute ``by_item``, for tangents.
+    """
 
     def rule(op, dy):
         grads = gradient(*op.inputs, op.outputs[0], dy)
@@ -285,6 +293,7 @@ def summed(gradient):
             for grad, tensor in zip(grads, op.inputs, strict=True)
         ]
 
+    rule.by_item = gradient
     return rule
 
 

@@ -49,6 +49,7 @@ FILL = define(
     emit=_emit_fill,
     shape_input=0,
     spreads=True,
+    linear=(1,),
 )
 
 

@@ -63,6 +63,7 @@ FOURIER = define(
     _evaluate,
     lambda op, dy: [apply(FOURIER, [dy], {"sign": -op.attrs["sign"]})],
     emit=_emit,
+    linear=(0,),
 )
 
 

@@ -224,6 +224,7 @@ TAKE = define(
     emit=_emit_take,
     selects=True,
     misses=True,
+    linear=(0,),
 )
 
 
@@ -418,10 +419,22 @@ def _numbers(code, groups, counters):
 
 
 SCATTER_ADD = define_change(
-    "ScatterAdd", _infer_scatter, _add_rows, _scatter_add_gradient, emit=_emit_scatter, misses=True
+    "ScatterAdd",
+    _infer_scatter,
+    _add_rows,
+    _scatter_add_gradient,
+    emit=_emit_scatter,
+    misses=True,
+    linear=(0, 2),
 )
 SCATTER_SET = define_change(
-    "ScatterSet", _infer_scatter, _set_rows, _scatter_set_gradient, emit=_emit_scatter, misses=True
+    "ScatterSet",
+    _infer_scatter,
+    _set_rows,
+    _scatter_set_gradient,
+    emit=_emit_scatter,
+    misses=True,
+    linear=(0, 2),
 )
 
 

@@ -229,6 +229,7 @@ SLICE = define(
     emit=_emit_slice_block,
     selects=True,
     shape_input=2,
+    linear=(0,),
 )
 
 
@@ -371,9 +372,16 @@ def _changed_block(code, op):
 
 
 UPDATE = define_change(
-    "DynamicUpdateSlice", _infer_update, _set_block, _update_gradient, emit=_emit_update
+    "DynamicUpdateSlice",
+    _infer_update,
+    _set_block,
+    _update_gradient,
+    emit=_emit_update,
+    linear=(0, 1),
 )
-ADD = define_change("DynamicAddSlice", _infer_update, _add_block, _add_gradient, emit=_emit_add)
+ADD = define_change(
+    "DynamicAddSlice", _infer_update, _add_block, _add_gradient, emit=_emit_add, linear=(0, 1)
+)
 
 
 @exported
@@ -856,6 +864,7 @@ GETITEM = define(
     selects=True,
     misses=_misses,
     spreads=lambda op, place: op.outputs[0].spec.rank == 0,
+    linear=(0,),
 )
 
 
@@ -1077,6 +1086,7 @@ SCATTER_SLICE = define(
     _scatter_slice_gradient,
     emit=_emit_scatter_slice,
     shape_input=1,
+    linear=(0,),
 )
 
 
@@ -1197,6 +1207,7 @@ SET_ITEM = define_change(
     emit=_emit_item,
     spreads=lambda op, place: op.inputs[1].spec.rank == 0,
     misses=_misses,
+    linear=(0, 1),
 )
 ADD_ITEM = define_change(
     "AddItem",
@@ -1206,4 +1217,5 @@ ADD_ITEM = define_change(
     emit=_emit_item,
     spreads=True,
     misses=_misses,
+    linear=(0, 1),
 )

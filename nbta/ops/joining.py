@@ -114,7 +114,7 @@ def _emit_pad(code, op) -> None:
     return move(code, value.extents, place, window(code, value))
 
 
-PAD = define("Pad", _infer_pad, _evaluate_pad, _pad_gradient, emit=_emit_pad)
+PAD = define("Pad", _infer_pad, _evaluate_pad, _pad_gradient, emit=_emit_pad, linear=True)
 
 
 @exported
@@ -292,6 +292,7 @@ SQUEEZE = define(
     _squeeze_gradient,
     emit=_emit_squeeze,
     spreads=True,
+    linear=(0,),
 )
 
 
@@ -375,6 +376,7 @@ EXPAND_DIMS = define(
     emit=_emit_expand_dims,
     total=True,
     spreads=True,
+    linear=(0,),
 )
 
 
@@ -668,6 +670,7 @@ CONCATENATE = define(
     _concatenate_gradient,
     emit=_emit_concatenate,
     spreads=True,
+    linear=True,
 )
 
 
@@ -757,6 +760,7 @@ STACK = define(
     emit=_emit_stack,
     total=True,
     spreads=True,
+    linear=True,
 )
 
 
@@ -913,6 +917,7 @@ SPLIT = define(
     emit=_emit_split,
     total=_has_lengths,
     selects=True,
+    linear=(0,),
 )
 
 

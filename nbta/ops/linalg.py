@@ -126,6 +126,7 @@ TRIL = define(
     lambda op, dy: [tril(dy, op.attrs["k"])],
     emit=_emit_tril,
     total=True,
+    linear=(0,),
 )
 
 

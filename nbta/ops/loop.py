@@ -409,6 +409,28 @@ def _on_state_tape(op, place, schedule) -> Access:
     return op.tapes[parameter]
 
 
+def _tangent(context, op, *given):
+    """The loop itself, with the tangents of its variables as further ones."""
+    loop, count = Loop(op), Loop(op).count
+    pairs = zip(loop.parameters, op.outputs, strict=True)
+    places = [place for place, pair in enumerate(pairs) if any(map(context.has, pair))]
+    result = [None] * count
+    if not places:
+        return result
+    first = [context.of_or_none_like(op.inputs[place]) for place in places]
+    parameters = [loop.parameters[place] for place in places]
+    ends = [loop.following[place] for place in places]
+
+    def following(variables):
+        pairs = zip(parameters, variables, strict=True)
+        return context.through(loop.body, ends, dict(pairs))
+
+    last = loop.add_variables(first, [tensor.spec for tensor in parameters], following)
+    for place, tensor in zip(places, last, strict=True):
+        result[place] = tensor
+    return result
+
+
 WHILE = define(
     "While",
     _infer,
@@ -418,4 +440,5 @@ WHILE = define(
     several=True,
     takes_list=True,
     connections=_connections,
+    tangent=_tangent,
 )

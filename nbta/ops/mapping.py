@@ -181,6 +181,40 @@ def _gradient(context, op, *grads):
     return result
 
 
+def _tangent(context, op, *given):
+    """A map that computes the rows' results once more, and their tangents beside them."""
+    inner, rows, likes = (op.attrs[key] for key in ("body", "rows", "likes"))
+    inner = inner.graph
+    places = [place for place, tangent in enumerate(given) if tangent is not None]
+    cut = [place for place in places if place < rows]
+    shared = [place for place in places if place >= rows]
+    with current().name_scope(op.name.rpartition("/")[2] + "_tangent") as scope:
+        body = SubGraph(current(), f"{scope}body")
+        with body.as_default():
+            specs = [tensor.spec for tensor in inner.inputs]
+            new = list(map(body.parameter, specs[:rows]))
+            directions = [body.parameter(specs[place]) for place in cut]
+            new += map(body.parameter, specs[rows:])
+            directions += [body.parameter(specs[place]) for place in shared]
+            known = dict(zip(inner.inputs, new, strict=True))
+            due = [inner.outputs[k] if context.has(y) else None for k, y in enumerate(op.outputs)]
+            ys = _Again(op, body, known, inner).build([y for y in due if y is not None])
+            found = iter(context.run(ys, [new[place] for place in places], directions))
+            found = [None if y is None else next(found) for y in due]
+            kept = [k for k, tangent in enumerate(found) if tangent is not None]
+            body.outputs = [body.resolve(found[k]) for k in kept]
+        likes = tuple(
+            p if p is None or p < rows else p + len(cut) for p in (likes[k] for k in kept)
+        )
+        xs = [*op.inputs[:rows], *(given[place] for place in cut)]
+        others = [*op.inputs[rows:], *(given[place] for place in shared)]
+        made = add_map(body, xs, others, likes, op.attrs["threads"], scope)
+    result = [None] * len(op.outputs)
+    for k, tangent in zip(kept, made.outputs, strict=True):
+        result[k] = tangent
+    return result
+
+
 class _Again(Replay):
     """The body once more, in that of the gradient."""
 
@@ -194,5 +228,12 @@ class _Again(Replay):
 
 
 MAP = define(
-    "Map", _infer, _evaluate, _gradient, effects=True, several=True, connections=_connections
+    "Map",
+    _infer,
+    _evaluate,
+    _gradient,
+    effects=True,
+    several=True,
+    connections=_connections,
+    tangent=_tangent,
 )

@@ -18,6 +18,7 @@ from nbta.codegen.values import Block, Scalar, cast_text, product, times, total
 from nbta.codegen.windows import Window, bind_reshaped, move, strides_of, window
 from nbta.errors import NbtaError, invalid, located
 from nbta.graph.operation import Spec
+from nbta.ops.arithmetic import add_n
 from nbta.ops.axis_arguments import integers, operand, within
 from nbta.ops.dispatch import apply, data_spec, define, exported
 from nbta.ops.elementwise import conjugate, narrow, promoted, wide, widened
@@ -131,6 +132,7 @@ AS_MATRIX = define(
     lambda op, dy: [reshape(dy, shape_of(op.inputs[0]))],
     emit=_emit_as_matrix,
     total=True,
+    linear=(0,),
 )
 
 
@@ -270,6 +272,16 @@ def _by_loops(code, the):
     code.nested(headers, f"{z} = {text}")
 
 
+def _matmul_tangent(op, da, db):
+    """The sum of two products; of vectors by item, as zeros of tangents stay zeros there."""
+    from nbta.ops.reductions import sum
+
+    a, b = op.inputs
+    vectors = a.spec.rank == b.spec.rank == 1
+    terms = [(da, b)] * (da is not None) + [(a, db)] * (db is not None)
+    return [add_n([sum(x * y) if vectors else matmul(x, y) for x, y in terms])]
+
+
 MATMUL = define(
     "MatMul",
     _infer_matmul,
@@ -278,6 +290,7 @@ MATMUL = define(
     emit=_emit_matmul,
     total=True,
     spreads=True,
+    tangent=_matmul_tangent,
 )
 
 
@@ -337,6 +350,7 @@ OUTER = define(
     emit=_emit_outer,
     total=True,
     spreads=True,
+    multilinear=True,
 )
 
 
@@ -421,6 +435,7 @@ TRANSPOSE = define(
     emit=_emit_transpose,
     total=True,
     spreads=True,
+    linear=(0,),
 )
 
 
@@ -475,6 +490,7 @@ SWAPAXES = define(
     emit=_emit_transpose,
     total=True,
     spreads=True,
+    linear=(0,),
 )
 
 
@@ -1044,5 +1060,11 @@ def _factors(sizes):
 
 
 EINSUM = define(
-    "Einsum", _infer_einsum, _evaluate_einsum, _einsum_gradient, emit=_emit_einsum, spreads=True
+    "Einsum",
+    _infer_einsum,
+    _evaluate_einsum,
+    _einsum_gradient,
+    emit=_emit_einsum,
+    spreads=True,
+    multilinear=True,
 )

@@ -411,6 +411,7 @@ SUM = define(
     emit=_emit_total,
     total=True,
     spreads=True,
+    linear=(0,),
 )
 
 
@@ -479,6 +480,7 @@ MEAN = define(
     emit=_emit_mean,
     total=True,
     spreads=True,
+    linear=(0,),
 )
 
 
@@ -860,7 +862,13 @@ def _emit_cumsum(code, op) -> None:
 
 
 CUMSUM = define(
-    "CumSum", _infer_cumsum, _evaluate_cumsum, _cumsum_gradient, emit=_emit_cumsum, total=True
+    "CumSum",
+    _infer_cumsum,
+    _evaluate_cumsum,
+    _cumsum_gradient,
+    emit=_emit_cumsum,
+    total=True,
+    linear=(0,),
 )
 
 

@@ -473,7 +473,12 @@ def _emit_correlate(code, op) -> None:
 
 
 CORRELATE = define(
-    "Correlate", _infer_correlate, _evaluate_correlate, _correlate_gradient, emit=_emit_correlate
+    "Correlate",
+    _infer_correlate,
+    _evaluate_correlate,
+    _correlate_gradient,
+    emit=_emit_correlate,
+    multilinear=True,
 )
 
 

@@ -88,6 +88,7 @@ CAST = define(
     total=_between_numbers,
     quick=True,
     spreads=True,
+    linear=True,
 )
 
 
@@ -131,6 +132,7 @@ IDENTITY = define(
     elementwise=True,
     total=True,
     spreads=True,
+    linear=(0,),
 )
 
 
@@ -164,6 +166,7 @@ STOP_GRADIENT = define(
     emit=emit_identity,
     elementwise=True,
     total=True,
+    linear=(0,),  # for flows, whose tangents say only what comes after what
 )
 
 
@@ -346,6 +349,7 @@ RESHAPE = define(
     keeps=True,
     shape_input=1,
     spreads=True,
+    linear=(0,),
 )
 
 
@@ -443,6 +447,7 @@ BROADCAST_TO = define(
     keeps=True,
     shape_input=1,
     spreads=True,
+    linear=(0,),
 )
 
 
@@ -535,6 +540,7 @@ SUM_TO = define(
     keeps=True,
     shape_input=1,
     spreads=True,
+    linear=(0,),
 )
 
 

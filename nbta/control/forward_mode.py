@@ -1,0 +1,280 @@
+"""Forward mode: derivatives along a direction, as operations of the same graph.
+
+`tangents` goes through the operations between ``xs`` and ``ys`` in the order in which they run and
+asks each for the tangents of its results: what these change by when ``xs`` move along the
+directions. So nothing of a loop's iterations is saved: a loop has the tangents of its variables as
+further variables, and an array an array of tangents beside it (`nbta.control.activity` says which).
+
+A record has a rule of its own (``tangent``), or says in which inputs it is linear, together
+(``linear``) or one by one (``multilinear``); the Jacobian of an elementwise operation of real
+numbers is diagonal, so that its gradient rule is the one for tangents too. For all others the
+tangent is the gradient of the gradient with respect to its seed, on which it depends linearly
+(J. Townsend, "A new trick for calculating Jacobian vector products", 2017).
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from nbta import shapes
+from nbta.control.activity import active_tensors
+from nbta.control.reverse_mode import Computation
+from nbta.graph.copying import keep_shapes
+from nbta.graph.graph import SubGraph, current, gradient_of
+from nbta.graph.labels import TANGENT, call_after
+from nbta.graph.operation import DATA, FLOW, Addend, Tensor
+from nbta.graph.order import ordered
+from nbta.graph.verifier import verify_change
+from nbta.ops.aliases import check_writes
+from nbta.ops.arithmetic import add_n
+from nbta.ops.arrays import Access
+from nbta.ops.dispatch import as_tensor
+from nbta.ops.filling import zeros_like
+from nbta.ops.shaping import broadcast_to, identity, shape_of
+
+
+def tangents(ys: list[Tensor], xs: list[Tensor], directions: list[Tensor]) -> list[Tensor | None]:
+    """Derivatives of ``ys`` along a direction, None where no path leads from any of ``xs``.
+
+    Parameters
+    ----------
+    ys, xs : list of Tensor
+        Of the graph that is being built.
+    directions : list of Tensor
+        One for each x, of its dtype and shape. They must not depend on ``ys``: loops between get
+        further variables.
+    """
+    graph = current()
+    with graph.name_scope("tangents") as scope:
+        found = Forward(scope[:-1]).run(ys, xs, directions)
+        verify_change(graph)
+    return found
+
+
+class Forward:
+    """One call of `tangents`, and what rules ask it.
+
+    Attributes
+    ----------
+    source : str
+        What the sources of its gradient arrays end in.
+    """
+
+    def __init__(self, source: str):
+        self.source = source
+        self._tangents: dict[Tensor, Tensor] = {}
+        self._active: set[Tensor] = set()
+        self._used: set[Tensor] = set()
+
+    def run(self, ys, xs, directions) -> list:
+        """Tangents of ``ys``."""
+        operations = ordered({y.op for y in ys})
+        self._active |= active_tensors(operations, xs, ys)
+        check_writes(operations, self._active)
+        self._tangents.update(zip(xs, directions, strict=True))
+        self._walk(operations, ys)
+        return [self.of(y) for y in ys]
+
+    def through(self, body: SubGraph, ends: list[Tensor], given: dict[Tensor, Tensor]) -> list:
+        """Tangents of tensors of a body, zeros where they have none, from those of parameters.
+
+        What the body captures has the tangent that it has around.
+        """
+        self._tangents.update(given)
+        with body.as_default(), body.control_dependencies(None):
+            operations = ordered({tensor.op for tensor in ends})
+            check_writes(operations, self._active)
+            self._walk(operations, ends)
+            return [self.of_or_none_like(tensor) for tensor in ends]
+
+    def has(self, tensor: Tensor) -> bool:
+        """Whether a tensor depends on the directions, or is an array that may."""
+        return tensor in self._active
+
+    def of(self, tensor: Tensor) -> Tensor | None:
+        """The tangent of a tensor in the graph that is being built; None where it has none."""
+        if tensor not in self._active:
+            return None
+        if tensor not in self._tangents:
+            graph = tensor.graph
+            if not isinstance(graph, SubGraph) or tensor not in graph.sources:
+                return None
+            around = graph.sources[tensor]
+            with graph.outer.as_default():
+                outer = self.of(around)
+            if outer is None:
+                return None
+            self._tangents[tensor] = graph.resolve(outer)
+        return self._tangents[tensor]
+
+    def of_or_none_like(self, tensor: Tensor) -> Tensor:
+        """The tangent of a tensor, or zeros; of arrays' handles and flows, these themselves."""
+        found = self.of(tensor)
+        if found is not None:
+            return found
+        return tensor if tensor.kind != DATA else as_tensor(zeros_like(tensor))
+
+    def beside(self, handle: Tensor, flow: Tensor) -> Access | None:
+        """The array of tangents beside an array; None where nothing in that has any."""
+        found = self.of(handle)
+        return None if found is None else Access(found, self.of_or_none_like(flow))
+
+    def _walk(self, operations, ends):
+        self._used.update(tensor for op in operations for tensor in op.inputs)
+        self._used.update(ends)
+        for op in operations:
+            if any(self._is_due(tensor) for tensor in op.outputs) or not op.outputs:
+                given = [self.of(tensor) for tensor in op.inputs]
+                for tensor, found in zip(list(op.outputs), self._apply(op, given), strict=True):
+                    if found is not None and self._is_due(tensor):
+                        self._tangents[tensor] = _checked(op, tensor, found)
+                        call_after(found, tensor, TANGENT)
+
+    def _is_due(self, tensor):
+        return tensor in self._active and tensor not in self._tangents
+
+    def _apply(self, op, given):
+        if op.record.effects:
+            rule = op.record.tangent or _only_flows
+            with gradient_of(op, ()):
+                return rule(self, op, *given)
+        if all(tangent is None for tangent in given):
+            return [None] * len(op.outputs)
+        with gradient_of(op, [tangent for tangent in given if tangent is not None]):
+            return [
+                None if found is None else _like(found, tensor)
+                for found, tensor in zip(self._derived(op, given), op.outputs, strict=True)
+            ]
+
+    def _derived(self, op, given):
+        """Tangents of an operation that depends on its inputs alone."""
+        record = op.record
+        if record.tangent is not None:
+            return record.tangent(op, *given)
+        if record.linear:
+            return _by_itself(op, given)
+        if record.multilinear:
+            return _by_each(op, given)
+        numbers = [*op.inputs, op.outputs[0]]
+        real = all(tensor.dtype == op.outputs[0].dtype for tensor in numbers if _is_number(tensor))
+        if record.elementwise and real and op.outputs[0].dtype.kind != "c":
+            return [_by_diagonal(op, given)]
+        return _by_transposing(op, given, [tensor in self._used for tensor in op.outputs])
+
+
+def _only_flows(context, op, *given):
+    """The rule of what touches no array of floats, but may stand between what does."""
+    flows = [t for t, x in zip(given, op.inputs, strict=True) if x.kind == FLOW and t is not None]
+    return [add_n(flows) if tensor.kind == FLOW and flows else None for tensor in op.outputs]
+
+
+def _is_number(tensor):
+    return tensor.spec.differentiable
+
+
+def _again(op, inputs):
+    """Results of an operation of other inputs like its own."""
+    made = current().create(op.record, inputs, op.attrs).outputs
+    keep_shapes(op.outputs, made)
+    return made
+
+
+def _by_itself(op, given):
+    """The operation of tangents, in all the inputs in which it is linear together."""
+    places = op.record.linear
+    places = range(len(given)) if places is True else places
+    inputs = list(op.inputs)
+    for place in places:
+        if given[place] is not None:
+            inputs[place] = given[place]
+        elif inputs[place].spec.differentiable:
+            inputs[place] = zeros_like(inputs[place])
+    return _again(op, [as_tensor(tensor) for tensor in inputs])
+
+
+def _by_each(op, given):
+    """The operation of each tangent and the other inputs, added up."""
+    terms = [
+        _again(op, [*op.inputs[:place], found, *op.inputs[place + 1 :]])
+        for place, found in enumerate(given)
+        if found is not None
+    ]
+    return [as_tensor(add_n(column)) for column in zip(*terms, strict=True)]
+
+
+def _by_diagonal(op, given):
+    """The gradient rule, as each item of the result depends on items at its own place alone."""
+    terms = []
+    for place, tangent in enumerate(given):
+        if tangent is None:
+            continue
+        by_item = getattr(op.record.gradient, "by_item", None)
+        if by_item is not None:
+            found = by_item(*op.inputs, op.outputs[0], tangent)[place]
+        else:
+            found = op.record.gradient(*_broadcast(op, place, tangent))[place]
+        if found is not None:
+            terms.append(_like(found, op.outputs[0]))
+    return add_n(terms) if terms else None
+
+
+def _broadcast(op, place, tangent):
+    """An operation of which one input has the shape of the result, and the tangent of that."""
+    y, inputs = op.outputs[0], list(op.inputs)
+    if not _same_shape(inputs[place], y):
+        shape = shape_of(y)
+        inputs[place], tangent = broadcast_to(inputs[place], shape), broadcast_to(tangent, shape)
+    parts = {name: getattr(op, name) for name in ("record", "attrs", "graph", "outputs", "name")}
+    return SimpleNamespace(inputs=inputs, type=op.type, location=op.location, **parts), tangent
+
+
+def _by_transposing(op, given, used):
+    """The gradient of the gradient with respect to its seed, for the results that are used."""
+    seeds = [
+        identity(zeros_like(tensor)) if is_used and tensor.spec.differentiable else None
+        for tensor, is_used in zip(op.outputs, used, strict=True)
+    ]
+    with gradient_of(op, [seed for seed in seeds if seed is not None]):
+        grads = [_whole(grad) for grad in op.record.gradient(op, *seeds)]
+    pairs = [
+        pair for pair in zip(grads, given, strict=True) if all(part is not None for part in pair)
+    ]
+    wanted = [seed for seed in seeds if seed is not None]
+    if not pairs:
+        return [None] * len(op.outputs)
+    computation = Computation(current().unique_name("transposed"))
+    found = iter(computation.run([g for g, _ in pairs], [t for _, t in pairs], wanted))
+    return [None if seed is None else next(found) for seed in seeds]
+
+
+def _whole(grad):
+    return grad.alone(grad.value) if isinstance(grad, Addend) else grad
+
+
+def _same_shape(one, other):
+    shape = one.spec.shape
+    return shape == other.spec.shape and shape is not None and None not in shape
+
+
+def _like(tangent, tensor):
+    """A tangent of the shape of its tensor: where another input was broadcast, so is this."""
+    tangent = as_tensor(tangent)
+    if tensor.kind != DATA or _same_shape(tangent, tensor):
+        return tangent
+    if tangent.spec.shape is not None and tensor.spec.shape is not None:
+        known = len(tangent.spec.shape) == len(tensor.spec.shape)
+        pairs = zip(tangent.spec.shape, tensor.spec.shape, strict=False)
+        if known and all(have == want or type(have) is not int for have, want in pairs):
+            unknown = [have for have in tangent.spec.shape if type(have) is not int]
+            if None not in unknown:
+                return tangent
+    return broadcast_to(tangent, shape_of(tensor))
+
+
+def _checked(op, tensor, tangent):
+    """A tangent with the dtype and a compatible shape, or the rule is wrong."""
+    want, have = tensor.spec, tangent.spec
+    same = have.dtype == want.dtype and have.kind == want.kind
+    if not same or not shapes.compatible(have.shape, want.shape):
+        raise AssertionError(f"the tangent rule of {op!r} gave {tangent} for {tensor!r}")
+    return tangent
