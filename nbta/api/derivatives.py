@@ -34,12 +34,11 @@ from nbta.frontend.entry import prepared
 from nbta.frontend.pickling import Sent
 from nbta.graph.graph import current, leaving
 from nbta.graph.operation import FLOW, Tensor
-from nbta.ops.arithmetic import add_n, equal, multiply
+from nbta.ops.arithmetic import equal
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.filling import zeros_like
 from nbta.ops.joining import arange, concatenate
 from nbta.ops.mapping import no_rows
-from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import cast, identity, reshape, shape, shape_of, size
 from nbta.structure import describe, layout, leaves, map_batches, map_leaves, pack, paths
 
@@ -868,10 +867,7 @@ def jvp(
 def _jvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
     primals = tuple(_free(f"primals[{i}]", p) for i, p in enumerate(primals))
     value = map_leaves(as_tensor, prepared(f, "the function", convert)(*primals))
-    xs, directions = leaves(primals), [as_tensor(t) for t in leaves(tangents)]
-    ys = leaves(value)
-    given = iter(tangents_of(ys, xs, directions))
-    return value, map_leaves(lambda y: zeros_like(y) if (t := next(given)) is None else t, value)
+    return value, pack(value, _along(leaves(value), leaves(primals), leaves(tangents)))
 
 
 def hvp(f: Callable[..., Any], primals: T, tangents: Any, *, convert: bool = CONVERT) -> T:
@@ -895,6 +891,10 @@ def hvp(f: Callable[..., Any], primals: T, tangents: Any, *, convert: bool = CON
     ------
     InvalidArgumentError
         If ``f`` does not return a scalar, and as for `jvp`.
+
+    Notes
+    -----
+    This is forward over reverse mode: the tangent of the gradient.
 
     Examples
     --------
@@ -920,8 +920,13 @@ def _hvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
     xs = leaves(primals)
     value = _scalar(prepared(f, "the function", convert)(*primals))
     first = gradients([value], xs, unconnected="zero")
-    slope = add_n([sum_(multiply(g, t)) for g, t in zip(first, leaves(tangents), strict=True)])
-    return value, first, pack(primals, gradients([slope], xs, unconnected="zero"))
+    return value, first, pack(primals, _along(first, xs, leaves(tangents)))
+
+
+def _along(ys: Any, xs: Any, directions: Any) -> list:
+    """Derivatives of ``ys`` along directions, zeros where they do not depend on ``xs``."""
+    found = tangents_of(list(map(as_tensor, ys)), xs, list(map(as_tensor, directions)))
+    return [zeros_like(y) if t is None else t for y, t in zip(ys, found, strict=True)]
 
 
 def jacobian(

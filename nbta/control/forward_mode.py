@@ -14,6 +14,8 @@ tangent is the gradient of the gradient with respect to its seed, on which it de
 
 from __future__ import annotations
 
+import functools
+import operator
 from types import SimpleNamespace
 
 from nbta import shapes
@@ -141,9 +143,11 @@ class Forward:
         if all(tangent is None for tangent in given):
             return [None] * len(op.outputs)
         with gradient_of(op, [tangent for tangent in given if tangent is not None]):
+            found = self._derived(op, given)
+            whole = not op.record.elementwise or _covers(op, given)
             return [
-                None if found is None else _like(found, tensor)
-                for found, tensor in zip(self._derived(op, given), op.outputs, strict=True)
+                t if t is None or whole else _like(t, tensor)
+                for t, tensor in zip(map(_as_tensor, found), op.outputs, strict=True)
             ]
 
     def _derived(self, op, given):
@@ -214,8 +218,8 @@ def _by_diagonal(op, given):
         else:
             found = op.record.gradient(*_broadcast(op, place, tangent))[place]
         if found is not None:
-            terms.append(_like(found, op.outputs[0]))
-    return add_n(terms) if terms else None
+            terms.append(found)
+    return functools.reduce(operator.add, terms) if terms else None
 
 
 def _broadcast(op, place, tangent):
@@ -251,23 +255,33 @@ def _whole(grad):
     return grad.alone(grad.value) if isinstance(grad, Addend) else grad
 
 
-def _same_shape(one, other):
-    shape = one.spec.shape
-    return shape == other.spec.shape and shape is not None and None not in shape
+def _same_shape(one, whole):
+    """Whether a tensor, broadcast to the shape of another one, is known to have it already."""
+    have, want = one.spec.shape, whole.spec.shape
+    if have is None or want is None or len(have) != len(want) or None in have:
+        return False
+    pairs = zip(have, want, strict=True)
+    return all(n == m or type(n) is not int for n, m in pairs)  # a `Dim` is never 1
+
+
+def _as_tensor(tangent):
+    return None if tangent is None else as_tensor(tangent)
+
+
+def _covers(op, given):
+    """Whether the inputs with a tangent have the shape of the result by themselves."""
+    pairs = zip(op.inputs, given, strict=True)
+    return all(tangent is not None or tensor.spec.rank == 0 for tensor, tangent in pairs)
 
 
 def _like(tangent, tensor):
-    """A tangent of the shape of its tensor: where another input was broadcast, so is this."""
-    tangent = as_tensor(tangent)
+    """A tangent of the shape of its tensor: where another input was broadcast, so is this.
+
+    Not where that is known, as a broadcast of unknown lengths keeps code from changing an array
+    where it is.
+    """
     if tensor.kind != DATA or _same_shape(tangent, tensor):
         return tangent
-    if tangent.spec.shape is not None and tensor.spec.shape is not None:
-        known = len(tangent.spec.shape) == len(tensor.spec.shape)
-        pairs = zip(tangent.spec.shape, tensor.spec.shape, strict=False)
-        if known and all(have == want or type(have) is not int for have, want in pairs):
-            unknown = [have for have in tangent.spec.shape if type(have) is not int]
-            if None not in unknown:
-                return tangent
     return broadcast_to(tangent, shape_of(tensor))
 
 

@@ -315,3 +315,25 @@ def test_a_custom_function_without_a_second_backward_function_is_refused():
     once = nbta.custom_gradient(lambda x: x * 2.0, lambda dy, x, y: 2.0 * dy)
     with pytest.raises(nbta.UnimplementedError, match="second derivatives and jvp"):
         nbta.jvp(once, 1.0, 1.0)
+
+
+def test_tangents_of_unknown_lengths_copy_no_arrays_in_loops():
+    """The tangent of a sum of which one term has none is not broadcast where its shape is known."""
+
+    def sums(x):
+        a = np.zeros((x.shape[0] + 1, x.shape[0] + 1))
+        for i in range(1, a.shape[0]):
+            for j in range(1, a.shape[0]):
+                a[i, j] = np.minimum(a[i - 1, j], a[i, j - 1]) + x[i - 1] * x[j - 1]
+        return a[-1, -1]
+
+    nbta.testing.assert_no_copies_in_loops(lambda x, t: nbta.jvp(sums, x, t)[1], X, T)
+    nbta.testing.assert_no_copies_in_loops(lambda x, t: nbta.hvp(sums, x, t), X, T)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("f", SMOOTH, ids=lambda f: f.__name__)
+def test_hvp_is_reverse_over_reverse(f, compiled):
+    total = loss(f)
+    expected = nbta.grad(lambda x: nbta.sum(nbta.grad(total)(x) * T), compiled=False)(X)
+    close(nbta.function(lambda x: nbta.hvp(total, x, T), compiled=compiled)(X), expected)
