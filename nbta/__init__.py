@@ -21,8 +21,9 @@ Results are exact, or there is an error that names the line and the remedy. nbta
 functions must be in a file or a notebook.
 
 Gradients
-    `grad`, `value_and_grad`, `jvp`, `hvp`, `jacobian`, `hessian`, `vmap`; `custom_gradient` for
-    functions with a derivative of your own, `implicit` for solvers, `testing.check_grads` to check.
+    `grad`, `value_and_grad`, `jvp`, `hvp`, `linearize`, `jacobian`, `jacfwd`, `hessian`, `vmap`;
+    `custom_gradient` for functions with a derivative of your own, `implicit` for solvers,
+    `testing.check_grads` to check.
 Functions
     `function` compiles without differentiating; ``f.explain()`` and ``f.source`` show what became
     of a function, ``f.profile()`` where its time goes. `debug.nans` finds the first NaN.

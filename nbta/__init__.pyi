@@ -9,8 +9,10 @@ from nbta.api.custom import custom_gradient as custom_gradient
 from nbta.api.derivatives import grad as grad
 from nbta.api.derivatives import hessian as hessian
 from nbta.api.derivatives import hvp as hvp
+from nbta.api.derivatives import jacfwd as jacfwd
 from nbta.api.derivatives import jacobian as jacobian
 from nbta.api.derivatives import jvp as jvp
+from nbta.api.derivatives import linearize as linearize
 from nbta.api.derivatives import value_and_grad as value_and_grad
 from nbta.api.printing import print as print
 from nbta.api.sequences import foldl as foldl

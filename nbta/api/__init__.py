@@ -2,7 +2,16 @@
 
 from nbta import debug, implicit, random, raw_ops, testing
 from nbta.api.custom import custom_gradient
-from nbta.api.derivatives import grad, hessian, hvp, jacobian, jvp, value_and_grad
+from nbta.api.derivatives import (
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacobian,
+    jvp,
+    linearize,
+    value_and_grad,
+)
 from nbta.api.printing import print
 from nbta.api.sequences import foldl, foldr, fori_loop, map_fn, scan, vmap
 from nbta.api.tracing import function
@@ -40,8 +49,10 @@ __all__ = [
     "hessian",
     "hvp",
     "implicit",
+    "jacfwd",
     "jacobian",
     "jvp",
+    "linearize",
     "map_fn",
     "name_scope",
     "opaque",

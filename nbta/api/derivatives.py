@@ -1,4 +1,4 @@
-"""Derivatives of Python functions: grad, value_and_grad, jvp, hvp, jacobian, hessian."""
+"""Derivatives of Python functions: grad, value_and_grad, jvp, hvp, jacobian, jacfwd, hessian."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ from nbta.frontend.pickling import Sent
 from nbta.graph.graph import current, leaving
 from nbta.graph.operation import FLOW, Tensor
 from nbta.ops.arithmetic import equal
+from nbta.ops.arranging import moveaxis
 from nbta.ops.dispatch import as_tensor
-from nbta.ops.filling import zeros_like
+from nbta.ops.filling import ones_like, zeros_like
 from nbta.ops.joining import arange, concatenate
 from nbta.ops.mapping import no_rows
 from nbta.ops.shaping import cast, identity, reshape, shape, shape_of, size
@@ -870,6 +871,69 @@ def _jvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
     return value, pack(value, _along(leaves(value), leaves(primals), leaves(tangents)))
 
 
+def linearize(
+    f: Callable[..., R], *primals: Any, convert: bool = CONVERT
+) -> tuple[R, Callable[..., R]]:
+    """Return the value of a function and its derivative as a function of the direction.
+
+    Parameters
+    ----------
+    f : callable
+        Returns an array or any structure of arrays.
+    *primals
+        The arguments of ``f``: floats, or structures of floats.
+    convert : bool
+        As for `function`.
+
+    Returns
+    -------
+    value : structure
+        The result of ``f``.
+    derivative : callable
+        A function of a direction for each argument, of its structure, shapes and dtypes. It returns
+        the directional derivative at ``primals``, in the structure of ``value``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For integers; and from the function that is returned, if directions do not match.
+
+    See Also
+    --------
+    jvp : value and derivative along one direction.
+
+    Notes
+    -----
+    This is JAX's ``jax.linearize``. The values that derivatives need are computed again with each
+    direction, from copies of ``primals``; what ``f`` reads from outside is as at that time.
+
+    Examples
+    --------
+    >>> value, along = nbta.linearize(lambda x: x ** 2, np.array([1.0, 2.0]))
+    >>> value, along(np.array([1.0, 0.5]))
+    (array([1., 4.]), array([2., 2.]))
+    """
+    primals = map_leaves(lambda v: v.copy() if isinstance(v, np.ndarray) else v, primals)
+
+    def made(kind: str, function: Any) -> Any:
+        make = lambda: Function(weakly(function, f, convert), convert=False, what="linearize")  # noqa: E731
+        return once(f, (kind, convert), make)
+
+    def along(*tangents: Any) -> R:
+        return made("linear map", _tangent)(*_tuples(primals, tangents))
+
+    return made("value", _value)(*primals), along
+
+
+def _value(f: Any, convert: bool, *primals: Any) -> Any:
+    primals = tuple(_free(f"primals[{i}]", p) for i, p in enumerate(primals))
+    return map_leaves(as_tensor, prepared(f, "the function", convert)(*primals))
+
+
+def _tangent(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
+    return _jvp(f, convert, primals, tangents)[1]
+
+
 def hvp(f: Callable[..., Any], primals: T, tangents: Any, *, convert: bool = CONVERT) -> T:
     """Return the product of the Hessian of a scalar function with a direction.
 
@@ -995,6 +1059,66 @@ def jacobian(
     return Function(rows, compiled, convert=False, static=static, what="jacobian")
 
 
+def jacfwd(
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    compiled: Compiled = "auto",
+    *,
+    convert: bool = CONVERT,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Function[..., Any]:
+    """Make a function that returns all first derivatives of ``f``, in forward mode.
+
+    Parameters
+    ----------
+    f : callable
+        Returns real floats: an array of any rank, or a structure of arrays.
+    argnums : int or tuple of int
+        The positional arguments to differentiate with respect to, as for `jacobian`.
+    compiled : {"auto", True, False}
+        As for `Session.run`.
+    convert : bool
+        As for `function`.
+    static_argnums, static_argnames : int or str, or a sequence of these
+        As for `function`. They must not be among ``argnums``.
+
+    Returns
+    -------
+    callable
+        A function of the arguments of ``f`` that returns what `jacobian` returns.
+
+    Raises
+    ------
+    InvalidArgumentError
+        When called: as for `jacobian`.
+
+    See Also
+    --------
+    jacobian : the same by reverse mode, for functions with fewer results than arguments.
+
+    Notes
+    -----
+    This is JAX's ``jax.jacfwd``. A loop of the graph computes the derivatives with respect to each
+    item of an argument. It needs fewer operations than `jacobian` where the arguments have fewer
+    items than the results, and saves nothing of a loop's iterations.
+
+    Examples
+    --------
+    >>> polar = lambda p: nbta.stack([p[0] * nbta.cos(p[1]), p[0] * nbta.sin(p[1])])
+    >>> nbta.jacfwd(polar)(np.array([2.0, 0.0]))
+    array([[1., 0.],
+           [0., 2.]])
+    """
+
+    @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
+    def columns(*args: Any, **kwargs: Any) -> Any:
+        return _jacobian(prepared(f, "the function", convert), argnums, args, kwargs, _by_columns)
+
+    static = Static(f, static_argnums, static_argnames, argnums)
+    return Function(columns, compiled, convert=False, static=static, what="jacfwd")
+
+
 def hessian(
     f: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
@@ -1027,7 +1151,7 @@ def hessian(
 
     Notes
     -----
-    This is JAX's ``jax.hessian``: the Jacobian of the gradient.
+    This is JAX's ``jax.hessian``: the Jacobian of the gradient, in forward mode.
 
     Examples
     --------
@@ -1039,7 +1163,7 @@ def hessian(
     @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
     def rows(*args: Any, **kwargs: Any) -> Any:
         inner = prepared(f, "the function", convert)
-        return _jacobian(_gradient_of(inner, argnums), argnums, args, kwargs)
+        return _jacobian(_gradient_of(inner, argnums), argnums, args, kwargs, _by_columns)
 
     static = Static(f, static_argnums, static_argnames, argnums)
     return Function(rows, compiled, convert=False, static=static, what="hessian")
@@ -1049,7 +1173,18 @@ def _gradient_of(f: Any, argnums: Any) -> Any:
     return lambda *args, **kwargs: _value_and_grad(f, argnums, False, args, kwargs)[1]
 
 
-def _jacobian(f: Any, argnums: Any, args: Any, kwargs: Any) -> Any:
+def _by_rows(fresh: Any, chosen: Any, value: Any) -> list:
+    """For each result its derivatives by all that is chosen, by reverse mode."""
+    return [_rows(fresh, k, y) for k, y in enumerate(leaves(value))]
+
+
+def _by_columns(fresh: Any, chosen: Any, value: Any) -> list:
+    """The same by forward mode."""
+    columns = [_columns(fresh, place, x) for place, x in enumerate(leaves(chosen))]
+    return [[column[k] for column in columns] for k in range(len(leaves(value)))]
+
+
+def _jacobian(f: Any, argnums: Any, args: Any, kwargs: Any, derivatives: Any = _by_rows) -> Any:
     places = places_of(argnums, len(args))
 
     def fresh() -> Any:
@@ -1062,10 +1197,12 @@ def _jacobian(f: Any, argnums: Any, args: Any, kwargs: Any) -> Any:
     chosen, value = fresh()
     for path, x in zip(paths(chosen, "args"), leaves(chosen), strict=True):
         _check_real(f"the argument {path}", x)
-    found = [
-        pack(chosen, _rows(fresh, k, path, y))
-        for k, (path, y) in enumerate(zip(paths(value, "result"), leaves(value), strict=True))
-    ]
+    for path, y in zip(paths(value, "result"), leaves(value), strict=True):
+        _check_real(f"f's {path}", y)
+        if y.ndim is None:
+            message = f"jacobian: the rank of f's {path} is not known before the run; reshape it"
+            raise invalid("jacobian", message)
+    found = [pack(chosen, row) for row in derivatives(fresh, chosen, value)]
     return pack(value, found if isinstance(argnums, tuple) else [part[0] for part in found])
 
 
@@ -1079,23 +1216,37 @@ def _check_real(name: str, value: Any) -> None:
     raise invalid("jacobian", message)
 
 
-def _rows(fresh: Any, place: int, path: str, value: Any) -> list:
+def _rows(fresh: Any, place: int, value: Any) -> list:
     """Derivatives of one result by all that is chosen, stacked over its items."""
-    _check_real(f"f's {path}", value)
-    if value.ndim is None:
-        message = f"jacobian: the rank of f's {path} is not known before the run; reshape it"
-        raise invalid("jacobian", message)
 
     def row(item: Any) -> Any:
         chosen, again = fresh()
         y = leaves(again)[place]
         if item is None:
             return gradients([y], leaves(chosen), unconnected="zero")
-        seed = reshape(cast(equal(arange(size(y)), item), y.dtype), shape_of(y))
-        return gradients([y], leaves(chosen), [seed], unconnected="zero")
+        return gradients([y], leaves(chosen), [_unit(y, item)], unconnected="zero")
 
     if value.ndim == 0:
         return row(None)
     stacks = map_fn(row, arange(size(value)))
     before = shape(value)
     return [reshape(s, concatenate([before, shape(s)[1:]])) for s in stacks]
+
+
+def _columns(fresh: Any, place: int, x: Any) -> list:
+    """Derivatives of all results by one array that is chosen, stacked over its items."""
+
+    def column(item: Any) -> Any:
+        chosen, again = fresh()
+        x = leaves(chosen)[place]
+        return _along(leaves(again), [x], [ones_like(x) if item is None else _unit(x, item)])
+
+    if x.ndim == 0:
+        return column(None)
+    stacks = map_fn(column, arange(size(x)))
+    return [reshape(moveaxis(s, 0, -1), concatenate([shape(s)[1:], shape(x)])) for s in stacks]
+
+
+def _unit(like: Any, item: Any) -> Any:
+    """An array that is zero but for one item, by its number."""
+    return reshape(cast(equal(arange(size(like)), item), like.dtype), shape_of(like))

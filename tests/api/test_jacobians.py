@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import nbta
+from nbta.structure import describe, leaves
 from nbta.testing import check_grads
 
 X = np.array([0.3, -0.7, 1.1])
@@ -131,3 +132,78 @@ def test_a_result_without_items():
 def test_what_is_refused(call, words):
     with pytest.raises(nbta.InvalidArgumentError, match=words):
         call()
+
+
+# Forward mode.
+
+
+def structured(p, n):
+    return {"a": nbta.outer(p["x"], nbta.sin(p["x"])) * p["s"], "b": [nbta.sum(p["x"]) * n]}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("argnums", [0, 1, (0, 1)])
+def test_jacobians_by_columns_are_those_by_rows(argnums, compiled):
+    given = {"x": np.array([0.5, -1.0, 2.0]), "s": 0.7}, np.array([1.5, 2.0])
+    by_columns = nbta.jacfwd(structured, argnums, compiled=compiled)(*given)
+    by_rows = nbta.jacobian(structured, argnums)(*given)
+    assert describe(by_columns) == describe(by_rows)
+    for one, other in zip(leaves(by_columns), leaves(by_rows), strict=True):
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_jacobians_by_columns_through_loops(compiled):
+    def states(x):
+        y = np.zeros((4, 2))
+        for i in range(4):
+            y[i, 0] = x[i % 2] * x[0] + (y[i - 1, 1] if i > 0 else 0.0)
+            y[i, 1] = np.sin(y[i, 0])
+        return y
+
+    x = np.array([0.4, -1.2])
+    found = nbta.jacfwd(states, compiled=compiled)(x)
+    assert found.shape == (4, 2, 2)
+    np.testing.assert_allclose(found, nbta.jacobian(states)(x), rtol=1e-12)
+    assert nbta.jacfwd(states)(np.zeros(2)).shape == (4, 2, 2)
+
+
+def test_jacfwd_refuses_what_jacobian_refuses():
+    with pytest.raises(nbta.InvalidArgumentError, match="the argument"):
+        nbta.jacfwd(lambda z: z)(np.array([1j]))
+    with pytest.raises(nbta.InvalidArgumentError, match="gradients exist for floats"):
+        nbta.jacfwd(lambda n: n)(np.array([1]))
+    with pytest.raises(nbta.InvalidArgumentError, match="f's result is int64"):
+        nbta.jacfwd(lambda x: nbta.argmax(x))(np.ones(2))
+
+
+def test_a_linearised_function_takes_directions():
+    def f(x, p):
+        return {"y": x * p["k"], "n": nbta.argmax(x)}
+
+    x, k = np.array([1.0, 3.0]), np.array(2.0)
+    value, along = nbta.linearize(f, x, {"k": k})
+    np.testing.assert_array_equal(value["y"], [2.0, 6.0])
+    for direction in (np.array([1.0, 0.5]), np.array([-1.0, 0.0])):
+        expected = nbta.jvp(f, (x, {"k": k}), (direction, {"k": 0.5}))[1]
+        found = along(direction, {"k": 0.5})
+        np.testing.assert_allclose(found["y"], expected["y"])
+        assert found["n"] == 0
+    x[0] = 99.0  # the point is a copy
+    np.testing.assert_allclose(along(np.zeros(2), {"k": 1.0})["y"], [1.0, 3.0])
+    with pytest.raises(nbta.InvalidArgumentError, match=r"tangents\[0\] is float64 \(3,\)"):
+        along(np.zeros(3), {"k": 1.0})
+    with pytest.raises(nbta.InvalidArgumentError, match="structure of primals"):
+        along(np.zeros(2))
+    with pytest.raises(nbta.InvalidArgumentError, match="gradients exist for floats"):
+        nbta.linearize(lambda n: n * 2, 3)
+
+
+def test_linearize_in_a_graph():
+    def slope(x, t):
+        value, along = nbta.linearize(lambda v: nbta.sin(v) * v, x)
+        return value, along(t) + along(2.0 * t)
+
+    _, found = nbta.function(slope)(0.5, 1.0)
+    np.testing.assert_allclose(found, 3.0 * (np.cos(0.5) * 0.5 + np.sin(0.5)))
