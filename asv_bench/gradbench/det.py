@@ -38,7 +38,9 @@ def minors_of(n):
     for size in nbta.unroll(range(1, n + 1)):
         sets = list(combinations(range(n), size))
         smaller = {each: place for place, each in enumerate(combinations(range(n), size - 1))}
-        without = [[smaller[each[:k] + each[k + 1 :]] for k in range(size)] for each in sets]
+        without = [
+            [smaller[each[:k] + each[k + 1 :]] for k in nbta.unroll(range(size))] for each in sets
+        ]
         found.append((np.array(sets), np.array(without)))
     return found
 

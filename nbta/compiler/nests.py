@@ -23,7 +23,7 @@ from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tape, Tapes
-from nbta.graph.graph import lies_in, running, substitute
+from nbta.graph.graph import lies_in, running, subgraphs, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
 from nbta.graph.views import Branch, Loop, holder_in, is_body_of_branch, is_branch, is_loop, origin
 from nbta.ops.arithmetic import add
@@ -39,7 +39,7 @@ from nbta.ops.arrays import (
     build,
     tape,
 )
-from nbta.ops.dispatch import as_tensor
+from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor
 from nbta.ops.filling import zeros
 from nbta.ops.indexing import add_item, getitem
 from nbta.ops.loop import COUNTER
@@ -58,6 +58,9 @@ def join_tapes(program: Program) -> Program:
         return program
     nests = {}
     for nested in found:
+        if _is_kept_around(nested):
+            _keep_around(nested, nests)
+            continue
         nested = kept_once(nested, tapes)
         key = tuple(nested.owners)
         nests.setdefault(key, Nest(key, nests)).join(nested)
@@ -213,6 +216,50 @@ def _level(owners, op, trips):
         if passed == len(trips) and lies_in(op.graph, owner.graph):
             return place
     return None
+
+
+def _is_kept_around(nested):
+    """Whether a loop in the body of another fills a tape with one number, which no trip changes."""
+    value, plain = nested.tape.value, not nested.gradients and bool(nested.reads)
+    if not plain or not _is_number(value) or not is_loop(nested.owners[1]):
+        return False
+    body, sure = nested.tape.body, all(op.attrs.get("sure") and trips for op, trips in nested.reads)
+    return sure and _is_fixed(value, body)
+
+
+def _is_fixed(value, body):
+    """Whether no trip of a body changes a value, which cannot but be what it is computed from."""
+    seen, todo = set(), [origin(value)]
+    while todo:
+        source = todo.pop()
+        op = source.op
+        if source in seen or op.record is CONSTANT or not lies_in(source.graph, body):
+            continue
+        plain = op.record.pure and not subgraphs(op) and not op.control_inputs
+        if op.record is PARAMETER or source.graph is not body or not plain:
+            return False
+        seen.add(source)
+        todo += map(origin, op.inputs)
+    return True
+
+
+def _keep_around(nested, nests):
+    """Let the loop around one that fills a tape keep the number that is the same in all its trips.
+
+    A loop without trips has no number: zero is kept then, and nobody reads it.
+    """
+    around, value = nested.tape.loop.graph, nested.tape.value
+    if lies_in(origin(value).graph, nested.tape.body):
+        with around.as_default(), around.control_dependencies(None):
+            none = as_tensor(np.zeros((), value.dtype), around)
+        value = Loop(nested.tape.loop).add_variable(none, lambda _: value)
+    owners = tuple(nested.owners[1:])
+    outside = nests.setdefault(owners, Nest(owners, nests))
+    kept = outside.keep(around.resolve(origin(value)))
+    for read, trips in nested.reads:
+        level = _level(nested.owners, read, trips)
+        found = outside.kept(kept, trips, level - 1, nested.tape.value.spec)
+        substitute(read.graph, {read.outputs[0]: read.graph.resolve(found)})
 
 
 class Nest:

@@ -9,6 +9,7 @@ loop made it, and by the trip.
 keeps once what several tapes hold.
 """
 
+import functools
 from collections import defaultdict
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ from nbta.graph.views import (
     variable_of,
 )
 from nbta.ops.aliases import ArrayUses, array_of
-from nbta.ops.arithmetic import add, maximum, multiply
+from nbta.ops.arithmetic import add, floor_divide, maximum, multiply, subtract
 from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SIZE, WRITE, WRITES
 from nbta.ops.branch import CASE
 from nbta.ops.dispatch import CONSTANT, PARAMETER, constant_in, special
@@ -45,10 +46,11 @@ from nbta.ops.indexing import GETITEM, SET_ITEM, index_of
 from nbta.ops.joining import RANGE, STACK
 from nbta.ops.loop import WHILE
 from nbta.ops.products import MATMUL, OUTER, SWAPAXES, TRANSPOSE
-from nbta.ops.shaping import CAST, cast
-from nbta.ops.trip_counts import Limit, constant_of, counts_trips, limit_before
+from nbta.ops.shaping import CAST, INT64, cast
+from nbta.ops.trip_counts import Limit, constant_of, counts_trips, is_integer, limit_before
 
-ADD, MUL = add.record, multiply.record
+ADD, SUB, MUL = add.record, subtract.record, multiply.record
+FLOOR_DIVIDE = floor_divide.record
 
 
 class Tape(NamedTuple):
@@ -550,7 +552,7 @@ class Again:
         return self._computed(source) if is_sure(source.op) else None
 
     def _again(self, source):
-        rules = {PARAMETER: self._counted, WHILE: self._trip_count, READ: self._read_again,
+        rules = {PARAMETER: self._counted, WHILE: self._after, READ: self._read_again,
                  LOOKUP: self._looked_up_again}  # fmt: skip
         return rules.get(source.op.record, self._computed)(source)
 
@@ -628,9 +630,20 @@ class Again:
             flow = self._graph.resolve(flow)
             return self._outside(LOOKUP, [handle, flow], lookup.attrs)
 
+    def _after(self, source):
+        """What a loop counted, where that follows from its first values."""
+        if source.index == 0:
+            return self._trip_count(source)
+        variable = Loop(source.op).variable(source.index)
+        rise = None if self._counts is None else rise_of(self._counts, variable.parameter)
+        if rise is None:
+            return None
+        first, total = self.make(variable.first), self._in_all(source.op, rise, self)
+        return None if first is None or total is None else self._raised(first, total)
+
     def _trip_count(self, source):
         """How many trips a loop made, where that follows from its first values."""
-        limit = limit_before(Loop(source.op)) if source.index == 0 else None
+        limit = limit_before(Loop(source.op))
         if limit is None or self._counts is None:
             return None
         *_, outermost = self._trips
@@ -672,7 +685,7 @@ class Again:
         """A variable that each trip raises by as much; integers wrap around as they did."""
         found = _progression(variable)
         if found is None:
-            return None
+            return self._summed(variable)
         first, step = map(self.make, found)
         if first is None or step is None:
             return None
@@ -682,6 +695,62 @@ class Again:
         if constant_of(step) != 1:
             trip = self._outside(MUL, [trip, step])
         return trip if constant_of(first) == 0 else self._outside(ADD, [first, trip])
+
+    def _summed(self, variable):
+        """A variable that loops in its loop raise, too: a sum of their trips in earlier trips.
+
+        A rise of ``a + b * t`` in trip ``t`` comes to ``a * n + b * n * (n - 1) / 2`` in ``n``.
+        """
+        body, found = variable.graph, variable_of(variable)
+        rise = None if self._counts is None else rise_of(self._counts, variable)
+        if rise is None:
+            return None
+        first, at_first = self.make(found.first), self._rise(rise, body, self._trips)
+        if first is None or at_first is None:
+            return None
+        return self._raised(first, self._in_trips(self._trips[body], at_first, rise.slope))
+
+    def _rise(self, rise, body, trips):
+        """By how much trip 0 of a body raises a variable, in trips of the loops around it."""
+        made = Again(self._graph, body, (), {}, self._counts)
+        made._trips = ({} if body in trips else {body: None}) | trips | {body: self._number(0)}
+        parts = [self._number(rise.fixed), *map(made.make, rise.steps)]
+        parts += [self._in_all(loop, inner, made) for loop, inner in rise.loops]
+        if any(part is None for part in parts):
+            return None
+        first, *rest = map(self._long, parts)
+        return functools.reduce(lambda one, other: self._outside(ADD, [one, other]), rest, first)
+
+    def _in_all(self, loop, rise, around):
+        """By how much all trips of a loop raise a variable, in the trips that ``around`` has."""
+        count = around.make(loop.outputs[0])
+        if count is None:
+            return None
+        at_first = self._rise(rise, Loop(loop).body, around._trips)
+        return None if at_first is None else self._in_trips(count, at_first, rise.slope)
+
+    def _in_trips(self, n, at_first, slope):
+        n = self._long(n)
+        total = self._outside(MUL, [n, at_first])
+        return self._outside(ADD, [total, self._triangular(n, slope)]) if slope else total
+
+    def _raised(self, first, total):
+        if first.dtype != total.dtype:
+            total = self._outside(CAST, [total], {"dtype": first.dtype})
+        return total if constant_of(first) == 0 else self._outside(ADD, [first, total])
+
+    def _triangular(self, n, slope):
+        """``slope * n * (n - 1) / 2``."""
+        before = self._outside(ADD, [n, self._number(-1)])
+        pairs = self._outside(FLOOR_DIVIDE, [self._outside(MUL, [n, before]), self._number(2)])
+        return self._outside(MUL, [pairs, self._number(slope)])
+
+    def _number(self, value):
+        return constant_in(self._graph, np.int64(value))
+
+    def _long(self, tensor):
+        tensor = self._graph.resolve(tensor)
+        return tensor if tensor.dtype == INT64 else self._outside(CAST, [tensor], {"dtype": INT64})
 
 
 def _is_in_loop(graph):
@@ -717,6 +786,100 @@ def _progression(variable):
     made = origin(step)
     fixed = made.op.record is CONSTANT or not lies_in(made.graph, variable.graph)
     return (found.first, step) if fixed and step.spec.rank == 0 else None
+
+
+class Rise(NamedTuple):
+    """By how much each trip of a loop raises an integer: ``slope`` more in each than before.
+
+    ``fixed`` and ``steps`` are added at once, and ``loops`` raise it in each of their trips.
+    """
+
+    fixed: int
+    steps: list
+    loops: list
+    slope: int
+
+    @property
+    def constant(self):
+        """The rise, if that is a constant in each trip; else None."""
+        return None if self.loops or self.steps else self.fixed
+
+
+def rise_of(counts: Counts, variable: Tensor) -> Rise | None:
+    """What raises a variable of a body; None where that is no polynomial in the trip.
+
+    An index that counts through several loops is one, such as that of a packed triangle::
+
+        for j in range(n):
+            for i in range(j + 1, n):
+                y[i] += a[place] * x[j]
+                place += 1
+    """
+    found, body = variable_of(variable), variable.graph
+    if found is None or not is_integer(variable):
+        return None
+    fixed, steps, loops, slope, tensor = 0, [], [], 0, found.following
+    while tensor is not variable:
+        op = tensor.op
+        if tensor.graph is not body or tensor.dtype != variable.dtype:
+            return None
+        if op.record in (ADD, SUB):
+            way = 0 if op.record is SUB or _is_fixed(op.inputs[1], body) else 1
+            step, tensor = op.inputs[1 - way], op.inputs[way]
+            number = constant_of(step)
+            if number is not None:
+                fixed += number if op.record is ADD else -number
+            elif op.record is ADD and _is_fixed(step, body):
+                steps.append(step)
+            else:
+                return None
+        elif op.record is WHILE:
+            inner = Loop(op).variable(tensor.index)
+            rise = rise_of(counts, inner.parameter)
+            more = None if rise is None else _slope(counts, op, rise, body)
+            if more is None:
+                return None
+            loops.append((op, rise))
+            slope, tensor = slope + more, inner.first
+        else:
+            return None
+    return Rise(fixed, steps, loops, slope)
+
+
+def _slope(counts, loop, rise, body):
+    """By how much more than in the trip before a loop raises a variable; None where that differs.
+
+    The loop is in the body of one whose trips are meant.
+    """
+    count = counts.trips(loop)
+    rest = Linear(count.constant, count.terms)
+    slope = rest.terms.pop(Trip(body), 0)
+    clamped = any(type(atom) is Clamped for atom in count.terms)
+    if clamped or not is_outside(rest, body) or not _is_same(counts, rise, body):
+        return None
+    if not slope:
+        return 0
+    return None if rise.slope or rise.constant is None else slope * rise.constant
+
+
+def _is_same(counts, rise, body):
+    """Whether a rise in a loop in a body is the same in all trips of the body."""
+    return all(_is_fixed(step, body) for step in rise.steps) and all(
+        is_outside(_without(counts.trips(loop), Loop(loop).body.outer), body)
+        and _is_same(counts, inner, body)
+        for loop, inner in rise.loops
+    )
+
+
+def _without(form, body):
+    """A linear form without the trip of a body."""
+    return Linear(form.constant, {a: n for a, n in form.terms.items() if a != Trip(body)})
+
+
+def _is_fixed(tensor, body):
+    """Whether no trip of a body changes a number."""
+    made = origin(tensor)
+    return tensor.spec.rank == 0 and (made.op.record is CONSTANT or not lies_in(made.graph, body))
 
 
 def _is_cheap(op):
