@@ -68,6 +68,31 @@ def errors_in_numpy(cameras, points, weights, features):
     return weights[:, None] * (seen * lens + cameras[:, 7:9] - features)
 
 
+@njit(cache=True)
+def sparse(of_cameras, of_points, of_weights, slopes, observations, n, m):
+    """Rows (where each begins), columns and values, by row, of two rows for each observation."""
+    p, before = len(observations), CAMERA * n + POINT * m
+    rows, entries = np.arange(3 * p + 1), (2 * BLOCK + 1) * p
+    columns, values = np.empty(entries, np.int64), np.empty(entries)
+    place = 0
+    for i in range(p):
+        camera, point = CAMERA * observations[i, 0], CAMERA * n + POINT * observations[i, 1]
+        for error in range(2):
+            rows[2 * i + error] = place
+            for k in range(CAMERA):
+                columns[place + k], values[place + k] = camera + k, of_cameras[error, i, k]
+            place += CAMERA
+            for k in range(POINT):
+                columns[place + k], values[place + k] = point + k, of_points[error, i, k]
+            place += POINT
+            columns[place], values[place] = before + i, of_weights[error, i]
+            place += 1
+    for i in range(p):
+        rows[2 * p + i], columns[place + i], values[place + i] = place + i, before + i, slopes[i]
+    rows[3 * p] = entries
+    return rows, columns, values
+
+
 def weight_errors(weights):
     """How far weights are from 1."""
     return 1.0 - weights * weights
@@ -86,23 +111,9 @@ def functions(errors):
         return errors(*given, weights, features), weight_errors(weights)
 
     def jacobian(cameras, points, weights, observations, features):
-        """Rows (where each begins), columns and values, by row."""
         given = cameras[observations[:, 0]], points[observations[:, 1]]
         blocks = sums(*given, weights, features)
-        p, before = len(weights), cameras.size + points.size
-        values = np.concatenate([block.reshape(2, p, -1) for block in blocks], axis=2)
-        columns = np.concatenate(
-            (
-                CAMERA * observations[:, :1] + np.arange(CAMERA),
-                cameras.size + POINT * observations[:, 1:] + np.arange(POINT),
-                before + np.arange(p)[:, None],
-            ),
-            axis=1,
-        )
-        values = np.concatenate((values.transpose(1, 0, 2).ravel(), slopes(weights)))
-        columns = np.concatenate((np.repeat(columns, 2, axis=0).ravel(), before + np.arange(p)))
-        rows = np.concatenate((np.arange(2 * p) * BLOCK, 2 * p * BLOCK + np.arange(p + 1)))
-        return rows, columns, values
+        return sparse(*blocks, slopes(weights), observations, len(cameras), len(points))
 
     return {"objective": objective, "jacobian": jacobian}
 
