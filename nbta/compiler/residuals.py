@@ -54,6 +54,8 @@ def _loop_around(op):
 
 def _called(value):
     """The name of a value, or its expression, and its line; a variable's are of its next value."""
+    if is_loop(value.op) and value.index == 0:
+        return f"the number of iterations of {shown_loop(value.op)}"
     variable = variable_of(value)
     following = value if variable is None else variable.following
     expression = getattr(following.op.location, "expression", None)

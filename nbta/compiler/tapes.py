@@ -682,11 +682,12 @@ class Again:
         return self._graph.resolve(made.outputs[0])
 
     def _counted(self, variable):
-        """A variable that each trip raises by as much; integers wrap around as they did."""
+        """A variable that each iteration changes by as much; integers wrap around as they did."""
         found = _progression(variable)
         if found is None:
             return self._summed(variable)
-        first, step = map(self.make, found)
+        record, *ends = found
+        first, step = map(self.make, ends)
         if first is None or step is None:
             return None
         trip = self._graph.resolve(self._trips[variable.graph])
@@ -694,7 +695,9 @@ class Again:
             trip = self._outside(CAST, [trip], {"dtype": variable.dtype})
         if constant_of(step) != 1:
             trip = self._outside(MUL, [trip, step])
-        return trip if constant_of(first) == 0 else self._outside(ADD, [first, trip])
+        if record is ADD and constant_of(first) == 0:
+            return trip
+        return self._outside(record, [first, trip])
 
     def _summed(self, variable):
         """A variable that loops in its loop raise, too: a sum of their trips in earlier trips.
@@ -775,17 +778,23 @@ def _items(source) -> list[Item]:
 
 
 def _progression(variable):
-    """The first value of a variable and what each trip adds to it; None where that is not so."""
+    """How each iteration changes a variable, its first value, and by how much; or None.
+
+    It adds to it or subtracts from it (`ADD`, `SUB`) a number that no iteration changes.
+    """
     found = variable_of(variable)
     if found is None or variable.dtype.kind not in "iu" or variable.spec.rank != 0:
         return None
     op = found.following.op
-    if op.record is not ADD or not any(tensor is variable for tensor in op.inputs):
+    if op.record not in (ADD, SUB):
         return None
-    step = op.inputs[1 if op.inputs[0] is variable else 0]
+    before, step = op.inputs
+    if before is not variable and op.record is ADD:
+        before, step = step, before
     made = origin(step)
     fixed = made.op.record is CONSTANT or not lies_in(made.graph, variable.graph)
-    return (found.first, step) if fixed and step.spec.rank == 0 else None
+    plain = before is variable and fixed and step.spec.rank == 0
+    return (op.record, found.first, step) if plain else None
 
 
 class Rise(NamedTuple):

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 #: What names of adjoints, of arrays that keep values for them, and of tangents begin with; see
 #: `called`.
 ADJOINT, SAVED, TANGENT = "d_", "saved_", "t_"
-_NAMES = re.compile(r"(?<![\w./])[A-Za-z0-9.][\w.\-/]*(?::\d+)?(?![\w/])")
+#: Names in a text, and users' code, in which words may look like them: ``while`` is a loop's name.
+_NAMES = re.compile(r"`[^`]*`|(?<![\w./])[A-Za-z0-9.][\w.\-/]*(?::\d+)?(?![\w/])")
 
 
 def written(loop: Operation) -> str | None:

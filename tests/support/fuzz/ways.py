@@ -143,11 +143,14 @@ def is_of_unknown_rows(own, found, values):
 
     Then even a trace that knows all lengths does not know it.
     """
-    if not (isinstance(found, nbta.UnimplementedError) and "nothing to stack" in str(found)):
+    said = str(found)
+    unknown = "nothing to stack" in said or "there are no rows" in said
+    if not (isinstance(found, nbta.UnimplementedError) and unknown):
         return False
     with nbta.Graph().as_default() as graph:
         outcome(own, [nbta.placeholder(np.asarray(v).dtype, np.shape(v)) for v in values])
-    stacked = (op.outputs[0] for op in everything(graph) if op.type == "TensorArrayGatherV3")
+    stacking = ("TensorArrayGatherV3", "Map")
+    stacked = (y for op in everything(graph) if op.type in stacking for y in op.outputs[:1])
     rows_are_known = all(None not in (tensor.shape or (0, None))[1:] for tensor in stacked)
     return not rows_are_known and not all(map(np.size, values))
 
