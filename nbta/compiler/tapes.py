@@ -261,14 +261,14 @@ class Tapes(Counts):
     def tape_read(self, read: Operation) -> Place | None:
         """What a read of a tape is sure to give: the value, and its trips; else None.
 
-        It comes behind the loop, and its index is that of a trip which the loop has made. Handles
-        and flows are kept for gradients alone, whose reads are sure to be such.
+        It comes after the loop, and its index is that of an iteration which the loop has made.
+        Reads of what reverse mode saves are made to be such.
         """
         array, trips = self.whereabouts(read.inputs[0])
         tape = self.tapes.get(array)
         if tape is None or read.record is not READ or lies_in(read.graph, tape.body):
             return None
-        if read.outputs[0].kind != DATA:
+        if tape.handle.op.attrs.get("saves"):
             return Place(tape.value, (*trips, read.inputs[1]))
         made, during = self.whereabouts(read.inputs[2])
         if made is not tape.flow.last or not self.same_trips(during, trips):

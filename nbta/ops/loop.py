@@ -39,6 +39,7 @@ from nbta.ops.checkpoints import (
 )
 from nbta.ops.dispatch import PARAMETER, as_tensor, define
 from nbta.ops.draws import check_drawn_once
+from nbta.ops.selections import selection
 from nbta.ops.trip_counts import trips_on_entry
 from nbta.progress import bar
 
@@ -172,7 +173,6 @@ def _backward(context, op, carried, kept, first, sums):
     body, trips = loop.body, loop.trips
     specs = [COUNTER, *(body.inputs[place].spec for place in [*carried, *kept])]
     with graph.name_scope(op.name.rpartition("/")[2] + "_grad") as scope:
-        cond = trace(graph, f"{scope}cond", specs, lambda counter, *_: [less(counter, trips)])
         backward = GradientGraph(graph, f"{scope}body", body)
         with backward.as_default():
             parameters = [backward.parameter(spec) for spec in specs]
@@ -180,6 +180,13 @@ def _backward(context, op, carried, kept, first, sums):
             starts = [body.inputs[place] for place in [*carried, *kept]]
             made = _one_trip_back(context, ends, starts, parameters)
             backward.outputs = [backward.resolve(tensor) for tensor in made]
+        chosen = selection(backward)
+        if chosen is not None:
+            saved = chosen.save(loop)
+            trips = saved.count()
+            with backward.as_default():
+                backward.cache["trip"] = saved.iteration(parameters[0])
+        cond = trace(graph, f"{scope}cond", specs, lambda counter, *_: [less(counter, trips)])
         handles = []
         backward.resolve_pending(_value_of_trip(op, backward, handles))
         if context.transient:

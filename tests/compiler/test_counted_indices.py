@@ -1,10 +1,10 @@
 """Indices that iterations count up or down are not saved for gradients."""
 
-import importlib.util
 import itertools
 
 import numpy as np
 import pytest
+from running import written
 
 import nbta
 
@@ -33,18 +33,14 @@ DRAWN = [
 @pytest.mark.parametrize(("way", "step", "body"), DRAWN)
 def test_it_follows_from_the_number_of_the_iteration(way, step, body, tmp_path):
     text = PROGRAM.format(first=FIRSTS[way], step=step, test=TESTS[way], body=body)
-    path = tmp_path / "drawn.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location("drawn", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    f = written(tmp_path, text)
     x = np.random.default_rng(0).uniform(0.9, 1.3, 9)
     ways = np.eye(9) * 1e-6
-    slopes = [(module.f(x + each, 1) - module.f(x - each, 1)) / 2e-6 for each in ways]
+    slopes = [(f(x + each, 1) - f(x - each, 1)) / 2e-6 for each in ways]
     for compiled in (False, True):
-        both = nbta.value_and_grad(module.f, compiled=compiled)
+        both = nbta.value_and_grad(f, compiled=compiled)
         value, slope = both(x, 1)
-        np.testing.assert_allclose(value, module.f(x, 1), rtol=1e-13)
+        np.testing.assert_allclose(value, f(x, 1), rtol=1e-13)
         np.testing.assert_allclose(slope, slopes, rtol=1e-5, atol=1e-8)
     inner = f"`while {TESTS[way]} and a[j] * a[j] > 0.3 * a[i]`"
     saved = [

@@ -1,10 +1,9 @@
 """Items that are read, replaced or added to after they were replaced, by the same index."""
 
-import importlib.util
-
 import numba
 import numpy as np
 import pytest
+from running import written
 
 import nbta
 
@@ -77,7 +76,7 @@ VIEWS = {
 def test_an_index_of_a_view_is_held_against_the_view(tmp_path, name, compiled):
     lines = ["a = np.ones(5)", "b = a[2:]", VIEWS[name], "return np.sum(a * np.arange(5))"]
     text = "\n    ".join(["import numpy as np\n\ndef function(x, k):", *lines])
-    plain = made(tmp_path, "program", text + "\n")
+    plain = written(tmp_path, text + "\n", "function")
     function = nbta.value_and_grad(plain, compiled=compiled)
     for k in range(-5, 6):
         try:
@@ -119,7 +118,7 @@ def test_keys_of_more_than_integers(tmp_path, key, value):
     lines = ["a = np.zeros((4, 4))", f"a[{key}] = {value}", f"b = a[{key}]", f"a[{key}] = b * 2.0"]
     lines += [f"a[{key}] += 1.0", f"return np.sum(a * a), np.sum(b * b), a[{key}] + b"]
     text = "\n    ".join(["import numpy as np\n\ndef function(x, i):", *lines])
-    plain = made(tmp_path, "program", text + "\n")
+    plain = written(tmp_path, text + "\n", "function")
     x = np.arange(1.0, 5.0)
     try:
         wanted = plain(x, 1)
@@ -140,21 +139,11 @@ FAILS = {
 }
 
 
-def made(folder, name, text):
-    """A function of a module that is made of a text."""
-    path = folder / f"{name}.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.function
-
-
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", FAILS)
 def test_an_index_out_of_range_is_an_error_though_the_value_is_known(tmp_path, name, compiled):
     text = f"import numpy as np\n\ndef function(x, i):\n    a = np.zeros(3)\n    {FAILS[name]}\n"
-    plain = made(tmp_path, "program", text)
+    plain = written(tmp_path, text, "function")
     function = nbta.value_and_grad(plain, compiled=compiled)
     for i in (0, 2, -3):
         assert function(1.5, i)[0] == plain(1.5, i)
@@ -217,7 +206,7 @@ def function(x):
 
 
 def check(folder, seed):
-    plain = made(folder, f"program_{seed}", program(seed))
+    plain = written(folder, program(seed), "function")
     x = np.random.default_rng(seed).uniform(-1, 1, 6)
     wanted, step = plain(x), 1e-6 * np.eye(6)
     slopes = np.array([plain(x + each) - plain(x - each) for each in step]) / 2e-6

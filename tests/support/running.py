@@ -1,5 +1,7 @@
 """Programs run in every way there is: eagerly, traced, and as the fetches of a session."""
 
+import importlib.util
+
 import numpy as np
 
 import nbta
@@ -35,3 +37,13 @@ def array(size=0, **options):
     """A float64 array of scalars that may be read often."""
     options = {"clear_after_read": False, "element_shape": (), **options}
     return nbta.TensorArray("float64", size=size, **options)
+
+
+def written(folder, text, name="f"):
+    """A function of a module that is made of a text, as users have theirs in files."""
+    path = folder / "written.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)

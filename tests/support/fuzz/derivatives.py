@@ -7,8 +7,8 @@ from nbta.structure import leaves
 
 from .ways import DisagreementError, count, executed, hold, outcome, without_the_unused
 
-#: Of central differences: where only one of them disagrees, that one is near a corner.
-STEPS = (6e-6, 7e-7, 5e-5)
+#: Of central differences: one that disagrees alone is near a corner, or too long for the curve.
+STEPS = (6e-6, 7e-7, 5e-5, 6e-8)
 #: What has another derivative than its differences have.
 ROUGH = ("stop_gradient", "'float32'")
 

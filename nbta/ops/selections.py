@@ -1,0 +1,303 @@
+"""Loops that keep one of the values that they see, as ``best = max(best, x[i])`` does.
+
+The adjoint of the last value belongs to the iteration that replaced it last. Later iterations hand
+it on, and to earlier ones none is left. So one adjoint iteration is enough, and the forward loop
+saves the number of that iteration, in place of a value or a truth value for each. Where equal
+values share the adjoint, as those of `np.maximum` do, iterations after it may have a part in it:
+then all from there on have an adjoint iteration.
+"""
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from nbta.graph.graph import substitute
+from nbta.graph.operation import Tensor
+from nbta.graph.order import ordered
+from nbta.graph.views import Branch, Loop
+from nbta.ops.arithmetic import (
+    ADD_N,
+    NEGATIVE,
+    SCALE,
+    SCALE_BACK,
+    WHERE,
+    add,
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    multiply,
+    not_equal,
+    subtract,
+    where,
+)
+from nbta.ops.branch import CASE
+from nbta.ops.dispatch import CONSTANT, as_tensor, constant_in
+from nbta.ops.filling import FILL
+from nbta.ops.indexing import ADD_ITEM
+from nbta.ops.shaping import BROADCAST_TO, CAST, IDENTITY, RESHAPE, SUM_TO, cast
+
+COMPARISONS = frozenset(
+    f.record for f in (greater, greater_equal, less, less_equal, equal, not_equal)
+)
+#: Of so many truth values all combinations are looked at.
+CONDITIONS = 2
+ONE = np.int64(1)
+
+
+class _Zero:
+    """What an adjoint is known to be."""
+
+
+ZERO = _Zero()
+
+
+class Selection(NamedTuple):
+    """What decides whether an iteration has an adjoint iteration, as tensors of the forward body.
+
+    ``resets`` holds where it leaves no adjoint to earlier iterations, ``shares`` where it takes a
+    part of one; the latter is None where none does.
+    """
+
+    resets: Tensor
+    shares: Tensor | None
+
+    def save(self, loop: Loop) -> "Saved":
+        """Let a loop save the last iteration that resets, and whether later ones share."""
+        with loop.op.graph.as_default(), loop.op.graph.control_dependencies(None):
+            none, no = as_tensor(np.int64(-1)), as_tensor(np.False_)
+        last = loop.add_variable(none, lambda last: where(self.resets, loop.counter, last))
+        if self.shares is None:
+            return Saved(loop.trips, last, None)
+        followed = loop.add_variable(
+            no, lambda found: logical_and(~self.resets, logical_or(found, self.shares))
+        )
+        return Saved(loop.trips, last, followed)
+
+
+class Saved(NamedTuple):
+    """Iterations of a loop, the last that resets or -1, and whether later ones share."""
+
+    trips: Tensor
+    last: Tensor
+    followed: Tensor | None
+
+    def count(self) -> Tensor:
+        """How many adjoint iterations there are."""
+        one = cast(greater_equal(self.last, 0), np.int64)
+        if self.followed is None:
+            return one
+        return where(self.followed, subtract(self.trips, maximum(self.last, 0)), one)
+
+    def iteration(self, counter: Tensor) -> Tensor:
+        """Which iteration an adjoint iteration is of."""
+        graph = counter.graph
+        last = graph.resolve(self.last)
+        if self.followed is None:
+            return last
+        back = subtract(subtract(graph.resolve(self.trips), ONE), counter)
+        return where(graph.resolve(self.followed), back, last)
+
+
+def selection(backward) -> Selection | None:
+    """What decides whether there is an adjoint iteration, of those that a body computes.
+
+    None where each iteration has one, or where nobody sees what decides.
+
+    Parameters
+    ----------
+    backward : GradientGraph
+        The adjoint iteration of a loop. Its parameters are a counter and adjoints.
+    """
+    conditions = _conditions(backward)
+    if not 0 < len(conditions) <= CONDITIONS:
+        return None
+    parameters, ends = backward.inputs[1 : len(backward.outputs)], backward.outputs[1:]
+    ways = [_Way(conditions, values) for values in product((True, False), repeat=len(conditions))]
+    results = [way.results(ends, {}) for way in ways]
+    cleared = {places for places in map(_zeros, results) if places}
+    if len(cleared) != 1:
+        return None
+    (places,) = cleared
+    zeros = {parameters[place]: ZERO for place in places}
+    wanted = [zeros.get(parameter, parameter) for parameter in parameters]
+    if not all(_are(way.results(ends, zeros), wanted) for way in ways):
+        return None  # earlier iterations have a part in other adjoints
+    resets = [way for way, found in zip(ways, results, strict=True) if _zeros(found)]
+    shares = [
+        way
+        for way, found in zip(ways, results, strict=True)
+        if not _zeros(found) and not _are(found, parameters)
+    ]
+    made = _forward(backward, conditions)
+    if len(resets) == 1 and not shares:
+        for condition, value in zip(conditions, resets[0].values, strict=True):
+            constant = constant_in(backward, np.array(value))
+            substitute(backward, dict.fromkeys(condition, constant))
+    return Selection(_any_of(resets, made), _any_of(shares, made) if shares else None)
+
+
+class _Way(NamedTuple):
+    """Truth values for conditions."""
+
+    conditions: list
+    values: tuple
+
+    def results(self, ends, given):
+        """What tensors are: `ZERO`, or a tensor that they are equal to."""
+        pairs = zip(self.conditions, self.values, strict=True)
+        known = {tensor: value for condition, value in pairs for tensor in condition}
+        return _results(ends, known, given)
+
+    def holds(self, tensors):
+        """The truth value of these values of conditions."""
+        found = [
+            tensor if value else logical_not(tensor)
+            for tensor, value in zip(tensors, self.values, strict=True)
+        ]
+        return found[0] if len(found) == 1 else logical_and(*found)
+
+
+def _are(results, others):
+    return all(one is other for one, other in zip(results, others, strict=True))
+
+
+def _zeros(results):
+    return frozenset(place for place, found in enumerate(results) if found is ZERO)
+
+
+def _any_of(ways, tensors):
+    """The truth value of one of some ways, in the forward body."""
+    with tensors[0].graph.as_default(), tensors[0].graph.control_dependencies(None):
+        found = [way.holds(tensors) for way in ways]
+        total = found[0]
+        for other in found[1:]:
+            total = logical_or(total, other)
+    return total
+
+
+def _conditions(backward):
+    """Truth values of the forward body that choose in an adjoint one; equal ones together."""
+    found = {}
+    for op in ordered({tensor.op for tensor in backward.outputs}):
+        if op.record not in (WHERE, CASE):
+            continue
+        chosen = op.inputs[0]
+        if chosen.dtype.kind != "b" or chosen.spec.rank != 0:
+            continue
+        made = chosen.op
+        compares = made.record in COMPARISONS and all(
+            backward.stands_for(t) is not None or t.op.record is CONSTANT or t in backward.sources
+            for t in made.inputs
+        )
+        if compares:
+            found.setdefault((made.record, *made.inputs), []).append(chosen)
+        elif backward.stands_for(chosen) is not None:
+            found.setdefault(chosen, []).append(chosen)
+    return list(found.values())
+
+
+def _forward(backward, conditions):
+    """Conditions as tensors of the forward body, which saves them if the adjoint one needs them."""
+    found = []
+    for condition in conditions:
+        tensor = backward.stands_for(condition[0])
+        if tensor is None:
+            body, made = backward.forward, condition[0].op
+            inputs = [_forward_value(backward, body, t) for t in made.inputs]
+            with body.control_dependencies(None):
+                tensor = body.create(made.record, inputs, dict(made.attrs)).outputs[0]
+            substitute(backward, dict.fromkeys(condition, backward.recall(tensor)))
+            condition[:] = [backward.recall(tensor)]
+        found.append(tensor)
+    return found
+
+
+def _forward_value(backward, body, tensor):
+    if tensor.op.record is CONSTANT:
+        return constant_in(body, tensor.op.attrs["value"])
+    if tensor in backward.sources:
+        return body.capture(backward.sources[tensor])
+    return backward.stands_for(tensor)
+
+
+# What tensors are where some truth values and zeros are known.
+
+
+def _results(ends, known, given):
+    values = dict(given)
+    for op in ordered({tensor.op for tensor in ends}):
+        rule = _RULES.get(op.record)
+        if rule is not None:
+            found = rule(op, [values.get(tensor, tensor) for tensor in op.inputs], known)
+            values.update(zip(op.outputs, found or (), strict=False))
+    return [values.get(tensor, tensor) for tensor in ends]
+
+
+def _constant(op, inputs, known):
+    value = op.attrs["value"]
+    return [ZERO] if value.dtype.kind in "fc" and not np.any(value) else None
+
+
+def _filled(op, inputs, known):
+    return [ZERO] if inputs[1] is ZERO else None
+
+
+def _linear(op, inputs, known):
+    """Of a function that is linear in its first input."""
+    return [ZERO] if inputs[0] is ZERO else None
+
+
+def _same(op, inputs, known):
+    return [inputs[0]]
+
+
+def _product(op, inputs, known):
+    """Times a number that is finite: another one may give NaN."""
+    for one, other in (inputs, inputs[::-1]):
+        if one is ZERO and other is not ZERO and other.op.record is CONSTANT:
+            return [ZERO] if np.all(np.isfinite(other.op.attrs["value"])) else None
+    return None
+
+
+def _sum(op, inputs, known):
+    left = [value for value in inputs if value is not ZERO]
+    if not left:
+        return [ZERO]
+    return left if len(left) == 1 and left[0].spec == op.outputs[0].spec else None
+
+
+def _added_item(op, inputs, known):
+    return [inputs[0]] if inputs[1] is ZERO else None
+
+
+def _chosen(op, inputs, known):
+    if inputs[0] in known:
+        return [inputs[1 if known[inputs[0]] else 2]]
+    return [ZERO] if inputs[1] is inputs[2] is ZERO else None
+
+
+def _branch(op, inputs, known):
+    if inputs[0] not in known:
+        return None
+    branch = Branch(op).branches[0 if known[inputs[0]] else 1]
+    return _results(branch.outputs, known, dict(zip(branch.inputs, inputs[1:], strict=True)))
+
+
+_RULES = {
+    CONSTANT: _constant,
+    FILL: _filled,
+    IDENTITY: _same,
+    multiply.record: _product,
+    add.record: _sum,
+    ADD_N: _sum,
+    ADD_ITEM: _added_item,
+    WHERE: _chosen,
+    CASE: _branch,
+} | dict.fromkeys((NEGATIVE, CAST, RESHAPE, BROADCAST_TO, SUM_TO, SCALE, SCALE_BACK), _linear)
