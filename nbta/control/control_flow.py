@@ -22,7 +22,7 @@ from nbta.ops.arithmetic import add_n, equal, less, logical_and, where
 from nbta.ops.array_lengths import carry_lengths
 from nbta.ops.arrays import is_flow_of
 from nbta.ops.bodies import trace
-from nbta.ops.branch import add_case
+from nbta.ops.branch import add_case, choices
 from nbta.ops.branch import choose as chosen
 from nbta.ops.checkpoints import as_checkpoint
 from nbta.ops.checks import (
@@ -824,7 +824,8 @@ def _built_case(what, index, functions, labels, name):
 def joined_branches(what, index, branches, labels, columns, scope):
     """The results of branches that are traced: one of each column, which has a value a branch."""
     made = [_column(what, branches, labels, column) for column in columns]
-    tensors = iter(add_case(index, branches, scope).outputs)
+    chosen = choices(index, branches)
+    tensors = iter(add_case(index, branches, scope).outputs if chosen is None else chosen)
     return [finish(tensors) for finish in made]
 
 

@@ -559,12 +559,23 @@ def _where_tangent(op, _, dx, dy):
     return [where(condition, *(nothing if given is None else given for given in (dx, dy)))]
 
 
+def _emit_where(op, condition, x, y):
+    number = op.outputs[0].spec.rank == 0 and op.outputs[0].dtype.kind == "f"
+    if number and _is_zero(op.inputs[1]):
+        return f"unless({condition}, {y})"
+    return f"({x} if {condition} else {y})"
+
+
+def _is_zero(tensor):
+    return tensor.op.record is CONSTANT and not np.any(tensor.op.attrs["value"])
+
+
 WHERE = define_elementwise(
     "Where",
     _infer_where,
     np.where,
     _where_gradient,
-    emit="({1} if {0} else {2})",
+    emit=Elementwise(_emit_where),
     quick=True,
     tangent=_where_tangent,
 )

@@ -5,6 +5,8 @@ the branches capture. The gradient is a case with the gradients of the branches.
 branch's values becomes another result of the forward case.
 """
 
+import itertools
+
 import numpy as np
 
 from nbta import shapes
@@ -14,8 +16,9 @@ from nbta.graph.graph import current, unify
 from nbta.graph.labels import call_after
 from nbta.graph.operation import DATA, Spec
 from nbta.graph.views import Branch
+from nbta.ops.arithmetic import where
 from nbta.ops.bodies import GradientGraph, no_gradient_like, parts_are_read
-from nbta.ops.dispatch import as_tensor, define, special
+from nbta.ops.dispatch import CONSTANT, as_tensor, constant_in, define, special
 from nbta.ops.filling import zeros
 
 
@@ -59,6 +62,67 @@ def add_case(index, branches, name=None, **attrs):
     for branch in branches:
         branch.owner = op
     return op
+
+
+#: Of so many operations before a branch one may be what the branch computes again.
+NEAR = 64
+
+
+def choices(index, branches) -> list | None:
+    """The results of two branches that compute nothing, as `where` of values from around them.
+
+    Of numbers alone: a choice between two is made without a jump, which is taken wrongly as often
+    as the condition is open. None for all other branches.
+
+    Parameters
+    ----------
+    index : Tensor
+    branches : list of SubGraph
+    """
+    if index.dtype.kind != "b" or index.spec.rank != 0 or len(branches) != 2:
+        return None
+    ends = list(zip(*(branch.outputs for branch in branches), strict=True))
+    if any(end.kind != DATA or end.spec.rank != 0 for pair in ends for end in pair):
+        return None
+    if any(op.record.effects or op.record.foreign for b in branches for op in b.operations):
+        return None
+    found = [[_around(end, {}) for end in pair] for pair in ends]
+    if any(value is None for pair in found for value in pair):
+        return None
+    return [one if one is other else where(index, one, other) for one, other in found]
+
+
+def _around(tensor, found):
+    """A value of a branch as a tensor of the graph around it; None where it has none."""
+    branch, op = tensor.graph, tensor.op
+    if tensor in branch.sources:
+        return branch.sources[tensor]
+    if op.record is CONSTANT:
+        return constant_in(branch.outer, op.attrs["value"])
+    if op not in found:
+        inputs = [_around(each, found) for each in op.inputs]
+        known = op.record.pure and not op.control_inputs and all(t is not None for t in inputs)
+        found[op] = _again(branch.outer, op, inputs) if known else None
+    return None if found[op] is None else found[op].outputs[tensor.index]
+
+
+def _again(graph, op, inputs):
+    """What has computed in a graph what an operation of a branch would of some inputs; or None."""
+    for other in reversed(graph.operations[-NEAR:]):
+        if other.record is not op.record or other.control_inputs:
+            continue
+        pairs = itertools.zip_longest(other.inputs, inputs)
+        if all(one is two for one, two in pairs) and _equal(op.attrs, other.attrs):
+            return other
+    return None
+
+
+def _equal(attrs, others):
+    plain = (int, float, str, tuple, bool, type(None), np.dtype)
+    return attrs.keys() == others.keys() and all(
+        isinstance(value, plain) and type(value) is type(others[key]) and value == others[key]
+        for key, value in attrs.items()
+    )
 
 
 def _expose(op, branch, tensor):

@@ -193,6 +193,26 @@ def fast_add(typingctx, one, other):
 
 
 @intrinsic
+def unless(typingctx, condition, value):
+    """A float where a condition does not hold, else 0, without a branch.
+
+    The gradient of a choice needs it beside the float where the condition holds. Of such a pair
+    LLVM 22 makes a mask for the one and a branch for the other, which is wrong as often as the
+    choice is open (5 ns of 16 in the adjoint of dynamic time warping). So it is what is left of the
+    bits when those of the one are taken out.
+    """
+
+    def codegen(context, builder, sig, args):
+        kind = args[1].type
+        bits = ir.IntType(8 * size_of(sig.return_type))
+        other = builder.select(args[0], args[1], kind(0.0))
+        whole, taken = (builder.bitcast(each, bits) for each in (args[1], other))
+        return builder.bitcast(builder.xor(whole, taken), kind)
+
+    return value(condition, value), codegen
+
+
+@intrinsic
 def tick(typingctx, place):
     """Add 1 to the number at a pointer, each time and not once after a loop: a thread looks."""
 
