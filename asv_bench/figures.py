@@ -91,7 +91,7 @@ def described(rows):
     facts = [f"Measured {_range(m['date'] for m in measured)} on {_listed(measured)}."]
     loads = [load for m in measured for load in m["load"] if load is not None]
     if loads:
-        facts.append(f"Load of the machine meanwhile: {min(loads):.1f} to {max(loads):.1f}.")
+        facts.append(f"The load average of the machine was {min(loads):.1f} to {max(loads):.1f}.")
     if any(max(filter(None, m["load"]), default=0) > BUSY * m["processors"] for m in measured):
         facts.append("**Other work ran on the machine meanwhile: these figures are preliminary.**")
     seconds = [second for m in measured for pair in m["control"] for second in pair]

@@ -56,7 +56,7 @@ def main(picture=None):
     observed = currents(true, VOLTS, 200, mended)
     observed += np.random.default_rng(0).normal(0.0, 40.0, observed.shape)
 
-    slope, message = nbta.value_and_grad(misfit), ""
+    slope, message = nbta.value_and_grad(misfit, compiled=True), ""
     print("value and gradient:", *slope(start, observed, opening))
     try:
         with nbta.debug.nans():

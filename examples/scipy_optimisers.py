@@ -48,7 +48,8 @@ def main(picture=None):
         return lambda p, *args: paths[name].append(p.copy()) or function(p, *args)
 
     value_and_grad = nbta.value_and_grad(loss, compiled=True)
-    jacobian, hessian = nbta.jacobian(epidemic), nbta.hessian(loss)
+    jacobian = nbta.jacobian(epidemic, compiled=True)
+    hessian = nbta.hessian(loss, compiled=True)
 
     def product(p, v, observed):
         return nbta.hvp(lambda p: loss(p, observed), p, v)

@@ -362,8 +362,9 @@ REASONS = [
     Reason(
         "growth_in_loop",
         FailedPreconditionError,
-        "slot {slot} would make the array grow in a parallel loop, in the order of the schedule; "
-        "give the array its size, or make lanes ahead of the loop (parts = ta.lanes(n))",
+        "slot {slot} is past the end of the array, which cannot grow in a parallel loop, as the "
+        "order of its slots would depend on the schedule; give it its final size, or make lanes "
+        "before the loop (parts = ta.lanes(n))",
     ),
     Reason(
         "deposited_twice",

@@ -636,7 +636,7 @@ class ArrayInterface:
             For a slot that does not exist; it is an `IndexError`.
         InvalidArgumentError
             For a slot that was cleared, an unwritten one while the element shape is not fully
-            known, and for what is no integer.
+            known, and for what is not an integer.
         """
         raise NotImplementedError
 

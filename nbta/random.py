@@ -58,7 +58,7 @@ def key(seed: Integer) -> Array:
     if isinstance(seed, Tensor):
         return cast(seed, BITS)
     if not hasattr(seed, "__index__"):
-        raise invalid("random", f"random.key: {seed!r} is no integer; give one as the seed")
+        raise invalid("random", f"random.key: {seed!r} is not an integer; give one as the seed")
     return np.uint64(seed.__index__() % 2**64)
 
 
@@ -90,7 +90,7 @@ def fold_in(key: ArrayLike, data: Integer) -> Array:
 def _lowest_bits(data):
     array = as_array(data)
     if array.dtype.kind not in "iu":
-        raise invalid("random", f"random.fold_in: {data!r} is no integer; give one")
+        raise invalid("random", f"random.fold_in: {data!r} is not an integer; give one")
     return array.astype(BITS)
 
 

@@ -42,7 +42,7 @@ def _array(handle) -> tensor_array.TensorArray:
         return handle.array
     if isinstance(handle, tensor_array.TensorArray):
         return handle
-    message = f"handle: {handle!r} is no handle; give what TensorArrayV3 returned"
+    message = f"handle: {handle!r} is not a handle; give what TensorArrayV3 returned"
     raise invalid("handle", message)
 
 

@@ -225,7 +225,7 @@ class SymbolicTensorArray(TensorArray):
         if isinstance(value, Tensor) and value.weak is not None:
             value = value.in_dtype(self.dtype)
         if not hasattr(value, "dtype"):
-            as_array(value)  # refuses what is no tensor
+            as_array(value)  # refuses what is not a tensor
             value = as_value(operation, self._facts.name, value, self.dtype)
         return as_tensor(value, building(value) or self._handle.graph)
 
@@ -462,7 +462,7 @@ def _as_index(argument, value, rank=0):
     else:
         array = as_plain(argument, value)
         if array.dtype.kind == "O":
-            raise invalid("index_rank", f"{argument}: {value!r} is no integer of 64 bits")
+            raise invalid("index_rank", f"{argument}: {value!r} is not an integer of 64 bits")
         small = array.dtype.kind in "iu" and not hasattr(value, "dtype") and _fits(array)
         if array.size == 0 and array.dtype.kind == "f":
             array, small = array.astype(np.int32), True

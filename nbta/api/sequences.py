@@ -57,7 +57,7 @@ def as_threads(what: str, parallel_iterations: Any) -> int:
     Raises
     ------
     InvalidArgumentError
-        For what is no integer of 1 or more.
+        For what is not an integer of 1 or more.
     """
     if parallel_iterations is None:
         return 1

@@ -132,7 +132,7 @@ class PlainArrays:
         if op.attrs["dtype"].char not in NUMBERS:
             self._refuse(handle, f"it is of {op.attrs['dtype']}")
         if op.inputs[0].spec.rank != 0:
-            self._refuse(handle, f"{op.name} has a size that is no number")
+            self._refuse(handle, f"{op.name} has a size that is not a number")
 
     def _look_up(self, op):
         key = self._array[op.inputs[0]]

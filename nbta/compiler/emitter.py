@@ -718,7 +718,7 @@ def _changed_from(body, tensor):
 
 
 def _only_ranked(op):
-    """The one input that is no scalar, where the result has its shape and dtype; else None."""
+    """The one input that is not a scalar, where the result has its shape and dtype; else None."""
     ranked = [tensor for tensor in op.inputs if tensor.spec.rank != 0]
     alike = len(ranked) == 1 and ranked[0].dtype == op.outputs[0].dtype
     return ranked[0] if alike else None

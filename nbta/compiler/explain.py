@@ -98,9 +98,9 @@ _NEST = (
     "arrays, as it does not know which loop they belong to; make one loop of the two."
 )
 _INNER = (
-    "An iteration makes an array of its own that only the run finds again, as {}; fill it by "
-    "append or write in the loop or branch that makes it and that reads it, stack values by "
-    "nbta.stack, or make one array before the outermost loop and carry it."
+    "Each iteration makes an array that the compiler cannot follow, as {}; append or write to it "
+    "in the loop or branch that makes and reads it, stack values with nbta.stack, or make one "
+    "array before the outermost loop and carry it."
 )
 _MAP = (
     "map_fn starts its threads anew in each iteration; leave parallel_iterations= out, or put the "

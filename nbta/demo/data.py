@@ -108,7 +108,7 @@ def _value(row, place, source, number):
     try:
         value = float(text)
     except ValueError:
-        raise DataError(f"{source}: row {number}: {text!r} is no number") from None
+        raise DataError(f"{source}: row {number}: {text!r} is not a number") from None
     if not np.isfinite(value):
         raise DataError(f"{source}: row {number}: {text!r} is no finite number")
     return value

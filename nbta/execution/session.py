@@ -199,7 +199,9 @@ class Session:
                 raise invalid("name", message)
             return outputs[int(index or "0")]
         if not isinstance(item, Tensor):
-            message = f"run: {argument}: {item!r} is no tensor of a graph; give {_KEYS[argument]}"
+            message = (
+                f"run: {argument}: {item!r} is not a tensor of a graph; give {_KEYS[argument]}"
+            )
             raise invalid("fetch", message)
         return self._owned(argument, item, item.graph)
 

@@ -176,8 +176,8 @@ def _ask_shared():
     if lengths is not None:
         lengths.ask_shared()
     message = (
-        f"{here()}: a TensorArray may or may not be the same as another one that is used too, as "
-        f"that is decided when the function runs; use one name of it"
+        f"{here()}: only the run knows whether two TensorArrays in use are the same array; use one "
+        f"name for it"
     )
     raise invalid("spoiled_array", message)
 

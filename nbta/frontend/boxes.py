@@ -686,8 +686,8 @@ class Box(Tensor):
         _note(self)
         mine, other = self.called, changed.label or "another one"
         self.spoiled = (
-            f"{mine} may or may not be the same array as {other}, which was changed, as that is "
-            f"decided when the function runs; make a copy, such as {mine} = {other}.copy()"
+            f"{mine} may or may not be the same array as {other}, which was changed: only the run "
+            f"knows; make a copy, such as {mine} = {other}.copy()"
         )
 
     def rebind(self, tensor) -> None:
@@ -715,9 +715,7 @@ class Box(Tensor):
             return
         what, remedy = self.called, "change a copy, such as np.diagonal(x).copy()"
         if self.read_only:
-            message = (
-                f"assignment destination is read-only ({what}): NumPy has it for reading alone"
-            )
+            message = f"assignment destination is read-only ({what}): it is read-only in NumPy, too"
             raise ValueError(f"{here()}: {message}; {remedy}")
         message = f"{what} is changed, and may or may not be a view that is read-only in NumPy"
         raise invalid("immutable", f"{here()}: {message}; {remedy}")
@@ -948,7 +946,9 @@ class Box(Tensor):
         else:
             found = self._in_shape(native.plain(shape))
         if copy is False and found.root is not self.root:
-            message = "reshape with copy=False: there must be a copy, as items do not lie together"
+            message = (
+                "reshape with copy=False: the items are not contiguous, so that a copy is needed"
+            )
             raise ValueError(f"{here()}: {message}")
         return found.copy() if copy else found
 
@@ -1015,7 +1015,8 @@ class Box(Tensor):
         """A view with some axes at other places."""
         source, destination = (normalized_axes(axes, self.ndim) for axes in (source, destination))
         if len(source) != len(destination):
-            raise ValueError(f"{here()}: moveaxis: as many sources as destinations are needed")
+            message = f"{here()}: moveaxis: source and destination must name equally many axes"
+            raise ValueError(message)
         order = [n for n in range(self.ndim) if n not in source]
         for place, axis in sorted(zip(destination, source, strict=True)):
             order.insert(place, axis)
@@ -1209,9 +1210,7 @@ def _frozen(array):
 def _is_fortran(order):
     """Whether an order lets the first axis run fastest."""
     if order not in ("C", "F"):
-        message = (
-            f'{here()}: order={order!r}: which order an array lies in is not known; give "C" or "F"'
-        )
+        message = f"{here()}: order={order!r}: the memory layout is not known; give 'C' or 'F'"
         raise invalid("value", message)
     return order == "F"
 

@@ -1106,7 +1106,7 @@ def _layout_of(function, kwargs):
     if not isinstance(order, str) or order not in "CFAK" or name in _READING:
         return None
     if len(order) != 1 or (name in _MAKING and order in "AK"):
-        raise ValueError(f"{here()}: order={order!r} is none that NumPy has for np.{name}")
+        raise ValueError(f"{here()}: order={order!r} is not an order of np.{name}")
     return kwargs.pop("order")
 
 
@@ -1365,9 +1365,7 @@ def _asarray(values, dtype=None, copy=None):
     if not isinstance(values, Box) and native.is_known(values):
         return NotImplemented
     if copy is not None:
-        message = (
-            "copy=False: there must be a copy, as the dtype is another one or there is no array"
-        )
+        message = "copy=False: a copy is needed, as the dtype differs or the value is not an array"
         raise ValueError(f"{here()}: {message}")
     return _copied_array(values, dtype)
 

@@ -103,7 +103,7 @@ class Undefined:
 
     def _refuse(self, *_):
         error = NoValueError(
-            f"{here()}: the variable {self.name!r} has no value on the way that leads here"
+            f"{here()}: the variable {self.name!r} has no value in the branch that leads here"
         )
         error.nbta_raised = not _attempts.errors  # no later trace of a loop will know it
         raise error
@@ -344,7 +344,10 @@ def _rule_of_items(one, otherwise):
 def _remedy(one, other):
     """What to do where one way leaves another thing than the other one."""
     if _is_filled(one) or _is_filled(other):
-        return "change the one list, as by clear() and extend(), and give its name no other one"
+        return (
+            "change the list in place, for example with clear() and extend(), and assign no "
+            "other list to its name"
+        )
     return "make both numbers, or arrays of one rank and dtype"
 
 
@@ -807,7 +810,9 @@ class _Merge:
         _check_keys(one, other)
         name, rule = self._names[i], _remedy(one, other)
         if name.startswith(ITEMS):
-            rule = _rule_of_items(one, "let both ways leave as many, of the same keys and kinds")
+            rule = _rule_of_items(
+                one, "both branches must leave as many items, of the same keys and kinds"
+            )
         kinds = one, other
         what, one, other = _told(name, one, other)
         if one == other == type(kinds[0]).__name__:
@@ -1304,7 +1309,7 @@ def _are_same(before, now):
 
 def _endless():
     """An error for runs that come to a loop which Python would never end."""
-    error = InvalidArgumentError(f"{here()}: this loop does nothing, and goes on for ever")
+    error = InvalidArgumentError(f"{here()}: this loop changes nothing and never ends")
     error.nbta_raised = True
     return error
 
@@ -1769,7 +1774,7 @@ class _Loop:
     def _changes(self, i, start, end):
         _check_keys(start, end)
         rule = (
-            "a variable of a loop keeps what it is: begin with a number or an array of that dtype "
+            "a variable of a loop keeps its kind: begin with a number or an array of that dtype "
             "and rank, such as math.inf in place of None"
         )
         if self._names[i].startswith(ITEMS):

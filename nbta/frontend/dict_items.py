@@ -21,7 +21,7 @@ def dict_item(values, key, *default):
     if not default:
         check_raising("an item of a dict", KeyError)
         found = control.any_of(True, False, *(lambda each=each: each for each in holds))
-        message = f"{here()}: the dict has no item for a key that the run gives"
+        message = f"{here()}: the dict has no item for a key that this run looks up"
         effects.check(found, KeyError(message))
     pairs = [(test, values[each]) for each, test in zip(values, holds, strict=True)
              if test is not False]  # fmt: skip

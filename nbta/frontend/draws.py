@@ -364,8 +364,8 @@ def _check_scale(name, scale):
 def _check(name, in_python):
     if not in_python and name in _STATES:
         message = (
-            f"{here()}: {name}() of a generator whose state the run brings is no operation of "
-            f"nbta's; call it outside of the function, or of a generator that the function made, "
+            f"{here()}: nbta does not support {name}() of a generator whose state only the run "
+            f"knows; call it outside of the function, or of a generator that the function made, "
             f"before loops and branches that the run decides"
         )
         raise UnimplementedError(message)
@@ -375,10 +375,10 @@ def _check_items(owner, name, items):
     """Refuse what draws items of an array otherwise than their places."""
     plain = not isinstance(owner, random.Random) and isinstance(items, Tensor)
     if not plain or is_numbas():
+        kind = "list" if isinstance(items, list) else type(items).__name__
         message = (
-            f"{here()}: {name}() of {type(items).__name__} is taken for arrays in functions that "
-            f"Numba does not compile, by generators of NumPy's; draw places of its items, and take "
-            f"those"
+            f"{here()}: {name}() of a {kind} is supported for arrays, by NumPy's generators, in "
+            f"functions that Numba does not compile; draw indices, and take the items there"
         )
         raise UnimplementedError(message)
 
@@ -465,7 +465,7 @@ def _spec(owner, name, args, kwargs):
     ones = [_with_ones(value) for value in (args, kwargs)]
     sample = np.asarray(getattr(other, name)(*ones[0], **ones[1]))
     if sample.dtype.kind not in "biuf":
-        message = f"{here()}: {name}() gives what is no number or array of numbers; draw its place"
+        message = f"{here()}: {name}() gives what is not a number or an array; draw an index"
         raise UnimplementedError(message)
     of_items = name in ("choice", "choices", "sample") and _rank(ones[0][0])
     dtype = np.asarray(ones[0][0]).dtype if of_items else sample.dtype

@@ -48,7 +48,7 @@ def _kind(number):
 def _of_arrays(plain):
     name = plain.__name__
     message = (
-        f"{here()}: {name}() compares arrays, which have no one truth value; write "
+        f"{here()}: {name}() compares arrays, which have no single truth value; write "
         f"np.{name}imum(a, b), or np.{name}(a)"
     )
     return invalid("symbolic", message)

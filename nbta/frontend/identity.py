@@ -77,7 +77,7 @@ def _is_same_number(left, right):
         return False
     if kinds[0] in "iu" and known and other in _ONE_EACH:
         return equal(as_tensor(one), as_tensor(other))
-    return _refuse("`is` asks for the object of a number", "write == in place of it")
+    return _refuse("`is` asks for the identity of a number", "write == in place of it")
 
 
 def differ(left, right) -> bool:
@@ -108,7 +108,7 @@ _PLAIN = bool | int | float | complex | np.generic
 def id_of(value):
     """``id``."""
     if isinstance(value, Tensor):
-        _refuse("id() asks for the object of a value", "compare values by ==, arrays by `is`")
+        _refuse("id() asks for the identity of a value", "compare values by ==, arrays by `is`")
     return id(value)
 
 

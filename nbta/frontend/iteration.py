@@ -92,7 +92,7 @@ class Range(Indexed):
         bounds = self.start, self.stop, self.step
         if any(isinstance(bound, Tensor) and not isinstance(bound, Number) for bound in bounds):
             message = (
-                f"{here()}: Python goes along a range whose bounds are known only when the "
+                f"{here()}: Python iterates over a range whose bounds are known only when the "
                 f"function runs; name the argument in static_argnums, or write a for loop that "
                 f"fills an array"
             )
@@ -405,9 +405,9 @@ def repeated(items, number):
         return comprehension(lambda i: items.item(i % length), None, Range(0, length * number, 1))
     if not isinstance(items, list) or not all(map(_is_number, items)):
         message = (
-            f"{here()}: a tuple, a text, or a list of other things than numbers, "
-            f"is repeated as often as only the run knows; make a list of numbers, an array, or a "
-            f"list by a comprehension"
+            f"{here()}: a tuple, a string, or a list whose items are not all numbers is repeated a "
+            f"number of times that only the run knows; use a list of numbers, an array, or a "
+            f"comprehension"
         )
         raise UnimplementedError(message)
     if len(items) == 1:

@@ -38,19 +38,20 @@ def item_at(values, key):
     found = np.asarray(values)
     if found.dtype.kind in "OSU":  # a text, too
         message = (
-            f"{here()}: an item of a {type(values).__name__} of other things than numbers "
-            f"is chosen when the function runs; make it an array, or use nbta.unroll(range(...))"
+            f"{here()}: an index that only the run knows chooses an item of a "
+            f"{type(values).__name__} whose items are not all numbers; use an array, or loop by "
+            f"nbta.unroll(range(...))"
         )
         raise invalid("index", message)
     fixed = (
-        f"{here()}: an item of a list is changed, and only the run knows which; use an array, as "
+        f"{here()}: only the run knows which item of a list is changed; use an array, such as "
         f"np.zeros makes it"
     )
     return Box(found, fixed=fixed)[key]
 
 
 def _check_integer(values, key):
-    """Refuse what is no index, as Python does."""
+    """Refuse what is not an index, as Python does."""
     if key.dtype.kind not in "iub" or key.spec.rank:
         kind, given = called_by_python(values), called_by_python(key)
         raise TypeError(f"{here()}: {kind} indices must be integers or slices, not {given}")

@@ -66,7 +66,7 @@ class Maybe(Tensor):
 
 def _check(parts, what):
     """Fail in a run for what is not there."""
-    message = f"{here()}: None, or what has no value yet, is used as {what}, on the way taken"
+    message = f"{here()}: None, or a variable without a value, is used as {what} in this run"
     effects.check(parts.present, NoneError(message))
 
 
@@ -109,8 +109,8 @@ def result_of(value, code, for_run):
         return as_result(value)
     if is_maybe(value):
         message = (
-            f"{code.co_filename}:{code.co_firstlineno}: the function gives None in this run, as no "
-            f"return statement with a value is reached; let each way through it end in one"
+            f"{code.co_filename}:{code.co_firstlineno}: the function returns None in this run, "
+            f"since it reaches no return statement with a value; end each branch with one"
         )
         effects.check(value.parts.present, NoneError(message))
     return value
@@ -290,7 +290,7 @@ def check_keys(value, what) -> None:
 
 def there(value, name):
     """The value of an attribute that may not be there, which a run fails for then."""
-    message = f"{here()}: the attribute {name!r} has no value, or was deleted, on the way taken"
+    message = f"{here()}: the attribute {name!r} has no value, or was deleted, in this run"
     effects.check(value.parts.present, GoneError(message))
     return value.parts.value
 

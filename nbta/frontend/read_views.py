@@ -96,7 +96,7 @@ def _as_tuple(value):
 def _integer(name, extent):
     """The length of a window; that of an array decides which trace this is."""
     if isinstance(extent, Tensor) and not isinstance(extent, Number):
-        raise refused_argument(name, "window_shape= that is no length of an array", here())
+        raise refused_argument(name, "window_shape= that is not a length of an array", here())
     return operator.index(extent)
 
 

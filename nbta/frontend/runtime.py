@@ -427,7 +427,7 @@ def checked(value, has_value, name, kind=UnboundLocalError):
     if current() is None or not control.is_traced(has_value):
         return value
     check_raising(f"reading {name!r}", kind)
-    error = kind(f"{here()}: the variable {name!r} has no value on the way taken")
+    error = kind(f"{here()}: the variable {name!r} has no value in this run")
     effects.check(has_value, error)
     return value
 
@@ -583,7 +583,10 @@ def _in_place(name, old, value):
         for operand in (old, value):
             check_keys(operand, "an operator")
         if name == "Mult" and _repeats(old, value) is not None:
-            message = f"{here()}: *= repeats a list as often as only the run knows; write a = a * n"
+            message = (
+                f"{here()}: *= repeats a list a number of times that only the run knows; write a "
+                "= a * n"
+            )
             raise UnimplementedError(message)
     return changing(old, value)
 
@@ -619,9 +622,9 @@ def known_test(value):
     """What a comprehension asks of an item that Python makes, of which it must know the truth."""
     if control.is_traced(value) and not isinstance(value, Number):
         message = (
-            f"{here()}: the condition of a comprehension is one that only the run decides; it is "
-            f"taken in a list of one `for`, without :=, as in [v for v in items if v > 0]: write a "
-            f"`for` loop with an `if` in place of a dict, a set or several `for`s"
+            f"{here()}: only the run knows which items this comprehension keeps; that is supported "
+            f"in a list with one `for` and without `:=`, such as [v for v in items if v > 0]: "
+            f"write a `for` loop with an `if` in place of a dict, a set or several `for`s"
         )
         raise invalid("symbolic", message)
     return value

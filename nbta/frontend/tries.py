@@ -59,8 +59,8 @@ def check_raising(what, *errors) -> None:
     caught = [e for e in errors if any(_catches(kinds(), e) for kinds in _tries.around)]
     if caught:
         raise UnimplementedError(
-            f"{here()}: {what} may raise {caught[0].__name__}, as only the run decides, and a try "
-            f"statement around would not see that; decide by an if in place of the try"
+            f"{here()}: {what} may raise {caught[0].__name__}, which only the run knows, and which "
+            f"the try statement around it would not catch; test for it with an if instead"
         )
 
 

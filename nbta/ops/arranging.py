@@ -814,7 +814,7 @@ def rot90(
 
 def _infer_roll(x, shift, *, axis):
     if shift.shape not in (None, ()) or shift.dtype.kind not in "iu":
-        raise invalid("value", f"shift: {shift} is no distance; give an integer")
+        raise invalid("value", f"shift: {shift} is not a distance; give an integer")
     places_of((axis,), x.shape)
     return Spec(x.dtype, x.shape)
 

@@ -34,9 +34,9 @@ _STORAGE = NotDifferentiable("it makes or ends an array, and has no values")
 
 
 def need_handle(handle):
-    """Refuse what is no handle."""
+    """Refuse what is not a handle."""
     if handle.kind != HANDLE:
-        message = f"handle: {handle} is no handle; give what TensorArrayV3 returned"
+        message = f"handle: {handle} is not a handle; give what TensorArrayV3 returned"
         raise invalid("handle", message)
 
 

@@ -33,7 +33,9 @@ def integers(axis):
     try:
         return tuple(operator.index(one) for one in axis)
     except TypeError:
-        message = f"axis: {axis} holds what is no integer; give an integer, a tuple of them or None"
+        message = (
+            f"axis: {axis} holds what is not an integer; give an integer, a tuple of them or None"
+        )
         raise invalid("axis", message) from None
 
 
@@ -66,13 +68,13 @@ def one_axis(x, axis):
 
 
 def numbers(spec):
-    """Refuse what is no number."""
+    """Refuse what is not a number."""
     if spec.dtype.kind not in "biu" and not is_inexact(spec.dtype):
         raise invalid("dtype", f"{spec.dtype} are no numbers")
 
 
 def ordered(spec):
-    """Refuse what is no number, and complex ones."""
+    """Refuse what is not a number, and complex ones."""
     numbers(spec)
     if spec.dtype.kind == "c":
         message = "complex numbers have no order; use real, imag or abs first"

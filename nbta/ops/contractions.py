@@ -231,7 +231,7 @@ def matrix_power(a: ArrayLike, n: int, *, name: str | None = None) -> Array:
     try:
         n = operator.index(n)
     except (TypeError, ValueError):
-        message = f"n: {n} is no integer of the program; for others write a loop of products"
+        message = f"n: {n} is not an integer of the program; for others write a loop of products"
         raise invalid("value", message) from None
     a = operand(a)
     if n == 0:
@@ -438,7 +438,7 @@ def _tensorinv(a, ind=2):
     (ind,), a = integers((ind,)), operand(a)
     _ranks("tensorinv", a)
     if ind <= 0:
-        raise invalid("value", f"tensorinv: ind={ind} is no number of axes; give 1 or more")
+        raise invalid("value", f"tensorinv: ind={ind} is not a number of axes; give 1 or more")
     first, last = (tuple(map(operator.index, part)) for part in (a.shape[:ind], a.shape[ind:]))
     if math.prod(first) != math.prod(last):
         message = f"tensorinv: axes of {math.prod(first)} and {math.prod(last)} items; give ind="

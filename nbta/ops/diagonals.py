@@ -217,7 +217,7 @@ def eye(
 def _number(k):
     """Which diagonal it is."""
     if not isinstance(k, Tensor) and np.asarray(k).dtype.kind == "f":
-        raise invalid("dtype", f"k: {k} is no integer; give the number of a diagonal")
+        raise invalid("dtype", f"k: {k} is not an integer; give the number of a diagonal")
     return k
 
 

@@ -102,7 +102,7 @@ def diff(
     """
     x, n = operand(x), operator.index(n)
     if n < 0:
-        raise invalid("value", f"n: {n} is no number of differences; give 0 or more")
+        raise invalid("value", f"n: {n} is not a number of differences; give 0 or more")
     axis = one_axis(x, axis)
     if n == 0:
         return named(x, name=name)  # without what is put before and after

@@ -292,9 +292,9 @@ def as_array(value, dtype=None) -> np.ndarray | Tensor:
     except (ValueError, TypeError) as error:
         if isinstance(error, NbtaError):
             raise
-        raise invalid("value", f"{value!r} is no tensor ({error})") from None
+        raise invalid("value", f"{value!r} is not a tensor ({error})") from None
     if array.dtype.hasobject:
-        raise invalid("value", f"{value!r} is no tensor; give numbers, arrays or tensors")
+        raise invalid("value", f"{value!r} is not a tensor; give numbers, arrays or tensors")
     as_dtype(array.dtype)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 

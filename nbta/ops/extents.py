@@ -12,7 +12,7 @@ def as_shape(shape, *others):
     """A shape argument as a vector of int64, symbolic where any dimension is."""
     if isinstance(shape, Tensor):
         if shape.dtype.kind not in "iu" or shape.ndim not in (0, 1, None):
-            message = f"shape: {shape!r} is no shape; give a vector of integers"
+            message = f"shape: {shape!r} is not a shape; give a vector of integers"
             raise invalid("shape", message)
         return shape
     check_plain("shape", shape)
@@ -24,7 +24,7 @@ def as_shape(shape, *others):
         return stack([cast(extent, np.int64) for extent in extents])
     array = as_plain("shape", extents)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise invalid("shape", f"shape: {shape!r} is no shape; give integers, one an axis")
+        raise invalid("shape", f"shape: {shape!r} is not a shape; give integers, one an axis")
     if (array < -1).any():
         raise invalid("shape", f"shape: {shape!r} has a negative dimension")
     return array.astype(np.int64)

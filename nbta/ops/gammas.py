@@ -223,7 +223,7 @@ def polygamma(n: int, x: ArrayLike, *, name: str | None = None) -> Array:
     np.float64(-0.5772156649015329)
     """
     if n < 0:
-        raise invalid("value", f"n: {n} is no number of derivatives; give 0 or more")
+        raise invalid("value", f"n: {n} is not a number of derivatives; give 0 or more")
     return apply(POLYGAMMA, promoted(x, floats=True), {"n": int(n)}, name=name)
 
 

@@ -34,12 +34,12 @@ def as_axis(axis) -> int:
     Raises
     ------
     InvalidArgumentError
-        For what is no integer.
+        For what is not an integer.
     """
     try:
         return operator.index(axis)
     except TypeError:
-        raise invalid("axis", f"axis: {axis!r} is no axis; give an integer") from None
+        raise invalid("axis", f"axis: {axis!r} is not an axis; give an integer") from None
 
 
 def check_axis(axis: int, shape) -> int:
@@ -237,18 +237,19 @@ def take(
     mode: Literal["raise", "wrap", "clip"] = "raise",
     name: str | None = None,
 ) -> Array:
-    """The elements, or rows along an axis, that indices name.
+    """Elements, or slices along an axis, at given indices, as `numpy.take`.
 
     Parameters
     ----------
     x : array-like or Tensor
+        What to take from.
     indices : array-like or Tensor of int
-        Of any shape; negative ones count from the end.
+        Indices, of any shape; negative ones count from the end.
     axis : int, optional
-        By default ``x`` is taken as flat.
-    mode : {"raise", "wrap", "clip"}, optional
-        What becomes of an index that is out of range: an error, the index modulo the length, or the
-        first or the last one. With the latter two negative ones do not count from the end.
+        The axis that is indexed; by default ``x`` is flattened first.
+    mode : {"raise", "wrap", "clip"}, default "raise"
+        What to do with an index out of range: raise an error, take it modulo the length, or replace
+        it by the first or the last index. With "clip", negative indices become 0.
 
     Returns
     -------
@@ -541,7 +542,7 @@ def one_hot(
     """
     depth = as_indices(depth)
     if depth.ndim not in (0, None):
-        raise invalid("depth", f"depth: {depth!r} is no length; give one integer")
+        raise invalid("depth", f"depth: {depth!r} is not a length; give one integer")
     extent = pattern_of(depth)[0] if depth.ndim == 0 else None
     if type(extent) is int and extent < 0:
         raise invalid("depth", f"depth: {extent} is negative")

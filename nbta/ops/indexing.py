@@ -86,13 +86,13 @@ def _as_vector(argument, value):
         return stack([_scalar(argument, item) for item in items])
     array = np.asarray(items)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise invalid("shape", f"{argument}: {value!r} is no vector of integers, one an axis")
+        raise invalid("shape", f"{argument}: {value!r} is not a vector of integers, one an axis")
     return array.astype(np.int64)
 
 
 def _symbolic_vector(argument, value):
     if value.dtype.kind not in "iu" or value.spec.rank not in (0, 1, None):
-        raise invalid("shape", f"{argument}: {value!r} is no vector of integers, one an axis")
+        raise invalid("shape", f"{argument}: {value!r} is not a vector of integers, one an axis")
     value = reshape(value, (1,)) if value.spec.rank == 0 else value
     return value if value.dtype == INT64 else cast(value, INT64)
 
@@ -100,7 +100,7 @@ def _symbolic_vector(argument, value):
 def _scalar(argument, item):
     dtype = item.dtype if isinstance(item, Tensor) else np.asarray(item).dtype
     if dtype.kind not in "iu":
-        raise invalid("dtype", f"{argument}: {item!r} is no integer; cast it")
+        raise invalid("dtype", f"{argument}: {item!r} is not an integer; cast it")
     return cast(item, INT64)
 
 
@@ -633,15 +633,15 @@ def _as_part(item, scalars):
 def _as_integer(item, scalars):
     kind = getattr(item, "dtype", np.dtype(int)).kind
     if isinstance(item, bool) or kind == "b":
-        raise invalid("mask", f"{item!r} is no index; where it is a mask, use nbta.where")
+        raise invalid("mask", f"{item!r} is not an index; where it is a mask, use nbta.where")
     if isinstance(item, Tensor):
         return _as_symbolic(item, scalars)
     try:
         return operator.index(item)
     except TypeError:
         message = (
-            f"{item!r} is no index here; use integers, slices, ... and None, and nbta.take for an "
-            f"array of indices along one axis"
+            f"{item!r} is not an index here; use integers, slices, ... and None, and nbta.take "
+            f"for an array of indices along one axis"
         )
         raise invalid("index", message) from None
 
@@ -649,7 +649,7 @@ def _as_integer(item, scalars):
 def _as_symbolic(tensor, scalars):
     if tensor.dtype.kind not in "iu" or tensor.spec.rank not in (0, None):
         message = (
-            f"{tensor!r} is no index here; cast it to an integer, or use nbta.take for indices "
+            f"{tensor!r} is not an index here; cast it to an integer, or use nbta.take for indices "
             f"along one axis"
         )
         raise invalid("index", message)
@@ -760,7 +760,7 @@ def _filled(key, scalars):
         values = map(operator.index, scalars)
         return tuple(_fill(part, values) for part in key)
     except TypeError:
-        message = f"[{_text(key)}]: an index is no scalar; use nbta.take for arrays of indices"
+        message = f"[{_text(key)}]: an index is not a scalar; use nbta.take for arrays of indices"
         raise invalid("index", message) from None
 
 

@@ -65,7 +65,8 @@ def _polymul(a1, a2):
 def _times(m):
     (m,) = integers((m,))
     if m < 0:
-        raise invalid("value", f"m: {m} is no number of derivatives or integrals; give 0 or more")
+        message = f"m: {m} is not a number of derivatives or integrals; give 0 or more"
+        raise invalid("value", message)
     return m
 
 

@@ -423,7 +423,8 @@ def expn(n: int, x: ArrayLike, *, name: str | None = None) -> Array:
     except TypeError:
         order = int(n) if isinstance(n, float) and n == int(n) else -1
     if order < 0:
-        raise invalid("value", f"expn: {n!r} is no order; give an integer from 0 on, of Python's")
+        message = f"expn: {n!r} is not an order; give an integer from 0 on, of Python's"
+        raise invalid("value", message)
     (x,) = promoted(x, floats=True)
     if order:
         return apply(EXPN, [x], {"n": order}, name=name)

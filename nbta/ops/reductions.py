@@ -344,7 +344,9 @@ def spread(dy, op):
 def reduce_by(record, x, axis, keepdims, name):
     """A reduction along axes as users give them."""
     if not isinstance(keepdims, bool | np.bool_ | int):
-        message = f"keepdims: {keepdims!r} is no truth value; give a dtype, and what else, by name"
+        message = (
+            f"keepdims: {keepdims!r} is not a truth value; give a dtype, and what else, by name"
+        )
         raise invalid("value", message)
     return apply(record, [x], axis_attrs(x, axis, keepdims=bool(keepdims)), name)
 

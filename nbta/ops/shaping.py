@@ -491,7 +491,7 @@ def _infer_sum_to(spec, _, *, pattern):
 def _check_sum_to(have, want):
     kept = (None,) * (len(want) - len(have)) + have[max(len(have) - len(want), 0) :]
     if any(n not in (1, m) or m is None for n, m in zip(want, kept, strict=True)):
-        message = f"{shapes.text(have)} is no shape that {shapes.text(want)} broadcasts to"
+        message = f"{shapes.text(have)} is not a shape that {shapes.text(want)} broadcasts to"
         raise invalid("broadcast", f"{message}; give the shape of what was repeated")
 
 

@@ -248,7 +248,7 @@ def sort(
     Raises
     ------
     InvalidArgumentError
-        For an axis that is not there, and for what is no number.
+        For an axis that is not there, and for what is not a number.
 
     Examples
     --------

@@ -145,7 +145,7 @@ def _array(handle):
         return handle.array
     if isinstance(handle, TensorArrayType):
         return handle
-    raise refusal(f"handle: {handle} is no handle; give what TensorArrayV3 returned")
+    raise refusal(f"handle: {handle} is not a handle; give what TensorArrayV3 returned")
 
 
 def _method(name, handle, *arguments):

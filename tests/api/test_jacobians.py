@@ -127,7 +127,7 @@ def test_a_result_without_items():
         (lambda: nbta.jacobian(lambda x: x, 1)(X), "no argument 1"),
         (lambda: nbta.hessian(lambda x: x)(X), "f must return a scalar"),
     ],
-    ids=["integers", "truth values", "complex", "argnums", "no scalar"],
+    ids=["integers", "truth values", "complex", "argnums", "not a scalar"],
 )
 def test_what_is_refused(call, words):
     with pytest.raises(nbta.InvalidArgumentError, match=words):

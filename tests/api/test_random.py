@@ -124,8 +124,8 @@ def test_pathwise_gradients():
     [
         (lambda: random.normal(0, (2,)), "a key is one uint64"),
         (lambda: random.normal(random.split(random.key(0)), (2,)), "a key is one uint64"),
-        (lambda: random.key(0.5), "no integer"),
-        (lambda: random.fold_in(random.key(0), 0.5), "no integer"),
+        (lambda: random.key(0.5), "not an integer"),
+        (lambda: random.fold_in(random.key(0), 0.5), "not an integer"),
         (lambda: random.uniform(random.key(0), 2, "int32"), "give float32 or float64"),
         (lambda: random.integers(random.key(0), 2, 3, 3), "there are none from 3"),
         (lambda: random.gamma(random.key(0), 1.0, (2,), "float16"), "give float32 or float64"),

@@ -132,7 +132,7 @@ def test_graphs_without_arguments_say_which_line_asks(name):
     decide = ALL[name]
     with nbta.Graph().as_default() as graph:
         x = nbta.placeholder("float64", (None,))
-        if name in TEXTS:  # "?" is no number
+        if name in TEXTS:  # "?" is not a number
             with pytest.raises((ValueError, TypeError)):
                 decide(x.shape[0])
             return

@@ -132,9 +132,9 @@ def test_add_n_takes_one_shape_only():
 
 @pytest.mark.parametrize("shape", [(2,), (4, 3), (1, 2, 3, 4)])
 def test_sum_to_a_shape_that_does_not_broadcast(shape):
-    with pytest.raises(nbta.InvalidArgumentError, match="no shape that"):
+    with pytest.raises(nbta.InvalidArgumentError, match="not a shape that"):
         nbta.sum_to(np.ones((2, 3, 4)), shape)
-    with pytest.raises(nbta.InvalidArgumentError, match="no shape that"):
+    with pytest.raises(nbta.InvalidArgumentError, match="not a shape that"):
         runs(lambda x: nbta.sum_to(x, shape), np.ones((2, 3, 4)))
 
 

@@ -71,7 +71,7 @@ def test_it_names_the_loops_with_their_lines_and_the_cure():
         f"(test_slow_loops.py:{inner}) in it, is compiled"
     )
     assert "TensorArrayReadV3 x" in text
-    assert "fill it by append" in text
+    assert "append or write to it" in text
     assert issubclass(nbta.PerformanceWarning, UserWarning)
 
 
@@ -302,7 +302,7 @@ def handed_out(w, xs):
 @pytest.mark.parametrize(
     ("f", "cure"),
     [
-        (nbta.grad(array_in_a_trip), "An iteration makes an array of its own"),
+        (nbta.grad(array_in_a_trip), "Each iteration makes an array that"),
         (threads_in_a_trip, "leave parallel_iterations= out"),
         (in_half_precision, "compute with float16; cast"),
         (users_python, "give it one that @njit compiled"),

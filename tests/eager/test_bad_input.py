@@ -138,7 +138,7 @@ DTYPES = {
         lambda: p((2,)) + np.array([b"a", b"b"]), "float64 and |S1 cannot be computed with together"
     ),
     "big number": Case(lambda: p(dtype="int32") + 2**40, "1099511627776 does not fit int32"),
-    "object": Case(lambda: p() + object(), "<object object at|is no tensor; give numbers"),
+    "object": Case(lambda: p() + object(), "<object object at|is not a tensor; give numbers"),
     "write": Case(
         lambda: array().write(0, p(dtype="int32")),
         "write on states|holds float64|value is int32|nbta.cast",
@@ -155,7 +155,9 @@ DTYPES = {
         lambda: array().write(0, [p(), 1.0]), "x:0 is a symbolic tensor|nbta.stack for a list"
     ),
     "float index": Case(lambda: array().read(1.5), "index: must be one integer, not float64 ()"),
-    "huge index": Case(lambda: array().read(2**70), "index: 1180591620717411303424 is no integer"),
+    "huge index": Case(
+        lambda: array().read(2**70), "index: 1180591620717411303424 is not an integer"
+    ),
     "two indices": Case(lambda: array().read([0, 1]), "index: must be one integer, not int32 (2,)"),
     "read": Case(
         lambda: array().read(0, dtype="int8"), "read on states: it holds float64, not int8"
@@ -327,7 +329,7 @@ EXTREMES = {
         "create on states|1152921504606846976 slots|fewer|operation 'states', TensorArrayV3",
         error=nbta.ResourceExhaustedError,
     ),
-    "beyond 64 bits": Case(lambda: array(2**70), "size: 1180591620717411303424 is no integer"),
+    "beyond 64 bits": Case(lambda: array(2**70), "size: 1180591620717411303424 is not an integer"),
     "negative array": run(lambda: array(-1).flow, "create on states|size is -1|0 or more"),
     "huge write": run(
         lambda: array(dynamic_size=True).write(2**61, 1.0).flow,

@@ -61,11 +61,14 @@ def test_building_with_a_tensor_of_another_graph(graph, foreign):
 @pytest.mark.parametrize(
     ("fetch", "words"),
     [
-        (3.0, "run: fetches: 3.0 is no tensor of a graph; give tensors, TensorArrays, operations"),
+        (
+            3.0,
+            "run: fetches: 3.0 is not a tensor of a graph; give tensors, TensorArrays, operations",
+        ),
         ("y", "run: fetches: there is no operation 'y' in the graph"),
         ("x:1", "run: fetches: 'x:1': 'x' has 1 results, from 0"),
         ("x:a", "run: fetches: 'x:a': 'x' has 1 results, from 0"),
-        (np.ones(2), "is no tensor of a graph"),
+        (np.ones(2), "is not a tensor of a graph"),
     ],
 )
 def test_what_cannot_be_fetched(graph, fetch, words):
@@ -76,7 +79,7 @@ def test_what_cannot_be_fetched(graph, fetch, words):
 def test_an_eager_array_is_not_fetched(graph):
     with_array = nbta.Session(graph)
     eager = np.ones(1)
-    failing(lambda: with_array.run({"a": eager}), "run: fetches: array([1.]) is no tensor")
+    failing(lambda: with_array.run({"a": eager}), "run: fetches: array([1.]) is not a tensor")
 
 
 def test_a_placeholder_without_a_value(graph):
@@ -108,7 +111,7 @@ def test_a_placeholder_without_a_value(graph):
             ["'x:0': the nested list is no array, its rows must have one length"],
         ),
         ({"y": 1.0}, ["there is no operation 'y' in the graph"]),
-        ({3: 1.0}, ["3 is no tensor of a graph; give tensors or names of them"]),
+        ({3: 1.0}, ["3 is not a tensor of a graph; give tensors or names of them"]),
         ({"x": 1.0, "x:0": 1.0}, ["'x:0' is there twice; give it one value"]),
         ([1.0], ["feed_dict must be a dict, value by tensor, not [1.0]"]),
     ],
@@ -259,7 +262,7 @@ def test_an_eager_array_is_no_loop_variable():
         failing(lambda: nbta.scan(scan, eager, p((2,))), "scan:", "'outside_", text)
         failing(lambda: p() + eager, "is a TensorArray where a tensor is needed; use its stack()")
         failing(lambda: nbta.gradients(p(), [eager]), "xs[0] must be", "TensorArray of the graph")
-        failing(lambda: run(eager), "run: fetches:", "is no tensor of a graph")
+        failing(lambda: run(eager), "run: fetches:", "is not a tensor of a graph")
 
 
 # Order.

@@ -214,8 +214,8 @@ REFUSED = {
     "no seed": (lambda x: x * np.random.default_rng().normal(), "default_rng without a seed"),
     "no seed of a state": (lambda x: x * np.random.RandomState().rand(), "without a seed"),
     "checkpoint": (_scan, "loop with checkpoint="),
-    "a list": (lambda x: random.shuffle([x, 1.0]), "shuffle() of Listing"),
-    "a text": (lambda x: random.choice(["a", "b"]), "choice() gives what is no number"),
+    "a list": (lambda x: random.shuffle([x, 1.0]), "shuffle() of a list"),
+    "a text": (lambda x: random.choice(["a", "b"]), "choice() gives what is not a number"),
 }  # fmt: skip
 
 

@@ -202,12 +202,12 @@ REFUSED = {
     orders_tuples: "a function of Python's that goes along the tuples",
     appends_tuples_of_two_lengths: "an item that is no tuple of 2",
     begins_each_trip_with_another_list: "of the loop and list that a loop fills after it",
-    makes_a_dict_by_a_number_of_the_run: "Python goes along a range whose bounds",
+    makes_a_dict_by_a_number_of_the_run: "Python iterates over a range whose bounds",
     compares_lists: "a comparison (__eq__) of a list that a loop appends to",
     counts_in_a_list: ".count() of a list that a loop appends to",
     repeats_a_list: "a multiple of a list that a loop appends to",
     calls_a_generator: "is a generator that is sent values",
-    in_a_try: "this line may raise ValueError, as only the run decides",
+    in_a_try: "this line may raise ValueError, which only the run knows",
     none_at_first: "'best' is None before an iteration of the loop and list",
     text_that_changes: "'word' is",
     takes_from_an_iterator: "take items by their index",
@@ -299,7 +299,7 @@ def test_none_that_is_used_as_a_number(compiled):
     f = nbta.value_and_grad(none_of_them, compiled=compiled)
     assert f(X)[0] == none_of_them(X)
     with pytest.raises(
-        nbta.InvalidArgumentError, match="None, or what has no value yet, is used"
+        nbta.InvalidArgumentError, match="None, or a variable without a value, is used"
     ) as failed:
         f(X * 0.5)
     line = none_of_them.__code__.co_firstlineno + 5
@@ -703,7 +703,7 @@ def keeps_nothing(x):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_none_in_a_run_where_an_array_is_needed(compiled):
-    assert keeps_nothing(X) is None  # which is no number to differentiate
+    assert keeps_nothing(X) is None  # which is not a number to differentiate
     words = r"\.py:\d+: None, .* used as an array"
     with pytest.raises(nbta.InvalidArgumentError, match=words), in_python():
         nbta.value_and_grad(keeps_nothing, compiled=compiled)(X)
@@ -762,6 +762,6 @@ def test_what_is_deleted_is_missed_in_the_run(f, compiled):
 )
 def test_conditions_of_comprehensions_are_refused_at_their_line(f):
     with pytest.raises(
-        nbta.InvalidArgumentError, match=r"py:\d+: the condition of a comprehension"
+        nbta.InvalidArgumentError, match=r"py:\d+: only the run knows which items this"
     ):
         nbta.function(f)(np.array([0.3, 0.7, 1.2]))

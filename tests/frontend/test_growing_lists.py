@@ -15,7 +15,7 @@ import nbta
 MAY_BE = "may or may not be the same array"
 #: Programs that are refused, with words of the error. One that begins to work fails here.
 NOT_YET = {
-    "emptied_by_a_new_list": r"change the one list, as by clear\(\)",
+    "emptied_by_a_new_list": r"change the list in place, for example with clear\(\)",
     "window_of_a_deque": "the number of items of a deque is 0 before",
     "queue_of_a_deque": "the number of items of a deque is 0 before",
     "dict_whose_values_change": "'up' where the condition holds and 'down' elsewhere",
@@ -243,17 +243,17 @@ def test_lists_repeated_as_often_as_the_run_knows(f, compiled):
         (
             lambda x, n: sum((x, 1.0) * n),
             nbta.UnimplementedError,
-            "a tuple, a text, or a list of other",
+            "a tuple, a string, or a list whose items",
         ),
         (
             lambda x, n: len("a" * n) * x,
             nbta.UnimplementedError,
-            "a tuple, a text, or a list of other",
+            "a tuple, a string, or a list whose items",
         ),
         (
             lambda x, n: ([[x]] * n)[0][0],
             nbta.UnimplementedError,
-            "a tuple, a text, or a list of other",
+            "a tuple, a string, or a list whose items",
         ),
         (
             lambda x, n: sum([x] * x),

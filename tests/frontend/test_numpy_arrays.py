@@ -498,7 +498,7 @@ def test_a_piece_is_not_asked_for_items_of_others():
          lambda v: np.piecewise(v, [v > 3], [lambda x: x - np.mean(x)])),
         ("1 conditions and 3 functions", lambda v: np.piecewise(v, [v > 3], [1.0, 2.0, 3.0])),
         ("leading coefficient is 0, which NumPy drops", lambda v: np.polymul(v * 0.0, v)),
-        ("m: -1 is no number", lambda v: np.polyder(v, -1)),
+        ("m: -1 is not a number", lambda v: np.polyder(v, -1)),
         ("3 constants for 2 integrals", lambda v: np.polyint(v, 2, [1.0, 2.0, 3.0])),
         ("of rank 2; give coefficients", lambda v: np.polyadd(v, v[None])),
         ("give real roots in one row", lambda v: np.poly(v * 1j)),

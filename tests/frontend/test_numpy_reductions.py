@@ -296,7 +296,7 @@ REFUSED = {
     "norm of rank 3": (lambda x: np.linalg.norm(x[None], 1), "rank is 3; give axis="),
     "norm of axes": (lambda x: np.linalg.norm(x[None], 1, axis=(0, 1, 2)), "are 3 axes"),
     "bits": (lambda x: np.frexp(x), r"nbta\.log2 and nbta\.ldexp"),
-    "diff": (lambda x: np.diff(x, -1), "n: -1 is no number of differences"),
+    "diff": (lambda x: np.diff(x, -1), "n: -1 is not a number of differences"),
     "fraction": (lambda x: np.quantile(x, 1.5), "fractions are from 0 to 1"),
     "method": (lambda x: np.quantile(x, 0.5, method="median"), "'median'; give one of 'linear'"),
     "no order": (lambda x: np.median(x * 1j), "complex numbers have no order"),

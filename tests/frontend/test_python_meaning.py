@@ -37,7 +37,7 @@ def _check(f, args, compiled, python, smooth):
     assert not isinstance(found, Exception), (args, found)
     if expected is None:
         assert found is None, args
-        with pytest.raises((TypeError, nbta.InvalidArgumentError), match="gives None"):
+        with pytest.raises((TypeError, nbta.InvalidArgumentError), match="returns None"):
             nbta.value_and_grad(f, compiled=compiled)(*args)
         return
     np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=str(args))
@@ -530,7 +530,7 @@ def makes_a_dict_of_keys(x):
     return len(dict.fromkeys([count_below(x), 2], 1.0)) * x
 
 
-@refused("the object of a number")
+@refused("the identity of a number")
 def asks_who_a_float_is(x):
     y = x * 1.5
     return x if y is x else 2.0 * x

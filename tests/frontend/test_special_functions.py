@@ -453,7 +453,7 @@ REFUSED = {
         lambda x: nbta.function(lambda x: sp.lambertw(x, -1))(x * 0 + 1.0),
         "is complex here",
     ),
-    "order": (lambda x: nbta.function(lambda x: sp.jv(0.5, x))(x), "jv: 0.5 is no order"),
+    "order": (lambda x: nbta.function(lambda x: sp.jv(0.5, x))(x), "jv: 0.5 is not an order"),
     "polygamma": (lambda x: nbta.function(lambda x: sp.polygamma(-1, x))(x), "n: -1"),
     "complex": (lambda x: nbta.function(lambda x: sp.erfinv(x * 1j))(x), "for real numbers"),
     "exact": (
@@ -462,7 +462,10 @@ REFUSED = {
     ),
     "repetition": (lambda x: nbta.function(lambda x: sp.comb(x, 2, repetition=True))(x), "binom"),
     "extend": (lambda x: nbta.function(lambda x: sp.factorial(x, extend="complex"))(x), "extend="),
-    "order of expn": (lambda x: nbta.function(lambda x: sp.expn(-1, x))(x), "expn: -1 is no order"),
+    "order of expn": (
+        lambda x: nbta.function(lambda x: sp.expn(-1, x))(x),
+        "expn: -1 is not an order",
+    ),
     "quantile": (
         lambda x: nbta.grad(nbta.grad(nbta.grad(lambda a: sp.gammaincinv(a, 0.5))))(x[0, 0]),
         "the order of the gamma distribution, a third time: .* by x",

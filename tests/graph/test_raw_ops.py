@@ -154,14 +154,14 @@ def test_arrays_and_raw_operations_mix():
 
 @pytest.mark.parametrize("handle", [3, "x", None, np.int64(0)])
 def test_what_is_no_handle(handle):
-    with pytest.raises(nbta.InvalidArgumentError, match="is no handle; give what TensorArrayV3"):
+    with pytest.raises(nbta.InvalidArgumentError, match="is not a handle; give what TensorArrayV3"):
         raw_ops.TensorArrayReadV3(handle, 0, 0.0, "float64")
     if handle is None:
         return
     with nbta.Graph().as_default(), pytest.raises(nbta.InvalidArgumentError) as caught:
         raw_ops.TensorArrayReadV3(handle, 0, 0.0, "float64")
     assert "TensorArrayReadV3 'TensorArrayReadV3': handle:" in str(caught.value)
-    assert "is no handle; give what TensorArrayV3 returned" in str(caught.value)
+    assert "is not a handle; give what TensorArrayV3 returned" in str(caught.value)
 
 
 def test_arguments_are_checked_when_they_run():
@@ -370,7 +370,7 @@ def test_a_plain_handle_stays_a_tuple_of_strings():
     plain = Handle("_tensor_arrays", "x_0")
     assert handed(plain) == plain
     assert handed(("a", "b")) == ("a", "b")
-    with pytest.raises(TypingError, match="is no handle; give what TensorArrayV3 returned"):
+    with pytest.raises(TypingError, match="is not a handle; give what TensorArrayV3 returned"):
         njit(lambda handle: raw_ops.TensorArraySizeV3(handle, 0.0))(plain)
 
 
@@ -467,7 +467,7 @@ NOT_COMPILED = {
         "write: the array holds int64 and the value is float64",
     ),
     "no dtype": ("raw_ops.TensorArrayV3(1, 5)", "dtype must be a dtype such as np.float64"),
-    "no handle": ("raw_ops.TensorArrayCloseV3(5)", "is no handle; give what TensorArrayV3"),
+    "no handle": ("raw_ops.TensorArrayCloseV3(5)", "is not a handle; give what TensorArrayV3"),
     "bytes as a source": (
         "raw_ops.TensorArrayGradV3(raw_ops.TensorArrayV3(1, 'int64')[0], 0.0, b's')",
         "grad: source must be a string, not ",

@@ -420,12 +420,12 @@ def test_a_loop_names_the_trip(change):
 @pytest.mark.parametrize("change", WAYS.values(), ids=WAYS)
 def test_what_is_no_index(change):
     rows = [
-        (1.5, "index", "is no index"), (np.float64(1.0), "index", "is no index"),
-        ("a", "index", "is no index"), (S[0.5:], "index", "is no index"),
+        (1.5, "index", "is not an index"), (np.float64(1.0), "index", "is not an index"),
+        ("a", "index", "is not an index"), (S[0.5:], "index", "is not an index"),
         (S[::0], "index", "step of a slice must not be 0"), ((0, 1, 2), "index", "has 3 indices"),
         ((..., ...), "index", "more than one"), (True, "mask", "nbta.where"),
         (X > 2, "mask", "nbta.where"), ((0, np.array([True, False, True])), "mask", "nbta.where"),
-        ((0, np.array([1, 2])), "index", "is no index"), ([0.5, 1.0], "dtype", "float64"),
+        ((0, np.array([1, 2])), "index", "is not an index"), ([0.5, 1.0], "dtype", "float64"),
     ]  # fmt: skip
 
     def check(row):

@@ -132,7 +132,7 @@ def test_what_has_no_product():
     refused("rank", "two matrices or more", lambda a: nbta.multi_dot([a]), A)
     refused("rank", "only the first and the last", lambda a, v: nbta.multi_dot([a, v, a]), A, V)
     refused("shape", "axis 0 has the length 4, not 2 or 3", lambda v: nbta.cross(v, v), V)
-    refused("value", "no integer of the program", lambda a: nbta.matrix_power(a, 0.5), A)
+    refused("value", "not an integer of the program", lambda a: nbta.matrix_power(a, 0.5), A)
     refused("shape", "square", lambda b: nbta.matrix_power(b, 0), B)
     with nbta.Graph().as_default():
         for function in (nbta.inner, nbta.tensordot, lambda a, b: nbta.multi_dot([a, b])):
@@ -420,7 +420,7 @@ def test_equations_of_tensors():
     check_grads(tensor_equations, (DEFINITE, B[:2]))
     for message, function in (
         ("there are 3 equations for 2 items", lambda a: np.linalg.tensorsolve(a[:3, :2], a[0, :3])),
-        ("no number of axes", lambda a: np.linalg.tensorinv(a, ind=0)),
+        ("not a number of axes", lambda a: np.linalg.tensorinv(a, ind=0)),
         ("axes of 4 and 3 items", lambda a: np.linalg.tensorinv(a[:, :3], ind=1)),
     ):
         with pytest.raises(nbta.InvalidArgumentError, match=message):

@@ -166,7 +166,7 @@ def test_symbolic_indices_of_unknown_rank():
     spec, value = in_graph(lambda t: nbta.getitem(filled(3, 2), t), np.array(1), shape=rank_unknown)
     same(value, filled(3, 2)[1])
     assert spec.shape == (2,)
-    with pytest.raises(nbta.InvalidArgumentError, match=r"no scalar; use nbta\.take"):
+    with pytest.raises(nbta.InvalidArgumentError, match=r"not a scalar; use nbta\.take"):
         in_graph(lambda t: nbta.getitem(filled(3), t), np.array([1, 2]), shape=rank_unknown)
 
 
@@ -178,8 +178,8 @@ def test_symbolic_indices_of_unknown_rank():
         (np.s_[0, 0, 0], r"\[0, 0, 0\] has 3 indices, and shape \(3, 2\) has 2 axes"),
         (np.s_[::0], r"\[::0\]: the step of a slice must not be 0"),
         ((..., 0, ...), r"more than one '\.\.\.'"),
-        (1.5, r"1\.5 is no index here; use integers"),
-        (np.s_[:, [0, 1]], r"\[0, 1\] is no index here.*nbta\.take"),
+        (1.5, r"1\.5 is not an index here; use integers"),
+        (np.s_[:, [0, 1]], r"\[0, 1\] is not an index here.*nbta\.take"),
         (np.array([True, False, True]), r"mask.*nbta\.where"),
         (True, r"mask.*nbta\.where"),
         ([0.5], r"must be integers, not float64"),
@@ -264,7 +264,7 @@ def test_slice(begin, size):
         ([0, 0], [-2, 1], r"axis 0 has 3 elements"),
         ([0], [1, 1], r"begin: there are 1 entries for shape"),
         ([0, 0], [1], r"size: there are 1 entries for shape"),
-        ([0.5, 0], [1, 1], r"begin: .* is no vector of integers"),
+        ([0.5, 0], [1, 1], r"begin: .* is not a vector of integers"),
     ],
 )
 def test_slices_that_do_not_fit(begin, size, message):
@@ -336,7 +336,7 @@ def test_takes_that_are_wrong(function):
         function(x, [0.5], 0)
     with pytest.raises(nbta.InvalidArgumentError, match=r"nbta\.where"):
         function(x, [True, False], 0)
-    with pytest.raises(nbta.InvalidArgumentError, match="is no axis"):
+    with pytest.raises(nbta.InvalidArgumentError, match="is not an axis"):
         function(x, [0], "rows")
 
 
@@ -385,7 +385,7 @@ def test_one_hot_errors():
         nbta.one_hot([0], -1)
     with pytest.raises(nbta.InvalidArgumentError, match="must be integers"):
         nbta.one_hot([0.5], 1)
-    with pytest.raises(nbta.InvalidArgumentError, match="no length"):
+    with pytest.raises(nbta.InvalidArgumentError, match="not a length"):
         nbta.one_hot([0], [1, 2])
 
 

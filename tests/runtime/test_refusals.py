@@ -172,7 +172,7 @@ CASES = [
     (set_item, (array(),), errors.not_of_arrays("__setitem__")),
     (delete_item, (array(),), errors.not_of_arrays("__delitem__")),
     (raw_size, (array(), None), "TensorArraySizeV3: flow_in must be a flow that an operation on"),
-    (raw_size, (3, 0.0), "handle: int64 is no handle; give what TensorArrayV3 returned"),
+    (raw_size, (3, 0.0), "handle: int64 is not a handle; give what TensorArrayV3 returned"),
 ]
 
 

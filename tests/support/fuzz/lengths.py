@@ -120,7 +120,7 @@ def _agree(stage, call, found, expected, rtol=1e-9):
 
 
 def _loss(f, m):
-    """The sum of what is no integer, which has a gradient."""
+    """The sum of what is not an integer, which has a gradient."""
 
     def loss(*values):
         parts = [m.sum(part) for part in f(*values) if getattr(part, "ndim", 0) > 0]
