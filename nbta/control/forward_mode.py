@@ -75,6 +75,7 @@ class Forward:
         check_writes(operations, self._active)
         self._tangents.update(zip(xs, directions, strict=True))
         self._walk(operations, ys)
+        self._end(operations)
         return [self.of(y) for y in ys]
 
     def through(self, body: SubGraph, ends: list[Tensor], given: dict[Tensor, Tensor]) -> list:
@@ -87,6 +88,7 @@ class Forward:
             operations = ordered({tensor.op for tensor in ends})
             check_writes(operations, self._active)
             self._walk(operations, ends)
+            self._end(ordered({tensor.op for tensor in body.outputs}))
             return [self.of_or_none_like(tensor) for tensor in ends]
 
     def has(self, tensor: Tensor) -> bool:
@@ -125,12 +127,18 @@ class Forward:
         self._used.update(tensor for op in operations for tensor in op.inputs)
         self._used.update(ends)
         for op in operations:
-            if any(self._is_due(tensor) for tensor in op.outputs) or not op.outputs:
+            if any(self._is_due(tensor) for tensor in op.outputs):
                 given = [self.of(tensor) for tensor in op.inputs]
                 for tensor, found in zip(list(op.outputs), self._apply(op, given), strict=True):
                     if found is not None and self._is_due(tensor):
                         self._tangents[tensor] = _checked(op, tensor, found)
                         call_after(found, tensor, TANGENT)
+
+    def _end(self, operations):
+        """Let what ends arrays come after all tangents."""
+        for op in operations:
+            if not op.outputs:
+                self._apply(op, [self.of(tensor) for tensor in op.inputs])
 
     def _is_due(self, tensor):
         return tensor in self._active and tensor not in self._tangents

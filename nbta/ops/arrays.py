@@ -152,7 +152,31 @@ def _close(step, handle, frees=False):
     return ()
 
 
-CLOSE = define("TensorArrayCloseV3", _infer_close, _close, _STORAGE, effects=True)
+def _close_tangent(context, op, beside):
+    """Nothing; but an array is open until tangents have been looked up in it, too.
+
+    What is closed for the memory alone is closed with the array of tangents beside it, both after
+    all that uses any array: several handles may be of one gradient array.
+    """
+    graph = op.graph
+    others = [other for other in graph.operations if other.record is not CLOSE]
+    if op.attrs.get("frees"):
+        users = [other for other in others if any(t.kind == HANDLE for t in other.inputs)]
+    else:
+        handle = op.inputs[0]
+        users = [o for o in others if o.number > op.number and any(t is handle for t in o.inputs)]
+    op.control_inputs = list(dict.fromkeys([*op.control_inputs, *users]))
+    if beside is not None and op.attrs.get("frees"):
+        with graph.control_dependencies(users):
+            end = graph.create(CLOSE, [beside], op.attrs)
+        graph.outputs[0].op.control_inputs.append(end)
+    graph.changed()
+    return []
+
+
+CLOSE = define(
+    "TensorArrayCloseV3", _infer_close, _close, _STORAGE, effects=True, tangent=_close_tangent
+)
 
 # Writing.
 

@@ -169,6 +169,16 @@ def with_own_checkpoints(x):
     )
 
 
+def arrays_made_in_segments(x):
+    def step(c, v):
+        ta = nbta.TensorArray("float64", size=0, dynamic_size=True, clear_after_read=False)
+        ta = ta.write(0, c * x).write(1, x * v)
+        last, squares = nbta.scan(lambda d, w: (nbta.sin(d * w) + ta.read(1)[0], d * d), c, x)
+        return last * v, nbta.sum(squares) + nbta.sum(ta.stack())
+
+    return nbta.scan(step, x[0], nbta.tile(x, 2), checkpoint=2)
+
+
 @nbta.custom_gradient
 def cubed(x):
     return x**3
@@ -194,7 +204,7 @@ PROGRAMS = [
     one_branch_only, filling, grown, written_in_part, constants_first, scattered, split,
     written_in_branches, one_of_two_arrays, captured_array, gradient_array, first_gradients_inside,
     complex_state, integers_beside, nothing_of_it, rows_in_parallel, with_checkpoints,
-    with_own_checkpoints, custom,
+    with_own_checkpoints, arrays_made_in_segments, custom,
 ]  # fmt: skip
 #: What has no third derivatives, or takes long.
 FIRST_ONLY = {integers_beside, nothing_of_it, custom}
