@@ -18,7 +18,6 @@ from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop
 from nbta.ops.arithmetic import (
     ADD_N,
-    NEGATIVE,
     SCALE,
     SCALE_BACK,
     WHERE,
@@ -39,9 +38,8 @@ from nbta.ops.arithmetic import (
 )
 from nbta.ops.branch import CASE
 from nbta.ops.dispatch import CONSTANT, as_tensor, constant_in
-from nbta.ops.filling import FILL
 from nbta.ops.indexing import ADD_ITEM
-from nbta.ops.shaping import BROADCAST_TO, CAST, IDENTITY, RESHAPE, SUM_TO, cast
+from nbta.ops.shaping import IDENTITY, cast
 
 COMPARISONS = frozenset(
     f.record for f in (greater, greater_equal, less, less_equal, equal, not_equal)
@@ -233,10 +231,9 @@ def _forward_value(backward, body, tensor):
 def _results(ends, known, given):
     values = dict(given)
     for op in ordered({tensor.op for tensor in ends}):
-        rule = _RULES.get(op.record)
-        if rule is not None:
-            found = rule(op, [values.get(tensor, tensor) for tensor in op.inputs], known)
-            values.update(zip(op.outputs, found or (), strict=False))
+        inputs = [values.get(tensor, tensor) for tensor in op.inputs]
+        found = _RULES.get(op.record, _linear)(op, inputs, known)
+        values.update(zip(op.outputs, found or (), strict=False))
     return [values.get(tensor, tensor) for tensor in ends]
 
 
@@ -245,12 +242,17 @@ def _constant(op, inputs, known):
     return [ZERO] if value.dtype.kind in "fc" and not np.any(value) else None
 
 
-def _filled(op, inputs, known):
-    return [ZERO] if inputs[1] is ZERO else None
-
-
 def _linear(op, inputs, known):
-    """Of a function that is linear in its first input."""
+    """Of an operation that is linear in inputs that are all zero."""
+    places = op.record.linear or ()
+    if places is True:
+        places = [place for place, x in enumerate(op.inputs) if x.spec.differentiable]
+    zero = len(op.outputs) == 1 and places and all(inputs[place] is ZERO for place in places)
+    return [ZERO] if zero else None
+
+
+def _scaled(op, inputs, known):
+    """An adjoint that is zero stays zero, whatever the factor is."""
     return [ZERO] if inputs[0] is ZERO else None
 
 
@@ -292,7 +294,6 @@ def _branch(op, inputs, known):
 
 _RULES = {
     CONSTANT: _constant,
-    FILL: _filled,
     IDENTITY: _same,
     multiply.record: _product,
     add.record: _sum,
@@ -300,4 +301,6 @@ _RULES = {
     ADD_ITEM: _added_item,
     WHERE: _chosen,
     CASE: _branch,
-} | dict.fromkeys((NEGATIVE, CAST, RESHAPE, BROADCAST_TO, SUM_TO, SCALE, SCALE_BACK), _linear)
+    SCALE: _scaled,
+    SCALE_BACK: _scaled,
+}
