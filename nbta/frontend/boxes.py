@@ -440,8 +440,8 @@ def taken_apart(place):
     if isinstance(place.owner, list | dict):
         remedy = "change a copy, such as list(items) or dict(items)"
     message = (
-        f"{here()}: {place} is assigned, and which object that is of several is decided by a loop "
-        f"or a branch when the function runs: {remedy}"
+        f"{here()}: {place} is assigned, and only the run knows which object a loop or a branch "
+        f"has chosen: {remedy}"
     )
     return invalid("aliased", message)
 

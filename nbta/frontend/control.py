@@ -1469,8 +1469,8 @@ class _Loop:
                     return
                 _attempts.is_last = True
         message = (
-            f"{here()}: what this loop carries from iteration to iteration is not found after "
-            f"{ATTEMPTS} traces of it; give arrays that differ in each iteration names of their own"
+            f"{here()}: the variables of this loop are not known after {ATTEMPTS} traces of it; "
+            f"give arrays that differ between iterations different names"
         )
         raise UnimplementedError(message)
 

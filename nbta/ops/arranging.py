@@ -461,7 +461,9 @@ def array_split(
         return split(x, indices_or_sections, axis, name=name)
     x, sections = ranked(x), int(indices_or_sections)
     if sections < 1:
-        raise invalid("split", f"{sections} sections are none; give 1 or more, or split points")
+        raise invalid(
+            "split", f"{sections} sections are not possible; give 1 or more, or split points"
+        )
     length, longer = divmod(int(x.shape[one_axis(x, axis)]), sections)
     points = np.cumsum([length + (k < longer) for k in range(sections)])[:-1]
     return split(x, points.tolist(), axis, name=name)

@@ -969,7 +969,9 @@ def _as_sections(given):
         points = tuple(given)
         return tuple(n if isinstance(n, Tensor) else operator.index(n) for n in points)
     if sections < 1:
-        raise invalid("split", f"{sections} sections are none; give 1 or more, or split points")
+        raise invalid(
+            "split", f"{sections} sections are not possible; give 1 or more, or split points"
+        )
     return sections
 
 

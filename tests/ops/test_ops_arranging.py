@@ -93,7 +93,7 @@ REFUSED = {
         lambda x: nbta.function(lambda x, n: nbta.repeat(x, n, 0))(x, np.array([1, 2, 0])),
         "the run would tell how many rows",
     ),
-    "sections": (lambda x: nbta.array_split(x, 0), "0 sections are none"),
+    "sections": (lambda x: nbta.array_split(x, 0), "0 sections are not possible"),
     "hsplit": (lambda x: nbta.hsplit(x[0, 0], 2), "rank 0 has no axis 1"),
     "dsplit": (lambda x: nbta.dsplit(x, 2), "rank 2 has no axis 2"),
     "depths": (lambda x: nbta.block([[x], x]), "not all as deep"),
