@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, Literal, overlo
 import numpy as np
 
 from nbta import shapes
+from nbta.api.custom import CUSTOM
 from nbta.api.sequences import map_fn
 from nbta.api.static import Static
 from nbta.api.tracing import (
@@ -32,14 +33,16 @@ from nbta.execution.runner import check_compiled
 from nbta.frontend.arguments import taken_apart
 from nbta.frontend.entry import prepared
 from nbta.frontend.pickling import Sent
-from nbta.graph.graph import current, leaving
+from nbta.graph.graph import current, leaving, within
 from nbta.graph.operation import FLOW, Tensor
-from nbta.ops.arithmetic import equal
+from nbta.graph.order import ordered
+from nbta.ops.arithmetic import add_n, equal, multiply
 from nbta.ops.arranging import moveaxis
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.filling import ones_like, zeros_like
 from nbta.ops.joining import arange, concatenate
 from nbta.ops.mapping import no_rows
+from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import cast, identity, reshape, shape, shape_of, size
 from nbta.structure import describe, layout, leaves, map_batches, map_leaves, pack, paths
 
@@ -984,7 +987,20 @@ def _hvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
     xs = leaves(primals)
     value = _scalar(prepared(f, "the function", convert)(*primals))
     first = gradients([value], xs, unconnected="zero")
-    return value, first, pack(primals, _along(first, xs, leaves(tangents)))
+    if not _calls_users(first):
+        return value, first, pack(primals, _along(first, xs, leaves(tangents)))
+    slope = add_n([sum_(multiply(g, t)) for g, t in zip(first, leaves(tangents), strict=True)])
+    return value, first, pack(primals, gradients([slope], xs, unconnected="zero"))
+
+
+def _calls_users(tensors: Any) -> bool:
+    """Whether users' own operations are on the way to tensors that are gradients.
+
+    Their backward functions can be differentiated once: by reverse mode, which a second derivative
+    takes then.
+    """
+    operations = within(ordered({tensor.op for tensor in tensors}))
+    return any(op.record is CUSTOM for op in operations)
 
 
 def _along(ys: Any, xs: Any, directions: Any) -> list:
@@ -1163,7 +1179,7 @@ def hessian(
     @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
     def rows(*args: Any, **kwargs: Any) -> Any:
         inner = prepared(f, "the function", convert)
-        return _jacobian(_gradient_of(inner, argnums), argnums, args, kwargs, _by_columns)
+        return _jacobian(_gradient_of(inner, argnums), argnums, args, kwargs, _of_gradients)
 
     static = Static(f, static_argnums, static_argnames, argnums)
     return Function(rows, compiled, convert=False, static=static, what="hessian")
@@ -1182,6 +1198,12 @@ def _by_columns(fresh: Any, chosen: Any, value: Any) -> list:
     """The same by forward mode."""
     columns = [_columns(fresh, place, x) for place, x in enumerate(leaves(chosen))]
     return [[column[k] for column in columns] for k in range(len(leaves(value)))]
+
+
+def _of_gradients(fresh: Any, chosen: Any, value: Any) -> list:
+    """The same for results that are gradients."""
+    derivatives = _by_rows if _calls_users(leaves(value)) else _by_columns
+    return derivatives(fresh, chosen, value)
 
 
 def _jacobian(f: Any, argnums: Any, args: Any, kwargs: Any, derivatives: Any = _by_rows) -> Any:

@@ -21,7 +21,8 @@ from nbta.ops.arrays import CREATE, LOOKUPS, READS, WRITES
 def active_tensors(operations: list[Operation], xs: list[Tensor], ys: list[Tensor]) -> set[Tensor]:
     """The tensors that depend on ``xs`` and that ``ys`` depend on; handles of arrays of such.
 
-    Flows, which only order, are among them wherever something of an active array comes before.
+    Flows, which only order, and arrays of them, are among them where something of an active array
+    comes before.
 
     Parameters
     ----------
@@ -31,7 +32,8 @@ def active_tensors(operations: list[Operation], xs: list[Tensor], ys: list[Tenso
     """
     found = _Edges(_all(operations))
     needed = _reached(found.before, ys)
-    passable = lambda node: node in needed or node.kind == FLOW  # noqa: E731
+    flows = found.arrays_of_flows()
+    passable = lambda node: node in needed or node.kind == FLOW or node in flows  # noqa: E731
     active = _reached(found.onwards, [x for x in map(found.node, xs) if passable(x)], passable)
     handles = {tensor for tensor in found.handles if found.node(tensor) in active}
     return {node for node in active if node.kind != HANDLE} | handles
@@ -63,6 +65,7 @@ class _Edges:
         self.handles = set()
         operations = list(operations)
         pairs = [pair for op in operations for pair in _handed_on(op)]
+        self._writes = [op for op in operations if op.record in WRITES]
         for op in operations:
             self.handles |= {t for t in [*op.inputs, *op.outputs] if t.kind == HANDLE}
         self.handles |= {t for pair in pairs for t in pair if t.kind == HANDLE}
@@ -86,6 +89,17 @@ class _Edges:
             tensor = following
         self._same.update(dict.fromkeys(path, tensor))
         return tensor
+
+    def arrays_of_flows(self):
+        """Nodes of arrays that keep flows, by which gradients pass, or such arrays, and so on."""
+        found, size = set(), -1
+        while len(found) > size:
+            size = len(found)
+            for op in self._writes:
+                value = _value(op)
+                if value.kind == FLOW or (value.kind == HANDLE and self.node(value) in found):
+                    found.add(self.node(op.inputs[0]))
+        return found
 
     def _join(self, one, other):
         one, other = self.node(one), self.node(other)
@@ -129,8 +143,8 @@ def _handed_on(op):
 
 
 def _passes(tensor):
-    """Whether forward mode has something beside a tensor."""
-    return tensor.kind == HANDLE or tensor.spec.differentiable
+    """Whether forward mode has something beside a tensor: flows too, by which gradients pass."""
+    return tensor.kind in (HANDLE, FLOW) or tensor.spec.differentiable
 
 
 def _own(op):

@@ -347,3 +347,94 @@ def test_hvp_is_reverse_over_reverse(f, compiled):
     total = loss(f)
     expected = nbta.grad(lambda x: nbta.sum(nbta.grad(total)(x) * T), compiled=False)(X)
     close(nbta.function(lambda x: nbta.hvp(total, x, T), compiled=compiled)(X), expected)
+
+
+# Gradients of what forward mode gives: they pass by the flows of arrays of tangents.
+
+
+def squares_in_a_nest(x):
+    s = x[0]
+    for i in range(len(x)):
+        for _ in range(i):
+            s = np.sin(s) * s
+    return s
+
+
+def items_in_a_nest(x):
+    s = 0.0
+    for i in range(len(x)):
+        for j in range(i):
+            s = s + x[i] * np.tanh(x[j] + s)
+    return s
+
+
+def three_deep(x):
+    s = x[0]
+    for i in range(len(x)):
+        for j in range(i):
+            for _ in range(j + 1):
+                s = np.sin(s) + 0.1 * x[j]
+    return s
+
+
+def branches_in_a_nest(x):
+    s = x[0]
+    for i in range(len(x)):
+        if x[i] > 0.0:
+            for j in range(i):
+                s = np.sin(s) * x[j]
+        else:
+            s = s * x[i] * s
+    return s
+
+
+def rows_in_a_nest(x):
+    h = x * 1.0
+    for i in range(len(x)):
+        for j in range(i):
+            h = np.tanh(h * x[j]) + x
+    return np.sum(h * h)
+
+
+def lists_in_a_nest(x):
+    total = 0.0
+    for i in range(len(x)):
+        kept = []
+        s = x[i]
+        for j in range(i + 1):
+            s = s * np.cos(x[j])
+            kept.append(s)
+        for value in kept:
+            total += value * value * value
+    return total
+
+
+def searched(x):
+    s = x[0]
+    for i in range(len(x)):
+        while s * s > 0.1:
+            s = 0.7 * np.sin(s) * (1.0 + 0.1 * x[i])
+        s = s + x[i]
+    return s
+
+
+NESTED = [
+    squares_in_a_nest, items_in_a_nest, three_deep, branches_in_a_nest, rows_in_a_nest,
+    lists_in_a_nest, searched,
+]  # fmt: skip
+
+
+@pytest.mark.slow_but_every(3)
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("f", NESTED)
+def test_gradients_of_tangents_of_gradients(f, compiled):
+    x = np.array([0.7, -0.4, 0.9, 0.5])
+
+    def along(x):
+        return nbta.sum(nbta.hvp(f, (x,), (np.cos(x),))[0] * x)
+
+    value = nbta.function(along, compiled=False)
+    steps = 1e-5 * np.eye(4)
+    slopes = [(value(x + step) - value(x - step)) / 2e-5 for step in steps]
+    found = nbta.grad(along, compiled=compiled)(x)
+    np.testing.assert_allclose(found, slopes, rtol=1e-6, atol=1e-7)

@@ -191,7 +191,7 @@ REFUSED = {
         lambda x, k: nbta.pad(x[:0], 1, mode="edge"),
         "no items to make a border",
     ),
-    "an order": (lambda x, k: x.ravel("K"), 'give "C" or "F"'),
+    "an order": (lambda x, k: x.ravel("K"), "give 'C' or 'F'"),
     "vander": (lambda x, k: nbta.vander(x[None]), "give one row"),
     "columns": (lambda x, k: nbta.vander(x, -1), "-1 is negative"),
     "a degree": (lambda x, k: nbta.polyfit(x, x, -1), "-1 is negative"),

@@ -102,7 +102,7 @@ def raise_in_a_try(x):
     return s
 
 
-case("try", "decide by an if")(raise_in_a_try)
+case("try", "test for it with an if")(raise_in_a_try)
 
 
 COUNT = 0.0

@@ -154,7 +154,7 @@ FAULTS = [
     Fault(
         "passes",
         "a counter that does not begin at 0",
-        "return trip if constant_of(first) == 0 else self._outside(ADD, [first, trip])",
+        "return self._outside(record, [first, trip])",
         "return trip",
         "tape_passes checkpoint loops",
     ),
