@@ -355,7 +355,7 @@ def assigned_and_rebound(x):
 
 @pytest.mark.parametrize("f", [aliased_by_a_loop, aliased_by_a_branch, assigned_and_rebound])
 def test_one_object_or_another_is_not_changed(f):
-    with pytest.raises(nbta.InvalidArgumentError, match=r"State\.position is assigned, and which"):
+    with pytest.raises(nbta.InvalidArgumentError, match=r"State\.position is assigned, and only"):
         nbta.function(f)(X)
 
 
