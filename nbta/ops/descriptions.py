@@ -134,7 +134,8 @@ def describe(function, family: Family = OTHER) -> None:
         names = (*names[:places], f"*{code.co_varnames[named]}", *names[places:])
     operands = ()
     if family.operands:
-        operands = tuple([n for n in names[:places] if kinds[n].startswith("ArrayLike")])
+        said = {name: str(kinds.get(name, "ArrayLike")) for name in names[:places]}
+        operands = tuple([name for name, kind in said.items() if kind.startswith("ArrayLike")])
     head, *rest = _SECTION.split(function.__doc__)
     own = dict(zip(rest[::2], rest[1::2], strict=True))
     shared = _shared(names, operands, family)

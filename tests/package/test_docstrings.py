@@ -10,6 +10,8 @@ import pytest
 
 import nbta
 import nbta.distributed
+from nbta.graph.operation import TABLE
+from nbta.ops.elementwise import unary
 
 MODULES = ("debug", "implicit", "random", "raw_ops", "testing")
 
@@ -116,3 +118,14 @@ def test_families(name):
         else:
             found = np.asarray(function(*given)).dtype
             assert found == expected(said["Returns"], given[0].dtype)
+
+
+def test_functions_without_annotations_are_of_a_family_too():
+    """Those that users define by its decorators, as the page on adding an operation does."""
+
+    @unary("Unannotated", lambda x: x / 2.0, lambda x, y: 0.5)
+    def half(x, *, name=None):
+        """The half."""
+
+    assert sections(half)["Parameters"].startswith("x : ")
+    TABLE.pop("Unannotated")
