@@ -58,8 +58,8 @@ def join_tapes(program: Program) -> Program:
         return program
     nests = {}
     for nested in found:
-        if _is_kept_around(nested):
-            _keep_around(nested, nests)
+        if _is_saved_around(nested):
+            _save_around(nested, nests)
             continue
         nested = kept_once(nested, tapes)
         key = tuple(nested.owners)
@@ -218,17 +218,17 @@ def _level(owners, op, trips):
     return None
 
 
-def _is_kept_around(nested):
-    """Whether a loop in the body of another fills a tape with one number, which no trip changes."""
+def _is_saved_around(nested):
+    """Whether a loop in the body of another fills a tape with one number, always the same."""
     value, plain = nested.tape.value, not nested.gradients and bool(nested.reads)
     if not plain or not _is_number(value) or not is_loop(nested.owners[1]):
         return False
-    body, sure = nested.tape.body, all(op.attrs.get("sure") and trips for op, trips in nested.reads)
-    return sure and _is_fixed(value, body)
+    known = all(op.attrs.get("sure") and trips for op, trips in nested.reads)
+    return known and _is_invariant(value, nested.tape.body)
 
 
-def _is_fixed(value, body):
-    """Whether no trip of a body changes a value, which cannot but be what it is computed from."""
+def _is_invariant(value, body):
+    """Whether a value is loop invariant: computed without effects from values around a body."""
     seen, todo = set(), [origin(value)]
     while todo:
         source = todo.pop()
@@ -243,10 +243,10 @@ def _is_fixed(value, body):
     return True
 
 
-def _keep_around(nested, nests):
-    """Let the loop around one that fills a tape keep the number that is the same in all its trips.
+def _save_around(nested, nests):
+    """Let the loop around one that fills a tape save the number, once for all its iterations.
 
-    A loop without trips has no number: zero is kept then, and nobody reads it.
+    A loop without iterations has no number: zero is saved then, and nobody reads it.
     """
     around, value = nested.tape.loop.graph, nested.tape.value
     if lies_in(origin(value).graph, nested.tape.body):
@@ -255,10 +255,10 @@ def _keep_around(nested, nests):
         value = Loop(nested.tape.loop).add_variable(none, lambda _: value)
     owners = tuple(nested.owners[1:])
     outside = nests.setdefault(owners, Nest(owners, nests))
-    kept = outside.keep(around.resolve(origin(value)))
+    saved = outside.keep(around.resolve(origin(value)))
     for read, trips in nested.reads:
         level = _level(nested.owners, read, trips)
-        found = outside.kept(kept, trips, level - 1, nested.tape.value.spec)
+        found = outside.kept(saved, trips, level - 1, nested.tape.value.spec)
         substitute(read.graph, {read.outputs[0]: read.graph.resolve(found)})
 
 

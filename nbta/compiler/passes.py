@@ -15,7 +15,7 @@ from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, place_of
 from nbta.ops.aliases import ArrayUses
 from nbta.ops.arrays import CLOSE, WRITES
-from nbta.ops.dispatch import CONSTANT, PARAMETER, constant_in
+from nbta.ops.dispatch import CONSTANT, PARAMETER, constant_in, operation_key
 
 #: Constants of more elements are computed again in each run rather than kept.
 LARGEST = 10_000
@@ -243,14 +243,14 @@ def _has_equal(graph):
     """Whether two operations of a graph, or of a body in it, are equal."""
     operations, keys = live(graph), set()
     for op in operations:
-        key = _key(op, op.inputs, tuple(op.control_inputs))
+        key = operation_key(op, op.inputs, tuple(op.control_inputs))
         if key is not None and (key in keys or keys.add(key)):
             return True
     return any(_has_equal(body) for op in operations for body in subgraphs(op))
 
 
 def _shared(copy: Copy, op: Operation, inputs):
-    key = _key(op, inputs, copy.after(op))
+    key = operation_key(op, inputs, copy.after(op))
     if key is None:
         return copied(copy, op, inputs)
     kept = copy.graph.cache.setdefault("shared", {})
@@ -258,27 +258,6 @@ def _shared(copy: Copy, op: Operation, inputs):
         kept[key] = copied(copy, op, inputs)
     copy.stands_for(op, kept[key][0].op)
     return kept[key]
-
-
-def _key(op, inputs, after):
-    """What makes operations equal; None for those with effects or with a state of their own."""
-    if not op.record.pure or not (op.inputs or op.record is CONSTANT):
-        return None
-    try:
-        attrs = tuple((name, _hashable(value)) for name, value in op.attrs.items())
-        key = (op.record, tuple(inputs), attrs, after)
-        hash(key)
-    except TypeError:
-        return None
-    return key
-
-
-def _hashable(value):
-    if isinstance(value, np.ndarray | np.generic):
-        return (value.dtype, value.shape, value.tobytes())
-    if isinstance(value, slice):
-        return (slice, value.start, value.stop, value.step)
-    return tuple(map(_hashable, value)) if isinstance(value, tuple) else value
 
 
 @contract()

@@ -700,9 +700,9 @@ class Again:
         return self._outside(record, [first, trip])
 
     def _summed(self, variable):
-        """A variable that loops in its loop raise, too: a sum of their trips in earlier trips.
+        """A variable that loops in its loop raise, too: a sum over earlier iterations.
 
-        A rise of ``a + b * t`` in trip ``t`` comes to ``a * n + b * n * (n - 1) / 2`` in ``n``.
+        A rise of ``a + b * t`` in iteration ``t`` is ``a * n + b * n * (n - 1) / 2`` in all ``n``.
         """
         body, found = variable.graph, variable_of(variable)
         rise = None if self._counts is None else rise_of(self._counts, variable)
@@ -714,7 +714,7 @@ class Again:
         return self._raised(first, self._in_trips(self._trips[body], at_first, rise.slope))
 
     def _rise(self, rise, body, trips):
-        """By how much trip 0 of a body raises a variable, in trips of the loops around it."""
+        """By how much iteration 0 of a body raises a variable, in iterations of those around."""
         made = Again(self._graph, body, (), {}, self._counts)
         made._trips = ({} if body in trips else {body: None}) | trips | {body: self._number(0)}
         parts = [self._number(rise.fixed), *map(made.make, rise.steps)]
@@ -725,7 +725,7 @@ class Again:
         return functools.reduce(lambda one, other: self._outside(ADD, [one, other]), rest, first)
 
     def _in_all(self, loop, rise, around):
-        """By how much all trips of a loop raise a variable, in the trips that ``around`` has."""
+        """By how much a whole loop raises a variable, in the iterations that ``around`` has."""
         count = around.make(loop.outputs[0])
         if count is None:
             return None
@@ -791,16 +791,14 @@ def _progression(variable):
     before, step = op.inputs
     if before is not variable and op.record is ADD:
         before, step = step, before
-    made = origin(step)
-    fixed = made.op.record is CONSTANT or not lies_in(made.graph, variable.graph)
-    plain = before is variable and fixed and step.spec.rank == 0
+    plain = before is variable and _is_fixed(step, variable.graph)
     return (op.record, found.first, step) if plain else None
 
 
 class Rise(NamedTuple):
-    """By how much each trip of a loop raises an integer: ``slope`` more in each than before.
+    """By how much an iteration raises an integer: by ``slope`` more than the one before.
 
-    ``fixed`` and ``steps`` are added at once, and ``loops`` raise it in each of their trips.
+    ``fixed`` and ``steps`` are added at once, and ``loops`` raise it in each of their iterations.
     """
 
     fixed: int
@@ -810,12 +808,12 @@ class Rise(NamedTuple):
 
     @property
     def constant(self):
-        """The rise, if that is a constant in each trip; else None."""
+        """The rise, if it is the same constant in each iteration; else None."""
         return None if self.loops or self.steps else self.fixed
 
 
 def rise_of(counts: Counts, variable: Tensor) -> Rise | None:
-    """What raises a variable of a body; None where that is no polynomial in the trip.
+    """What raises a variable of a body; None if that is not a polynomial of the iteration.
 
     An index that counts through several loops is one, such as that of a packed triangle::
 
@@ -856,9 +854,9 @@ def rise_of(counts: Counts, variable: Tensor) -> Rise | None:
 
 
 def _slope(counts, loop, rise, body):
-    """By how much more than in the trip before a loop raises a variable; None where that differs.
+    """By how much more a loop raises a variable in each iteration; None where that differs.
 
-    The loop is in the body of one whose trips are meant.
+    The iterations are those of the loop whose body it is in.
     """
     count = counts.trips(loop)
     rest = Linear(count.constant, count.terms)
@@ -872,7 +870,7 @@ def _slope(counts, loop, rise, body):
 
 
 def _is_same(counts, rise, body):
-    """Whether a rise in a loop in a body is the same in all trips of the body."""
+    """Whether a rise in a loop in a body is the same in all iterations of the body."""
     return all(_is_fixed(step, body) for step in rise.steps) and all(
         is_outside(_without(counts.trips(loop), Loop(loop).body.outer), body)
         and _is_same(counts, inner, body)
@@ -881,12 +879,12 @@ def _is_same(counts, rise, body):
 
 
 def _without(form, body):
-    """A linear form without the trip of a body."""
+    """A linear form without the iteration number of a body."""
     return Linear(form.constant, {a: n for a, n in form.terms.items() if a != Trip(body)})
 
 
 def _is_fixed(tensor, body):
-    """Whether no trip of a body changes a number."""
+    """Whether a number comes from outside of a body, or is a constant."""
     made = origin(tensor)
     return tensor.spec.rank == 0 and (made.op.record is CONSTANT or not lies_in(made.graph, body))
 

@@ -67,7 +67,11 @@ class GradientGraph(SubGraph):
 
     def stands_for(self, tensor) -> Tensor | None:
         """The tensor of the forward body that a parameter stands in for; None for any other."""
-        return next((t for t, stand_in in self._pending.items() if stand_in is tensor), None)
+        return self.stand_ins().get(tensor)
+
+    def stand_ins(self) -> dict[Tensor, Tensor]:
+        """The tensors of the forward body by the parameters that stand in for them."""
+        return {stand_in: tensor for tensor, stand_in in self._pending.items()}
 
     def _make_again(self, op):
         """Compute a fixed operation here, whose inputs are here."""

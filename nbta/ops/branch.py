@@ -5,8 +5,6 @@ the branches capture. The gradient is a case with the gradients of the branches.
 branch's values becomes another result of the forward case.
 """
 
-import itertools
-
 import numpy as np
 
 from nbta import shapes
@@ -18,7 +16,14 @@ from nbta.graph.operation import DATA, Spec
 from nbta.graph.views import Branch
 from nbta.ops.arithmetic import where
 from nbta.ops.bodies import GradientGraph, no_gradient_like, parts_are_read
-from nbta.ops.dispatch import CONSTANT, as_tensor, constant_in, define, special
+from nbta.ops.dispatch import (
+    CONSTANT,
+    as_tensor,
+    constant_in,
+    define,
+    operation_key,
+    special,
+)
 from nbta.ops.filling import zeros
 
 
@@ -101,28 +106,17 @@ def _around(tensor, found):
         return constant_in(branch.outer, op.attrs["value"])
     if op not in found:
         inputs = [_around(each, found) for each in op.inputs]
-        known = op.record.pure and not op.control_inputs and all(t is not None for t in inputs)
+        known = not op.control_inputs and all(t is not None for t in inputs)
         found[op] = _again(branch.outer, op, inputs) if known else None
     return None if found[op] is None else found[op].outputs[tensor.index]
 
 
 def _again(graph, op, inputs):
     """What has computed in a graph what an operation of a branch would of some inputs; or None."""
-    for other in reversed(graph.operations[-NEAR:]):
-        if other.record is not op.record or other.control_inputs:
-            continue
-        pairs = itertools.zip_longest(other.inputs, inputs)
-        if all(one is two for one, two in pairs) and _equal(op.attrs, other.attrs):
-            return other
-    return None
-
-
-def _equal(attrs, others):
-    plain = (int, float, str, tuple, bool, type(None), np.dtype)
-    return attrs.keys() == others.keys() and all(
-        isinstance(value, plain) and type(value) is type(others[key]) and value == others[key]
-        for key, value in attrs.items()
-    )
+    near = [other for other in graph.operations[-NEAR:] if other.record is op.record]
+    keys = {operation_key(each, each.inputs, tuple(each.control_inputs)): each for each in near}
+    key = operation_key(op, inputs)
+    return None if key is None else keys.get(key)
 
 
 def _expose(op, branch, tensor):

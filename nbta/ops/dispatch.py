@@ -12,6 +12,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
+from nbta.bitwise import key_of
 from nbta.dtypes import as_dtype, as_plain, check_plain
 from nbta.errors import InvalidArgumentError, NbtaError, invalid, located
 from nbta.graph import graph as graphs
@@ -317,6 +318,40 @@ def constant_in(graph, array) -> Tensor:
         if key:
             graph.cache[key] = found
     return found
+
+
+def operation_key(op, inputs, after=()):
+    """What makes operations equal; None for those with effects or with a state of their own.
+
+    To be looked up: `==` of keys would compare tensors, which builds operations.
+
+    Parameters
+    ----------
+    op : Operation
+    inputs : sequence of Tensor
+        In place of its own.
+    after : tuple of Operation
+        Its control inputs.
+    """
+    if not op.record.pure or not (op.inputs or op.record is CONSTANT):
+        return None
+    try:
+        attrs = tuple((name, _hashable(value)) for name, value in op.attrs.items())
+        key = (op.record, tuple(inputs), attrs, after)
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _hashable(value):
+    if isinstance(value, np.ndarray | np.generic):
+        return (value.dtype, value.shape, value.tobytes())
+    if isinstance(value, slice):
+        return (slice, *map(_hashable, (value.start, value.stop, value.step)))
+    if isinstance(value, bool | int | float | complex):
+        return key_of(value)  # an index True is another one than 1
+    return tuple(map(_hashable, value)) if isinstance(value, tuple) else value
 
 
 def special(kind) -> Tensor:

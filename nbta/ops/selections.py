@@ -114,7 +114,7 @@ def selection(backward) -> Selection | None:
         The adjoint iteration of a loop. Its parameters are a counter and adjoints.
     """
     conditions = _conditions(backward)
-    if not 0 < len(conditions) <= CONDITIONS:
+    if not conditions:
         return None
     parameters, ends = backward.inputs[1 : len(backward.outputs)], backward.outputs[1:]
     ways = [_Way(conditions, values) for values in product((True, False), repeat=len(conditions))]
@@ -181,8 +181,11 @@ def _any_of(ways, tensors):
 
 
 def _conditions(backward):
-    """Truth values of the forward body that choose in an adjoint one; equal ones together."""
-    found = {}
+    """Truth values of the forward body that choose in an adjoint one; equal ones together.
+
+    None of them where there are more than are looked at.
+    """
+    found, values = {}, backward.stand_ins()
     for op in ordered({tensor.op for tensor in backward.outputs}):
         if op.record not in (WHERE, CASE):
             continue
@@ -191,13 +194,14 @@ def _conditions(backward):
             continue
         made = chosen.op
         compares = made.record in COMPARISONS and all(
-            backward.stands_for(t) is not None or t.op.record is CONSTANT or t in backward.sources
-            for t in made.inputs
+            t in values or t.op.record is CONSTANT or t in backward.sources for t in made.inputs
         )
         if compares:
             found.setdefault((made.record, *made.inputs), []).append(chosen)
-        elif backward.stands_for(chosen) is not None:
+        elif chosen in values:
             found.setdefault(chosen, []).append(chosen)
+        if len(found) > CONDITIONS:
+            return []
     return list(found.values())
 
 

@@ -198,8 +198,8 @@ def unless(typingctx, condition, value):
 
     The gradient of a choice needs it beside the float where the condition holds. Of such a pair
     LLVM 22 makes a mask for the one and a branch for the other, which is wrong as often as the
-    choice is open (5 ns of 16 in the adjoint of dynamic time warping). So it is what is left of the
-    bits when those of the one are taken out.
+    choice is open (dynamic time warping with its gradient: 16 ns a cell, 7 without). So it is what
+    is left of the bits when those of the one are taken out.
     """
 
     def codegen(context, builder, sig, args):

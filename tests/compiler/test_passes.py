@@ -16,6 +16,7 @@ from nbta.compiler.program import extract
 from nbta.execution.reference import Plan, Step
 from nbta.graph.verifier import verify
 from nbta.ops.aliases import ArrayUses
+from nbta.ops.dispatch import operation_key
 
 
 def values(program):
@@ -350,3 +351,15 @@ def test_recorded_programs_give_the_same_after_each_pass(program, step):
         results.append(Plan(each.inputs, each.outputs)(Step(), list(feeds.values())))
     for expected, found in zip(*results, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(("one", "other"), [(True, 1), (0.0, -0.0), (1, 1.0), ((1, True), (1, 1))])
+def test_attributes_that_python_calls_equal_are_told_apart(one, other):
+    """``x[True]`` is not ``x[1]``."""
+    with nbta.Graph().as_default():
+        op = nbta.sin(nbta.placeholder(np.float64, ())).op
+    keys = set()
+    for value in (one, other, one):
+        op.attrs["drawn"] = value
+        keys.add(operation_key(op, op.inputs))
+    assert len(keys) == 2
