@@ -21,7 +21,7 @@ from nbta.compiler.emitter import Emitter
 from nbta.compiler.generate import generate
 from nbta.graph.graph import is_of_gradient, within
 from nbta.graph.labels import ADJOINT, array_called, called
-from nbta.graph.operation import DATA
+from nbta.graph.operation import DATA, Tensor
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
 from nbta.inspect.picture import shortened
 
@@ -67,7 +67,7 @@ class NotingEmitter(Emitter):
     def bind(self, tensor, value) -> None:
         """Say what stands for a tensor."""
         super().bind(tensor, value)
-        if tensor.kind != DATA:
+        if not isinstance(tensor, Tensor) or tensor.kind != DATA:  # rules bind parts of their own
             return
         if isinstance(value, Scalar):
             self.tensors.setdefault(value.text, []).append(tensor)

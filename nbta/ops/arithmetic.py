@@ -567,7 +567,9 @@ def _emit_where(op, condition, x, y):
 
 
 def _is_zero(tensor):
-    return tensor.op.record is CONSTANT and not np.any(tensor.op.attrs["value"])
+    """Whether a number is known to be 0, and not -0."""
+    value = tensor.op.attrs["value"] if tensor.op.record is CONSTANT else None
+    return value is not None and value == 0 and not np.signbit(value)
 
 
 WHERE = define_elementwise(

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from fuzz.ways import in_python
 
 import nbta
 from nbta.inspect.named_source import named_source
@@ -262,3 +263,34 @@ def test_results_and_explain_are_as_without_source():
     after = made(X, 2.0)
     assert before[0] == after[0]
     np.testing.assert_array_equal(before[1], after[1])
+
+
+def rows(name):
+    """A loop in which one of nbta's functions of a vector is used."""
+    function = getattr(nbta, name)
+
+    def f(x):
+        total = 0.0
+        for t in range(len(x)):
+            total += nbta.sum(nbta.cast(function(x[t]), np.float64) * 0.5)
+        return total
+
+    return f
+
+
+#: Those whose code is made in several parts, too.
+OF_VECTORS = [
+    "logsumexp", "softmax", "log_softmax", "sum", "mean", "var", "std", "prod", "max", "argmax",
+    "median", "cumsum", "cumprod", "cummax", "sort", "argsort", "diff", "flip", "norm", "square",
+    "sigmoid", "erf", "gammaln", "digamma", "logcumsumexp", "ptp", "any", "trapezoid", "sinc",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in OF_VECTORS if hasattr(nbta, name)])
+def test_each_function_has_source(name):
+    """The source of `logsumexp` was an AttributeError, as its rule binds parts of a result."""
+    x = np.random.default_rng(0).uniform(0.1, 1.0, (4, 5))
+    f = nbta.function(rows(name), compiled=True)
+    with in_python():
+        f(x)
+        assert "total" in f.source

@@ -118,3 +118,13 @@ def clipped(x):
 
 def test_a_value_that_others_need_is_none_of_these():
     nbta.testing.check_grads(clipped, (DATA["drawn"],), order=1)
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+@pytest.mark.parametrize("value", [1.5, -0.0, np.inf, np.nan])
+def test_a_number_or_zero_bit_by_bit(zero, value):
+    """Compiled it is taken by its bits, whose sign is that of the zero that was written."""
+    chosen = nbta.function(lambda c, x: nbta.where(c, zero, x) * np.float64(1.0), compiled=True)
+    for condition in (True, False):
+        found = chosen(np.bool_(condition), np.float64(value))
+        assert np.float64(found).tobytes() == np.float64(zero if condition else value).tobytes()
