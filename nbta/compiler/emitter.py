@@ -21,7 +21,7 @@ from nbta.ops.arithmetic import add, multiply, subtract
 from nbta.ops.branch import CASE
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.loop import WHILE
-from nbta.ops.shaping import CAST, SHAPE
+from nbta.ops.shaping import CAST, SHAPE, SIZE
 from nbta.ops.trip_counts import is_integer, plain_limit, trips_on_entry
 from nbta.progress import bar
 from nbta.runtime.intrinsics import ANSWER, INTERRUPTED, OK, PYTHON, WATCH, WATCHED
@@ -385,6 +385,8 @@ def _is_captured(tensor, body):
     return inside and tensor.dtype.kind == "i" and place_of(tensor) >= Loop(body.owner).count
 
 
+#: Operations that ask for a tensor's dimensions alone.
+_MEASURES = frozenset({SHAPE, SIZE})
 _SIGNS = {add.record: "+", subtract.record: "-", multiply.record: "*"}
 
 
@@ -605,6 +607,8 @@ class _Variable(_Place):
             return
         beside = beside if self._fixed else None
         block = code.new(spec.dtype, value.extents, "v", beside)
+        if self._fixed and beside is None:
+            code.note_start(variable.loop.op, value)
         code.copy_to(block, value)
         self.value = Block(block.base, extents)
 
@@ -894,7 +898,7 @@ class Emitter(Code):
     def is_free(self, base) -> bool:
         """Whether nothing to come uses what is in a buffer now."""
         tensors = self._on_base[base]
-        return not any(self._left[t] and _base(self.values.get(t)) is base for t in tensors)
+        return not any(self.needs_items(t) and _base(self.values.get(t)) is base for t in tensors)
 
     @contextmanager
     def variables(self, values):
@@ -947,7 +951,7 @@ class Emitter(Code):
 
     def _keep_parts(self, block):
         """Copy what is still needed of parts of a block, where the block itself is to change."""
-        tensors = [t for t in self._on_base[block.base] if self._left[t]]
+        tensors = [t for t in self._on_base[block.base] if self.needs_items(t)]
         parts = [t for t in tensors if self._is_part(t, block)]
         if parts and len(parts) == len(tensors):
             for tensor in sorted(parts, key=lambda t: t.op.number):
@@ -965,9 +969,14 @@ class Emitter(Code):
     def _note_copy(self, op, value):
         """Note for people that a loop copies a tensor to change it."""
         if self.level:
-            others = sorted(t.name for t in self._on_base[value.base] if self._left[t])
+            others = sorted(t.name for t in self._on_base[value.base] if self.needs_items(t))
             reason = f"{', '.join(others)} is needed later" if others else "others have it too"
             self.copies.append((op, value, reason))
+
+    def note_start(self, op, value) -> None:
+        """Note for people that a loop copies a variable of the loop around, to go on with it."""
+        if self.level and self._may_change(value.base):
+            self._note_copy(op, value)
 
     def note_move(self, body, value) -> None:
         """Note for people that a trip copies to a variable, or a result, what it has not made."""
@@ -981,9 +990,9 @@ class Emitter(Code):
         """Whether a tensor is used here for the last time, and nothing else is in its buffer."""
         base = block.base
         found = self._on_base[base]
-        alone = tensor in found and all(t is tensor or not self._left[t] for t in found)
+        alone = tensor in found and all(t is tensor or not self.needs_items(t) for t in found)
         whole = self._may_change(base) and not block.offset
-        return whole and alone and self._left[tensor] == 1
+        return whole and alone and self.needs_items(tensor) == 1
 
     def end(self, outputs) -> None:
         """The end of a body: its results were taken."""
@@ -993,7 +1002,7 @@ class Emitter(Code):
         """Operations of a graph, in order; `end` comes behind them."""
         self._left.update(t for op in operations for t in op.inputs)
         self._left.update(outputs)
-        self._measured.update(op.inputs[0] for op in operations if op.record is SHAPE)
+        self._measured.update(op.inputs[0] for op in operations if op.record in _MEASURES)
         self._writes.update(array_code.writes(self, operations))
         for op in operations:
             self.operation(op)
@@ -1007,7 +1016,7 @@ class Emitter(Code):
                 self._emit(op)
         for tensor in op.inputs:
             self._left[tensor] -= 1
-            self._measured[tensor] -= op.record is SHAPE
+            self._measured[tensor] -= op.record in _MEASURES
         for tensor in dict.fromkeys(op.inputs):  # in order: source must not differ by process
             value = self.values.get(tensor)
             base = _base(value)

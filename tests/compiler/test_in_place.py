@@ -1024,9 +1024,9 @@ def two_loops_in_one():
     return f, plain
 
 
-@program(X, copied=[("AddItem",)])
+@program(X, copied=[("while/body/while", "needed later"), ("AddItem",)])
 def an_inner_loop_and_the_array_before_it():
-    """The array before the inner loop is read behind it, so one copy an outer trip must stay."""
+    """The array before the inner loop is read after it: the loop begins with a copy."""
 
     def f(x):
         def outer(i, a):
@@ -1437,3 +1437,75 @@ def test_items_that_a_loop_computes_again_are_added_once(adds, negative):
     a[2, 1] = -0.7 if negative else a[2, 1]
     expected, found = (nbta.function(f, compiled=c)(a) for c in (False, True))
     np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def rows_then_items(a):
+    """A sum of parts of an array, whose dimensions its gradient asks for after the inner loop."""
+    a = a.copy()
+    for i in range(1, len(a) - 1):
+        a[i, 1:-1] += a[i - 1, :-2] + a[i, 2:]
+        for j in range(1, a.shape[1]):
+            a[i, j] += 0.5 * a[i, j - 1]
+    return np.sum(a * a)
+
+
+def parts_then_items(a):
+    a = a[0] * 1.0
+    for _ in range(len(a)):
+        a[1:-1] += 0.25 * a[:-2]
+        for j in range(1, len(a)):
+            a[j] += 0.5 * a[j - 1]
+    return np.sum(a * a)
+
+
+def size_after_items(a):
+    a, total = a.copy(), 0.0
+    for i in range(1, len(a)):
+        row = a[i - 1, i:]
+        total += np.sum(row)
+        for j in range(a.shape[1]):
+            a[i, j] += 0.5 * a[i - 1, j]
+        total *= np.size(row)
+    return total + np.sum(a)
+
+
+def column_then_items(a):
+    a = a.copy()
+    for j in range(1, a.shape[1] - 1):
+        a[:, j] = a[:, j - 1] * np.sum(a[1:, j], axis=0) + a[:, j + 1]
+        for i in range(1, len(a)):
+            a[i, j] += 0.5 * a[i - 1, j]
+    return np.sum(a)
+
+
+MEASURED = [rows_then_items, parts_then_items, size_after_items, column_then_items]
+
+
+@pytest.mark.parametrize("f", MEASURED)
+def test_parts_that_are_only_measured_later_keep_no_array(f):
+    a = np.random.default_rng(1).uniform(0.5, 1.5, (5, 4))
+    held(f, a, make=nbta.value_and_grad)
+    held(f, a)
+    check_grads(f, (a,))
+
+
+def test_what_a_nested_loop_begins_with_is_a_copy_that_people_are_told_of():
+    def f(a):
+        total = 0.0
+        for _ in range(len(a)):
+            a = a + 1.0
+            new = a.copy()
+            for j in range(1, len(a)):
+                new[j] *= new[j - 1]
+            total += np.sum(a * new)
+        return total
+
+    (line,) = copies_of(f, X)
+    assert "needed later" in line
+
+
+def copies_of(f, *args):
+    fast = nbta.function(f, compiled=True)
+    with in_python():
+        fast(*args)
+        return copies(fast)
