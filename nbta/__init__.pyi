@@ -21,6 +21,8 @@ from nbta.api.sequences import fori_loop as fori_loop
 from nbta.api.sequences import map_fn as map_fn
 from nbta.api.sequences import scan as scan
 from nbta.api.sequences import vmap as vmap
+from nbta.api.sparse import sparse_hessian as sparse_hessian
+from nbta.api.sparse import sparse_jacobian as sparse_jacobian
 from nbta.api.tracing import function as function
 from nbta.control.control_flow import cond as cond
 from nbta.control.control_flow import switch_case as switch_case

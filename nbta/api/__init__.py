@@ -14,6 +14,7 @@ from nbta.api.derivatives import (
 )
 from nbta.api.printing import print
 from nbta.api.sequences import foldl, foldr, fori_loop, map_fn, scan, vmap
+from nbta.api.sparse import sparse_hessian, sparse_jacobian
 from nbta.api.tracing import function
 from nbta.control.control_flow import cond, switch_case, while_loop
 from nbta.control.reverse_mode import gradients
@@ -62,6 +63,8 @@ __all__ = [
     "raw_ops",
     "register_structure",
     "scan",
+    "sparse_hessian",
+    "sparse_jacobian",
     "switch_case",
     "testing",
     "tree_map",

@@ -740,7 +740,7 @@ def grad(
 def _value_and_grad(f: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any) -> Any:
     args, places = list(args), places_of(argnums, len(args))
     for place in places:
-        args[place] = _free(f"args[{place}]", args[place])
+        args[place] = free(f"args[{place}]", args[place])
     result = f(*args, **kwargs)
     value, aux = _parted(result) if has_aux else (result, None)
     value = _scalar(value)
@@ -749,7 +749,7 @@ def _value_and_grad(f: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any)
     return ((value, aux) if has_aux else value), (found if isinstance(argnums, tuple) else found[0])
 
 
-def _free(path: str, structure: Any) -> Any:
+def free(path: str, structure: Any) -> Any:
     """The tensors of an argument under new names, so that nothing else depends on them."""
     for where, value in zip(paths(structure, path), leaves(structure), strict=True):
         spec = leaf_spec(value)
@@ -869,9 +869,9 @@ def jvp(
 
 
 def _jvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
-    primals = tuple(_free(f"primals[{i}]", p) for i, p in enumerate(primals))
+    primals = tuple(free(f"primals[{i}]", p) for i, p in enumerate(primals))
     value = map_leaves(as_tensor, prepared(f, "the function", convert)(*primals))
-    return value, pack(value, _along(leaves(value), leaves(primals), leaves(tangents)))
+    return value, pack(value, directional(leaves(value), leaves(primals), leaves(tangents)))
 
 
 def linearize(
@@ -929,7 +929,7 @@ def linearize(
 
 
 def _value(f: Any, convert: bool, *primals: Any) -> Any:
-    primals = tuple(_free(f"primals[{i}]", p) for i, p in enumerate(primals))
+    primals = tuple(free(f"primals[{i}]", p) for i, p in enumerate(primals))
     return map_leaves(as_tensor, prepared(f, "the function", convert)(*primals))
 
 
@@ -983,17 +983,17 @@ def hvp(f: Callable[..., Any], primals: T, tangents: Any, *, convert: bool = CON
 
 
 def _hvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
-    primals = tuple(_free(f"primals[{i}]", p) for i, p in enumerate(primals))
+    primals = tuple(free(f"primals[{i}]", p) for i, p in enumerate(primals))
     xs = leaves(primals)
     value = _scalar(prepared(f, "the function", convert)(*primals))
     first = gradients([value], xs, unconnected="zero")
-    if not _calls_users(first):
-        return value, first, pack(primals, _along(first, xs, leaves(tangents)))
+    if not calls_users(first):
+        return value, first, pack(primals, directional(first, xs, leaves(tangents)))
     slope = add_n([sum_(multiply(g, t)) for g, t in zip(first, leaves(tangents), strict=True)])
     return value, first, pack(primals, gradients([slope], xs, unconnected="zero"))
 
 
-def _calls_users(tensors: Any) -> bool:
+def calls_users(tensors: Any) -> bool:
     """Whether users' own operations are on the way to tensors that are gradients.
 
     Their backward functions can be differentiated once: by reverse mode, which a second derivative
@@ -1003,7 +1003,7 @@ def _calls_users(tensors: Any) -> bool:
     return any(op.record is CUSTOM for op in operations)
 
 
-def _along(ys: Any, xs: Any, directions: Any) -> list:
+def directional(ys: Any, xs: Any, directions: Any) -> list:
     """Derivatives of ``ys`` along directions, zeros where they do not depend on ``xs``."""
     found = tangents_of(list(map(as_tensor, ys)), xs, list(map(as_tensor, directions)))
     return [zeros_like(y) if t is None else t for y, t in zip(ys, found, strict=True)]
@@ -1179,13 +1179,14 @@ def hessian(
     @functools.wraps(f, updated=())  # a dispatcher's own attributes cannot be pickled
     def rows(*args: Any, **kwargs: Any) -> Any:
         inner = prepared(f, "the function", convert)
-        return _jacobian(_gradient_of(inner, argnums), argnums, args, kwargs, _of_gradients)
+        return _jacobian(gradient_of(inner, argnums), argnums, args, kwargs, _of_gradients)
 
     static = Static(f, static_argnums, static_argnames, argnums)
     return Function(rows, compiled, convert=False, static=static, what="hessian")
 
 
-def _gradient_of(f: Any, argnums: Any) -> Any:
+def gradient_of(f: Any, argnums: Any) -> Any:
+    """The function of the same arguments that gives the gradient, in a graph."""
     return lambda *args, **kwargs: _value_and_grad(f, argnums, False, args, kwargs)[1]
 
 
@@ -1202,7 +1203,7 @@ def _by_columns(fresh: Any, chosen: Any, value: Any) -> list:
 
 def _of_gradients(fresh: Any, chosen: Any, value: Any) -> list:
     """The same for results that are gradients."""
-    derivatives = _by_rows if _calls_users(leaves(value)) else _by_columns
+    derivatives = _by_rows if calls_users(leaves(value)) else _by_columns
     return derivatives(fresh, chosen, value)
 
 
@@ -1213,7 +1214,7 @@ def _jacobian(f: Any, argnums: Any, args: Any, kwargs: Any, derivatives: Any = _
         """The chosen arguments where nothing else depends on them, and what f gives for them."""
         given = list(args)
         for place in places:
-            given[place] = _free(f"args[{place}]", given[place])
+            given[place] = free(f"args[{place}]", given[place])
         return tuple(given[p] for p in places), map_leaves(as_tensor, f(*given, **kwargs))
 
     chosen, value = fresh()
@@ -1261,7 +1262,7 @@ def _columns(fresh: Any, place: int, x: Any) -> list:
     def column(item: Any) -> Any:
         chosen, again = fresh()
         x = leaves(chosen)[place]
-        return _along(leaves(again), [x], [ones_like(x) if item is None else _unit(x, item)])
+        return directional(leaves(again), [x], [ones_like(x) if item is None else _unit(x, item)])
 
     if x.ndim == 0:
         return column(None)

@@ -177,6 +177,9 @@ class Record:
         The inputs in which the operation is linear, if all change together; True for all floats.
     multilinear : bool
         Whether it is linear in each of its inputs.
+    moves : bool
+        Whether an item of the result is an item of an input in which the operation is linear, or
+        zero: evaluated for numbers of items, it gives those of the items that are moved.
     """
 
     name: str
@@ -204,6 +207,7 @@ class Record:
     tangent: Callable | None = None
     linear: tuple[int, ...] | bool = False
     multilinear: bool = False
+    moves: bool = False
 
     @property
     def pure(self) -> bool:

@@ -846,6 +846,7 @@ ROLL = define(
     lambda op, dy: [apply(ROLL, [dy, -op.inputs[1]], op.attrs), None],
     emit=_emit_roll,
     linear=(0,),
+    moves=True,
 )
 
 

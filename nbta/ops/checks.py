@@ -98,6 +98,7 @@ BEHIND = define(
     connections=lambda op: [[op.inputs[0]]],
     emit=_emit_behind,
     linear=(0,),
+    moves=True,
 )
 
 

@@ -50,6 +50,7 @@ FILL = define(
     shape_input=0,
     spreads=True,
     linear=(1,),
+    moves=True,
 )
 
 

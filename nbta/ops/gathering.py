@@ -436,6 +436,7 @@ SCATTER_SET = define_change(
     emit=_emit_scatter,
     misses=True,
     linear=(0, 2),
+    moves=True,
 )
 
 

@@ -378,6 +378,7 @@ UPDATE = define_change(
     _update_gradient,
     emit=_emit_update,
     linear=(0, 1),
+    moves=True,
 )
 ADD = define_change(
     "DynamicAddSlice", _infer_update, _add_block, _add_gradient, emit=_emit_add, linear=(0, 1)
@@ -1087,6 +1088,7 @@ SCATTER_SLICE = define(
     emit=_emit_scatter_slice,
     shape_input=1,
     linear=(0,),
+    moves=True,
 )
 
 
@@ -1208,6 +1210,7 @@ SET_ITEM = define_change(
     spreads=lambda op, place: op.inputs[1].spec.rank == 0,
     misses=_misses,
     linear=(0, 1),
+    moves=True,
 )
 ADD_ITEM = define_change(
     "AddItem",

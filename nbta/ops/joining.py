@@ -114,7 +114,9 @@ def _emit_pad(code, op) -> None:
     return move(code, value.extents, place, window(code, value))
 
 
-PAD = define("Pad", _infer_pad, _evaluate_pad, _pad_gradient, emit=_emit_pad, linear=True)
+PAD = define(
+    "Pad", _infer_pad, _evaluate_pad, _pad_gradient, emit=_emit_pad, linear=True, moves=True
+)
 
 
 @exported
@@ -293,6 +295,7 @@ SQUEEZE = define(
     emit=_emit_squeeze,
     spreads=True,
     linear=(0,),
+    moves=True,
 )
 
 
@@ -377,6 +380,7 @@ EXPAND_DIMS = define(
     total=True,
     spreads=True,
     linear=(0,),
+    moves=True,
 )
 
 
@@ -671,6 +675,7 @@ CONCATENATE = define(
     emit=_emit_concatenate,
     spreads=True,
     linear=True,
+    moves=True,
 )
 
 
@@ -761,6 +766,7 @@ STACK = define(
     total=True,
     spreads=True,
     linear=True,
+    moves=True,
 )
 
 

@@ -127,6 +127,7 @@ TRIL = define(
     emit=_emit_tril,
     total=True,
     linear=(0,),
+    moves=True,
 )
 
 

@@ -133,6 +133,7 @@ AS_MATRIX = define(
     emit=_emit_as_matrix,
     total=True,
     linear=(0,),
+    moves=True,
 )
 
 
@@ -436,6 +437,7 @@ TRANSPOSE = define(
     total=True,
     spreads=True,
     linear=(0,),
+    moves=True,
 )
 
 
@@ -491,6 +493,7 @@ SWAPAXES = define(
     total=True,
     spreads=True,
     linear=(0,),
+    moves=True,
 )
 
 

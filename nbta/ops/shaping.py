@@ -350,6 +350,7 @@ RESHAPE = define(
     shape_input=1,
     spreads=True,
     linear=(0,),
+    moves=True,
 )
 
 
@@ -448,6 +449,7 @@ BROADCAST_TO = define(
     shape_input=1,
     spreads=True,
     linear=(0,),
+    moves=True,
 )
 
 
