@@ -23,13 +23,10 @@ from nbta.ops.dispatch import CONSTANT, apply, as_tensor
 from nbta.ops.extents import outside
 from nbta.ops.gathering import SCATTER_ADD, SCATTER_SET
 from nbta.ops.indexing import SET_ITEM, SYMBOLIC, add_item, castable, getitem, set_item, take
-from nbta.ops.joining import arange, concatenate
+from nbta.ops.joining import concatenate
 from nbta.ops.linalg import transpose
-from nbta.ops.places import extents_of, numbers_of
-from nbta.ops.reductions import cumsum
-from nbta.ops.reductions import sum as sum_
-from nbta.ops.shaping import INT64, broadcast_to, cast, reshape
-from nbta.ops.sorting import searchsorted
+from nbta.ops.places import extents_of, numbers_of, true_places
+from nbta.ops.shaping import broadcast_to, cast, reshape
 
 _WHOLE = slice(None)
 
@@ -118,7 +115,7 @@ def _pattern(x):
 
 def _run_indices(mask, extents):
     """Where a mask is true that only the run knows, along each of its axes."""
-    numbers, found = places_of(reshape(mask, (-1,))), []
+    numbers, found = true_places(reshape(mask, (-1,))), []
     for extent in reversed(extents[1:]):
         found.append(numbers % extent)
         numbers = numbers // extent
@@ -129,12 +126,6 @@ def nonzero(x):
     """``np.nonzero(x)``, of values that only the run knows."""
     x = as_tensor(x)
     return tuple(_run_indices(x if x.dtype.kind == "b" else not_equal(x, 0), extents_of(x)))
-
-
-def places_of(mask):
-    """Where a vector of truth values is true; how many there are only the run knows."""
-    counts = cast(mask, INT64)
-    return searchsorted(cumsum(counts), arange(sum_(counts)) + 1)
 
 
 def _is_array(part):

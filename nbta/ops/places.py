@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from nbta.errors import invalid
-from nbta.graph.operation import Tensor
+from nbta.graph.operation import NotDifferentiable, Spec, Tensor
 from nbta.ops.arithmetic import (
     clip,
     equal,
@@ -28,7 +28,7 @@ from nbta.ops.arithmetic import (
 from nbta.ops.arranging import moveaxis
 from nbta.ops.axis_arguments import one_axis, operand
 from nbta.ops.checks import checked
-from nbta.ops.dispatch import apply, as_array, as_tensor, exported, stands_for
+from nbta.ops.dispatch import apply, as_array, as_tensor, define, exported, stands_for
 from nbta.ops.elementwise import promoted
 from nbta.ops.filling import zeros_like
 from nbta.ops.gathering import SCATTER_SET, as_indices, take
@@ -487,6 +487,41 @@ def extract(condition: ArrayLike, x: ArrayLike, *, name: str | None = None) -> A
     array([1])
     """
     return take(x, np.flatnonzero(_known("extract", condition)), name=name)
+
+
+def _infer_true(mask):
+    if mask.dtype.kind != "b" or mask.rank not in (1, None):
+        raise invalid("dtype", f"the mask is {mask}; give a vector of truth values")
+    return Spec(INT64, (None,))
+
+
+def _emit_true(code, op) -> None:
+    """Counted, and then written one after the other without a branch that depends on the mask."""
+    mask = code.value(op.inputs[0])
+    (length,) = mask.extents
+    i, found, place = (code.name(stem) for stem in "isk")
+    code.add(f"{found} = 0")
+    with code.nest(f"for {i} in range({length}):"):
+        code.add(f"{found} += int64({mask.at(i)})")
+    count = code.variable(found)
+    block = code.result(op, extents=(count,))
+    code.add(f"{i} = 0", f"{place} = 0")
+    with code.nest(f"while {place} < {count}:"):
+        code.add(f"{block.at(place)} = {i}", f"{place} += int64({mask.at(i)})", f"{i} += 1")
+
+
+TRUE_PLACES = define(
+    "TruePlaces",
+    _infer_true,
+    lambda mask: np.flatnonzero(mask).astype(np.int64),
+    NotDifferentiable("its result is a place"),
+    emit=_emit_true,
+)
+
+
+def true_places(mask):
+    """Where a vector of truth values is true; how many there are only the run knows."""
+    return apply(TRUE_PLACES, [mask])
 
 
 def _known(what, value):

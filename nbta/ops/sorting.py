@@ -9,8 +9,17 @@ import numpy as np
 from nbta import shapes
 from nbta.codegen.values import NUMBERS, Scalar, product, times
 from nbta.errors import invalid
-from nbta.graph.operation import NotDifferentiable, Spec
-from nbta.ops.arithmetic import equal, greater, logical_not, logical_or, minimum, where
+from nbta.graph.operation import NotDifferentiable, Spec, Tensor
+from nbta.ops.arithmetic import (
+    equal,
+    greater,
+    greater_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    minimum,
+    where,
+)
 from nbta.ops.axis_arguments import integers, keeping, numbers, one_axis, operand
 from nbta.ops.checks import checked
 from nbta.ops.dispatch import apply, data_spec, define, exported, stands_for
@@ -310,7 +319,7 @@ def partition(
     ----------
     x : array-like or Tensor
         Real numbers.
-    kth : int or sequence of int
+    kth : int or Tensor, or sequence of them
         Places where the elements are to be those of the sorted row.
     axis : int or None, default -1
         Axis to partition along; None flattens ``x`` first.
@@ -332,8 +341,7 @@ def partition(
     >>> nbta.partition([3, 1, 2], 1)
     array([1, 2, 3])
     """
-    _check_places(x, kth, axis)
-    return sort(x, axis, name=name)
+    return sort(_with_places(x, kth, axis), axis, name=name)
 
 
 @exported(numpy=3)
@@ -367,17 +375,30 @@ def argpartition(
     >>> nbta.argpartition([3, 1, 2], 1)
     array([1, 2, 0])
     """
-    _check_places(x, kth, axis)
-    return argsort(x, axis, name=name)
+    return argsort(_with_places(x, kth, axis), axis, name=name)
 
 
-def _check_places(x, kth, axis):
+def _with_places(x, kth, axis):
+    """The operand, whose axis has the places; of those that a run decides, in a run that fails."""
     x = operand(x)
     shape = data_spec(x).shape
     extent = None if shape is None or axis is None else shape[one_axis(x, axis)]
-    for place in integers(kth if isinstance(kth, list | tuple | np.ndarray) else (kth,)):
+    for place in kth if isinstance(kth, list | tuple | np.ndarray) else (kth,):
+        if isinstance(place, Tensor):
+            x = _checked_place(x, place, axis)
+            continue
+        (place,) = integers((place,))
         if type(extent) is int and not -extent <= place < extent:
             raise invalid("index", f"kth: there is no item {place} among {extent}")
+    return x
+
+
+def _checked_place(x, place, axis):
+    if place.dtype.kind not in "iu" or place.spec.rank not in (0, None):
+        raise invalid("index", f"kth: it is {place!r}; give an integer")
+    extent = size(x) if axis is None else extents_of(x)[one_axis(x, axis)]
+    inside = logical_and(greater_equal(place, -extent), greater(extent, place))
+    return checked(x, inside, "kth: there is no such item along the axis")
 
 
 @exported(numpy=2)

@@ -126,3 +126,19 @@ def test_digitize_refuses_edges_in_no_order():
 def test_what_is_refused(function, message):
     with pytest.raises(nbta.InvalidArgumentError, match=message):
         function(np.arange(4.0))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("partition", [np.partition, np.argpartition])
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+def test_a_run_decides_the_place_of_a_partition(compiled, partition, axis):
+    def smallest(x, part):
+        k = int((x.shape[0] - 1) * part)
+        return partition(x, k, axis)
+
+    found = nbta.function(smallest, compiled=compiled)
+    for x in (np.random.default_rng(3).normal(size=shape) for shape in ((4, 3), (3, 5))):
+        ordered = np.sort(x, axis) if partition is np.partition else np.argsort(x, axis)
+        np.testing.assert_array_equal(found(x, 0.7), ordered)
+        with pytest.raises(nbta.errors.InvalidArgumentError, match="no such item"):
+            found(x, 20.0)

@@ -1,0 +1,79 @@
+"""Items that a mask picks which only the run knows, in a time linear in its length."""
+
+import numpy as np
+import pytest
+
+import nbta
+from nbta.testing import check_grads
+
+
+def around_a_threshold(x, mask):
+    return np.sum(x[x > 0.1]) / (1.0 - np.sum(x[x < -0.1]))
+
+
+def squares_in_place(x, mask):
+    y = x * 2.0
+    y[mask] = y[mask] ** 2
+    return np.sum(y)
+
+
+def of_two_axes(x, mask):
+    y = np.outer(x, x)
+    rows, columns = np.nonzero(y > 0.21)
+    return np.sum(y[y > 0.21]) + np.sum(y[rows, columns] * columns)
+
+
+def in_a_loop(x, mask):
+    total = 0.0
+    for i in range(len(x)):
+        total += np.sum(x[x > x[i]] * i)
+    return total
+
+
+def where_they_are(x, mask):
+    places = np.flatnonzero(mask)
+    return np.sum(x[places] * places) + len(places)
+
+
+def summed(x, mask):
+    return np.sum(x[mask]) + np.mean(x[~mask])
+
+
+PROGRAMS = [
+    around_a_threshold, squares_in_place, of_two_axes, in_a_loop, where_they_are, summed,
+]  # fmt: skip
+#: Masks that are mixed, true at the ends, at one end alone, and of one item.
+ROWS = [
+    ([0.5, -0.7, 0.3, 0.9, -0.2, 0.4], [1, 0, 0, 1, 0, 1]),
+    ([0.5, -0.7, 0.3, 0.9, -0.2, 0.4, 1.3], [0, 0, 0, 0, 0, 0, 1]),
+    ([0.6, 0.2, -0.4], [1, 1, 0]),
+    ([0.6, -0.5], [0, 1]),
+]
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_each_run_picks_as_many_items_as_are_true(f):
+    slopes = [nbta.value_and_grad(f, compiled=kind) for kind in (True, False)]
+    for x, mask in ROWS:
+        x, mask = np.array(x), np.array(mask, bool)
+        for slope in slopes:
+            value, _ = slope(x, mask)
+            np.testing.assert_allclose(value, f(x.copy(), mask), rtol=1e-13)
+        check_grads(lambda x, mask=mask: f(x, mask), (x,), order=2)
+
+
+@pytest.mark.parametrize("mask", [[], [0, 0, 0], [1, 1, 1]])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_masks_of_one_kind(mask, compiled):
+    mask = np.array(mask, bool)
+    x = np.arange(len(mask)) + 0.5
+    slope = nbta.value_and_grad(lambda x, mask: np.sum(x[mask] ** 2), compiled=compiled)
+    value, found = slope(x, mask)
+    assert value == np.sum(x[mask] ** 2)
+    np.testing.assert_array_equal(found, np.where(mask, 2 * x, 0.0))
+
+
+def test_places_are_found_without_a_search():
+    slope = nbta.value_and_grad(lambda x: np.sum(x[x > 0.0]), compiled=True)
+    slope(np.array([1.0, -1.0]))
+    assert "// 2" not in slope.source  # as in a search by halves, for each item
