@@ -38,7 +38,7 @@ from nbta.ops.products import transpose
 from nbta.ops.reductions import cumsum, mean_dtype, sum
 from nbta.ops.rounding import ceil, isnan, rint
 from nbta.ops.shaping import broadcast_to, cast, reshape, shape_of
-from nbta.ops.sorting import argsort, sort
+from nbta.ops.sorting import argsort, selected_places, sort
 from nbta.ops.statistics import all, extents_along
 
 if TYPE_CHECKING:
@@ -181,8 +181,8 @@ def _rank(q):
     return q.spec.rank if isinstance(q, Tensor) else np.ndim(q)
 
 
-def _sorted(x, axis, method="linear"):
-    """Rows that are sorted, of floats where there is something between; the dtype of the result."""
+def _rows(x, axis, method="linear"):
+    """Rows, of floats where there is something between two items; the dtype of the result."""
     _check_method(method)
     x = operand(x)
     if x.dtype.kind == "c":
@@ -190,7 +190,7 @@ def _sorted(x, axis, method="linear"):
     own = x.dtype if method in _CHOICES else mean_dtype(x.dtype)
     x = x if x.dtype == wide(own) else cast(x, wide(own))
     rows, axes = _in_rows(x, axis)
-    return x, sort(rows), axes, own
+    return x, rows, axes, own
 
 
 def _narrow(found, own):
@@ -199,32 +199,35 @@ def _narrow(found, own):
 
 
 def _quantile(x, q, axis, method, keepdims, name, percent=1):
-    x, rows, axes, own = _sorted(x, axis, method)
+    x, rows, axes, own = _rows(x, axis, method)
     q = _fractions(q, mean_dtype(x.dtype), percent)
     if _rank(q) not in (0, 1):
         raise invalid("rank", "q: give one fraction or a vector of them")
     count = extents_along(rows, -1)
     below, above, way = _place(count, q, method, q.dtype)
+    end = subtract(cast(count, np.int64), 1)  # where NaN is sorted to
     if _rank(q):
-        rows = transpose(rows, (rows.ndim - 1, *range(rows.ndim - 1)))
-    if _rank(q) and way is not None:
-        way = reshape(way, (-1, *[1] * (rows.ndim - 1)))
-    along = 0 if _rank(q) else -1
+        rows = sort(rows)
+        rows, along = transpose(rows, (rows.ndim - 1, *range(rows.ndim - 1))), 0
+        way = None if way is None else reshape(way, (-1, *[1] * (rows.ndim - 1)))
+    else:  # a few items: in linear time
+        rows = take_along_axis(rows, selected_places(rows, stack([below, above, end])), -1)
+        below, above, end, along = 0, 1, 2, -1
     found = take(rows, below, along)
     if way is not None:
         found = _between(found, take(rows, above, along), way)
     if rows.dtype.kind == "f":
-        last = take(rows, subtract(cast(count, np.int64), 1), along)  # where NaN is sorted to
+        last = take(rows, end, along)
         found = where(isnan(last), last, found)
     return _kept(_narrow(found, own), x, axes, keepdims, name)
 
 
 def _nan_quantile(x, q, axis, method, keepdims, name, percent=1):
     """Row by row, with as many elements as are no NaN, which are sorted last."""
-    x, rows, axes, own = _sorted(x, axis, method)
+    x, rows, axes, own = _rows(x, axis, method)
     if x.dtype.kind in "biu":
         return _quantile(x, q, axes, method, keepdims, name, percent)
-    q = _fractions(q, x.dtype, percent)
+    q, rows = _fractions(q, x.dtype, percent), sort(rows)
     count = sum(cast(logical_not(isnan(rows)), np.int64), -1, keepdims=True)
     found = []
     for one in [q] if _rank(q) == 0 else [q[k] for k in range(q.shape[0])]:

@@ -222,6 +222,98 @@ SORT = define(
 )
 
 
+def _infer_selected(x, wanted):
+    numbers(x)
+    return Spec(INT64, None if x.shape is None else (*x.shape[:-1], *wanted.shape))
+
+
+def _evaluate_selected(x, wanted):
+    for place in wanted:
+        if not 0 <= place < x.shape[-1]:
+            raise invalid("index", f"there is no item {place} in order among {x.shape[-1]}")
+    return np.argsort(x, -1, kind="stable")[..., wanted].astype(np.int64, copy=False)
+
+
+def _emit_selected(code, op) -> None:
+    """Hoare's selection: items are parted by one of them, and so is the part with the place.
+
+    Equal items are told apart by where they were, as in a stable sort. Which item parts them is
+    drawn, so that the expected time is linear whatever the order.
+    """
+    x, wanted = op.inputs
+    if x.dtype.char not in NUMBERS or x.dtype.kind == "c":
+        return code.call_python(op)
+    value, places = code.value(x), code.value(wanted)
+    *outer, count = value.extents
+    (number,) = places.extents
+    found = code.result(op, extents=(*outer, number))
+    keys, origins = code.new(x.dtype, (count,)), code.new(INT64, (count,))
+    row, i, w, place, last, low, high, seed = (code.name(stem) for stem in "riwklhas")
+    with code.nest(f"for {row} in range({product(outer)}):"):
+        with code.nest(f"for {i} in range({count}):"):
+            code.add(f"{keys.at(i)} = {value.at(f'{row} * {count} + {i}')}",
+                     f"{origins.at(i)} = {i}")  # fmt: skip
+        code.add(f"{last} = -1", f"{seed} = 1")
+        with code.nest(f"for {w} in range({number}):"):
+            code.add(f"{place} = {places.at(w)}")
+            code.fail_if(f"{place} < 0 or {place} >= {count}")
+            code.add(f"{low} = {last} + 1 if {place} > {last} else 0",
+                     f"{high} = {count} if {place} != {last} else {low}",
+                     f"{last} = {place}")  # fmt: skip
+            with code.nest(f"while {high} - {low} > 1:"):
+                _part(code, keys, origins, (low, high, place, seed))
+            code.add(f"{found.at(f'{row} * {number} + {w}')} = {origins.at(place)}")
+    for block in (keys, origins):
+        code.release(block.base)
+    return None
+
+
+def _part(code, keys, origins, names):
+    """Part the items between two places, without jumps that a processor would have to guess."""
+    low, high, place, seed = names
+    i, j, q, key, origin, x, p, unordered = (code.name(stem) for stem in "ijqbopxn")
+    end = f"{high} - 1"
+    code.add(f"{seed} = ({seed} * 1103515245 + 12345) & 2147483647",
+             f"{j} = {low} + {seed} % ({high} - {low})",
+             f"{key} = {keys.at(j)}", f"{origin} = {origins.at(j)}",
+             f"{keys.at(j)} = {keys.at(end)}", f"{origins.at(j)} = {origins.at(end)}")  # fmt: skip
+    before = f"int64({x} < {key}) | (int64({x} == {key}) & int64({p} < {origin}))"
+    if keys.dtype.kind == "f":  # NaN is last
+        code.add(f"{unordered} = int64({key} != {key})")
+        before += f" | ({unordered} & (int64({x} == {x}) | int64({p} < {origin})))"
+    code.add(f"{j} = {low}")
+    with code.nest(f"for {i} in range({low}, {end}):"):
+        code.add(f"{x} = {keys.at(i)}", f"{p} = {origins.at(i)}", f"{q} = {before}",
+                 f"{keys.at(i)} = {keys.at(j)}", f"{origins.at(i)} = {origins.at(j)}",
+                 f"{keys.at(j)} = {x}", f"{origins.at(j)} = {p}", f"{j} += {q}")  # fmt: skip
+    code.add(f"{keys.at(end)} = {keys.at(j)}", f"{origins.at(end)} = {origins.at(j)}",
+             f"{keys.at(j)} = {key}", f"{origins.at(j)} = {origin}",
+             f"{high} = {high} if {j} < {place} else {j}",
+             f"{low} = {low} if {j} > {place} else {j} + int64({j} < {place})")  # fmt: skip
+
+
+SELECTED = define(
+    "SelectedPlaces",
+    _infer_selected,
+    _evaluate_selected,
+    NotDifferentiable("its result is a place"),
+    emit=_emit_selected,
+)
+
+
+def selected_places(rows, wanted):
+    """Where in rows the items are that a stable sort brings to some places: in linear time.
+
+    Parameters
+    ----------
+    rows : array-like or Tensor
+        Sorted, each by itself, they would be in order along the last axis.
+    wanted : array-like or Tensor of int
+        A vector of places in that order; rising ones take the least time.
+    """
+    return apply(SELECTED, [rows, wanted])
+
+
 def _sorted(x, axis, name):
     """Items in order, and where they were."""
     x = operand(x)

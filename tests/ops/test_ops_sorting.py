@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import nbta
+from nbta.ops.sorting import selected_places
 from nbta.testing import check_grads
 
 DTYPES = ["bool", "int8", "uint64", "float16", "float32", "float64", "complex128"]
@@ -142,3 +143,43 @@ def test_a_run_decides_the_place_of_a_partition(compiled, partition, axis):
         np.testing.assert_array_equal(found(x, 0.7), ordered)
         with pytest.raises(nbta.errors.InvalidArgumentError, match="no such item"):
             found(x, 20.0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:-1])
+@pytest.mark.parametrize("shape", [(1,), (7,), (300,), (4, 60), (2, 3, 25)])
+def test_places_of_few_items_are_those_of_a_stable_sort(dtype, shape):
+    x = numbers(shape, dtype)
+    count = shape[-1]
+    for wanted in ([0], [count // 2, count - 1], [count - 1, 0, 0, count // 3]):
+        expected = np.argsort(x, -1, kind="stable")[..., wanted]
+        for found in everywhere(lambda x, w: selected_places(x, w), x, np.array(wanted)):
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "order",
+    {
+        "rising": lambda n: np.arange(n),
+        "falling": lambda n: -np.arange(n),
+        "equal": lambda n: np.zeros(n),
+        "a pipe": lambda n: -np.abs(np.arange(n) - n // 2),
+        "NaN": lambda n: np.where(np.arange(n) % 2, np.nan, 1.0),
+    }.values(),
+)
+def test_a_median_takes_a_time_linear_in_the_items(order):
+    """No order makes it quadratic: 200,000 items would take minutes."""
+    slope = nbta.value_and_grad(np.median, compiled=True)
+    for n in (3, 8, 200_001):
+        x = order(n).astype(float)
+        value, found = slope(x)
+        np.testing.assert_array_equal(value, np.median(x))
+        assert found.sum() == pytest.approx(1.0, nan_ok=True)
+
+
+@pytest.mark.parametrize("place", [-1, 3])
+def test_places_that_a_row_does_not_have(place):
+    with pytest.raises(nbta.InvalidArgumentError, match="no item"):
+        selected_places(np.arange(3.0), np.array([place]))
+    run = nbta.function(selected_places, compiled=True)
+    with pytest.raises(nbta.InvalidArgumentError):
+        run(np.arange(3.0), np.array([place]))
