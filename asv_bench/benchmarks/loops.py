@@ -186,3 +186,53 @@ class SecondDerivatives:
         return common.median_seconds(lambda: self.product(self.x, self.direction)) * 1e6
 
     track_hessian.unit = track_product.unit = "us"
+
+
+def burgers(u):
+    """A tridiagonal residual of whole arrays."""
+    du = np.zeros_like(u)
+    du[1:-1] = -u[1:-1] * (u[2:] - u[:-2]) * 50.0 + (u[2:] - 2.0 * u[1:-1] + u[:-2]) * 25.0
+    return du
+
+
+def burgers_by_items(u):
+    """The same in a loop."""
+    du = np.zeros_like(u)
+    for i in range(1, len(u) - 1):
+        du[i] = -u[i] * (u[i + 1] - u[i - 1]) * 50.0 + (u[i + 1] - 2.0 * u[i] + u[i - 1]) * 25.0
+    return du
+
+
+RESIDUALS = {f.__name__: f for f in (burgers, burgers_by_items)}
+
+
+class SparseJacobians:
+    """A tridiagonal Jacobian, beside its function and one derivative along a direction."""
+
+    params = (tuple(RESIDUALS), (10_000,))
+    param_names = ("residual", "variables")
+    timeout = 300
+
+    def setup(self, residual, variables):
+        f = RESIDUALS[residual]
+        self.x = np.sin(np.linspace(0.0, 6.0, variables))
+        self.sparse = nbta.sparse_jacobian(f, compiled=True)
+        self.function = nbta.function(f, compiled=True)
+        self.product = nbta.function(lambda x, v: nbta.jvp(f, (x,), (v,))[1], compiled=True)
+        expected = self.product(self.x, self.x)
+        np.testing.assert_allclose(self.sparse(self.x) @ self.x, expected, rtol=1e-8, atol=1e-10)
+        self.function(self.x)
+
+    def track_jacobian(self, residual, variables):
+        """Median of many calls."""
+        return common.median_seconds(lambda: self.sparse(self.x)) * 1e6
+
+    def track_function(self, residual, variables):
+        """Of the residual."""
+        return common.median_seconds(lambda: self.function(self.x)) * 1e6
+
+    def track_direction(self, residual, variables):
+        """Of one derivative, with the residual."""
+        return common.median_seconds(lambda: self.product(self.x, self.x)) * 1e6
+
+    track_jacobian.unit = track_function.unit = track_direction.unit = "us"

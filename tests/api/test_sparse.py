@@ -8,6 +8,7 @@ import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_programs import programs
+from sparse_programs import SparseMaker, made
 
 import nbta
 from nbta.errors import InvalidArgumentError
@@ -279,6 +280,30 @@ def test_many_random_programs(program, n):
     check(program, np.array([0.71, -0.43, 0.92]), np.int64(n))
 
 
+def check_pattern(seed):
+    """At several points no item is nonzero that a pattern, found at one, does not have."""
+    f, text = made(seed)
+    rng = np.random.default_rng(seed)
+    sparse, jacobian = nbta.sparse_jacobian(f, compiled=False), nbta.jacobian(f, compiled=False)
+    for _ in range(3):
+        x = rng.normal(size=SparseMaker.length)
+        want = jacobian(x).reshape(-1, x.size)
+        np.testing.assert_allclose(sparse(x).toarray(), want, rtol=1e-9, atol=1e-12, err_msg=text)
+
+
+@pytest.mark.filterwarnings("ignore::nbta.PerformanceWarning")
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_of_arrays(seed):
+    check_pattern(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nbta.PerformanceWarning")
+@pytest.mark.parametrize("seed", range(1000, 1600))
+def test_many_random_programs_of_arrays(seed):
+    check_pattern(seed)
+
+
 # Colours.
 
 
@@ -357,6 +382,20 @@ def test_arrays_from_outside_may_change():
     assert (sparse(X).toarray() == np.eye(12)[:2]).all()
     places[:] = [5, 2]
     assert (sparse(X).toarray() == np.eye(12)[[5, 2]]).all()
+
+
+SHIFT = 1
+
+
+def shifted(x):
+    return x[SHIFT:] ** 2
+
+
+def test_numbers_from_outside_may_change(monkeypatch):
+    sparse = nbta.sparse_jacobian(shifted)
+    for shift in (1, 1, 3, 1):
+        monkeypatch.setitem(globals(), "SHIFT", shift)
+        np.testing.assert_allclose(sparse(X).toarray(), (2 * np.diag(X))[shift:])
 
 
 def test_results_share_no_memory():
