@@ -236,3 +236,24 @@ class SparseJacobians:
         return common.median_seconds(lambda: self.product(self.x, self.x)) * 1e6
 
     track_jacobian.unit = track_function.unit = track_direction.unit = "us"
+
+
+class DenseJacobians:
+    """All derivatives of a residual by rows, and by columns."""
+
+    params = (tuple(RESIDUALS), (100,))
+    param_names = ("residual", "variables")
+
+    def setup(self, residual, variables):
+        self.x = np.sin(np.linspace(0.0, 6.0, variables))
+        self.rows = nbta.jacobian(RESIDUALS[residual], compiled=True)
+        self.columns = nbta.jacfwd(RESIDUALS[residual], compiled=True)
+        np.testing.assert_allclose(self.rows(self.x), self.columns(self.x), atol=1e-12)
+
+    def time_jacobian(self, residual, variables):
+        """One call."""
+        self.rows(self.x)
+
+    def time_jacfwd(self, residual, variables):
+        """One call."""
+        self.columns(self.x)

@@ -6,6 +6,8 @@ import warnings
 from functools import cache, partial
 from statistics import median
 
+import numpy as np
+
 import nbta
 from asv_bench.figures import ratios
 from asv_bench.programs import PROGRAMS, measure
@@ -62,6 +64,51 @@ class Programs(_Program):
         return common.buffer_bytes(self.gradient)
 
     track_memory.unit = "bytes"
+
+
+def directional(program):
+    """Derivatives of a program along directions, of first and of second order."""
+
+    def parted(args):
+        def loss(*xs):
+            given = list(args)
+            for place, x in zip(program.argnums, xs, strict=True):
+                given[place] = x
+            return program.loss(*given)
+
+        return loss, tuple(args[place] for place in program.argnums)
+
+    def jvp(args, directions):
+        return nbta.jvp(*parted(args), directions)
+
+    def hvp(args, directions):
+        return nbta.hvp(*parted(args), directions)
+
+    return nbta.function(jvp, compiled=True), nbta.function(hvp, compiled=True)
+
+
+class Directions:
+    """Derivatives along a direction, in forward mode, of some programs."""
+
+    params = (("recurrence", "kalman filter", "lstm", "soft-dtw", "heat", "n-body"),)
+    param_names = ("program",)
+    timeout = 300
+
+    def setup(self, name):
+        program = PROGRAMS[name]
+        self.arguments = program.arguments(program.n)
+        self.directions = tuple(np.ones_like(self.arguments[place]) for place in program.argnums)
+        self.jvp, self.hvp = directional(program)
+        self.jvp(self.arguments, self.directions)
+        self.hvp(self.arguments, self.directions)
+
+    def time_jvp(self, name):
+        """One call."""
+        self.jvp(self.arguments, self.directions)
+
+    def time_hvp(self, name):
+        """One call."""
+        self.hvp(self.arguments, self.directions)
 
 
 class Growth(_Program):

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+#: What NumPy and Python raise for values that do not fit.
+_REFUSALS = ArithmeticError, IndexError, TypeError, ValueError
+
+
 class UnclearError(Exception):
     """The pattern is not known: what the text says is known to the run alone."""
 
@@ -75,7 +79,7 @@ def pattern_of(
     given[place] = Dependent(np.arange(1, interpreter.sets.count + 1).reshape(shapes[place]))
     try:
         (found,) = interpreter.run(inputs, given, [result])
-    except (NbtaError, IndexError) as error:  # of what a run may never come to
+    except (NbtaError, *_REFUSALS) as error:  # of what a run may never come to
         raise UnclearError(str(error)) from error
     return interpreter.sets.rows(_sets_of(found))
 
