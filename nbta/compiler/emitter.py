@@ -601,8 +601,7 @@ class _Variable(_Place):
         extents = value.extents
         if not self._fixed:
             extents = tuple(code.variable(e) for e in extents)
-        if self._fixed and beside is None and code.is_last(first, value):
-            code.hand_on(first)
+        if self._fixed and beside is None and code.takes(first, value):
             self.value = value
             return
         beside = beside if self._fixed else None
@@ -695,8 +694,7 @@ def _changed_by_branches(code, case) -> dict:
         origins = {_changed_from(branch, branch.outputs[place]) for branch in case.branches}
         tensor = case.captured[origins.pop()] if len(origins) == 1 and None not in origins else None
         value = None if tensor is None else code.values[tensor]
-        if isinstance(value, Block) and code.is_last(tensor, value):
-            code.hand_on(tensor)
+        if isinstance(value, Block) and code.takes(tensor, value):
             found[place] = value
     return found
 
@@ -926,9 +924,22 @@ class Emitter(Code):
         """Whether what is in a buffer is of no use behind the last use of its tensors here."""
         return base in self._variables[-1] or (base.loose and base.level == self.level)
 
-    def hand_on(self, tensor) -> None:
-        """Let a tensor count as not in its buffer any more: that is for something else now."""
-        self._on_base[self.values[tensor].base].discard(tensor)
+    def takes(self, tensor, block) -> bool:
+        """Let a tensor's buffer be for something else from here on, if nothing else needs it.
+
+        Parts of it that are still needed are copied first, where that is enough.
+        """
+        if not self._may_change(block.base) or block.offset or self.needs_items(tensor) != 1:
+            return False
+        if tensor not in self._on_base[block.base]:  # something else has it already
+            return False
+        self._left[tensor] -= 1
+        self._keep_parts(block)
+        free = self.is_free(block.base)
+        self._left[tensor] += 1
+        if free:
+            self._on_base[block.base].discard(tensor)
+        return free
 
     def changed(self, op, place=0) -> Block:
         """See `Code.changed`."""
@@ -985,14 +996,6 @@ class Emitter(Code):
             if any(t.op.record in (PARAMETER, WHILE, CASE) or t.op.record.changes for t in here):
                 names = ", ".join(sorted(t.name for t in here))
                 self.copies.append((body.owner, value, f"{names} takes another one's place"))
-
-    def is_last(self, tensor, block) -> bool:
-        """Whether a tensor is used here for the last time, and nothing else is in its buffer."""
-        base = block.base
-        found = self._on_base[base]
-        alone = tensor in found and all(t is tensor or not self.needs_items(t) for t in found)
-        whole = self._may_change(base) and not block.offset
-        return whole and alone and self.needs_items(tensor) == 1
 
     def end(self, outputs) -> None:
         """The end of a body: its results were taken."""

@@ -1478,11 +1478,45 @@ def column_then_items(a):
     return np.sum(a)
 
 
-MEASURED = [rows_then_items, parts_then_items, size_after_items, column_then_items]
+def rows_saved_before_items(a):
+    """The gradient needs a row as it was before the inner loop: the row alone is copied."""
+    a, v = a.copy(), a[0] + 0.5
+    for i in range(1, len(a)):
+        a[i] = a[i] * v + a[i - 1] * a[i]
+        for j in range(min(a.shape)):
+            a[j, j] *= 0.8
+    return np.sum(a * a)
 
 
-@pytest.mark.parametrize("f", MEASURED)
-def test_parts_that_are_only_measured_later_keep_no_array(f):
+def rows_saved_before_a_branch(a):
+    a = a.copy()
+    for i in range(1, len(a)):
+        total = np.sum(a[i, 1:] * a[i, :-1])
+        if total > 0.5:
+            a[i - 1] = a[i] * 0.5
+            a[i, 0] = total
+    return np.sum(a * a)
+
+
+def rows_saved_before_a_loop_that_ends(a):
+    a, s = a.copy(), 0.0
+    for i in range(1, len(a) - 1):
+        s += np.sum(a[i, :-1] * a[i, 1:])
+        for j in range(1, a.shape[1]):
+            if s > 6.0:
+                break
+            a[i, j] += a[i, j - 1] * 0.3
+    return s + np.sum(a * a)
+
+
+PARTS = [
+    rows_then_items, parts_then_items, size_after_items, column_then_items,
+    rows_saved_before_items, rows_saved_before_a_branch, rows_saved_before_a_loop_that_ends,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", PARTS)
+def test_parts_that_are_measured_or_read_later_keep_no_array(f):
     a = np.random.default_rng(1).uniform(0.5, 1.5, (5, 4))
     held(f, a, make=nbta.value_and_grad)
     held(f, a)
