@@ -497,6 +497,8 @@ def sparse_hessian(
     -----
     This is the sparse Jacobian of the gradient, in forward mode. Colours are those of a Jacobian:
     that the matrix is symmetric makes the pattern smaller, but does not save directions.
+    The gradient of a loop whose length depends on floats reads what the loop saved in an unknown
+    number of iterations, so its pattern is not found: give ``pattern``.
 
     Examples
     --------
