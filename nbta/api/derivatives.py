@@ -10,7 +10,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.api.custom import CUSTOM
-from nbta.api.sequences import map_fn
+from nbta.api.sequences import map_together
 from nbta.api.static import Static
 from nbta.api.tracing import (
     CONVERT,
@@ -1251,7 +1251,7 @@ def _rows(fresh: Any, place: int, value: Any) -> list:
 
     if value.ndim == 0:
         return row(None)
-    stacks = map_fn(row, arange(size(value)))
+    stacks = map_together(row, arange(size(value)))
     before = shape(value)
     return [reshape(s, concatenate([before, shape(s)[1:]])) for s in stacks]
 
@@ -1266,7 +1266,7 @@ def _columns(fresh: Any, place: int, x: Any) -> list:
 
     if x.ndim == 0:
         return column(None)
-    stacks = map_fn(column, arange(size(x)))
+    stacks = map_together(column, arange(size(x)))
     return [reshape(moveaxis(s, 0, -1), concatenate([shape(s)[1:], shape(x)])) for s in stacks]
 
 

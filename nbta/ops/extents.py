@@ -63,6 +63,9 @@ def _vector(tensor):
         return _vector(op.inputs[0])
     if op.type == "Stack":
         return tuple(_extent(item) for item in op.inputs)
+    if op.type == "Concatenate":
+        parts = [_vector(part) for part in op.inputs]
+        return None if None in parts else tuple(extent for part in parts for extent in part)
     if op.type == "GetItem" and len(op.inputs) == 1:
         return _picked(op, slice)
     return None

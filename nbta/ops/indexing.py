@@ -672,7 +672,7 @@ def _part_text(part):
     return f"{start}:{stop}" + (f":{step}" if step else "")
 
 
-def _aligned(key, shape):
+def aligned(key, shape):
     """The key with a part for each axis in place of ``...``; None parts stay."""
     used = sum(part is not None and part is not Ellipsis for part in key)
     if used > len(shape):
@@ -695,7 +695,7 @@ def index_of(key, scalars, shape) -> list:
 def picks_of(key, scalars, shape) -> list:
     """What a key has for each axis: an integer or a tensor, or a slice from and to these."""
     scalars, found = iter(scalars), []
-    for part in _aligned(key, shape):
+    for part in aligned(key, shape):
         parts = (part.start, part.stop, part.step) if isinstance(part, builtins.slice) else (part,)
         given = [next(scalars) if each is SYMBOLIC else each for each in parts]
         if part is not None:
@@ -710,7 +710,7 @@ def _infer_getitem(spec, *scalars, key):
 def _indexed(shape, key):
     """The shape that a key picks."""
     result, axis = [], 0
-    for part in _aligned(key, shape):
+    for part in aligned(key, shape):
         if part is None:
             result.append(1)
             continue
@@ -809,7 +809,7 @@ def _misses(op):
     """Whether an index is of the run, or of an axis whose length only the run knows."""
     shape = op.inputs[0].spec.shape
     axes = iter(shape)
-    parts = [(part, next(axes)) for part in _aligned(op.attrs["key"], shape) if part is not None]
+    parts = [(part, next(axes)) for part in aligned(op.attrs["key"], shape) if part is not None]
     picked = [(part, n) for part, n in parts if not isinstance(part, builtins.slice)]
     return any(part is SYMBOLIC or type(n) is not int for part, n in picked)
 
@@ -822,7 +822,7 @@ def _is_within(op):
 
 def _emit_getitem(code, op) -> None:
     """A view of what lies together in memory; other items are copied."""
-    key = _aligned(op.attrs["key"], op.inputs[0].spec.shape)
+    key = aligned(op.attrs["key"], op.inputs[0].spec.shape)
     x, result = op.inputs[0], op.outputs[0]
     if any(tensor.spec.rank for tensor in op.inputs[1:]):
         return code.call_python(op)
@@ -1047,7 +1047,7 @@ def _scatter_slice_gradient(op, dy):
 
 def _emit_scatter_slice(code, op) -> None:
     """Zeros, with items at the places that a key names."""
-    key = _aligned(op.attrs["key"], op.outputs[0].spec.shape)
+    key = aligned(op.attrs["key"], op.outputs[0].spec.shape)
     dy, result, scalars = op.inputs[0], op.outputs[0], op.inputs[2:]
     if any(tensor.spec.rank for tensor in scalars):
         return code.call_python(op)
@@ -1168,7 +1168,7 @@ def _emit_item(code, op) -> None:
         return code.call_python(op)
     if not x.spec.rank:
         return _emit_only_item(code, op, adds)
-    key = _aligned(op.attrs["key"], x.spec.shape)
+    key = aligned(op.attrs["key"], x.spec.shape)
     parts = parts_of(code, key, scalars, code.extents(x), x)
     last = _lasting(parts)
     extents = tuple("1" if part is None else part.count for part in last)

@@ -32,6 +32,34 @@ def test_axes():
     assert found["a"].shape == (2, 3)
 
 
+def test_axes_of_parts():
+    """Structures of axes, arguments by name, and axes of results, as in JAX."""
+    f = nbta.vmap(
+        lambda p, pair, *, k: (p["a"] * pair[0] + p["b"] * k, [pair[0]]),
+        ({"a": 0, "b": None}, (1, None)),
+        (0, [-1]),
+    )
+    p, k = {"a": np.array([1.0, 2.0]), "b": 0.5}, np.array([3.0, 4.0])
+    first, (second,) = f(p, (X.T, 7.0), k=k)
+    np.testing.assert_allclose(first, p["a"][:, None] * X + 0.5 * k[:, None])
+    np.testing.assert_array_equal(second, X.T)
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_threads_give_the_same_bits(count):
+    def f(x):
+        total = 0.0
+        for _ in range(50):
+            total = np.sin(total + x[0]) * x[1]
+        return total
+
+    x = np.random.default_rng(0).normal(size=(count, 2))
+    alone = nbta.vmap(f, compiled=True)(x)
+    for threads in (2, 4):
+        both = nbta.vmap(f, compiled=True, parallel_iterations=threads)
+        np.testing.assert_array_equal(both(x), alone)
+
+
 def test_results_of_rank_0_are_stacked():
     np.testing.assert_allclose(nbta.vmap(np.sum, 1)(X), X.sum(0))
 
@@ -53,13 +81,30 @@ def test_branches_nests_and_gradients(compiled):
     [
         (lambda: nbta.vmap(np.sum, (0, 0))(X), "for 1 arguments"),
         (lambda: nbta.vmap(np.sum, None)(X), "an axis for one at least"),
+        (lambda: nbta.vmap(np.sum, out_axes=None)(X), "out_axes has None"),
+        (lambda: nbta.vmap(np.sum, out_axes=(0, 0))(X), r"out_axes has \(0, 0\) for the result"),
+        (lambda: nbta.vmap(np.sum, "x")(X), r"in_axes has 'x' for args\[0\]"),
+        (lambda: nbta.vmap(lambda p: p["a"], ({"b": 0},))({"a": X}), "a structure like it"),
+        (lambda: nbta.vmap(np.sum, 3)(X), r"args\[0\] has 2 axes"),
+        (lambda: nbta.vmap(np.sum, parallel_iterations=0), "an integer of 1 or more"),
         (
             lambda: nbta.vmap(np.add)(X, X[:1]),
             r"args\[1\] and args\[0\] have different numbers of items",
         ),
         (lambda: nbta.fori_loop(0, 2.5, lambda i, s: s, 0.0), "upper .*must be one integer"),
     ],
-    ids=["axes", "none", "lengths", "bound"],
+    ids=[
+        "axes",
+        "none",
+        "no axis of a result",
+        "structure of results",
+        "text",
+        "structure",
+        "no such axis",
+        "threads",
+        "lengths",
+        "bound",
+    ],
 )
 def test_what_is_refused(call, words):
     with pytest.raises(nbta.InvalidArgumentError, match=words):

@@ -1,0 +1,297 @@
+"""Batches: the function of one item, built again for many items at once.
+
+`batched` takes the body that computes an item and builds operations that compute all items
+together: what differs between items has an axis for them, after all its own, and what they share
+is computed once. A loop over iterations then has lanes of items within it, in place of a loop over
+items with iterations in each. `nbta.ops.batches` has the rules of operations.
+
+Loops and branches must take one way for all items: `own_values` declines where an item decides how
+often a loop runs, which branch is taken, or which item of an array is meant, and where it meets an
+operation without a rule. Arrays are those that reverse mode makes; users' own, which may have slots
+that nobody has written, are left alone.
+"""
+
+from __future__ import annotations
+
+from nbta.graph.copying import Captured, Copy, copied
+from nbta.graph.graph import SubGraph, at_line, current, running
+from nbta.graph.operation import DATA, HANDLE, Tensor
+from nbta.graph.order import ordered
+from nbta.graph.views import Branch, Loop, is_branch, is_loop
+from nbta.ops.arrays import CLOSE, CREATE, LOOKUP, READ, SIZE, TRIP, WRITE
+from nbta.ops.batches import RULES, by_item, with_lanes
+from nbta.shapes import MAX_RANK
+
+#: Floats of fewer bytes are added up in wider ones, which the rules' products are not.
+SHORTEST = 4
+
+
+class DeclinedError(Exception):
+    """Items are to be computed one after another."""
+
+
+class Own:
+    """What differs between the items of a body.
+
+    Attributes
+    ----------
+    tensors : set of Tensor
+        Values that do, in the body and in all bodies in it.
+    arrays : set of Operation
+        What makes arrays whose elements do, with their gradient arrays.
+    """
+
+    def __init__(self, body: SubGraph, rows: list[Tensor]):
+        self.tensors, self.arrays = set(rows), set()
+        self._made: dict[Tensor, set] = {}  # by handle: what may have made its array
+        self._stored: dict = {}  # by what makes an array of handles: what may have made those
+        self._changed = True
+        while self._changed:
+            self._changed = False
+            self._walk(body)
+
+    def may_be(self, handle: Tensor) -> set:
+        """What may have made the array of a handle."""
+        return self._made.get(handle, set())
+
+    def computes_numbers(self, body: SubGraph) -> bool:
+        """Whether what loops do for each item is mostly to compute numbers, without tables.
+
+        Lanes of numbers hide the time that an iteration waits for the one before. Arrays of items
+        are vectors by themselves, and tables of several items together leave the caches: a stencil
+        on 100 x 100 items took three times as long.
+        """
+        numbers, arrays = 0, 0
+        for op in running(body):
+            if is_loop(op):
+                if any(t in self.tensors and t.spec.rank > 1 for t in op.outputs):
+                    return False
+            elif op.graph is not body and not op.record.selects:
+                own = [tensor for tensor in op.outputs if tensor in self.tensors]
+                numbers += any(tensor.spec.rank == 0 for tensor in own)
+                arrays += any(tensor.spec.rank for tensor in own) and not op.record.changes
+        return numbers > arrays
+
+    def _walk(self, body):
+        for op in ordered({tensor.op for tensor in body.outputs}):
+            self._visit(op)
+
+    def _visit(self, op):
+        if is_loop(op):
+            self._visit_loop(Loop(op))
+        elif is_branch(op):
+            self._visit_branch(Branch(op))
+        elif op.record in _ON_ARRAYS:
+            self._visit_array(op)
+        elif not self.tensors.isdisjoint(op.inputs):
+            self._visit_values(op)
+        elif not op.record.pure and op.record is not TRIP:
+            raise DeclinedError
+
+    def _visit_loop(self, loop):
+        inputs, body, cond = loop.op.inputs, loop.body, loop.cond
+        for tensor, inner, tested in zip(inputs, body.inputs, cond.inputs, strict=True):
+            self._pass(tensor, inner)
+            self._pass(tensor, tested)
+        self._walk(cond)
+        self._walk(body)
+        for place, end in enumerate(body.outputs):
+            for other in (body.inputs[place], cond.inputs[place], loop.op.outputs[place]):
+                self._pass(end, other)
+            self._pass(inputs[place], loop.op.outputs[place])
+        if loop.condition in self.tensors:
+            raise DeclinedError
+
+    def _visit_branch(self, case):
+        if case.index in self.tensors:
+            raise DeclinedError
+        for branch in case.branches:
+            for tensor, inner in zip(case.captured, branch.inputs, strict=True):
+                self._pass(tensor, inner)
+            self._walk(branch)
+            for end, result in zip(branch.outputs, case.op.outputs, strict=True):
+                self._pass(end, result)
+
+    def _visit_array(self, op):
+        handle = op.outputs[0] if op.record is CREATE else op.inputs[0]
+        places = (0,) if op.record is CREATE else (1,)
+        if op.record in (CREATE, READ, WRITE) and op.inputs[places[0]] in self.tensors:
+            raise DeclinedError
+        if op.record is CREATE:
+            self._add(self._made, handle, {op})
+            return
+        arrays = self.may_be(handle)
+        if op.record is LOOKUP:
+            self._add(self._made, op.outputs[0], arrays)
+        elif op.record is WRITE:
+            value = op.inputs[2]
+            for array in arrays if value.kind == HANDLE else ():
+                self._add(self._stored, array, self.may_be(value))
+            self._equalise(op, arrays, value)
+        elif op.record is READ:
+            for array in arrays if op.outputs[0].kind == HANDLE else ():
+                self._add(self._made, op.outputs[0], self._stored.get(array, set()))
+            self._equalise(op, arrays, None)
+            if not self.arrays.isdisjoint(arrays):
+                self._note(op.outputs[0])
+
+    def _equalise(self, op, arrays, value):
+        """Let all arrays that an access may mean have own elements, if one has."""
+        if value not in self.tensors and self.arrays.isdisjoint(arrays):
+            return
+        if not arrays or not all(array.attrs.get("saves") for array in arrays):
+            raise DeclinedError
+        self._changed |= not arrays <= self.arrays
+        self.arrays |= arrays
+
+    def _visit_values(self, op):
+        rule = RULES.get(op.record)
+        if rule is None and not op.record.elementwise:
+            raise DeclinedError
+        if rule is not None:
+            places = range(len(op.inputs)) if rule.own is None else rule.own
+            own = [place for place, t in enumerate(op.inputs) if t in self.tensors]
+            if not set(own) <= set(places) or not rule.fits(op):
+                raise DeclinedError
+        if not all(map(_is_plain, [*op.inputs, *op.outputs])):
+            raise DeclinedError
+        if rule is None or not rule.uniform:
+            for tensor in op.outputs:
+                self._note(tensor)
+
+    def _pass(self, one, other):
+        if one in self.tensors:
+            self._note(other)
+        if one.kind == HANDLE:
+            self._add(self._made, other, self.may_be(one))
+
+    def _note(self, tensor):
+        if tensor.kind == DATA and tensor not in self.tensors:
+            self.tensors.add(tensor)
+            self._changed = True
+
+    def _add(self, sets, key, found):
+        have = sets.setdefault(key, set())
+        self._changed |= not found <= have
+        have |= found
+
+
+_ON_ARRAYS = frozenset({CREATE, READ, WRITE, LOOKUP, SIZE, CLOSE})
+
+
+def _is_plain(tensor):
+    """Whether a value is one that rules are for: of a known rank, and no short float."""
+    spec = tensor.spec
+    short = spec.dtype.kind in "fcV" and spec.dtype.itemsize < SHORTEST
+    return spec.rank is not None and spec.rank < MAX_RANK and not short
+
+
+def batched(body: SubGraph, own: Own, rows: list[Tensor], lanes: int) -> list[Tensor]:
+    """Results of a body for many items, in the graph that is being built.
+
+    Parameters
+    ----------
+    body : SubGraph
+        Of an item: a parameter for each of ``rows``, and then for what it captures.
+    own : Own
+    rows : list of Tensor
+        The values of all items, which are along the last axis.
+    lanes : int
+        How many items there are.
+
+    Returns
+    -------
+    list of Tensor
+        Each with an axis for items, after its own.
+    """
+    known = dict(zip(body.inputs, rows, strict=False))
+    build = _Build(own, lanes)
+    tensors = Captured(body, current(), known)
+    copy = Copy(current(), body.scope, build.rule, tensors)
+    found = copy.fill(body.inputs, body.outputs)[0]
+    return [build.for_each(new, old) for new, old in zip(found, body.outputs, strict=True)]
+
+
+def replayed(body: SubGraph, rows: list[Tensor]) -> list[Tensor]:
+    """Results of a body for one item, in the graph that is being built."""
+    tensors = Captured(body, current(), dict(zip(body.inputs, rows, strict=False)))
+    return Copy(current(), body.scope, copied, tensors).fill(body.inputs, body.outputs)[0]
+
+
+class _Build:
+    """The rule by which a body is built again for many items."""
+
+    def __init__(self, own, lanes):
+        self._own, self._lanes = own, lanes
+
+    def rule(self, copy: Copy, op, inputs):
+        """The results that stand for an operation's."""
+        with copy.graph.as_default(), copy.graph.control_dependencies(None):
+            if is_loop(op):
+                return self._loop(copy, op, inputs)
+            if is_branch(op):
+                return self._branch(copy, op, inputs)
+            if op.record in _ON_ARRAYS:
+                return self._access(copy, op, inputs)
+            if self._own.tensors.isdisjoint(op.inputs):
+                return copied(copy, op, inputs)
+            rule = RULES.get(op.record)
+            with at_line(op.location):
+                build = by_item if rule is None else rule.build
+                made = build(op, inputs, self._lanes)
+            copy.stands_for(op, made[0].op)
+            made[0].op.control_inputs += copy.after(op)
+            return made
+
+    def for_each(self, new, old):
+        """A value for each item, where they share it, too."""
+        if new.kind != DATA:
+            return new
+        return with_lanes(new, old, self._lanes)
+
+    def _as_own(self, new, old, is_own):
+        return self.for_each(new, old) if is_own else new
+
+    def _loop(self, copy, op, inputs):
+        loop, own = Loop(op), [tensor in self._own.tensors for tensor in op.outputs]
+        first = [self._as_own(*trio) for trio in zip(inputs, op.inputs, own, strict=False)]
+        cond, body = self._body(copy, loop.cond, None), self._body(copy, loop.body, own)
+        return copy.create(op, [*first, *inputs[loop.count :]], loop.attrs(cond, body))
+
+    def _branch(self, copy, op, inputs):
+        own = [tensor in self._own.tensors for tensor in op.outputs]
+        branches = tuple(self._body(copy, branch, own) for branch in Branch(op).branches)
+        return copy.create(op, inputs, {**op.attrs, "branches": branches})
+
+    def _body(self, copy, old, own):
+        """A body for many items, some of whose results each item has for itself."""
+        body = SubGraph(copy.graph, old.scope[:-1])
+        inner = Copy(body, old.scope, self.rule)
+        for tensor in old.inputs:
+            inner.tensors[tensor] = body.parameter(self._spec(tensor))
+        found = inner.fill(old.inputs, old.outputs)[0]
+        if own is not None:
+            with body.as_default(), body.control_dependencies(None):
+                found = [self._as_own(*trio) for trio in zip(found, old.outputs, own, strict=True)]
+        body.outputs = found
+        return body
+
+    def _spec(self, tensor):
+        return self._with_axis(tensor.spec) if tensor in self._own.tensors else tensor.spec
+
+    def _with_axis(self, spec):
+        return spec._replace(shape=(*spec.shape, self._lanes))
+
+    def _access(self, copy, op, inputs):
+        """An operation on an array, whose elements have an axis for items if they are own."""
+        attrs = dict(op.attrs)
+        maker = {op} if op.record is CREATE else self._own.may_be(op.inputs[0])
+        if not maker.isdisjoint(self._own.arrays):
+            if op.record is CREATE:
+                shape = attrs["element_shape"]
+                attrs["element_shape"] = None if shape is None else (*shape, self._lanes)
+            elif op.record is WRITE:
+                inputs = [*inputs[:2], self.for_each(inputs[2], op.inputs[2]), inputs[3]]
+            elif op.record is READ and op.outputs[0].kind == DATA:
+                attrs["known"] = self._with_axis(op.outputs[0].spec).shape
+        return copy.create(op, inputs, attrs)
