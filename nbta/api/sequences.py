@@ -550,7 +550,7 @@ def map_together(
         How many may take part.
     name : str
     shares : bool
-        Whether rows have most of their work in common, so that it always pays.
+        Whether rows have most of their work in common.
 
     Returns
     -------
@@ -568,7 +568,7 @@ def map_together(
         if not is_closed(body):
             raise DeclinedError
         own = Own(body, rows)
-        if not (shares or own.computes_numbers(body)):
+        if not own.pays(body, shares=shares):
             raise DeclinedError
     except Acts:
         return map_fn(fn, elems, threads)

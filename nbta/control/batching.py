@@ -20,6 +20,7 @@ from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
 from nbta.ops.arrays import CLOSE, CREATE, LOOKUP, READ, SIZE, TRIP, WRITE
 from nbta.ops.batches import RULES, by_item, with_lanes
+from nbta.ops.shaping import SHAPE
 from nbta.shapes import MAX_RANK
 
 #: Floats of fewer bytes are added up in wider ones, which the rules' products are not.
@@ -54,23 +55,30 @@ class Own:
         """What may have made the array of a handle."""
         return self._made.get(handle, set())
 
-    def computes_numbers(self, body: SubGraph) -> bool:
-        """Whether what loops do for each item is mostly to compute numbers, without tables.
+    def pays(self, body: SubGraph, *, shares: bool) -> bool:
+        """Whether items are computed faster together than one after another.
 
-        Lanes of numbers hide the time that an iteration waits for the one before. Arrays of items
-        are vectors by themselves, and tables of several items together leave the caches: a stencil
-        on 100 x 100 items took three times as long.
+        Lanes of numbers hide the time that an iteration waits for the one before, so a loop must
+        carry numbers of items, or change items of arrays that it reads. Arrays of items are vectors
+        by themselves, and tables of several items leave the caches: stencils on 100 x 100 items
+        took three times as long. Where items share what does not differ (``shares``), that is
+        computed once, which pays if it is most.
         """
-        numbers, arrays = 0, 0
+        numbers, arrays, others, carries = 0, 0, 0, False
         for op in running(body):
             if is_loop(op):
-                if any(t in self.tensors and t.spec.rank > 1 for t in op.outputs):
+                carried = [v for v in Loop(op).variables() if v.last in self.tensors]
+                if not shares and any(v.last.spec.rank > 1 for v in carried):
                     return False
-            elif op.graph is not body and not op.record.selects:
-                own = [tensor for tensor in op.outputs if tensor in self.tensors]
-                numbers += any(tensor.spec.rank == 0 for tensor in own)
-                arrays += any(tensor.spec.rank for tensor in own) and not op.record.changes
-        return numbers > arrays
+                carries |= any(map(_is_read, carried))
+            elif op.graph is not body and op.outputs and not op.record.selects:
+                ranks = [tensor.spec.rank for tensor in op.outputs if tensor in self.tensors]
+                numbers += 0 in ranks
+                arrays += any(ranks) and not op.record.changes
+                others += not ranks and op.record.pure and bool(op.inputs)
+        if not shares:
+            return carries and numbers > arrays
+        return others > 2 * (numbers + arrays) or (carries and numbers + others > arrays)
 
     def _walk(self, body):
         for op in ordered({tensor.op for tensor in body.outputs}):
@@ -174,6 +182,19 @@ class Own:
         have = sets.setdefault(key, set())
         self._changed |= not found <= have
         have |= found
+
+
+def _is_read(variable):
+    """Whether a loop carries a number, or an array of which it reads items."""
+    if variable.parameter.spec.rank == 0:
+        return True
+    versions = {variable.parameter}
+    for op in ordered({tensor.op for tensor in variable.loop.body.outputs}):
+        if op.record.changes and op.inputs[0] in versions:
+            versions.update(op.outputs)
+        elif op.record.selects and op.record is not SHAPE and op.inputs[0] in versions:
+            return True
+    return False
 
 
 _ON_ARRAYS = frozenset({CREATE, READ, WRITE, LOOKUP, SIZE, CLOSE})

@@ -26,8 +26,8 @@ def ways(monkeypatch):
                 raise
             found.append("together")
 
-        def computes_numbers(self, body):
-            return True  # small examples are to take this way, too
+        def pays(self, body, *, shares):
+            return True  # examples without loops are to take this way, too
 
     monkeypatch.setattr(sequences, "Own", Noted)
     return found
