@@ -17,6 +17,8 @@ def as_shape(shape, *others):
         return shape
     check_plain("shape", shape)
     extents = list(shape) if isinstance(shape, list | tuple) or np.ndim(shape) else [shape]
+    if any(isinstance(extent, list | tuple | dict) for extent in extents):
+        raise invalid("shape", "shape: it has a sequence in it; give integers, one an axis")
     if any(isinstance(extent, Tensor) for extent in extents):
         from nbta.ops.joining import stack
         from nbta.ops.shaping import cast

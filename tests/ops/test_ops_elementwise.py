@@ -337,6 +337,11 @@ def test_reshape(shape):
     check_grads(lambda x: nbta.reshape(x * x, shape), (x,))
 
 
+def test_a_sequence_in_a_shape_is_refused():
+    with pytest.raises(nbta.InvalidArgumentError, match="a sequence in it; give integers"):
+        nbta.function(lambda x: nbta.reshape(x, ([x[0], 2.0], 2)))(np.ones(4))
+
+
 def test_reshape_to_a_shape_that_a_run_tells():
     def halves(x):
         n = nbta.shape(x)[0]
