@@ -257,3 +257,36 @@ class DenseJacobians:
     def time_jacfwd(self, residual, variables):
         """One call."""
         self.columns(self.x)
+
+
+def orbit(p):
+    """A thousand steps of two equations, each of which waits for the one before."""
+    x, y = 1.0, 0.5
+    for _ in range(1000):
+        dx = (p[0] - p[1] * y) * x
+        dy = (p[2] * x - p[3]) * y
+        x += 0.001 * dx
+        y += 0.001 * dy
+    return x * y
+
+
+class Items:
+    """The same loop for many items by `nbta.vmap`, which computes several together."""
+
+    params = ((8, 64),)
+    param_names = ("items",)
+
+    def setup(self, items):
+        self.p = np.linspace(0.5, 1.5, 4 * items).reshape(items, 4)
+        self.values = nbta.vmap(orbit, compiled=True)
+        self.slopes = nbta.vmap(nbta.grad(orbit), compiled=True)
+        np.testing.assert_allclose(self.values(self.p), [orbit(p) for p in self.p])
+        self.slopes(self.p)
+
+    def time_values(self, items):
+        """One call."""
+        self.values(self.p)
+
+    def time_gradients(self, items):
+        """One call."""
+        self.slopes(self.p)
