@@ -313,20 +313,28 @@ class _Plan:
         height, width = pattern.shape
         lines = np.repeat(np.arange(height), np.diff(pattern.indptr))
         by_column = _colours(pattern.T.tocsr())
-        self._run, self._colours = columns, by_column
+        self._run, self._colours, length = columns, by_column, height
         self._index = by_column[pattern.indices] * height + lines
         if both_ways:
             by_row = _colours(pattern)
             if 2 * _count(by_row) < _count(by_column):
-                self._run, self._colours = rows, by_row
+                self._run, self._colours, length = rows, by_row, width
                 self._index = by_row[lines] * width + pattern.indices
         self._number = np.int64(_count(self._colours))
+        self._sums = int(self._number), length
 
     def __call__(self, args, kwargs):
         found = copy.copy(self._pattern)  # a tenth of the time of making another one
         found.indices, found.indptr = found.indices.copy(), found.indptr.copy()
         if self._number:
             sums = self._run(self._colours, self._number, *args, **kwargs)
+            if sums.shape != self._sums:  # places in them would be others
+                message = (
+                    f"sparse_jacobian: colours have sums of shape {sums.shape}, and the pattern is "
+                    f"for {self._sums}: how many items f returns depends on values; return as many "
+                    f"in each call"
+                )
+                raise invalid("jacobian", message)
             found.data = sums.ravel().take(self._index, mode="clip")
         else:
             found.data = np.zeros(0, self._dtype)

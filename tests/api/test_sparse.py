@@ -454,6 +454,22 @@ def test_a_pattern_that_is_not_found_is_dense_with_a_warning():
     np.testing.assert_allclose(found.toarray(), np.eye(12))
 
 
+@pytest.mark.filterwarnings("ignore::nbta.PerformanceWarning")
+@pytest.mark.parametrize("x", [[1.0, 3.0, 2.0], [-1.0, 3.0, -2.0]])
+def test_another_number_of_results_is_refused(x):
+    def f(x):
+        found = []
+        for i in range(len(x)):
+            if x[i] > 0:
+                found.append(x[i] ** 2)
+        return np.array(found)
+
+    sparse = nbta.sparse_jacobian(f)
+    assert sparse(np.array([1.0, -1.0, 2.0])).shape == (2, 3)
+    with pytest.raises(InvalidArgumentError, match="how many items f returns depends on values"):
+        sparse(np.array(x))
+
+
 # Errors.
 
 
