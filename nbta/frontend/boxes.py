@@ -38,7 +38,9 @@ from nbta.immutable import refused
 from nbta.ops import arithmetic, changes, numbers
 from nbta.ops.diagonals import diagonal
 from nbta.ops.dispatch import as_tensor, constant_in, nearest
+from nbta.ops.extents import as_shape
 from nbta.ops.filling import fill
+from nbta.ops.indexing import SYMBOLIC, indexed
 from nbta.ops.joining import arange
 from nbta.ops.linalg import transpose
 from nbta.ops.places import compress
@@ -847,7 +849,15 @@ class Box(Tensor):
             return boxed(picking.item(self.content_for(key), native.plain(key)))
         if rank == 0:
             return self.scalar_at(key)
-        return View(self, KeyStep(native.plain(key), self.ndim))
+        key = native.plain(key)
+        self._check_places(key)
+        return View(self, KeyStep(key, self.ndim))
+
+    def _check_places(self, key):
+        """Refuse an index that is out of range, which reading the view would, if anything does."""
+        if self.shape is not None:
+            parts = [SYMBOLIC if isinstance(part, Tensor) else part for part in _as_tuple(key)]
+            indexed(self.shape, tuple(_WHOLE if type(p) is slice else p for p in parts))
 
     def content_for(self, key):
         """What it holds, as a tensor where a key has tensors in it."""
@@ -972,11 +982,15 @@ class Box(Tensor):
         return copy
 
     def _check_size(self, shape):
-        """Refuse another number of items, which reading the view would, if anything does."""
+        """Refuse what reading the view would, if anything does: no shape, or of another size."""
         have, extents = self.shape, shape if isinstance(shape, list | tuple) else (shape,)
+        as_shape([n for n in extents if not isinstance(n, Tensor) or n.dtype.kind not in "iu"])
         if have is None or not all(type(n) is int for n in (*have, *extents)):
             return
-        if min(extents, default=0) >= 0 and math.prod(have) != math.prod(extents):
+        known = math.prod(n for n in extents if n >= 0)
+        left = [n for n in extents if n < 0]
+        fits = math.prod(have) == known if not left else known and not math.prod(have) % known
+        if len(left) > 1 or not fits:
             found = f"an array of shape {shapes.text(have)} into shape {shapes.text(extents)}"
             raise invalid("reshape", f"{here()}: cannot reshape {found}")
 

@@ -19,6 +19,9 @@ def as_shape(shape, *others):
     extents = list(shape) if isinstance(shape, list | tuple) or np.ndim(shape) else [shape]
     if any(isinstance(extent, list | tuple | dict) for extent in extents):
         raise invalid("shape", "shape: it has a sequence in it; give integers, one an axis")
+    floats = [n for n in extents if isinstance(n, Tensor) and n.dtype.kind not in "iu"]
+    if floats:
+        raise invalid("shape", f"shape: {floats[0]!r} is no integer; give integers, one an axis")
     if any(isinstance(extent, Tensor) for extent in extents):
         from nbta.ops.joining import stack
         from nbta.ops.shaping import cast

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 
 def _infer_fill(_, value, *, pattern):
+    if any(type(extent) is int and extent < 0 for extent in pattern or ()):
+        message = f"shape: {shapes.text(pattern)} has a negative dimension"
+        raise invalid("shape", message)
     return Spec(value.dtype, pattern)
 
 

@@ -704,10 +704,10 @@ def picks_of(key, scalars, shape) -> list:
 
 
 def _infer_getitem(spec, *scalars, key):
-    return Spec(spec.dtype, None if spec.shape is None else _indexed(spec.shape, key))
+    return Spec(spec.dtype, None if spec.shape is None else indexed(spec.shape, key))
 
 
-def _indexed(shape, key):
+def indexed(shape, key):
     """The shape that a key picks."""
     result, axis = [], 0
     for part in aligned(key, shape):
@@ -784,7 +784,7 @@ def _evaluate_getitem(x, *scalars, key):
 def _not_there(x, key, error):
     """The error for a key that an array does not have."""
     try:
-        _indexed(np.shape(x), key)
+        indexed(np.shape(x), key)
     except NbtaError as refusal:
         return refusal
     return out_of_range(f"[{_text(key)}]: {error}")
@@ -1097,7 +1097,7 @@ SCATTER_SLICE = define(
 
 def _infer_item(x, value, *scalars, key):
     if x.shape is not None:
-        _check_value(_indexed(x.shape, key), value.shape, key)
+        _check_value(indexed(x.shape, key), value.shape, key)
     return Spec(x.dtype, x.shape)
 
 
@@ -1139,7 +1139,7 @@ def _place(x, scalars, key, value):
     """A key with numbers in it, whose items a value fits; whether it is within an array shows."""
     key = _filled(key, scalars) if scalars else key
     if np.ndim(value):
-        _check_value(_indexed(x.shape, key), value.shape, key)
+        _check_value(indexed(x.shape, key), value.shape, key)
     return key
 
 

@@ -1,0 +1,53 @@
+"""Errors of values that nobody reads: as in Python, whether a view is ever looked at or not."""
+
+import re
+
+import numpy as np
+import pytest
+from frontend_random import built
+
+import nbta
+
+TABLE = """
+a.reshape((x, 2))      a.reshape(([x], 2))      a.reshape(2.0, 2)    a.reshape(-2, -2)
+a.reshape(-1, -1)      a.reshape(5, -1)         a.reshape((3, 3))    a.reshape(0, -1)
+a.transpose((0, 0))    a.transpose(1)           a.swapaxes(0, 5)     a.squeeze(0)
+np.expand_dims(a, 9)   np.moveaxis(a, 0, 7)     np.flip(a, 5)        np.rot90(a)
+a.diagonal()           a[5]                     a[:, 1, 1]           np.tile(a, 'x')
+a[None, 9]             a[1.5]                   np.atleast_2d(a)[9]  np.split(a, 5)[0]
+m[7]                   m[:, 5]                  m[..., 2]            m[0].reshape(3)
+a.T[7]                 a[[0, 9]]                np.take(a, 9)        np.repeat(a, -1)
+np.stack([a, a[:1]])   np.dot(a, np.ones(7))    a + np.ones(7)       np.sum(a, 5)
+np.cumsum(a, 5)        np.sort(a, 5)            np.linalg.inv(a)     np.roll(a, 1, 5)
+np.zeros(-1)           np.eye(-2)               np.full((-1,), x)    np.linspace(0, x, -1)
+"""
+EXPRESSIONS = [part for line in TABLE.splitlines() for part in re.split("  +", line) if part]
+
+PROGRAM = """
+import numpy as np
+def f(x):
+    a, m = np.array([x, x + 1.0, 2.0, x]), np.array([[x, 1.0], [2.0, x]])
+    {head}
+        a = {expression}
+        {end}
+    return x
+"""
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_errors_of_values_that_nobody_reads(expression):
+    for head, end in (("while True:", "break"), ("for _ in range(2):", "pass")):
+        f, _ = built(PROGRAM.format(head=head, expression=expression, end=end))
+        with pytest.raises(Exception):  # noqa: B017, PT011 # of whatever class
+            f(0.3)
+        with pytest.raises(Exception):  # noqa: B017, PT011
+            nbta.function(f)(0.3)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["a.reshape((3, 3))", "a.reshape(5, -1)", "m[0].reshape(3)", "m[7]", "a[None, 9]", "a.T[7]"],
+)
+def test_a_run_that_does_not_come_there_has_none(expression):
+    f, _ = built(PROGRAM.format(head="if x > 5.0:", expression=expression, end="pass"))
+    assert nbta.function(f)(np.float64(0.3)) == 0.3
