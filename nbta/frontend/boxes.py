@@ -854,10 +854,15 @@ class Box(Tensor):
         return View(self, KeyStep(key, self.ndim))
 
     def _check_places(self, key):
-        """Refuse an index that is out of range, which reading the view would, if anything does."""
+        """Refuse an index that is out of range, which reading the view would, if anything does.
+
+        Only lengths that are known by themselves tell: to ask one of an argument would make the
+        graph one for that length.
+        """
         if self.shape is not None:
+            known = tuple(n if type(n) is int else None for n in self.shape)
             parts = [SYMBOLIC if isinstance(part, Tensor) else part for part in _as_tuple(key)]
-            indexed(self.shape, tuple(_WHOLE if type(p) is slice else p for p in parts))
+            indexed(known, tuple(_WHOLE if type(p) is slice else p for p in parts))
 
     def content_for(self, key):
         """What it holds, as a tensor where a key has tensors in it."""

@@ -51,3 +51,17 @@ def test_errors_of_values_that_nobody_reads(expression):
 def test_a_run_that_does_not_come_there_has_none(expression):
     f, _ = built(PROGRAM.format(head="if x > 5.0:", expression=expression, end="pass"))
     assert nbta.function(f)(np.float64(0.3)) == 0.3
+
+
+def test_views_do_not_ask_for_lengths():
+    """A graph is for all lengths of an argument, whatever views a function makes."""
+
+    def f(x, m):
+        b, c = m[1:, 2:], x.reshape((-1, 2))
+        return b[0] @ c[:, 1] + m[None, 1][0, 0] + m[2, ...].sum()
+
+    traced = nbta.grad(f)
+    for n in (4, 6, 9):
+        x, m = np.ones(2 * n), np.ones((n + 1, n + 2))
+        np.testing.assert_allclose(traced(x, m), np.tile([0.0, 1.0], n))
+    assert traced.traces == 1
