@@ -557,7 +557,7 @@ def map_together(
     structure
         The results of ``fn``, stacked along a new first axis.
     """
-    graph = current()
+    graph: Any = current()
     xs = [as_tensor(value) for value in leaves(elems)]
     body = SubGraph(graph, graph.unique_name("row"))
     try:
@@ -585,7 +585,7 @@ def _by_chunks(body: Any, own: Any, xs: Any, threads: int, name: str) -> list:
 
     def chunk(number: Any) -> list:
         places = minimum(number * LANES + np.arange(LANES), count - 1)
-        rows = [moveaxis(take(x, places, 0), 0, -1) for x in xs]
+        rows: Any = [moveaxis(take(x, places, 0), 0, -1) for x in xs]
         return [moveaxis(y, -1, 0) for y in batched(body, own, rows, LANES)]
 
     parts = map_fn(chunk, arange(chunks), threads, name=name)

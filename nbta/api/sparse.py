@@ -49,7 +49,7 @@ class SparseJacobian(Sent, Generic[P]):
     pattern : sparse array or numpy.ndarray, optional
         Where items may be that are not zero.
     compiled, convert
-        As for `sparse_jacobian`.
+        As for `nbta.sparse_jacobian`.
     static : Static
         Which arguments are static.
     what : {"sparse_jacobian", "sparse_hessian"}
@@ -138,7 +138,9 @@ class SparseJacobian(Sent, Generic[P]):
             self._last = kinds, trace.looking, self._plans[key]
         return self._plans[key]
 
-    def _new_plan(self, trace, arrays, fixed, place, args, kwargs):
+    def _new_plan(
+        self, trace: Any, arrays: Any, fixed: Any, place: int, args: Any, kwargs: Any
+    ) -> Any:
         given = taken_apart(args[self._argnums])
         alone = [value for value in leaves(given) if value is given]
         if not (alone and isinstance(as_leaf("args", given), np.ndarray)):
@@ -173,7 +175,7 @@ class SparseJacobian(Sent, Generic[P]):
         )
         raise invalid("jacobian", message)
 
-    def _found(self, trace, arrays, fixed, place):
+    def _found(self, trace: Any, arrays: Any, fixed: Any, place: int) -> Any:
         """The pattern that follows from the graph."""
         from scipy.sparse import csr_array  # which takes 0.1 s to import, and few need
 
@@ -196,7 +198,7 @@ class SparseJacobian(Sent, Generic[P]):
             pattern.sort_indices()
         return pattern
 
-    def _check(self, plan, x, args, kwargs):
+    def _check(self, plan: Any, x: Any, args: Any, kwargs: Any) -> None:
         """Compare a product with the derivative along a direction: a pattern may miss items."""
         direction = np.random.default_rng(0).uniform(0.5, 1.5, x.size).astype(x.dtype)
         want = np.ravel(self._product(direction, *args, **kwargs))
@@ -308,7 +310,7 @@ class _Plan:
     their directions; or rows, as one gradient, which takes about twice as long.
     """
 
-    def __init__(self, pattern, columns, rows, both_ways, dtype):
+    def __init__(self, pattern: Any, columns: Any, rows: Any, both_ways: bool, dtype: Any) -> None:
         self._pattern, self._dtype = pattern, dtype
         height, width = pattern.shape
         lines = np.repeat(np.arange(height), np.diff(pattern.indptr))
@@ -323,7 +325,7 @@ class _Plan:
         self._number = np.int64(_count(self._colours))
         self._sums = int(self._number), length
 
-    def __call__(self, args, kwargs):
+    def __call__(self, args: Any, kwargs: Any) -> Any:
         found = copy.copy(self._pattern)  # a tenth of the time of making another one
         found.indices, found.indptr = found.indices.copy(), found.indptr.copy()
         if self._number:
@@ -341,11 +343,11 @@ class _Plan:
         return found
 
 
-def _count(colours):
+def _count(colours: Any) -> Any:
     return colours.max(initial=-1) + 1
 
 
-def _colours(pattern):
+def _colours(pattern: Any) -> Any:
     """Colours for the rows of a pattern, so that no two with a common column have the same.
 
     The rows with most neighbours come first; where all have a common column, each has a colour.
