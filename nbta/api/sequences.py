@@ -843,7 +843,8 @@ def vmap(
     >>> dots(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
 
-    >>> line = nbta.vmap(lambda p, x: p["a"] * x + p["b"], in_axes=({"a": 0, "b": None}, None))
+    >>> axes = {"a": 0, "b": None}
+    >>> line = nbta.vmap(lambda p, x: p["a"] * x + p["b"], in_axes=(axes, None))
     >>> line({"a": np.array([1.0, 2.0]), "b": 0.5}, 10.0)
     array([10.5, 20.5])
     """
