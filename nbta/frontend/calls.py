@@ -104,7 +104,7 @@ from nbta.ops.numbers import Number
 from nbta.ops.numpy_arguments import refused_argument, settled
 from nbta.ops.shaping import cast, reshape, stop_gradient
 from nbta.ops.tensor_methods import called_in_dtypes
-from nbta.runtime.numba_private import GENERALIZED, VECTORIZED, Dispatcher, JitClassType
+from nbta.runtime.numba_private import GENERALIZED, STENCIL, VECTORIZED, Dispatcher, JitClassType
 from nbta.structure import map_leaves
 from nbta.symbolic import SymbolicTensorArray
 
@@ -232,6 +232,18 @@ def _partial(function, args, kwargs):
     first = map(conversion.outer, function.args)
     named = {key: conversion.outer(value) for key, value in function.keywords.items()}
     return call(function.func, *first, *args, **{**named, **kwargs})
+
+
+def _stencil(function, args, kwargs):
+    """A call of a function of ``numba.stencil``: Numba knows how far its kernel reaches."""
+    if native.is_known((args, kwargs)):
+        return function(*args, **kwargs)
+    message = (
+        f"{here()}: {function.kernel_ir.func_id.func_name} is a function of numba.stencil, which "
+        f"nbta does not take where only the run knows a value; write a loop over the items, or "
+        f"slices such as a[2:] + a[:-2]"
+    )
+    raise UnimplementedError(message)
 
 
 def _universal(function, args, kwargs):
@@ -1765,6 +1777,7 @@ _SPECIAL = _special()
 _KINDS = (
     (VECTORIZED, _universal),
     (GENERALIZED, _universal),
+    (STENCIL, _stencil),
     (np.vectorize, _universal),
     (functools.partial, _partial),
     (operator.itemgetter, operators.items_of),

@@ -399,6 +399,11 @@ GENERALIZED = _private(
     "they would be refused where only the run knows a value",
     "types",
 )
+STENCIL = _private(
+    "numba.stencils.stencil.StencilFunc",
+    "functions of `numba.stencil` are refused by name where only the run knows a value",
+    "they would end in an error of Numba's that says nothing of it",
+)
 _signatures = _private(
     "numba.np.ufunc.sigparse",
     "a signature such as (m,n),(n)->(m) says which axes a kernel takes",

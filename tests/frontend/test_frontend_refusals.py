@@ -5,6 +5,7 @@ import math
 import re
 import warnings
 
+import numba
 import numpy as np
 import pytest
 from fuzz.ways import in_python
@@ -32,6 +33,15 @@ def said(error):
 def generator(x):
     received = yield x
     yield received
+
+
+@numba.stencil
+def neighbours(a):
+    return a[-1] + a[1]
+
+
+def calls_a_stencil(x):
+    return np.sum(neighbours(x))
 
 
 def calls_a_generator(x):
@@ -197,6 +207,7 @@ def repeats_a_list(x):
 
 #: Functions, and words of the error that each ends in.
 REFUSED = {
+    calls_a_stencil: "neighbours is a function of numba.stencil",
     deletes_an_item_of_a_dict: "dict['q'] is given a value, or deleted",
     takes_from_a_generator_in_a_loop: "a generator from before is asked for items",
     orders_tuples: "a function of Python's that goes along the tuples",
