@@ -558,6 +558,7 @@ def map_together(
         The results of ``fn``, stacked along a new first axis.
     """
     graph: Any = current()
+    fn = guarded(fn, "fn")
     xs = [as_tensor(value) for value in leaves(elems)]
     body = SubGraph(graph, graph.unique_name("row"))
     try:
@@ -565,13 +566,14 @@ def map_together(
             rows = [body.parameter(row_spec(x.spec)) for x in xs]
             given = fn(pack(elems, rows))
             body.outputs = [as_tensor(value, body) for value in leaves(given)]
-        if not is_closed(body):
-            raise DeclinedError
+    except Acts:  # what rows print comes in their order
+        return map_fn(fn, elems, threads)
+    if not is_closed(body):  # a row may write to an array around it, for which no result waits
+        return map_fn(fn, elems, threads)
+    try:
         own = Own(body, rows)
         if not own.pays(body, shares=shares):
             raise DeclinedError
-    except Acts:
-        return map_fn(fn, elems, threads)
     except DeclinedError:
         return map_fn(lambda rows: pack(given, replayed(body, leaves(rows))), elems, threads)
     found = _by_chunks(body, own, xs, threads, name)

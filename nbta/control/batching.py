@@ -5,7 +5,7 @@ together: what differs between items has an axis for them, after all its own, an
 is computed once. A loop over iterations then has lanes of items within it, in place of a loop over
 items with iterations in each. `nbta.ops.batches` has the rules of operations.
 
-Loops and branches must take one way for all items: `own_values` declines where an item decides how
+Loops and branches must take one way for all items: `Own` declines where an item decides how
 often a loop runs, which branch is taken, or which item of an array is meant, and where it meets an
 operation without a rule. Arrays are those that reverse mode makes; users' own, which may have slots
 that nobody has written, are left alone.
@@ -121,29 +121,29 @@ class Own:
                 self._pass(end, result)
 
     def _visit_array(self, op):
-        handle = op.outputs[0] if op.record is CREATE else op.inputs[0]
-        places = (0,) if op.record is CREATE else (1,)
-        if op.record in (CREATE, READ, WRITE) and op.inputs[places[0]] in self.tensors:
-            raise DeclinedError
         if op.record is CREATE:
-            self._add(self._made, handle, {op})
+            if op.inputs[0] in self.tensors:
+                raise DeclinedError
+            self._add(self._made, op.outputs[0], {op})
             return
-        arrays = self.may_be(handle)
+        if op.record in (READ, WRITE) and op.inputs[1] in self.tensors:
+            raise DeclinedError
+        arrays = self.may_be(op.inputs[0])
         if op.record is LOOKUP:
             self._add(self._made, op.outputs[0], arrays)
         elif op.record is WRITE:
             value = op.inputs[2]
             for array in arrays if value.kind == HANDLE else ():
                 self._add(self._stored, array, self.may_be(value))
-            self._equalise(op, arrays, value)
+            self._equalise(arrays, value)
         elif op.record is READ:
             for array in arrays if op.outputs[0].kind == HANDLE else ():
                 self._add(self._made, op.outputs[0], self._stored.get(array, set()))
-            self._equalise(op, arrays, None)
+            self._equalise(arrays, None)
             if not self.arrays.isdisjoint(arrays):
                 self._note(op.outputs[0])
 
-    def _equalise(self, op, arrays, value):
+    def _equalise(self, arrays, value):
         """Let all arrays that an access may mean have own elements, if one has."""
         if value not in self.tensors and self.arrays.isdisjoint(arrays):
             return

@@ -60,6 +60,22 @@ def test_threads_give_the_same_bits(count):
         np.testing.assert_array_equal(both(x), alone)
 
 
+def test_items_do_not_write_to_arrays_around_them():
+    """Such a write was lost where no result waited for it."""
+
+    def total(x):
+        array = nbta.TensorArray("float64", size=3)
+
+        def item(row):
+            array.write(0, row)
+            return row
+
+        return nbta.vmap(item)(x)
+
+    with pytest.raises(nbta.InvalidArgumentError, match="belongs to the body of a loop"):
+        nbta.function(total)(np.ones(3))
+
+
 def test_results_of_rank_0_are_stacked():
     np.testing.assert_allclose(nbta.vmap(np.sum, 1)(X), X.sum(0))
 
