@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from nbta.typing import ArrayLike, Compiled
 
-#: Patterns and colours of so many kinds of arguments are kept.
-_KEPT = 8
+#: Patterns and colours of so many kinds of arguments are saved.
+_SAVED = 8
 
 
 class SparseJacobian(Sent, Generic[P]):
@@ -131,7 +131,7 @@ class SparseJacobian(Sent, Generic[P]):
         known = [v.tobytes() if isinstance(v, np.ndarray) else None for v in fixed]
         key = trace, tuple(array.shape for array in arrays), tuple(known)
         if key not in self._plans:
-            if len(self._plans) == _KEPT:
+            if len(self._plans) == _SAVED:
                 del self._plans[next(iter(self._plans))]
             self._plans[key] = self._new_plan(trace, arrays, fixed, place, args, kwargs)
         if len(trace.inputs) == trace.arguments:  # no values from outside decide

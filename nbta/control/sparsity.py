@@ -375,8 +375,7 @@ def _while(run, op, *values):
 def _any_number(run, loop, state, captured):
     """Variables after any number of iterations: unions of which the next value is a part."""
     changing = [v for v in loop.variables() if not v.is_kept and v.first.kind == DATA]
-    kept = [v for v in loop.variables() if not v.is_kept and v.first.kind == HANDLE]
-    if kept:
+    if any(v.first.kind == HANDLE for v in loop.variables() if not v.is_kept):
         raise UnclearError("an iteration makes an array")
     unions, state = [], list(state)
     for variable in changing:
