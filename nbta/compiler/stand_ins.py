@@ -110,8 +110,9 @@ def _detach(tapes, array, lookups):
 
 def _use(tapes, lookup):
     handle = _root(lookup.inputs[0])
-    trips = tapes.whereabouts(handle).trips
+    made, trips = tapes.whereabouts(handle)
     plain = lookup.record is LOOKUP and len(lookup.inputs) == 2
+    plain &= not trips or made.op.record is CREATE  # else trips may share it, or look it up by trip
     return _Use(lookup, _home(lookup, handle, trips) if plain else None, trips)
 
 
