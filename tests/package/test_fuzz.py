@@ -7,7 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiled_pairs import Pair
-from fuzz import derivatives, families, lengths, loops, menu, program, raw, raw_maker, ways
+from fuzz import (
+    derivatives,
+    families,
+    item_nests,
+    lengths,
+    loops,
+    menu,
+    program,
+    raw,
+    raw_maker,
+    ways,
+)
 from fuzz.__main__ import main, run
 from item_by_item import OF_ONE, OF_TWO
 
@@ -80,6 +91,37 @@ def test_a_graph_for_another_length_is_found(monkeypatch):
     monkeypatch.setattr(Look, "__call__", lambda look, values: 2)
     errors = [families.failure(family, given) for given in programs]
     assert any(isinstance(error, ways.DisagreementError) for error in errors)
+
+
+STEEP = """def f(c, w):
+    total = 0.0
+    for i in range(3):
+        for j in range(3):
+            total = math.sin({} * (total + c[i, j]))
+    return total"""
+
+
+def test_differences_that_disagree_are_skipped_and_counted():
+    counts = {}
+    nest = item_nests.Program(tuple(STEEP.format(100.0).splitlines()), "hvp")
+    item_nests.check(nest, counts=counts)
+    assert counts["gradient: differences disagree"] == counts["agreed"] == 1
+    assert counts["hvp: differences disagree"] == 1
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_wrong_second_derivative_of_a_nest_is_found(monkeypatch, compiled):
+    right = item_nests._ways
+
+    def wrong(f, second, way):
+        first, plain = right(f, second, way)
+        factor = 1.0 + 1e-5 * (compiled == way)
+        return first, lambda *given: tuple(factor * part for part in plain(*given))
+
+    monkeypatch.setattr(item_nests, "_ways", wrong)
+    nest = item_nests.Program(tuple(STEEP.format(0.9).splitlines()), "hvp")
+    with pytest.raises(ways.DisagreementError, match="compiled hvp" if compiled else "differences"):
+        item_nests.check(nest)
 
 
 @pytest.fixture
