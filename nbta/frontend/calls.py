@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import builtins
+import contextvars
 import copy
 import dataclasses
 import functools
 import inspect
 import math
 import operator
+import os
 import types
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -65,7 +68,7 @@ from nbta.frontend.jit_classes import (
 from nbta.frontend.lists import Listing, in_order, listing
 from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys
-from nbta.frontend.outside import reading, see_whole
+from nbta.frontend.outside import note_class, note_member, reading, see_whole
 from nbta.frontend.picking import nonzero
 from nbta.frontend.pickling import Sent
 from nbta.frontend.problems import at_line, here, is_of_stand_in, lead, refuse_numbas
@@ -192,8 +195,11 @@ def user_method(owner, name="__call__"):
     if isinstance(owner, _NO_USERS):
         return None
     method = getattr(class_of(owner), name, None)
-    plain = isinstance(method, types.FunctionType)
-    return method if plain and not is_library(method) else None
+    if not isinstance(method, types.FunctionType) or is_library(method):
+        return None
+    if not is_compiled_object(owner):
+        note_member(type(owner), name)
+    return method
 
 
 def special(owner, name, *args):
@@ -225,7 +231,9 @@ def by_users(names, left, right):
 
 _NUMBERS = (bool, int, float, complex)
 #: Kinds of objects whose special methods no user has written; of subclasses too, which are ours.
-_NO_USERS = (type, Tensor, np.ndarray, np.generic, types.ModuleType, *_NUMBERS)
+_NO_USERS = (
+    type, Tensor, np.ndarray, np.generic, types.ModuleType, type(os.environ), *_NUMBERS,
+)  # fmt: skip
 
 
 def _partial(function, args, kwargs):
@@ -459,7 +467,7 @@ def _method(function, args, kwargs):
         return in_box(function(*native.plain(args), **native.plain(kwargs)))
     if _is_distribution(owner) and not native.is_known((args, kwargs)):
         return _of_distribution(owner, inner.__name__, args, kwargs)
-    if is_library(inner):
+    if is_library(inner) or owner is os.environ:
         return _foreign(function, args, kwargs)
     return call(inner, owner, *args, **kwargs)
 
@@ -700,11 +708,39 @@ def _interpolation(owner, args, kwargs):
     return followed.interpolated(owner, conversion.runtime().attribute, call, *args, **kwargs)
 
 
+def _looked_up(function, args, kwargs):
+    """What a weak reference, a context variable or the environment gives now, in a tuple.
+
+    These may give something else at the next call. None for other functions.
+    """
+    owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
+    if kwargs or not all(isinstance(arg, str | int | float | None) for arg in args):
+        return None
+    call = f".get({', '.join(map(repr, args))})"
+    if isinstance(function, weakref.ref):
+        owner, call = function, "()"
+    elif function is os.getenv:
+        owner = os.environ
+    elif name != "get" or not (owner is os.environ or isinstance(owner, contextvars.ContextVar)):
+        return None
+    found = function(*args)
+    if (outside := reading()) is not None:
+        outside.read_call(owner, call, found)
+    return (conversion.outer(found),)
+
+
 def _foreign(function, args, kwargs):
     """A function that nbta cannot look into."""
     if (found := _interpolation(function, args, kwargs)) is not None:
         return _converted(*found, {})
     _check_callable(function)
+    if (found := _looked_up(function, args, kwargs)) is not None:
+        return found[0]
+    return _called_as_it_is(function, args, kwargs)
+
+
+def _called_as_it_is(function, args, kwargs):
+    """What a function gives that sees tensors, and may change what it is given."""
     of_class = isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType)
     if of_class and args and isinstance(args[0], Listing):
         return call(getattr(args[0], function.__name__), *args[1:], **kwargs)
@@ -979,6 +1015,7 @@ def _isinstance(value, kinds):
         found = _isinstance(value.parts.value, kinds)
         return control.both(True, value.parts.present, lambda: True) if found else False
     if not isinstance(value, Tensor):
+        note_class(value)
         return isinstance(value, _real_classes(kinds))
     if isinstance(value, Box):
         own = (np.ndarray,)

@@ -16,7 +16,7 @@ from nbta.frontend import control, native
 from nbta.frontend.array_boxes import unboxed
 from nbta.frontend.boxes import Box
 from nbta.frontend.maybe import is_maybe, may_be_gone, there
-from nbta.frontend.outside import reading
+from nbta.frontend.outside import note_class, reading
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import equal, imag, logical_and, real
@@ -169,7 +169,10 @@ def type_of(value, *rest):
         _refuse("type() of None or a number, which of them is something", "ask by `is None` first")
     if isinstance(value, Number):
         return value.weak
-    return Class(value.dtype) if isinstance(value, Tensor) else type(value)
+    if isinstance(value, Tensor):
+        return Class(value.dtype)
+    note_class(value)
+    return type(value)
 
 
 def has(value, name) -> bool:

@@ -17,6 +17,7 @@ import contextlib
 import copy
 import functools
 import operator
+import os
 import sys
 import types
 import weakref
@@ -159,14 +160,16 @@ class Outside:
     def read_attribute(self, owner, name, value, changes=False) -> None:
         """Note an attribute of an object from outside; whether by ``+=`` and its like."""
         text = self._objects.get(id(owner))
-        if text is None:
+        if text is None and self._is_outer(owner):
+            text = self.root(owner)
+        if id(owner) not in self._objects:
             self._read_of_class(owner, name)
             return
         if not name.isidentifier() or isinstance(owner, np.ndarray):
             return
         if isinstance(owner, types.ModuleType) and _is_stable(owner):
             return
-        label = f"{getattr(owner, '__name__', type(owner).__name__)}.{name}"
+        label = f"{_name_of(owner)}.{name}"
         key = id(owner), "attribute", name
         if isinstance(value, types.MethodType):
             self._note(key, f"{text}.{name}.__func__", value.__func__, label)
@@ -178,18 +181,63 @@ class Outside:
             fresh = functools.partial(getattr, owner, name)
             self._note(key, f"{text}.{name}", value, label, again=fresh)
 
+    def _is_outer(self, owner):
+        """Whether what the trace did not read from another place is a user's class or module.
+
+        A method has its class without reading it, and ``sys.modules`` gives modules.
+        """
+        if isinstance(owner, types.ModuleType):
+            return not _is_stable(owner)
+        return isinstance(owner, type) and not self.has_made(owner) and not _is_of_library(owner)
+
     def _read_of_class(self, owner, name):
         """Note what an object that the trace made has from its class, which is from outside."""
-        kind = type(owner)
-        own = name in getattr(owner, "__dict__", ())
-        if own or isinstance(owner, Tensor | type | types.ModuleType) or _is_of_library(kind):
+        if isinstance(owner, super):
+            kinds = owner.__self_class__.__mro__
+            kinds = kinds[kinds.index(owner.__thisclass__) + 1 :]
+        elif isinstance(owner, Tensor | type | types.ModuleType):
             return
-        for base in kind.__mro__:
-            if name in vars(base):
-                if not callable(value := vars(base)[name]) and not hasattr(value, "__get__"):
-                    self.root(kind)
-                    self.read_attribute(kind, name, value)
+        else:
+            kinds = type(owner).__mro__
+            if name in getattr(owner, "__dict__", ()) or _is_of_library(kinds[0]):
                 return
+        base = next((kind for kind in kinds if name in vars(kind)), None)
+        if base is not None:
+            self.read_member(base, name)
+
+    def read_member(self, kind, name) -> None:
+        """Note what a user's class, or one that it inherits from, has under a name."""
+        base = next((base for base in kind.__mro__ if name in vars(base)), None)
+        if base is None or _is_of_library(base) or self.has_made(base) or self.has_made(kind):
+            return
+        value = vars(base)[name]
+        text = f"{self.root(kind)}.{name}"
+        if getattr(kind, name, None) is not value:  # a descriptor
+            text = f"{self.root(base)}.__dict__[{name!r}]"
+        if not isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType):
+            self._note((id(kind), "member", name), text, value, f"{kind.__name__}.{name}")
+
+    def read_class(self, value) -> None:
+        """Note of which class an object from outside is, which may be given another one."""
+        text = self._objects.get(id(value))
+        kind = type(value)
+        if text is not None and not issubclass(kind, type) and not _is_of_library(kind):
+            self._note(
+                (id(value), "class"), f"type({text})", kind, f"the class of a {kind.__name__}"
+            )
+
+    def read_call(self, owner, call, value) -> None:
+        """Note what a call gives that only looks something up; ``call`` stands after the owner."""
+        text = f"{self.root(owner)}{call}"
+        self._note((id(owner), "call", call), text, value, f"{type(owner).__name__}{call}")
+
+    def read_missing(self, owner, name) -> None:
+        """Note that an object from outside does not have an attribute, but by ``__getattr__``."""
+        text = self._objects.get(id(owner))
+        key = id(owner), "missing", name
+        if text is not None and key not in self._seen and hasattr(owner, "__dict__"):
+            self._seen.add(key)
+            self._check(f"{name!r} in {text}.__dict__", f"{type(owner).__name__}.{name}")
 
     def read_whether(self, owner, name, found) -> None:
         """Note whether an object from outside has an attribute."""
@@ -202,6 +250,8 @@ class Outside:
     def read_item(self, owner, key, value) -> None:
         """Note an item of a container from outside."""
         text = self._objects.get(id(owner))
+        if text is None and (owner is os.environ or _is_of_module(owner)):
+            text = self.root(owner)
         if text is None or (id(owner), "whole") in self._seen:
             return None
         if isinstance(key, slice):
@@ -289,9 +339,10 @@ class Outside:
         self._seen.add(key)
         cells = function.__closure__ or ()
         given = [name for name in _DEFAULTS if getattr(function, name)]
-        if not (cells or given):
-            return
-        text, around = self.root(function), f"v{len(self._lines)}"
+        text = self.root(function)
+        # Notebooks give functions that were edited their new code.
+        self._check(f"{text}.__code__ is not {self._constant(code)}", f"{function.__name__}'s code")
+        around = f"v{len(self._lines)}"
         if cells:
             self._lines.append(f"{around} = {text}.__closure__")
         for number, cell in enumerate(cells):
@@ -743,6 +794,20 @@ def _is_stable_name(name, file):
     return file is not None and file.startswith(LIBRARIES)
 
 
+def _name_of(owner):
+    """The name of a function, a class or a module; of other objects that of their class."""
+    if isinstance(owner, type | types.ModuleType | types.FunctionType):
+        return owner.__name__
+    return type(owner).__name__
+
+
+def _is_of_module(names):
+    """Whether a dict has the variables of a module."""
+    if type(names) is not dict or type(names.get("__name__")) is not str:
+        return False
+    return getattr(sys.modules.get(names["__name__"]), "__dict__", None) is names
+
+
 def _is_of_library(kind):
     module = sys.modules.get(kind.__module__)
     return module is None or _is_stable(module)
@@ -762,3 +827,15 @@ def see_whole(value) -> None:
     """Note all that a container holds, if it is from outside."""
     if isinstance(value, CONTAINERS) and (outside := reading()) is not None:
         outside.whole(value)
+
+
+def note_member(kind, name) -> None:
+    """Note what a class has under a name."""
+    if (outside := reading()) is not None:
+        outside.read_member(kind, name)
+
+
+def note_class(value) -> None:
+    """Note of which class an object is."""
+    if (outside := reading()) is not None:
+        outside.read_class(value)

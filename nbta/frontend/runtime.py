@@ -7,6 +7,7 @@ import contextlib
 import functools
 import inspect
 import operator
+import os
 import sys
 import types
 
@@ -69,7 +70,7 @@ from nbta.frontend.list_items import delete_item_at, is_run_place, item_at, set_
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys, or_none
 from nbta.frontend.messages import filled, shown
-from nbta.frontend.outside import reading, see_whole
+from nbta.frontend.outside import note_member, reading, see_whole
 from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.frontend.raising import check_divisor
@@ -256,6 +257,8 @@ def attribute(owner, name):
     if isinstance(owner, Tensor):
         return attribute_of(owner, name)
     found = next((vars(k)[name] for k in type(owner).__mro__ if name in vars(k)), None)
+    if hasattr(found, "__get__") and not isinstance(found, types.FunctionType):
+        note_member(type(owner), name)
     if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
         if not is_library(found.fget):
             return call(found.fget, owner)
@@ -264,6 +267,8 @@ def attribute(owner, name):
     elif user_method(found, "__get__") is not None and not isinstance(owner, type):
         return call(user_method(found, "__get__"), found, owner, type(owner))
     elif user_method(owner, "__getattr__") is not None and not _has(owner, name):
+        if (outside := reading()) is not None:
+            outside.read_missing(owner, name)
         return call(user_method(owner, "__getattr__"), owner, name)
     return method(owner, name)
 
@@ -813,6 +818,9 @@ def _contains(items, value):
     method = user_method(items, "__contains__")
     if method is not None:
         return control.truth(call(method, items, value))
+    if items is os.environ and (outside := reading()) is not None:
+        outside.read_call(items, f".__contains__({value!r})", found := value in items)
+        return found
     if isinstance(items, Box):
         return boxed(np.any(items == value))
     if type(items) is dict and is_known_key(value):

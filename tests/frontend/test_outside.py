@@ -1,10 +1,12 @@
 """What functions read from outside: a call gives what Python would give now."""
 
+import contextvars
 import dataclasses
 import functools
 import gc
 import importlib
 import linecache
+import os
 import random
 import sys
 import types
@@ -480,6 +482,122 @@ def test_a_module_that_was_edited_and_reloaded(tmp_path, monkeypatch):
     path.write_text("RATE = 3.0\n\n\ndef f(x):\n    return x * RATE + 0.0 if x > 0 else x\n")
     importlib.reload(module)
     assert nbta.grad(module.f)(1.0) == 3.0
+
+
+class Model:
+    rate = 1.0
+
+    def __init__(self, k=2.0):
+        self.k = k
+
+    @classmethod
+    def of_class(cls, x):
+        return cls.rate * x
+
+    def of_type(self, x):
+        return type(self).rate * x + self.__class__.rate
+
+    def scaled(self, x):
+        return self.k * x
+
+    @property
+    def twice(self):
+        return 2.0 * self.k
+
+    def __call__(self, x):
+        return x + self.k
+
+
+class Heir(Model):
+    def of_super(self, x):
+        return super().rate * super().scaled(x)
+
+
+model, heir = Model(), Heir()
+state = contextvars.ContextVar("state", default=1.0)
+to_model = weakref.ref(model)
+
+
+@pytest.mark.parametrize(
+    ("f", "owner", "name", "value"),
+    [
+        (Model.of_class, Model, "rate", 3.0),
+        (Heir.of_class, Model, "rate", 3.0),
+        (Heir.of_class, Heir, "rate", 3.0),
+        (model.of_type, Model, "rate", 3.0),
+        (heir.of_super, Model, "rate", 3.0),
+        (heir.of_super, Model, "scaled", lambda self, x: 5.0 * x),
+        (lambda x: model.twice * x, Model, "twice", property(lambda self: 7.0)),
+        (lambda x: model(x), Model, "__call__", lambda self, x: 7.0 * x),
+        (lambda x: Model(3.0).scaled(x), Model, "scaled", lambda self, x: 7.0 * x),
+        (lambda x: to_model().k * x, model, "k", 3.0),
+        (lambda x: x if isinstance(model, Heir) else 2 * x, model, "__class__", Heir),
+        (lambda x: sys.modules[__name__].bias * x, sys.modules[__name__], "bias", 3.0),
+        (lambda x: globals()["bias"] * x, sys.modules[__name__], "bias", 3.0),
+    ],
+)
+def test_classes_and_modules_that_nothing_was_read_from(f, owner, name, value, monkeypatch):
+    traced = nbta.function(f)
+    before = traced(2.0)
+    assert before == f(2.0)
+    monkeypatch.setattr(owner, name, value, raising=False)
+    assert traced(2.0) == f(2.0) != before
+
+
+def test_the_environment_and_context_variables(monkeypatch):
+    def f(x):
+        rate = float(os.environ.get("NBTA_TEST_RATE", "1")) + float(
+            os.getenv("NBTA_TEST_RATE", "1")
+        )
+        if "NBTA_TEST_RATE" in os.environ:
+            rate += float(os.environ["NBTA_TEST_RATE"])
+        return x * rate + state.get()
+
+    traced = nbta.function(f)
+    assert traced(2.0) == 5.0
+    monkeypatch.setenv("NBTA_TEST_RATE", "3")
+    assert traced(2.0) == 19.0
+    token = state.set(2.0)
+    assert traced(2.0) == 20.0
+    state.reset(token)
+    monkeypatch.delenv("NBTA_TEST_RATE")
+    assert traced(2.0) == 5.0
+
+
+def test_new_code_of_a_function(monkeypatch):
+    """So do notebooks change functions whose text was edited."""
+
+    def inner(x):
+        return 2.0 * x
+
+    def f(x):
+        return inner(x) + 1.0
+
+    traced = nbta.function(f)
+    assert traced(2.0) == 5.0
+    inner.__code__ = (lambda x: 3.0 * x).__code__
+    assert traced(2.0) == 7.0
+    plain = nbta.grad(inner)
+    assert plain(2.0) == 3.0
+    inner.__code__ = (lambda x: 4.0 * x).__code__
+    assert plain(2.0) == 4.0
+
+
+def test_what_getattr_gives_until_there_is_an_attribute():
+    class Store:
+        def __init__(self):
+            self.items = {"rate": 2.0}
+
+        def __getattr__(self, name):
+            return self.__dict__["items"][name]  # a KeyError for names that it does not have
+
+    store = Store()
+    traced = nbta.function(lambda x: store.rate * x)
+    assert traced(2.0) == 4.0
+    store.items["rate"] = 3.0
+    assert traced(2.0) == 6.0
+    store.rate = 4.0
+    assert traced(2.0) == 8.0
 
 
 def test_many_changes_warn():
