@@ -145,7 +145,7 @@ def value_and_grad(
 
 def _check_client(client):
     if not isinstance(client, Client):
-        message = f"client: {client!r} is no distributed.Client"
+        message = f"client: {client!r} is not a distributed.Client"
         raise invalid("client", message)
     if client.asynchronous:
         message = "client: it is asynchronous, and this waits for results; give a synchronous one"

@@ -345,7 +345,7 @@ def integers(key: ArrayLike, shape: ShapeLike, minval: int, maxval: int) -> Arra
     """
     fits = all(type(n) is int and -(2**63) <= n < 2**63 for n in (minval, maxval - 1))
     if not fits or minval >= maxval:
-        message = f"random.integers: there are none from {minval!r} on below {maxval!r}; give ints"
+        message = f"random.integers: no integer is in [{minval!r}, {maxval!r}); give ints"
         raise invalid("random", message)
     drawn = cast(below(_bits(key, shape), np.uint64(maxval - minval)), np.int64)
     return drawn + np.int64(minval)

@@ -163,7 +163,7 @@ class Batched(Sent, Generic[R]):
             item = self.item.apart(self._compiled)
             batch = _Batch(item, args, axes, kwargs)
             if not batch.count:
-                raise invalid("batch_empty", "profile: there are no items; give one at least")
+                raise invalid("batch_empty", "profile: there are no items; give at least one")
             f, _, *given = self._recipe()
             whole, one = Batched(f, item, *given), self.item.apart(self._compiled)
             return profile(

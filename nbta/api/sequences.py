@@ -333,7 +333,7 @@ def _length(found: Any, length: Any, words: _Words) -> Any:
         if isinstance(value, TensorArray):
             raise invalid("xs", f"{what}: {rows} has a TensorArray; give its stack()")
         if value.ndim == 0:
-            message = f"{what}: {rows} has a scalar, which has no first axis to go along"
+            message = f"{what}: {rows} has a scalar, which has no first axis to iterate over"
             raise invalid("xs", message)
     extents = [s[:1] for value in found if (s := data_spec(value).shape) is not None]
     known = {n for (n,) in extents if type(n) is int}
@@ -954,7 +954,7 @@ def _of_one_length(x: Any, path: str, first_path: str, first: Any) -> Any:
             return x
         told = f"{first_path} has {other}, {path} has {one}"
         raise invalid("batch_length", f"vmap: arguments have different numbers of items: {told}")
-    message = f"vmap: {path} and {first_path} have different numbers of items; give as many of each"
+    message = f"vmap: {path} and {first_path} have different numbers of items; give the same number"
     return checked(x, equal(shape(x)[0], shape(first)[0]), message)
 
 

@@ -131,7 +131,9 @@ def _parameters(f: Any) -> Any:
 def _number(number: Any, order: list[str], rest: bool) -> int:
     """A number of an argument, counted from the first."""
     if isinstance(number, bool) or not isinstance(number, int):
-        raise invalid("static", f"static_argnums: {number!r} is no int and no sequence of ints")
+        raise invalid(
+            "static", f"static_argnums must be an int or a sequence of ints, not {number!r}"
+        )
     if number >= 0 and (rest or number < len(order)):
         return number
     if -len(order) <= number < 0 and not rest:

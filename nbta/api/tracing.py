@@ -223,8 +223,8 @@ def _boxed(part: Any) -> Any:
 
 def _no_signature(given: Any) -> Any:
     message = (
-        f"input_signature: {given!r} is none; give a list with a Spec for each argument, or lists, "
-        f"tuples and dicts of Specs"
+        f"input_signature: {given!r} is not one; give a list with a Spec for each argument, or "
+        "lists, tuples and dicts of Specs"
     )
     return invalid("input_signature", message)
 

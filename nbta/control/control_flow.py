@@ -147,7 +147,7 @@ class Variables:
         if len(given) != len(self._values):
             message = (
                 f"while_loop: shape_invariants has {len(given)} entries, and loop_vars has "
-                f"{len(self._values)} values; give one a value, None for what is to be found out"
+                f"{len(self._values)} values; give one per value, None where nbta is to find it"
             )
             raise invalid("shape_invariants", message)
         return [shapes.as_pattern("shape_invariants", pattern) for pattern in given]
@@ -458,7 +458,7 @@ def while_loop(
     several = isinstance(loop_vars, list | tuple)
     structure = tuple(loop_vars) if several else (loop_vars,)
     if not leaves(structure):
-        raise invalid("loop_vars", "while_loop: loop_vars is empty; give one variable at least")
+        raise invalid("loop_vars", "while_loop: loop_vars is empty; give at least one variable")
     cond, body = guarded(cond, "cond"), guarded(body, "body")
     run = _at_once
     if building(*leaves(structure)) is not None:
@@ -756,7 +756,7 @@ def switch_case(
         raise invalid("branch_index", message)
     named = dict(branch_fns) if isinstance(branch_fns, dict) else dict(enumerate(branch_fns))
     if not named:
-        raise invalid("branch_fns", "switch_case: branch_fns is empty; give one function at least")
+        raise invalid("branch_fns", "switch_case: branch_fns is empty; give at least one function")
     keys = sorted(named)
     functions = [named[key] for key in keys] + ([default] if default is not None else [])
     labels = [f"branch_fns[{key}]" for key in keys] + ["default"] * (default is not None)

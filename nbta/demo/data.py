@@ -77,7 +77,7 @@ def _parse(text, source, column):
     try:
         rows = [row for row in csv.reader(text.splitlines(), strict=True) if row]
     except csv.Error as error:
-        raise DataError(f"{source}: is no CSV file ({error})") from None
+        raise DataError(f"{source} is not a CSV file ({error})") from None
     if not rows:
         raise DataError(f"{source}: is empty")
     header = [name.strip() for name in rows[0]]
@@ -98,7 +98,7 @@ def _date(text, source, row):
             return datetime.datetime.strptime(text.strip(), form).date()
         except ValueError:
             continue
-    raise DataError(f"{source}: row {row}: {text!r} is no date; use YYYYMMDD or YYYY-MM-DD")
+    raise DataError(f"{source}: row {row}: {text!r} is not a date; use YYYYMMDD or YYYY-MM-DD")
 
 
 def _value(row, place, source, number):
@@ -110,7 +110,7 @@ def _value(row, place, source, number):
     except ValueError:
         raise DataError(f"{source}: row {number}: {text!r} is not a number") from None
     if not np.isfinite(value):
-        raise DataError(f"{source}: row {number}: {text!r} is no finite number")
+        raise DataError(f"{source}: row {number}: {text!r} is not a finite number")
     return value
 
 

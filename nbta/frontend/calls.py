@@ -421,8 +421,8 @@ def _of_distribution(owner, what, args, kwargs):
 def _next(items, *default):
     """``next``, which cannot be put back."""
     reason = (
-        f"{here()}: next() of an iterator in a loop or a branch that only the run decides; "
-        f"take items by their index"
+        f"{here()}: next() of an iterator in a data-dependent loop or branch; take items by their "
+        "index"
     )
     if isinstance(items, iteration.Generator):
         return items.take(*default)
@@ -535,8 +535,8 @@ def _known_test(function=None):
         found = item if function is None else call(function, item)
         if control.is_traced(found) and not isinstance(found, Number):
             message = (
-                f"{here()}: filter() by a test that is known only in the run; write a "
-                f"comprehension, [v for v in items if test(v)]"
+                f"{here()}: filter() with a test whose result only the run knows; write a "
+                "comprehension, [v for v in items if test(v)]"
             )
             raise invalid("symbolic", message)
         return found
@@ -893,7 +893,7 @@ def _python_extreme(plain, args, kwargs):
 
 def _unknown_key(plain):
     message = (
-        f"{here()}: {plain.__name__}() by a key that only the run knows; take the item at "
+        f"{here()}: {plain.__name__}(key=...) with keys that only the run knows; take the item at "
         f"np.arg{plain.__name__} of an array of the keys"
     )
     return invalid("symbolic", message)
@@ -918,7 +918,7 @@ def _truth_of_all(name, combine):
 def _together(items, of_numpy=False):
     """The items of a list that a loop fills as one array; others as they are."""
     if _is_filled(items) and items.is_of_tuples and not of_numpy:
-        items.refuse("a function of Python's that goes along the tuples")
+        items.refuse("a Python function that iterates over the tuples")
     return items.stacked() if _is_filled(items) else items
 
 
@@ -977,8 +977,8 @@ def _power_modulo(base, exponent, modulus):
         raise TypeError(f"{here()}: pow() with a modulus is for integers")
     base, exponent, modulus = (cast(value, np.int64) for value in (base, exponent, modulus))
     message = (
-        f"{here()}: pow() with a modulus: the exponent is negative, or the modulus 0 or greater "
-        f"than {_SQUARED}, whose squares are too great for int64"
+        f"{here()}: pow() with a modulus: the exponent is negative, or the modulus is 0 or greater "
+        f"than {_SQUARED}, so that squares may not fit into int64"
     )
     holds = arithmetic.logical_and(exponent >= 0, modulus != 0)
     holds = arithmetic.logical_and(holds, abs(modulus) <= _SQUARED)
@@ -1588,7 +1588,8 @@ def _fill_diagonal(a, val, wrap=False):
     extents = a.shape
     if wrap or len(extents) != 2:
         message = (
-            f"{here()}: np.fill_diagonal: of a matrix, without wrap; write a loop over a[i, i]"
+            f"{here()}: np.fill_diagonal takes a matrix and no wrap=; otherwise write a loop over "
+            "a[i, i]"
         )
         raise UnimplementedError(message)
     places = joining.arange(iteration.least(extents))
@@ -1626,8 +1627,8 @@ def _in_one_row(target, indices, values, mode):
     count = values.size if isinstance(values, Tensor) else np.size(values)
     if mode != "raise" or (count != 1 and count != numbers.shape[0]):
         message = (
-            f"{here()}: np.put: with as many values as indices or one, without mode=; write "
-            f"a.flat[indices] = values"
+            f"{here()}: np.put takes one value, or one for each index, and no mode=; otherwise "
+            "write a.flat[indices] = values"
         )
         raise UnimplementedError(message)
     values = reshape(values, () if count == 1 else (-1,))

@@ -124,8 +124,8 @@ class Absent(Undefined):
     def refuse(self):
         """Refuse to guess: whether it is there is something that Python may ask for."""
         message = (
-            f"{here()}: {self.name} is given a value, or deleted, in a loop or a branch that only "
-            f"the run decides, and has no value elsewhere; give it a value before that"
+            f"{here()}: {self.name} is given a value, or deleted, in a data-dependent loop or "
+            "branch, and has no value elsewhere; give it a value before that"
         )
         raise invalid("undefined", message)
 
@@ -686,8 +686,8 @@ def _outcome(block, entry, get, set_, names, second):
         return _run_block(block, entry, get, set_, len(names))
     except StopIteration:
         message = (
-            f"{here()}: where an iterator ends is decided when the function runs: write a loop "
-            f"with break, or a generator"
+            f"{here()}: only the run knows where this iterator ends; write a loop with break, or a "
+            "generator"
         )
         raise invalid("effect", message) from None
     except Exception as error:
@@ -811,7 +811,7 @@ class _Merge:
         name, rule = self._names[i], _remedy(one, other)
         if name.startswith(ITEMS):
             rule = _rule_of_items(
-                one, "both branches must leave as many items, of the same keys and kinds"
+                one, "both branches must leave the same number of items, of the same keys and kinds"
             )
         kinds = one, other
         what, one, other = _told(name, one, other)
@@ -1020,7 +1020,7 @@ def _relations(one, other):
 def _stand_in(leaf):
     """A value that nobody reads, like another one."""
     if isinstance(leaf, ArrayBox | SymbolicTensorArray):
-        message = f"{here()}: a TensorArray has no value on one way; make it, or look it up, before"
+        message = f"{here()}: only one branch makes this TensorArray; make it before the branches"
         raise invalid("undefined", message)
     if not isinstance(leaf, Tensor):
         return np.zeros(np.shape(leaf), np.asarray(leaf).dtype)[()]
@@ -1774,11 +1774,11 @@ class _Loop:
     def _changes(self, i, start, end):
         _check_keys(start, end)
         rule = (
-            "a variable of a loop keeps its kind: begin with a number or an array of that dtype "
+            "a variable of a loop keeps its kind: start with a number or an array of that dtype "
             "and rank, such as math.inf in place of None"
         )
         if self._names[i].startswith(ITEMS):
-            rule = "a loop keeps keys, their order, and how many items there are: give all before"
+            rule = "a loop keeps the number of items, the keys and their order: add all before it"
             rule = _rule_of_items(start, rule)
         what, before, after = _told(self._names[i], start, end)
         message = (

@@ -109,8 +109,9 @@ def made(kind, *args, **kwargs):
     args, kwargs = native.plain(args), native.plain(kwargs)
     if all(seed is None for seed in (*args, *kwargs.values())):
         message = (
-            f"{here()}: {kind.__name__} without a seed gives other numbers in each call, and the "
-            f"same to all runs of a graph; give it a seed, or make it outside of the function"
+            f"{here()}: {kind.__name__} without a seed draws new numbers in each call of the "
+            "function, and the same numbers in each run of its graph; give it a seed, or make it "
+            "outside of the function"
         )
         raise invalid("random", message)
     found, outside = kind(*args, **kwargs), current().root.outside
@@ -127,8 +128,8 @@ def _made_by_run(kind, args, kwargs):
         isinstance(kind, type) and issubclass(kind, SOURCES)
     ):
         message = (
-            f"{here()}: {kind.__name__} takes a seed that only the run knows; give it, an integer "
-            f"or a list of integers, to np.random.default_rng or np.random.RandomState"
+            f"{here()}: the seed of {kind.__name__} is known only in a run; give "
+            "np.random.default_rng or np.random.RandomState an integer or a list of integers"
         )
         raise UnimplementedError(message)
     owner = born(kind(0))
@@ -172,8 +173,8 @@ class _State:
         """Hold another state."""
         if self.box.is_value:
             message = (
-                f"{here()}: a generator that was made before draws in a function that is given to "
-                f"a loop or a branch of nbta's; make it there, draw before, or use nbta.random"
+                f"{here()}: the body of a loop or branch of nbta draws from a generator that was "
+                "made outside; make the generator in the body, draw before, or use nbta.random"
             )
             raise invalid("random", message)
         self.box.store(words)
@@ -235,8 +236,8 @@ def with_states(function, owner, generators):
 def _check_known(state, name):
     if not state.box.is_known:
         message = (
-            f"{here()}: a generator that has drawn in a loop or a branch that the run decides "
-            f"is given to {name}, which nbta cannot look into; draw by its methods"
+            f"{here()}: nbta cannot follow {name}, which is given a generator that has drawn in a "
+            "data-dependent loop or branch; call the generator's methods in place of it"
         )
         raise UnimplementedError(message)
 
@@ -250,9 +251,9 @@ def _undrawn(owners, name):
         if list(state_words(state)) != list(state_words(each.state())):
             each.restore(state)
             message = (
-                f"{here()}: {name}, which nbta cannot look into, draws random numbers from a "
-                f"generator that the function did not make, and would draw once for all runs; draw "
-                f"by the generator's methods"
+                f"{here()}: {name} draws from a generator that the function did not make, and "
+                "nbta, which cannot follow it, would draw once for all runs; call the generator's "
+                "methods in place of it"
             )
             raise UnimplementedError(message)
 
@@ -298,7 +299,7 @@ def drawn(function, args, kwargs, trace):
     has_size = "size" in given.arguments
     size, out = given.arguments.pop("size", None), given.arguments.get("out")
     if out is not None and not in_python:
-        message = f"{here()}: {name}() with out= is taken of a generator that the function makes"
+        message = f"{here()}: {name}(out=) needs a generator that the function makes"
         raise UnimplementedError(message)
     in_place = name == "shuffle"
     is_known = all(map(_is_fixed, given.arguments.values())) and (in_python or not in_place)
@@ -317,9 +318,8 @@ def drawn(function, args, kwargs, trace):
             return _of_items(owner, items, size, options, in_place, trace)
     if name not in _INTEGERS or any(map(_rank, given.arguments.values())):
         message = (
-            f"{here()}: {name}() takes parameters that only the run knows, by which its numbers "
-            f"have no derivative here; draw standard numbers and compute yours of them, or use "
-            f"nbta.random"
+            f"{here()}: nbta has no derivative of {name}() with respect to parameters that only "
+            "the run knows; draw standard numbers and transform them, or use nbta.random"
         )
         raise UnimplementedError(message)
     return numbers(*args, spec=_integers(size), **kwargs)
@@ -365,8 +365,8 @@ def _check(name, in_python):
     if not in_python and name in _STATES:
         message = (
             f"{here()}: nbta does not support {name}() of a generator whose state only the run "
-            f"knows; call it outside of the function, or of a generator that the function made, "
-            f"before loops and branches that the run decides"
+            "knows; call it outside of the function, or of a generator that the function made, "
+            "before data-dependent loops and branches"
         )
         raise UnimplementedError(message)
 
@@ -377,8 +377,9 @@ def _check_items(owner, name, items):
     if not plain or is_numbas():
         kind = "list" if isinstance(items, list) else type(items).__name__
         message = (
-            f"{here()}: {name}() of a {kind} is supported for arrays, by NumPy's generators, in "
-            f"functions that Numba does not compile; draw indices, and take the items there"
+            f"{here()}: {name}() of a {kind} is supported only for arrays, with NumPy's "
+            "generators, in functions that Numba does not compile; draw indices, and take the "
+            "items at them"
         )
         raise UnimplementedError(message)
 
@@ -424,7 +425,7 @@ def _of_run(owner, name, args, kwargs, spec=None, state=None):
     generator = Generator(owner) if module is None else NumbasGenerator(module)
     order, spec = order_now(), spec or _spec(owner, name, args, kwargs)
     if order is None:
-        raise invalid("random", f"{here()}: {name}() draws where no function is traced")
+        raise invalid("random", f"{here()}: {name}() can draw only while a function is traced")
     order.token, found = draw(order.token, generator, name, arguments, values, spec)
     if name == "seed":
         return None
@@ -465,7 +466,7 @@ def _spec(owner, name, args, kwargs):
     ones = [_with_ones(value) for value in (args, kwargs)]
     sample = np.asarray(getattr(other, name)(*ones[0], **ones[1]))
     if sample.dtype.kind not in "biuf":
-        message = f"{here()}: {name}() gives what is not a number or an array; draw an index"
+        message = f"{here()}: {name}() returns neither a number nor an array; draw an index"
         raise UnimplementedError(message)
     of_items = name in ("choice", "choices", "sample") and _rank(ones[0][0])
     dtype = np.asarray(ones[0][0]).dtype if of_items else sample.dtype

@@ -83,7 +83,9 @@ def lfilter(b, a, x, axis=-1):
     """`scipy.signal.lfilter` of a row, in the transposed direct form II."""
     b, a, x = np.atleast_1d(b), np.atleast_1d(a), np.asarray(x)
     if x.ndim != 1:
-        raise NotImplementedError("lfilter of several rows with values of a run: filter one by one")
+        raise NotImplementedError(
+            "lfilter of several rows that only the run knows; filter them one by one"
+        )
     order, dtype = max(int(len(a)), int(len(b))), np.result_type(b.dtype, a.dtype, x.dtype)
     dtype = np.result_type(dtype, np.float32)
     ahead, back = np.zeros(order, dtype), np.zeros(order, dtype)

@@ -77,7 +77,7 @@ def _is_same_number(left, right):
         return False
     if kinds[0] in "iu" and known and other in _ONE_EACH:
         return equal(as_tensor(one), as_tensor(other))
-    return _refuse("`is` asks for the identity of a number", "write == in place of it")
+    return _refuse("`is` compares the identity of a number", "write == in its place")
 
 
 def differ(left, right) -> bool:
@@ -108,7 +108,7 @@ _PLAIN = bool | int | float | complex | np.generic
 def id_of(value):
     """``id``."""
     if isinstance(value, Tensor):
-        _refuse("id() asks for the identity of a value", "compare values by ==, arrays by `is`")
+        _refuse("id() of a value", "compare values by ==, arrays by `is`")
     return id(value)
 
 
@@ -138,9 +138,8 @@ class Class:
     def _refuse(self):
         python, numpys = self.kinds
         return _refuse(
-            f"type() of a number, which is {python.__name__} or numpy.{numpys.__name__}, is asked "
-            f"for of a value",
-            f"ask by isinstance(value, {python.__name__})",
+            f"type(), either {python.__name__} or numpy.{numpys.__name__}, of a number",
+            f"use isinstance(value, {python.__name__})",
         )
 
     def __eq__(self, other):
@@ -166,7 +165,7 @@ def type_of(value, *rest):
     if isinstance(value, Box):
         return np.ndarray
     if is_maybe(value):
-        _refuse("type() of None or a number, which of them is something", "ask by `is None` first")
+        _refuse("type() of a value, either None or a number,", "test `is None` first")
     if isinstance(value, Number):
         return value.weak
     if isinstance(value, Tensor):
@@ -185,9 +184,9 @@ def has(value, name) -> bool:
         return found.pop()
     python, numpys = kinds
     return _refuse(
-        f"whether there is .{name}, which numpy.{numpys.__name__} has and {python.__name__} has "
-        f"not, is asked for of a value",
-        f"ask by isinstance(value, {python.__name__})",
+        f"hasattr() for .{name}, which numpy.{numpys.__name__} has and {python.__name__} lacks, "
+        "of a number",
+        f"use isinstance(value, {python.__name__})",
     )
 
 
@@ -240,7 +239,7 @@ def tensor_attribute(owner, name):
         return getattr(owner, name)
     if name == "is_integer":
         return lambda: True if owner.dtype.kind in "iu" else _is_whole(as_tensor(owner))
-    message = f"{here()}: .{name} of what only the run knows is no operation of nbta's"
+    message = f"{here()}: nbta has no operation for .{name} of a value that only the run knows"
     raise UnimplementedError(f"{message}; compute it with others")
 
 
@@ -276,7 +275,7 @@ def check_key(key, container):
     elif isinstance(key, Tensor) and key.weak is None:
         kind = "dict" if isinstance(container, dict) else "set"
         message = (
-            f"{here()}: a {kind} is asked for by a value that only the run knows; use an array"
+            f"{here()}: a value that only the run knows is looked up in a {kind}; use an array"
         )
         raise invalid("dict", message)
 
@@ -298,7 +297,7 @@ def checked_keys(container):
 def hash_of(value):
     """``hash``."""
     if not is_known_key(value):
-        _refuse("hash() is asked for of a value", "compare values by ==")
+        _refuse("hash() of a value", "compare values by ==")
     return hash(value)
 
 
@@ -342,7 +341,7 @@ class Text:
 
 
 def _refuse_text():
-    message = f"{here()}: the text of a value that only the run knows; print shows it then"
+    message = f"{here()}: the text of a value that only the run knows; print it to see it in a run"
     raise invalid("symbolic", message)
 
 

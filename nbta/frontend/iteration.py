@@ -82,8 +82,8 @@ class Range(Indexed):
             or not (isinstance(first, int) and first >= 0)
         ):
             message = (
-                f"{here()}: a part of a range that only the run knows; give range() the bounds "
-                f"of that part"
+                f"{here()}: a slice of a range whose bounds only the run knows; give range() the "
+                "bounds of the slice"
             )
             raise invalid("symbolic", message)
         return Range(self.start + first * self.step, self.stop, self.step)
@@ -355,8 +355,8 @@ def spent(items):
     check_keys(items, "the items")
     if current() is not None and isinstance(items, Iterator) and not isinstance(items, _OURS):
         reason = (
-            f"{here()}: an iterator from before is advanced in a loop or a branch that only the "
-            f"run decides; make a list of it before, or the iterator there"
+            f"{here()}: a data-dependent loop or branch advances an iterator that was made before "
+            "it; make a list of it before, or the iterator in there"
         )
         spend(items, reason)
     return items
@@ -430,8 +430,8 @@ class Generator:
 
     def _made(self):
         reason = (
-            f"{here()}: a generator from before is asked for items in a loop or a branch that only "
-            f"the run decides; make a list of them before"
+            f"{here()}: a data-dependent loop or branch takes items of a generator that was made "
+            "before it; make a list of them before"
         )
         spend(self, reason)
         return comprehension(*self._parts) if self._items is None else self._items
@@ -491,8 +491,8 @@ class Yielding(Generator):
 
     def _begin(self):
         reason = (
-            f"{here()}: a generator from before is advanced in a loop or a branch that only the "
-            f"run decides; call it there, or make a list of it before"
+            f"{here()}: a data-dependent loop or branch advances a generator that was made before "
+            "it; call it in there, or make a list of it before"
         )
         spend(self, reason)
 

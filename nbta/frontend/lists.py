@@ -552,8 +552,8 @@ def in_order(items, key=None, reverse=False) -> list:
     if keys is not None or arrays:
         what = "arrays" if arrays else "values by a key"
         raise UnimplementedError(
-            f"{here()}: {what} that only the run knows are not sorted in a list; np.argsort of an "
-            f"array of their keys says which one comes first"
+            f"{here()}: a list cannot be sorted by {what} that only the run knows; np.argsort of "
+            "an array of the keys gives the order"
         )
     found = sort(native.together(items))
     order = range(len(items))

@@ -282,8 +282,8 @@ def check_keys(value, what) -> None:
     """Refuse to go by all keys of a dict where the run decides what these are."""
     for key in open_keys(value):
         message = (
-            f"{here()}: {what} of a dict, of which only the run knows whether it has the key "
-            f"{key!r}; ask for its items by key, with get() or in, or give it all keys before"
+            f"{here()}: {what} of a dict that has the key {key!r} only in some runs; look up its "
+            "items by key, with get() or in, or add all keys before"
         )
         raise invalid("undefined", message)
 

@@ -89,7 +89,7 @@ def _check_lengths(have, want):
     if any(type(n) is type(m) is int and n != m for n, m in zip(have, want, strict=True)):
         message = (
             f"{here()}: a mask of shape {shapes.text(have)} for axes of lengths "
-            f"{shapes.text(want)}; compare the array that it is to pick from"
+            f"{shapes.text(want)}; compute it from the array that it selects from"
         )
         raise invalid("mask", message)
 
@@ -104,7 +104,7 @@ def _fitting(mask, x, axes):
     lengths, extents = extents_of(mask), extents_of(x)[axes.start :]
     for k, (n, m) in enumerate(zip(have, want, strict=True)):
         if n is None or n != m:
-            message = f"{here()}: a mask is not as long as the array of which it picks items"
+            message = f"{here()}: a mask and the array that it selects from differ in length"
             mask = checked(mask, equal(lengths[k], extents[k]), message)
     return mask
 

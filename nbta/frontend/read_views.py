@@ -81,7 +81,7 @@ def _sliding_window_view(x, window_shape, axis=None, *, writeable=False):
     axes = range(x.ndim) if axis is None else normalized_axes(axis, x.ndim, may_repeat=True)
     if len(axes) != len(extents):
         message = f"{len(extents)} items of `window_shape` for {len(axes)} axes of `axis`"
-        raise ValueError(f"{here()}: sliding_window_view: {message}; there must be as many")
+        raise ValueError(f"{here()}: sliding_window_view: {message}; give one for each")
     lengths = dict(enumerate(x.shape))
     for one, extent in zip(axes, extents, strict=True):
         lengths[one] = lengths[one] - extent + 1

@@ -66,7 +66,7 @@ class Records:
         if isinstance(key, str):
             return self._field(key)
         if isinstance(key, list) and all(isinstance(name, str) for name in key):
-            message = f"{here()}: several fields at once, {key}: take one after the other"
+            message = f"{here()}: several fields at once, {key}; take one after the other"
             raise invalid("symbolic", message)
         parts = key if isinstance(key, tuple) else (key,)  # () of a record is the record
         if len(parts) == self.ndim and all(map(native.is_integer, map(native.plain, parts))):

@@ -714,8 +714,8 @@ def is_run_value(value):
 def refuse_global(name):
     """Refuse a value of a trace in a module's variable."""
     message = (
-        f"{here()}: the global {name!r} is assigned a value that only the run knows, or as often "
-        f"as only the run decides; return it as a result"
+        f"{here()}: the global {name!r} is assigned a value that only the run knows, or in a "
+        "data-dependent loop or branch; return it as a result"
     )
     raise invalid("global", message)
 

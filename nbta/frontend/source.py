@@ -51,11 +51,11 @@ def no_source(function) -> NoSourceError:
     """The error for a function whose loops cannot be converted."""
     code = function.__code__
     return NoSourceError(
-        f"{function.__qualname__} ({code.co_filename}:{code.co_firstlineno}): its source is not to "
-        f"be found, so that its loops, branches and item assignments cannot be converted; put it "
-        f"into a file, or write it with nbta.while_loop, nbta.cond, nbta.scan and nbta.set_item, "
-        f"which need no source; where it was sent by another process, send nbta.function of it, "
-        f"which takes its source along"
+        f"{function.__qualname__} ({code.co_filename}:{code.co_firstlineno}): its source cannot be "
+        "found, so that its loops, branches and item assignments cannot be converted; put it into "
+        "a file, or write it with nbta.while_loop, nbta.cond, nbta.scan and nbta.set_item, which "
+        "need no source; where it was sent by another process, send nbta.function of it, which "
+        "takes its source along"
     )
 
 
@@ -63,9 +63,9 @@ def too_deep(function) -> UnimplementedError:
     """The error for a function whose syntax tree is deeper than Python lets anybody go."""
     code = function.__code__
     return UnimplementedError(
-        f"{function.__qualname__} ({code.co_filename}:{code.co_firstlineno}): an expression is too "
-        f"deep to be converted, as a sum of hundreds of terms in one statement is; add them up in "
-        f"several statements, or by a loop"
+        f"{function.__qualname__} ({code.co_filename}:{code.co_firstlineno}): an expression is "
+        "nested too deeply to be converted, such as a sum of hundreds of terms; split it into "
+        "several statements, or write a loop"
     )
 
 

@@ -156,8 +156,8 @@ class Unraised:
             return entered
         self._manager.__exit__(None, None, None)
         raise UnimplementedError(
-            f"{here()}: np.errstate makes errors of values that only the run knows, which no run "
-            f"raises; decide by an if, such as one with np.isfinite"
+            f"{here()}: np.errstate asks for errors that depend on values that only the run knows, "
+            "and runs raise none; test the values with an if, for example by np.isfinite"
         )
 
     def __exit__(self, *error):

@@ -292,7 +292,7 @@ def outer(ufunc, into, one, other, /, **kwargs):
 def at(ufunc, into, target, key, value=None, /):
     """``ufunc.at``, which changes an array item by item, as often as an index names one."""
     if not isinstance(target, Box):
-        message = f"np.{ufunc.__name__}.at of what is no array; give it one that the function made"
+        message = f"np.{ufunc.__name__}.at needs an array that the function made"
         raise invalid("symbolic", f"{here()}: {message}")
     if ufunc.signature is not None or ufunc.nout != 1 or ufunc.nin > 2:
         message = "Only two dimensional functions supported at this time"

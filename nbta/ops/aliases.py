@@ -250,9 +250,9 @@ def _union(sets, keys):
 
 def _lost(read, write):
     message = (
-        f"gradients: {read.name!r} runs after {write.name!r} and may read what that wrote, but by "
-        f"another name of the array, so that no gradient would pass; read from the array that the "
-        f"write gave"
+        f"gradients: {read.name!r} runs after {write.name!r} and may read the value that it wrote, "
+        "but through another name of the array, which no gradient passes; read from the array "
+        "that the write returned"
     )
     return invalid("lost_gradient", message)
 

@@ -396,7 +396,7 @@ def real_counted(*specs):
 @binary(
     "FloorDiv",
     np.floor_divide,
-    NotDifferentiable("it is constant but for its steps"),
+    NotDifferentiable("it is piecewise constant"),
     infer=real_counted,
     family=COUNTED,
     emit=Elementwise("floor_divide({}, {})", "iuf"),
@@ -538,7 +538,7 @@ def square(x: ArrayLike, *, name: str | None = None) -> Array:
 
 def _infer_where(condition, x, y):
     if condition.dtype.kind != "b":
-        message = f"condition: must be truth values, not {condition.dtype}; compare it first"
+        message = f"condition must hold booleans, not {condition.dtype}; compare first"
         raise invalid("dtype", message)
     return Spec(x.dtype, broadcast_shape(condition, x, y))
 
@@ -618,9 +618,9 @@ def where(
     """
     if x is None or y is None:
         message = (
-            "where: of one argument it gives the places where that holds, and only the run knows "
-            "how many there are; choose with where(condition, x, y), add up with "
-            "sum(x, where=condition), or count with count_nonzero"
+            "where: with one argument it gives the indices at which that holds, and only the run "
+            "knows their number; choose with where(condition, x, y), add up with sum(x, "
+            "where=condition), or count with count_nonzero"
         )
         raise invalid("symbolic", message)
     return apply(WHERE, [condition, *promoted(x, y)], name=name)
@@ -687,7 +687,7 @@ def _infer_add_n(*specs):
 
 def _unlike(*found):
     texts = ", ".join(map(shapes.text, found))
-    return invalid("shape", f"shapes {texts} are not one; broadcast them first, or use +")
+    return invalid("shape", f"shapes {texts} differ; broadcast them first, or use +")
 
 
 def _evaluate_add_n(*values):
@@ -768,7 +768,7 @@ def add_n(values: Sequence[ArrayLike] | Array, *, name: str | None = None) -> Ar
     """
     values = list(values)
     if not values:
-        raise invalid("value", "add_n: there is nothing to add; give one tensor at least")
+        raise invalid("value", "add_n: there is nothing to add; give at least one tensor")
     return values[0] if len(values) == 1 else apply(ADD_N, promoted(*values), name=name)
 
 

@@ -364,7 +364,7 @@ def block(arrays: Sequence | Array, *, name: str | None = None) -> Array:
     """
     depths = _depths(arrays)
     if len(set(depths)) != 1:
-        raise invalid("value", "block: the lists are not all as deep; put single blocks into lists")
+        raise invalid("value", "block: the lists differ in depth; put single blocks into lists")
     leaves = promoted(*(ranked(x) for x in _leaves(arrays)))
     rank = max(depths[0], *(x.ndim for x in leaves))
     return named(_joined(arrays, iter(leaves), rank, depths[0]), name=name)
@@ -704,7 +704,7 @@ def ravel(x: ArrayLike, order: str = "C", *, name: str | None = None) -> Array:
     array([1, 2, 3, 4])
     """
     if order not in ("C", "F"):
-        message = f'order: {order!r} is none of a tensor, which has no strides; give "C" or "F"'
+        message = f'order must be "C" or "F", not {order!r}: tensors have no strides'
         raise invalid("value", message)
     return reshape(transpose(x) if order == "F" else x, (-1,), name=name)
 
@@ -802,7 +802,7 @@ def rot90(
     x = ranked(x)
     axes = _axes(x, axes)
     if len(axes) != 2:
-        raise invalid("axis", f"axes: a turn is in a plane of two axes, not {len(axes)}")
+        raise invalid("axis", f"axes: a rotation takes two axes, not {len(axes)}")
     (turns,) = integers((k,))
     one, other = axes
     if turns % 4 == 2:
@@ -816,7 +816,7 @@ def rot90(
 
 def _infer_roll(x, shift, *, axis):
     if shift.shape not in (None, ()) or shift.dtype.kind not in "iu":
-        raise invalid("value", f"shift: {shift} is not a distance; give an integer")
+        raise invalid("value", f"shift must be an integer, not {shift}")
     places_of((axis,), x.shape)
     return Spec(x.dtype, x.shape)
 
@@ -1007,7 +1007,7 @@ def _repeated(extent, repeats):
     """Which row each row of the result is."""
     if isinstance(repeats, Tensor):
         message = (
-            "repeats: the run would tell how many rows there are; give known numbers, or pick rows "
+            "repeats: the number of rows is known only in a run; give known numbers, or pick rows "
             "with nbta.take and indices of a known length"
         )
         raise invalid("value", message)
@@ -1015,7 +1015,7 @@ def _repeated(extent, repeats):
     if len(counts) == 1:
         counts = counts * int(extent)
     if len(counts) != int(extent):
-        message = f"repeats: there are {len(counts)} numbers for {int(extent)} rows; give one a row"
+        message = f"repeats has {len(counts)} numbers for {int(extent)} rows; give one per row"
         raise invalid("shape", message)
     return np.repeat(np.arange(len(counts)), counts)
 
@@ -1134,7 +1134,7 @@ def meshgrid(
            [4, 4]]))
     """
     if indexing not in ("xy", "ij"):
-        raise invalid("value", f'indexing: {indexing!r} is none; give "xy" or "ij"')
+        raise invalid("value", f'indexing must be "xy" or "ij", not {indexing!r}')
     places = list(range(len(xi)))
     if indexing == "xy" and len(xi) > 1:
         places[:2] = 1, 0

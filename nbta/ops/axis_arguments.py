@@ -33,9 +33,7 @@ def integers(axis):
     try:
         return tuple(operator.index(one) for one in axis)
     except TypeError:
-        message = (
-            f"axis: {axis} holds what is not an integer; give an integer, a tuple of them or None"
-        )
+        message = f"axis: {axis} must be an integer, a tuple of integers or None"
         raise invalid("axis", message) from None
 
 
@@ -70,7 +68,7 @@ def one_axis(x, axis):
 def numbers(spec):
     """Refuse what is not a number."""
     if spec.dtype.kind not in "biu" and not is_inexact(spec.dtype):
-        raise invalid("dtype", f"{spec.dtype} are no numbers")
+        raise invalid("dtype", f"elements of {spec.dtype} are not numbers")
 
 
 def ordered(spec):
@@ -86,8 +84,8 @@ def nonempty(shape, axis):
     for one in within(axis, shape) if shape is not None else ():
         if type(shape[one]) is int and shape[one] == 0:
             message = (
-                f"axis {one} of shape {shapes.text(shape)} has length 0, and nothing in it is the "
-                f"greatest or least; give an axis with elements"
+                f"axis {one} of shape {shapes.text(shape)} has length 0, and so no maximum or "
+                "minimum; give an axis with elements"
             )
             raise invalid("empty", message)
 

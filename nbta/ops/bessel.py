@@ -257,7 +257,7 @@ def _of_integer(record, name, **by):
         except TypeError:
             n = int(v) if isinstance(v, float) and v == int(v) else -1
         if n < 0:
-            message = f"{name}: {v!r} is not an order; give an integer from 0 on, of Python's"
+            message = f"{name}: the order must be a Python integer of 0 or more, not {v!r}"
             raise invalid("value", message)
         return _of_order(record, in_scipys_dtype(name, v, z), n, **by)
 

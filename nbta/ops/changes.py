@@ -87,8 +87,8 @@ class Items:
         for part in self._key if isinstance(self._key, tuple) else (self._key,):
             if isinstance(part, list | np.ndarray) or (isinstance(part, Tensor) and part.ndim != 0):
                 message = (
-                    "at: the key has an array, and items may repeat; give integers and slices, or "
-                    "go through the items by a loop"
+                    "at: the key has an array, in which items may repeat; give integers and "
+                    "slices, or loop over the items"
                 )
                 raise invalid("at", message)
         changed = change(getitem(self._x, self._key), value)

@@ -186,7 +186,7 @@ def _contracted(axes, rank_a, rank_b):
             raise invalid("axis", f"axes: {count} axes of ranks {rank_a} and {rank_b}")
     pair = [(one,) if hasattr(one, "__index__") else tuple(one) for one in axes]
     if len(pair) != 2 or len(pair[0]) != len(pair[1]):
-        raise invalid("axis", f"axes: {axes} are not as many of both; give two lists of one length")
+        raise invalid("axis", f"axes: {axes} must be two lists of one length")
     return [_placed(integers(one), rank) for one, rank in zip(pair, (rank_a, rank_b), strict=True)]
 
 
@@ -231,7 +231,7 @@ def matrix_power(a: ArrayLike, n: int, *, name: str | None = None) -> Array:
     try:
         n = operator.index(n)
     except (TypeError, ValueError):
-        message = f"n: {n} is not an integer of the program; for others write a loop of products"
+        message = f"n must be a Python integer, not {n}; else write a loop of products"
         raise invalid("value", message) from None
     a = operand(a)
     if n == 0:
@@ -438,7 +438,7 @@ def _tensorinv(a, ind=2):
     (ind,), a = integers((ind,)), operand(a)
     _ranks("tensorinv", a)
     if ind <= 0:
-        raise invalid("value", f"tensorinv: ind={ind} is not a number of axes; give 1 or more")
+        raise invalid("value", f"tensorinv: ind must be 1 or more, not {ind}")
     first, last = (tuple(map(operator.index, part)) for part in (a.shape[:ind], a.shape[ind:]))
     if math.prod(first) != math.prod(last):
         message = f"tensorinv: axes of {math.prod(first)} and {math.prod(last)} items; give ind="

@@ -83,14 +83,14 @@ def bincount(
     """
     x, length = as_indices(x), operator.index(minlength)
     if x.ndim != 1 or length < 0:
-        what = f"minlength: {length} is negative" if length < 0 else f"x: of rank {x.ndim}, not 1"
+        what = f"minlength: {length} is negative" if length < 0 else f"x has rank {x.ndim}, not 1"
         raise invalid("value", f"bincount: {what}")
     if not isinstance(x, Tensor):
         length = max(length, *(x + 1), 0)
     elif not length:
         message = (
-            "bincount: how long the result is would be known only in a run; give minlength=, above "
-            "the greatest number that there can be"
+            "bincount: the length of the result would be known only in a run; give minlength=, "
+            "above the greatest number that there can be"
         )
         raise invalid("value", message)
     fits = logical_and(greater_equal(x, 0), less(x, length))
@@ -104,9 +104,11 @@ def bincount(
 def _weights(weights, x):
     weights = operand(weights)
     if weights.dtype.kind == "c":
-        raise invalid("dtype", "bincount: complex weights; count real and imag by themselves")
+        raise invalid(
+            "dtype", "bincount: weights are complex; count their real and imaginary parts apart"
+        )
     if weights.ndim != 1:
-        raise invalid("shape", f"weights: of rank {weights.ndim}; give one an element of x")
+        raise invalid("shape", f"weights has rank {weights.ndim}; give one weight per element of x")
     return cast(weights, np.float64)
 
 
@@ -147,21 +149,21 @@ def histogram_bin_edges(
     array([0., 1., 2., 3., 4.])
     """
     if isinstance(bins, str):
-        message = f"bins: {bins!r} would tell how many there are in the run; give a number"
+        message = f"bins: with {bins!r}, their number is known only in a run; give a number"
         raise invalid("value", message)
     if isinstance(bins, Tensor) or np.ndim(bins):
         return named(_rising(operand(bins)), name=name)
     count = operator.index(bins)
     if count < 1:
-        raise invalid("value", f"bins: {count} is none; give 1 or more, or edges")
+        raise invalid("value", f"bins must be 1 or more, or edges, not {count}")
     first, last = _outer_edges(operand(x), range)
     return linspace(first, last, count + 1, name=name)
 
 
 def _rising(edges):
     if edges.ndim != 1:
-        raise invalid("rank", f"bins: of rank {edges.ndim}; give the edges in one row")
-    message = "histogram: the edges do not rise; sort them with nbta.sort"
+        raise invalid("rank", f"bins has rank {edges.ndim}; give the edges in one row")
+    message = "histogram: the edges are not increasing; sort them with nbta.sort"
     return checked(edges, rising(edges), message)
 
 
@@ -171,7 +173,7 @@ def _outer_edges(x, given):
     first, last = promoted(first, last, floats=True)
     if x.dtype.kind == "f":
         first, last = promoted(first, last, np.zeros((), x.dtype))[:2]
-    message = "histogram: the range has no width or an end that is not finite; see range="
+    message = "histogram: the range is empty or not finite; give range="
     first = checked(
         first, logical_and(less_equal(first, last), less(last - first, np.inf)), message
     )
@@ -230,7 +232,7 @@ def histogram(
     place = minimum(searchsorted(edges, x, "right") - 1, count - 1)
     weights = ones_like(x, INT64) if weights is None else reshape(operand(weights), (-1,))
     if data_spec(weights).shape == (1,) != data_spec(x).shape:
-        raise invalid("shape", "weights: there is one; give one for each element of x")
+        raise invalid("shape", "weights is one number; give one for each element of x")
     sums = scatter_add(zeros(count + 1, weights.dtype), where(inside, place, count), weights)
     found = sums[:count]
     if density:
@@ -246,7 +248,7 @@ def _columns(sample):
     if sample.ndim == 1:
         return [sample]
     if sample.ndim != 2:
-        raise invalid("rank", f"histogramdd: of rank {sample.ndim}; give points in rows")
+        raise invalid("rank", f"histogramdd: sample has rank {sample.ndim}; give points in rows")
     return rows_of(swapaxes(sample, 0, 1))
 
 

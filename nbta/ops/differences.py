@@ -102,7 +102,7 @@ def diff(
     """
     x, n = operand(x), operator.index(n)
     if n < 0:
-        raise invalid("value", f"n: {n} is not a number of differences; give 0 or more")
+        raise invalid("value", f"n must be 0 or more, not {n}")
     axis = one_axis(x, axis)
     if n == 0:
         return named(x, name=name)  # without what is put before and after
@@ -217,7 +217,7 @@ def _cumulative(scan, initial):
     def scanned(x, axis=None, dtype=None, include_initial=False):
         x = operand(x)
         if axis is None and _rank(x) != 1:
-            raise invalid("axis", "axis: it may be left out for tensors of rank 1 alone; give one")
+            raise invalid("axis", "axis may be left out only for tensors of rank 1; give one")
         axis = one_axis(x, 0 if axis is None else axis)
         found = scan(x, axis, dtype=dtype)
         if not include_initial:
@@ -237,7 +237,7 @@ stands_for("cumulative_prod", numpy=1)(_cumulative(cumprod, 1))
 def _unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
     """NumPy's: what jumps by more than half a period goes on in the next one."""
     if isinstance(period, Tensor):
-        raise invalid("value", "unwrap: period: the run would tell it; give a number")
+        raise invalid("value", "unwrap: period is known only in a run; give a number")
     p = operand(p)
     axis, steps = one_axis(p, axis), diff(p, axis=axis)
     dtype = np.result_type(steps.dtype, period)

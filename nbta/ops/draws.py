@@ -158,7 +158,7 @@ def _is_plain(value):
 
 DRAW = define(
     "Draw", _infer, _evaluate,
-    NotDifferentiable("random numbers do not depend on anything little by little"),
+    NotDifferentiable("random numbers have no derivative"),
     emit=_emit, foreign=True, connections=lambda op: [[], []],
 )  # fmt: skip
 
@@ -297,7 +297,7 @@ def _evaluate_from(state, *values, stream, name, arguments, spec):
 
 DRAW_FROM = define(
     "DrawFrom", _infer_from, _evaluate_from,
-    NotDifferentiable("random numbers do not depend on anything little by little"),
+    NotDifferentiable("random numbers have no derivative"),
     emit=lambda code, op: code.call_python(op), foreign=True, connections=lambda op: [[], []],
 )  # fmt: skip
 
@@ -313,7 +313,7 @@ def _evaluate_seeded(*values, stream, kind, arguments):
 
 SEEDED = define(
     "Seeded", _infer_seeded, _evaluate_seeded,
-    NotDifferentiable("random numbers do not depend on a seed little by little"),
+    NotDifferentiable("random numbers have no derivative with respect to a seed"),
     emit=lambda code, op: code.call_python(op), foreign=True, connections=lambda op: [[]],
 )  # fmt: skip
 

@@ -32,7 +32,7 @@ from nbta.runtime.vector_math import MOST_HALVES
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike
 
-STEPS = NotDifferentiable("it is constant but for its steps")
+STEPS = NotDifferentiable("it is piecewise constant")
 
 
 @unary("Exp", np.exp, lambda x, y: y, emit=Elementary("exp", "complex_exp"))

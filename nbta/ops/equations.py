@@ -37,8 +37,8 @@ def _few(what, count):
     """Refuse what would take far more time and memory than it takes SciPy."""
     if count > WHOLE:
         message = (
-            f"{what}: {count} rows would be made a whole matrix here; write the elimination as a "
-            f"loop over the rows, whose gradient takes as little time as it does"
+            f"{what}: nbta would build the whole matrix of {count} rows here; write the "
+            "elimination as a loop over the rows, whose gradient takes as little time as it does"
         )
         raise invalid("size", message)
 
@@ -65,7 +65,7 @@ def _matmul_toeplitz(c_or_cr, x, check_finite=False, workers=None):
 def _solve_circulant(c, b):
     c = operand(c)
     if c.ndim != 1:
-        raise invalid("rank", f"solve_circulant: c: of rank {c.ndim}; give one column")
+        raise invalid("rank", f"solve_circulant: c has rank {c.ndim}; give one column")
     return solve(*promoted(circulant(c), b, floats=True))
 
 
@@ -105,7 +105,7 @@ def _solveh_banded(
     """SciPy's, of positive definite matrices; likewise."""
     ab, b = promoted(ab, b, floats=True)
     if ab.ndim != 2:
-        raise invalid("rank", f"solveh_banded: ab: of rank {ab.ndim}; give diagonals in rows")
+        raise invalid("rank", f"solveh_banded: ab has rank {ab.ndim}; give diagonals in rows")
     width = operator.index(ab.shape[0]) - 1
     n = _checked_bands("solveh_banded", ab, width + 1)
     matrix = _from_bands(ab, width, 0, n) if lower else _from_bands(ab, 0, width, n)
@@ -160,7 +160,7 @@ def _solve_continuous_lyapunov(a, q):
 def _solve_discrete_lyapunov(a, q, method=None):
     """SciPy's: ``a @ x @ a^H - x + q = 0``."""
     if method not in (None, "direct", "bilinear"):
-        raise invalid("value", f"solve_discrete_lyapunov: method: {method!r} is none of SciPy's")
+        raise invalid("value", f"solve_discrete_lyapunov: SciPy has no method {method!r}")
     a, q = promoted(a, q, floats=True)
     both = kron(a, conjugate(a))
     return _by_items("solve_discrete_lyapunov", subtract(eye_like(both), both), q)
@@ -234,8 +234,8 @@ refuses(
     "roots",
 )
 refuses(
-    "how long the remainder is depends on its values; divide what nbta.polyval gives at points, or "
-    "multiply by nbta.convolve",
+    "the length of the remainder depends on its values; divide values of nbta.polyval at points, "
+    "or multiply by nbta.convolve",
     "polydiv",
 )
 refuses(

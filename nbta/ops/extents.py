@@ -18,10 +18,10 @@ def as_shape(shape, *others):
     check_plain("shape", shape)
     extents = list(shape) if isinstance(shape, list | tuple) or np.ndim(shape) else [shape]
     if any(isinstance(extent, list | tuple | dict) for extent in extents):
-        raise invalid("shape", "shape: it has a sequence in it; give integers, one an axis")
+        raise invalid("shape", "shape contains a sequence; give one integer per axis")
     floats = [n for n in extents if isinstance(n, Tensor) and n.dtype.kind not in "iu"]
     if floats:
-        raise invalid("shape", f"shape: {floats[0]!r} is no integer; give integers, one an axis")
+        raise invalid("shape", f"shape: {floats[0]!r} is not an integer; give one integer per axis")
     if any(isinstance(extent, Tensor) for extent in extents):
         from nbta.ops.joining import stack
         from nbta.ops.shaping import cast
@@ -29,7 +29,7 @@ def as_shape(shape, *others):
         return stack([cast(extent, np.int64) for extent in extents])
     array = as_plain("shape", extents)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise invalid("shape", f"shape: {shape!r} is not a shape; give integers, one an axis")
+        raise invalid("shape", f"shape: {shape!r} is not a shape; give one integer per axis")
     if (array < -1).any():
         raise invalid("shape", f"shape: {shape!r} has a negative dimension")
     return array.astype(np.int64)

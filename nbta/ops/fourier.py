@@ -106,7 +106,7 @@ def _count(n):
 def _factor(norm, sign, n):
     """What a transform of so many points is multiplied by; None for nothing."""
     if norm not in (None, "backward", "ortho", "forward"):
-        raise invalid("value", f"norm: {norm!r} is none of 'backward', 'ortho' and 'forward'")
+        raise invalid("value", f"norm must be 'backward', 'ortho' or 'forward', not {norm!r}")
     if norm == "ortho":
         return n**-0.5
     return 1.0 / n if (norm == "forward") == (sign == FORWARD) else None
@@ -297,7 +297,7 @@ def _along_axes(one, a, s, axes, norm):
             "axis", f"s: {len(counts)} lengths do not fit {len(axes)} axes; give one each"
         )
     if not len(axes):
-        raise invalid("axis", "axes: there is none; give one or more")
+        raise invalid("axis", "axes is empty; give at least one axis")
     a = _complex(a)
     for axis, n in reversed(list(zip(axes, counts, strict=True))):
         a = one(a, None if n == -1 else n, axis, norm)

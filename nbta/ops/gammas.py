@@ -223,7 +223,7 @@ def polygamma(n: int, x: ArrayLike, *, name: str | None = None) -> Array:
     np.float64(-0.5772156649015329)
     """
     if n < 0:
-        raise invalid("value", f"n: {n} is not a number of derivatives; give 0 or more")
+        raise invalid("value", f"n must be 0 or more, not {n}")
     return apply(POLYGAMMA, promoted(x, floats=True), {"n": int(n)}, name=name)
 
 
@@ -484,8 +484,8 @@ def betaln(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
 def _fixed(value, what):
     """A parameter that must not be differentiated by."""
     message = (
-        f"{what}: nbta has no derivative by it; differentiate by x, or hold it fixed with "
-        f"nbta.stop_gradient"
+        f"{what}: nbta has no derivative with respect to it; differentiate with respect to x, or "
+        "hold it fixed with nbta.stop_gradient"
     )
     return without_gradient(value, message)
 

@@ -63,8 +63,8 @@ def as_indices(indices):
             indices = indices.astype(np.int64)
     if indices.dtype.kind == "b":
         message = (
-            "a boolean mask picks a number of elements that no shape can tell; use nbta.where, "
-            "with 0 for what is to be left out of a sum"
+            "the number of elements that a boolean mask selects is known only in a run; use "
+            "nbta.where, with 0 for elements that a sum leaves out"
         )
         raise invalid("mask", message)
     if indices.dtype.kind not in "iu":
@@ -280,7 +280,7 @@ def take(
 def _bounded(indices, x, axis, mode):
     """Indices from 0 to before the length of an axis."""
     if mode not in ("wrap", "clip"):
-        raise invalid("value", f'mode: {mode!r} is none; give "raise", "wrap" or "clip"')
+        raise invalid("value", f'mode must be "raise", "wrap" or "clip", not {mode!r}')
     extent = x.shape[axis]
     return mod(indices, extent) if mode == "wrap" else minimum(maximum(indices, 0), extent - 1)
 

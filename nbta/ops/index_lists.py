@@ -24,9 +24,7 @@ from nbta.ops.arrays import FLOW_VALUE, need_handle
 from nbta.ops.dispatch import define
 from nbta.ops.shaping import INT64
 
-_NUMBERS = NotDifferentiable(
-    "numbers of slots are integers, which nothing changes little by little"
-)
+_NUMBERS = NotDifferentiable("slot numbers are integers, which have no derivative")
 
 
 class _Slots(list):

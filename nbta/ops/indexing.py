@@ -86,13 +86,13 @@ def _as_vector(argument, value):
         return stack([_scalar(argument, item) for item in items])
     array = np.asarray(items)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise invalid("shape", f"{argument}: {value!r} is not a vector of integers, one an axis")
+        raise invalid("shape", f"{argument}: {value!r} is not a vector with one integer per axis")
     return array.astype(np.int64)
 
 
 def _symbolic_vector(argument, value):
     if value.dtype.kind not in "iu" or value.spec.rank not in (0, 1, None):
-        raise invalid("shape", f"{argument}: {value!r} is not a vector of integers, one an axis")
+        raise invalid("shape", f"{argument}: {value!r} is not a vector with one integer per axis")
     value = reshape(value, (1,)) if value.spec.rank == 0 else value
     return value if value.dtype == INT64 else cast(value, INT64)
 

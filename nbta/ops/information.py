@@ -208,7 +208,7 @@ def lambertw(x: ArrayLike, k: int = 0, *, name: str | None = None) -> Array:
 @stands_for("scipy.special.lambertw", numpy=2)
 def _lambertw_of_scipy(z, k=0, tol=1e-8):
     if not 0 <= tol <= 1e-8:
-        raise invalid("value", f"tol: {tol!r} is not from 0 to 1e-8, nbta's own; leave it out")
+        raise invalid("value", f"tol must be from 0 to 1e-8, nbta's own, not {tol!r}; leave it out")
     found = lambertw(z, k)
     is_complex = logical_and(isnan(found), logical_not(isnan(z)))
     message = (

@@ -142,7 +142,7 @@ def right_shift(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array
 def _divisible(*specs):
     """Shape rule of what divides integers."""
     if specs[0].dtype.kind == "b":
-        raise invalid("dtype", "truth values have no divisors; cast them first")
+        raise invalid("dtype", "booleans have no divisors; cast them first")
     return _bits(*specs)
 
 

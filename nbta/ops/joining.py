@@ -173,7 +173,7 @@ def _mirrored(x, widths, mode, name):
     """A border of items of the tensor, which NumPy tells by their numbers."""
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         modes = '"constant", "edge", "reflect", "symmetric" or "wrap"'
-        raise invalid("value", f"mode: {mode!r} is none; give {modes}")
+        raise invalid("value", f"mode must be {modes}, not {mode!r}")
     for axis, pair in enumerate(_for_axes(widths, data_spec(x).shape)):
         if any(pair):
             extent = int(x.shape[axis])
@@ -186,7 +186,7 @@ def _mirrored(x, widths, mode, name):
 def _as_widths(given):
     """Pairs of integers, one for all axes or one for each."""
     if isinstance(given, Tensor) or not _are_integers(given):
-        message = f"pad_width: {given!r} is none; give an integer, a pair, or a pair for each axis"
+        message = f"pad_width must be an integer, a pair, or a pair for each axis, not {given!r}"
         raise invalid("pad_width", message)
     widths = as_plain("pad_width", given)
     if (widths < 0).any():
@@ -431,7 +431,7 @@ def _count(start, stop, step):
     count = (stop - start) / step
     if not math.isfinite(count):
         raise invalid(
-            "range", f"from {start} to {stop} by {step} there is no end; give finite ones"
+            "range", f"from {start} to {stop} by {step} there is no end; give finite bounds"
         )
     return max(0, math.ceil(count))
 
@@ -508,7 +508,7 @@ RANGE = define(
     "Range",
     _infer_range,
     _evaluate_range,
-    NotDifferentiable("the number of its elements jumps"),
+    NotDifferentiable("its number of elements is an integer"),
     emit=_emit_arange,
 )
 
@@ -586,7 +586,7 @@ def _as_values(values):
     """What is to be joined, in one dtype."""
     values = rows_of(values)
     if not values:
-        raise invalid("value", "there is nothing to join; give one tensor at least")
+        raise invalid("value", "there is nothing to join; give at least one tensor")
     return promoted(*values)
 
 
@@ -601,7 +601,7 @@ def _infer_concatenate(*specs, axis):
         return Spec(specs[0].dtype, None)
     place = check_axis(axis, known[0].shape)
     if any(spec.rank != known[0].rank for spec in known):
-        raise _mismatch(specs, axis, "all must have as many axes")
+        raise _mismatch(specs, axis, "all must have the same number of axes")
     rest = None
     try:
         for spec in known:

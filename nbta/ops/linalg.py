@@ -678,7 +678,7 @@ def solve_triangular(
     array([2., 1.])
     """
     if trans not in _FORMS:
-        raise invalid("value", f"trans: {trans!r} is none of 0, 1, 2, 'N', 'T' and 'C'")
+        raise invalid("value", f"trans must be 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
     transpose, conjugated = _FORMS[trans]
     a, b = promoted(a, b, floats=True)
     a = conjugate(a) if conjugated else a

@@ -620,7 +620,7 @@ def lu_solve(
     array([2., 3.])
     """
     if trans not in (0, 1, 2):
-        raise invalid("value", f"trans: {trans!r} is none of 0, 1 and 2")
+        raise invalid("value", f"trans must be 0, 1 or 2, not {trans!r}")
     both, pivots = lu_and_piv
     both, b = promoted(both, b, floats=True)
     rows = _moved(operand(pivots), both.dtype)

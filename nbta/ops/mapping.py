@@ -70,12 +70,12 @@ def _stacked(spec, count, known):
 
 def _evaluate(step, *values, body, rows, likes, threads):
     if any(np.ndim(value) == 0 for value in values[:rows]):
-        message = "map_fn: elems has a scalar, which has no first axis to go along"
+        message = "map_fn: elems has a scalar, which has no first axis to iterate over"
         raise invalid("xs", message)
     cut, shared = [np.ascontiguousarray(value) for value in values[:rows]], values[rows:]
     lengths = {len(value) for value in cut}
     if len(lengths) != 1:
-        message = f"map_fn: elems have {sorted(lengths)} rows; give all as many"
+        message = f"map_fn: elems have {sorted(lengths)} rows; all must have the same number"
         raise invalid("length", message)
     if not lengths.pop():
         return _of_no_rows(body.graph, values, rows, likes)
@@ -137,7 +137,9 @@ def no_rows(what, spec, inputs, extents):
     pattern = (None,) if spec.shape is None else spec.shape
     found = [n if type(n) is int else lengths.get(n) for n in pattern]
     if None in found:
-        message = f"{what}: there are no rows, and each would give {spec}, whose shape is not known"
+        message = (
+            f"{what}: there are no rows, and the shape of a row's result, {spec}, is not known"
+        )
         raise UnimplementedError(message)
     return np.empty((0, *found), spec.dtype)
 

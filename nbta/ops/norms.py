@@ -152,7 +152,9 @@ def _norm(x, order, axis, keepdims):
     if len(given) == 1:
         return _of_vector(x, order, given, keepdims)
     if len(given) != 2:
-        raise invalid("axis", f"axis: {axis} are {len(given)} axes; give one, or two of matrices")
+        raise invalid(
+            "axis", f"axis: {axis} names {len(given)} axes; give one, or two for matrices"
+        )
     axis_attrs(x, given)
     if rank is not None:
         given = tuple(one % rank for one in given)

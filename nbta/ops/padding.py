@@ -59,7 +59,7 @@ def _numpys_pad(
     if mode in _STATISTICS:
         return _by_axis(x, widths, _lengths(stat_length, rank), _statistic(_STATISTICS[mode]))
     if (reflect_type or "even") not in ("even", "odd"):
-        message = f'reflect_type: {reflect_type!r} is none; give "even" or "odd"'
+        message = f'reflect_type must be "even" or "odd", not {reflect_type!r}'
         raise invalid("value", message)
     if reflect_type == "odd":
         for axis, pair in enumerate(widths):
@@ -71,8 +71,8 @@ def _numpys_pad(
 def _check_mode(mode, given):
     if not isinstance(mode, str) or mode not in _MODES:
         known = ", ".join(map(repr, _MODES))
-        empty = "; the items of 'empty' are of no known value" if mode == "empty" else ""
-        raise invalid("value", f"mode: {mode!r} is none that nbta has; give one of {known}{empty}")
+        empty = "; 'empty' leaves the border without values" if mode == "empty" else ""
+        raise invalid("value", f"mode must be one of {known}, not {mode!r}{empty}")
     strange = sorted(given - {_TAKEN.get(mode)})
     if strange:
         raise ValueError(f"unsupported keyword arguments for mode {mode!r}: {', '.join(strange)}")
@@ -86,7 +86,7 @@ def _widths(given, rank):
             pairs[axis] = width if isinstance(width, tuple) else (width, width)
         given = pairs
     if isinstance(given, Tensor):
-        message = f"pad_width: {given!r} is known to the run alone; give integers"
+        message = f"pad_width: {given!r} is known only in a run; give integers"
         raise invalid("pad_width", message)
     widths = as_plain("pad_width", given)
     if widths.dtype.kind not in "iu":
@@ -96,7 +96,7 @@ def _widths(given, rank):
     try:
         return tuple((int(a), int(b)) for a, b in np.broadcast_to(widths, (rank, 2)))
     except ValueError:
-        message = f"pad_width: {given!r} is none for {rank} axes; give one pair for each axis"
+        message = f"pad_width: {given!r} does not fit {rank} axes; give one pair for each axis"
         raise invalid("pad_width", f"{message}, or one for all") from None
 
 
@@ -115,7 +115,7 @@ def _numbers(given, rank):
 def _lengths(given, rank):
     """How many items count on each side of each axis; None for all."""
     if isinstance(given, Tensor):
-        raise invalid("value", f"stat_length: {given!r} is known to the run alone; give integers")
+        raise invalid("value", f"stat_length: {given!r} is known only in a run; give integers")
     if given is None:
         return [(None, None)] * rank
     lengths = np.broadcast_to(np.round(as_plain("stat_length", given)).astype(int), (rank, 2))

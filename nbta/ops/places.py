@@ -142,8 +142,8 @@ def take_along_axis(
 def _check_rank(x, indices):
     if indices.ndim != x.ndim:
         message = (
-            f"indices: of rank {indices.ndim}, and x has rank {x.ndim}; give as many axes, of "
-            f"length 1 where the indices are the same for all"
+            f"indices has rank {indices.ndim}, and x has rank {x.ndim}; give the same number of "
+            "axes, of length 1 where the indices are the same for all"
         )
         raise invalid("rank", message)
 
@@ -253,7 +253,7 @@ def select(
         for several in (condlist, choicelist)
     )
     if len(condlist) != len(choicelist) or not condlist:
-        message = f"select: {len(condlist)} conditions and {len(choicelist)} choices; give as many"
+        message = f"select: {len(condlist)} conditions and {len(choicelist)} choices; give one each"
         raise invalid("value", message)
     *choices, found = promoted(*choicelist, default)
     for condition, choice in zip(condlist[::-1], choices[::-1], strict=True):
@@ -297,7 +297,7 @@ def choose(
     array([3, 2])
     """
     if mode not in ("raise", "wrap", "clip"):
-        raise invalid("value", f'mode: {mode!r} is none; give "raise", "wrap" or "clip"')
+        raise invalid("value", f'mode must be "raise", "wrap" or "clip", not {mode!r}')
     choices, indices = rows_of(choices), cast(as_indices(indices), INT64)
     if mode == "wrap" and choices:
         indices = mod(indices, len(choices))
@@ -327,8 +327,8 @@ def _only_by_items(operations, x):
             continue
         if not op.record.elementwise:
             message = (
-                f"piecewise: a function uses {op.type}, which does not go item by item; NumPy "
-                f"gives it the items of a condition alone; use nbta.where"
+                f"piecewise: a function uses {op.type}, which is not elementwise, and NumPy passes "
+                "it only the items of a condition; use nbta.where"
             )
             raise invalid("value", message)
         made_of_x.update(op.outputs)
@@ -386,7 +386,7 @@ def _unravel_index(indices, shape, order="C"):
 
 def _is_c(order):
     if order not in ("C", "F"):
-        raise invalid("value", f"order: {order!r} is none; give 'C' or 'F'")
+        raise invalid("value", f"order must be 'C' or 'F', not {order!r}")
     return order == "C"
 
 
@@ -414,7 +414,7 @@ def _bounded(index, extent, mode):
     if mode == "clip":
         return clip(index, 0, extent - 1)
     if mode != "raise":
-        raise invalid("value", f'mode: {mode!r} is none; give "raise", "wrap" or "clip"')
+        raise invalid("value", f'mode must be "raise", "wrap" or "clip", not {mode!r}')
     fits = logical_and(greater_equal(index, 0), less(index, extent))
     message = f"ravel_multi_index: an index is not from 0 to {extent - 1}; see mode="
     return checked(index, equal(sum_(logical_not(fits)), 0), message)
@@ -456,7 +456,7 @@ def compress(
     """
     condition = _known("compress", condition)
     if condition.ndim != 1:
-        raise invalid("rank", f"condition: of rank {condition.ndim}; give a row of truth values")
+        raise invalid("rank", f"condition has rank {condition.ndim}; give a row of booleans")
     return take(x, np.flatnonzero(condition), axis, name=name)
 
 
@@ -514,7 +514,7 @@ TRUE_PLACES = define(
     "TruePlaces",
     _infer_true,
     lambda mask: np.flatnonzero(mask).astype(np.int64),
-    NotDifferentiable("its result is a place"),
+    NotDifferentiable("its result is an index"),
     emit=_emit_true,
 )
 
@@ -528,8 +528,8 @@ def _known(what, value):
     """An array that tells how long a result is."""
     if isinstance(value, Tensor):
         message = (
-            f"{what}: the run would tell how many items there are, and no shape can; take all of "
-            f"them, with nbta.where and 0 for those that are left out of a sum"
+            f"{what}: the number of items is known only in a run, so no shape can hold it; take "
+            "all of them, with nbta.where and 0 for those that a sum leaves out"
         )
         raise invalid("mask", message)
     return as_array(value)
@@ -643,7 +643,7 @@ def _before(obj, extent):
     indices = indices.astype(np.int64)
     outside = indices[(indices < -extent) | (indices > extent)]
     if outside.size:
-        message = f"insert: there is no place {outside.flat[0]} among {extent} rows"
+        message = f"insert: index {outside.flat[0]} is out of range for {extent} rows"
         raise invalid("index", message)
     return np.where(indices < 0, indices + extent, indices)
 

@@ -27,7 +27,7 @@ def _coefficients(what, p):
     """Coefficients in one row; a number is a polynomial, too."""
     p = operand(p)
     if p.ndim not in (0, 1):
-        raise invalid("rank", f"{what}: of rank {p.ndim}; give coefficients in one row")
+        raise invalid("rank", f"{what} has rank {p.ndim}; give coefficients in one row")
     return reshape(p, (1,)) if p.ndim == 0 else p
 
 
@@ -65,7 +65,7 @@ def _polymul(a1, a2):
 def _times(m):
     (m,) = integers((m,))
     if m < 0:
-        message = f"m: {m} is not a number of derivatives or integrals; give 0 or more"
+        message = f"m must be 0 or more, not {m}"
         raise invalid("value", message)
     return m
 
@@ -105,8 +105,8 @@ def _poly(seq_of_zeros):
     roots = operand(seq_of_zeros)
     if roots.ndim != 1 or roots.dtype.kind == "c":
         message = (
-            "poly: give real roots in one row: eigenvalues of a matrix (nbta.eigvalsh, if it is "
-            "symmetric), and of complex ones the product by nbta.convolve"
+            "poly takes real roots in one row; give the eigenvalues of a matrix (nbta.eigvalsh, "
+            "if it is symmetric), and multiply factors of complex roots with nbta.convolve"
         )
         raise invalid("value", message)
     roots = cast(roots, np.float64) if roots.dtype.kind in "biu" else roots

@@ -423,7 +423,7 @@ def expn(n: int, x: ArrayLike, *, name: str | None = None) -> Array:
     except TypeError:
         order = int(n) if isinstance(n, float) and n == int(n) else -1
     if order < 0:
-        message = f"expn: {n!r} is not an order; give an integer from 0 on, of Python's"
+        message = f"expn: the order must be a Python integer of 0 or more, not {n!r}"
         raise invalid("value", message)
     (x,) = promoted(x, floats=True)
     if order:

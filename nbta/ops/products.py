@@ -631,7 +631,7 @@ def _lettered(*parts):
     try:
         texts = ["".join(map(_letter, axes)) for axes in lists]
     except (TypeError, ValueError, IndexError):
-        raise _wrong(parts[0], "is no text; give one such as 'ij,jk->ik'") from None
+        raise _wrong(parts[0], "is not a string; give one such as 'ij,jk->ik'") from None
     count = len(parts) // 2
     return ",".join(texts[:count]) + "".join("->" + text for text in texts[count:]), parts[:-1:2]
 
@@ -667,7 +667,7 @@ def _plain(spec, inputs):
 def _parse(spec, count):
     """The letters of each operand and of the result; None for that where it is not given."""
     if not isinstance(spec, str):
-        raise _wrong(spec, "is no text; give one such as 'ij,jk->ik'")
+        raise _wrong(spec, "is not a string; give one such as 'ij,jk->ik'")
     left, arrow, result = "".join(spec.split()).partition("->")
     operands = left.split(",")
     parts = [*operands, result]

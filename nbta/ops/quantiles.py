@@ -244,7 +244,7 @@ def _spread(weights, x, axis):
     lengths = shape_of(x) if isinstance(x, Tensor) else x.shape
     if weights.ndim == 1 != x.ndim:
         if axis is None or not isinstance(axis, int):
-            message = "weights: a row of them needs one axis; give one a weight an element"
+            message = "weights: a row of weights needs one axis=; or give a weight per element"
             raise invalid("axis", message)
         weights = reshape(weights, [-1 if k == axis % x.ndim else 1 for k in range(x.ndim)])
     return cast(broadcast_to(weights, lengths), np.float64)

@@ -19,7 +19,7 @@ from nbta.ops.elementwise import (
 from nbta.ops.gammas import variate_slope
 
 BITS = np.dtype(np.uint64)
-_NO_GRADIENT = NotDifferentiable("random bits are integers, which nothing changes little by little")
+_NO_GRADIENT = NotDifferentiable("random bits are integers, which have no derivative")
 
 
 def _of_bits(*specs, **attrs):

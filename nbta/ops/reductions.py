@@ -555,7 +555,7 @@ def _masked(x, initial, where):
     if where is None:
         return x, initial
     if initial is None:
-        message = "where: of no elements there is no greatest or least; give initial= as well"
+        message = "where: no elements have no maximum or minimum; give initial= as well"
         raise invalid("value", message)
     return chosen(x, where, initial), initial
 
@@ -753,7 +753,7 @@ ARGMAX = define(
     "ArgMax",
     reducing(lambda dtype: INT64, ordered, empty=False),
     _evaluate_argmax,
-    NotDifferentiable("its result is a place"),
+    NotDifferentiable("its result is an index"),
     emit=_emit_argmax,
 )
 

@@ -1,15 +1,15 @@
 """What to use in place of functions of NumPy's and SciPy's that there is no operation for."""
 
 _PLACES = (
-    "how many places there are is known only in a run, and no shape can tell: use nbta.where with "
-    "the condition, nbta.argmax for the first place, or a loop with `if`"
+    "the number of indices is known only in a run, so no shape can hold it: use nbta.where with "
+    "the condition, nbta.argmax for the first index, or a loop with `if`"
 )
 _DIFFERENT = (
-    "how many different ones there are is known only in a run, and no shape can tell: sort with "
+    "the number of different items is known only in a run, so no shape can hold it: sort with "
     "nbta.sort and compare neighbours, or count with nbta.bincount and minlength="
 )
 _LENGTH = (
-    "how long the result is would be known only in a run, and no shape can tell: use nbta.where "
+    "the length of the result is known only in a run, so no shape can hold it: use nbta.where "
     "with a condition"
 )
 _BETA = "it is made of the incomplete beta function: write it with nbta.betainc or nbta.betaincinv"

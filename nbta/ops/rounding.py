@@ -394,7 +394,9 @@ def ldexp(x: ArrayLike, exponent: ArrayLike, *, name: str | None = None) -> Arra
     (x,) = promoted(x)
     exponent = exponent if isinstance(exponent, Tensor) else as_array(exponent)
     if exponent.dtype.kind not in "biu":
-        message = f"exponent: {exponent.dtype} are no integers; use multiply(x, exp2(exponent))"
+        message = (
+            f"exponent: {exponent.dtype} is not an integer dtype; use multiply(x, exp2(exponent))"
+        )
         raise invalid("dtype", message)
     x = x if is_inexact(x.dtype) else cast(x, np.float64)
     # By two factors, as one alone may be out of range where the result is not.

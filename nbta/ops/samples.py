@@ -217,7 +217,7 @@ def vander(
     """
     x = operand(x)
     if x.ndim != 1:
-        raise invalid("rank", f"vander: of rank {x.ndim}; give one row")
+        raise invalid("rank", f"vander: x has rank {x.ndim}; give one row")
     (count,) = integers((int(x.shape[0]) if n is None else n,))
     if count < 0:
         raise invalid("value", f"n: {count} is negative")
@@ -330,7 +330,7 @@ def gradient(
     (f,) = promoted(ranked(f), floats=True)
     axes = range(f.ndim) if axis is None else _in_order(f, axis)
     if edge_order not in (1, 2):
-        raise invalid("value", f"edge_order: {edge_order!r} is none; give 1 or 2")
+        raise invalid("value", f"edge_order must be 1 or 2, not {edge_order!r}")
     if len(varargs) not in (0, 1, len(axes)):
         message = (
             f"gradient: there are {len(varargs)} distances for {len(axes)} axes; give one each"
@@ -499,11 +499,11 @@ def _met(a, v, mode):
 def _rows(a, v, mode):
     """Both rows in one dtype, the longer one first, and whether they were the other way round."""
     if mode not in ("full", "same", "valid"):
-        raise invalid("value", f'mode: {mode!r} is none; give "full", "same" or "valid"')
+        raise invalid("value", f'mode must be "full", "same" or "valid", not {mode!r}')
     a, v = promoted(*(reshape(x, (-1,)) if not x.ndim else x for x in (ranked(a), ranked(v))))
     for x in (a, v):
         if data_spec(x).shape == (0,):
-            raise invalid("empty", "a row has no items; give one at least")
+            raise invalid("empty", "a row has no items; give at least one")
     turned = bool(a.shape[0] < v.shape[0])
     return (v, a, True) if turned else (a, v, False)
 

@@ -291,7 +291,7 @@ def _check_count(spec, pattern):
     if have != want:
         message = (
             f"shape {shapes.text(spec.shape)} has {have} elements, and {shapes.text(pattern)} has "
-            f"{want}; give a shape of as many"
+            f"{want}; give a shape with as many"
         )
         raise invalid("reshape", message)
 
@@ -494,7 +494,7 @@ def _check_sum_to(have, want):
     kept = (None,) * (len(want) - len(have)) + have[max(len(have) - len(want), 0) :]
     if any(n not in (1, m) or m is None for n, m in zip(want, kept, strict=True)):
         message = f"{shapes.text(have)} is not a shape that {shapes.text(want)} broadcasts to"
-        raise invalid("broadcast", f"{message}; give the shape of what was repeated")
+        raise invalid("broadcast", f"{message}; give the shape before broadcasting")
 
 
 def _evaluate_sum_to(x, shape, *, pattern):

@@ -296,7 +296,7 @@ SELECTED = define(
     "SelectedPlaces",
     _infer_selected,
     _evaluate_selected,
-    NotDifferentiable("its result is a place"),
+    NotDifferentiable("its result is an index"),
     emit=_emit_selected,
 )
 
@@ -487,7 +487,7 @@ def _with_places(x, kth, axis):
 
 def _checked_place(x, place, axis):
     if place.dtype.kind not in "iu" or place.spec.rank not in (0, None):
-        raise invalid("index", f"kth: it is {place!r}; give an integer")
+        raise invalid("index", f"kth must be an integer, not {place!r}")
     extent = size(x) if axis is None else extents_of(x)[one_axis(x, axis)]
     inside = logical_and(greater_equal(place, -extent), greater(extent, place))
     return checked(x, inside, "kth: there is no such item along the axis")
@@ -521,7 +521,7 @@ def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1, *, name: str | No
     """
     keys = [operand(key) for key in rows_of(keys)]
     if not keys:
-        raise invalid("value", "lexsort: there are no keys; give one at least")
+        raise invalid("value", "lexsort: there are no keys; give at least one")
     axis, places = one_axis(keys[0], axis), argsort(keys[0], axis)
     for key in keys[1:]:
         order = argsort(take_along_axis(key, places, axis), axis)
@@ -532,7 +532,9 @@ def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1, *, name: str | No
 def _infer_search(x, values, *, side):
     numbers(x)
     if x.shape is not None and len(x.shape) != 1:
-        message = f"what is searched has shape {shapes.text(x.shape)}; give one row in order"
+        message = (
+            f"the sorted array has shape {shapes.text(x.shape)}; give one row in ascending order"
+        )
         raise invalid("rank", message)
     return Spec(INT64, values.shape)
 
@@ -574,7 +576,7 @@ SEARCH = define(
     "SearchSorted",
     _infer_search,
     lambda x, values, *, side: np.asarray(np.searchsorted(x, values, side), np.int64),
-    NotDifferentiable("its result is a place"),
+    NotDifferentiable("its result is an index"),
     emit=_emit_search,
 )
 
@@ -616,7 +618,7 @@ def searchsorted(
     array([0, 1, 3])
     """
     if side not in ("left", "right"):
-        raise invalid("value", f'side: {side!r} is none; give "left" or "right"')
+        raise invalid("value", f'side must be "left" or "right", not {side!r}')
     x = operand(x)
     if sorter is not None:  # as long as x, which a run finds
         sorter = operand(sorter)
@@ -662,7 +664,7 @@ def digitize(
     return where(rises, searchsorted(bins, x, side), down, name=name)
 
 
-_UNORDERED = "digitize: the edges neither rise nor fall all along; sort them with nbta.sort"
+_UNORDERED = "digitize: the edges are not monotonic; sort them with nbta.sort"
 
 
 def rising(row):

@@ -91,8 +91,8 @@ def _refuse_turning(dtype, what):
     """Refuse the gradient by vectors that are each free to be turned."""
     if dtype.kind == "c":
         message = (
-            f"{what} of complex matrices have no gradient, as each may be turned by a number of "
-            f"size 1; use the values, or a function of the matrix that needs no such vectors"
+            f"{what} of complex matrices have no gradient, as each is unique only up to a factor "
+            "of modulus 1; use the values, or a function of the matrix that needs no such vectors"
         )
         raise invalid("turned", message)
 
@@ -324,7 +324,7 @@ def _generalised(a, b, kind, lower):
     As LAPACK's hegv: of ``a v = w b v``, ``a b v = w v`` or ``b a v = w v``.
     """
     if kind not in (1, 2, 3):
-        raise invalid("value", f"scipy.linalg.eigh: type={kind!r} is none of 1, 2 and 3")
+        raise invalid("value", f"scipy.linalg.eigh: type must be 1, 2 or 3, not {kind!r}")
     a, b = promoted(a, b, floats=True)
     (a, dtype), (b, _) = _matrices(a), _matrices(b)
     a, b = mirrored(a, not lower), mirrored(b, not lower)
@@ -457,8 +457,8 @@ SVD = define("SVD", _infer_svd, _evaluate_svd, _svd_gradient, emit=_emit_svd)
 def _full_gradient(op, du, ds, dv):
     if du is not None or dv is not None:
         message = (
-            "singular vectors that fill a space have no gradient, as those beyond the values are "
-            "any; use full_matrices=False"
+            "the singular vectors that full_matrices=True adds have no gradient, as they are not "
+            "unique; use full_matrices=False"
         )
         raise invalid("turned", message)
     u, _, v = svd(op.inputs[0], full_matrices=False)
@@ -754,11 +754,11 @@ def _numpys_pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
 @stands_for("scipy.linalg.pinv", numpy=1)
 def _scipy_pinv(a, *, atol=None, rtol=None, check_finite=True):
     if atol is not None and not (isinstance(atol, numbers.Real) and atol == 0):
-        raise invalid("value", "scipy.linalg.pinv: atol: give rtol, of the greatest singular value")
+        raise invalid("value", "scipy.linalg.pinv: atol: give rtol, relative to the largest value")
     if rtol is not None and operand(rtol).dtype.kind == "c":
         raise invalid("value", f"scipy.linalg.pinv: rtol={rtol!r} is complex; give a real number")
     if isinstance(rtol, numbers.Real) and rtol < 0:
-        raise invalid("value", f"scipy.linalg.pinv: rtol={rtol!r} is negative; give a share from 0")
+        raise invalid("value", f"scipy.linalg.pinv: rtol={rtol!r} is negative; give 0 or more")
     a, dtype = _matrices(a)
     return cast(_pseudo_inverse(a, _precision(a) if rtol is None else rtol), dtype)
 
@@ -999,7 +999,7 @@ def qr(
            [0. , 0.4]])
     """
     if mode not in ("reduced", "complete", "r"):
-        raise invalid("value", f"mode: {mode!r}; there are 'reduced', 'complete' and 'r'")
+        raise invalid("value", f"mode must be 'reduced', 'complete' or 'r', not {mode!r}")
     a, dtype = _matrices(a)
     m, n = _lengths(a)
     if m >= n:
@@ -1022,8 +1022,8 @@ def _completing(a, m, n):
     """LAPACK's columns beyond those of a matrix: zeros beside it leave them as they are."""
     q, _ = apply(QR, [pad(a, [*[(0, 0)] * (a.ndim - 1), (0, m - n)])])
     message = (
-        "qr: columns beyond those of the matrix have no gradient, as they are any that complete "
-        "these; use mode='reduced'"
+        "qr: the columns that mode='complete' adds have no gradient, as they are not unique; use "
+        "mode='reduced'"
     )
     return without_gradient(getitem(q, (..., slice(n, m))), message)
 

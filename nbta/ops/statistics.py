@@ -231,7 +231,7 @@ def _floats(x, dtype=None, mean=None):
     if mean is not None:
         x = _beside_mean(x, mean)
         if dtype is not None and dtype != x.dtype:
-            message = "dtype: NumPy takes the mean= off in the array's own dtype; cast the array"
+            message = "dtype: NumPy subtracts mean= in the array's own dtype; cast the array"
             raise invalid("dtype", message)
     own = mean_dtype(x.dtype) if dtype is None else np.dtype(inexact_only(dtype))
     if own.kind == "c" and x.dtype.kind != "c":
@@ -376,13 +376,13 @@ def _weights(x, weights, axis):
     if want is None and (axis is None or (have is not None and len(have) != 1)):
         return weights
     if have is None or want is None:
-        message = "weights: a vector of them needs a tensor of known rank; give as many as elements"
+        message = "weights: a vector of them needs a tensor of known rank; give one per element"
         raise invalid("rank", message)
     rank = len(want)
     if len(have) == rank and _have_one_shape(x, weights, axis):
         return weights
     if axis is None:
-        message = "weights: give axis= as well, as they have not the shape of the operand"
+        message = "weights and the operand differ in shape; give axis= as well"
         raise invalid("shape", message)
     within(axes := integers(axis if isinstance(axis, tuple | list) else (axis,)), want)
     axes = [one % rank for one in axes]
@@ -646,7 +646,7 @@ def _nan_extreme(reduce, farthest, better):
         if present is None:
             return reduce(x, axis, keepdims, initial=initial, where=where, name=name)
         if where is not None and initial is None:
-            message = "where: of no elements there is no greatest or least; give initial= as well"
+            message = "where: no elements have no maximum or minimum; give initial= as well"
             raise invalid("value", message)
         found = reduce(chosen(x, where, farthest), axis, keepdims, name=name)
         has_any = any(present, axis, keepdims, where=where)
@@ -706,7 +706,7 @@ def _nan_place(place, farthest, x, axis, keepdims):
     x, present = _without(x, farthest)
     if present is not None:
         some = all(any(present, axis))
-        x = checked(x, some, "nanargmax, nanargmin: there is nothing but NaN along the axis")
+        x = checked(x, some, "nanargmax, nanargmin: all items along the axis are NaN")
     return place(x, axis, keepdims=keepdims)
 
 
@@ -735,7 +735,7 @@ def _observed(what, weights, whole):
     weights = operand(weights)
     if weights.ndim != 1 or (whole and weights.dtype.kind not in "iub"):
         kind = "integers" if whole else "numbers"
-        raise invalid("value", f"cov: {what}: give {kind} in one row, one an observation")
+        raise invalid("value", f"cov: {what}: give {kind} in one row, one per observation")
     message = f"cov: {what}: one is negative"
     return checked(cast(weights, np.float64), all(greater_equal(weights, 0)), message)
 

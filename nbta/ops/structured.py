@@ -181,7 +181,7 @@ def _khatri_rao(a, b):
     """SciPy's: the Kronecker products of columns."""
     a, b = promoted(a, b)
     if a.ndim != 2 or b.ndim != 2:
-        raise invalid("rank", "khatri_rao: give two matrices with as many columns")
+        raise invalid("rank", "khatri_rao: give two matrices with the same number of columns")
     found = multiply(getitem(a, np.s_[:, None, :]), getitem(b, np.s_[None, :, :]))
     return reshape(found, (-1, found.shape[-1]))
 
@@ -202,7 +202,7 @@ def _mirrors(what, turned):
     def holds(a, atol=None, rtol=None):
         a = operand(a)
         if a.ndim != 2:
-            raise invalid("rank", f"{what}: of rank {a.ndim}; give a matrix")
+            raise invalid("rank", f"{what} has rank {a.ndim}; give a matrix")
         other = turned(a)
         if not atol and not rtol:
             return all(equal(a, other))

@@ -163,7 +163,7 @@ DTYPES = {
         lambda: array().read(0, dtype="int8"), "read on states: it holds float64, not int8"
     ),
     "placeholder": Case(lambda: p(dtype="nothing"), "dtype: 'nothing' is not a dtype"),
-    "where": Case(lambda: nbta.where(p(), 1.0, 2.0), "condition|truth values, not float64|compare"),
+    "where": Case(lambda: nbta.where(p(), 1.0, 2.0), "condition|booleans, not float64|compare"),
 }
 
 
@@ -224,7 +224,9 @@ LOOPS = {
     "unfit invariants": Case(
         loop(lambda i, x: (i, x), shape_invariants=[(3,), ()]), "loop_vars[0] has shape ()|(3,)"
     ),
-    "no variables": Case(loop(lambda: (), ()), "while_loop: loop_vars is empty; give one variable"),
+    "no variables": Case(
+        loop(lambda: (), ()), "while_loop: loop_vars is empty; give at least one variable"
+    ),
     "cond of numbers": Case(
         loop(lambda i, x: (i + 1, x), cond=lambda i, x: x),
         "while_loop: cond must give one truth value, not float64 ()|compare",
@@ -357,7 +359,9 @@ EXTREMES = {
         "gather on states|nothing to stack|make the array with element_shape=",
         error=nbta.UnimplementedError,
     ),
-    "concatenate nothing": Case(lambda: nbta.concatenate([]), "nothing to join; give one tensor"),
+    "concatenate nothing": Case(
+        lambda: nbta.concatenate([]), "nothing to join; give at least one tensor"
+    ),
     "integer power": run(
         lambda: p(dtype="int64") ** -1, "Integers to negative integer powers|'Pow'", {"x": 3}
     ),

@@ -13,8 +13,8 @@ WRONG = {}
 #: Programs that are refused today, with words of the error. One that begins to work fails here.
 NOT_YET = {
     "counted_by_an_iterator": r"next\(\) of an iterator",
-    "counted_by_a_set": "a set is asked for by a value",
-    "counted_by_a_dict": "a dict is asked for by a value",
+    "counted_by_a_set": "a value that only the run knows is looked up in a set",
+    "counted_by_a_dict": "a value that only the run knows is looked up in a dict",
     "counted_by_text": "the text of a value",
     "added_lists": "'kept' is list that a loop fills before an iteration",
     "cleared_list": "the number of items of a list is",

@@ -206,16 +206,16 @@ def _scan(x):
 
 
 REFUSED = {
-    "a shape parameter": (lambda x: np.random.gamma(x), "gamma() takes parameters that only"),
+    "a shape parameter": (lambda x: np.random.gamma(x), "of gamma() with respect to"),
     "integers by arrays": (
-        lambda x: x * np.sum(np.random.poisson(np.array([x, 2.0]))), "poisson() takes parameters"),
+        lambda x: x * np.sum(np.random.poisson(np.array([x, 2.0]))), "poisson() with respect to"),
     "state": (lambda x: np.random.get_state()[1][0] * x, "get_state() of a generator"),
-    "a source by the run": (lambda x: np.random.PCG64(int(x)).random_raw() * x, "PCG64 takes a"),
+    "a source by the run": (lambda x: np.random.PCG64(int(x)).random_raw() * x, "the seed of PCG64 is known"),
     "no seed": (lambda x: x * np.random.default_rng().normal(), "default_rng without a seed"),
     "no seed of a state": (lambda x: x * np.random.RandomState().rand(), "without a seed"),
     "checkpoint": (_scan, "loop with checkpoint="),
     "a list": (lambda x: random.shuffle([x, 1.0]), "shuffle() of a list"),
-    "a text": (lambda x: random.choice(["a", "b"]), "choice() gives what is not a number"),
+    "a text": (lambda x: random.choice(["a", "b"]), "returns neither a number nor an"),
 }  # fmt: skip
 
 

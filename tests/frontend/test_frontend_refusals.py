@@ -209,8 +209,8 @@ def repeats_a_list(x):
 REFUSED = {
     calls_a_stencil: "neighbours is a function of numba.stencil",
     deletes_an_item_of_a_dict: "dict['q'] is given a value, or deleted",
-    takes_from_a_generator_in_a_loop: "a generator from before is asked for items",
-    orders_tuples: "a function of Python's that goes along the tuples",
+    takes_from_a_generator_in_a_loop: "takes items of a generator that was made before it",
+    orders_tuples: "a Python function that iterates over the tuples",
     appends_tuples_of_two_lengths: "an item that is no tuple of 2",
     begins_each_trip_with_another_list: "of the loop and list that a loop fills after it",
     makes_a_dict_by_a_number_of_the_run: "Python iterates over a range whose bounds",
@@ -222,11 +222,11 @@ REFUSED = {
     none_at_first: "'best' is None before an iteration of the loop and list",
     text_that_changes: "'word' is",
     takes_from_an_iterator: "take items by their index",
-    draws: "without a seed gives other numbers in each call",
+    draws: "without a seed draws new numbers in each call",
     asks_a_dict: "use an array",
     sorts_a_list: ".sort() of a list that a loop appends to",
-    sorts_by_a_key: "values by a key that only the run knows are not sorted",
-    sorts_arrays: "arrays that only the run knows are not sorted",
+    sorts_by_a_key: "sorted by values by a key that only the run knows",
+    sorts_arrays: "a list cannot be sorted by arrays that only the run knows",
     compares_arrays_by_name: "whether two arrays are the same",
     sets_an_attribute_to_a_text: "Counter.kind",
     changes_integers_or_floats: "may or may not be the same array",
@@ -557,11 +557,11 @@ def one_for_all(x):
 
 
 MISFITS = {
-    mask_of_other_items: "not as long as the array",
+    mask_of_other_items: "differ in length",
     too_many_values: "does not broadcast",
     too_few_in_a_list: "does not broadcast",
-    too_short_a_mask: "not as long as the array",
-    one_for_all: "not as long as the array",
+    too_short_a_mask: "differ in length",
+    one_for_all: "differ in length",
 }
 
 
@@ -691,8 +691,8 @@ OF_LISTS_AND_POWERS = {
     assigns_behind_a_list: "out of range for a list of 2 items",
     deletes_behind_a_list: "out of range for a list of 2 items",
     takes_a_negative_power: "the exponent is negative",
-    takes_too_large_a_modulus: "too great for int64",
-    takes_no_modulus: "or the modulus 0",
+    takes_too_large_a_modulus: "squares may not fit into int64",
+    takes_no_modulus: "or the modulus is 0",
 }
 
 

@@ -8,7 +8,7 @@ import nbta
 
 #: Programs that are refused, with words of the error. One that begins to work fails here.
 NOT_YET = {
-    "of_before_the_loop": "a generator from before",
+    "of_before_the_loop": "a generator that was made before it",
     "asked_for_the_next": r"next\(\) of a generator",
     "sent_values": "a generator that is sent values",
     "as_a_tuple": "of a list that a loop appends to",

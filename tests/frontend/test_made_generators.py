@@ -308,7 +308,7 @@ REFUSED = {
         lambda x: copy.deepcopy(_read_behind_a_loop(x)[0]).normal() * x[0], "given to deepcopy"),
     "SciPy behind a loop": (
         lambda x: scipy.stats.norm.rvs(random_state=_read_behind_a_loop(x)[0]) * x[0],
-        "rvs, which nbta cannot look into; draw by its methods"),
+        "rvs, which is given a generator that has drawn"),
     "a state behind a loop": (
         lambda x: _read_behind_a_loop(x)[0].bytes(1)[0] * x[0], "bytes() of a generator whose"),
     "SciPy by one from outside": (
@@ -316,10 +316,10 @@ REFUSED = {
     "SciPy by NumPy's": (lambda x: scipy.stats.norm.rvs() * x[0], "would draw once for all runs"),
     "a copy of one from outside": (
         lambda x: copy.deepcopy(OUTER).normal() * x[0], "a copy of a generator"),
-    "out=": (lambda x: OUTER.random(out=np.zeros(3))[0] * x[0], "random() with out="),
+    "out=": (lambda x: OUTER.random(out=np.zeros(3))[0] * x[0], "random(out=) needs a generator"),
     "chances of the run": (
         lambda x: np.sum(np.random.default_rng(1).choice(x, 2, p=x / np.sum(x))),
-        "choice() takes parameters that only the run knows"),
+        "of choice() with respect to parameters that only the run knows"),
 }  # fmt: skip
 
 
@@ -338,5 +338,7 @@ def test_functions_given_to_loops_of_nbtas_make_their_own():
         rng = np.random.default_rng(1)
         return nbta.scan(lambda c, v: (c + rng.normal() * v, None), 0.0, x)[0]
 
-    with pytest.raises(nbta.InvalidArgumentError, match="generator that was made before draws in"):
+    with pytest.raises(
+        nbta.InvalidArgumentError, match="draws from a generator that was made outside"
+    ):
         nbta.grad(loss)(X)

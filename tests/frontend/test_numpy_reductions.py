@@ -315,13 +315,13 @@ REFUSED = {
     ),
     "weights of all": (
         lambda x: np.quantile(x, 0.5, weights=W, method="inverted_cdf"),
-        "a row of them needs one axis",
+        "a row of weights needs one axis",
     ),
     "correlation": (lambda x: np.corrcoef(x * 1j), "corrcoef is for real numbers"),
     "rank of cov": (lambda x: np.cov(x[None]), "in a vector or a matrix"),
-    "flattened": (lambda x: np.cumulative_sum(x), "may be left out for tensors of rank 1 alone"),
+    "flattened": (lambda x: np.cumulative_sum(x), "may be left out only for tensors of rank 1"),
     "one row": (lambda x: np.cov(x[:1]), "one variable in a matrix; give it as a vector"),
-    "no place": (lambda x: np.nanargmax(x * np.nan, axis=1), "nothing but NaN along the axis"),
+    "no place": (lambda x: np.nanargmax(x * np.nan, axis=1), "all items along the axis are NaN"),
     "complex": (lambda x: np.nan_to_num(x * 1j), "use real and imag"),
 }
 

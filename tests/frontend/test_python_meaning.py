@@ -510,22 +510,22 @@ def asks_for_a_text_by_repr(x):
     return x if repr(count_below(x)) == "2" else 2.0 * x
 
 
-@refused("a dict is asked for by a value")
+@refused("a value that only the run knows is looked up in a dict")
 def makes_a_dict(x):
     return {(count_below(x), 1): 3.0}.get((2, 1), 5.0) * x
 
 
-@refused("a set is asked for by a value")
+@refused("a value that only the run knows is looked up in a set")
 def makes_a_set(x):
     return len({count_below(x), 2}) * x
 
 
-@refused("a set is asked for by a value")
+@refused("a value that only the run knows is looked up in a set")
 def makes_a_set_of_a_list(x):
     return len(frozenset([count_below(x), 2])) * x
 
 
-@refused("a dict is asked for by a value")
+@refused("a value that only the run knows is looked up in a dict")
 def makes_a_dict_of_keys(x):
     return len(dict.fromkeys([count_below(x), 2], 1.0)) * x
 
@@ -536,7 +536,7 @@ def asks_who_a_float_is(x):
     return x if y is x else 2.0 * x
 
 
-@refused("are not sorted")
+@refused("a list cannot be sorted")
 def sorts_equal_keys(x):
     return sorted([(1, x), (1, x * x)])[0][1]
 

@@ -125,7 +125,9 @@ def test_gradients_of_products():
 
 def test_what_has_no_product():
     refused("axis", "5 axes of ranks 2 and 2", lambda a: nbta.tensordot(a, a, 5), A)
-    refused("axis", "not as many of both", lambda a: nbta.tensordot(a, a, ([0], [0, 1])), A)
+    refused(
+        "axis", "must be two lists of one length", lambda a: nbta.tensordot(a, a, ([0], [0, 1])), A
+    )
     refused("axis", "no axis 2 in rank 2", lambda a: nbta.tensordot(a, a, ([2], [0])), A)
     refused("axis", "twice", lambda a: nbta.tensordot(a, a, ([0, 0], [0, 1])), A)
     refused("shape", "lengths 4 and 2", lambda a, b: nbta.tensordot(a, b.T, 1), A, B)
@@ -720,7 +722,7 @@ def test_what_is_not_decomposed():
         for function in (nbta.eigvalsh, nbta.svdvals):
             with pytest.raises(nbta.InvalidArgumentError, match="NaN"):
                 nbta.function(function, compiled=compiled)(bad)
-    refused("value", "there are 'reduced', 'complete' and 'r'", lambda a: nbta.qr(a, "raw"), A)
+    refused("value", "must be 'reduced', 'complete' or 'r'", lambda a: nbta.qr(a, "raw"), A)
     refused("value", "no norm 3 of matrices", lambda a: nbta.condition_number(a, 3), A)
     refused("value", "UPLO: 'X' names no triangle", lambda a: nbta.eigh(a, "X"), A)
     refused("rank", "a vector or a matrix", nbta.lstsq, STACK, V)
@@ -861,7 +863,7 @@ def test_matrices_made_of_rows():
         ("first coefficient is 0", lambda v: scipy.linalg.companion(v * 0.0)),
         ("one item more than s", lambda v: scipy.linalg.leslie(v, v)),
         ("give one row, a count", lambda v: scipy.linalg.convolution_matrix(v, 2, "none")),
-        ("two matrices with as many columns", lambda v: scipy.linalg.khatri_rao(v, v)),
+        ("two matrices with the same number of columns", lambda v: scipy.linalg.khatri_rao(v, v)),
         ("4 values for 3 by 2", lambda v: scipy.linalg.diagsvd(v, 3, 2)),
     ):
         with pytest.raises(nbta.InvalidArgumentError, match=match):
@@ -910,7 +912,7 @@ def test_matrices_of_a_few_diagonals():
     np.testing.assert_array_equal(unread, 0)
     for match, function in (
         ("4 rows for 3 diagonals", lambda ab: scipy.linalg.solve_banded((1, 1), ab, ab[0])),
-        ("1200 rows would be made", lambda ab: scipy.linalg.solve_banded(
+        ("whole matrix of 1200 rows", lambda ab: scipy.linalg.solve_banded(
             (1, 2), np.tile(ab, (1, 200)), np.ones(1200))),
         ("give one column", lambda ab: scipy.linalg.solve_circulant(ab, ab)),
         ("give diagonals in rows", lambda ab: scipy.linalg.solveh_banded(ab[0], ab[0])),

@@ -154,22 +154,31 @@ def test_insert_has_numpys_rules(obj, values, axis):
 
 REFUSED = {
     "insert": (lambda x, k: nbta.insert(x, 5, 1.0), "no place 5 among 4 rows"),
-    "insert traced": (lambda x, k: nbta.insert(x, k, 1.0), "the run would tell how many"),
+    "insert traced": (
+        lambda x, k: nbta.insert(x, k, 1.0),
+        "the number of items is known only in a run",
+    ),
     "delete": (lambda x, k: nbta.delete(x, 9), "delete: index 9 is out of bounds"),
-    "delete traced": (lambda x, k: nbta.delete(x, k), "the run would tell how many"),
-    "compress": (lambda x, k: nbta.compress(k > 0, x), "the run would tell how many"),
-    "compress rank": (lambda x, k: nbta.compress([[True]], x), "give a row of truth values"),
-    "extract": (lambda x, k: nbta.extract(x > 1, x), "the run would tell how many"),
+    "delete traced": (lambda x, k: nbta.delete(x, k), "the number of items is known only in a run"),
+    "compress": (
+        lambda x, k: nbta.compress(k > 0, x),
+        "the number of items is known only in a run",
+    ),
+    "compress rank": (lambda x, k: nbta.compress([[True]], x), "give a row of booleans"),
+    "extract": (lambda x, k: nbta.extract(x > 1, x), "the number of items is known only in a run"),
     "select": (lambda x, k: nbta.select([x > 1], []), "1 conditions and 0 choices"),
-    "choose": (lambda x, k: nbta.choose(k, [x], "any"), 'give "raise", "wrap" or "clip"'),
+    "choose": (
+        lambda x, k: nbta.choose(k, [x], "any"),
+        'mode must be "raise", "wrap" or "clip", not',
+    ),
     "bincount": (lambda x, k: nbta.bincount(k), "give minlength="),
     "bincount rank": (lambda x, k: nbta.bincount(k[None], minlength=2), "of rank 2, not 1"),
     "bincount length": (lambda x, k: nbta.bincount(k, minlength=-2), "-2 is negative"),
-    "weights": (lambda x, k: nbta.bincount(k, x[None], 9), "give one an element of x"),
+    "weights": (lambda x, k: nbta.bincount(k, x[None], 9), "give one weight per element of x"),
     "complex weights": (lambda x, k: nbta.bincount(k, x * 1j, 9), "complex weights"),
     "bins": (lambda x, k: nbta.histogram(x, "auto"), "give a number"),
     "no bins": (lambda x, k: nbta.histogram(x, 0), "0 is none"),
-    "edges": (lambda x, k: nbta.histogram(x, [1.0, 0.0]), "the edges do not rise"),
+    "edges": (lambda x, k: nbta.histogram(x, [1.0, 0.0]), "the edges are not increasing"),
     "a range": (lambda x, k: nbta.histogram(x, 3, (2.0, 1.0)), "no width"),
     "linspace": (lambda x, k: nbta.linspace(0.0, x[0], -1), "-1 is negative"),
     "geomspace": (lambda x, k: nbta.geomspace(1j, x[0]), "complex ends"),
@@ -177,7 +186,10 @@ REFUSED = {
     "no points": (lambda x, k: nbta.interp(x, [], []), "of one point or more"),
     "point and value": (lambda x, k: nbta.interp(x, [1.0], [1.0, 2.0]), "make them one"),
     "period": (lambda x, k: nbta.interp(x, x, x, period=0), "it must not be 0"),
-    "mode": (lambda x, k: nbta.convolve(x, x, "half"), 'give "full", "same" or "valid"'),
+    "mode": (
+        lambda x, k: nbta.convolve(x, x, "half"),
+        'mode must be "full", "same" or "valid", not',
+    ),
     "no row": (lambda x, k: nbta.convolve(x, []), "a row has no items"),
     "a matrix": (lambda x, k: nbta.convolve(x, x[None]), "a row is of rank 1"),
     "edge_order": (lambda x, k: nbta.gradient(x, edge_order=3), "give 1 or 2"),
@@ -185,7 +197,10 @@ REFUSED = {
     "distances": (lambda x, k: nbta.gradient(x, 1.0, 2.0), "2 distances for 1 axes"),
     "grid": (lambda x, k: nbta.gradient(np.ones(3), np.ones(4)), "4 points for an axis of 3"),
     "a plane of points": (lambda x, k: nbta.gradient(x, np.ones((2, 2))), "points in one row"),
-    "a mode": (lambda x, k: nbta.take(x, k, mode="any"), 'give "raise", "wrap" or "clip"'),
+    "a mode": (
+        lambda x, k: nbta.take(x, k, mode="any"),
+        'mode must be "raise", "wrap" or "clip", not',
+    ),
     "a border": (lambda x, k: np.pad(x, 1, "empty"), "empty"),
     "a border of nothing": (
         lambda x, k: nbta.pad(x[:0], 1, mode="edge"),
@@ -209,7 +224,7 @@ UNCONVERTED = {
     "a mask": (lambda x: x[x > 1], "no shape can tell"),
     "nonzero": (np.nonzero, "use nbta.where with the condition"),
     "flatnonzero": (np.flatnonzero, "use nbta.where with the condition"),
-    "where of one": (lambda x: np.where(x > 0), r"only the run knows how many.*count_nonzero"),
+    "where of one": (lambda x: np.where(x > 0), r"only the run knows their number.*count_nonzero"),
 }
 
 
@@ -233,5 +248,5 @@ def test_values_for_more_places_are_refused():
         np.put(y, [0, 1, 2], x[:2])
         return y
 
-    with pytest.raises(nbta.UnimplementedError, match="as many values as indices"):
+    with pytest.raises(nbta.UnimplementedError, match="one for each index"):
         nbta.function(f)(V)

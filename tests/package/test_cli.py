@@ -29,7 +29,7 @@ BAD = {
     "too short": (GOOD[:-1], f"{data.SHORTEST - 1} weeks are too short"),
     "no rows": ([], "has no values"),
     "text": ([*GOOD[:5], "19900210,high", *GOOD[6:]], "row 7: 'high' is not a number"),
-    "infinite": ([*GOOD[:5], "19900210,inf", *GOOD[6:]], "row 7: 'inf' is no finite number"),
+    "infinite": ([*GOOD[:5], "19900210,inf", *GOOD[6:]], "row 7: 'inf' is not a finite number"),
     "no date": (["yesterday,1.0", *GOOD], "row 2: 'yesterday' is no date"),
     "impossible date": (["19900230,1.0", *GOOD], "row 2: '19900230' is no date"),
     "out of order": ([GOOD[1], GOOD[0], *GOOD[2:]], "row 3: the date is not after"),

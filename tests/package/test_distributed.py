@@ -468,7 +468,7 @@ def test_batches_that_cannot_be_cut(client, case):
         ({"shards": 0}, "shards must be an int of 1 or more, and is 0"),
         ({"shards": 2.0}, "shards must be an int of 1 or more, and is 2.0"),
         ({"compiled": 1}, "compiled must be 'auto', True or False, and is 1"),
-        ({"client": "tcp://x"}, "client: 'tcp://x' is no distributed.Client"),
+        ({"client": "tcp://x"}, "client: 'tcp://x' is not a distributed.Client"),
     ],
 )
 def test_bad_options(client, options, message):
