@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -227,6 +228,7 @@ _STEPS = ("array in @njit", "compiled gradient", "batch on threads")
 
 def _self_test():
     """In a process of its own, as a crash there ends that process alone."""
+    started = time.perf_counter()
     try:
         ran = subprocess.run(
             [sys.executable, "-c", _START],
@@ -238,6 +240,7 @@ def _self_test():
         code, out, said = ran.returncode, ran.stdout, ran.stderr.strip()
     except subprocess.TimeoutExpired as late:
         code, out, said = "a time limit", str(late.stdout or ""), ""
+    seconds = time.perf_counter() - started
     done = dict(re.findall(r"^(.+): (.+)$", out, flags=re.M))
     for step in _STEPS:
         if step in done:
@@ -247,3 +250,4 @@ def _self_test():
             cure = "reinstall nbta and Numba; if that does not help, report all of this output"
             yield Finding(BROKEN, "self-test", f"{step}: {last}", cure)
             return
+    yield Finding(OK, "self-test", f"took {seconds:.1f} s")

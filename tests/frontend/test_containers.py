@@ -15,7 +15,7 @@ NOT_YET = {
     "counter_that_begins_empty": r"dict\['a'\] is given a value, or deleted",
     "order_that_trips_change": "a loop keeps the number of items, the keys and their order",
     "set_that_loses_and_finds": "a loop keeps the number of items, the keys and their order",
-    "userlist_that_grows": "how many items there are",
+    "userlist_that_grows": "a loop keeps the number of items",
     "chained_maps": r"dict\['a'\] is given a value, or deleted",
     "bytes_that_count": "the items of a bytearray are",
     "set_joined_in_place": "a value that only the run knows is looked up in a set",

@@ -210,7 +210,7 @@ REFUSED = {
     "integers by arrays": (
         lambda x: x * np.sum(np.random.poisson(np.array([x, 2.0]))), "poisson() with respect to"),
     "state": (lambda x: np.random.get_state()[1][0] * x, "get_state() of a generator"),
-    "a source by the run": (lambda x: np.random.PCG64(int(x)).random_raw() * x, "the seed of PCG64 is known"),
+    "a source by the run": (lambda x: np.random.PCG64(int(x)).random_raw() * x, "seed of PCG64"),
     "no seed": (lambda x: x * np.random.default_rng().normal(), "default_rng without a seed"),
     "no seed of a state": (lambda x: x * np.random.RandomState().rand(), "without a seed"),
     "checkpoint": (_scan, "loop with checkpoint="),

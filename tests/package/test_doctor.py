@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import sys
 
 import numba
@@ -39,6 +40,7 @@ def test_a_working_installation(capsys):
     assert err == ""
     for said in (*doctor._STEPS, "Python", "numba", "kernels", "cache", "threads"):
         assert said in out
+    assert re.search(r"^ok       self-test  took \d+\.\d s$", out, re.MULTILINE)
     assert out.splitlines()[-1].startswith("nbta works here, ")
 
 
