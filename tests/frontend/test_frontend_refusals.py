@@ -488,7 +488,9 @@ def test_extremes_by_a_key(pick):
     def of_list(x):
         return pick([x[0], x[1]], key=lambda v: -v)
 
-    words = rf"{pick.__name__}\(key=...\) with keys that only the run knows; .* np.arg{pick.__name__}"
+    words = (
+        rf"{pick.__name__}\(key=...\) with keys that only the run knows; .* np.arg{pick.__name__}"
+    )
     for f in (of_array, of_list):
         with pytest.raises(nbta.InvalidArgumentError, match=words):
             nbta.grad(f)(X)
