@@ -180,16 +180,17 @@ def _threads():
         yield Finding(OK, "threads", f"{text}, layers: {', '.join(layers) or 'none'}")
 
 
-#: The self-test prints a name, a colon and a word for each finding. Its text is put where Python
-#: looks for that of files, as functions with loops are converted from it; no file is written. The
-#: array is made and stacked in Python: compiling that took 5 s, and the rest takes 4 s.
+#: The self-test's programs run at once, each in a process of its own, as a crash there ends
+#: that process alone. A program prints the name of each of its steps, a colon and a word. Its text
+#: is put where Python looks for that of files, as functions with loops are converted from it; no
+#: file is written. The array is made and stacked in Python, where nothing is compiled for that.
 _START = """
 import linecache, sys
 text = sys.stdin.read()
 linecache.cache["<self-test>"] = (len(text), None, text.splitlines(True), "<self-test>")
 exec(compile(text, "<self-test>", "exec"))
 """
-_PROGRAM = """
+_OF_ARRAYS = """
 import numpy as np, numba, nbta
 
 @numba.njit
@@ -202,6 +203,9 @@ array = nbta.TensorArray(np.float64, dynamic_size=True, element_shape=())
 squares(array, x)
 assert np.array_equal(array.stack(), x * x), array
 print("array in @njit: right", flush=True)
+"""
+_OF_GRADIENTS = """
+import numpy as np, nbta
 
 def loss(x):
     total = 0.0
@@ -209,6 +213,7 @@ def loss(x):
         total = total + np.sin(v) * v
     return total
 
+x = np.arange(1.0, 5.0)
 slope = nbta.grad(loss, compiled=True)(x)
 step = 1e-6
 differences = [(loss(x + step * e) - loss(x - step * e)) / (2 * step) for e in np.eye(4)]
@@ -223,26 +228,39 @@ value, slope = nbta.value_and_grad(item, batch_axis=(None, 0), compiled=True)(0.
 assert np.isclose(value, np.sum([item(0.5, row) for row in rows])), value
 print("batch on threads: right", flush=True)
 """
-_STEPS = ("array in @njit", "compiled gradient", "batch on threads")
+#: The steps of each program.
+_PROGRAMS = {
+    _OF_ARRAYS: ("array in @njit",),
+    _OF_GRADIENTS: ("compiled gradient", "batch on threads"),
+}
 
 
 def _self_test():
-    """In a process of its own, as a crash there ends that process alone."""
-    started = time.perf_counter()
+    """Each program in a process of its own."""
+    began = time.perf_counter()
+    given = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    started = []
+    for program in _PROGRAMS:
+        process = subprocess.Popen([sys.executable, "-c", _START], text=True, **given)
+        process.stdin.write(program)
+        process.stdin.close()
+        process.stdin = None
+        started.append(process)
+    for process, steps in zip(started, _PROGRAMS.values(), strict=True):
+        yield from _steps(process, steps)
+    yield Finding(OK, "self-test", f"took {time.perf_counter() - began:.1f} s")
+
+
+def _steps(process, steps):
+    """The findings of one program, up to its first step that fails."""
     try:
-        ran = subprocess.run(
-            [sys.executable, "-c", _START],
-            input=_PROGRAM,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-        )
-        code, out, said = ran.returncode, ran.stdout, ran.stderr.strip()
-    except subprocess.TimeoutExpired as late:
-        code, out, said = "a time limit", str(late.stdout or ""), ""
-    seconds = time.perf_counter() - started
+        out, said = process.communicate(timeout=_PATIENCE)
+        code, said = process.returncode, said.strip()
+    except subprocess.TimeoutExpired:
+        process.kill()
+        code, (out, said) = "a time limit", (process.communicate()[0], "")
     done = dict(re.findall(r"^(.+): (.+)$", out, flags=re.M))
-    for step in _STEPS:
+    for step in steps:
         if step in done:
             yield Finding(OK, "self-test", f"{step}: {done[step]}")
         else:
@@ -250,4 +268,3 @@ def _self_test():
             cure = "reinstall nbta and Numba; if that does not help, report all of this output"
             yield Finding(BROKEN, "self-test", f"{step}: {last}", cure)
             return
-    yield Finding(OK, "self-test", f"took {seconds:.1f} s")

@@ -555,7 +555,7 @@ def _log_ratio_bend(a, x):
 
 
 def _bend(record, a, x):
-    return apply(record, [_fixed(a, "the order of the gamma distribution, a third time"), x])
+    return apply(record, [_fixed(a, "the order of the gamma distribution (third derivative)"), x])
 
 
 def variate_slope(a, x):

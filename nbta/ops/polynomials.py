@@ -27,7 +27,7 @@ def _coefficients(what, p):
     """Coefficients in one row; a number is a polynomial, too."""
     p = operand(p)
     if p.ndim not in (0, 1):
-        raise invalid("rank", f"{what} has rank {p.ndim}; give coefficients in one row")
+        raise invalid("rank", f"{what}: coefficients have rank {p.ndim}; give them in one row")
     return reshape(p, (1,)) if p.ndim == 0 else p
 
 

@@ -202,7 +202,7 @@ def _mirrors(what, turned):
     def holds(a, atol=None, rtol=None):
         a = operand(a)
         if a.ndim != 2:
-            raise invalid("rank", f"{what} has rank {a.ndim}; give a matrix")
+            raise invalid("rank", f"{what}: a has rank {a.ndim}; give a matrix")
         other = turned(a)
         if not atol and not rtol:
             return all(equal(a, other))

@@ -243,7 +243,7 @@ def test_third_derivatives_of_gamma_variates_are_refused():
     def f(a):
         return nbta.grad(lambda a: random.gamma(random.key(0), a))(a)
 
-    with pytest.raises(nbta.UnimplementedError, match="gamma distribution, a third time"):
+    with pytest.raises(nbta.UnimplementedError, match="third derivative"):
         nbta.grad(nbta.grad(f))(2.0)
-    with pytest.raises(nbta.UnimplementedError, match="gamma distribution, a third time"):
+    with pytest.raises(nbta.UnimplementedError, match="third derivative"):
         nbta.hvp(f, (2.0,), (1.0,))

@@ -81,7 +81,7 @@ def len_of(x, n):
         ({"static_argnums": 0}, "argument 0 is in argnums too"),
         ({"static_argnums": 7}, "there is no argument 7; there are x, order, how"),
         ({"static_argnums": -4}, "there is no argument -4"),
-        ({"static_argnums": ("x",)}, "'x' is no int"),
+        ({"static_argnums": ("x",)}, "sequence of ints, not 'x'"),
         ({"static_argnames": "order size"}, "there is no argument 'order size'"),
     ],
 )

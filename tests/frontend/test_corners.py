@@ -34,7 +34,7 @@ NOT_YET = {
     "names_that_ways_bind": ":=. in a conditional expression",
     "chained_conditional_expressions": "make both numbers",
     "array_of_the_module_that_is_written": "give it as an argument",
-    "higher_functions_of_python": r"max\(\) by a key that only the run knows",
+    "higher_functions_of_python": r"max\(key=...\) with keys that only the run knows",
     "real_parts_under_two_names": r"an array.real, which was changed",
     "imaginary_parts_before_a_change": "which was changed.* make a copy",
     "parts_of_a_class_of_numbers": "use if and isinstance",

@@ -305,7 +305,7 @@ REFUSED = {
     "no seed of a source": (
         lambda x: np.random.Generator(np.random.PCG64()).normal() * x[0], "PCG64 without a seed"),
     "a copy behind a loop": (
-        lambda x: copy.deepcopy(_read_behind_a_loop(x)[0]).normal() * x[0], "given to deepcopy"),
+        lambda x: copy.deepcopy(_read_behind_a_loop(x)[0]).normal() * x[0], "follow deepcopy"),
     "SciPy behind a loop": (
         lambda x: scipy.stats.norm.rvs(random_state=_read_behind_a_loop(x)[0]) * x[0],
         "rvs, which is given a generator that has drawn"),

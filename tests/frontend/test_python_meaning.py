@@ -465,27 +465,27 @@ def refused(words):
     return lambda f: REFUSED.append(pytest.param(f, words, id=f.__name__)) or f
 
 
-@refused(r"hash\(\) is asked for")
+@refused(r"hash\(\) of a value")
 def asks_for_a_hash(x):
     return x if hash((count_below(x), 1)) == 3 else 2.0 * x
 
 
-@refused(r"id\(\) asks for")
+@refused(r"id\(\) of a value")
 def asks_for_an_id(x):
     return x if id(count_below(x)) == id(2) else 2.0 * x
 
 
-@refused(r"which is float or numpy\.float64.*isinstance\(value, float\)")
+@refused(r"either float or numpy\.float64.*isinstance\(value, float\)")
 def asks_for_a_class(x):
     return x if type(x) is float else 2.0 * x
 
 
-@refused(r"which is int or numpy\.int64")
+@refused(r"either int or numpy\.int64")
 def asks_for_a_class_by_name(x):
     return x if count_below(x).__class__ == int else 2.0 * x  # noqa: E721
 
 
-@refused("float has not")
+@refused("float lacks")
 def asks_for_a_shape(x):
     return x if hasattr(x, "shape") else 2.0 * x
 

@@ -226,7 +226,7 @@ def test_errors_that_numpy_is_told_to_raise_are_refused():
                 found = found + np.sqrt(v)
         return found
 
-    with pytest.raises(nbta.UnimplementedError, match=r"np\.errstate makes errors"):
+    with pytest.raises(nbta.UnimplementedError, match=r"np\.errstate asks for errors"):
         nbta.value_and_grad(raising)(X)
     assert "raise" not in np.geterr().values()
     _differentiated(quiet)

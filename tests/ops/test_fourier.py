@@ -89,7 +89,7 @@ def test_a_convolution_is_native():
         ("size", "0 points", lambda: nbta.fft(X, 0)),
         ("size", "0 points", lambda: nbta.irfft(X[..., :1])),
         ("dtype", "for real numbers", lambda: nbta.rfft(Z)),
-        ("value", "'both' is none of", lambda: nbta.ifft(Z, norm="both")),
+        ("value", "or 'forward', not 'both'", lambda: nbta.ifft(Z, norm="both")),
     ],
 )
 def test_what_is_not_transformed(reason, match, function):

@@ -251,7 +251,7 @@ def test_a_gradient_of_a_factor_solves_with_blocks_alone():
 
 
 def test_how_a_triangle_is_taken():
-    refused("value", "trans: 3 is none", lambda a: nbta.solve_triangular(a, a, 3), A)
+    refused("value", "'T' or 'C', not 3", lambda a: nbta.solve_triangular(a, a, 3), A)
 
 
 # Factors with pivots
@@ -363,7 +363,12 @@ def test_what_has_no_solution():
     refused("shape", "square", lambda b: nbta.det(b), B)
     refused("shape", "does not act on", nbta.solve, A, np.ones(3))
     refused("broadcast", "do not broadcast", nbta.solve, STACK, RNG.normal(size=(2, 4, 1)))
-    refused("value", "trans: 3 is none", lambda a: nbta.lu_solve(nbta.lu_factor(a), a, 3), A)
+    refused(
+        "value",
+        "trans must be 0, 1 or 2, not 3",
+        lambda a: nbta.lu_solve(nbta.lu_factor(a), a, 3),
+        A,
+    )
     for function, given in ((scipy.linalg.solve, (A, V)), (scipy.linalg.inv, (A,))):
         run = nbta.function(lambda *x, f=function: f(*x, assume_a="banded"))
         with pytest.raises(nbta.InvalidArgumentError, match="assume_a='banded'; give one of 'gen'"):

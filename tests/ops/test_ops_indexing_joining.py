@@ -264,7 +264,7 @@ def test_slice(begin, size):
         ([0, 0], [-2, 1], r"axis 0 has 3 elements"),
         ([0], [1, 1], r"begin: there are 1 entries for shape"),
         ([0, 0], [1], r"size: there are 1 entries for shape"),
-        ([0.5, 0], [1, 1], r"begin: .* is not a vector of integers"),
+        ([0.5, 0], [1, 1], r"begin: .* is not a vector with one integer per axis"),
     ],
 )
 def test_slices_that_do_not_fit(begin, size, message):
@@ -495,9 +495,9 @@ def test_pad_scalars_and_empty_arrays():
     ("width", "message"),
     [
         (-1, "negative"),
-        (1.5, "is none"),
-        ([(1, 2), (1,)], "is none"),
-        ((1, 2, 3), "is none"),
+        (1.5, "pad_width must be an integer, a pair, or"),
+        ([(1, 2), (1,)], "or a pair for each axis, not"),
+        ((1, 2, 3), "or a pair for each axis, not"),
         ([(1, 1)] * 3, r"3 pairs for shape \(2, 3\)"),
     ],
 )

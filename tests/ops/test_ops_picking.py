@@ -153,7 +153,7 @@ def test_insert_has_numpys_rules(obj, values, axis):
 
 
 REFUSED = {
-    "insert": (lambda x, k: nbta.insert(x, 5, 1.0), "no place 5 among 4 rows"),
+    "insert": (lambda x, k: nbta.insert(x, 5, 1.0), "index 5 is out of range for 4 rows"),
     "insert traced": (
         lambda x, k: nbta.insert(x, k, 1.0),
         "the number of items is known only in a run",
@@ -172,14 +172,14 @@ REFUSED = {
         'mode must be "raise", "wrap" or "clip", not',
     ),
     "bincount": (lambda x, k: nbta.bincount(k), "give minlength="),
-    "bincount rank": (lambda x, k: nbta.bincount(k[None], minlength=2), "of rank 2, not 1"),
+    "bincount rank": (lambda x, k: nbta.bincount(k[None], minlength=2), "x has rank 2, not 1"),
     "bincount length": (lambda x, k: nbta.bincount(k, minlength=-2), "-2 is negative"),
     "weights": (lambda x, k: nbta.bincount(k, x[None], 9), "give one weight per element of x"),
-    "complex weights": (lambda x, k: nbta.bincount(k, x * 1j, 9), "complex weights"),
+    "weights are complex": (lambda x, k: nbta.bincount(k, x * 1j, 9), "weights are complex"),
     "bins": (lambda x, k: nbta.histogram(x, "auto"), "give a number"),
-    "no bins": (lambda x, k: nbta.histogram(x, 0), "0 is none"),
+    "no bins": (lambda x, k: nbta.histogram(x, 0), "bins must be 1 or more, or edges, not 0"),
     "edges": (lambda x, k: nbta.histogram(x, [1.0, 0.0]), "the edges are not increasing"),
-    "a range": (lambda x, k: nbta.histogram(x, 3, (2.0, 1.0)), "no width"),
+    "a range": (lambda x, k: nbta.histogram(x, 3, (2.0, 1.0)), "the range is empty or not finite"),
     "linspace": (lambda x, k: nbta.linspace(0.0, x[0], -1), "-1 is negative"),
     "geomspace": (lambda x, k: nbta.geomspace(1j, x[0]), "complex ends"),
     "points": (lambda x, k: nbta.interp(x, x[None], x), "give one row"),
@@ -192,7 +192,7 @@ REFUSED = {
     ),
     "no row": (lambda x, k: nbta.convolve(x, []), "a row has no items"),
     "a matrix": (lambda x, k: nbta.convolve(x, x[None]), "a row is of rank 1"),
-    "edge_order": (lambda x, k: nbta.gradient(x, edge_order=3), "give 1 or 2"),
+    "edge_order": (lambda x, k: nbta.gradient(x, edge_order=3), "edge_order must be 1 or 2"),
     "too few": (lambda x, k: nbta.gradient([1.0]), "has 1 items; give 2"),
     "distances": (lambda x, k: nbta.gradient(x, 1.0, 2.0), "2 distances for 1 axes"),
     "grid": (lambda x, k: nbta.gradient(np.ones(3), np.ones(4)), "4 points for an axis of 3"),
@@ -216,12 +216,12 @@ REFUSED = {
     "a captured array": (lambda x, k: V.fill(x[0]), "V is from outside .* V.copy"),
     "a long mask": (lambda x, k: x[np.ones(3, bool)], "for axes of lengths"),
     "unique": (lambda x, k: np.unique(x), "nbta.sort and compare neighbours"),
-    "trim_zeros": (lambda x, k: np.trim_zeros(x), "how long the result is"),
+    "trim_zeros": (lambda x, k: np.trim_zeros(x), "the length of the result"),
 }
 
 
 UNCONVERTED = {
-    "a mask": (lambda x: x[x > 1], "no shape can tell"),
+    "a mask": (lambda x: x[x > 1], "a boolean mask selects is known only in a run"),
     "nonzero": (np.nonzero, "use nbta.where with the condition"),
     "flatnonzero": (np.flatnonzero, "use nbta.where with the condition"),
     "where of one": (lambda x: np.where(x > 0), r"only the run knows their number.*count_nonzero"),

@@ -70,7 +70,7 @@ def test_what_cannot_be_sorted(name):
         function(np.ones(3), 1)
     with pytest.raises(nbta.InvalidArgumentError, match="a scalar has no axes"):
         function(1.0)
-    with pytest.raises(nbta.InvalidArgumentError, match="are no numbers"):
+    with pytest.raises(nbta.InvalidArgumentError, match="are not numbers"):
         function(np.array(["b", "a"]))
 
 
@@ -120,7 +120,7 @@ def test_digitize_refuses_edges_in_no_order():
         (lambda x: nbta.partition(x, 4), "no item 4 among 4"),
         (lambda x: nbta.argpartition(x, -5), "no item -5 among 4"),
         (lambda x: nbta.lexsort([]), "there are no keys"),
-        (lambda x: nbta.searchsorted([x, x], x), "give one row in order"),
+        (lambda x: nbta.searchsorted([x, x], x), "give one row in ascending order"),
         (lambda x: nbta.searchsorted(x, x, "middle"), 'side must be "left" or "right", not'),
     ],
 )

@@ -4,6 +4,7 @@ import importlib.util
 import os
 import re
 import sys
+from itertools import chain
 
 import numba
 import pytest
@@ -38,15 +39,23 @@ def test_a_working_installation(capsys):
     out, err = capsys.readouterr()
     assert "broken" not in out
     assert err == ""
-    for said in (*doctor._STEPS, "Python", "numba", "kernels", "cache", "threads"):
+    for said in (
+        *chain(*doctor._PROGRAMS.values()),
+        "Python",
+        "numba",
+        "kernels",
+        "cache",
+        "threads",
+    ):
         assert said in out
     assert re.search(r"^ok       self-test  took \d+\.\d s$", out, re.MULTILINE)
     assert out.splitlines()[-1].startswith("nbta works here, ")
 
 
 def test_a_crash_is_a_broken_finding(capsys, monkeypatch):
-    program = doctor._PROGRAM.partition("x = np.arange")[0] + "raise SystemError('no such luck')"
-    monkeypatch.setattr(doctor, "_PROGRAM", program)
+    program = doctor._OF_ARRAYS.partition("x = np.arange")[0] + "raise SystemError('no such luck')"
+    steps = doctor._PROGRAMS[doctor._OF_ARRAYS]
+    monkeypatch.setattr(doctor, "_PROGRAMS", {program: steps})
     assert cli.main(["doctor"]) == 1
     out = capsys.readouterr().out
     assert "broken   self-test  array in @njit: SystemError: no such luck" in out
@@ -54,10 +63,17 @@ def test_a_crash_is_a_broken_finding(capsys, monkeypatch):
 
 
 def test_a_process_that_dies_is_told_of(monkeypatch):
-    monkeypatch.setattr(doctor, "_PROGRAM", "import os; os._exit(3)")
+    monkeypatch.setattr(doctor, "_PROGRAMS", {"import os; os._exit(3)": ("array in @njit",)})
     (finding,) = only(doctor._self_test)
     assert finding.state == "broken"
     assert finding.text == "array in @njit: it ended with 3"
+
+
+def test_a_process_that_hangs_is_ended(monkeypatch):
+    monkeypatch.setattr(doctor, "_PATIENCE", 0.3)
+    monkeypatch.setattr(doctor, "_PROGRAMS", {"import time; time.sleep(60)": ("array in @njit",)})
+    (finding,) = only(doctor._self_test)
+    assert finding.text == "array in @njit: it ended with a time limit"
 
 
 def test_an_error_of_a_check_is_a_finding(monkeypatch):

@@ -169,7 +169,7 @@ def other_rank(x):
     return s[0]
 
 
-case("s", "begin with")(other_rank)
+case("s", "start with")(other_rank)
 
 
 def other_kind(x):
