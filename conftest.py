@@ -18,6 +18,21 @@ import nbta
 pytest_plugins = ["slow_marks"]
 
 
+def pytest_addoption(parser):
+    """``--all-passes`` sends also graphs that run one by one through the compiler's passes."""
+    parser.addoption(
+        "--all-passes", action="store_true", help="each graph that runs goes through all passes"
+    )
+
+
+def pytest_configure(config):
+    """Of stages that cost nothing the first run goes through each, up to machine code."""
+    if config.option.all_passes:
+        from nbta.execution.break_even import Estimates
+
+        Estimates.looking = Estimates.passes = lambda estimates, operations: 0.0
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _collections_walk_what_is_new():
     """Tests that collect garbage need not walk what all files before them left: 4 GB in the end."""
