@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self
 import numpy as np
 
 from nbta import shapes
+from nbta.api.launching import Launcher
 from nbta.api.static import Fixed, Static, unfixed
 from nbta.classes import node_of, not_rebuilt
 from nbta.compiler.executable import no_collection
@@ -29,7 +30,7 @@ from nbta.errors import (
     UnimplementedError,
     invalid,
 )
-from nbta.execution.non_finite import is_watched
+from nbta.execution.non_finite import watching
 from nbta.execution.runner import Runners, check_compiled
 from nbta.execution.session import fits, within_kind
 from nbta.frontend.arguments import taken_apart
@@ -46,16 +47,15 @@ from nbta.frontend.entry import (
 from nbta.frontend.outside import ArrayLook, Outside, reading
 from nbta.frontend.pickling import Sent
 from nbta.frontend.source import described
-from nbta.graph.graph import Graph, current, leaving
+from nbta.graph.graph import Graph, building, current, leaving
 from nbta.graph.lengths import Asked, Lengths
 from nbta.graph.operation import DATA, Spec, Tensor
-from nbta.immutable import computed, in_body, own_numpy
+from nbta.immutable import anywhere, computed, in_body, own_numpy
 from nbta.inspect.flow_check import lost_write
 from nbta.locations import of_error, warn_caller
 from nbta.ops.checks import left_over
 from nbta.ops.dispatch import as_array, as_tensor
 from nbta.ops.filling import PLACEHOLDER
-from nbta.runtime.intrinsics import OK
 from nbta.shapes import Dim
 from nbta.structure import describe, layout, leaves, map_leaves, pack, paths
 from nbta.symbolic import SymbolicTensorArray
@@ -289,7 +289,7 @@ class Function(Sent, Generic[P, R]):
     ) -> None:
         functools.update_wrapper(self, f)
         self._what = what  # of the public functions has made it
-        self._f, self._compiled, self._pick = f, compiled, pick or _all
+        self._f, self._compiled, self._pick = f, compiled, pick
         self._static = static or None
         if self._static and signature is not None:
             message = "static_argnums: an input_signature has arrays only; give one of the two"
@@ -304,23 +304,30 @@ class Function(Sent, Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run, tracing first where no graph fits the arguments."""
         try:
-            structure = self.with_static((args, kwargs))
-            if current() is None and not is_watched():
+            structure = (args, kwargs) if self._static is None else self.with_static((args, kwargs))
+            # Questions that are asked without a call: each call would take 0.1 us.
+            if (not building or current() is None) and watching() is None:
                 for launcher in self._launchers:
-                    result = launcher(structure)
+                    result = launcher.call(*structure)
                     if result is not None:
-                        return self._pick(map_leaves(computed, result) if in_body() else result)
+                        return result if self._pick is None and not anywhere else self._of(result)
             if current() is not None or any_tensor(args, kwargs):
                 self._check_tensors(structure)
-                return self._pick(self._prepared()(*args, **kwargs))
+                result = self._prepared()(*args, **kwargs)
+                return result if self._pick is None else self._pick(result)
             with no_collection():  # a new graph has many objects that stay
                 trace, arrays = self.bound(structure)
             result = trace.run(arrays, self._compiled)
             self._launchers = trace.launcher(taken_apart(structure), self._launchers)
-            return self._pick(map_leaves(computed, result) if in_body() else result)
+            return self._of(result)
         except Exception as error:
             leaving(error)
             raise
+
+    def _of(self, result: Any) -> Any:
+        """What of a run's results is given to the caller; in a body, arrays that do not change."""
+        result = map_leaves(computed, result) if in_body() else result
+        return result if self._pick is None else self._pick(result)
 
     def _prepared(self, for_run: bool = False) -> Any:
         return prepared(self._f, "the function", self._convert, self._outputs, for_run=for_run)
@@ -1019,12 +1026,21 @@ class _Trace:
         ):
             return others
         same = (other for other in others if other.executable is compiled.executable)
-        if any(other.inputs(structure) is not None for other in same):
+        if any(other.fits(*structure) for other in same):
             return others  # it knows them, but refused where they are in memory, or their result
         dtypes = [tensor.dtype for tensor in self.inputs[: self.arguments]]
         looks, now = self.lengths.known, None if self.looking.is_empty else self.looking.now
         made = Launcher(compiled.executable, structure, dtypes, self.result, looks, self.apart, now)
         return [made, *others[: _LAUNCHERS - 1]]
+
+
+def _call_on(
+    instance: Any, f: Any, convert: Any, outputs: Any, /, *args: Any, **options: Any
+) -> Any:
+    """A method of an object, while it is traced."""
+    if (outside := reading()) is not None:
+        outside.given(instance)
+    return prepared(f, "the function", convert, outputs)(instance, *args, **options)
 
 
 def _share(one: np.ndarray, other: np.ndarray) -> bool:
@@ -1104,10 +1120,6 @@ def _notes(error: BaseException) -> Any:
     return getattr(error, "__notes__", ())
 
 
-def _all(result: Any) -> Any:
-    return result
-
-
 def is_text(value: Any) -> bool:
     """Whether a part of a result is a text, which a trace knows and no run computes."""
     return type(value) in (str, bytes)
@@ -1157,199 +1169,3 @@ def once(f: Any, kind: Any, make: Any) -> Any:
     if kind not in found:
         found[kind] = make()
     return found[kind]
-
-
-# Calls of compiled functions in a few microseconds. What a structure is made of is written out as a
-# Python function once: to look at each type and key in turn, as `nbta.structure` does, takes ten
-# times as long as the call itself.
-
-_NUMBERS = np.ndarray | np.generic | int | float | complex
-
-
-class Launcher:
-    """Runs a compiled function for arguments of the same kind as some.
-
-    Parameters
-    ----------
-    executable : Executable
-    arguments : structure
-        Those of a call. Arrays and numbers in it are the inputs of the function; strings, truth
-        values and functions must be the same in other calls.
-    dtypes : list of dtype
-        Of the inputs.
-    result : structure
-        With any leaves, as many as the function has results.
-    looks : dict
-        What the function counts on: by `nbta.graph.lengths.Look`, what that sees.
-    apart : list of tuple of int
-        Pairs of inputs that may not be one array.
-    now : callable, optional
-        Gives further inputs, from outside; see `nbta.frontend.outside.Looking`.
-    """
-
-    def __init__(
-        self,
-        executable: Any,
-        arguments: Any,
-        dtypes: Any,
-        result: Any,
-        looks: Any,
-        apart: Any,
-        now: Any = None,
-    ) -> None:
-        self._apart, self._now = apart, now
-        self.executable, self._run = executable, executable.run
-        source = _Source()
-        source.take(arguments, "arguments")
-        source.check(looks)
-        picked = "".join(f"{leaf}, " for leaf in source.leaves)
-        same = " and ".join(f"{leaf}.dtype is d{k}" for k, leaf in enumerate(source.leaves))
-        names = source.names | {f"d{k}": dtype for k, dtype in enumerate(dtypes)}
-        names |= {"ndarray": np.ndarray, "of_dtypes": functools.partial(_of_dtypes, dtypes)}
-        found = f"({picked}) if {same or True} else of_dtypes(({picked}))"
-        self._leaves = _defined(f"def f(arguments):\n{source.text()}    return {found}\n", names)
-        self._pack = _defined(*_packing(result))
-
-    def __call__(self, arguments: Any) -> Any:
-        """The result; None for arguments of another kind, and where anything is to be refused."""
-        given = self.inputs(arguments)
-        if given is None:
-            return None
-        status, values, _ = self._run(given)
-        return self._pack(values) if status == OK else None
-
-    def inputs(self, arguments: Any) -> Any:
-        """The inputs of the function in arguments; None for those of another kind."""
-        given = self._leaves(arguments)
-        if self._now is not None and given is not None:
-            hidden = self._now(given)
-            if hidden is None:
-                return None
-            given += hidden
-        if not self._apart or given is None:
-            return given
-        if any(np.may_share_memory(given[i], given[j]) for i, j in self._apart):
-            return None  # the trace looks closer
-        return given
-
-
-def _of_dtypes(dtypes: Any, given: Any) -> Any:
-    """Arrays of some dtypes; None where they are of others.
-
-    Arrays from pickles have dtype objects of their own.
-    """
-    if any(value.dtype != dtype for value, dtype in zip(given, dtypes, strict=True)):
-        return None
-    return tuple(value.view(dtype) for value, dtype in zip(given, dtypes, strict=True))
-
-
-def _call_on(
-    instance: Any, f: Any, convert: Any, outputs: Any, /, *args: Any, **options: Any
-) -> Any:
-    """A method of an object, while it is traced."""
-    if (outside := reading()) is not None:
-        outside.given(instance)
-    return prepared(f, "the function", convert, outputs)(instance, *args, **options)
-
-
-def _defined(source: Any, names: Any) -> Any:
-    names = dict(names)
-    exec(source, names)
-    return names["f"]
-
-
-class _Source:
-    """Lines that take a structure apart, and return None where it is another one."""
-
-    def __init__(self) -> None:
-        self.names: dict[str, Any] = {}
-        self.leaves: list[str] = []
-        self._lines: list[str] = []
-        self._values: list[Any] = []
-
-    def text(self) -> Any:
-        """The lines."""
-        return "".join(f"    {line}\n" for line in self._lines)
-
-    def _name(self, value: Any) -> Any:
-        name = f"k{len(self.names)}"
-        self.names[name] = value
-        return name
-
-    def _unless(self, condition: Any) -> None:
-        self._lines.append(f"if not ({condition}): return None")
-
-    def check(self, looks: Any) -> None:
-        """Refuse arrays of lengths that the function is not for."""
-        for look, seen in looks.items():
-            axis = f"{look.axis}:{look.axis + 1}"
-            self._unless(f"{self._values[look.leaf]}.shape[{axis}] == ({seen},)")
-
-    def take(self, part: Any, text: Any) -> None:
-        """Take a part, which ``text`` gives."""
-        if isinstance(part, dict):
-            self._unless(f"type({text}) is {self._name(type(part))}")
-            self._unless(f"tuple({text}) == {self._name(tuple(part))}")  # order may matter
-            for key in sorted(part, key=repr):
-                self._lines.append(f"v{len(self._lines)} = {text}[{self._name(key)}]")
-                self.take(part[key], f"v{len(self._lines) - 1}")
-        elif isinstance(part, list | tuple):
-            self._unless(f"type({text}) is {self._name(type(part))} and len({text}) == {len(part)}")
-            for k, item in enumerate(part):
-                self._lines.append(f"v{len(self._lines)} = {text}[{k}]")
-                self.take(item, f"v{len(self._lines) - 1}")
-        elif (node := node_of(part)) is not None:
-            self._unless(f"type({text}) is {self._name(type(part))}")
-            self._lines.append(f"v{len(self._lines)} = {self._name(node_of)}({text})")
-            made = f"v{len(self._lines) - 1}"
-            self._unless(f"{made}.rest == {self._name(node.rest)}")
-            self.take(node.parts, f"{made}.parts")
-        elif isinstance(part, _NUMBERS) and not isinstance(part, bool):
-            self._take_leaf(part, text)
-        elif part is None:
-            self._unless(f"{text} is None")
-        else:
-            self._values.append(text)
-            same = "==" if isinstance(part, str | Fixed) else "is"
-            self._unless(f"{text} {same} {self._name(part)}")
-
-    def _take_leaf(self, part: Any, text: Any) -> None:
-        self._values.append(text)
-        if isinstance(part, np.ndarray):
-            # Arrays without elements have graphs of their own.
-            self._unless(f"type({text}) is ndarray and {text}.size")
-            self.leaves.append(text)
-            return
-        self._unless(f"type({text}) is {self._name(type(part))}")
-        name = f"v{len(self._lines)}"
-        self._lines.append(f"{name} = {self._name(np.asarray)}({text})")
-        self.leaves.append(name)
-
-
-def _packing(result: Any) -> Any:
-    """Source of a function from a list of values to a structure like ``result``."""
-    names: dict[str, Any] = {}
-    count = iter(range(1 << 30))
-
-    def text(part: Any) -> Any:
-        if part is None:
-            return "None"
-        if isinstance(part, dict):
-            ordered = {key: text(part[key]) for key in sorted(part, key=repr)}
-            keys = {key: f"k{len(names) + i}" for i, key in enumerate(part)}
-            names.update({name: key for key, name in keys.items()})
-            return "{" + ", ".join(f"{keys[key]}: {ordered[key]}" for key in part) + "}"
-        if isinstance(part, tuple) and hasattr(part, "_fields"):
-            inner = ", ".join(map(text, part))
-            names[f"k{len(names)}"] = type(part)
-            return f"k{len(names) - 1}({inner})"
-        if isinstance(part, list | tuple):
-            inner = "".join(f"{text(item)}, " for item in part)
-            return f"[{inner}]" if isinstance(part, list) else f"({inner})"
-        if (node := node_of(part)) is not None:
-            inner = text(node.parts)
-            names[f"k{len(names)}"] = node.packed
-            return f"k{len(names) - 1}({inner})"
-        return f"values[{next(count)}]"
-
-    return f"def f(values):\n    return {text(result)}\n", names

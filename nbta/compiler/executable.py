@@ -60,12 +60,10 @@ class Executable:
 
     def __init__(self, generated, code, new_step):
         self.generated, self._new_step = generated, new_step
-        self._code, self._function = code, code.function
-        self._free: list[Workspace] = []
-        #: Shapes and dtypes of the last results; no shape where there were none yet.
-        self.outputs = [
-            (() if output.extents is None else None, output.dtype) for output in generated.outputs
-        ]
+        self._code, self.function = code, code.function
+        self.free: list[Workspace] = []
+        #: Shapes of the last results; None where there were none yet.
+        self.shapes = [() if output.extents is None else None for output in generated.outputs]
         self._told_of_memory = False
 
     def __call__(self, given):
@@ -86,22 +84,38 @@ class Executable:
 
     def run(self, given):
         """The status, and where it is OK the results, for arrays; and the step."""
-        work = self.borrow()
-        new = [shape if shape is None else np.empty(shape, dtype) for shape, dtype in self.outputs]
-        step = None
+        work, step = self.borrow(), None
+        pairs = zip(self.shapes, self.generated.outputs, strict=True)
+        new = [shape if shape is None else np.empty(shape, to.dtype) for shape, to in pairs]
         if self.generated.calls:
             step = work.step = self._new_step()
         try:
             work.give(given, new)
-            status = self._call(work)
+            status = self.function(work.address)
+        except BaseException as error:
+            self.leave(work, error)
+        return *self.finish(work, status, given, new), step
+
+    def leave(self, work, error):
+        """Raise an error of a call; what a signal's handler raised is the cause of another."""
+        self.give_back(work)
+        if isinstance(error, SystemError):  # the function gives a result with an exception set
+            raise error.__cause__ or error from None
+        raise error
+
+    def finish(self, work, status, given, new):
+        """The status of a call, and where it is OK the results; the workspace is given back."""
+        try:
+            if status == INTERRUPTED:
+                raise work.interrupt or KeyboardInterrupt
             if work.is_used and not self._told_of_memory:
                 self._warn_of_memory(work.held(), sum(value.nbytes for value in given))
             if status == RESIZED:
                 status, new = OK, work.results(new)
-                self.outputs = [(value.shape, value.dtype) for value in new]
+                self.shapes[:] = [value.shape for value in new]
+            return status, [value if value.ndim else value[()] for value in new if status == OK]
         finally:
             self.give_back(work)
-        return status, [value if value.ndim else value[()] for value in new if status == OK], step
 
     def _warn_of_memory(self, held, given):
         """Warn once of buffers that are large, and large for what the function is given."""
@@ -121,10 +135,14 @@ class Executable:
         """Of the function, for C."""
         return self._code.address
 
+    def output(self, k):
+        """The shape that a result had last, or None, and its dtype."""
+        return self.shapes[k], self.generated.outputs[k].dtype
+
     def borrow(self):
         """A workspace that nobody else uses until it is given back."""
         try:
-            return self._free.pop()
+            return self.free.pop()
         except IndexError:  # all are in use by other threads
             return Workspace(self.generated)
 
@@ -132,24 +150,14 @@ class Executable:
         """Let a workspace be used again."""
         if work.is_used:
             work.clean()
-        self._free.append(work)
-
-    def _call(self, work):
-        """The status of the function; what a signal's handler raised is raised here."""
-        try:
-            status = self._function(work.address)
-        except SystemError as error:  # it gives a result although an exception is set
-            raise error.__cause__ or error from None
-        if status == INTERRUPTED:
-            raise work.interrupt or KeyboardInterrupt
-        return status
+        self.free.append(work)
 
 
 class Workspace:
     """The words of one call at a time, and the buffers that they point to."""
 
     def __init__(self, generated):
-        self._plan, self.step = generated, None
+        self._plan, self.step, self.numbers = generated, None, {}
         self.words = np.zeros(generated.words, np.int64)
         self.address = self.words.ctypes.data
         self._buffers: dict[int, np.ndarray] = {}
@@ -179,6 +187,26 @@ class Workspace:
         """Say where the arrays of a call are: what is given, and what is to be filled."""
         addresses = [0 if array is None else id(array) for array in new]
         self._give(*map(id, given), *addresses)
+
+    def with_numbers(self, key, dtypes):
+        """What a call needs that is written out, for its numbers: see `written_calls`.
+
+        Parameters
+        ----------
+        key : str
+            By which it is found in ``numbers`` from now on.
+        dtypes : list of dtype
+            Of arrays for the numbers that are given or found.
+
+        Returns
+        -------
+        tuple
+            What says where arrays are, the address of the words, arrays of one number each, and
+            the addresses of these.
+        """
+        arrays = [np.empty((), dtype) for dtype in dtypes]
+        self.numbers[key] = found = (self._give, self.address, *arrays, *map(id, arrays))
+        return found
 
     # What compiled code calls.
 

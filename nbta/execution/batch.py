@@ -273,7 +273,7 @@ class WorkTable:
         one = len(self._programs) == 1
         for k, sink in enumerate(self.results.sinks):
             if isinstance(sink, Column):
-                sink.expect(*(self._programs[0].outputs[k] if one else (None, None)))
+                sink.expect(*(self._programs[0].output(k) if one else (None, None)))
                 self._new[:, k] = sink.places(self.results.starts)
 
     def behind(self, thread, part, item):
@@ -299,7 +299,7 @@ class WorkTable:
         pairs = zip(self.results.sinks, spares, strict=True)
         new = [sink.place(part, item, is_first, spare) for sink, spare in pairs]
         values = self._work[thread][program].results(new)
-        self._programs[program].outputs = [(value.shape, value.dtype) for value in values]
+        self._programs[program].shapes[:] = [value.shape for value in values]
         return values
 
     def was_interrupted(self):

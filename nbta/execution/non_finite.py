@@ -31,9 +31,13 @@ def restore(token) -> None:
     _choice.reset(token)
 
 
+#: None where runs are not to be watched; without a function of Python's around it.
+watching = _choice.get
+
+
 def is_watched() -> bool:
     """Whether runs are to be watched."""
-    return _choice.get() is not None
+    return watching() is not None
 
 
 class Watcher:

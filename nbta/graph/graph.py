@@ -61,6 +61,8 @@ class Names:
 
 
 _building = threading.local()
+#: Something while any thread may be building a graph: asking a thread takes 0.1 us.
+building: list[Any] = []
 
 
 def current() -> Graph | None:
@@ -125,9 +127,11 @@ def _entered(graph):
     stack = _building.__dict__.setdefault("stack", [])
     stack.append(graph)
     depth = len(stack)
+    building.append(graph)
     try:
         yield graph
     finally:
+        building.pop()
         del stack[depth - 1 :]
 
 

@@ -544,6 +544,58 @@ def test_arrays_from_pickles_go_the_short_way(monkeypatch):
         twice(unpickled.astype(">f8"))
 
 
+_KINDS = [
+    (2.5, -1.5, 1e300), (3, -4, 2**40), (1 + 2j, 3j, -1.0 + 0j), (np.float32(0.1), np.float32(7)),
+    (np.float64(0.1), np.float64(-0.0)), (np.int8(3), np.int8(-128)),
+    (np.uint64(2**63), np.uint64(1)), (np.complex64(1 + 1j), np.complex64(2)),
+    (np.bool_(True), np.bool_(False)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", _KINDS, ids=lambda given: type(given[0]).__name__)
+def test_numbers_go_the_short_way(given, monkeypatch):
+    same = nbta.function(lambda x, y: (x, nbta.where(y > 0, y, 0.0)), compiled=True)
+    same(given[0], X)
+    monkeypatch.setattr(runner.Runner, "__call__", None)
+    found = [same(x, X)[0] for x in given]  # all are kept: each is a number of its own
+    assert found == list(given)
+    assert all(type(each) is type(np.asarray(given[0])[()]) for each in found)
+
+
+@pytest.mark.parametrize("number", [2**63, 2.5, np.float32(2.5), True, np.int64(3)])
+def test_numbers_of_other_kinds_do_not_go_the_short_way(number):
+    twice = nbta.function(lambda x: x + x, compiled=True)
+    assert twice(3) == twice(3) == 6
+    found, expected = twice(number), nbta.function(lambda x: x + x, compiled=False)(number)
+    assert found == expected
+    assert found.dtype == expected.dtype
+
+
+def test_short_ways_and_the_usual_way_share_what_calls_keep():
+    """Calls with numbers, with arrays and the executable's own use the same words."""
+    f = nbta.function(lambda x, y: (x * y, nbta.sum(y)), compiled=True)
+    cases = [(2.0, X), (np.array(3.0), X), (np.float64(4.0), np.arange(5.0)), (5.0, np.arange(3.0))]
+    for _ in range(3):
+        for x, y in cases:
+            product, total = f(x, y)
+            f._runner().compiled[0].executable([np.asarray(x), y])
+            np.testing.assert_array_equal(product, x * y)
+            assert total == y.sum()
+
+
+def test_a_short_way_refuses_what_the_function_does_not_take():
+    f = nbta.function(lambda x, y=1.0, *, z=0.0: x * y + z, compiled=True)
+    for _ in range(2):
+        assert f(2.0) == 2.0
+        assert f(2.0, 3.0) == f(2.0, y=3.0) == 6.0
+        assert f(2.0, z=1.0) == 3.0
+        assert f(2.0, z=1.0, y=3.0) == f(2.0, y=3.0, z=1.0) == 7.0
+    with pytest.raises(TypeError):
+        f(2.0, 3.0, 4.0)
+    with pytest.raises(TypeError):
+        f(2.0, w=3.0)
+
+
 # Signatures.
 
 ROWS = [nbta.Spec("float64", (None, 2))]

@@ -30,11 +30,11 @@ def interrupted(monkeypatch, name, f, small, large):
     with monkeypatch.context() as patched:
         patched.setattr(Workspace, name, never_runs)
         for compiled in f._runner().compiled:
-            compiled.executable._free.clear()  # others have the callback that does run
+            compiled.executable.free.clear()  # others have the callback that does run
         with pytest.raises(KeyboardInterrupt):
             f(large)
         for compiled in f._runner().compiled:
-            compiled.executable._free.clear()
+            compiled.executable.free.clear()
     np.testing.assert_array_equal(f(small), expected)
 
 

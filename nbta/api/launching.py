@@ -1,0 +1,233 @@
+"""Calls of compiled functions in one or two microseconds.
+
+What arguments are made of, how the function is called and what the result is made of is written out
+as one Python function: to look at each type and key in turn, as `nbta.structure` does, takes ten
+times as long as the call itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nbta.api.static import Fixed
+from nbta.classes import node_of
+from nbta.compiler.written_calls import listed, written_out
+
+_NUMBERS = np.ndarray | np.generic | int | float | complex
+
+
+class Launcher:
+    """Runs a compiled function for arguments of the same kind as some.
+
+    Parameters
+    ----------
+    executable : Executable
+    arguments : structure
+        Those of a call. Arrays and numbers in it are the inputs of the function; strings, truth
+        values and functions must be the same in other calls.
+    dtypes : list of dtype
+        Of the inputs.
+    result : structure
+        With any leaves, as many as the function has results.
+    looks : dict
+        What the function counts on: by `nbta.graph.lengths.Look`, what that sees.
+    apart : list of tuple of int
+        Pairs of inputs that may not be one array.
+    now : callable, optional
+        Gives further inputs, from outside; see `nbta.frontend.outside.Looking`.
+    """
+
+    def __init__(
+        self,
+        executable: Any,
+        arguments: Any,
+        dtypes: Any,
+        result: Any,
+        looks: Any,
+        apart: Any,
+        now: Any = None,
+    ) -> None:
+        self.executable = executable
+        source = _Source(dtypes)
+        source.take_call(*arguments)
+        source.check(looks)
+        if now is not None:
+            source.take_hidden(now, executable.generated.arguments)
+        source.keep_apart(apart)
+        self._same = source.text("return True"), source.names
+        lines, names, values = written_out(executable, source.leaves, source.numbers)
+        packed, more = _packing(result, values)
+        text = source.text(*lines, f"return {packed}")
+        #: Of positional and keyword arguments: the result, or None for those of another kind and
+        #: where anything is to be refused.
+        self.call = _defined(text, source.names | names | more)
+
+    def fits(self, args: Any, kwargs: Any) -> bool:
+        """Whether arguments are of the same kind, whatever the function makes of them."""
+        return _defined(*self._same)(args, kwargs) is not None
+
+
+def _defined(source: str, names: dict[str, Any]) -> Any:
+    names = dict(names)
+    exec(source, names)
+    return names["f"]
+
+
+def _of_dtype(array: Any, dtype: Any) -> Any:
+    """An array of a dtype; None where it is of another.
+
+    Arrays from pickles have dtype objects of their own.
+    """
+    return array.view(dtype) if array.dtype == dtype else None
+
+
+class _Source:
+    """Lines that take a structure apart, and leave a function where it is another one.
+
+    Attributes
+    ----------
+    names : dict
+        What the lines refer to.
+    leaves : list of str
+        Variables with the inputs.
+    numbers : dict
+        The dtypes of those that are numbers and no arrays, by variable.
+    """
+
+    def __init__(self, dtypes: Any) -> None:
+        self.names: dict[str, Any] = {"ndarray": np.ndarray}
+        self.leaves: list[str] = []
+        self.numbers: dict[str, Any] = {}
+        self._dtypes = iter(dtypes)
+        self._lines: list[str] = []
+        self._values: list[str] = []
+
+    def text(self, *more: str) -> str:
+        """Source of a function with the lines, and more of them."""
+        lines = "".join(f"    {line}\n" for line in (*self._lines, *more))
+        return f"def f(args, kwargs):\n{lines}"
+
+    def _name(self, value: Any) -> str:
+        name = f"k{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def _variable(self, text: str) -> str:
+        """A variable for what a text gives."""
+        name = f"v{len(self._lines)}"
+        self._lines.append(f"{name} = {text}")
+        return name
+
+    def _unless(self, condition: str) -> None:
+        self._lines.append(f"if not ({condition}): return None")
+
+    def take_call(self, args: Any, kwargs: Any) -> None:
+        """Take what a function is called with."""
+        self._unless(f"len(args) == {len(args)}")
+        self._take_items(args, "args")
+        if kwargs:
+            self._take(kwargs, "kwargs")
+        else:
+            self._lines.append("if kwargs: return None")
+
+    def take_hidden(self, now: Any, count: int) -> None:
+        """Take what the function uses from outside, as many inputs as are missing."""
+        hidden = self._variable(f"{self._name(now)}(({listed(self.leaves)}))")
+        self._lines.append(f"if {hidden} is None: return None")
+        self.leaves += [self._variable(f"{hidden}[{k}]") for k in range(count - len(self.leaves))]
+
+    def check(self, looks: Any) -> None:
+        """Refuse arrays of lengths that the function is not for."""
+        for look, seen in looks.items():
+            axis = f"{look.axis}:{look.axis + 1}"
+            self._unless(f"{self._values[look.leaf]}.shape[{axis}] == ({seen},)")
+
+    def keep_apart(self, pairs: Any) -> None:
+        """Leave those to the trace that may be one array: it looks closer."""
+        for one, other in pairs:
+            share = self._name(np.may_share_memory)
+            self._unless(f"not {share}({self.leaves[one]}, {self.leaves[other]})")
+
+    def _take(self, part: Any, text: str) -> None:
+        """Take a part, which ``text`` gives."""
+        if isinstance(part, dict):
+            self._unless(f"type({text}) is {self._name(type(part))}")
+            self._unless(f"tuple({text}) == {self._name(tuple(part))}")  # order may matter
+            for key in sorted(part, key=repr):
+                self._take(part[key], self._variable(f"{text}[{self._name(key)}]"))
+        elif isinstance(part, list | tuple):
+            self._unless(f"type({text}) is {self._name(type(part))} and len({text}) == {len(part)}")
+            self._take_items(part, text)
+        elif (node := node_of(part)) is not None:
+            self._unless(f"type({text}) is {self._name(type(part))}")
+            made = self._variable(f"{self._name(node_of)}({text})")
+            self._unless(f"{made}.rest == {self._name(node.rest)}")
+            self._take(node.parts, self._variable(f"{made}.parts"))
+        elif isinstance(part, np.ndarray):
+            self._take_array(text)
+        elif isinstance(part, _NUMBERS) and not isinstance(part, bool):
+            self._take_number(part, text)
+        elif part is None:
+            self._unless(f"{text} is None")
+        else:
+            self._values.append(text)
+            same = "==" if isinstance(part, str | Fixed) else "is"
+            self._unless(f"{text} {same} {self._name(part)}")
+
+    def _take_items(self, part: Any, text: str) -> None:
+        for k, item in enumerate(part):
+            self._take(item, self._variable(f"{text}[{k}]"))
+
+    def _take_array(self, text: str) -> None:
+        self._values.append(text)
+        self.leaves.append(text)
+        dtype, of_dtype = self._name(next(self._dtypes)), self._name(_of_dtype)
+        # Arrays without elements have graphs of their own.
+        self._unless(f"type({text}) is ndarray and {text}.size")
+        self._lines += [
+            f"if {text}.dtype is not {dtype}:",
+            f"    {text} = {of_dtype}({text}, {dtype})",
+            f"    if {text} is None: return None",
+        ]
+
+    def _take_number(self, part: Any, text: str) -> None:
+        self._values.append(text)
+        self.leaves.append(text)
+        self.numbers[text] = dtype = next(self._dtypes)
+        self._unless(f"type({text}) is {self._name(type(part))}")
+        if np.asarray(part).dtype != dtype:
+            self._lines.append("return None")
+        elif isinstance(part, int):  # others are arrays of objects, or of another dtype
+            limits = np.iinfo(dtype)
+            self._unless(f"{limits.min} <= {text} <= {limits.max}")
+
+
+def _packing(result: Any, values: list[str]) -> tuple[str, dict[str, Any]]:
+    """Source of a structure like ``result`` of some values, and what it refers to."""
+    names: dict[str, Any] = {}
+    left = iter(values)
+
+    def text(part: Any) -> Any:
+        if part is None:
+            return "None"
+        if isinstance(part, dict):
+            ordered = {key: text(part[key]) for key in sorted(part, key=repr)}
+            keys = {key: f"p{len(names) + i}" for i, key in enumerate(part)}
+            names.update({name: key for key, name in keys.items()})
+            return "{" + ", ".join(f"{keys[key]}: {ordered[key]}" for key in part) + "}"
+        if isinstance(part, tuple) and hasattr(part, "_fields"):
+            inner = ", ".join(map(text, part))
+            names[f"p{len(names)}"] = type(part)
+            return f"p{len(names) - 1}({inner})"
+        if isinstance(part, list | tuple):
+            inner = "".join(f"{text(item)}, " for item in part)
+            return f"[{inner}]" if isinstance(part, list) else f"({inner})"
+        if (node := node_of(part)) is not None:
+            inner = text(node.parts)
+            names[f"p{len(names)}"] = node.packed
+            return f"p{len(names) - 1}({inner})"
+        return next(left)
+
+    return text(result), names

@@ -1,0 +1,92 @@
+"""Calls of executables from Python, written out for the inputs and results that they have.
+
+`Executable.run` takes arrays and makes lists: of what is given, of what is to be filled. For
+functions of a few numbers that takes three times as long as the lines here, which put numbers into
+arrays that a workspace keeps and name everything else.
+"""
+
+import numpy as np
+
+from nbta.runtime.intrinsics import OK
+
+
+def written_out(executable, inputs, numbers):
+    """Lines of a Python function that run an executable, for arguments like those of a call.
+
+    They leave the function with None where anything is to be refused.
+
+    Parameters
+    ----------
+    executable : Executable
+        Which has run.
+    inputs : list of str
+        Names of variables with the inputs.
+    numbers : dict
+        The dtypes of those that are numbers and no arrays, by name.
+
+    Returns
+    -------
+    lines : list of str
+    names : dict
+        What these refer to.
+    results : list of str
+        Names of variables with the results.
+    """
+    results = [f"y{k}" for k in range(len(executable.shapes))]
+    if executable.generated.calls or None in executable.shapes:
+        return *_called(executable, inputs, numbers), [f"values[{k}]" for k in range(len(results))]
+    return *_inlined(executable, inputs, numbers, results), results
+
+
+def _called(executable, inputs, numbers):
+    """Lines that call `run`."""
+    names = {"run": executable.run, "asarray": np.asarray}
+    names |= {f"d_{name}": dtype for name, dtype in numbers.items()}
+    given = "".join(f"{name}, " for name in inputs)
+    made = [f"{name} = asarray({name}, d_{name})" for name in numbers]
+    return [*made, f"status, values, _ = run(({given}))", f"if status != {OK}: return None"], names
+
+
+def _inlined(executable, inputs, numbers, results):
+    """Lines that do the same as `run`."""
+    outputs = executable.generated.outputs
+    shapes = executable.shapes
+    found = {
+        y: to.dtype for y, to, shape in zip(results, outputs, shapes, strict=True) if not shape
+    }
+    kept = {f"n_{name}": dtype for name, dtype in (numbers | found).items()}
+    arrays = [y for y in results if y not in found]
+    given = [f"n_{name}" if name in numbers else name for name in inputs]
+    filled = [f"n_{y}" if y in found else y for y in results]
+    places = ", ".join(f"i_{x[2:]}" if x in kept else f"id({x})" for x in given + filled)
+    unpacked = "".join(f", {name}" for name in [*kept, *(f"i_{name[2:]}" for name in kept)])
+    lines = [
+        "try: work = free.pop()",
+        "except IndexError: work = borrow()",
+        f"give, at{unpacked} = work.numbers.get(key) or work.with_numbers(key, dtypes)",
+        *(f"n_{name}[()] = {name}" for name in numbers),
+        *(f"{y} = empty(shapes[{y[1:]}], d_{y})" for y in arrays),
+        "try:",
+        f"    give({places})",
+        "    status = function(at)",
+        "except BaseException as error: leave(work, error)",
+        f"if status != {OK} or work.is_used:",
+        f"    status, values = finish(work, status, ({listed(given)}), ({listed(filled)}))",
+        f"    if status != {OK}: return None",
+        f"    {listed(results) or 'values'} = values",
+        "else:",
+        *(f"    {y} = n_{y}[()]" for y in found),
+        "    free.append(work)",
+    ]
+    return lines, {
+        "free": executable.free, "borrow": executable.borrow, "dtypes": list(kept.values()),
+        "key": " ".join(dtype.str for dtype in kept.values()),  # whose hash is computed once
+        "empty": np.empty, "shapes": shapes, "function": executable.function,
+        "leave": executable.leave, "finish": executable.finish,
+        **{f"d_{y}": outputs[int(y[1:])].dtype for y in arrays},
+    }  # fmt: skip
+
+
+def listed(names):
+    """Source of a tuple."""
+    return "".join(f"{name}, " for name in names)
