@@ -28,17 +28,17 @@ from nbta.ops.arranging import moveaxis, ranked
 from nbta.ops.axis_arguments import axis_attrs, operand
 from nbta.ops.checks import checked
 from nbta.ops.descriptions import QUANTILES
-from nbta.ops.dispatch import as_array, exported
+from nbta.ops.dispatch import as_array, data_spec, exported
 from nbta.ops.elementary import floor, isfinite
 from nbta.ops.elementwise import wide
 from nbta.ops.gathering import take
-from nbta.ops.joining import expand_dims, stack
+from nbta.ops.joining import concatenate, expand_dims, stack
 from nbta.ops.places import take_along_axis
 from nbta.ops.products import transpose
 from nbta.ops.reductions import cumsum, mean_dtype, sum
 from nbta.ops.rounding import ceil, isnan, rint
 from nbta.ops.shaping import broadcast_to, cast, reshape, shape_of
-from nbta.ops.sorting import argsort, selected_places, sort
+from nbta.ops.sorting import MOST, argsort, selected_places, sort
 from nbta.ops.statistics import all, extents_along
 
 if TYPE_CHECKING:
@@ -198,6 +198,25 @@ def _narrow(found, own):
     return found if own.itemsize != 2 else cast(found, own)
 
 
+def _are_few(q):
+    """Whether fractions are so few that items are selected, and rows not sorted."""
+    count = 1 if _rank(q) == 0 else data_spec(q).shape[0]
+    return type(count) is int and 0 < count <= MOST // 2
+
+
+def _order(q):
+    """Numbers of fractions in rising order, where that is known; and of each the place in it."""
+    if _rank(q) == 0:
+        return np.zeros(1, np.int64), 0
+    order = np.arange(q.shape[0]) if isinstance(q, Tensor) else np.argsort(q, kind="stable")
+    return order, np.argsort(order)
+
+
+def _selected(rows, places):
+    """The items of rows that a sort would bring to some places: in linear time."""
+    return take_along_axis(rows, selected_places(rows, places), -1)
+
+
 def _quantile(x, q, axis, method, keepdims, name, percent=1):
     x, rows, axes, own = _rows(x, axis, method)
     q = _fractions(q, mean_dtype(x.dtype), percent)
@@ -206,13 +225,20 @@ def _quantile(x, q, axis, method, keepdims, name, percent=1):
     count = extents_along(rows, -1)
     below, above, way = _place(count, q, method, q.dtype)
     end = subtract(cast(count, np.int64), 1)  # where NaN is sorted to
-    if _rank(q):
+    if _are_few(q):
+        order, rank = _order(q)
+        places = stack([below] if way is None else [below, above], -1)
+        places = reshape(take(places, order, 0) if _rank(q) else places, (-1,))
+        rows = _selected(rows, concatenate([places, reshape(end, (1,))]))
+        below, above, end = rank, rank + 1, -1
+        if way is not None:
+            below, above = 2 * rank, 2 * rank + 1
+    else:
         rows = sort(rows)
+    along = -1
+    if _rank(q):
         rows, along = transpose(rows, (rows.ndim - 1, *range(rows.ndim - 1))), 0
         way = None if way is None else reshape(way, (-1, *[1] * (rows.ndim - 1)))
-    else:  # a few items: in linear time
-        rows = take_along_axis(rows, selected_places(rows, stack([below, above, end])), -1)
-        below, above, end, along = 0, 1, 2, -1
     found = take(rows, below, along)
     if way is not None:
         found = _between(found, take(rows, above, along), way)
@@ -227,13 +253,21 @@ def _nan_quantile(x, q, axis, method, keepdims, name, percent=1):
     x, rows, axes, own = _rows(x, axis, method)
     if x.dtype.kind in "biu":
         return _quantile(x, q, axes, method, keepdims, name, percent)
-    q, rows = _fractions(q, x.dtype, percent), sort(rows)
+    q = _fractions(q, x.dtype, percent)
     count = sum(cast(logical_not(isnan(rows)), np.int64), -1, keepdims=True)
-    found = []
-    for one in [q] if _rank(q) == 0 else [q[k] for k in range(q.shape[0])]:
-        below, above, way = _place(count, one, method, q.dtype)
-        low, high = (take_along_axis(rows, at, -1) for at in (below, above))
-        found.append(take(low if way is None else _between(low, high, way), 0, -1))
+    each = [q] if _rank(q) == 0 else [q[k] for k in range(q.shape[0])]
+    each = [_place(count, one, method, q.dtype) for one in each]
+    if _are_few(q):
+        order, rank = _order(q)
+        places = [place for k in order for place in each[k][:2]]
+        rows = _selected(rows, concatenate(places, -1))
+        each = [(2 * k, 2 * k + 1, each[n][2]) for n, k in enumerate(np.ravel(rank))]
+        pairs = [(take(rows, [low], -1), take(rows, [high], -1), way) for low, high, way in each]
+    else:
+        rows = sort(rows)
+        pairs = [(*(take_along_axis(rows, at, -1) for at in one[:2]), one[2]) for one in each]
+    found = [low if way is None else _between(low, high, way) for low, high, way in pairs]
+    found = [take(one, 0, -1) for one in found]
     found = stack(found) if _rank(q) else found[0]
     return _kept(_narrow(found, own), x, axes, keepdims, name)
 

@@ -11,6 +11,7 @@ from nbta.codegen.values import NUMBERS, Scalar, product, times
 from nbta.errors import invalid
 from nbta.graph.operation import NotDifferentiable, Spec, Tensor
 from nbta.ops.arithmetic import (
+    add,
     equal,
     greater,
     greater_equal,
@@ -20,13 +21,14 @@ from nbta.ops.arithmetic import (
     minimum,
     where,
 )
+from nbta.ops.arranging import moveaxis
 from nbta.ops.axis_arguments import integers, keeping, numbers, one_axis, operand
 from nbta.ops.checks import checked
 from nbta.ops.dispatch import apply, data_spec, define, exported, stands_for
 from nbta.ops.elementwise import promoted
 from nbta.ops.filling import zeros_like
 from nbta.ops.gathering import scatter_add, take
-from nbta.ops.joining import expand_dims, rows_of
+from nbta.ops.joining import expand_dims, rows_of, stack
 from nbta.ops.places import extents_of, numbers_along, take_along_axis
 from nbta.ops.reductions import Along
 from nbta.ops.reductions import sum as sum_
@@ -224,72 +226,141 @@ SORT = define(
 
 def _infer_selected(x, wanted):
     numbers(x)
-    return Spec(INT64, None if x.shape is None else (*x.shape[:-1], *wanted.shape))
+    if x.shape is None or wanted.rank is None:
+        return Spec(INT64, None)
+    return Spec(INT64, (*x.shape[:-1], wanted.shape[-1]))
 
 
 def _evaluate_selected(x, wanted):
-    for place in wanted:
+    order = _in_order(x, wanted)
+    if wanted.ndim > 1:
+        return np.take_along_axis(order, wanted, -1)
+    return order[..., wanted]
+
+
+def _in_order(x, wanted):
+    """Where the items of rows are that sorted ones have, with places that there are."""
+    for place in wanted.reshape(-1):
         if not 0 <= place < x.shape[-1]:
             raise invalid("index", f"there is no item {place} in order among {x.shape[-1]}")
-    return np.argsort(x, -1, kind="stable")[..., wanted].astype(np.int64, copy=False)
+    return np.argsort(x, -1, kind="stable").astype(np.int64, copy=False)
 
 
 def _emit_selected(code, op) -> None:
-    """Hoare's selection: items are parted by one of them, and so is the part with the place.
-
-    Equal items are told apart by where they were, as in a stable sort. Which item parts them is
-    drawn, so that the expected time is linear whatever the order.
-    """
     x, wanted = op.inputs
     if x.dtype.char not in NUMBERS or x.dtype.kind == "c":
         return code.call_python(op)
     value, places = code.value(x), code.value(wanted)
     *outer, count = value.extents
-    (number,) = places.extents
+    number = places.extents[-1]
     found = code.result(op, extents=(*outer, number))
-    keys, origins = code.new(x.dtype, (count,)), code.new(INT64, (count,))
-    row, i, w, place, last, low, high, seed = (code.name(stem) for stem in "riwklhas")
+    selection, row, w = _Selection(code, x.dtype, count), code.name("r"), code.name("w")
     with code.nest(f"for {row} in range({product(outer)}):"):
-        with code.nest(f"for {i} in range({count}):"):
-            code.add(f"{keys.at(i)} = {value.at(f'{row} * {count} + {i}')}",
-                     f"{origins.at(i)} = {i}")  # fmt: skip
-        code.add(f"{last} = -1", f"{seed} = 1")
+        selection.begin(value, f"{row} * {count}")
+        first = f"{row} * {number} + " if wanted.spec.rank > 1 else ""
         with code.nest(f"for {w} in range({number}):"):
-            code.add(f"{place} = {places.at(w)}")
-            code.fail_if(f"{place} < 0 or {place} >= {count}")
-            code.add(f"{low} = {last} + 1 if {place} > {last} else 0",
-                     f"{high} = {count} if {place} != {last} else {low}",
-                     f"{last} = {place}")  # fmt: skip
-            with code.nest(f"while {high} - {low} > 1:"):
-                _part(code, keys, origins, (low, high, place, seed))
-            code.add(f"{found.at(f'{row} * {number} + {w}')} = {origins.at(place)}")
-    for block in (keys, origins):
-        code.release(block.base)
+            origin = selection.select(places.at(f"{first}{w}"))
+            code.add(f"{found.at(f'{row} * {number} + {w}')} = {origin}")
+    selection.release()
     return None
 
 
-def _part(code, keys, origins, names):
-    """Part the items between two places, without jumps that a processor would have to guess."""
-    low, high, place, seed = names
-    i, j, q, key, origin, x, p, unordered = (code.name(stem) for stem in "ijqbopxn")
-    end = f"{high} - 1"
-    code.add(f"{seed} = ({seed} * 1103515245 + 12345) & 2147483647",
-             f"{j} = {low} + {seed} % ({high} - {low})",
-             f"{key} = {keys.at(j)}", f"{origin} = {origins.at(j)}",
-             f"{keys.at(j)} = {keys.at(end)}", f"{origins.at(j)} = {origins.at(end)}")  # fmt: skip
-    before = f"int64({x} < {key}) | (int64({x} == {key}) & int64({p} < {origin}))"
-    if keys.dtype.kind == "f":  # NaN is last
-        code.add(f"{unordered} = int64({key} != {key})")
-        before += f" | ({unordered} & (int64({x} == {x}) | int64({p} < {origin})))"
-    code.add(f"{j} = {low}")
-    with code.nest(f"for {i} in range({low}, {end}):"):
-        code.add(f"{x} = {keys.at(i)}", f"{p} = {origins.at(i)}", f"{q} = {before}",
-                 f"{keys.at(i)} = {keys.at(j)}", f"{origins.at(i)} = {origins.at(j)}",
-                 f"{keys.at(j)} = {x}", f"{origins.at(j)} = {p}", f"{j} += {q}")  # fmt: skip
-    code.add(f"{keys.at(end)} = {keys.at(j)}", f"{origins.at(end)} = {origins.at(j)}",
-             f"{keys.at(j)} = {key}", f"{origins.at(j)} = {origin}",
-             f"{high} = {high} if {j} < {place} else {j}",
-             f"{low} = {low} if {j} > {place} else {j} + int64({j} < {place})")  # fmt: skip
+#: Items that part others and are kept for the places that follow.
+_KEPT = 64
+
+
+class _Selection:
+    """Hoare's selection: items are parted by one of them, and so is the part with the place.
+
+    Equal items are told apart by where they were, as in a stable sort. Which item parts them is
+    drawn, so that the expected time is linear whatever the order. Those above a place are kept for
+    the next ones, so that rising places take the time of a logarithm of their number.
+
+    Parameters
+    ----------
+    code : Code
+    dtype : numpy.dtype
+    count : str
+        How many items a row has.
+    """
+
+    def __init__(self, code, dtype, count):
+        self._code, self._dtype, self._count = code, dtype, count
+        self._keys, self._origins = code.new(dtype, (count,)), code.new(INT64, (count,))
+        self._kept = code.new(INT64, (str(_KEPT + 1),))
+        names = (code.name(stem) for stem in ("l", "h", "a", "s", "t", "e"))
+        self._low, self._high, self._place, self._seed, self._top, self._last = names
+
+    def begin(self, value, start):
+        """Lines that take the items of a row, from an index on."""
+        code, i = self._code, self._code.name("i")
+        with code.nest(f"for {i} in range({self._count}):"):
+            code.add(f"{self._keys.at(i)} = {value.at(f'{start} + {i}')}",
+                     f"{self._origins.at(i)} = {i}")  # fmt: skip
+        code.add(f"{self._last} = 0", f"{self._seed} = 1", f"{self._top} = 0", f"{self._low} = 0")
+
+    def select(self, place):
+        """Lines that bring an item to a place; source of where it was."""
+        code, low, high, top, at = self._code, self._low, self._high, self._top, self._place
+        code.add(f"{at} = {place}")
+        code.fail_if(f"{at} < 0 or {at} >= {self._count}")
+        with code.nest(f"if {at} < {self._last}:"):
+            code.add(f"{low} = 0", f"{top} = 0")
+        code.add(f"{self._last} = {at}")
+        kept = self._kept.at(f"{top} - 1")
+        with code.nest(f"while {top} > 0 and {kept} <= {at}:"):
+            code.add(f"{low} = {kept} + 1", f"{top} = {top} - 1")
+        code.add(f"{high} = {kept} if {top} > 0 else {self._count}")
+        with code.nest(f"while {high} - {low} > 1 and {low} <= {at}:"):
+            self._part()
+        code.add(f"{low} = max({low}, {at} + 1)")
+        return self._origins.at(at)
+
+    def before(self, item, origin, pivot):
+        """Source of a number: whether an item comes before that at a place, without jumps."""
+        key, other = self._keys.at(pivot), self._origins.at(pivot)
+        return _before(self._dtype, (item, origin), (key, other))
+
+    def origin(self, place):
+        """Source of where the item at a place was."""
+        return self._origins.at(place)
+
+    def _part(self):
+        """Part the items between two places, without jumps that a processor would have to guess."""
+        code, keys, origins = self._code, self._keys, self._origins
+        low, high, place, seed, top = self._low, self._high, self._place, self._seed, self._top
+        i, j, q, key, origin, x, p = (code.name(stem) for stem in "ijqboxp")
+        end = f"{high} - 1"
+        code.add(f"{seed} = ({seed} * 1103515245 + 12345) & 2147483647",
+                 f"{j} = {low} + {seed} % ({high} - {low})",
+                 f"{key} = {keys.at(j)}", f"{origin} = {origins.at(j)}",
+                 f"{keys.at(j)} = {keys.at(end)}", f"{origins.at(j)} = {origins.at(end)}",
+                 f"{j} = {low}")  # fmt: skip
+        with code.nest(f"for {i} in range({low}, {end}):"):
+            code.add(f"{x} = {keys.at(i)}", f"{p} = {origins.at(i)}",
+                     f"{q} = {_before(self._dtype, (x, p), (key, origin))}",
+                     f"{keys.at(i)} = {keys.at(j)}", f"{origins.at(i)} = {origins.at(j)}",
+                     f"{keys.at(j)} = {x}", f"{origins.at(j)} = {p}", f"{j} += {q}")  # fmt: skip
+        code.add(f"{keys.at(end)} = {keys.at(j)}", f"{origins.at(end)} = {origins.at(j)}",
+                 f"{keys.at(j)} = {key}", f"{origins.at(j)} = {origin}",
+                 f"{self._kept.at(top)} = {j}",
+                 f"{top} += int64({j} > {place}) & int64({top} < {_KEPT})",
+                 f"{high} = {high} if {j} < {place} else {j}",
+                 f"{low} = {low} if {j} > {place} else {j} + int64({j} < {place})")  # fmt: skip
+
+    def release(self):
+        """Let the buffers be used again."""
+        for block in (self._keys, self._origins, self._kept):
+            self._code.release(block.base)
+
+
+def _before(dtype, one, other) -> str:
+    """Source of a number: whether one pair of an item and where it was comes before another."""
+    (x, p), (key, origin) = one, other
+    found = f"int64({x} < {key}) | (int64({x} == {key}) & int64({p} < {origin}))"
+    if dtype.kind == "f":  # NaN is last
+        found += f" | (int64({key} != {key}) & (int64({x} == {x}) | int64({p} < {origin})))"
+    return found
 
 
 SELECTED = define(
@@ -309,9 +380,64 @@ def selected_places(rows, wanted):
     rows : array-like or Tensor
         Sorted, each by itself, they would be in order along the last axis.
     wanted : array-like or Tensor of int
-        A vector of places in that order; rising ones take the least time.
+        Places in that order: a vector, or one for each row. Rising ones take the least time.
     """
     return apply(SELECTED, [rows, wanted])
+
+
+def _infer_parted(x, wanted):
+    numbers(x)
+    return Spec(INT64, x.shape)
+
+
+def _evaluate_parted(x, wanted):
+    order = _in_order(x, wanted)
+    places = np.unique(wanted)
+    for first, end in zip([0, *(places + 1)], [*places, x.shape[-1]], strict=True):
+        order[..., first:end].sort(-1)
+    return order
+
+
+def _emit_parted(code, op) -> None:
+    """Items at the places are selected; others then go between those that they come between."""
+    x, wanted = op.inputs
+    if x.dtype.char not in NUMBERS or x.dtype.kind == "c":
+        return code.call_python(op)
+    value, places = code.value(x), code.value(wanted)
+    *outer, count = value.extents
+    (number,) = places.extents
+    found, ends = code.result(op, extents=value.extents), code.new(INT64, (f"{number} + 1",))
+    selection = _Selection(code, x.dtype, count)
+    row, w, i, item, part, own = (code.name(stem) for stem in ("r", "w", "i", "x", "g", "o"))
+    with code.nest(f"for {row} in range({product(outer)}):"):
+        selection.begin(value, f"{row} * {count}")
+        code.add(f"{ends.at('0')} = {row} * {count}")
+        with code.nest(f"for {w} in range({number}):"):
+            origin = selection.select(places.at(w))
+            place = f"{row} * {count} + {places.at(w)}"
+            code.add(f"{found.at(place)} = {origin}", f"{ends.at(f'{w} + 1')} = {place} + 1")
+        with code.nest(f"for {i} in range({count}):"):
+            code.add(f"{item} = {value.at(f'{row} * {count} + {i}')}", f"{part} = 0", f"{own} = 0")
+            with code.nest(f"for {w} in range({number}):"):
+                pivot = places.at(w)
+                # Those that do not come before it: of one place itself, and what comes behind it.
+                code.add(f"{part} += 1 - ({selection.before(item, i, pivot)})",
+                         f"{own} |= int64({selection.origin(pivot)} == {i})")  # fmt: skip
+            with code.nest(f"if {own} == 0:"):
+                end = ends.at(part)
+                code.add(f"{found.at(end)} = {i}", f"{end} += 1")
+    selection.release()
+    code.release(ends.base)
+    return None
+
+
+PARTED = define(
+    "PartitionedPlaces",
+    _infer_parted,
+    _evaluate_parted,
+    NotDifferentiable("its result are places"),
+    emit=_emit_parted,
+)
 
 
 def _sorted(x, axis, name):
@@ -405,7 +531,7 @@ def partition(
     *,
     name: str | None = None,
 ) -> Array:
-    """Rows partitioned along an axis, as `numpy.partition`; here they are sorted as a whole.
+    """Rows partitioned along an axis, as `numpy.partition`, in linear time.
 
     Parameters
     ----------
@@ -421,7 +547,8 @@ def partition(
     Returns
     -------
     Tensor or numpy.ndarray
-        Of the shape and dtype of ``x``. Gradients follow the elements to their places.
+        Of the shape and dtype of ``x``. Elements between two places are in the order that they had
+        (NumPy says nothing of it). Gradients follow the elements to their places.
 
     Raises
     ------
@@ -433,7 +560,8 @@ def partition(
     >>> nbta.partition([3, 1, 2], 1)
     array([1, 2, 3])
     """
-    return sort(_with_places(x, kth, axis), axis, name=name)
+    x, axis, places = _parted(x, kth, axis)
+    return take_along_axis(x, places, axis, name=name)
 
 
 @exported(numpy=3)
@@ -455,7 +583,7 @@ def argpartition(
     Returns
     -------
     Tensor or numpy.ndarray
-        Indices, as int64, of the shape of ``x``: here those of `nbta.argsort`.
+        Indices, as int64, of the shape of ``x``; between two places they rise.
 
     Raises
     ------
@@ -467,22 +595,50 @@ def argpartition(
     >>> nbta.argpartition([3, 1, 2], 1)
     array([1, 2, 0])
     """
-    return argsort(_with_places(x, kth, axis), axis, name=name)
+    return named(_parted(x, kth, axis)[2], name)
+
+
+#: Places that are selected; where there are more, rows are sorted.
+MOST = 64
+
+
+def _parted(x, kth, axis):
+    """The operand, its axis, and the places of its items in partitioned rows."""
+    x, kth = _with_places(x, kth, axis)
+    x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, one_axis(x, axis))
+    if len(kth) > MOST:
+        return x, axis, argsort(x, axis)
+    wanted = _from_first(kth, extents_of(x)[axis])
+    if data_spec(x).rank == 1:
+        return x, axis, apply(PARTED, [x, wanted])
+    places = apply(PARTED, [moveaxis(x, axis, -1), wanted])
+    return x, axis, moveaxis(places, -1, axis)
+
+
+def _from_first(kth, count):
+    """Places as a vector that rises."""
+    known = sorted({place for place in kth if not isinstance(place, Tensor)})
+    if len(known) == len(kth) and (not known or known[0] >= 0 or known[-1] < 0):
+        places = np.array(known, np.int64)
+        return places if known and known[0] >= 0 else add(places, count)
+    places = stack([cast(place, np.int64) for place in kth])
+    return sort(where(greater(0, places), add(places, count), places))
 
 
 def _with_places(x, kth, axis):
     """The operand, whose axis has the places; of those that a run decides, in a run that fails."""
     x = operand(x)
-    shape = data_spec(x).shape
+    shape, places = data_spec(x).shape, []
     extent = None if shape is None or axis is None else shape[one_axis(x, axis)]
     for place in kth if isinstance(kth, list | tuple | np.ndarray) else (kth,):
         if isinstance(place, Tensor):
             x = _checked_place(x, place, axis)
-            continue
-        (place,) = integers((place,))
-        if type(extent) is int and not -extent <= place < extent:
-            raise invalid("index", f"kth: there is no item {place} among {extent}")
-    return x
+        else:
+            (place,) = integers((place,))
+            if type(extent) is int and not -extent <= place < extent:
+                raise invalid("index", f"kth: there is no item {place} among {extent}")
+        places.append(place)
+    return x, places
 
 
 def _checked_place(x, place, axis):

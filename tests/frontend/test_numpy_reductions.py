@@ -356,6 +356,33 @@ def test_fractions_that_meet_elements(method, compiled):
             hold(got, want, rtol)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("count", [1, 5, 200])
+def test_fractions_in_any_order(count, compiled):
+    """Items of a few are selected; rows are sorted for many."""
+    fractions = np.random.default_rng(1).permutation(np.linspace(0.0, 1.0, count))
+    x = np.random.default_rng(3).normal(size=(4, 30))
+    x[0, 3], x[1, ::4], x[3] = np.nan, np.nan, np.nan
+
+    def both(x):
+        quantiles = [np.quantile(x, fractions, axis=1), np.nanquantile(x, fractions, axis=1)]
+        return [*quantiles, np.percentile(x[2], fractions * 100), np.quantile(x, fractions)]
+
+    run = nbta.function(both, compiled=compiled)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a row of NaN alone
+        want = both(x)
+    for got, each in zip(run(x), want, strict=True):
+        hold(got, each, 1e-14)
+
+
+@pytest.mark.parametrize("function", [np.quantile, np.nanquantile])
+def test_derivatives_of_several_fractions(function):
+    x = np.random.default_rng(3).permutation(np.linspace(-1.0, 2.0, 28)).reshape(4, 7)
+    check_grads(lambda x: function(x, [0.7, 0.1, 0.55], axis=1) ** 2, (x,), order=2)
+    check_grads(lambda x, q: function(x, nbta.stack([q, 0.3, q * q])), (x, np.array(0.77)))
+
+
 def test_tensors_outside_of_converted_code():
     with nbta.Graph().as_default() as graph:
         x = nbta.placeholder("float64", (2, 3))

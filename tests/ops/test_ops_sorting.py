@@ -129,6 +129,49 @@ def test_what_is_refused(function, message):
         function(np.arange(4.0))
 
 
+def parted(x, kth, axis):
+    """Places in partitioned rows: between those of ``kth`` items stay in order."""
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    order = np.moveaxis(np.argsort(x, axis, kind="stable"), axis, -1).copy()
+    ends = [0, *np.repeat(np.unique(np.array(kth) % x.shape[axis]), 2), x.shape[axis]]
+    for first, end in zip(ends[::2], ends[1::2], strict=True):
+        order[..., first + (first in ends[1:]) : end].sort(-1)
+    return np.moveaxis(order, -1, axis)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kth", [0, -1, (5, 2), (-3, 5, 5), tuple(range(3, 90))[::-1]], ids=str)
+def test_partitions_keep_the_order_between_places(dtype, kth):
+    x = numbers((3, 100), dtype)
+
+    def both(x):
+        at = kth if isinstance(kth, int) else list(kth)
+        return [(nbta.partition(x, at, a), nbta.argpartition(x, at, a)) for a in (1, None)]
+
+    for found in everywhere(both, x):
+        for (values, places), axis in zip(found, (1, None), strict=True):
+            rows = x if axis else x.reshape(-1)
+            many = not isinstance(kth, int) and len(kth) > 64  # then rows are sorted
+            wanted = range(rows.shape[-1]) if many else np.atleast_1d(kth)
+            np.testing.assert_array_equal(places, parted(x, wanted, axis))
+            np.testing.assert_array_equal(values, np.take_along_axis(rows, places, -1))
+            assert (values.dtype, places.dtype) == (x.dtype, np.int64)
+
+
+def test_partitions_of_columns():
+    x = numbers((20, 4, 3), "float64")
+    for found in everywhere(lambda x: nbta.partition(x, (2, 11), 0), x):
+        np.testing.assert_array_equal(found, np.take_along_axis(x, parted(x, [2, 11], 0), 0))
+        np.testing.assert_array_equal(found[[2, 11]], np.sort(x, 0)[[2, 11]])
+
+
+def test_derivatives_of_partitions():
+    x = np.random.default_rng(1).permutation(np.linspace(0.5, 2.0, 24)).reshape(3, 8)
+    check_grads(lambda x: np.partition(x, (2, -2), axis=1)[:, :3] ** 2, (x,), order=2)
+    check_grads(lambda x: np.partition(x, 1, axis=0)[1:] ** 3, (x,), order=2)
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("partition", [np.partition, np.argpartition])
 @pytest.mark.parametrize("axis", [0, 1, -1, None])
@@ -139,8 +182,10 @@ def test_a_run_decides_the_place_of_a_partition(compiled, partition, axis):
 
     found = nbta.function(smallest, compiled=compiled)
     for x in (np.random.default_rng(3).normal(size=shape) for shape in ((4, 3), (3, 5))):
-        ordered = np.sort(x, axis) if partition is np.partition else np.argsort(x, axis)
-        np.testing.assert_array_equal(found(x, 0.7), ordered)
+        places = parted(x, [int((x.shape[0] - 1) * 0.7)], axis)
+        if partition is np.partition:
+            places = np.take_along_axis(x, places, axis)
+        np.testing.assert_array_equal(found(x, 0.7), places)
         with pytest.raises(nbta.errors.InvalidArgumentError, match="no such item"):
             found(x, 20.0)
 
@@ -154,6 +199,23 @@ def test_places_of_few_items_are_those_of_a_stable_sort(dtype, shape):
         expected = np.argsort(x, -1, kind="stable")[..., wanted]
         for found in everywhere(lambda x, w: selected_places(x, w), x, np.array(wanted)):
             np.testing.assert_array_equal(found, expected)
+
+
+def test_each_row_may_have_places_of_its_own():
+    x = numbers((3, 40), "float64")
+    wanted = np.array([[0, 39, 7], [5, 5, 6], [39, 38, 0]])
+    expected = np.take_along_axis(np.argsort(x, -1, kind="stable"), wanted, -1)
+    for found in everywhere(lambda x, w: selected_places(x, w), x, wanted):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_more_places_are_found_than_parting_items_are_kept():
+    """Places rise, and each part of a falling pipe is parted again."""
+    x = np.random.default_rng(5).normal(size=5000).round(2)
+    wanted = np.arange(0, 5000, 3)
+    expected = np.argsort(x, kind="stable")[wanted]
+    for found in everywhere(lambda x, w: selected_places(x, w), x, wanted):
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(
