@@ -57,7 +57,7 @@ def nans(infinities: bool = True) -> Iterator[None]:
     >>> with nbta.debug.nans():
     ...     nbta.grad(entropy)(np.array([0.5, 0.5, 0.0]))
     Traceback (most recent call last):
-    nbta.errors.InvalidArgumentError: Log made an infinity of 0.0, item [2], at ...
+    nbta.errors.InvalidArgumentError: Log made an infinity of 0.0, item [2]...
     """
     token = non_finite.choose(infinities)
     try:

@@ -95,6 +95,9 @@ def root(residual: Callable[..., Any], solver: Callable[..., Any] | None = None)
 
     Examples
     --------
+    The loop is read from the source of the function: in a file, in a notebook, or at the prompt of
+    Python 3.13 and newer.
+
     >>> def bisected(a):
     ...     low, high = 0.0, 10.0
     ...     while high - low > 1e-13:

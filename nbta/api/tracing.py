@@ -828,6 +828,9 @@ def function(
     >>> norm(np.array([3.0, 4.0]))
     np.float64(5.0)
 
+    Loops and branches are read from the source of a function: in a file, in a notebook, or at the
+    prompt of Python 3.13 and newer.
+
     >>> @nbta.function
     ... def smooth(x, rate):
     ...     y = x.copy()

@@ -1,14 +1,23 @@
 """Each block of Python on a page is run: by the page's build, as a doctest, or here.
 
-Code cells run when the documentation is built. Pages of doctests are those that pytest is told of.
+Code cells run when the documentation is built. Pages of doctests are those that pytest is told of,
+and what is shown at a prompt is also typed at one, where functions have no source.
 """
 
+import doctest
+import io
 import re
 import runpy
 import tomllib
+import traceback
+from contextlib import redirect_stdout
 from pathlib import Path
 
+import numba
+import numpy as np
 import pytest
+
+import nbta
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
@@ -85,3 +94,43 @@ def test_pages_of_prompts_are_doctests():
     told = re.findall(r"--doctest-glob=(\S+)", options["tool"]["pytest"]["ini_options"]["addopts"])
     shown = {Path(page).name for page, text in PAGES.items() if prompts(text)}
     assert shown <= set(told)
+
+
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def typed(examples):
+    """Examples that say or raise something else at a prompt, as their source and what they do."""
+    names, matches = {"np": np, "nbta": nbta, "numba": numba}, doctest.OutputChecker().check_output
+    for example in examples:
+        out, wanted = io.StringIO(), example.want
+        try:
+            with redirect_stdout(out):
+                exec(compile(example.source, "<stdin>", "single"), names)
+            said = out.getvalue()
+        except Exception as error:
+            wanted = example.exc_msg or ""
+            said = "".join(traceback.format_exception_only(error))
+        if not matches(wanted, said, FLAGS):
+            yield example.source, said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["docs/errors.md", "docs/parallel.md"])
+def test_a_page_of_prompts_can_be_typed(page):
+    examples = doctest.DocTestParser().get_examples(PAGES[page])
+    assert len(examples) > 20
+    assert list(typed(examples)) == []
+
+
+@pytest.mark.slow
+def test_examples_of_docstrings_can_be_typed():
+    """But those of functions whose loops need a source, which say so."""
+    modules = nbta, nbta.debug, nbta.implicit, nbta.random, nbta.testing
+    found = [vars(m)[name] for m in modules for name in getattr(m, "__all__", None) or vars(m)]
+    found = [each for each in found if getattr(each, "__module__", "").startswith("nbta")]
+    texts = {id(value): value.__doc__ for value in found}.values()
+    texts = [re.split(r"prompt of\s+Python 3.13", text)[0] for text in texts if text]
+    examples = [doctest.DocTestParser().get_examples(text) for text in texts]
+    assert sum(map(bool, examples)) > 300
+    assert [wrong for each in examples for wrong in typed(each)] == []
