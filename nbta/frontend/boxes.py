@@ -642,7 +642,7 @@ class Box(Tensor):
         lengths = current().root.lengths if current() is not None else None
         if lengths is not None:
             lengths.ask_shared()
-        raise invalid("spoiled_array", self.spoiled)
+        raise invalid("spoiled_array", f"{here()}: {self.spoiled}")
 
     def store(self, value, change=None) -> None:
         """Hold another tensor or array; ``change`` does the same to an array that this one is."""
@@ -686,10 +686,11 @@ class Box(Tensor):
     def spoil(self, changed) -> None:
         """Forget what it holds, as an array that it may be was changed."""
         _note(self)
-        mine, other = self.called, changed.label or "another one"
+        mine, other = self.called, changed.label
+        other = "another one" if other in (None, mine) else other
         self.spoiled = (
             f"{mine} may or may not be the same array as {other}, which was changed: only the run "
-            f"knows; make a copy, such as {mine} = {other}.copy()"
+            f"knows; make one of the two a copy, by .copy()"
         )
 
     def rebind(self, tensor) -> None:

@@ -108,6 +108,7 @@ from nbta.ops.numpy_arguments import refused_argument, settled
 from nbta.ops.shaping import cast, reshape, stop_gradient
 from nbta.ops.tensor_methods import called_in_dtypes
 from nbta.runtime.numba_private import GENERALIZED, STENCIL, VECTORIZED, Dispatcher, JitClassType
+from nbta.shapes import Dim
 from nbta.structure import map_leaves
 from nbta.symbolic import SymbolicTensorArray
 
@@ -787,14 +788,21 @@ def _int(value=0, *base):
         return int(_known_text(value), *base)
     if isinstance(value, Number) and value.weak is int:
         return value
-    known = isinstance(value, Box) and all(type(n) is int for n in value.shape or (None,))
-    if known and math.prod(value.shape) != 1:
-        raise TypeError(f"{here()}: only an array of one item can be converted to a number")
-    value = as_tensor(native.plain(value))
+    value = _one_number(value)
     if value.dtype.kind != "f":
         return cast(value, np.int64)
     check_integer("int()", value)
     return cast(rounding.trunc(value), np.int64)
+
+
+def _one_number(value):
+    """A number, or an array of one item, which Python's classes of numbers take."""
+    value = as_tensor(native.plain(value))
+    if not value.spec.rank:
+        return value
+    if any(isinstance(n, Dim) or n not in (1, None) for n in value.spec.shape):
+        raise TypeError(f"{here()}: only an array of one item can be converted to a number")
+    return reshape(value, ())
 
 
 def _known_text(value):
@@ -804,7 +812,7 @@ def _known_text(value):
 
 def _float(value=0.0):
     if _traced(value):
-        return cast(as_tensor(native.plain(value)), np.float64)
+        return cast(_one_number(value), np.float64)
     return float(_known_text(value))
 
 
@@ -813,7 +821,8 @@ def _complex(*parts):
     if not any(map(_traced, parts)):
         return complex(*parts)
     real, imag = (*parts, 0)[:2]
-    return cast(as_tensor(native.plain(real)), np.complex128) + native.plain(imag) * 1j
+    real, imag = map(_one_number, (real, imag))
+    return cast(real, np.complex128) + imag * 1j
 
 
 def _traced(value):
@@ -1636,12 +1645,22 @@ def _in_one_row(target, indices, values, mode):
 
 
 def _putmask(a, mask, values):
-    """``np.putmask``, which puts values at their own places."""
+    """``np.putmask``, which puts values at their own places, over and over."""
     if not isinstance(a, Box):
         return NotImplemented
     if np.ndim(native.plain(values)) if native.is_known(values) else values.ndim:
-        return _copyto(a, values, where=mask)
+        return _copyto(a, call(np.resize, values, a.shape), where=mask)
     a[mask] = values
+    return None
+
+
+def _place(arr, mask, vals):
+    """``np.place``, which puts values one after another where a mask is true, over and over."""
+    if not isinstance(arr, Box):
+        return NotImplemented
+    mask, vals = call(np.ravel, mask).astype(bool), call(np.ravel, vals)
+    order = (call(np.cumsum, mask) - 1) % call(len, vals)
+    _copyto(arr, call(np.reshape, vals[order], arr.shape), where=call(np.reshape, mask, arr.shape))
     return None
 
 
@@ -1729,6 +1748,7 @@ _OF_NUMPY = {
     "shape": _shape, "einsum": _einsum, "fill_diagonal": _fill_diagonal, "copyto": _copyto,
     "fromiter": _fromiter,
     "ndim": _ndim, "put_along_axis": _put_along_axis, "put": _put, "putmask": _putmask,
+    "place": _place,
     "atleast_1d": _atleast(1), "atleast_2d": _atleast(2), "atleast_3d": _atleast(3),
     "append": _append, "rot90": _rot90, "matrix_transpose": _matrix_transpose,
     "meshgrid": _meshgrid, "rollaxis": _rollaxis, "identity": _identity,

@@ -549,3 +549,30 @@ def test_first_arguments_may_be_given_by_numpys_names():
             seen += 1
             break
     assert seen > 100
+
+
+def put_over_and_over(x):
+    y = np.zeros((3, 2))
+    np.putmask(y, y == 0, x[:3].reshape(3, 1))
+    return y
+
+
+def placed_over_and_over(x):
+    y = x * 2.0
+    np.place(y, y > 2.5, x[:2])
+    return y
+
+
+@pytest.mark.parametrize("f", [put_over_and_over, placed_over_and_over])
+def test_values_that_are_put_over_and_over(f):
+    x = np.array([1.2, 0.5, 2.0, 1.5, 3.0])
+    np.testing.assert_array_equal(nbta.function(f)(x), f(x))
+    nbta.testing.check_grads(lambda x: np.sum(f(x) ** 2), (x,), order=1)
+
+
+@pytest.mark.parametrize("kind", [float, int, complex])
+def test_numbers_of_arrays_of_several_items(kind):
+    f = nbta.function(lambda x: kind(x) + 1)
+    with pytest.raises(TypeError, match="one item"):
+        f(np.array([1.0, 2.0]))
+    assert f(2.0) == 3
