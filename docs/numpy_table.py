@@ -144,7 +144,6 @@ SAMPLES = {
     "polyfit": (X, lambda f, x: f(X, x, 1)),
     "put": (X, changing([0, 2], [5.0, 6.0])),
     "put_along_axis": (X, changing(np.array([0, 2]), np.array([5.0, 6.0]), 0)),
-    "place": (X, changing([True, False, True, True], [1.0, 2.0])),
     "putmask": (X, changing([True, False, True, True], [1.0, 2.0, 3.0, 4.0])),
     "quantile": (X, lambda f, x: f(x, 0.3)),
     "nanquantile": (X, lambda f, x: f(x, 0.3)),
