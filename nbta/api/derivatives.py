@@ -38,12 +38,14 @@ from nbta.graph.operation import FLOW, Tensor
 from nbta.graph.order import ordered
 from nbta.ops.arithmetic import add_n, equal, multiply
 from nbta.ops.arranging import moveaxis
+from nbta.ops.checks import checked
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.filling import ones_like, zeros_like
 from nbta.ops.joining import arange, concatenate
 from nbta.ops.mapping import no_rows
 from nbta.ops.reductions import sum as sum_
-from nbta.ops.shaping import cast, identity, reshape, shape, shape_of, size
+from nbta.ops.shaping import broadcast_to, cast, identity, reshape, shape, shape_of, size
+from nbta.ops.statistics import all as all_
 from nbta.structure import describe, layout, leaves, map_batches, map_leaves, pack, paths
 
 if TYPE_CHECKING:
@@ -870,8 +872,32 @@ def jvp(
 
 def _jvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
     primals = tuple(free(f"primals[{i}]", p) for i, p in enumerate(primals))
+    tangents = _shaped_alike(primals, tangents)
     value = map_leaves(as_tensor, prepared(f, "the function", convert)(*primals))
-    return value, pack(value, directional(leaves(value), leaves(primals), leaves(tangents)))
+    return value, pack(value, directional(leaves(value), leaves(primals), tangents))
+
+
+def _shaped_alike(primals: Any, tangents: Any) -> list:
+    """The tangents, which a run refuses where they have not the lengths of the primals.
+
+    So these are one length for the compiler, too: items of both are looked up by one index, and a
+    loop over them has no other check.
+    """
+    pairs = zip(leaves(primals), leaves(tangents), paths(tangents, "tangents"), strict=True)
+    return [_of_shape(primal, as_tensor(tangent), path) for primal, tangent, path in pairs]
+
+
+def _of_shape(primal: Any, tangent: Any, path: str) -> Any:
+    want, have = primal.spec.shape, tangent.spec.shape
+    if want is None or have is None or None in (*want, *have):
+        alike = all_(equal(shape_of(tangent), shape_of(primal)))
+        return checked(tangent, alike, f"{path} has another shape than its primal; give its own")
+    if want == have:
+        return tangent
+    if any((n == 1) != (m == 1) for n, m in zip(want, have, strict=True)):  # no `Dim` is 1
+        message = f"{path} is {tangent.spec}, and its primal is {primal.spec}; they must be equal"
+        raise invalid("tangents", message)
+    return broadcast_to(tangent, shape_of(primal), name="tangents")
 
 
 def linearize(
@@ -984,12 +1010,12 @@ def hvp(f: Callable[..., Any], primals: T, tangents: Any, *, convert: bool = CON
 
 def _hvp(f: Any, convert: bool, primals: Any, tangents: Any) -> Any:
     primals = tuple(free(f"primals[{i}]", p) for i, p in enumerate(primals))
-    xs = leaves(primals)
+    xs, tangents = leaves(primals), _shaped_alike(primals, tangents)
     value = _scalar(prepared(f, "the function", convert)(*primals))
     first = gradients([value], xs, unconnected="zero")
     if not calls_users(first):
-        return value, first, pack(primals, directional(first, xs, leaves(tangents)))
-    slope = add_n([sum_(multiply(g, t)) for g, t in zip(first, leaves(tangents), strict=True)])
+        return value, first, pack(primals, directional(first, xs, tangents))
+    slope = add_n([sum_(multiply(g, t)) for g, t in zip(first, tangents, strict=True)])
     return value, first, pack(primals, gradients([slope], xs, unconnected="zero"))
 
 

@@ -501,6 +501,36 @@ def _twice(x):
     return x * 2
 
 
+def _product_of_items(x):
+    product = 1.0
+    for i in range(x.shape[0]):
+        product = product * x[i]
+    return product
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("derivative", [nbta.jvp, nbta.hvp])
+@pytest.mark.parametrize("specs", [None, [nbta.Spec("float64", (None,))] * 2])
+def test_a_run_holds_tangents_against_primals(derivative, specs, compiled):
+    """Items that a loop looks up would be there in a longer direction."""
+    function = nbta.function(
+        lambda x, v: derivative(_product_of_items, x, v), compiled=compiled, input_signature=specs
+    )
+    found = function(X, X)
+    if derivative is nbta.jvp:
+        np.testing.assert_allclose(found, [X.prod(), X.size * X.prod()])
+    for wrong in (np.ones(X.size + 2), X[:-1], X[:1]):
+        with pytest.raises(nbta.InvalidArgumentError):
+            function(X, wrong)
+
+
+def test_items_of_tangents_need_no_check_of_their_own():
+    function = nbta.function(lambda x, v: nbta.jvp(_product_of_items, x, v), compiled=True)
+    function(X, X)
+    loop = function.source.split("for _ in range")[1]
+    assert "refuse" not in loop
+
+
 def test_functions_are_pickled_without_their_traces():
     old = nbta.function(_twice, compiled=False)
     old(X)
