@@ -124,9 +124,9 @@ def test_add_n_takes_one_shape_only():
 
     total, (dx, dy) = runs(program, np.ones(3), np.ones(3))
     assert (total.shape, dx.shape, dy.shape) == ((3,), (3,), (3,))
-    with pytest.raises(nbta.InvalidArgumentError, match="are not one"):
+    with pytest.raises(nbta.InvalidArgumentError, match="differ; broadcast"):
         runs(program, np.ones(3), np.ones(1))
-    with pytest.raises(nbta.InvalidArgumentError, match="are not one"):
+    with pytest.raises(nbta.InvalidArgumentError, match="differ; broadcast"):
         nbta.add_n([np.ones(3), 1.0])
 
 

@@ -486,7 +486,7 @@ def test_an_old_name_that_reads_what_was_just_written_is_refused(stacked):
         value = nbta.sum(old.stack()) if stacked else old.read(0)
         return value + nbta.size(new.stack())
 
-    with pytest.raises(nbta.InvalidArgumentError, match="no gradient would pass"):
+    with pytest.raises(nbta.InvalidArgumentError, match="no gradient passes"):
         nbta.grad(program, convert=False)(2.0)
     assert nbta.grad(program)(2.0) == 1.0  # the name stands for what was written, as in Python
 
@@ -501,5 +501,5 @@ def test_an_old_name_that_reads_the_slot_of_the_same_trip_is_refused():
 
         return loop(2, body, old, x)[1]
 
-    with pytest.raises(nbta.InvalidArgumentError, match="no gradient would pass"):
+    with pytest.raises(nbta.InvalidArgumentError, match="no gradient passes"):
         nbta.grad(program)(2.0)

@@ -238,7 +238,7 @@ def holds_or_says_that_it_changed(f):
         holds(f)
     except nbta.NbtaError as error:
         said = refused.said(error)
-    assert said is None or re.search("changed|source is not to be found", said)
+    assert said is None or re.search("changed|source cannot be found", said)
 
 
 @pytest.mark.parametrize("change", ["v * v", "v > 0.5", "for v in x:\n"])

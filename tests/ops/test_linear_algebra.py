@@ -134,7 +134,7 @@ def test_what_has_no_product():
     refused("rank", "two matrices or more", lambda a: nbta.multi_dot([a]), A)
     refused("rank", "only the first and the last", lambda a, v: nbta.multi_dot([a, v, a]), A, V)
     refused("shape", "axis 0 has the length 4, not 2 or 3", lambda v: nbta.cross(v, v), V)
-    refused("value", "not an integer of the program", lambda a: nbta.matrix_power(a, 0.5), A)
+    refused("value", "must be a Python integer", lambda a: nbta.matrix_power(a, 0.5), A)
     refused("shape", "square", lambda b: nbta.matrix_power(b, 0), B)
     with nbta.Graph().as_default():
         for function in (nbta.inner, nbta.tensordot, lambda a, b: nbta.multi_dot([a, b])):
@@ -427,7 +427,7 @@ def test_equations_of_tensors():
     check_grads(tensor_equations, (DEFINITE, B[:2]))
     for message, function in (
         ("there are 3 equations for 2 items", lambda a: np.linalg.tensorsolve(a[:3, :2], a[0, :3])),
-        ("not a number of axes", lambda a: np.linalg.tensorinv(a, ind=0)),
+        ("ind must be 1 or more", lambda a: np.linalg.tensorinv(a, ind=0)),
         ("axes of 4 and 3 items", lambda a: np.linalg.tensorinv(a[:, :3], ind=1)),
     ):
         with pytest.raises(nbta.InvalidArgumentError, match=message):
@@ -938,7 +938,7 @@ def test_equations_from_both_sides():
     for dtype in ("float64", "complex128"):
         agrees(of_sylvester, *as_dtype(dtype, A, b, q), rtol=1e-9)
     check_grads(of_sylvester, (A, b, q), rtol=1e-4)
-    with pytest.raises(nbta.InvalidArgumentError, match="method: 'fast'"):
+    with pytest.raises(nbta.InvalidArgumentError, match="no method .fast."):
         nbta.function(lambda a: scipy.linalg.solve_discrete_lyapunov(a, a, "fast"))(A)
 
 
@@ -952,7 +952,7 @@ def test_whether_a_matrix_is_its_transpose():
     for a in (A, DEFINITE, DEFINITE + 1e-3 * A, complex_of(A) + complex_of(A).conj().T):
         for compiled in (False, True):
             np.testing.assert_array_equal(nbta.function(some, compiled=compiled)(a), some(a))
-    with pytest.raises(nbta.InvalidArgumentError, match="of rank 1; give a matrix"):
+    with pytest.raises(nbta.InvalidArgumentError, match="has rank 1; give a matrix"):
         nbta.function(lambda v: scipy.linalg.issymmetric(v))(V)
 
 

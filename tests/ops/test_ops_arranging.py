@@ -170,7 +170,7 @@ def test_what_shares_items_is_not_read_when_these_have_changed(part):
         y[0, 0] = 5.0
         return found[0] * 1.0
 
-    with pytest.raises(InvalidArgumentError, match="make a copy"):
+    with pytest.raises(InvalidArgumentError, match="make one of the two a copy"):
         nbta.function(stale)(M)
 
 

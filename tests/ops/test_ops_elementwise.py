@@ -236,7 +236,7 @@ def test_polygamma():
         expected = special.psi(x) if n == 0 else special.polygamma(n, x)
         np.testing.assert_allclose(both_ways(lambda x, n=n: nbta.polygamma(n, x), x), expected)
     check_grads(lambda x: nbta.polygamma(0, x), (x,))
-    with pytest.raises(nbta.InvalidArgumentError, match="give 0 or more"):
+    with pytest.raises(nbta.InvalidArgumentError, match="must be 0 or more"):
         nbta.polygamma(-1, 1.0)
 
 

@@ -258,7 +258,7 @@ def test_what_is_no_axis():
         reductions.mean(1.0, 0)
     with invalid("axis", "twice"):
         reductions.prod(x, (1, -1))
-    with invalid("axis", "not an integer"):
+    with invalid("axis", "must be an integer"):
         reductions.sum(x, 1.5)
     with invalid("axis", "not one axis"):
         reductions.argmax(x, (0, 1))
