@@ -195,8 +195,6 @@ class _Sums:
         parts, total = self._arrived.pop(tensor, []), self._first.pop(tensor, None)
         whole = [part for part in parts if not isinstance(part, Addend)]
         added = _joined([part for part in parts if isinstance(part, Addend)])
-        if tensor.spec.is_tape and len(whole) + (total is not None) > 1:
-            raise AssertionError(f"several shadows arrive at {tensor!r}")
         if whole:
             more = whole[0] if len(whole) == 1 else add_n(whole)
             total = more if total is None else add_n([total, more])

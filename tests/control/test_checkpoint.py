@@ -1,7 +1,6 @@
 """checkpoint=: the same values and gradients from less memory, or a clear error."""
 
 import functools
-import weakref
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from running import array, both, run
 import nbta
 from nbta.execution.reference import Step
 from nbta.graph.graph import subgraphs
-from nbta.ops import residuals
 from nbta.structure import leaves
 from nbta.testing import check_grads
 
@@ -354,23 +352,17 @@ def test_users_functions_are_called_again():
 
 
 class Kept:
-    """Numbers on tapes, in their shadows and in gradient arrays, that a run has at once, at most."""
+    """Slots of tapes and gradient arrays that a run has at a time, at most."""
 
     def __init__(self, monkeypatch):
-        self.arrays, self.tapes, self.most = [], weakref.WeakValueDictionary(), 0
+        self.arrays, self.most = [], 0
         add = Step.add
 
         def noting(step, made):
             self.arrays.append(made)
             return add(step, made)
 
-        class Noted(residuals.Values):
-            def __init__(tape, *values):  # noqa: N805
-                super().__init__(*values)
-                self.tapes[id(tape)] = tape
-
         monkeypatch.setattr(Step, "add", noting)
-        monkeypatch.setattr(residuals, "Values", Noted)
 
         @nbta.custom_gradient
         def probe(x):
@@ -392,14 +384,11 @@ class Kept:
 
     def look(self):
         held = [a for a in self.arrays if not a.closed and a.dtype == np.float64]
-        saved = [value for tape in list(self.tapes.values()) for value in tape]
-        numbers = sum(getattr(value, "dtype", None) == np.float64 for value in saved)
-        self.most = max(self.most, numbers + sum(int(a.size()) for a in held))
+        self.most = max(self.most, sum(int(a.size()) for a in held))
 
     def of(self, function, *args):
         """The most slots in one run."""
         self.arrays, self.most = [], 0
-        self.tapes.clear()
         function(*args)
         return self.most
 
