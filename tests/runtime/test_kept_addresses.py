@@ -241,6 +241,18 @@ def test_inputs_of_a_former_call_are_not_looked_at():
         np.testing.assert_array_equal(found, k * np.arange(1.0, 6.0) + 1.0)
 
 
+@row("inputs and results that are one number")
+def test_numbers_lie_in_arrays_of_the_workspace():
+    """Calls put numbers there and take them out, whatever else was made and freed meanwhile."""
+    f = nbta.function(lambda x, y: (x * y, x + y), compiled=True)
+    found = []
+    for k in range(30):
+        found.append(f(float(k), 2.0))
+        kept = churned()
+        del kept
+    assert found == [(2.0 * k, k + 2.0) for k in range(30)]
+
+
 @row("callbacks of a graph")
 def test_buffers_grow_by_callbacks_of_the_workspace():
     """Results of a length that nothing told beforehand are grown by a call of Python."""
