@@ -938,7 +938,7 @@ def test_equations_from_both_sides():
     for dtype in ("float64", "complex128"):
         agrees(of_sylvester, *as_dtype(dtype, A, b, q), rtol=1e-9)
     check_grads(of_sylvester, (A, b, q), rtol=1e-4)
-    with pytest.raises(nbta.InvalidArgumentError, match="no method .fast."):
+    with pytest.raises(nbta.InvalidArgumentError, match=r"no method .fast."):
         nbta.function(lambda a: scipy.linalg.solve_discrete_lyapunov(a, a, "fast"))(A)
 
 
