@@ -62,7 +62,9 @@ class Spec(NamedTuple):
 
 Spec.dtype.__doc__ = "Of the elements."
 Spec.shape.__doc__ = "Dimensions; None in it for one that is not known, None for an unknown rank."
-Spec.kind.__doc__ = '``"data"``, ``"handle"``, ``"flow"``, or one of `TAPES`.'
+Spec.kind.__doc__ = (
+    '``"data"``, ``"handle"`` or ``"flow"``, or a tape of these, as ``"tape of flows"``.'
+)
 
 
 def is_inexact(dtype) -> bool:
@@ -312,7 +314,7 @@ class Tensor(Methods):
 
     @property
     def kind(self) -> str:
-        """``"data"``, ``"handle"``, ``"flow"``, or one of `TAPES`."""
+        """``"data"``, ``"handle"`` or ``"flow"``, or a tape of these, as ``"tape of flows"``."""
         return self.spec.kind
 
     __hash__ = object.__hash__
