@@ -107,11 +107,8 @@ def test_gradients_of_random_nests_call_no_python(levels):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "levels", [[PARALLEL, ("scan", {"checkpoint": 2})], [("scan", {}), ("list", {})]]
-)
-def test_third_derivatives(levels):
-    compare_orders(nest(levels), 3)
+def test_third_derivatives():
+    compare_orders(nest([PARALLEL, ("scan", {"checkpoint": 2})]), 3)
 
 
 FOLDS = nest([("foldl", {"checkpoint": 2}), ("foldl", {})])
