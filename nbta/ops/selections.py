@@ -36,6 +36,7 @@ from nbta.ops.arithmetic import (
     subtract,
     where,
 )
+from nbta.ops.bodies import GradientGraph
 from nbta.ops.branch import CASE
 from nbta.ops.dispatch import CONSTANT, as_tensor, constant_in
 from nbta.ops.indexing import ADD_ITEM
@@ -194,7 +195,7 @@ def _conditions(backward):
             continue
         made = chosen.op
         compares = made.record in COMPARISONS and all(
-            t in values or t.op.record is CONSTANT or t in backward.sources for t in made.inputs
+            _forward_value(backward, tensor) is not None for tensor in made.inputs
         )
         if compares:
             found.setdefault((made.record, *made.inputs), []).append(chosen)
@@ -207,12 +208,12 @@ def _conditions(backward):
 
 def _forward(backward, conditions):
     """Conditions as tensors of the forward body, which saves them if the adjoint one needs them."""
-    found = []
+    found, body = [], backward.forward
     for condition in conditions:
         tensor = backward.stands_for(condition[0])
         if tensor is None:
-            body, made = backward.forward, condition[0].op
-            inputs = [_forward_value(backward, body, t) for t in made.inputs]
+            made = condition[0].op
+            inputs = [_in_forward(backward, tensor) for tensor in made.inputs]
             with body.control_dependencies(None):
                 tensor = body.create(made.record, inputs, dict(made.attrs)).outputs[0]
             substitute(backward, dict.fromkeys(condition, backward.recall(tensor)))
@@ -221,12 +222,29 @@ def _forward(backward, conditions):
     return found
 
 
-def _forward_value(backward, body, tensor):
+def _in_forward(backward, tensor):
+    """What has the value of a tensor of an adjoint body in the forward body."""
+    found, body = _forward_value(backward, tensor), backward.forward
+    if found.op.record is CONSTANT:
+        return constant_in(body, found.op.attrs["value"])
+    return body.resolve(found)
+
+
+def _forward_value(backward, tensor):
+    """What has the value of a tensor of an adjoint body in the forward body, or around that.
+
+    None where nothing has. A constant is itself, of whatever body.
+    """
     if tensor.op.record is CONSTANT:
-        return constant_in(body, tensor.op.attrs["value"])
-    if tensor in backward.sources:
-        return body.capture(backward.sources[tensor])
-    return backward.stands_for(tensor)
+        return tensor
+    source, around = backward.sources.get(tensor), backward.forward.outer
+    if source is None:
+        return backward.stands_for(tensor)
+    if source.graph is around:
+        return source
+    outer = source.graph  # an adjoint body too, where the loop lies in a loop or branch
+    follows = isinstance(outer, GradientGraph) and outer.forward is around
+    return _forward_value(outer, source) if follows else None
 
 
 # What tensors are where some truth values and zeros are known.

@@ -19,6 +19,7 @@ CHOICES = {
     "maximum": "A = np.maximum(A, {v})",
     "minimum": "A = np.minimum({v}, A)",
     "both": "v = {v}\n{tab}if v > A and i != 2:\n{tab}    A = v",
+    "outer": "v = {v}\n{tab}if limit < 0.9:\n{tab}    A = v",
 }
 VALUES = {"item": "x[i]", "function": "np.sin(w * x[i])", "product": "x[i] * x[i - 1]"}
 #: Where the loop is.
@@ -27,6 +28,7 @@ PLACES = {
 def f(x, w):
     A = x[0]
     k = 0
+    limit = w
     for i in range(1, len(x)):
         {choice}
     return A * A + x[k] * w
@@ -35,6 +37,7 @@ def f(x, w):
 def f(x, w):
     total = 0.0
     for r in range(3):
+        limit = 0.5 * w + x[r % len(x)]
         A = -w * r
         k = 0
         for i in range(r, len(x)):
@@ -48,10 +51,22 @@ def f(x, w):
     A = w * x[0]
     k = 0
     i = 0
+    limit = w + x[0]
     while i < len(x) and x[i] < 9.0:
         {choice}
         i += 1
     return A + x[k] * np.cos(A)
+""",
+    "branch": """
+def f(x, w):
+    A = x[0]
+    k = 0
+    if w > 0.5:
+        limit = w * x[0]
+        for i in range(1, len(x)):
+            {choice}
+        A = np.sin(A)
+    return A * A + x[k] * w
 """,
 }
 #: The last has many that are equal.
@@ -66,7 +81,7 @@ DATA = {
 
 def made(place, choice, value, folder):
     """The function of a program."""
-    tab = " " * (12 if place == "rows" else 8)
+    tab = " " * (12 if place in ("rows", "branch") else 8)
     body = CHOICES[choice].format(v=VALUES[value], tab=tab)
     return written(folder, "import numpy as np\n" + PLACES[place].format(choice=body))
 

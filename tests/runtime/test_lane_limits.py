@@ -94,7 +94,7 @@ FAILING = {
     ),
     "below": (taken, fill, lambda a: a.take(-1), (-1, 1.0), "no_lane", "take|no lane -1|4 lanes"),
     "twice": (
-        taken, fill, lambda a: a.take(1), (1, 1.0), "lane_taken", "take|lane 1|before|one user"
+        taken, fill, lambda a: a.take(1), (1, 1.0), "lane_taken", "take|lane 1|already|one user"
     ),
     "late": (joined, fill, lambda a: a.take(0), (0, 1.0), "lanes_joined", "take|joined|new ones"),
     "joined": (joined, finish, lambda a: a.join(), (), "lanes_joined", "join|joined|finished"),

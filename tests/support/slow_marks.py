@@ -10,7 +10,7 @@ SLOW_PAGES = {"parallel.md"}
 
 
 def pytest_addoption(parser):
-    """``--part 2/5`` runs the second fifth of all tests, drawn by their names."""
+    """``--part 2/8`` runs the second eighth of all tests, drawn by their names."""
     parser.addoption("--part", default="1/1", metavar="K/N", help="run one of N parts of the tests")
 
 
