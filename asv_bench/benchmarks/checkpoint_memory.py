@@ -8,8 +8,7 @@ from functools import cache
 import numpy as np
 
 import nbta
-from nbta.execution.reference import Step
-from nbta.ops.arrays import CLOSE
+from nbta.ops import residuals
 
 from . import common
 
@@ -62,7 +61,7 @@ class OneByOne(_Gradient):
     compiled = False
 
     def track_kept(self, mode, trips):
-        """Bytes of arrays' slots, of the tapes above all, that are kept at a time, at most."""
+        """Bytes of states on tapes that are kept at a time, at most."""
         return most_kept(self.run)
 
     track_kept.unit = "bytes"
@@ -86,33 +85,36 @@ class Compiled(_Gradient):
 
 
 def most_kept(run):
-    """The most bytes that slots have together whenever an array is made or the run is over.
+    """The most bytes that states on tapes have together."""
+    held = most = 0
 
-    All slots of float64 arrays hold states. A backward trip's tapes are full when those of the next
-    one are made but closed by then, so the tapes are counted when they are closed.
-    """
-    arrays, most = [], 0
-    add, close = Step.add, CLOSE.evaluate
+    def note(more):
+        nonlocal held, most
+        held += more
+        most = max(most, held)
 
-    def look():
-        nonlocal most
-        arrays[:] = [array for array in arrays if not array.closed]
-        most = max(most, sum(int(a.size()) for a in arrays if a.dtype == np.float64))
+    class Counted(residuals.Values):
+        """A tape that notes how many states it gets, and when it goes."""
 
-    def adding(step, made):
-        arrays.append(made)
-        return add(step, made)
+        def __init__(self, values=()):
+            super().__init__(values)
+            note(sum(map(is_state, values)))
 
-    def closing(step, handle, **attrs):
-        look()
-        return close(step, handle, **attrs)
+        def append(self, value):
+            super().append(value)
+            note(is_state(value))
 
-    Step.add = adding
-    object.__setattr__(CLOSE, "evaluate", closing)
+        def __del__(self):
+            note(-sum(map(is_state, self)))
+
+    values, residuals.Values = residuals.Values, Counted
     try:
         run()
-        look()
     finally:
-        Step.add = add
-        object.__setattr__(CLOSE, "evaluate", close)
+        residuals.Values = values
     return 8 * WIDTH * most
+
+
+def is_state(value):
+    """Whether a value on a tape is a state, or as long as one."""
+    return np.shape(value) == (WIDTH,) and value.dtype == np.float64

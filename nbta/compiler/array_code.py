@@ -808,16 +808,21 @@ def _read_packed(code, op, array):
 
 def _gather_packed(code, op, array):
     (count,) = code.extents(op.inputs[1])
-    first = _first(op.inputs[1])
+    first, extents, size = _first(op.inputs[1]), (count, *array.row), product(array.row)
     if first is not None:
         code.fail_if(f"{count} + {first} > {array.length}")
-        code.bind(op.outputs[0], Block(array.data, (count,), str(first or "")))
+        start = times(str(first), size) if first else ""
+        code.bind(op.outputs[0], Block(array.data, extents, start))
         return
-    indices, block, j = code.value(op.inputs[1]), code.result(op, extents=(count,)), code.name("j")
+    indices, block, j = code.value(op.inputs[1]), code.result(op, extents=extents), code.name("j")
     with code.branch(f"for {j} in range({count}):"):
         index = code.variable(f"int64({indices.at(j)})", "k")
         code.fail_if(f"{index} < 0 or {index} >= {array.length}")
-        code.add(f"{block.at(j)} = {array.data.name}[{index}]")
+        if array.rank:
+            to, start = total(block.offset, times(j, size)), times(index, size)
+            code.add(f"copy({block.base.name}, {to}, {array.data.name}, {start}, {size})")
+        else:
+            code.add(f"{block.at(j)} = {array.data.name}[{index}]")
 
 
 def _size_packed(code, op, array):

@@ -24,6 +24,7 @@ from nbta.ops.joining import arange, concatenate, expand_dims, stack
 from nbta.ops.loop import COUNTER, ONE, add_while
 from nbta.ops.reductions import cumsum, prod
 from nbta.ops.reductions import sum as summed
+from nbta.ops.residuals import empty_tape
 from nbta.ops.shaping import INT64, cast, reshape, shape_of
 
 
@@ -210,6 +211,8 @@ def _part(graph, begins, extents, row):
 
 def nothing_like(value):
     """What stands for a value where it is not made: zeros, or none of them."""
+    if value.spec.is_tape:
+        return empty_tape(value.spec)
     if value.kind != DATA:
         return special(value.kind)
     extents = [extent if type(extent) is int else 0 for extent in value.spec.shape]

@@ -226,5 +226,4 @@ def _cause(op, loops, generated):
 def _cause_of_array(maker, reason):
     if not loops_around(maker):
         return f"The array {maker.name!r} is kept by Python, as {reason}."
-    is_tape = maker.name.rpartition("/")[2].startswith("tape_of_")
-    return _NEST if is_tape else _INNER.format(reason)
+    return _NEST if maker.attrs.get("saves") else _INNER.format(reason)

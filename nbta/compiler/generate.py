@@ -8,8 +8,8 @@ from nbta.codegen.values import Block, numba_name
 from nbta.compiler.array_code import ArrayCode, PlainArrays
 from nbta.compiler.emitter import Call, Emitter, check
 from nbta.compiler.explain import place_of
+from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
-from nbta.compiler.tapes import Tapes
 from nbta.graph.order import ordered
 from nbta.runtime.intrinsics import OK, RESIZED
 from nbta.runtime.memory import HEAD
@@ -110,7 +110,7 @@ def generate(program, emitter=Emitter) -> Generated:
     """
     head = HEAD
     plain = PlainArrays(program)
-    code = emitter(ArrayCode(plain), analysis(Tapes, program))
+    code = emitter(ArrayCode(plain), analysis(Counts, program))
     check(program.inputs)
     found = Generated()
     found.arguments = len(program.inputs)

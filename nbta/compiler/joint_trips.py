@@ -27,10 +27,11 @@ from nbta.graph.views import Branch, Loop, Variable, is_branch, is_loop
 from nbta.ops.arrays import CREATE, READ, SIZE, WRITE
 from nbta.ops.indexing import ADD_ITEM
 from nbta.ops.products import MATMUL, OUTER
+from nbta.ops.residuals import ADD_SAVED, RESTORE, SHADOW
 from nbta.ops.trip_counts import counts_trips, is_integer
 
 #: What a trip back may do besides computing: read tapes, and keep some that are its own.
-_KEEPING = {CREATE, READ, WRITE, SIZE}
+_KEEPING = {CREATE, READ, WRITE, SIZE, SHADOW}
 
 
 @contract(requires=[Fact.RANKS, Fact.SAVED_BY_TAPES, Fact.TAPES_OF_LOOPS], reorders=True)
@@ -38,7 +39,7 @@ _KEEPING = {CREATE, READ, WRITE, SIZE}
 def join_trips(program: Program) -> Program:
     """Let loops run each trip back right behind it, where that needs nothing of other trips."""
     operations = list(running(program))
-    if not any(op.record is READ for op in operations):
+    if not any(op.record is RESTORE for op in operations):
         return program
     waited = {before for op in operations for before in op.control_inputs}
     while pairs := _sound_pairs(program, waited):
@@ -68,13 +69,13 @@ def _sound_pairs(program, waited) -> list["_Pair"]:
 
 def _forward(tapes, back) -> dict[Operation, None]:
     """The loops beside a loop whose tapes it reads."""
-    reads = [op for op in Loop(back).body.operations if op.record is READ]
+    reads = [op for op in Loop(back).body.operations if op.record is RESTORE]
     found = [tape.loop for op in reads if (tape := _tape(tapes, op)) is not None]
     return dict.fromkeys(op for op in found if op.graph is back.graph)
 
 
 def _tape(tapes, read):
-    return tapes.tapes.get(tapes.whereabouts(read.inputs[0]).tensor)
+    return tapes.tape_of(read.inputs[0])[0]
 
 
 class _Sums(dict):
@@ -117,8 +118,8 @@ class _Pair:
         """What a trip back needs not compute, by what the trip forward has."""
         found = {}
         for op in live(self._back.body):
-            if op.record is READ:
-                place = self._tapes.tape_read(op)
+            if op.record is RESTORE:
+                place = self._tapes.restored(op)
                 if place is not None and self._is_of_the_trip(op, place):
                     found[op.outputs[0]] = place.tensor
             elif self._is_number_of_the_trip(op.outputs):
@@ -305,7 +306,8 @@ def _is_kept(variable: Variable) -> bool:
 
 def _is_added_to(variable: Variable, users) -> bool:
     """Whether a loop only adds to a variable, and looks at it nowhere."""
-    unseen = variable.parameter.kind == DATA and not users[variable.tested]
+    adds = variable.parameter.kind == DATA or variable.parameter.spec.is_tape
+    unseen = adds and not users[variable.tested]
     return unseen and _sum(variable.parameter, users) is variable.following
 
 
@@ -320,7 +322,7 @@ def _sum_with(op, tensor):
         return _sum_of_loop(op, tensor)
     if is_branch(op):
         return _sum_of_branches(op, tensor)
-    if op.record is ADD_ITEM:
+    if op.record in (ADD_ITEM, ADD_SAVED):
         return op.outputs[0] if op.inputs[0] is tensor else None
     return sum_of_summand(op, tensor)
 

@@ -31,15 +31,16 @@ from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tapes
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
-from nbta.graph.operation import DATA, Operation, Spec, Tensor
-from nbta.graph.views import Branch, Loop, is_branch, origin
+from nbta.graph.operation import DATA, Spec, Tensor
+from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin
 from nbta.ops.arithmetic import add, multiply
-from nbta.ops.arrays import CONCAT, CREATE, GATHER, LOOKUPS, READ, SIZE, WRITES, Access, tape
+from nbta.ops.arrays import CONCAT, CREATE, GATHER, LOOKUPS, READ, SIZE, WRITES, Access
 from nbta.ops.dispatch import CONSTANT, as_tensor
 from nbta.ops.filling import zeros
 from nbta.ops.gathering import take
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import concatenate, stack
+from nbta.ops.residuals import EMPTY, RESTORE, SAVE, empty_tape, restore, saved_by, tape_spec
 from nbta.ops.shaping import INT64, cast, reshape, shape_of
 
 
@@ -48,7 +49,7 @@ from nbta.ops.shaping import INT64, cast, reshape, shape_of
 def keep_elements(program: Program) -> Program:
     """Read elements of arrays that a trip has made from tensors where another loop reads them."""
     tapes = analysis(Tapes, program)
-    kept = _Beside(tapes)
+    kept = _Beside()
     found = [_replace(tapes, kept, *array, ops) for array, ops in _read_later(tapes)]
     return prune.in_place(program) if any(found) else program
 
@@ -58,8 +59,6 @@ def _read_later(tapes):
     for array, users in list(tapes.uses.users.items()):
         if array is None or len(array) > 1 or not tapes.is_known(array):
             continue
-        if array[0].outputs[0] in tapes.tapes:
-            continue  # one tape for all trips takes its place
         later = [op for op in users if origin(op.inputs[0]).op is not array[0]]
         found = [op for op in later if op.record not in LOOKUPS]
         plain = all(_is_plain(tapes, op) for op in found)
@@ -182,13 +181,13 @@ def _uneven(tapes, create):
 
 
 class _Beside:
-    """Tapes beside those that keep the handle of an array, for values of the same trips."""
+    """Values of the iterations that made an array, where a handle of it is seen."""
 
-    def __init__(self, tapes):
-        self._tapes, self._made, self._carried = tapes, {}, {}
+    def __init__(self):
+        self._carried = {}
 
     def carried(self, view: Tensor, value: Tensor) -> Tensor | None:
-        """A value from the body that made an array, where a handle of this array is seen.
+        """What a handle, or a tape of handles, is to an array, of a value of the body that made it.
 
         None where the handle does not get there by tapes and branches.
         """
@@ -204,41 +203,35 @@ class _Beside:
             return value
         if is_branch(op):
             return self._out_of_branch(source, value)
-        return self._read(op, value) if op.record is READ else None
+        if is_loop(op):
+            return self._saved(Loop(op), source.index, value)
+        if op.record is not RESTORE:
+            return None
+        tape = self.carried(op.inputs[0], value)
+        if tape is None:
+            return None
+        spec = tape_spec(value.spec) if source.spec.is_tape else value.spec
+        with op.graph.as_default(), op.graph.control_dependencies(None):
+            return restore(op.graph.resolve(tape), op.inputs[1], spec)
 
     def _out_of_branch(self, source, value):
         case, ends = Branch(source.op), []
         for branch, end in zip(case.branches, case.ends(source.index), strict=True):
             with branch.as_default(), branch.control_dependencies(None):
-                none = end.op.record is CONSTANT
-                found = nothing_like(value) if none else self.carried(end, value)
+                if end.op.record is EMPTY:
+                    found = empty_tape(value.spec)
+                else:
+                    none = end.op.record is CONSTANT
+                    found = nothing_like(value) if none else self.carried(end, value)
                 if found is None:
                     return None
                 ends.append(branch.resolve(as_tensor(found, branch)))
         return case.add_result(ends)
 
-    def _read(self, read: Operation, value):
-        kept = self._tapes.tapes.get(self._tapes.whereabouts(read.inputs[0]).tensor)
-        inner = None if kept is None else self.carried(kept.value, value)
-        if inner is None:
+    def _saved(self, loop, place, value):
+        """A tape beside that which a loop makes."""
+        save = loop.variable(place).following.op
+        if save.record is not SAVE or save.inputs[1] is not loop.counter:
             return None
-        array = [self.carried(read.inputs[0], part) for part in self._tape(kept, inner)]
-        if any(part is None for part in array):
-            return None
-        with read.graph.as_default(), read.graph.control_dependencies(None):
-            return Access(*map(read.graph.resolve, array)).read(read.inputs[1], value.spec)
-
-    def _tape(self, kept, value) -> Access:
-        """A tape of a value of the body that has another one; its flow is that behind the loop."""
-        if (kept.handle, value) not in self._made:
-            loop = Loop(kept.loop)
-            with loop.op.graph.as_default(), loop.op.graph.control_dependencies(None):
-                made = tape(value.spec, f"tape_of_{value.op.type}")
-
-            def following(flow):
-                access = Access(loop.body.resolve(made.handle), flow)
-                return access.write(loop.counter, loop.body.resolve(value))
-
-            last = loop.add_variable(made.flow, following)
-            self._made[kept.handle, value] = Access(made.handle, last)
-        return self._made[kept.handle, value]
+        inner = self.carried(save.inputs[2], value)
+        return None if inner is None else saved_by(loop, loop.body.resolve(inner))

@@ -42,7 +42,6 @@ class Fact(enum.Enum):
     BUFFERS_STAY = "no array is freed before the end of the program"
     SAVED_BY_TAPES = "adjoint loops read what they need from the tapes of reverse mode"
     TAPES_OF_LOOPS = "each loop has tapes of its own, with an element for each iteration"
-    SLOT_STATES = "each slot of a tape has a state, so that anything may touch it"
     WHOLE_AXES = "no loop is divided into tiles"
 
 

@@ -1,192 +1,231 @@
-"""Tapes of nested loops: one for a whole nest, in place of one for each trip of the outer loop.
+"""Tapes as arrays: one for a whole nest of loops, in place of one for each iteration around.
 
-A loop in the body of another one makes its tapes anew in each outer trip, and a tape of the outer
-loop keeps their handles. `join_tapes` makes one array in front of the nest that all trips fill one
-behind the other, as a list of lists lies in memory in Apache Arrow's columnar format. Where the
-values of an outer trip begin is a sum of trip counts, which the loops around carry; those that
-come after read it from a tape of its own.
+A loop in the body of another one makes a tape in each of its iterations. `tapes_to_arrays` makes
+one array before the nest that all iterations fill one after the other, as a list of lists lies in
+memory in Apache Arrow's columnar format. Where the values of an outer iteration begin is a sum of
+iteration counts, which the loops around carry; adjoint loops read it from an array of its own. A
+shadow is a tensor of as many items, to which code adds in place.
 """
 
 import math
 from collections import defaultdict
-from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from nbta import shapes
+from nbta.codegen.code import NotCompiledError
 from nbta.codegen.values import NUMBERS
+from nbta.compiler.hoisted_saves import hoisted
 from nbta.compiler.induction import depth
-from nbta.compiler.kept_once import kept_once
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
-from nbta.compiler.tapes import Tape, Tapes
-from nbta.graph.graph import lies_in, running, subgraphs, substitute
-from nbta.graph.operation import DATA, Operation, Tensor
-from nbta.graph.views import Branch, Loop, holder_in, is_body_of_branch, is_branch, is_loop, origin
-from nbta.ops.arithmetic import add
-from nbta.ops.arrays import (
-    CREATE,
-    GATHER,
-    LOOKUP,
-    READ,
-    SIZE,
-    TRIP,
-    WRITE,
-    Access,
-    build,
-    tape,
+from nbta.compiler.shape_passes import shape_in
+from nbta.compiler.tapes import Tape, Tapes, is_shadow, made
+from nbta.graph.graph import everything, lies_in, running, subgraphs, substitute
+from nbta.graph.labels import SAVED, call_after
+from nbta.graph.operation import DATA, FLOW, FLOW_SPEC, TAPES, Operation, Spec, Tensor
+from nbta.graph.views import (
+    Branch,
+    Loop,
+    is_body_of_branch,
+    is_branch,
+    is_loop,
+    origin,
+    variable_of,
 )
-from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor
+from nbta.ops.arithmetic import ADD_N, add, less
+from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SIZE, TRIP, Access, build
+from nbta.ops.bodies import trace
+from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
 from nbta.ops.filling import zeros
 from nbta.ops.indexing import add_item, getitem
-from nbta.ops.loop import COUNTER
+from nbta.ops.joining import concatenate, stack
+from nbta.ops.loop import COUNTER, ONE, add_while
+from nbta.ops.residuals import (
+    ADD_SAVED,
+    ADD_SHADOWS,
+    EMPTY,
+    RESTORE,
+    RESTORE_ROWS,
+    SAVE,
+    SHADOW,
+)
 from nbta.ops.shaping import INT64, cast
 
+_OF_FLOWS = TAPES[FLOW]
 
-@contract(
-    requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.TAPES_OF_LOOPS, Fact.SLOT_STATES]
-)
+
+@contract(needed=True)
 @changes
-def join_tapes(program: Program) -> Program:
-    """Let loops in loops fill one tape for all trips of the outer loops."""
-    tapes = analysis(Tapes, program)
-    found = _found(tapes)
-    if not found:
+def flows_of_tapes(program: Program) -> Program:
+    """Let a tape of flows be a flow: what is restored comes after all that was saved."""
+    found = [op for op in everything(program) if any(t.kind == _OF_FLOWS for t in op.outputs)]
+    restores = [op for op in everything(program) if op.record is RESTORE]
+    restores = [op for op in restores if op.inputs[0].kind == _OF_FLOWS]
+    for op in found:
+        for tensor in op.outputs:
+            if tensor.kind == _OF_FLOWS:
+                tensor.spec = FLOW_SPEC
+        if op.record is PARAMETER:
+            op.attrs["spec"] = FLOW_SPEC
+    for op in [*(op for op in found if not subgraphs(op)), *restores]:
+        with op.graph.as_default(), op.graph.control_dependencies(None):
+            if op.record in (EMPTY, SHADOW):
+                flow = special(FLOW)
+            elif op.record in (SAVE, ADD_SAVED):
+                flow = op.graph.create(ADD_N, [op.inputs[0], op.inputs[2]]).outputs[0]
+            elif op.record is ADD_SHADOWS:
+                flow = op.graph.create(ADD_N, op.inputs).outputs[0]
+            elif op.record is RESTORE:
+                flow = op.inputs[0]
+            else:
+                continue
+        substitute(op.graph, {op.outputs[0]: flow})
+    return prune.in_place(program) if found else program
+
+
+@contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.TAPES_OF_LOOPS], needed=True)
+@changes
+def tapes_to_arrays(program: Program) -> Program:
+    """Let loops fill an array in place of a tape, and loops in loops one for all iterations."""
+    operations = list(running(program))
+    if not any(op.record is SAVE for op in operations):
         return program
-    nests = {}
-    for nested in found:
-        if _is_saved_around(nested):
-            _save_around(nested, nests)
-            continue
-        nested = kept_once(nested, tapes)
-        key = tuple(nested.owners)
-        nests.setdefault(key, Nest(key, nests)).join(nested)
+    tapes, nests = analysis(Tapes, program), {}
+    leaves, sums = _leaves(tapes, operations), _Sums(tapes, nests)
+    for leaf in leaves:
+        if leaf.shadows:
+            sums.note(leaf, _nest_of(leaf.owners, nests).join(leaf))
+        elif _is_saved_around(leaf):
+            _save_around(leaf, nests)
+        else:
+            leaf = hoisted(leaf, tapes)
+            _nest_of(leaf.owners, nests).join(leaf)
+    for op in operations:
+        if op.record is RESTORE and not op.outputs[0].spec.is_tape and sums.is_shadow(op.inputs[0]):
+            sums.restore(op)
+    for op in filter(is_loop, operations):
+        loop = Loop(op)
+        for variable in loop.variables():
+            if variable.parameter.spec.is_tape:
+                loop.body.outputs[variable.place] = variable.parameter
+        loop.body.changed()
     return prune.in_place(program)
 
 
-class _Gradient(NamedTuple):
-    """Gradient arrays of a tape, one for each trip: lookups, and the trips of those that use them.
+class Leaf(NamedTuple):
+    """A tape of values that are no tapes, what restores them, and in which iterations.
 
-    ``array`` is how they are known (`nbta.ops.aliases`). Writes are listed by the operation behind
-    the nest that they are in, one behind the other.
-    """
-
-    array: tuple
-    lookups: list[Operation]
-    trips: dict[Operation, tuple]
-    writes: list[list[Operation]]
-    reads: list[Operation]
-
-
-class Nested(NamedTuple):
-    """A tape that loops around it make, and each read of it with the trips.
-
-    ``owners`` are the loop that fills it, those around, and branches in between, from the inside.
+    ``owners`` are the loop that makes it, those around, and branches in between, from the inside.
+    ``shadows`` tells how many there are that need the shapes of the values, or their number.
     """
 
     tape: Tape
+    save: Operation
+    before: list[Operation]
     owners: list[Operation]
     reads: list[tuple[Operation, tuple]]
-    gradients: list[_Gradient]
+    shadows: int
+
+    @property
+    def value(self) -> Tensor:
+        """What is saved."""
+        return self.save.inputs[2]
 
 
-def _found(tapes):
-    """Tapes whose handles are kept for what comes after, where all that touches them is known."""
-    found = []
-    for each in tapes.tapes.values():
-        others = [op for op in tapes.users(each) if op is not each.write]
-        if each.value.kind != DATA and not any(op.record is LOOKUP for op in others):
-            continue  # nobody needs handles and flows of tapes that are joined
-        if any(tapes.whereabouts(op.inputs[0]).tensor is not each.handle for op in others):
-            continue  # tapes of tapes have its handle, and who reads those does not tell the trip
-        placed = {op: tapes.whereabouts(op.inputs[0]).trips for op in others}
-        depth = max(map(len, placed.values()), default=0)
-        around = owners_around(each.handle.graph, depth)
-        if around is None or not (
-            depth or not all(lies_in(op.graph, each.handle.graph) for op in others)
-        ):
+def _leaves(tapes, operations):
+    """All tapes that something restores values from."""
+    found, shadows, leaves = defaultdict(list), defaultdict(list), []
+    for op in operations:
+        if op.record is SHADOW:
+            inner, depth = _innermost(*_under(tapes, op.inputs[0]))
+            save = _saves(inner)[0]
+            if shape_in(op.graph, save.inputs[2].spec.shape) is None or _is_now_and_then(save):
+                shadows[inner].append((op, depth))
+                found[inner] += []
+        if op.record in (RESTORE, RESTORE_ROWS) and not op.outputs[0].spec.is_tape:
+            source, trips = tapes.whereabouts(op.inputs[0])
+            if is_loop(source.op):
+                found[Tape(source.op, source.index)].append((op, trips))
+            elif not is_shadow(source):
+                raise NotCompiledError(f"{op.name} restores from a tape that only the run knows")
+    for tape, reads in found.items():
+        if is_shadow(tape.last):
             continue
-        owners = [each.loop, *around]
-        gradients = _gradients(tapes, each, placed, owners[-1])
-        reads = [(op, trips) for op, trips in placed.items() if op.record is not LOOKUP]
-        levels = [_level(owners, *use) for use in placed.items()]
-        here = any(len(trips) < depth for op, trips in placed.items() if op.record is LOOKUP)
-        if gradients is None or here or None in levels:
-            continue
-        if all(_may_move(*read) for read in reads):
-            found.append(Nested(each, owners, reads, gradients))
-            _note_sure_reads(tapes, [op for op, _ in reads])
-    return found
+        save, before = _saves(tape)
+        depths = [len(trips) for _, trips in reads] + [depth for _, depth in shadows[tape]]
+        owners = owners_of(tape.loop, [op for op, _ in reads + shadows[tape]], max(depths))
+        once = len(owners or ()) == 1 or (not before and save.graph is tape.body)
+        if save is None or owners is None or not once:
+            raise NotCompiledError(f"iterations of {tape.loop.name} save on a tape in several ways")
+        leaves.append(Leaf(tape, save, before, owners, reads, len(shadows[tape])))
+    return leaves
 
 
-def _gradients(tapes, tape, placed, nest):
-    """The gradient arrays that come behind a nest, and theirs behind them, or None.
-
-    Of these all that touches them is known: writes, in one body for each operation behind the nest,
-    and behind all of them reads.
-    """
-    found, todo = [], [((tape.handle.op,), placed)]
-    for array, users in todo:
-        for source, lookups in _by_source(users).items():
-            gradient = _gradient(tapes, (*array, source), lookups, nest)
-            if gradient is None:
-                return None
-            found.append(gradient)
-            todo.append((gradient.array, gradient.trips))
-    return found
+def _innermost(source, trips):
+    """The tape of values that are no tapes in a tape, and how many loops are around that."""
+    if not is_loop(source.op):
+        raise NotCompiledError(f"{source.name} is a tape that only the run knows")
+    tape, depth = Tape(source.op, source.index), len(trips)
+    while (save := _saves(tape)[0]) is not None and save.inputs[2].spec.is_tape:
+        inner = made(save.inputs[2])
+        if not (is_loop(inner.op) and lies_in(inner.graph, tape.body)):
+            raise NotCompiledError(f"{tape.loop.name} saves a tape of another loop")
+        tape, depth = Tape(inner.op, inner.index), depth + 1
+    return tape, depth
 
 
-def _by_source(placed):
-    """The lookups among the users of an array, with their trips."""
-    sources = defaultdict(dict)
-    for op, trips in placed.items():
-        if op.record is LOOKUP:
-            sources[op.attrs["source"]][op] = trips
-    return sources
+def _under(tapes, tensor):
+    """The tape that a tape is, or is a shadow of, after its loop, and its iterations."""
+    source = origin(tensor)
+    op = source.op
+    if not is_shadow(source):
+        return tapes.whereabouts(source)
+    if op.record is RESTORE:
+        outer, trips = _under(tapes, op.inputs[0])
+        return made(Tape(outer.op, outer.index).value), (*trips, op.inputs[1])
+    if op.record in (SHADOW, ADD_SAVED, ADD_SHADOWS):
+        return _under(tapes, op.inputs[0])
+    if is_branch(op):
+        return _under(tapes, Branch(op).ends(source.index)[0])
+    variable = Loop(op).variable(source.index) if is_loop(op) else variable_of(source)
+    return _under(tapes, variable.first)
 
 
-def _gradient(tapes, array, lookups, nest):
-    users = tapes.uses.users[array]
-    hidden = array in tapes.uses.passed or tapes.uses.holders[array]
-    plain = all(
-        len(op.inputs) == 2 and not op.control_inputs and op not in tapes.uses.waited
-        for op in lookups
-    )
-    if hidden or not plain or not all(_may_shift(tapes, op, lookups) for op in users):
-        return None
-    number = tapes.order(nest.graph)
-    writes, reads = defaultdict(list), []
-    for op in users:
-        if not lies_in(op.graph, nest.graph):
-            return None
-        if op.record is not LOOKUP:
-            (reads if op.record is READ else writes[holder_in(nest.graph, op)]).append(op)
-    last = max((number[op] for op in writes), default=-1)
-    in_order = all(number[nest] < number[op] for op in writes)
-    in_order &= all(number[holder_in(nest.graph, op)] > max(last, number[nest]) for op in reads)
-    if not in_order or any(len({op.graph for op in ops}) > 1 for ops in writes.values()):
-        return None
-    trips = {op: lookups[tapes.whereabouts(op.inputs[0]).tensor.op] for op in users}
-    in_turn = [writes[op] for op in sorted(writes, key=number.get)]
-    return _Gradient(array, list(lookups), trips, in_turn, reads)
+def _saves(tape):
+    """What saves values in iterations, and what did before the first; None for anything else."""
+    inside, before = [], []
+    _follow(tape.variable.following, tape.variable.parameter, inside)
+    _follow(tape.variable.first, None, before)
+    return (inside[0] if len(inside) == 1 else None), before[::-1]
 
 
-def _may_shift(tapes, op, lookups):
-    """Whether an operation touches a slot that it names, in what one of some lookups gives.
-
-    Or looks its gradient array up.
-    """
-    if op.record not in (READ, WRITE, LOOKUP) or op.control_inputs or op in tapes.uses.waited:
-        return False
-    return tapes.whereabouts(op.inputs[0]).tensor.op in lookups
+def _is_now_and_then(save):
+    """Whether only some iterations save a value."""
+    return is_body_of_branch(save.graph)
 
 
-def _may_move(op, trips):
-    """Whether an operation may find its slots in an array that has others in front of them."""
-    return not op.control_inputs and (op.record is READ or (op.record is GATHER and not trips))
+def _follow(end, start, found):
+    """Note what saves on a tape on the way from one state of it to another, from the last on."""
+    tape = origin(end)
+    while tape is not start and tape.op.record is not EMPTY:
+        if is_branch(tape.op):
+            for each in Branch(tape.op).ends(tape.index):
+                _follow(each, start, found)
+            return
+        found.append(tape.op)
+        tape = origin(tape.op.inputs[0])
+
+
+def owners_of(loop: Operation, users, depth) -> list | None:
+    """A loop, and so many loops around it, with branches in between, from the inside; or None."""
+    if not depth and all(lies_in(op.graph, loop.graph) for op in users):
+        return [loop]
+    around = owners_around(loop.graph, depth)
+    return None if around is None else [loop, *around]
 
 
 def owners_around(graph, depth) -> list | None:
@@ -199,32 +238,27 @@ def owners_around(graph, depth) -> list | None:
         found.append(owner)
         graph = owner.graph
         depth -= is_loop(owner)
-    while is_body_of_branch(graph):  # what reads the tapes may be in a branch of its own
+    while is_body_of_branch(graph):  # what restores may be in a branch of its own
         found.append(graph.owner)
         graph = graph.owner.graph
     return found
 
 
 def _level(owners, op, trips):
-    """The place of the innermost of some owners behind which an operation uses what trips made.
-
-    None where it does not lie in the loop around those.
-    """
+    """The place of the innermost of some owners after which an operation uses what trips made."""
     passed = 0
     for place, owner in enumerate(owners):
         passed += place > 0 and is_loop(owner)
         if passed == len(trips) and lies_in(op.graph, owner.graph):
             return place
-    return None
+    raise NotCompiledError(f"{op.name} uses a tape outside of the loops that made it")
 
 
-def _is_saved_around(nested):
-    """Whether a loop in the body of another fills a tape with one number, always the same."""
-    value, plain = nested.tape.value, not nested.gradients and bool(nested.reads)
-    if not plain or not _is_number(value) or not is_loop(nested.owners[1]):
-        return False
-    known = all(op.attrs.get("sure") and trips for op, trips in nested.reads)
-    return known and _is_invariant(value, nested.tape.body)
+def _is_saved_around(leaf):
+    """Whether a loop in the body of another one saves one number, always the same."""
+    plain = _is_number(leaf.value) and len(leaf.owners) > 1 and is_loop(leaf.owners[1])
+    plain = plain and all(op.record is RESTORE and trips for op, trips in leaf.reads)
+    return plain and _is_invariant(leaf.value, leaf.tape.body)
 
 
 def _is_invariant(value, body):
@@ -243,23 +277,28 @@ def _is_invariant(value, body):
     return True
 
 
-def _save_around(nested, nests):
-    """Let the loop around one that fills a tape save the number, once for all its iterations.
+def _save_around(leaf, nests):
+    """Let the loop around one that saves a number save it, once for all its iterations.
 
-    A loop without iterations has no number: zero is saved then, and nobody reads it.
+    A loop without iterations has no number: zero is saved then, and nobody restores it.
     """
-    around, value = nested.tape.loop.graph, nested.tape.value
-    if lies_in(origin(value).graph, nested.tape.body):
+    loop, value = leaf.tape.loop, leaf.value
+    around = loop.graph
+    if lies_in(origin(value).graph, leaf.tape.body):
         with around.as_default(), around.control_dependencies(None):
             none = as_tensor(np.zeros((), value.dtype), around)
-        value = Loop(nested.tape.loop).add_variable(none, lambda _: value)
-    owners = tuple(nested.owners[1:])
-    outside = nests.setdefault(owners, Nest(owners, nests))
+        value = Loop(loop).add_variable(none, lambda _: leaf.value)
+    outside = _nest_of(leaf.owners[1:], nests)
     saved = outside.keep(around.resolve(origin(value)))
-    for read, trips in nested.reads:
-        level = _level(nested.owners, read, trips)
-        found = outside.kept(saved, trips, level - 1, nested.tape.value.spec)
+    for read, trips in leaf.reads:
+        level = _level(leaf.owners, read, trips)
+        found = outside.kept(saved, trips, level - 1, leaf.value.spec)
         substitute(read.graph, {read.outputs[0]: read.graph.resolve(found)})
+
+
+def _nest_of(owners, nests):
+    key = tuple(owners)
+    return nests.setdefault(key, Nest(key, nests))
 
 
 class Nest:
@@ -268,13 +307,18 @@ class Nest:
     Parameters
     ----------
     owners : tuple of Operation
-        From the inside out; the first fills tapes.
-    others : dict of _Nest
+        From the inside out; the first fills arrays.
+    others : dict of Nest
         All, by these.
+
+    Attributes
+    ----------
+    filling : Operation
+        The loop.
     """
 
     def __init__(self, owners, others):
-        self._owners, self._filling, self._others = owners, owners[0], others
+        self._owners, self.filling, self._others = owners, owners[0], others
         self._home = owners[-1].graph
         self._is_repeated = any(map(is_loop, owners[1:]))
         self._begin = self._total = self._kept = None
@@ -286,89 +330,72 @@ class Nest:
 
     @property
     def begin(self) -> Tensor:
-        """How many trips earlier runs of the loop have made, in the body around it."""
+        """How many iterations earlier runs of the loop have made, in the body around it."""
         if self._begin is None:
             with self._home.as_default():
                 zero = as_tensor(np.int64(0), self._home)
             *_, self._total = threaded(self._bodies(), zero, self._counted)
         return self._begin
 
+    @property
+    def total(self) -> Tensor:
+        """How many iterations all runs of the loop make, after the nest."""
+        if len(self._owners) == 1:
+            return Loop(self.filling).trips
+        if self._begin is None:
+            assert self.begin is not None  # it counts, and finds the total
+        return self._total
+
     def _counted(self, begin):
         self._begin = begin
-        return add(begin, Loop(self._filling).trips)
+        return add(begin, Loop(self.filling).trips)
 
-    def join(self, nested: Nested) -> None:
-        """Put one array in place of a tape of each trip of the loops around."""
-        old, body = nested.tape, Loop(self._filling).body
+    def join(self, leaf: Leaf) -> tuple:
+        """Put one array in place of all tapes; its handle, and its flow after each owner."""
+        save = leaf.save
         with self._home.as_default(), self._home.control_dependencies(None):
-            attrs = dict(old.handle.op.attrs)
-            if not nested.gradients:
-                attrs |= packing(old.value.spec, {op.record for op, _ in nested.reads})
-            made = Access(*build(CREATE, [np.int32(0)], attrs, "tape"))
-        around = self._filling.graph
-        begin = self.begin
+            array = _array(leaf.value)
+            flow = array.flow
+            for each in leaf.before:
+                flow = Access(array.handle, flow).write(each.inputs[1], each.inputs[2])
 
-        def filled(flow):
-            substitute(around, {old.handle: around.resolve(made.handle),
-                                old.handle.op.outputs[1]: flow})  # fmt: skip
-            return old.flow.last
+        def written(flow):
+            graph, index = save.graph, save.inputs[1]
+            if self._is_repeated:
+                index = add(graph.resolve(self.begin), as_long(index))
+            return Access(graph.resolve(array.handle), flow).write(index, save.inputs[2])
 
-        flows = threaded(self._bodies(), made.flow, filled)
-        with body.as_default(), body.control_dependencies(None):
-            old.write.inputs[1] = add(body.resolve(begin), old.write.inputs[1])
-        body.changed()
-        for read, trips in nested.reads:
-            self._move(read, trips, made.handle, flows)
-        whole = {(old.handle.op,): Access(made.handle, flows[-1])}
-        for gradient in nested.gradients:
-            for op, trips in gradient.trips.items():
-                if op.record is not LOOKUP and trips:
-                    self._shift(op, trips)
-            if _is_number(old.value):
-                _as_tensor(self._home, gradient, old.value.dtype, self._total)
-            else:
-                whole[gradient.array] = self._as_one_array(gradient, whole[gradient.array[:-1]])
+        bodies = bodies_of(self._home, save)
+        flows = threaded(bodies, flow, written)[len(bodies) - len(self._bodies()) :]
+        for read, trips in leaf.reads:
+            level = _level(self._owners, read, trips)
+            self._read(read, array.handle, flows[level], self.index(read, trips, level))
+        return array.handle, flows
 
-    def _as_one_array(self, found, joined):
-        """Put a gradient array of the joined array in place of those of trips; it, behind all.
-
-        New flows go through the writes, one behind the other, and then to the reads.
-        """
-        attrs = found.lookups[0].attrs
-        with self._home.as_default(), self._home.control_dependencies(None):
-            whole = joined.gradient(attrs["source"], attrs["clear_after_read"])
-        for op in found.trips:
-            op.inputs[0] = op.graph.resolve(whole.handle)
-        flow = whole.flow
-        for writes in found.writes:
-            *_, flow = threaded(bodies_of(self._home, writes[0]), flow, partial(_chained, writes))
-        for read in found.reads:
-            read.inputs[2] = read.graph.resolve(flow)
-        return Access(whole.handle, flow)
-
-    def _shift(self, op, trips):
-        """Let an operation find the slot of some trips in an array for all."""
+    def _read(self, op, handle, flow, index):
+        """Read an array in place of a tape."""
         graph = op.graph
         with graph.as_default(), graph.control_dependencies(None):
-            op.inputs[1] = add(graph.resolve(self.start(trips, -1)), as_long(op.inputs[1]))
-        graph.changed()
+            inputs = [graph.resolve(handle), index, graph.resolve(flow)]
+            if op.record is RESTORE:
+                attrs = {**op.attrs, "sure": True}
+                found = graph.create(READ, inputs, attrs)
+            else:
+                found = graph.create(GATHER, inputs, dict(op.attrs))
+        substitute(graph, {op.outputs[0]: found.outputs[0]})
 
-    def _move(self, read, trips, joined, flows):
-        """Let a read find its slot in the joined array, whose flows are behind each owner."""
-        graph, level = read.graph, _level(self._owners, read, trips)
+    def index(self, op, trips, level) -> Tensor:
+        """Where an operation finds, among the values of all iterations, the one that it names."""
+        graph, index = op.graph, op.inputs[1]
+        if not self._is_repeated:
+            return index
         with graph.as_default(), graph.control_dependencies(None):
-            index, (handle, flow) = as_long(read.inputs[1]), read.inputs[::2]
-            if level:
-                handle, flow = map(graph.resolve, (joined, flows[level]))
-            if self._is_repeated:
-                index = add(graph.resolve(self.start(trips, level)), index)
-        read.inputs = [handle, index, flow]
-        graph.changed()
+            return add(graph.resolve(self.start(trips, level)), as_long(index))
 
     def start(self, trips, level) -> Tensor:
-        """Where the values begin that the loop gave in some trips of those around it.
+        """Where the values begin that the loop gave in some iterations of those around it.
 
-        Behind the owner at a place; of the loops around that it is the trip that runs.
+        After the owner at a place; of the loops around that it is the iteration that runs.
         """
         if not trips:
             return origin(self.begin)
@@ -382,34 +409,86 @@ class Nest:
             self._starts[trips, level] = found
         return self._starts[trips, level]
 
+    def start_of(self, loop, op, trips) -> Tensor:
+        """Where the values begin that one of the loops gave in some iterations, where ``op`` is."""
+        place = next(k for k, owner in enumerate(self._owners) if owner is loop)
+        if not place:
+            return self.start(trips, _level(self._owners, op, trips))
+        begin = origin(self.begin)
+        for owner in self._owners[1 : place + 1]:
+            begin = origin(variable_of(begin).first) if is_loop(owner) else begin
+        return self._saved_around(begin, place, op, trips)
+
+    def length_of(self, op, trips) -> Tensor:
+        """How many iterations the loop made in some iterations of those around it."""
+        return self._saved_around(Loop(self.filling).trips, 0, op, trips)
+
+    def _saved_around(self, number, place, op, trips):
+        """A number of the body that the loop of a place lies in, in some iterations."""
+        around = [k for k, owner in enumerate(self._owners) if k > place and is_loop(owner)]
+        outer, level = around[0], _level(self._owners[place:], op, trips)
+        outside = _nest_of(self._owners[outer:], self._others)
+        for owner in self._owners[place + 1 : outer]:
+            number = _out_of_branch(Branch(owner), number)
+        found = outside.kept(outside.keep(number), trips, place + level - outer, COUNTER)
+        return op.graph.resolve(found)
+
     def keep(self, value) -> tuple:
-        """A new tape of a value in the body: its handle, and its flow behind each owner."""
-        body, loop = Loop(self._filling).body, Loop(self._filling)
+        """A new array of a value in the body: its handle, and its flow after each owner."""
+        body, loop = Loop(self.filling).body, Loop(self.filling)
         with self._home.as_default(), self._home.control_dependencies(None):
-            made = tape(value.spec, "starts")
-            made.handle.op.attrs["packed"] = True
+            array = _array(value)
 
         def written(flow):
             index = loop.counter
             if self._is_repeated:
                 index = add(body.resolve(self.begin), index)
-            return Access(body.resolve(made.handle), flow).write(index, value)
+            return Access(body.resolve(array.handle), flow).write(index, value)
 
-        return made.handle, threaded([body, *self._bodies()], made.flow, written)[1:]
-
-    def value_in(self, value, trips) -> Tensor:
-        """What the body of the loop had in some trips, those of the loop itself the last."""
-        return self.kept(self.keep(value), trips, len(self._owners) - 1, value.spec)
+        return array.handle, threaded([body, *self._bodies()], array.flow, written)[1:]
 
     def kept(self, joined, trips, level, spec) -> Tensor:
-        """What a tape made by `keep` has of some trips, read behind the owner at a place."""
+        """What an array made by `keep` has of some iterations, read after the owner at a place."""
         handle, flows = joined
         graph = max(self._owners[level].graph, *(trip.graph for trip in trips), key=depth)
         with graph.as_default(), graph.control_dependencies(None):
             index = as_long(graph.resolve(trips[-1]))
             if self._is_repeated:
                 index = add(graph.resolve(self.start(trips[:-1], level)), index)
-            return Access(*map(graph.resolve, (handle, flows[level]))).read(index, spec)
+            found = Access(*map(graph.resolve, (handle, flows[level]))).read(index, spec)
+            found.op.attrs["sure"] = True
+            return found
+
+
+def _out_of_branch(case, number):
+    """A number of a branch after it; zero where another branch runs."""
+    if not any(lies_in(number.graph, branch) for branch in case.branches):
+        return number
+    ends = []
+    for branch in case.branches:
+        with branch.as_default(), branch.control_dependencies(None):
+            here = lies_in(branch, number.graph)
+            ends.append(branch.resolve(number) if here else as_tensor(np.int64(0), branch))
+    return case.add_result(ends)
+
+
+def _array(value) -> Access:
+    """A new array that grows with a loop and has values like one of its body."""
+    spec, name = value.spec, f"tape_of_{value.op.type}"
+    uniform = spec.shape is not None and all(type(n) is int for n in spec.shape)
+    attrs = {
+        "dtype": spec.dtype,
+        "dynamic_size": True,
+        "clear_after_read": False,
+        "element_shape": spec.shape if uniform else None,
+        "infer_shape": uniform,
+        "tensor_array_name": name,
+        "saves": True,
+        **packing(spec),
+    }
+    array = Access(*build(CREATE, [np.int32(0)], attrs, name))
+    call_after(array.handle, value, SAVED)
+    return array
 
 
 def bodies_of(home, op):
@@ -425,18 +504,261 @@ def _is_number(value):
     return value.kind == DATA and value.spec.rank == 0
 
 
-def _as_tensor(home, found, dtype, count):
-    """Put a tensor of so many numbers, that goes through loops, in place of gradient arrays."""
-    with home.as_default(), home.control_dependencies(None):
-        sums = zeros((count,), dtype)
-        for writes in found.writes:
-            *_, sums = threaded(bodies_of(home, writes[0]), sums, partial(added_in_place, writes))
-    for read in found.reads:
-        with read.graph.as_default(), read.graph.control_dependencies(None):
-            value = getitem(read.graph.resolve(sums), read.inputs[1])
-        substitute(read.graph, {read.outputs[0]: value})
-    for lookup in found.lookups:
-        substitute(lookup.graph, {lookup.outputs[1]: lookup.inputs[1]})
+class _Part(NamedTuple):
+    """A shadow: a tensor of all sums, and where those of the tape begin in it; None for 0.
+
+    Where sums are of several shapes, they are in a gradient array, of which this has handle and
+    flow.
+    """
+
+    sums: Tensor
+    start: Tensor | None
+    handle: Tensor | None = None
+
+
+class _Sums:
+    """Tensors in place of shadows: each is found from what it is made of.
+
+    Parameters
+    ----------
+    tapes : Tapes
+    nests : dict of Nest
+        By owners.
+    """
+
+    def __init__(self, tapes, nests):
+        self._tapes, self._nests, self._found = tapes, nests, {}
+        self._shadow, self._arrays = {}, {}
+
+    def note(self, leaf, array) -> None:
+        """Know the array of a tape whose values are of several shapes."""
+        self._arrays[leaf.tape] = leaf, *array
+
+    def is_shadow(self, tensor) -> bool:
+        """`is_shadow`, found once."""
+        if tensor not in self._shadow:
+            self._shadow[tensor] = is_shadow(tensor)
+        return self._shadow[tensor]
+
+    def restore(self, op) -> None:
+        """Take items of the tensor in place of what is restored from a shadow."""
+        graph, part = op.graph, self.part(op.inputs[0])
+        with graph.as_default(), graph.control_dependencies(None):
+            place, sums = self._place(part, op), graph.resolve(part.sums)
+            if part.handle is None:
+                item = getitem(sums, place)
+            else:
+                item = Access(graph.resolve(part.handle), sums).read(place, op.outputs[0].spec)
+        substitute(graph, {op.outputs[0]: item})
+
+    def _place(self, part, op):
+        index = as_long(op.inputs[1])
+        return index if part.start is None else add(op.graph.resolve(part.start), index)
+
+    def part(self, tensor) -> _Part:
+        """The tensor that stands for a shadow."""
+        if tensor not in self._found:
+            self._found[tensor] = self._made(tensor)
+        return self._found[tensor]
+
+    def _made(self, tensor):
+        op = tensor.op
+        if op.record is PARAMETER:
+            return self._parameter(tensor)
+        if is_loop(op):
+            return self._loop(Loop(op), tensor)
+        if is_branch(op):
+            return self._branch(Branch(op), tensor)
+        with op.graph.as_default(), op.graph.control_dependencies(None):
+            rules = {SHADOW: self._zeros, ADD_SAVED: self._added, RESTORE: self._of_outer,
+                     ADD_SHADOWS: self._both}  # fmt: skip
+            return rules[op.record](op)
+
+    def _parameter(self, tensor):
+        graph = tensor.graph
+        variable = variable_of(tensor)
+        if variable is not None and not variable.is_kept:
+            self.part(variable.last)  # notes that of the parameter
+            return self._found[tensor]
+        outer = variable.first if variable is not None else graph.sources[tensor]
+        part = self.part(outer)
+        return part._replace(sums=graph.resolve(part.sums))
+
+    def _loop(self, loop, tensor):
+        variable = loop.variable(tensor.index)
+        first = self.part(variable.first)
+        if variable.is_kept:
+            return first
+
+        def following(parameter):
+            self._found[variable.parameter] = first._replace(sums=parameter)
+            return parameter
+
+        place = loop.count
+        last = loop.add_variable(loop.op.graph.resolve(first.sums), following)
+        loop.body.outputs[place] = loop.body.resolve(self.part(variable.following).sums)
+        loop.body.changed()
+        return first._replace(sums=last)
+
+    def _branch(self, case, tensor):
+        parts = [self.part(end) for end in case.ends(tensor.index)]
+        ends = [b.resolve(part.sums) for b, part in zip(case.branches, parts, strict=True)]
+        return parts[0]._replace(sums=case.add_result(ends))
+
+    def _zeros(self, op):
+        source, trips = _under(self._tapes, op.inputs[0])
+        nest, value = self._nest(source, op, trips)
+        if trips:
+            goal = _goal(op.outputs[0])
+            if goal is None:
+                return self._own(op, nest, value, source, trips)
+            whole = self.part(goal.inputs[0])
+            start = nest.start_of(source.op, op, trips)
+            return whole._replace(sums=op.graph.resolve(whole.sums), start=start)
+        if shape_in(op.graph, value.spec.shape) is None:
+            return self._array(op, source)
+        total = op.graph.resolve(nest.total)
+        if source.op is nest.filling and _is_now_and_then(_saves(Tape(source.op, source.index))[0]):
+            _, array = self._saved(op, source)
+            total = as_long(build(SIZE, [array.handle, array.flow])[0])
+        return self._tensor(op, value, total)
+
+    def _own(self, op, nest, value, source, trips):
+        """What stands for a shadow that nothing outside of the iteration sees."""
+        if source.op is not nest.filling:
+            raise NotCompiledError(f"{op.name} is of tapes of several loops")
+        length = nest.length_of(op, trips)
+        if shape_in(op.graph, value.spec.shape) is not None:
+            return self._tensor(op, value, length)
+        array = self._copied(op, Tape(source.op, source.index), nest, trips, length)
+        found = array.gradient(op.name, clear_after_read=False)
+        return _Part(found.flow, None, found.handle)
+
+    def _copied(self, op, tape, nest, trips, length):
+        """An array of the values of several shapes that the loop of a nest saved in an iteration.
+
+        The array that has those of all iterations is no forward array for gradients in each.
+        """
+        leaf, handle, flows = self._arrays[tape]
+        start, flow = nest.start_of(tape.loop, op, trips), flows[_level(leaf.owners, op, trips)]
+        own, spec = _array(leaf.value), Spec(leaf.value.dtype, (None,) * leaf.value.spec.rank)
+
+        def iteration(number, end):
+            graph = number.graph
+            saved = Access(graph.resolve(handle), graph.resolve(flow))
+            value = saved.read(add(graph.resolve(start), number), spec)
+            value.op.attrs["sure"] = True
+            return [add(number, ONE), Access(graph.resolve(own.handle), end).write(number, value)]
+
+        def is_left(number, _):
+            return [less(number, number.graph.resolve(length))]
+
+        specs = [COUNTER, FLOW_SPEC]
+        with op.graph.name_scope("copied") as scope:
+            cond, body = (trace(op.graph, f"{scope}{name}", specs, make)
+                          for name, make in (("cond", is_left), ("body", iteration)))  # fmt: skip
+            first = [as_tensor(np.int64(0), op.graph), own.flow]
+            loop = add_while(cond, body, first, scope, origin=Loop(tape.loop).origin)
+        return own._replace(flow=loop.outputs[1])
+
+    def _tensor(self, op, value, total):
+        rows, row = value.spec.shape, shape_in(op.graph, value.spec.shape)
+        shape = stack([total]) if not rows else concatenate([stack([total]), row])
+        sums = zeros(shape, value.dtype)
+        known = (None, *rows)
+        sums.op.attrs["pattern"] = shapes.merge(sums.op.attrs.get("pattern"), known)
+        sums.spec = sums.spec._replace(shape=shapes.merge(sums.spec.shape, known))
+        return _Part(sums, None)
+
+    def _array(self, op, source):
+        """A gradient array of that of a tape of values of several shapes."""
+        leaf, array = self._saved(op, source)
+        if [owner for owner in leaf.owners if is_loop(owner)][-1] is not source.op:
+            raise NotCompiledError(f"{op.name} is of a part of values of several shapes")
+        found = array.gradient(op.name, clear_after_read=False)
+        return _Part(found.flow, None, found.handle)
+
+    def _saved(self, op, source):
+        """What is known of a tape, and its array after all that is saved on it."""
+        leaf, handle, flows = self._arrays[_innermost(source, ())[0]]
+        return leaf, Access(op.graph.resolve(handle), op.graph.resolve(flows[-1]))
+
+    def _nest(self, source, op, trips):
+        """The loops that make the values of a tape that an operation uses, and one of these."""
+        tape = Tape(source.op, source.index)
+        owners = owners_of(tape.loop, [op], len(trips))
+        if owners is None:
+            raise NotCompiledError(f"{op.name} uses a tape outside of the loops that made it")
+        while (value := _saves(tape)[0].inputs[2]).spec.is_tape:
+            inner = made(value)
+            graph, around = inner.graph, []
+            while graph is not tape.body:
+                around.append(graph.owner)
+                graph = graph.owner.graph
+            owners = [inner.op, *around, *owners]
+            tape = Tape(inner.op, inner.index)
+        return _nest_of(owners, self._nests), value
+
+    def _both(self, op):
+        one, other = map(self.part, op.inputs)
+        if {one.start, other.start, one.handle, other.handle} != {None}:
+            raise NotCompiledError(f"{op.name} adds shadows of an iteration, or of several shapes")
+        return one._replace(sums=add(*map(op.graph.resolve, (one.sums, other.sums))))
+
+    def _added(self, op):
+        if op.inputs[2].spec.is_tape:
+            return self.part(op.inputs[2])._replace(start=self.part(op.inputs[0]).start)
+        part = self.part(op.inputs[0])
+        sums, place = op.graph.resolve(part.sums), self._place(part, op)
+        if part.handle is None:
+            return part._replace(sums=add_item(sums, place, op.inputs[2]))
+        array = Access(op.graph.resolve(part.handle), sums)
+        return part._replace(sums=array.write(place, op.inputs[2]))
+
+    def _of_outer(self, op):
+        part, (source, trips) = self.part(op.inputs[0]), _under(self._tapes, op.outputs[0])
+        nest, _ = self._nest(source, op, trips)
+        return part._replace(start=nest.start_of(source.op, op, trips))
+
+
+def _goal(tensor) -> Operation | None:
+    """What adds a shadow of an iteration's tape, after all that adds to it, to that of the loop."""
+    while tensor is not None:
+        following = None
+        for op in tensor.graph.operations:
+            if not any(t is tensor for t in op.inputs):
+                continue
+            if op.record is ADD_SHADOWS:
+                raise NotCompiledError(f"{op.name} adds shadows of an iteration")
+            if op.record is ADD_SAVED and op.inputs[2] is tensor:
+                return op
+            if op.record is ADD_SAVED:
+                following = op.outputs[0]
+            elif is_loop(op):
+                ways = [v.last for v in Loop(op).variables() if v.first is tensor]
+                following = ways[0] if ways else following
+            elif is_branch(op):
+                following = _through(Branch(op), tensor) or following
+        tensor = following
+    return None
+
+
+def _through(case, tensor):
+    """The result of a branch that is a captured shadow, with more added."""
+    for place, result in enumerate(case.op.outputs):
+        if result.spec.is_tape:
+            ends = (_first(end) for end in case.ends(place))
+            if any(end.graph.sources.get(end) is tensor for end in ends):
+                return result
+    return None
+
+
+def _first(tensor):
+    """What a shadow in a branch was before anything in it was added."""
+    while tensor.op.record is not PARAMETER:
+        op = tensor.op
+        tensor = Loop(op).variable(tensor.index).first if is_loop(op) else op.inputs[0]
+    return tensor
 
 
 def added_in_place(writes, sums):
@@ -445,14 +767,6 @@ def added_in_place(writes, sums):
         sums = add_item(sums, write.inputs[1], write.inputs[2])
         substitute(write.graph, {write.outputs[0]: write.inputs[3]})
     return sums
-
-
-def _chained(writes, flow):
-    """Let writes of one body come one behind the other; the flow behind the last."""
-    for write in writes:
-        write.inputs[3] = flow
-        flow = write.outputs[0]
-    return flow
 
 
 def threaded(bodies, first, inner) -> list[Tensor]:
@@ -478,26 +792,6 @@ def threaded(bodies, first, inner) -> list[Tensor]:
     body.outputs[place] = following[-1]
     body.changed()
     return [*following, loop.variable(place).last]
-
-
-@contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS, Fact.SLOT_STATES])
-@changes
-def gradients_to_tensors(program: Program) -> Program:
-    """Let gradient arrays of tapes of numbers be tensors, to which code adds in place.
-
-    Gradients of gradients of a loop write to them in one loop, and read them in a later one.
-    """
-    tapes, found = analysis(Tapes, program), []
-    for each in tapes.tapes.values():
-        lookups = {op: () for op in tapes.users(each) if op.record is LOOKUP}
-        places = [tapes.whereabouts(op.inputs[0]) for op in lookups]
-        here = all(place.tensor is each.handle and not place.trips for place in places)
-        if lookups and here and _is_number(each.value):
-            gradients = _gradients(tapes, each, lookups, each.loop) or []
-            found += [(each, gradient) for gradient in gradients]
-    for each, gradient in found:
-        _as_tensor(each.loop.graph, gradient, each.value.dtype, Loop(each.loop).trips)
-    return prune.in_place(program) if found else program
 
 
 @contract(requires=[Fact.RANKS])
@@ -532,41 +826,17 @@ def _is_of_trip(tapes, lookup):
 LARGEST_ROW = 16
 
 
-def packing(spec, users) -> dict:
+def packing(spec) -> dict:
     """Attributes of a tape whose elements lie one behind the other; none where they may not.
 
-    Those are numbers, and short rows whose shape is known and that are read one by one.
+    Those are numbers, and short rows whose shape is known.
     """
     if spec.kind != DATA or not shapes.is_known(spec.shape):
         return {}
     if spec.rank == 0:
         return {"packed": True}
     short = 0 < math.prod(spec.shape) <= LARGEST_ROW and spec.dtype.char in NUMBERS
-    return {"packed": True, "packed_row": spec.shape} if short and users <= {READ, WRITE} else {}
-
-
-@contract(requires=[Fact.RANKS], breaks=[Fact.SLOT_STATES])
-@changes
-def pack_tapes(program: Program) -> Program:
-    """Let tapes of numbers that are only read be numbers one behind the other, without states.
-
-    So are tapes of short rows.
-    """
-    tapes = analysis(Tapes, program)
-    for each in tapes.tapes.values():
-        users = {op.record for op in tapes.users(each)}
-        found = packing(each.value.spec, users) if users <= {READ, GATHER, WRITE, SIZE} else {}
-        if found:
-            each.handle.op.attrs.update(found)
-            _note_sure_reads(tapes, [op for op in tapes.users(each) if op.record is READ])
-    return program
-
-
-def _note_sure_reads(tapes, reads):
-    """Say of reads that their slots are sure to be there."""
-    for read in reads:
-        if tapes.tape_read(read) is not None:
-            read.attrs["sure"] = True
+    return {"packed": True, "packed_row": spec.shape} if short else {}
 
 
 def as_long(index) -> Tensor:

@@ -4,27 +4,24 @@ A pass has the same number in each compilation: its place in `passes`.
 """
 
 from nbta.compiler.array_passes import arrays_to_tensors
+from nbta.compiler.filled_arrays import gradients_to_tensors, pack_arrays
 from nbta.compiler.gradient_passes import stacked_gradients_to_tensors
 from nbta.compiler.item_keys import items_of_parts
 from nbta.compiler.item_sums import add_items_behind_loops
 from nbta.compiler.joint_trips import join_trips
 from nbta.compiler.kept_arrays import keep_elements
 from nbta.compiler.manager import Manager, settings
-from nbta.compiler.nests import (
-    forget_trips,
-    gradients_to_tensors,
-    join_tapes,
-    pack_tapes,
-)
+from nbta.compiler.nests import flows_of_tapes, forget_trips, tapes_to_arrays
 from nbta.compiler.passes import fold_constants, hoist, keep_all, prune, share
 from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import Program, extract, rebuild
+from nbta.compiler.recompute import rematerialise
 from nbta.compiler.row_passes import push_out_elementwise, rows_of_elementwise
 from nbta.compiler.segments import loops_of_segments
 from nbta.compiler.shape_passes import shapes_of_variables, simplify_shapes
 from nbta.compiler.specialising import specialise
 from nbta.compiler.stand_ins import detach_gradients
-from nbta.compiler.tapes import read_in_branches, rematerialise, share_tapes
+from nbta.compiler.tapes import read_in_branches, share_tapes
 from nbta.compiler.tiles import tile
 from nbta.errors import invalid
 from nbta.graph.copying import copied
@@ -35,12 +32,12 @@ PASSES = (prune, fold_constants, hoist, share)
 ENDS = (keep_all, loops_of_segments)
 #: After those, in this order too. Some take sums in another order, as their contracts say.
 LOWERING = (
-    simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share, push_out_elementwise,
-    forget_trips, join_trips, read_in_branches, rematerialise, prune, keep_elements,
-    detach_gradients, gradients_to_tensors, simplify_shapes, arrays_to_tensors, rematerialise,
-    prune, arrays_to_tensors, stacked_gradients_to_tensors, share_tapes, prune, share, join_tapes,
-    rows_of_elementwise, push_out_products, sum_products_outside, items_of_parts,
-    add_items_behind_loops, simplify_shapes, hoist, share, prune, tile, pack_tapes,
+    flows_of_tapes, simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share,
+    push_out_elementwise, forget_trips, join_trips, read_in_branches, rematerialise, prune,
+    keep_elements, detach_gradients, gradients_to_tensors, simplify_shapes, arrays_to_tensors,
+    rematerialise, prune, arrays_to_tensors, stacked_gradients_to_tensors, share_tapes, prune,
+    share, tapes_to_arrays, rows_of_elementwise, push_out_products, sum_products_outside,
+    items_of_parts, add_items_behind_loops, simplify_shapes, hoist, share, prune, tile, pack_arrays,
 )  # fmt: skip
 
 

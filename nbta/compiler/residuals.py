@@ -9,11 +9,11 @@ import math
 import os
 
 from nbta.compiler.manager import analysis
-from nbta.compiler.tapes import Tapes
 from nbta.graph.graph import running
 from nbta.graph.labels import shown_loop
 from nbta.graph.operation import DATA, label_of
 from nbta.graph.views import Loop, Variable, is_loop, owners, variable_of
+from nbta.ops.aliases import ArrayUses
 from nbta.ops.arrays import CREATE, GATHER, READ, WRITE
 from nbta.ops.dispatch import PARAMETER
 from nbta.ops.indexing import GETITEM
@@ -27,7 +27,7 @@ def residual_notes(program) -> list[str]:
 
     Values are called by their names in the graph, for `nbta.graph.labels.Labels.put`.
     """
-    uses = analysis(Tapes, program).uses
+    uses = analysis(ArrayUses, program)
     made = [op for op in running(program) if op.record is CREATE and op.attrs.get("saves")]
     notes = (_note(op, uses.users.get((op,), ())) for op in made)
     return [note for note in notes if note is not None]

@@ -18,10 +18,10 @@ from nbta.graph.graph import current, running, substitute
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Branch, Loop, Variable, is_loop, origin
 from nbta.ops.arithmetic import add, less, logical_and
-from nbta.ops.arrays import Access
 from nbta.ops.bodies import trace
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.loop import COUNTER, ONE, add_while
+from nbta.ops.residuals import save
 from nbta.ops.trip_counts import constant_of
 
 
@@ -44,26 +44,26 @@ def _may_be_split(op, waited):
 
 
 class _State(NamedTuple):
-    """A variable that a loop keeps: by its place, that of the array's flow, and the write."""
+    """A variable that a loop saves: by its place, that of the tape, and what saves it."""
 
     place: int
-    flow: int
-    write: Operation
+    tape: int
+    save: Operation
 
 
 def _states(loop):
     """What a loop keeps in the first trip of each segment."""
-    cases = [(flow, flow.following.op) for flow in loop.variables()]
-    found = [_state(flow, case) for flow, case in cases if case.attrs.get("keeps_state")]
+    cases = [(tape, tape.following.op) for tape in loop.variables()]
+    found = [_state(tape, case) for tape, case in cases if case.attrs.get("keeps_state")]
     return [] if None in found else found
 
 
-def _state(flow: Variable, case: Operation) -> _State | None:
+def _state(tape: Variable, case: Operation) -> _State | None:
     branch = Branch(case).branches[0]
-    write = branch.outputs[flow.following.index].op
-    kept = branch.sources.get(write.inputs[2])  # it may be a variable that no trip changes
-    places = [k for k, tensor in enumerate(flow.loop.parameters) if tensor is kept]
-    return _State(places[0], flow.place, write) if places else None
+    save = branch.outputs[tape.following.index].op
+    saved = branch.sources.get(save.inputs[2])  # it may be a variable that no trip changes
+    places = [k for k, tensor in enumerate(tape.loop.parameters) if tensor is saved]
+    return _State(places[0], tape.place, save) if places else None
 
 
 def _split(loop, states):
@@ -87,10 +87,8 @@ def _segment(loop, states, segment, *now):
     """The numbers of the segment and the variables behind it, from those at its start."""
     length, following = _length(loop, states[0], segment), list(now)
     for state in states:
-        handle = origin(state.write.inputs[0])
-        kept = Access(segment.graph.resolve(handle), now[state.flow])
-        following[state.flow] = kept.write(segment, now[state.place])
-    rest = [k for k in range(loop.count) if k not in {state.flow for state in states}]
+        following[state.tape] = save(now[state.tape], segment, now[state.place])
+    rest = [k for k in range(loop.count) if k not in {state.tape for state in states}]
     behind = _trips(loop, length, rest, now)
     for place, tensor in zip(rest, behind, strict=True):
         following[place] = tensor
@@ -143,7 +141,7 @@ def _is_always_one(loop, state):
 
 def _period(state) -> Tensor:
     """How many trips segments have that are all as long: a write's index is divided by it."""
-    return origin(state.write.inputs[1].op.inputs[1])
+    return origin(state.save.inputs[1].op.inputs[1])
 
 
 def _keep_always(loop, states):
@@ -151,7 +149,6 @@ def _keep_always(loop, states):
     body = loop.body
     with body.as_default(), body.control_dependencies(None):
         for state in states:
-            flow, handle = loop.variable(state.flow), origin(state.write.inputs[0])
-            kept = Access(body.resolve(handle), flow.parameter)
-            body.outputs[state.flow] = kept.write(loop.counter, loop.parameters[state.place])
+            tape, variable = loop.parameters[state.tape], loop.parameters[state.place]
+            body.outputs[state.tape] = save(tape, loop.counter, variable)
     body.changed()

@@ -42,6 +42,7 @@ from nbta.ops.dispatch import PARAMETER
 from nbta.ops.extents import outside, pattern_of
 from nbta.ops.indexing import GETITEM, SYMBOLIC
 from nbta.ops.joining import RANGE
+from nbta.ops.residuals import RESTORE, saved_values
 from nbta.ops.shaping import IDENTITY, RESHAPE
 from nbta.ops.trip_counts import constant_of
 from nbta.shapes import Dim
@@ -575,7 +576,7 @@ class _Shapes:
 
     def _pattern(self, shape):
         """The extents in a shape, also in one that a tape brings."""
-        if self._tapes is None or shape.op.record is not READ:
+        if self._tapes is None or shape.op.record is not RESTORE:
             return pattern_of(shape)
         found = pattern_of(self._tapes.whereabouts(shape).tensor)
         return found and tuple(n if self._is_length(n) else None for n in found)
@@ -598,8 +599,10 @@ class _Shapes:
         return extent in self._lengths.known or (type(extent) is int and extent >= 0)
 
     def _learn_elements(self):
-        """Tell reads of arrays what all writes put in; whether that was news to any."""
+        """Tell reads of arrays and tapes what all writes put in; whether that was news to any."""
         news = False
+        for op in self._operations:
+            news |= op.record is RESTORE and self._learn_saved(op)
         for array, users in self._tapes.uses.users.items():
             found = self._element(array)
             for op in users if found is not None else ():
@@ -609,6 +612,23 @@ class _Shapes:
                         op.attrs["learnt"] = True
                     news |= merge_into(op.attrs, "known", known)
         return news
+
+    def _learn_saved(self, restore):
+        """Tell what is restored of which shape all values are that may have been saved."""
+        values = saved_values(restore.inputs[0])
+        if restore.outputs[0].kind != DATA or not values:
+            return False
+        return merge_into(
+            restore.attrs, "known", self._shape_of_all([v.spec.shape for v in values])
+        )
+
+    def _shape_of_all(self, written):
+        """The shape of all values, as far as it is the same in all iterations of all loops."""
+        found = written[0]
+        for other in written[1:]:
+            self._link([(Spec(None, found), Spec(None, other))])
+            found = shapes.common(found, other)
+        return found and tuple(n if self._is_length(n) else None for n in found)
 
     def _element(self, array):
         """The shape of all elements of an array; None where it is not plain."""
@@ -626,11 +646,7 @@ class _Shapes:
         told = array[0].attrs["element_shape"]
         if shapes.is_known(told):
             return told  # of what nobody writes, too
-        found = written[0]
-        for other in written[1:]:
-            self._link([(Spec(None, found), Spec(None, other))])
-            found = shapes.common(found, other)
-        return found and tuple(n if self._is_length(n) else None for n in found)
+        return self._shape_of_all(written)
 
     def _link(self, pairs):
         """Note lengths that would say more if they were one."""

@@ -24,26 +24,26 @@ from nbta.compiler.elements import (
 )
 from nbta.compiler.induction import Linear, around, depth
 from nbta.compiler.manager import Fact, analysis, contract
-from nbta.compiler.nests import Nest, as_long, owners_around
+from nbta.compiler.nests import as_long, owners_around
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
+from nbta.compiler.recompute import Again
 from nbta.compiler.shape_passes import shape_in
-from nbta.compiler.tapes import Again, Tapes
+from nbta.compiler.tapes import Tapes
 from nbta.graph.graph import SubGraph, lies_in, substitute
 from nbta.graph.operation import FLOW, Operation, Spec, Tensor
 from nbta.graph.views import Branch, Loop, holder_in, is_body_of_branch, is_branch, origin
 from nbta.ops.arithmetic import ADD_N, minimum, subtract
-from nbta.ops.arrays import CREATE, LOOKUP, LOOKUPS, READ, SIZE, WRITES, Access
+from nbta.ops.arrays import CREATE, LOOKUP, LOOKUPS, SIZE, WRITES, Access
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.filling import zeros
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import arange, concatenate, stack
-from nbta.ops.shaping import STOP_GRADIENT, shape_of
+from nbta.ops.residuals import RESTORE, restore, saved_by
+from nbta.ops.shaping import shape_of
 
 
-@contract(
-    requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS, Fact.SLOT_STATES], breaks=[Fact.SAVED_BY_TAPES]
-)
+@contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.SAVED_BY_TAPES])
 @changes
 def detach_gradients(program: Program) -> Program:
     """Make gradient arrays of arrays that a trip of a loop made in the trip back, anew.
@@ -124,8 +124,7 @@ def _groups(tapes, array, uses):
     if whole is not None:
         return [whole]
     graph, found = _around_all([use.home for use in uses]), defaultdict(list)
-    joined = array[0].outputs[0] in tapes.tapes  # one tape for all trips takes its place
-    if joined or any(use.home is graph for use in uses):
+    if any(use.home is graph for use in uses):
         return []
     for use in uses:
         found[holder_in(graph, use.home.owner)].append(use)
@@ -150,16 +149,10 @@ def _look_up(array, group, stand_in):
         op.inputs[0] = op.graph.resolve(stand_in.handle)
         if len(array) > 2 and op.attrs["clear_after_read"] is None:
             op.attrs["clear_after_read"] = False  # as for gradient arrays of gradient arrays
-        if _is_kept(op.inputs[1]):  # of the trip forward, which is long over
+        if not lies_in(origin(op.inputs[1]).graph, group.home):  # of the trip forward, long over
             op.inputs[1] = op.graph.resolve(stand_in.flow)
         _run_behind(stand_in.flow.op, holder_in(group.home, op))
         op.graph.changed()
-
-
-def _is_kept(flow):
-    """Whether a tape brings a flow."""
-    op = origin(flow).op
-    return op.record is READ or (op.record is STOP_GRADIENT and _is_kept(op.inputs[0]))
 
 
 # What one loop adds to a gradient array that a later one goes on with.
@@ -229,7 +222,7 @@ def _total(tapes, array, group, stand_in):
 def _pass_over(tapes, lookup):
     """Let flows go by a lookup of which nobody uses the array; whether that is one by a tape."""
     plain = lookup.record is LOOKUP and not lookup.control_inputs
-    by_tape = origin(_root(lookup.inputs[0])).op.record is READ
+    by_tape = origin(_root(lookup.inputs[0])).op.record is RESTORE
     if not (plain and by_tape) or lookup in tapes.uses.waited:
         return False
     substitute(lookup.graph, {lookup.outputs[1]: lookup.inputs[1]})
@@ -274,7 +267,7 @@ def _home(op, handle, trips):
     """
     made, graph = origin(handle).op, op.graph
     if trips:
-        seen = made.record is READ and all(lies_in(made.graph, trip.graph) for trip in trips)
+        seen = made.record is RESTORE and all(lies_in(made.graph, trip.graph) for trip in trips)
         return made.graph if seen else None
     if not is_branch(made) or graph is made.graph:
         return None
@@ -311,22 +304,29 @@ def _again(home, create, trips, made):
 
 def kept_in(home, graph, trips, made):
     """What a graph made in some trips of the loops around it, kept for another one; else None."""
-    owners = owners_around(graph, len(trips)) or []
-    while owners and is_branch(owners[0]):
-        made = _out_of_branch(made)
-        del owners[0]
-    if trips and owners:
-        return home.resolve(Nest(tuple(owners), {}).value_in(made, trips))
-    return None if trips or not lies_in(home, made.graph) else home.resolve(made)
+    owners, specs = owners_around(graph, len(trips)), []
+    for owner in owners or ():
+        if is_branch(owner):
+            made = _out_of_branch(owner, made)
+        else:
+            specs.append(made.spec)
+            made = saved_by(Loop(owner), Loop(owner).body.resolve(made))
+    if owners is None or not lies_in(home, made.graph):
+        return None
+    with home.as_default(), home.control_dependencies(None):
+        made = home.resolve(made)
+        for trip in trips:
+            made = restore(made, home.resolve(trip), specs.pop())
+    return made
 
 
-def _out_of_branch(value):
-    """A value of a branch behind it; zeros, or none of them, where another branch runs."""
-    case, ends = Branch(value.graph.owner), []
+def _out_of_branch(owner, value):
+    """A value of a branch after it; zeros, or none of them, where another branch runs."""
+    case, ends = Branch(owner), []
     for branch in case.branches:
         with branch.as_default(), branch.control_dependencies(None):
-            other = as_tensor(nothing_like(value), branch)
-            ends.append(value if branch is value.graph else other)
+            here = lies_in(branch, value.graph)
+            ends.append(branch.resolve(value) if here else as_tensor(nothing_like(value), branch))
     return case.add_result(ends)
 
 
@@ -334,8 +334,6 @@ def _size(tapes, create):
     """How many slots an array has in the end, in the graph that makes it; None if unknown."""
     if not create.attrs.get("dynamic_size"):
         return create.inputs[0]
-    if create.outputs[0] in tapes.tapes:
-        return Loop(tapes.tapes[create.outputs[0]].loop).trips
     flow = tapes.last_flow(create)
     if flow is None:
         return None

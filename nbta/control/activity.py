@@ -3,7 +3,7 @@
 A value that is written to an array makes the array *active*, which all its handles are then, and
 so is what is read from it: forward mode has an array of tangents beside it. An array is told by its
 handles: those that captures, variables of loops and results of branches hand on are one, and so are
-those that an array of handles keeps, and gradient arrays of one array for one source.
+those on one tape, and gradient arrays of one array for one source.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from collections import defaultdict
 
 from nbta.graph.dependence import connections
 from nbta.graph.graph import subgraphs
-from nbta.graph.operation import FLOW, HANDLE, Operation, Tensor
+from nbta.graph.operation import FLOW, HANDLE, TAPES, Operation, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop, arguments, is_branch, is_loop
 from nbta.ops.arrays import CREATE, LOOKUPS, READS, WRITES
+from nbta.ops.residuals import RESTORE, SAVE
 
 
 def active_tensors(operations: list[Operation], xs: list[Tensor], ys: list[Tensor]) -> set[Tensor]:
     """The tensors that depend on ``xs`` and that ``ys`` depend on; handles of arrays of such.
 
-    Flows, which only order, and arrays of them, are among them where something of an active array
+    Flows, which only order, and tapes of them, are among them where something of an active array
     comes before.
 
     Parameters
@@ -32,11 +33,13 @@ def active_tensors(operations: list[Operation], xs: list[Tensor], ys: list[Tenso
     """
     found = _Edges(_all(operations))
     needed = _reached(found.before, ys)
-    flows = found.arrays_of_flows()
-    passable = lambda node: node in needed or node.kind == FLOW or node in flows  # noqa: E731
+    passable = lambda node: node in needed or node.kind in _FLOWS  # noqa: E731
     active = _reached(found.onwards, [x for x in map(found.node, xs) if passable(x)], passable)
     handles = {tensor for tensor in found.handles if found.node(tensor) in active}
-    return {node for node in active if node.kind != HANDLE} | handles
+    return {node for node in active if node.kind not in _HANDLES} | handles
+
+
+_HANDLES, _FLOWS = {HANDLE, TAPES[HANDLE]}, {FLOW, TAPES[FLOW]}
 
 
 def _all(operations):
@@ -65,12 +68,12 @@ class _Edges:
         self.handles = set()
         operations = list(operations)
         pairs = [pair for op in operations for pair in _handed_on(op)]
-        self._writes = [op for op in operations if op.record in WRITES]
+        tapes = [pair for op in operations for pair in _of_one_tape(op)]
         for op in operations:
-            self.handles |= {t for t in [*op.inputs, *op.outputs] if t.kind == HANDLE}
-        self.handles |= {t for pair in pairs for t in pair if t.kind == HANDLE}
-        for one, other in pairs:
-            if one.kind == HANDLE:
+            self.handles |= {t for t in [*op.inputs, *op.outputs] if t.kind in _HANDLES}
+        self.handles |= {t for pair in pairs for t in pair if t.kind in _HANDLES}
+        for one, other in [*pairs, *tapes]:
+            if one.kind in _HANDLES:
                 self._join(one, other)
         while self._join_more(operations):
             pass
@@ -81,7 +84,7 @@ class _Edges:
 
     def node(self, tensor):
         """The tensor that stands for all handles of an array; of other tensors the tensor."""
-        if tensor.kind != HANDLE:
+        if tensor.kind not in _HANDLES:
             return tensor
         path = []
         while (following := self._same.get(tensor, tensor)) is not tensor:
@@ -89,17 +92,6 @@ class _Edges:
             tensor = following
         self._same.update(dict.fromkeys(path, tensor))
         return tensor
-
-    def arrays_of_flows(self):
-        """Nodes of arrays that keep flows, by which gradients pass, or such arrays, and so on."""
-        found, size = set(), -1
-        while len(found) > size:
-            size = len(found)
-            for op in self._writes:
-                value = _value(op)
-                if value.kind == FLOW or (value.kind == HANDLE and self.node(value) in found):
-                    found.add(self.node(op.inputs[0]))
-        return found
 
     def _join(self, one, other):
         one, other = self.node(one), self.node(other)
@@ -109,22 +101,25 @@ class _Edges:
         return True
 
     def _join_more(self, operations):
-        """Join handles that one array keeps, and gradient arrays of one array for one source."""
-        kept, changed = {}, False
+        """Join handles of gradient arrays of one array for one source."""
+        found, changed = {}, False
         for op in operations:
-            key = None
             if op.record in LOOKUPS:
                 key, handle = (self.node(op.inputs[0]), op.attrs["source"]), op.outputs[0]
-            elif op.record in WRITES or op.record in READS:
-                handle = op.outputs[0] if op.record in READS else _value(op)
-                key = self.node(op.inputs[0]), None
-            if key is not None and handle.kind == HANDLE:
-                changed |= self._join(kept.setdefault(key, handle), handle)
+                changed |= self._join(found.setdefault(key, handle), handle)
         return changed
 
 
 def _value(op):
     return op.inputs[op.record.value_input]
+
+
+def _of_one_tape(op):
+    """A tape with what is saved on it, and what it gives back."""
+    if op.record is SAVE:
+        yield from ((op.outputs[0], tensor) for tensor in (op.inputs[0], op.inputs[2]))
+    elif op.record is RESTORE:
+        yield op.inputs[0], op.outputs[0]
 
 
 def _handed_on(op):

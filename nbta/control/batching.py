@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from nbta.graph.copying import Captured, Copy, copied
 from nbta.graph.graph import SubGraph, at_line, current, running
-from nbta.graph.operation import DATA, HANDLE, Tensor
+from nbta.graph.operation import DATA, HANDLE, TAPES, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
 from nbta.ops.arrays import CLOSE, CREATE, LOOKUP, READ, SIZE, TRIP, WRITE
 from nbta.ops.batches import RULES, by_item, with_lanes
+from nbta.ops.residuals import ADD_SAVED, ADD_SHADOWS, EMPTY, RESTORE, SAVE, SHADOW
 from nbta.ops.shaping import SHAPE
 from nbta.shapes import MAX_RANK
 
@@ -68,10 +69,11 @@ class Own:
         for op in running(body):
             if is_loop(op):
                 carried = [v for v in Loop(op).variables() if v.last in self.tensors]
+                carried = [v for v in carried if not v.last.spec.is_tape]
                 if not shares and any(v.last.spec.rank > 1 for v in carried):
                     return False
                 carries |= any(map(_is_read, carried))
-            elif op.graph is not body and op.outputs and not op.record.selects:
+            elif op.graph is not body and op.outputs and not self._is_moved(op):
                 ranks = [tensor.spec.rank for tensor in op.outputs if tensor in self.tensors]
                 numbers += 0 in ranks
                 arrays += any(ranks) and not op.record.changes
@@ -79,6 +81,11 @@ class Own:
         if not shares:
             return carries and numbers > arrays
         return others > 2 * (numbers + arrays) or (carries and numbers + others > arrays)
+
+    @staticmethod
+    def _is_moved(op):
+        """Whether an operation computes nothing."""
+        return op.record.selects or op.record in _ON_TAPES
 
     def _walk(self, body):
         for op in ordered({tensor.op for tensor in body.outputs}):
@@ -91,6 +98,8 @@ class Own:
             self._visit_branch(Branch(op))
         elif op.record in _ON_ARRAYS:
             self._visit_array(op)
+        elif op.record in _ON_TAPES:
+            self._visit_tape(op)
         elif not self.tensors.isdisjoint(op.inputs):
             self._visit_values(op)
         elif not op.record.pure and op.record is not TRIP:
@@ -143,6 +152,21 @@ class Own:
             if not self.arrays.isdisjoint(arrays):
                 self._note(op.outputs[0])
 
+    def _visit_tape(self, op):
+        """A tape has own values if one of them is: all have the same axes."""
+        tape, index, value = [*op.inputs, None, None, None][:3]
+        if index in self.tensors or (op.record is ADD_SAVED and self._is_new(tape, value)):
+            raise DeclinedError
+        for tensor in op.inputs:
+            if tensor is not index:
+                self._pass(tensor, op.outputs[0])
+        if op.record is not RESTORE and tape is not None:
+            self._pass(op.outputs[0], tape)
+
+    def _is_new(self, shadow, value):
+        """Whether a value has an axis for items, and what a shadow begins with has none."""
+        return value in self.tensors and shadow not in self.tensors and not value.spec.is_tape
+
     def _equalise(self, arrays, value):
         """Let all arrays that an access may mean have own elements, if one has."""
         if value not in self.tensors and self.arrays.isdisjoint(arrays):
@@ -170,11 +194,11 @@ class Own:
     def _pass(self, one, other):
         if one in self.tensors:
             self._note(other)
-        if one.kind == HANDLE:
+        if one.kind in (HANDLE, TAPES[HANDLE]):
             self._add(self._made, other, self.may_be(one))
 
     def _note(self, tensor):
-        if tensor.kind == DATA and tensor not in self.tensors:
+        if tensor.kind in (DATA, TAPES[DATA]) and tensor not in self.tensors:
             self.tensors.add(tensor)
             self._changed = True
 
@@ -198,6 +222,7 @@ def _is_read(variable):
 
 
 _ON_ARRAYS = frozenset({CREATE, READ, WRITE, LOOKUP, SIZE, CLOSE})
+_ON_TAPES = frozenset({EMPTY, SAVE, RESTORE, SHADOW, ADD_SAVED, ADD_SHADOWS})
 
 
 def _is_plain(tensor):
@@ -254,6 +279,8 @@ class _Build:
                 return self._branch(copy, op, inputs)
             if op.record in _ON_ARRAYS:
                 return self._access(copy, op, inputs)
+            if op.record in _ON_TAPES:
+                return self._on_tape(copy, op, inputs)
             if self._own.tensors.isdisjoint(op.inputs):
                 return copied(copy, op, inputs)
             rule = RULES.get(op.record)
@@ -298,10 +325,21 @@ class _Build:
         return body
 
     def _spec(self, tensor):
-        return self._with_axis(tensor.spec) if tensor in self._own.tensors else tensor.spec
+        own = tensor in self._own.tensors and tensor.kind == DATA
+        return self._with_axis(tensor.spec) if own else tensor.spec
 
     def _with_axis(self, spec):
         return spec._replace(shape=(*spec.shape, self._lanes))
+
+    def _on_tape(self, copy, op, inputs):
+        """An operation on a tape, whose values have an axis for items if they are own."""
+        attrs = dict(op.attrs)
+        if inputs and op.inputs[0] in self._own.tensors:
+            if op.record in (SAVE, ADD_SAVED):
+                inputs = [*inputs[:2], self.for_each(inputs[2], op.inputs[2])]
+            elif op.record is RESTORE and op.outputs[0].kind == DATA:
+                attrs["known"] = self._with_axis(op.outputs[0].spec).shape
+        return copy.create(op, inputs, attrs)
 
     def _access(self, copy, op, inputs):
         """An operation on an array, whose elements have an axis for items if they are own."""

@@ -32,6 +32,7 @@ from nbta.ops.arithmetic import add_n
 from nbta.ops.arrays import Access
 from nbta.ops.dispatch import as_tensor
 from nbta.ops.filling import zeros_like
+from nbta.ops.residuals import none_like
 from nbta.ops.shaping import broadcast_to, identity, shape_of
 
 
@@ -114,9 +115,7 @@ class Forward:
     def of_or_none_like(self, tensor: Tensor) -> Tensor:
         """The tangent of a tensor, or zeros; of arrays' handles and flows, these themselves."""
         found = self.of(tensor)
-        if found is not None:
-            return found
-        return tensor if tensor.kind != DATA else as_tensor(zeros_like(tensor))
+        return none_like(tensor) if found is None else found
 
     def beside(self, handle: Tensor, flow: Tensor) -> Access | None:
         """The array of tangents beside an array; None where nothing in that has any."""

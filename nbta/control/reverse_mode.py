@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Literal
 
 from nbta import shapes
@@ -19,6 +20,7 @@ from nbta.ops.arithmetic import add_n
 from nbta.ops.arrays import TRIP, Access, build
 from nbta.ops.dispatch import as_tensor, special
 from nbta.ops.filling import ones_like, zeros_like
+from nbta.ops.residuals import sum_of_shadows
 from nbta.ops.shaping import stop_gradient
 
 if TYPE_CHECKING:
@@ -195,7 +197,9 @@ class _Sums:
         parts, total = self._arrived.pop(tensor, []), self._first.pop(tensor, None)
         whole = [part for part in parts if not isinstance(part, Addend)]
         added = _joined([part for part in parts if isinstance(part, Addend)])
-        if whole:
+        if tensor.spec.is_tape and whole:
+            total = functools.reduce(sum_of_shadows, whole if total is None else [total, *whole])
+        elif whole:
             more = whole[0] if len(whole) == 1 else add_n(whole)
             total = more if total is None else add_n([total, more])
         elif total is None and added:

@@ -26,7 +26,7 @@ from nbta.graph.dependence import connections
 from nbta.graph.operation import DATA, HANDLE, TABLE, Operation, Spec, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop
-from nbta.ops import arrays
+from nbta.ops import arrays, residuals
 from nbta.ops.branch import CASE, choose
 from nbta.ops.dispatch import CONSTANT
 from nbta.ops.loop import WHILE
@@ -161,7 +161,7 @@ class _Array:
 
 
 def _is_known(value):
-    return not isinstance(value, Dependent)
+    return not isinstance(value, Dependent | _Array)
 
 
 _EMPTY = np.int64(0)
@@ -232,7 +232,7 @@ class _Interpreter:
         record = op.record
         if record is CONSTANT:
             return [op.attrs["value"]]
-        if record.pure and all(map(_is_known, values)):
+        if record.pure and record is not residuals.EMPTY and all(map(_is_known, values)):
             found = record.evaluate(*values, **op.attrs)
             return found if record.several or len(op.outputs) != 1 else [found]
         rule = _RULES.get(record)
@@ -471,6 +471,35 @@ def _write(run, op, array, index, value, flow):
 @_rule(arrays.READ)
 def _read(run, op, array, index, flow):
     return [run.get(array, index, _element(op.attrs))]
+
+
+@_rule(residuals.EMPTY)
+def _empty_tape(run, op):
+    return [run.new_array()]
+
+
+@_rule(residuals.SAVE, residuals.ADD_SAVED)
+def _save(run, op, tape, index, value):
+    have = tape.slots.get(int(index)) if _is_known(index) else None
+    if isinstance(have, _Array):  # a shadow of an inner loop's tape, which others add to
+        for slot, part in value.slots.items():
+            run.put(have, slot, part)
+    else:
+        run.put(tape, index, value)
+    return [tape]
+
+
+@_rule(residuals.RESTORE)
+def _restore(run, op, tape, index):
+    missing = op.outputs[0].spec.is_tape and _is_known(index) and int(index) not in tape.slots
+    if missing:
+        tape.slots[int(index)] = run.new_array(forward=tape.forward.slots[int(index)])
+    return [run.get(tape, index, _element(op.attrs))]
+
+
+@_rule(residuals.SHADOW)
+def _shadow(run, op, tape):
+    return [run.new_array(forward=tape)]
 
 
 @_rule(arrays.SCATTER)

@@ -22,13 +22,17 @@ else:
 
 
 DATA, HANDLE, FLOW = "data", "handle", "flow"
+#: The kind of a tape (`nbta.ops.residuals`), by the kind of the values that it has in the end.
+TAPES = {DATA: "tape", HANDLE: "tape of handles", FLOW: "tape of flows"}
+TAPES |= {kind: kind for kind in TAPES.values()}
+_WITHOUT_GRADIENT = {HANDLE, TAPES[HANDLE]}
 
 
 class Spec(NamedTuple):
     """Dtype, partly known shape, and kind.
 
     A handle is at run time the number of an array in the step's container; a flow is a float32
-    scalar with no meaning but order.
+    scalar with no meaning but order. A tape has the dtype of its values, and no dimensions.
     """
 
     dtype: np.dtype
@@ -42,8 +46,13 @@ class Spec(NamedTuple):
 
     @property
     def differentiable(self) -> bool:
-        """Whether a gradient may pass: floats and complex numbers, flows among them."""
-        return self.kind != HANDLE and is_inexact(self.dtype)
+        """Whether a gradient may pass: floats and complex numbers, flows among them, and tapes."""
+        return self.kind not in _WITHOUT_GRADIENT and is_inexact(self.dtype)
+
+    @property
+    def is_tape(self) -> bool:
+        """Whether it is of the values that a loop saves."""
+        return self.kind.startswith("tape")
 
     def __str__(self):
         if self.kind != DATA:
@@ -53,7 +62,9 @@ class Spec(NamedTuple):
 
 Spec.dtype.__doc__ = "Of the elements."
 Spec.shape.__doc__ = "Dimensions; None in it for one that is not known, None for an unknown rank."
-Spec.kind.__doc__ = '``"data"``, ``"handle"`` or ``"flow"``.'
+Spec.kind.__doc__ = (
+    '``"data"``, ``"handle"`` or ``"flow"``, or a tape of these, as ``"tape of flows"``.'
+)
 
 
 def is_inexact(dtype) -> bool:
@@ -303,7 +314,7 @@ class Tensor(Methods):
 
     @property
     def kind(self) -> str:
-        """``"data"``, ``"handle"`` or ``"flow"``."""
+        """``"data"``, ``"handle"`` or ``"flow"``, or a tape of these, as ``"tape of flows"``."""
         return self.spec.kind
 
     __hash__ = object.__hash__

@@ -10,7 +10,15 @@ from nbta.graph.graph import Closed, Graph, SubGraph, all_bodies
 from nbta.graph.labels import called, written
 from nbta.graph.operation import DATA, FLOW, HANDLE, Operation, Tensor, label_of
 from nbta.graph.printer import attributes, is_scalar, line_of
-from nbta.graph.views import Loop, arguments, is_branch, is_loop, place_of, variables_in
+from nbta.graph.views import (
+    Loop,
+    arguments,
+    is_branch,
+    is_loop,
+    place_of,
+    variable_of,
+    variables_in,
+)
 from nbta.inspect.array_view import elements_text, html_in_graph
 from nbta.inspect.flow_check import Race, UnusedWrite, check_flow
 from nbta.inspect.picture import shortened
@@ -18,6 +26,7 @@ from nbta.ops import arrays
 from nbta.ops.arrays import CREATE, LOOKUPS
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.extents import outside
+from nbta.ops.residuals import EMPTY
 
 # Boxes, arrows and frames.
 
@@ -26,6 +35,7 @@ EDGES = {
     "data": "data",
     "flow": "flow: order only",
     "handle": "handle: which array",
+    "tape": "tape: what a loop saves for its gradient",
     "control": "control: order only",
     "next": "next iteration",
     "race": "race: nothing orders these",
@@ -150,8 +160,8 @@ def source_of(op: Operation) -> str | None:
     """The source of the call of `gradients` that made an operation, or whose array it works on.
 
     An operation belongs to the innermost scope that `gradients` opened. Outside of these it belongs
-    to the source of the gradient array that it looks up or uses. A write to a tape, which a loop
-    does for its gradient, belongs to whom the tape belongs to.
+    to the source of the gradient array that it looks up or uses. What a loop saves on a tape
+    belongs to whom the tape belongs to.
     """
     return _scope_of(op.graph, op.name) or _of_array(op)
 
@@ -174,12 +184,20 @@ def _scope_of(graph, name):
 def _of_array(op):
     if op.record in LOOKUPS:
         return op.attrs["source"]
-    if not op.inputs or op.inputs[0].kind != HANDLE:
+    if not op.inputs or not (op.inputs[0].kind == HANDLE or op.inputs[0].spec.is_tape):
         return None
-    maker = outside(op.inputs[0]).op
+    maker = _made(op.inputs[0]).op
     if maker.record in LOOKUPS:
         return source_of(maker)
-    return _scope_of(maker.graph, maker.name) if maker.record is CREATE else None
+    return _scope_of(maker.graph, maker.name) if maker.record in (CREATE, EMPTY) else None
+
+
+def _made(tensor):
+    """What a handle comes from; of a tape that a loop carries what the loop begins with."""
+    tensor = outside(tensor)
+    while tensor.spec.is_tape and variable_of(tensor) is not None:
+        tensor = outside(variable_of(tensor).first)
+    return tensor
 
 
 # What stands in the box of an operation.
@@ -562,7 +580,7 @@ class _Builder:
     def _connect(self, tensor, head):
         tail = self._ends.get(tensor)
         if tail is not None:
-            self._edge(tail, head, tensor.kind)
+            self._edge(tail, head, "tape" if tensor.spec.is_tape else tensor.kind)
 
     def _control_edges(self, graph):
         for op in graph.operations:

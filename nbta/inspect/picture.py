@@ -195,6 +195,7 @@ LINES = {
     "data": Line("#333333", "solid", 1.3, "normal"),
     "flow": Line("#0072b2", "dashed", 1.7, "normal"),
     "handle": Line("#8a8a8a", "solid", 0.8, "odiamond"),
+    "tape": Line("#a8447a", "solid", 1.3, "normal"),
     "control": Line("#333333", "dotted", 1.4, "vee"),
     "next": Line("#009e73", "solid", 2.2, "normal"),
     "race": Line(WARNING, "dashed", 2.2, "none"),

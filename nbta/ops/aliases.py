@@ -20,17 +20,16 @@ from nbta.ops.arrays import (
     CREATE,
     LOOKUP,
     LOOKUPS,
-    READ,
     READS,
     SIZE,
     SPLIT,
     WRITES,
-    Access,
     slots,
 )
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.extents import outside
 from nbta.ops.joining import RANGE
+from nbta.ops.residuals import RESTORE, saved_values
 from nbta.ops.shaping import IDENTITY
 
 #: What has an array's handle as its first input.
@@ -74,19 +73,9 @@ def origins(handle: Tensor) -> set[Tensor]:
         return {handle} if forward is None else origins(forward)
     if is_branch(op):
         return set().union(*map(origins, Branch(op).ends(handle.index)))
-    if op.record is not READ:
+    if op.record is not RESTORE:
         return {handle}
-    kept = [_kept_on(tape) for tape in origins(op.inputs[0])]
-    return {handle} if any(tensor is None for tensor in kept) else set().union(*map(origins, kept))
-
-
-def _kept_on(tape):
-    """The handle in the body of a loop that a tape of handles keeps; the tape by its own."""
-    for loop in tape.graph.operations:
-        for inner, kept in loop.tapes.items():
-            if isinstance(kept, Access) and kept.handle is tape:
-                return inner
-    return None
+    return set().union(*map(origins, saved_values(op.inputs[0])))
 
 
 class ArrayUses(Analysis):

@@ -8,6 +8,7 @@ from nbta.graph.order import before, ordered
 from nbta.graph.views import Loop
 from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
 from nbta.ops.filling import zeros
+from nbta.ops.residuals import shadow
 from nbta.ops.shaping import shape_of
 
 
@@ -146,6 +147,8 @@ def parts_are_read(body, tensor) -> bool:
 
 def no_gradient_like(tensor):
     """Zeros in place of a gradient that does not arrive."""
+    if tensor.spec.is_tape:
+        return shadow(tensor)
     if tensor.kind != DATA:
         return special(tensor.kind)
     return as_tensor(zeros(shape_of(tensor), tensor.dtype))

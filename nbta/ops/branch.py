@@ -25,6 +25,7 @@ from nbta.ops.dispatch import (
     special,
 )
 from nbta.ops.filling import zeros
+from nbta.ops.residuals import empty_tape
 
 
 def _infer(index, *specs, branches, keeps_state=False):
@@ -132,6 +133,8 @@ def _expose(op, branch, tensor):
 
 
 def _nothing_like(spec):
+    if spec.is_tape:
+        return empty_tape(spec)
     if spec.kind != DATA:
         return special(spec.kind)
     extents = [extent if type(extent) is int else 0 for extent in spec.shape or ()]
@@ -168,7 +171,8 @@ def _sums(context, case, kept):
     for place in kept:
         tensor = case.captured[place]
         pairs = [(branch, branch.inputs[place]) for branch in case.branches]
-        if tensor.spec.rank != 0 and any(parts_are_read(*pair) for pair in pairs):
+        parts = tensor.spec.rank != 0 and any(parts_are_read(*pair) for pair in pairs)
+        if parts or tensor.spec.is_tape:
             found[place] = context.so_far(tensor)
     return {place: total for place, total in found.items() if total is not None}
 

@@ -34,14 +34,15 @@ from nbta.graph.copying import Captured, Copy
 from nbta.graph.graph import lies_in, subgraphs, substitute
 from nbta.graph.operation import FLOW, HANDLE, Tensor
 from nbta.graph.order import ordered
-from nbta.graph.views import Loop
+from nbta.graph.views import Branch, Loop, is_branch, is_loop, variable_of
 from nbta.ops import arrays
 from nbta.ops.aliases import origins
 from nbta.ops.arithmetic import add, equal, floor_divide, less, maximum, multiply, subtract
-from nbta.ops.arrays import CLOSE, LOOKUPS, Access
-from nbta.ops.dispatch import special
+from nbta.ops.arrays import CLOSE, LOOKUPS
+from nbta.ops.dispatch import PARAMETER, special
 from nbta.ops.elementary import floor, sqrt
 from nbta.ops.extents import outside
+from nbta.ops.residuals import ADD_SAVED, EMPTY, SAVE, SHADOW
 from nbta.ops.shaping import cast
 from nbta.ops.trip_counts import trips_before
 
@@ -178,27 +179,44 @@ class Replay:
         self._tensors.update(zip(op.outputs, results, strict=True))
         for made in {tensor.op for tensor in results}:
             made.tapes = self._tapes(op)
-            if op.record in arrays.WRITES and self._where(op.inputs[0]) == {"outside"}:
+            writes = op.record in arrays.WRITES and self._where(op.inputs[0]) == {"outside"}
+            saves = op.record in (SAVE, ADD_SAVED)
+            if writes or (saves and not self._begins_inside(op.inputs[0])):
                 self._stores.append(made)
         return results
 
     def _tapes(self, op):
         """What the loop or branch keeps already, as far as it is copied."""
         found = {}
-        for key, kept in op.tapes.items():
-            parts = kept if isinstance(kept, Access) else (kept,)
-            needed = parts if isinstance(key, str) else (key, *parts)
+        for key, saved in op.tapes.items():
+            needed = [saved] if isinstance(key, str) else [key, saved]
             if all(tensor in self._tensors for tensor in needed):
-                new = [self._tensors[part] for part in parts]
-                new = Access(*new) if isinstance(kept, Access) else new[0]
-                found[self._tensors.get(key, key)] = new
+                found[self._tensors.get(key, key)] = self._tensors[saved]
         return found
 
+    def _begins_inside(self, tape):
+        """Whether a tape begins in the body."""
+        while tape.op.record not in (EMPTY, SHADOW):
+            op = outside(tape).op
+            if op.record is PARAMETER:
+                variable = variable_of(outside(tape))
+                if not lies_in(op.graph.outer, self._body):
+                    return False
+                tape = variable.first
+            elif is_loop(op):
+                tape = Loop(op).variable(tape.index).first
+            elif is_branch(op):
+                ends = Branch(op).ends(tape.index)
+                tape = next((end for end in ends if end.op.record is not EMPTY), ends[0])
+            else:
+                tape = op.inputs[0]
+        return lies_in(tape.graph, self._body)
+
     def take_out_stores(self):
-        """Leave out what writes to arrays around the loop, which has been done."""
+        """Leave out what writes to arrays and tapes around the loop, which has been done."""
         for op in self._stores:
-            graph = op.graph
-            substitute(graph, {op.outputs[0]: op.inputs[-1]})
+            graph, place = op.graph, -1 if op.record in arrays.WRITES else 0
+            substitute(graph, {op.outputs[0]: op.inputs[place]})
             before = [*(tensor.op for tensor in op.inputs), *op.control_inputs]
             for other in graph.operations:
                 if op in other.control_inputs:

@@ -22,11 +22,11 @@ import numpy as np
 from nbta.graph.dependence import closure, loop_edges, uses
 from nbta.graph.graph import SubGraph, current, drop_unused, substitute, unify
 from nbta.graph.labels import ADJOINT, SAVED, call_after, shown_loop
-from nbta.graph.operation import DATA, FLOW, Spec
+from nbta.graph.operation import DATA, FLOW, Spec, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.views import Loop
 from nbta.ops.arithmetic import add, less, minimum, subtract
-from nbta.ops.arrays import CREATE, Access, tape
+from nbta.ops.arrays import CREATE
 from nbta.ops.bodies import GradientGraph, keep_only, no_gradient_like, note, trace
 from nbta.ops.branch import add_case
 from nbta.ops.checkpoints import (
@@ -39,6 +39,7 @@ from nbta.ops.checkpoints import (
 )
 from nbta.ops.dispatch import PARAMETER, as_tensor, define
 from nbta.ops.draws import check_drawn_once
+from nbta.ops.residuals import empty_tape, restore, save, saved_by
 from nbta.ops.selections import selection
 from nbta.ops.trip_counts import trips_on_entry
 from nbta.progress import bar
@@ -108,18 +109,11 @@ def add_while(cond, body, first, name=None, checkpoint=None, progress=None, orig
     return op
 
 
-def _on_tape(op, tensor) -> Access:
-    """The array in which a loop keeps a tensor of its body, iteration by iteration."""
+def _on_tape(op, tensor) -> Tensor:
+    """The tape of a loop with a tensor of its body, iteration by iteration."""
     if tensor not in op.tapes:
-        loop = Loop(op)
-        with op.graph.as_default(), op.graph.control_dependencies(None):
-            start = tape(tensor.spec, f"tape_of_{tensor.op.type}")
-            call_after(start.handle, tensor, SAVED)
-
-        def following(flow):
-            return Access(loop.body.capture(start.handle), flow).write(loop.counter, tensor)
-
-        op.tapes[tensor] = Access(start.handle, loop.add_variable(start.flow, following))
+        op.tapes[tensor] = saved_by(Loop(op), tensor)
+        call_after(op.tapes[tensor], tensor, SAVED)
     return op.tapes[tensor]
 
 
@@ -140,7 +134,8 @@ def _gradient(context, op, *grads):
 
 def _so_far(context, tensor):
     """What a loop adds to, in place: what has arrived at a captured tensor already, or zeros."""
-    found = context.so_far(tensor) if tensor.kind == DATA else None
+    adds = tensor.kind == DATA or tensor.spec.is_tape
+    found = context.so_far(tensor) if adds else None
     return no_gradient_like(tensor) if found is None else found
 
 
@@ -230,12 +225,11 @@ def _value_of_trip(op, backward, handles):
     """
 
     def value(tensor):
-        kept = _on_tape(op, tensor)
+        tape = _on_tape(op, tensor)
         if "trip" not in backward.cache:
             last = subtract(as_tensor(Loop(op).trips, backward), ONE)
             backward.cache["trip"] = subtract(last, backward.inputs[0])
-        kept = Access(*(as_tensor(part, backward) for part in kept))
-        found = kept.read(backward.cache["trip"], tensor.spec)
+        found = restore(as_tensor(tape, backward), backward.cache["trip"], tensor.spec)
         call_after(found, tensor)
         if tensor.op.record is CREATE and tensor.index == 0:
             handles.append(found)
@@ -293,7 +287,6 @@ def _one_segment_back(context, op, schedule, segment, places, parameters):
     keep_only(again, {tensor for o in ordered({backward}) for tensor in o.inputs})
     body.outputs = [add(parameters[0], ONE), *backward.outputs[1:]]
     _restore(op, first, schedule, segment, start)
-    close_behind(body, [kept.handle for kept in again.tapes.values()])
     return body.outputs
 
 
@@ -386,33 +379,31 @@ def _at_start(op, place, schedule, segment, start):
     spec = Loop(op).variable(place).parameter.spec
     if place == 0:
         return start
-    if spec.kind == FLOW:  # what the segment does again comes behind all that the loop has done
+    if spec.kind == FLOW or spec.is_tape:  # what the segment does again comes after the loop
         return op.outputs[place]
-    kept = _on_state_tape(op, place, schedule)
-    return Access(*map(current().resolve, kept)).read(segment, spec)
+    return restore(current().resolve(_on_state_tape(op, place, schedule)), segment, spec)
 
 
-def _on_state_tape(op, place, schedule) -> Access:
-    """The array in which a loop keeps a variable at the start of each segment."""
+def _on_state_tape(op, place, schedule) -> Tensor:
+    """The tape of a loop with a variable at the start of each segment."""
     loop = Loop(op)
     body, parameter = loop.body, loop.variable(place).parameter
     if parameter not in op.tapes:
         with op.graph.as_default(), op.graph.control_dependencies(None):
-            start = tape(parameter.spec, "state")
+            start = empty_tape(parameter.spec)
 
-        def following(flow):
-            access = Access(body.capture(start.handle), flow)
+        def following(tape):
             with body.name_scope("keep_state") as scope:
                 branches = [SubGraph(body, f"{scope}first"), SubGraph(body, f"{scope}other")]
                 with branches[0].as_default():
-                    written = access.write(schedule.segment(loop.counter), parameter)
-                    branches[0].outputs = [written]
+                    saved = save(tape, schedule.segment(loop.counter), parameter)
+                    branches[0].outputs = [saved]
                 with branches[1].as_default():
-                    branches[1].outputs = [branches[1].resolve(flow)]
+                    branches[1].outputs = [branches[1].resolve(tape)]
                 first = begins(schedule, loop.counter)
                 return add_case(first, branches, scope, keeps_state=True).outputs[0]
 
-        op.tapes[parameter] = Access(start.handle, loop.add_variable(start.flow, following))
+        op.tapes[parameter] = loop.add_variable(start, following)
     return op.tapes[parameter]
 
 

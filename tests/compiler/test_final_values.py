@@ -16,7 +16,7 @@ from many import each
 from test_in_place import length, loop, section
 
 import nbta
-from nbta.compiler import executable, tapes
+from nbta.compiler import executable, recompute
 from nbta.testing import check_grads
 
 X = np.array([0.4, -0.7, 1.1, 0.25, -1.3, 0.6])
@@ -396,7 +396,7 @@ def test_random_nests(uncompiled, first):
 def test_random_nests_have_both(uncompiled, monkeypatch):
     """Else nothing is known of items that are final, or of those that are not."""
     found = list(map(arrays_of, range(12)))
-    monkeypatch.setattr(tapes, "last_version", lambda *_: None)
+    monkeypatch.setattr(recompute, "last_version", lambda *_: None)
     without = list(map(arrays_of, range(12)))
     assert sum(few < many for few, many in zip(found, without, strict=True)) >= 5
     assert sum(few > 0 for few in found) >= 2

@@ -25,6 +25,7 @@ from tape_programs import arrays, built, differentiated, fused_gru, fused_lstm, 
 import nbta
 from nbta.compiler import product_passes
 from nbta.compiler.array_passes import arrays_to_tensors
+from nbta.compiler.nests import tapes_to_arrays
 from nbta.compiler.pipeline import lowered
 from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import extract
@@ -127,14 +128,14 @@ def test_gradients_of_weights_are_summed_behind_the_loop():
 
 def test_what_several_sums_need_is_stacked_once():
     program, values = recurrent()
-    result = same(prepared(program), values, sum_products_outside)
+    result = same(tapes_to_arrays(prepared(program)), values, sum_products_outside)
     assert backward(result).count("TensorArrayWriteV3") == 1
 
 
 def test_tapes_are_gathered_and_not_filled_again():
     for batch in (True, False):
         program, values = recurrent(batch=batch)
-        program = prepared(program)
+        program = tapes_to_arrays(prepared(program))
         gathers = whole(program).count("TensorArrayGatherV3")
         result = same(program, values, sum_products_outside)
         assert whole(result).count("TensorArrayGatherV3") == gathers + 3

@@ -107,8 +107,11 @@ def test_gradients_of_random_nests_call_no_python(levels):
 
 
 @pytest.mark.slow
-def test_third_derivatives():
-    compare_orders(nest([PARALLEL, ("scan", {"checkpoint": 2})]), 3)
+@pytest.mark.parametrize(
+    "levels", [[PARALLEL, ("scan", {"checkpoint": 2})], [("scan", {}), ("list", {})]]
+)
+def test_third_derivatives(levels):
+    compare_orders(nest(levels), 3)
 
 
 FOLDS = nest([("foldl", {"checkpoint": 2}), ("foldl", {})])

@@ -184,7 +184,7 @@ def test_a_trip_count_is_not_known_on_entry(way):
 def test_arrays_by_their_handles():
     with nbta.Graph().as_default():
         x = nbta.constant(2.0)
-        kept, other = (nbta.TensorArray("float64", size=3) for _ in range(2))
+        kept, other = (nbta.TensorArray("float64", size=3, tensor_array_name=k) for k in "ab")
 
         def body(i, y):
             return i + 1, y * kept.read(i)

@@ -91,6 +91,18 @@ CASES = {
 }  # fmt: skip
 
 
+def _steps(x):
+    return nbta.sum(nbta.fori_loop(0, 3, lambda i, y: nbta.sin(y * x), x))
+
+
+def _power(x):
+    return nbta.sum(nbta.scan(lambda y, _: (y * x, None), x, None, 4, checkpoint=2)[0])
+
+
+def _slope(f):
+    return nbta.grad(lambda x: nbta.sum(f(x)))
+
+
 CASES |= {
     "ScatterSlice": [(nbta.grad(lambda x: nbta.sum(x[1:] ** 3)), [A])],
     "DynamicAddSlice": [
@@ -107,6 +119,8 @@ CASES |= {
     "AddN": [(lambda x, y: nbta.add_n([x, y, x]), [A, B])],
     "AsMatrix": [(lambda x: nbta.as_matrix(x, "row"), [V])],
     "RandomGamma": [(lambda a: nbta.random.gamma(nbta.random.key(1), a, (3,)), [abs(V)])],
+    "AddSaved": [(nbta.grad(lambda x: nbta.sum(nbta.grad(_steps)(x) ** 2)), [V])],
+    "AddShadows": [(_slope(_slope(_slope(_slope(_power)))), [V])],
     "Separation": [(lambda a: nbta.grad(lambda b: nbta.sum(nbta.eigh(b)[1] ** 3))(a), [SPD])],
 }
 
@@ -206,7 +220,11 @@ def test_elementwise_tangents_are_those_of_reverse_mode(record):
 
 @pytest.mark.parametrize(
     ("name", "case"),
-    [(name, case) for name, several in CASES.items() for case in several],
+    [
+        pytest.param(name, case, marks=[pytest.mark.slow] * (name == "AddShadows"))
+        for name, several in CASES.items()
+        for case in several
+    ],
     ids=[f"{name}-{k}" for name, several in CASES.items() for k in range(len(several))],
 )
 def test_tangents_are_those_of_reverse_mode(name, case):

@@ -1,5 +1,7 @@
 """Programs with loops and their gradients, for passes over shapes and tapes."""
 
+import re
+
 import numpy as np
 from golden_graph import all_operations
 
@@ -43,12 +45,11 @@ def types(program):
 
 
 def arrays(program):
-    """Names of the arrays that a program makes."""
-    return [
-        op.attrs["tensor_array_name"]
-        for op in all_operations(program)
-        if op.type == "TensorArrayV3"
-    ]
+    """Names of the arrays and tapes that a program makes; of tapes without numbers."""
+    made = [op for op in all_operations(program) if op.type in ("TensorArrayV3", "Tape")]
+    names = [op.attrs.get("tensor_array_name", op.name.rpartition("/")[2]) for op in made]
+    return [re.sub(r"_\d+$", "", name) if op.type == "Tape" else name
+            for op, name in zip(made, names, strict=True)]  # fmt: skip
 
 
 def tanh_rnn(xs, h, w, u, b):

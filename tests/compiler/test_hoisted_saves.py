@@ -9,7 +9,7 @@ from loop_programs import ranged
 from test_in_place import section
 
 import nbta
-from nbta.compiler import emitter, kept_once, nests
+from nbta.compiler import emitter, hoisted_saves, nests
 from nbta.testing import check_grads
 
 
@@ -250,16 +250,16 @@ def compared(seed, monkeypatch):
     drawn, met = Drawn(seed), []
 
     def counted(nested, counts):
-        found = kept_once.kept_once(nested, counts)
+        found = hoisted_saves.hoisted(nested, counts)
         met.append(found is not nested)
         return found
 
     args = drawn.arguments()
     with monkeypatch.context() as patched:
-        patched.setattr(nests, "kept_once", counted)
+        patched.setattr(nests, "hoisted", counted)
         _, found, expected = both(drawn, *args, places=(0, 1, 2))
     with monkeypatch.context() as patched:
-        patched.setattr(nests, "kept_once", lambda nested, _: nested)
+        patched.setattr(nests, "hoisted", lambda nested, _: nested)
         patched.setattr(emitter, "is_sweep", lambda *_: False)
         _, without, _ = both(drawn, *args, places=(0, 1, 2))
     same(found, expected, 1e-10)

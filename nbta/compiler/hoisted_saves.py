@@ -14,10 +14,10 @@ from nbta.graph.graph import lies_in, subgraphs
 from nbta.graph.operation import DATA
 from nbta.graph.views import Loop, is_loop, origin, variable_of
 from nbta.ops.arithmetic import add, less, maximum, minimum, multiply
-from nbta.ops.arrays import Access, tape
 from nbta.ops.bodies import trace
 from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor
 from nbta.ops.loop import COUNTER, ONE, add_while
+from nbta.ops.residuals import empty_tape, save
 from nbta.ops.shaping import INT64, cast
 from nbta.ops.trip_counts import constant_of, limit_before, step_of
 
@@ -101,37 +101,32 @@ class Again:
         return trip if constant_of(first) == 0 else add(made[origin(first)], trip)
 
 
-def kept_once(nested, counts):
+def hoisted(leaf, counts):
     """A tape that loops around it make, with fewer loops around it, or the same one.
 
     Parameters
     ----------
-    nested : nbta.compiler.nests.Nested
+    leaf : nbta.compiler.nests.Leaf
     counts : Counts
     """
-    between = _between(nested)
+    between = _between(leaf)
     if not between:
-        return nested
-    found = _filled(nested.tape, between, counts)
-    owners = [found.loop, *nested.owners[1 + len(between) :]]
-    reads = [(op, trips[: len(trips) - len(between)]) for op, trips in nested.reads]
-    for read, trips in reads:
-        if not trips and lies_in(read.graph, found.handle.graph):
-            # The handle is that of the only one, whatever trip it was kept of.
-            flow = found.loop.outputs[1]
-            read.inputs = [*map(read.graph.resolve, (found.handle, read.inputs[1], flow))]
-            read.graph.changed()
-    return nested._replace(tape=found, owners=owners, reads=reads)
+        return leaf
+    filling = _filled(leaf, between, counts)
+    tape = Tape(filling, 1)
+    owners = [filling, *leaf.owners[1 + len(between) :]]
+    reads = [(op, trips[: len(trips) - len(between)]) for op, trips in leaf.reads]
+    return leaf._replace(tape=tape, save=tape.save, owners=owners, reads=reads)
 
 
-def _between(nested):
-    """The loops around one that fills a tape that do not change what it keeps, from the inside."""
-    loop, value, found = Loop(nested.tape.loop), nested.tape.value, []
-    if nested.gradients or value.kind != DATA:
+def _between(leaf):
+    """The loops around one that saves a value that do not change this, from the inside."""
+    loop, value, found = Loop(leaf.tape.loop), leaf.value, []
+    if value.kind != DATA:
         return found
-    most = min(len(trips) for _, trips in nested.reads) if nested.reads else 0
-    inner = [*nested.owners, None]
-    for owner in nested.owners[1 : 1 + most]:
+    most = min(len(trips) for _, trips in leaf.reads)
+    inner = [*leaf.owners, None]
+    for owner in leaf.owners[1 : 1 + most]:
         known = is_loop(owner) and inner[len(found)].graph is Loop(owner).body
         counted = known and all(_is_told(Loop(op), owner.graph) for op in (loop.op, owner, *found))
         if not counted or not Again(loop, owner.graph).can_make(value):
@@ -147,9 +142,9 @@ def _is_told(loop, graph):
     return bool(ends) and all(e.op.record is CONSTANT or lies_in(graph, e.graph) for e in ends)
 
 
-def _filled(old, between, counts):
-    """A new tape of the same values, with the loop that fills it in front of some loops."""
-    graph, loop = between[-1].graph, Loop(old.loop)
+def _filled(leaf, between, counts):
+    """A loop that saves the same values before some loops."""
+    graph, loop, value = between[-1].graph, Loop(leaf.tape.loop), leaf.value
     begun = len(graph.operations)
     again = Again(loop, graph)
     with graph.as_default(), graph.control_dependencies(None), graph.name_scope("once") as scope:
@@ -159,21 +154,18 @@ def _filled(old, between, counts):
             if not some:
                 one = minimum(_trips(Loop(owner), graph), as_tensor(np.int64(1), graph))
                 count = multiply(count, one)
-        made = tape(old.value.spec)
-        specs = [COUNTER, made.flow.spec]
+        start = empty_tape(value.spec)
 
-        def trip(number, flow):
-            body = number.graph
-            value = again.make(old.value, body, number)
-            kept = Access(body.resolve(made.handle), flow)
-            return [add(number, ONE), kept.write(number, value)]
+        def iteration(number, tape):
+            return [add(number, ONE), save(tape, number, again.make(value, number.graph, number))]
 
+        specs = [COUNTER, start.spec]
         cond = trace(graph, f"{scope}cond", specs, lambda n, _: [less(n, n.graph.resolve(count))])
-        body = trace(graph, f"{scope}body", specs, trip)
-        first = [as_tensor(np.int64(0), graph), made.flow]
+        body = trace(graph, f"{scope}body", specs, iteration)
+        first = [as_tensor(np.int64(0), graph), start]
         filling = add_while(cond, body, first, scope, origin=loop.origin)
     _move_before(between[-1], graph, begun)
-    return Tape(made.handle, filling, 1, body.outputs[1].op)
+    return filling
 
 
 def _move_before(op, graph, begun):

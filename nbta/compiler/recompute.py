@@ -1,0 +1,550 @@
+"""What a loop need not save: values that are computed, or restored, again where they are needed."""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from nbta.compiler.final_values import Item, last_version
+from nbta.compiler.induction import Clamped, Counts, Linear, Trip, is_outside
+from nbta.compiler.manager import Fact, analysis, contract
+from nbta.compiler.passes import is_sure
+from nbta.compiler.program import Program, changes
+from nbta.compiler.tapes import Tapes, is_shadow, made
+from nbta.graph.copying import keep_shapes
+from nbta.graph.graph import lies_in, substitute
+from nbta.graph.operation import DATA, HANDLE, Tensor
+from nbta.graph.views import Loop, is_body_of_branch, is_loop, origin, owners, variable_of
+from nbta.ops.arithmetic import add, floor_divide, maximum, multiply, subtract
+from nbta.ops.arrays import LOOKUP
+from nbta.ops.dispatch import CONSTANT, PARAMETER, constant_in
+from nbta.ops.indexing import GETITEM, SET_ITEM, index_of
+from nbta.ops.joining import RANGE, STACK
+from nbta.ops.loop import WHILE
+from nbta.ops.products import MATMUL, OUTER, SWAPAXES, TRANSPOSE
+from nbta.ops.residuals import RESTORE, restore
+from nbta.ops.shaping import CAST, INT64, cast
+from nbta.ops.trip_counts import Limit, constant_of, is_integer, limit_before
+
+ADD, SUB, MUL = add.record, subtract.record, multiply.record
+FLOOR_DIVIDE = floor_divide.record
+
+
+@contract(requires=[Fact.RANKS, Fact.TAPES_OF_LOOPS], breaks=[Fact.SAVED_BY_TAPES])
+@changes
+def rematerialise(program: Program) -> Program:
+    """Compute again what a loop keeps on a tape, where that takes little.
+
+    From the number of the trip follow variables that each trip raises by as much, shapes and
+    integers, and rows of captured tensors. From what other tapes of the loop keep anyway follow
+    parts of it, and sums, products and what else takes less time than a tape. `prune` then drops
+    the tapes.
+    """
+    done = set()
+    while True:
+        tapes = analysis(Tapes, program)
+        reads = [op for op in tapes.uses.operations if op.record is RESTORE]
+        if not any(_is_simple(tapes, op) for op in reads):
+            return program
+        found = {op for op in reads if _replaced(tapes, op)}
+        if found <= done:  # what cannot be made again may have been given the same reads once more
+            return program
+        done |= found
+
+
+def _is_simple(tapes, read):
+    """Whether what a tape gives could be made again, by what makes it."""
+    made = tapes.whereabouts(read.outputs[0]).tensor
+    if made.op.record in (RESTORE, LOOKUP):
+        return made.kind == HANDLE or made.spec.is_tape
+    if made.op.record is PARAMETER:
+        return made.dtype.kind in "iu" or not made.spec.rank
+    return made.op.record is CONSTANT or _is_cheap(made.op) or made.op.record.quick or _items(made)
+
+
+def _replaced(tapes, read):
+    """Put what is computed again in place of what a tape gives; whether that can be."""
+    place = tapes.restored(read)
+    if place is None or read.control_inputs or read in tapes.uses.waited:
+        return False
+    tape, _ = tapes.tape_of(read.inputs[0])
+    users = tapes.restores[tape]
+    if tape in tapes.shadows or any(op.record is not RESTORE for op in users):
+        return False  # the tape stays
+    outermost = _outermost(tape, place)
+    seen = lies_in(read.graph, outermost.graph)  # not from a branch of its own
+    kept = _kept(tapes, outermost) if seen and not any(map(_is_multiplied, users)) else {}
+    again = Again(read.graph, tape.body, place.trips, kept, tapes).make(place.tensor)
+    if again is None:
+        return False
+    substitute(read.graph, {read.outputs[0]: again})
+    return True
+
+
+def _outermost(tape, place):
+    """Of the loops whose trips a place names the one around all others."""
+    loop = tape.loop
+    for _ in place.trips[1:]:
+        loop = next(owner for owner in owners(loop) if is_loop(owner))
+    return loop
+
+
+def _kept(tapes, loop):
+    """Tapes of a loop by what they keep."""
+    found = {}
+    for tape in tapes.all:
+        if tape.loop is loop and tape.value.kind == DATA:
+            found.setdefault(tape.value, tape)
+    return found
+
+
+def _is_multiplied(read):
+    """Whether a product takes what a tape gives: it may be summed with the tape as a whole."""
+    todo = [read.outputs[0]]
+    for tensor in todo:
+        found = (op for op in read.graph.operations if op.record in _OF_MATRICES)
+        users = [op for op in found if any(t is tensor for t in op.inputs)]
+        if any(op.record in (MATMUL, OUTER) for op in users):
+            return True
+        todo += [op.outputs[0] for op in users]
+    return False
+
+
+_OF_MATRICES = frozenset((MATMUL, OUTER, SWAPAXES, TRANSPOSE))
+
+
+#: Of so many operations one value is made again.
+STEPS = 4
+
+
+class Again:
+    """Builds values that the body of a loop had in a trip.
+
+    Parameters
+    ----------
+    graph : SubGraph
+        Where they are built.
+    body : SubGraph
+    trips : tuple of Tensor
+        The indices of the trips, of the loops around the values, from the outside in.
+    kept : dict of Tape
+        By the values that they keep, of the body.
+    counts : Counts, optional
+        With it, items that are final are read again (`final_values`).
+    """
+
+    def __init__(self, graph, body, trips, kept, counts=None):
+        self._graph, self._made, self._kept, self._counts = graph, {}, kept, counts
+        self._steps = STEPS
+        self._trips = {}
+        for index in reversed(trips):
+            while not is_loop(body.owner):
+                body = body.outer
+            self._trips[body] = index
+            body = body.outer
+
+    def make(self, tensor: Tensor) -> Tensor | None:
+        """A value of the body; None where it takes more than a little."""
+        source = origin(tensor)
+        if not lies_in(self._graph, source.graph):
+            source = made(tensor)
+        if source not in self._made:
+            self._made[source] = self._built(source)
+        return self._made[source]
+
+    def _input(self, tensor):
+        """What a value is made of: made again too, or read from the tape that keeps it."""
+        source = origin(tensor)
+        if source not in self._kept or source in self._made:
+            return self.make(tensor)
+        free = source.op.record is PARAMETER or _is_cheap(source.op)
+        made = self._built(source) if free else None
+        self._made[source] = self._read(source) if made is None else made
+        return self._made[source]
+
+    def _read(self, source):
+        """What a tape gives in the trip, by the same operation as elsewhere in the graph."""
+        tape = self._kept[source]
+        index = origin(self._trips[tape.body])
+        graph = index.graph if self._is_there(tape, index) else self._graph
+        inputs = list(map(graph.resolve, (tape.last, index)))
+        for op in graph.operations:
+            same = op.record is RESTORE and not op.control_inputs
+            if same and all(a is b for a, b in zip(op.inputs, inputs, strict=True)):
+                return self._graph.resolve(op.outputs[0])
+        with graph.as_default(), graph.control_dependencies(None):
+            return self._graph.resolve(restore(*inputs, source.spec))
+
+    def _is_there(self, tape, index):
+        """Whether a tape is sure to be seen, and to have a slot, wherever the index is computed."""
+        counts = self._counts
+        if not isinstance(counts, Tapes) or not lies_in(index.graph, tape.loop.graph):
+            return False
+        return counts.is_row(counts.number(index), counts.trips(tape.loop))
+
+    def _built(self, source):
+        op = source.op
+        if op.record is CONSTANT:
+            return self._create(CONSTANT, [], op.attrs)
+        if source.graph not in self._trips:
+            return self._elsewhere(source)
+        made = self._again(source)
+        return self._final(source) if made is None else made
+
+    def _elsewhere(self, source):
+        """A value from around, or one of a branch that can be computed without it."""
+        if lies_in(self._graph, source.graph):
+            return self._graph.resolve(source)
+        graph = source.graph
+        while is_body_of_branch(graph):
+            graph = graph.outer
+        if not (graph in self._trips or lies_in(self._graph, graph)):
+            return None
+        if source.kind != DATA:  # only the same branch of another Case asks for it
+            return self._again(source)
+        return self._computed(source) if is_sure(source.op) else None
+
+    def _again(self, source):
+        rules = {PARAMETER: self._counted, WHILE: self._after, RESTORE: self._restored_again,
+                 LOOKUP: self._looked_up_again}  # fmt: skip
+        return rules.get(source.op.record, self._computed)(source)
+
+    def _computed(self, source):
+        op, inputs = source.op, []
+        if not _is_cheap(op) and not self._is_quick(op):
+            return None
+        for tensor in op.inputs:
+            inputs.append(self._input(tensor))
+            if inputs[-1] is None:
+                return None
+        graph, inputs = self._far_out(inputs) if is_sure(op) else (self._graph, inputs)
+        with graph.control_dependencies(None):
+            made = graph.create(op.record, inputs, dict(op.attrs)).outputs
+        keep_shapes(op.outputs, made)
+        return self._graph.resolve(made[source.index])
+
+    def _far_out(self, inputs):
+        """The graph around the loops that do not change some tensors, and what they are there.
+
+        So others tell of whose trip it is. In a branch it stays: others may have no array there.
+        """
+        made, graph = list(map(origin, inputs)), self._graph
+        free = [tensor for tensor in made if tensor.op.record is not CONSTANT]
+        while _is_in_loop(graph) and not any(t.graph is graph for t in free):
+            graph = graph.outer
+        if graph is self._graph:
+            return graph, inputs
+        return graph, [
+            graph.resolve(tensor)
+            if tensor.op.record is not CONSTANT
+            else graph.create(CONSTANT, [], dict(tensor.op.attrs)).outputs[0]
+            for tensor in made
+        ]
+
+    def _is_quick(self, op):
+        """Whether an operation takes less time than a tape of its result."""
+        if op.control_inputs or not op.record.quick:
+            return False
+        if not self._kept and (self._counts is None or any(t.spec.rank != 0 for t in op.outputs)):
+            return False
+        self._steps -= 1
+        return self._steps >= 0
+
+    def _restored_again(self, source):
+        """What a tape of an earlier loop still has, where others must know what it is.
+
+        Which array a handle stands for, and which trip an integer.
+        """
+        read = source.op
+        if source.kind == DATA and (source.dtype.kind not in "iu" or source.spec.rank != 0):
+            return None
+        if read.control_inputs or not isinstance(self._counts, Tapes):
+            return None
+        if self._counts.tape_of(read.inputs[0])[0] is None and not is_shadow(read.inputs[0]):
+            return None
+        inputs = list(map(self.make, read.inputs))
+        if any(tensor is None for tensor in inputs):
+            return None
+        return self._outside(RESTORE, inputs, read.attrs)
+
+    def _looked_up_again(self, source):
+        """A gradient array of what an earlier loop made: nobody but it has the array's handle."""
+        lookup, tapes = source.op, self._counts
+        if source.kind != HANDLE or len(lookup.inputs) > 2 or not isinstance(tapes, Tapes):
+            return None
+        array = tapes.uses.array(lookup.inputs[0])
+        if lookup.control_inputs or array is None:
+            return None
+        with self._graph.as_default():
+            flow = tapes.size_is_told(array[0], self._graph)
+            handle = None if flow is None else self.make(lookup.inputs[0])
+            if handle is None:
+                return None
+            flow = self._graph.resolve(flow)
+            return self._outside(LOOKUP, [handle, flow], lookup.attrs)
+
+    def _after(self, source):
+        """What a loop counted, where that follows from its first values."""
+        if source.index == 0:
+            return self._trip_count(source)
+        variable = Loop(source.op).variable(source.index)
+        rise = None if self._counts is None else rise_of(self._counts, variable.parameter)
+        if rise is None:
+            return None
+        first, total = self.make(variable.first), self._in_all(source.op, rise, self)
+        return None if first is None or total is None else self._raised(first, total)
+
+    def _trip_count(self, source):
+        """How many trips a loop made, where that follows from its first values."""
+        limit = limit_before(Loop(source.op))
+        if limit is None or self._counts is None:
+            return None
+        *_, outermost = self._trips
+        clamped = [a for a in self._counts.trips(source.op).terms if type(a) is Clamped]
+        low, high = map(self.make, (limit.low, limit.high))
+        if low is None or high is None or not all(is_outside(a.inner, outermost) for a in clamped):
+            return None  # what is not plain must stay what it is: tapes are proven by it
+        graph, (low, high) = self._far_out([low, high])
+        with graph.as_default(), graph.control_dependencies(None):
+            found = Limit(low, high, limit.more).trips(lambda end: cast(end, source.dtype))
+            return self._graph.resolve(maximum(found, 0) if clamped else found)
+
+    def _final(self, source):
+        """What an array still has in the end, where it was read or written."""
+        if self._counts is None:
+            return None
+        for item in _items(source):
+            version = last_version(self._counts, item, self._graph)
+            inputs = [version] if version is None else [self._graph.resolve(version)]
+            inputs += map(self.make, item.scalars)
+            if not any(tensor is None for tensor in inputs):
+                made = self._create(GETITEM, inputs, {"key": item.key})
+                keep_shapes([source], [made])
+                return made
+        return None
+
+    def _create(self, record, inputs, attrs=None):
+        with self._graph.control_dependencies(None):
+            return self._graph.create(record, inputs, dict(attrs or {})).outputs[0]
+
+    def _outside(self, record, inputs, attrs=None):
+        """`_create`, as far out as can be."""
+        graph, inputs = self._far_out(inputs)
+        with graph.control_dependencies(None):
+            made = graph.create(record, inputs, dict(attrs or {}))
+        return self._graph.resolve(made.outputs[0])
+
+    def _counted(self, variable):
+        """A variable that each iteration changes by as much; integers wrap around as they did."""
+        found = _progression(variable)
+        if found is None:
+            return self._summed(variable)
+        record, *ends = found
+        first, step = map(self.make, ends)
+        if first is None or step is None:
+            return None
+        trip = self._graph.resolve(self._trips[variable.graph])
+        if trip.dtype != variable.dtype:
+            trip = self._outside(CAST, [trip], {"dtype": variable.dtype})
+        if constant_of(step) != 1:
+            trip = self._outside(MUL, [trip, step])
+        if record is ADD and constant_of(first) == 0:
+            return trip
+        return self._outside(record, [first, trip])
+
+    def _summed(self, variable):
+        """A variable that loops in its loop raise, too: a sum over earlier iterations.
+
+        A rise of ``a + b * t`` in iteration ``t`` is ``a * n + b * n * (n - 1) / 2`` in all ``n``.
+        """
+        body, found = variable.graph, variable_of(variable)
+        rise = None if self._counts is None else rise_of(self._counts, variable)
+        if rise is None:
+            return None
+        first, at_first = self.make(found.first), self._rise(rise, body, self._trips)
+        if first is None or at_first is None:
+            return None
+        return self._raised(first, self._in_trips(self._trips[body], at_first, rise.slope))
+
+    def _rise(self, rise, body, trips):
+        """By how much iteration 0 of a body raises a variable, in iterations of those around."""
+        made = Again(self._graph, body, (), {}, self._counts)
+        made._trips = ({} if body in trips else {body: None}) | trips | {body: self._number(0)}
+        parts = [self._number(rise.fixed), *map(made.make, rise.steps)]
+        parts += [self._in_all(loop, inner, made) for loop, inner in rise.loops]
+        if any(part is None for part in parts):
+            return None
+        first, *rest = map(self._long, parts)
+        return functools.reduce(lambda one, other: self._outside(ADD, [one, other]), rest, first)
+
+    def _in_all(self, loop, rise, around):
+        """By how much a whole loop raises a variable, in the iterations that ``around`` has."""
+        count = around.make(loop.outputs[0])
+        if count is None:
+            return None
+        at_first = self._rise(rise, Loop(loop).body, around._trips)
+        return None if at_first is None else self._in_trips(count, at_first, rise.slope)
+
+    def _in_trips(self, n, at_first, slope):
+        n = self._long(n)
+        total = self._outside(MUL, [n, at_first])
+        return self._outside(ADD, [total, self._triangular(n, slope)]) if slope else total
+
+    def _raised(self, first, total):
+        if first.dtype != total.dtype:
+            total = self._outside(CAST, [total], {"dtype": first.dtype})
+        return total if constant_of(first) == 0 else self._outside(ADD, [first, total])
+
+    def _triangular(self, n, slope):
+        """``slope * n * (n - 1) / 2``."""
+        before = self._outside(ADD, [n, self._number(-1)])
+        pairs = self._outside(FLOOR_DIVIDE, [self._outside(MUL, [n, before]), self._number(2)])
+        return self._outside(MUL, [pairs, self._number(slope)])
+
+    def _number(self, value):
+        return constant_in(self._graph, np.int64(value))
+
+    def _long(self, tensor):
+        tensor = self._graph.resolve(tensor)
+        return tensor if tensor.dtype == INT64 else self._outside(CAST, [tensor], {"dtype": INT64})
+
+
+def _is_in_loop(graph):
+    owner = getattr(graph, "owner", None)
+    return owner is not None and is_loop(owner)
+
+
+def _items(source) -> list[Item]:
+    """The items of arrays that a value of a body is read from, or a number is written to."""
+    op = source.op
+    if getattr(source.graph, "owner", None) is None:
+        return []
+    found = [Item(op.inputs[0], op.inputs[1:], op.attrs["key"])] if op.record is GETITEM else []
+    if source.spec.rank != 0:
+        return found
+    for write in source.graph.operations:
+        if write.record is SET_ITEM and write.inputs[1] is source:
+            array, key, scalars = write.outputs[0], write.attrs["key"], write.inputs[2:]
+            one = all(i is not None for i in index_of(key, scalars, array.spec.shape))
+            found += [Item(array, scalars, key)] * (one and array.dtype == source.dtype)
+    return found
+
+
+def _progression(variable):
+    """How each iteration changes a variable, its first value, and by how much; or None.
+
+    It adds to it or subtracts from it (`ADD`, `SUB`) a number that no iteration changes.
+    """
+    found = variable_of(variable)
+    if found is None or variable.dtype.kind not in "iu" or variable.spec.rank != 0:
+        return None
+    op = found.following.op
+    if op.record not in (ADD, SUB):
+        return None
+    before, step = op.inputs
+    if before is not variable and op.record is ADD:
+        before, step = step, before
+    plain = before is variable and _is_fixed(step, variable.graph)
+    return (op.record, found.first, step) if plain else None
+
+
+class Rise(NamedTuple):
+    """By how much an iteration raises an integer: by ``slope`` more than the one before.
+
+    ``fixed`` and ``steps`` are added at once, and ``loops`` raise it in each of their iterations.
+    """
+
+    fixed: int
+    steps: list
+    loops: list
+    slope: int
+
+    @property
+    def constant(self):
+        """The rise, if it is the same constant in each iteration; else None."""
+        return None if self.loops or self.steps else self.fixed
+
+
+def rise_of(counts: Counts, variable: Tensor) -> Rise | None:
+    """What raises a variable of a body; None if that is not a polynomial of the iteration.
+
+    An index that counts through several loops is one, such as that of a packed triangle::
+
+        for j in range(n):
+            for i in range(j + 1, n):
+                y[i] += a[place] * x[j]
+                place += 1
+    """
+    found, body = variable_of(variable), variable.graph
+    if found is None or not is_integer(variable):
+        return None
+    fixed, steps, loops, slope, tensor = 0, [], [], 0, found.following
+    while tensor is not variable:
+        op = tensor.op
+        if tensor.graph is not body or tensor.dtype != variable.dtype:
+            return None
+        if op.record in (ADD, SUB):
+            way = 0 if op.record is SUB or _is_fixed(op.inputs[1], body) else 1
+            step, tensor = op.inputs[1 - way], op.inputs[way]
+            number = constant_of(step)
+            if number is not None:
+                fixed += number if op.record is ADD else -number
+            elif op.record is ADD and _is_fixed(step, body):
+                steps.append(step)
+            else:
+                return None
+        elif op.record is WHILE:
+            inner = Loop(op).variable(tensor.index)
+            rise = rise_of(counts, inner.parameter)
+            more = None if rise is None else _slope(counts, op, rise, body)
+            if more is None:
+                return None
+            loops.append((op, rise))
+            slope, tensor = slope + more, inner.first
+        else:
+            return None
+    return Rise(fixed, steps, loops, slope)
+
+
+def _slope(counts, loop, rise, body):
+    """By how much more a loop raises a variable in each iteration; None where that differs.
+
+    The iterations are those of the loop whose body it is in.
+    """
+    count = counts.trips(loop)
+    rest = Linear(count.constant, count.terms)
+    slope = rest.terms.pop(Trip(body), 0)
+    clamped = any(type(atom) is Clamped for atom in count.terms)
+    if clamped or not is_outside(rest, body) or not _is_same(counts, rise, body):
+        return None
+    if not slope:
+        return 0
+    return None if rise.slope or rise.constant is None else slope * rise.constant
+
+
+def _is_same(counts, rise, body):
+    """Whether a rise in a loop in a body is the same in all iterations of the body."""
+    return all(_is_fixed(step, body) for step in rise.steps) and all(
+        is_outside(_without(counts.trips(loop), Loop(loop).body.outer), body)
+        and _is_same(counts, inner, body)
+        for loop, inner in rise.loops
+    )
+
+
+def _without(form, body):
+    """A linear form without the iteration number of a body."""
+    return Linear(form.constant, {a: n for a, n in form.terms.items() if a != Trip(body)})
+
+
+def _is_fixed(tensor, body):
+    """Whether a number comes from outside of a body, or is a constant."""
+    made = origin(tensor)
+    return tensor.spec.rank == 0 and (made.op.record is CONSTANT or not lies_in(made.graph, body))
+
+
+def _is_cheap(op):
+    """Whether an operation picks, or measures, or computes with integer scalars, or counts."""
+    if op.control_inputs:
+        return False
+    scalars = all(t.spec.rank == 0 and t.dtype.kind in "iu" for t in op.inputs)
+    return op.record.selects or (scalars and (op.record.quick or op.record in (STACK, RANGE)))
