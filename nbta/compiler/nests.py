@@ -52,6 +52,7 @@ from nbta.ops.residuals import (
     RESTORE_ROWS,
     SAVE,
     SHADOW,
+    shadow,
 )
 from nbta.ops.shaping import INT64, cast
 
@@ -95,6 +96,8 @@ def tapes_to_arrays(program: Program) -> Program:
     if not any(op.record is SAVE for op in operations):
         return program
     tapes, nests = analysis(Tapes, program), {}
+    _begin_around_branches(tapes, operations)
+    operations = list(running(program))
     leaves, sums = _leaves(tapes, operations), _Sums(tapes, nests)
     for leaf in leaves:
         if leaf.shadows:
@@ -602,8 +605,9 @@ class _Sums:
 
     def _branch(self, case, tensor):
         parts = [self.part(end) for end in case.ends(tensor.index)]
-        ends = [b.resolve(part.sums) for b, part in zip(case.branches, parts, strict=True)]
-        return parts[0]._replace(sums=case.add_result(ends))
+        return _Part(
+            *(None if ends[0] is None else _result(case, ends) for ends in zip(*parts, strict=True))
+        )
 
     def _zeros(self, op):
         source, trips = _under(self._tapes, op.inputs[0])
@@ -721,6 +725,14 @@ class _Sums:
         return part._replace(start=nest.start_of(source.op, op, trips))
 
 
+def _result(case, ends) -> Tensor:
+    """What branches end with, around them: the tensor around them that all have, or a result."""
+    around = {b.sources.get(end, end) for b, end in zip(case.branches, ends, strict=True)}
+    if len(around) == 1 and (found := around.pop()).graph not in case.branches:
+        return found
+    return case.add_result([b.resolve(end) for b, end in zip(case.branches, ends, strict=True)])
+
+
 def _goal(tensor) -> Operation | None:
     """What adds a shadow of an iteration's tape, after all that adds to it, to that of the loop."""
     while tensor is not None:
@@ -754,11 +766,45 @@ def _through(case, tensor):
 
 
 def _first(tensor):
-    """What a shadow in a branch was before anything in it was added."""
-    while tensor.op.record is not PARAMETER:
+    """What a shadow in a body was before anything in it was added."""
+    while tensor.op.record not in (PARAMETER, SHADOW):
         op = tensor.op
-        tensor = Loop(op).variable(tensor.index).first if is_loop(op) else op.inputs[0]
+        if is_branch(op):
+            tensor = _first(Branch(op).ends(tensor.index)[0])
+            tensor = tensor.graph.sources.get(tensor, tensor)
+        else:
+            tensor = Loop(op).variable(tensor.index).first if is_loop(op) else op.inputs[0]
     return tensor
+
+
+def _begin_around_branches(tapes, operations):
+    """Let shadows that branches end with begin around them, where that takes a gradient array.
+
+    A handle that is a branch's result would be of an array that Python keeps.
+    """
+    for op in filter(is_branch, reversed(operations)):  # those in others first
+        for result in op.outputs:
+            if result.spec.is_tape and is_shadow(result):
+                _begin_around(tapes, Branch(op), result.index)
+
+
+def _begin_around(tapes, case, place):
+    begun = [_first(end).op for end in case.ends(place)]
+    if any(op.record is not SHADOW for op in begun) or not _is_ragged(tapes, begun[0]):
+        return
+    of = {b.sources.get(op.inputs[0]) for b, op in zip(case.branches, begun, strict=True)}
+    if len(of) != 1 or None in of:
+        return
+    with case.op.graph.as_default(), case.op.graph.control_dependencies(None):
+        around = shadow(*of)
+    for branch, op in zip(case.branches, begun, strict=True):
+        substitute(branch, {op.outputs[0]: branch.resolve(around)})
+
+
+def _is_ragged(tapes, op):
+    """Whether a shadow is of values of several shapes."""
+    tape, _ = _innermost(*_under(tapes, op.inputs[0]))
+    return shape_in(op.graph, _saves(tape)[0].inputs[2].spec.shape) is None
 
 
 def added_in_place(writes, sums):
