@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from compiled_pairs import compare
 from fuzz.ways import in_python
+from running import written
 from test_in_place import loop, section
 
 import nbta
@@ -1013,3 +1014,53 @@ def test_a_row_that_is_read_in_the_wrong_trip_is_found(monkeypatch):
     monkeypatch.setitem(array_code._PACKED, READ, shifted)
     found, expected, _ = compiled_with(turned, np.array([0.1, 0.9, -0.4]), np.array([3, 2, 1]))
     assert not np.allclose(found[1], expected[1])
+
+
+#: A loop over rows of other lengths each time, whose second derivatives need a gradient array.
+SHRINKING = """
+row = x
+for k in range(len(x) - 2):
+    row = np.sin(row[1:] * row[0] * c)
+    total += np.sum(row * np.exp(row)) * c
+"""
+#: Where it is.
+AROUND = {
+    "branch": ["if c > 0.5:", "    total = np.sum(x) * c", "else:", "    {loop}"],
+    "branches": ["if c > 0.5:", "    {loop}", "    total *= c", "else:", "    {loop}"],
+    "twice": ["if c > 0.5:", "    {loop}", "    {loop}", "else:", "    total = c"],
+    "branch in a branch": [
+        "if x[0] < 5.0:", "    if c > 0.5:", "        {loop}", "    else:", "        total += c",
+        "else:", "    total = x[0]",
+    ],
+    "branch in a loop": [
+        "for i in range(3):", "    c *= 1.3", "    if c > 0.5:", "        total += np.sum(x) * c",
+        "    else:", "        {loop}",
+    ],
+    "loop in a branch in a loop": [
+        "for j in range(2):", "    c *= 1.2", "    if c > 0.5:", "        total += np.sum(x) * c",
+        "    else:", "        for i in range(3):", "            c *= 1.1", "            {loop}",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.slow_but_every(3)
+@pytest.mark.parametrize("place", AROUND)
+def test_second_derivatives_of_loops_over_rows_of_several_lengths_in_branches(place, tmp_path):
+    lines = ["total = 0.0"]
+    for line in AROUND[place]:
+        indent, inner, _ = line.partition("{loop}")
+        lines += [indent + part for part in SHRINKING.strip().split("\n")] if inner else [line]
+    source = "\n    ".join(["def f(x, c):", *lines, "return total * c"])
+    f = written(tmp_path, f"import numpy as np\n\n\n{source}\n")
+    gradient = nbta.grad(f, (0, 1))
+
+    def slope(x, c):
+        by_row, by_number = gradient(x, c)
+        return nbta.sum(by_row * x) + by_number
+
+    reference, compiled = (nbta.grad(slope, (0, 1), compiled=kind) for kind in (False, True))
+    for c in (0.3, 0.8):
+        row = np.linspace(0.1, 0.9, 6)
+        for one, other in zip(compiled(row, c), reference(row, c), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    check_grads(f, (row, 0.3), order=2)
