@@ -531,7 +531,7 @@ class _Sums:
 
     def __init__(self, tapes, nests):
         self._tapes, self._nests, self._found = tapes, nests, {}
-        self._shadow, self._arrays = {}, {}
+        self._shadow, self._arrays, self._kept = {}, {}, {}
 
     def note(self, leaf, array) -> None:
         """Know the array of a tape whose values are of several shapes."""
@@ -561,13 +561,45 @@ class _Sums:
     def part(self, tensor) -> _Part:
         """The tensor that stands for a shadow."""
         if tensor not in self._found:
-            self._found[tensor] = self._made(tensor)
+            source = self._source(tensor)
+            if source is tensor:
+                self._found[tensor] = self._made(tensor)
+            else:
+                part = self.part(source)
+                self._found[tensor] = part._replace(sums=tensor.graph.resolve(part.sums))
         return self._found[tensor]
+
+    def _source(self, tensor):
+        """The shadow that one is, to which nothing has been added since."""
+        while True:
+            tensor = origin(tensor)
+            variable, op = variable_of(tensor), tensor.op
+            if is_loop(op):
+                variable = Loop(op).variable(tensor.index)
+            if is_branch(op):
+                ends = {self._source(end) for end in Branch(op).ends(tensor.index)}
+                if len(ends) > 1 or next(iter(ends)).graph in Branch(op).branches:
+                    return tensor
+                (tensor,) = ends
+            elif variable is not None and self._keeps(variable):
+                tensor = variable.first
+            else:
+                return tensor
+
+    def _keeps(self, variable):
+        """Whether no iteration adds to a shadow; while that is found out, it is taken for true."""
+        if variable.parameter not in self._kept:
+            before = self._kept
+            self._kept = {**before, variable.parameter: True}
+            if self._source(variable.following) is not self._source(variable.first):
+                self._kept = {**before, variable.parameter: False}
+        return self._kept[variable.parameter]
 
     def _made(self, tensor):
         op = tensor.op
         if op.record is PARAMETER:
-            return self._parameter(tensor)
+            self.part(variable_of(tensor).last)  # notes that of the parameter
+            return self._found[tensor]
         if is_loop(op):
             return self._loop(Loop(op), tensor)
         if is_branch(op):
@@ -577,21 +609,9 @@ class _Sums:
                      ADD_SHADOWS: self._both}  # fmt: skip
             return rules[op.record](op)
 
-    def _parameter(self, tensor):
-        graph = tensor.graph
-        variable = variable_of(tensor)
-        if variable is not None and not variable.is_kept:
-            self.part(variable.last)  # notes that of the parameter
-            return self._found[tensor]
-        outer = variable.first if variable is not None else graph.sources[tensor]
-        part = self.part(outer)
-        return part._replace(sums=graph.resolve(part.sums))
-
     def _loop(self, loop, tensor):
         variable = loop.variable(tensor.index)
         first = self.part(variable.first)
-        if variable.is_kept:
-            return first
 
         def following(parameter):
             self._found[variable.parameter] = first._replace(sums=parameter)
@@ -605,9 +625,7 @@ class _Sums:
 
     def _branch(self, case, tensor):
         parts = [self.part(end) for end in case.ends(tensor.index)]
-        return _Part(
-            *(None if ends[0] is None else _result(case, ends) for ends in zip(*parts, strict=True))
-        )
+        return _Part(*(_result(case, ends) for ends in zip(*parts, strict=True)))
 
     def _zeros(self, op):
         source, trips = _under(self._tapes, op.inputs[0])
@@ -711,7 +729,10 @@ class _Sums:
 
     def _added(self, op):
         if op.inputs[2].spec.is_tape:
-            return self.part(op.inputs[2])._replace(start=self.part(op.inputs[0]).start)
+            added = self.part(op.inputs[2])
+            if added.start is None:  # a tensor of its own, which `_goal` took for one nobody adds
+                raise NotCompiledError(f"{op.name} adds a shadow of an iteration")
+            return added._replace(start=self.part(op.inputs[0]).start)
         part = self.part(op.inputs[0])
         sums, place = op.graph.resolve(part.sums), self._place(part, op)
         if part.handle is None:
@@ -725,8 +746,13 @@ class _Sums:
         return part._replace(start=nest.start_of(source.op, op, trips))
 
 
-def _result(case, ends) -> Tensor:
+def _result(case, ends) -> Tensor | None:
     """What branches end with, around them: the tensor around them that all have, or a result."""
+    given = [end is not None for end in ends]
+    if not any(given):
+        return None
+    if not all(given):
+        raise NotCompiledError(f"{case.op.name} has shadows of a loop and of an iteration")
     around = {b.sources.get(end, end) for b, end in zip(case.branches, ends, strict=True)}
     if len(around) == 1 and (found := around.pop()).graph not in case.branches:
         return found
@@ -751,6 +777,9 @@ def _goal(tensor) -> Operation | None:
                 following = ways[0] if ways else following
             elif is_branch(op):
                 following = _through(Branch(op), tensor) or following
+        if following is None and is_body_of_branch(tensor.graph):
+            ways = zip(tensor.graph.outputs, tensor.graph.owner.outputs, strict=True)
+            following = next((result for end, result in ways if end is tensor), None)
         tensor = following
     return None
 
