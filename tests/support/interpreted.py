@@ -113,8 +113,13 @@ def _call(function, arguments):
     return kind(function)(*map(int, arguments))
 
 
+#: How many items have been copied or set to zero.
+moved = [0]
+
+
 def _copy(target, at, source, start, count):
     size = target.dtype.itemsize
+    moved[0] += int(count)
     if count:
         target.check(at, count)
         source.check(start, count)
@@ -124,6 +129,7 @@ def _copy(target, at, source, start, count):
 
 
 def _clear(target, at, count):
+    moved[0] += int(count)
     if count:
         target.check(at, count)
         ctypes.memset(
