@@ -96,7 +96,7 @@ html_theme_options = {
     "navbar_align": "left",
     "logo": {"text": "nbta", "alt_text": "nbta"},
     "show_prev_next": True,
-    "collapse_navigation": True,  # all pages in each sidebar: a quarter of the time of a build
+    "collapse_navigation": True,  # all pages in the sidebar of each take a quarter of a build
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
