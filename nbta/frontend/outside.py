@@ -579,10 +579,6 @@ class Outside:
             found.box = Box(array if tensor is None else tensor, name, fixed)
         return found.box
 
-    def is_input(self, array) -> bool:
-        """Whether a run tells what an array holds."""
-        return self.tensor(array) is not None
-
     def stands_for(self, placeholder, box) -> None:
         """Say which box an argument is in."""
         self._boxes[placeholder] = box
