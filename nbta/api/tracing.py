@@ -298,8 +298,10 @@ class Function(Sent, Generic[P, R]):
         self._given_signature = signature
         self._signature = None if signature is None else Signature(signature)
         self._traces: dict[Any, Any] = {}
-        self._last: Any = None
-        self._launchers: list[Launcher] = []
+        #: The graph of the last call, and the shapes of its inputs where a launcher ran it.
+        self._called: Any = None, None
+        #: Each with what is called by it.
+        self._launchers: list[tuple[Launcher, Any]] = []
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run, tracing first where no graph fits the arguments."""
@@ -307,9 +309,10 @@ class Function(Sent, Generic[P, R]):
             structure = (args, kwargs) if self._static is None else self.with_static((args, kwargs))
             # Questions that are asked without a call: each call would take 0.1 us.
             if (not building or current() is None) and watching() is None:
-                for launcher in self._launchers:
+                for launcher, called in self._launchers:
                     result = launcher.call(*structure)
                     if result is not None:
+                        self._called = called
                         return result if self._pick is None and not anywhere else self._of(result)
             if current() is not None or any_tensor(args, kwargs):
                 self._check_tensors(structure)
@@ -378,7 +381,7 @@ class Function(Sent, Generic[P, R]):
         # Other threads may call it with other kinds of arguments meanwhile.
         found = None if node is None else node.fitting(values, arrays)
         trace, hidden = found or self._traced(key, structure, values, arrays)
-        self._last = trace
+        self._called = trace, None
         trace.check(structure)
         return trace, [*arrays, *hidden]
 
@@ -641,6 +644,14 @@ class Function(Sent, Generic[P, R]):
             )
             raise FailedPreconditionError(message)
         return self._last.runner
+
+    @property
+    def _last(self) -> Any:
+        """The graph of the last call, whose runner knows the shapes; None before it."""
+        trace, shapes = self._called
+        if shapes is not None:
+            trace.runner.shapes = shapes
+        return trace
 
     def _compiled_program(self) -> Any:
         found = self._runner().last()
@@ -1028,13 +1039,13 @@ class _Trace:
             or len(outputs) < len(self._results)
         ):
             return others
-        same = (other for other in others if other.executable is compiled.executable)
+        same = (other for other, _ in others if other.executable is compiled.executable)
         if any(other.fits(*structure) for other in same):
             return others  # it knows them, but refused where they are in memory, or their result
         dtypes = [tensor.dtype for tensor in self.inputs[: self.arguments]]
         looks, now = self.lengths.known, None if self.looking.is_empty else self.looking.now
         made = Launcher(compiled.executable, structure, dtypes, self.result, looks, self.apart, now)
-        return [made, *others[: _LAUNCHERS - 1]]
+        return [(made, (self, self.runner.shapes)), *others[: _LAUNCHERS - 1]]
 
 
 def _call_on(

@@ -115,6 +115,8 @@ class Runner:
     ----------
     tensors : tuple
         What is given, the tensors that are wanted, and the operations that are.
+    shapes : tuple of tuple of int, or None
+        Of the values that were fed last.
     compiled : list of Compiled
         One for each kind of shapes that was fed.
     refusals : dict
@@ -140,7 +142,7 @@ class Runner:
         self._lock = threading.Lock()
         self._cache = GraphCache(given, wanted, targets)
         self._checks, self._values = settings().checks, None  # for which passes are compared
-        self._shapes, self.ran, self._by_shapes = None, None, {}
+        self.shapes, self.ran, self._by_shapes = None, None, {}
         self._is_told = False
         self._missing = set()  # shapes for which nothing is on disk
         self.compiled, self.refusals, self.fallbacks = [], {}, 0
@@ -159,7 +161,7 @@ class Runner:
 
     def run(self, given, compiled, watcher=_PLAINLY):
         """Values of tensors for those that are given, and the step of the run."""
-        self._shapes = shapes = tuple([np.shape(value) for value in given])
+        self.shapes = shapes = tuple([np.shape(value) for value in given])
         self.ran = None
         if self._checks:
             self._values = given
@@ -194,16 +196,16 @@ class Runner:
         """The function in machine code for some values, or the reason why there is none."""
         if compiled is False:
             return "compiled=False says so"
-        self._shapes = tuple([np.shape(value) for value in given])
+        self.shapes = tuple([np.shape(value) for value in given])
         self._values = given if self._checks else None
-        return self._ready(self._shapes)
+        return self._ready(self.shapes)
 
     def ready(self, given, compiled, count):
         """The function in machine code, for values that are like ``count`` others; None for none.
 
         There is none where operations run one by one, or where Python has a part in it.
         """
-        self._shapes = shapes = tuple([value.shape for value in given])
+        self.shapes = shapes = tuple([value.shape for value in given])
         self._values = given if self._checks else None
         self.ran = None
         if is_watched() or (compiled == "auto" and not self._is_long(given, count)):
@@ -227,7 +229,7 @@ class Runner:
             except Exception:  # the run that counts meets it again
                 return False
         have = self._spent + (self._each or 0.0) * count
-        return self._price(self._shapes, have) <= have
+        return self._price(self.shapes, have) <= have
 
     def _price(self, shapes, have):
         """CPU seconds one by one that compiling for some shapes must have been worth.
@@ -315,7 +317,7 @@ class Runner:
 
     def last(self):
         """The compiled function for what was fed last, or the reason why there is none."""
-        return self.function(self._shapes)
+        return self.function(self.shapes)
 
     def function(self, shapes):
         """The compiled function for values of some shapes, or the reason why there is none."""
@@ -396,7 +398,7 @@ class Runner:
         is_short = self._each is not None and self._each < SHORT
         now, deadline = time.perf_counter if is_short else clock, None
         if count is not None and not self.has_foreign:
-            price = functools.partial(self._price, self._shapes)
+            price = functools.partial(self._price, self.shapes)
             deadline = Deadline(price, self._spent, now, count)
         step, begin = watcher.step(deadline), now()
         try:
