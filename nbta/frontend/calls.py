@@ -71,7 +71,14 @@ from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys
 from nbta.frontend.outside import note_class, note_member, reading, see_whole
 from nbta.frontend.picking import nonzero
 from nbta.frontend.pickling import Sent
-from nbta.frontend.problems import at_line, here, is_of_stand_in, lead, refuse_numbas
+from nbta.frontend.problems import (
+    at_line,
+    here,
+    is_of_stand_in,
+    lead,
+    refuse_class,
+    refuse_numbas,
+)
 from nbta.frontend.raising import as_numba, check_divisor, check_integer
 from nbta.frontend.records import Records, empty_records
 from nbta.frontend.source import described, no_source
@@ -506,6 +513,7 @@ def _made(kind, args, kwargs):
         return _cast(args[0], kind)
     if not native.is_known((args, kwargs)):
         refuse_numbas(kind)
+        refuse_class(kind)
     if issubclass(kind, BaseException):
         return kind(*map(identity.text_of_error, args), **kwargs)
     initial = kind.__init__

@@ -1,7 +1,10 @@
 """The user's line, for messages, and refusals of what several places meet."""
 
+import enum
 import os
 import re
+
+import numpy as np
 
 from nbta.errors import NbtaError, UnimplementedError
 from nbta.locations import OWN, behind_users, is_raised_here, of_caller
@@ -20,6 +23,21 @@ def refuse_numbas(value) -> None:
         raise UnimplementedError(
             f"{here()}: {kind.__name__} is compiled by Numba and takes values of a run only; use "
             f"a {kind.__name__.lower()} of Python's, or an array"
+        )
+
+
+def refuse_class(kind) -> None:
+    """Refuse to make an object of a class from what only the run knows, where that cannot be."""
+    if issubclass(kind, enum.Enum):
+        first = next(iter(kind.__members__), "MEMBER")
+        raise UnimplementedError(
+            f"{here()}: only the run knows which member of {kind.__name__} has this value; compare "
+            f"the value with {kind.__name__}.{first}.value, or let the argument be static"
+        )
+    if kind is np.poly1d:
+        raise UnimplementedError(
+            f"{here()}: np.poly1d takes coefficients that Python knows, as it leaves out leading "
+            f"zeros; use np.polyval(coefficients, x)"
         )
 
 

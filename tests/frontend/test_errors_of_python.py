@@ -6,6 +6,7 @@ Python's class, in both executors.
 
 # ruff: noqa: B008, F821 (as users write it)
 
+import enum
 import numbers
 
 import numpy as np
@@ -378,6 +379,35 @@ def poly1d_from_outside(x):
 @called(2.5)
 def poly1d_made_inside(x):
     return np.poly1d([1.0, 2.0])(x) * x
+
+
+class Season(enum.IntEnum):
+    WET = 0
+    DRY = 1
+
+
+def member_of_a_number(x, k):
+    return x * 2.0 if Season(k) is Season.WET else x
+
+
+def polynomial_of_values(x, k):
+    return np.poly1d([x, x * x])(k)
+
+
+@pytest.mark.parametrize(
+    ("f", "words"),
+    [
+        (member_of_a_number, r"py:\d+: .* member of Season .* Season\.WET\.value, or .* static"),
+        (polynomial_of_values, r"py:\d+: np\.poly1d takes .* np\.polyval"),
+    ],
+)
+def test_objects_that_no_run_can_make(f, words):
+    with pytest.raises(nbta.UnimplementedError, match=words):
+        nbta.value_and_grad(f)(2.0, 1)
+
+
+def test_a_member_of_a_static_number():
+    assert nbta.value_and_grad(member_of_a_number, static_argnums=1)(2.0, 0) == (4.0, 2.0)
 
 
 @pytest.mark.parametrize("compiled", EXECUTORS)
