@@ -18,8 +18,8 @@ from nbta.ops.functions import __all__ as functions
 
 #: Parts of other operations: they have no function of their own, and are shown where those are.
 PARTS = {
-    "Assert", "Await", "Behind", "DynamicAddSlice", "GradientTrip", "Parameter", "Print",
-    "Separation",
+    "AddSaved", "AddShadows", "Assert", "Await", "Behind", "DynamicAddSlice", "GradientTrip",
+    "Parameter", "Print", "RestoreRows", "Separation", "Shadow", "TruePlaces",
 }  # fmt: skip
 MODULES = [
     importlib.import_module(info.name)
