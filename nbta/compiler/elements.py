@@ -12,11 +12,11 @@ from nbta import shapes
 from nbta.compiler.nests import as_long, bodies_of, threaded
 from nbta.control.control_flow import cond
 from nbta.graph.graph import current, lies_in
-from nbta.graph.operation import DATA, Spec, Tensor
+from nbta.graph.operation import Spec, Tensor
 from nbta.ops.arithmetic import ADD_N, add, floor_divide, less, maximum, subtract
 from nbta.ops.arrays import CREATE, SCATTER, SIZE, WRITE, WRITES, Access
 from nbta.ops.bodies import trace
-from nbta.ops.dispatch import as_tensor, special
+from nbta.ops.dispatch import as_tensor
 from nbta.ops.filling import zeros
 from nbta.ops.gathering import take
 from nbta.ops.indexing import getitem, set_item
@@ -24,7 +24,6 @@ from nbta.ops.joining import arange, concatenate, expand_dims, stack
 from nbta.ops.loop import COUNTER, ONE, add_while
 from nbta.ops.reductions import cumsum, prod
 from nbta.ops.reductions import sum as summed
-from nbta.ops.residuals import empty_tape
 from nbta.ops.shaping import INT64, cast, reshape, shape_of
 
 
@@ -207,13 +206,3 @@ def begins_of(extents) -> Tensor:
 def _part(graph, begins, extents, row):
     begin = getitem(graph.resolve(begins), row)
     return slice(begin, add(begin, prod(getitem(graph.resolve(extents), row))))
-
-
-def nothing_like(value):
-    """What stands for a value where it is not made: zeros, or none of them."""
-    if value.spec.is_tape:
-        return empty_tape(value.spec)
-    if value.kind != DATA:
-        return special(value.kind)
-    extents = [extent if type(extent) is int else 0 for extent in value.spec.shape]
-    return np.zeros(extents, value.dtype)

@@ -18,7 +18,6 @@ from nbta.compiler.elements import (
     extents_of_rows,
     joined,
     noted,
-    nothing_like,
     packed,
     put_values,
     row_of,
@@ -26,6 +25,7 @@ from nbta.compiler.elements import (
     stacked,
 )
 from nbta.compiler.manager import Fact, analysis, contract
+from nbta.compiler.nests import nothing_like
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tapes

@@ -52,6 +52,7 @@ from nbta.ops.residuals import (
     RESTORE_ROWS,
     SAVE,
     SHADOW,
+    empty_tape,
     shadow,
 )
 from nbta.ops.shaping import INT64, cast
@@ -146,7 +147,7 @@ def _leaves(tapes, operations):
         if op.record is SHADOW:
             inner, depth = _innermost(*_under(tapes, op.inputs[0]))
             save = _saves(inner)[0]
-            if shape_in(op.graph, save.inputs[2].spec.shape) is None or _is_now_and_then(save):
+            if _is_ragged(op, save.inputs[2]) or _is_now_and_then(save):
                 shadows[inner].append((op, depth))
                 found[inner] += []
         if op.record in (RESTORE, RESTORE_ROWS) and not op.outputs[0].spec.is_tape:
@@ -432,7 +433,7 @@ class Nest:
         outer, level = around[0], _level(self._owners[place:], op, trips)
         outside = _nest_of(self._owners[outer:], self._others)
         for owner in self._owners[place + 1 : outer]:
-            number = _out_of_branch(Branch(owner), number)
+            number = out_of_branch(Branch(owner), number)
         found = outside.kept(outside.keep(number), trips, place + level - outer, COUNTER)
         return op.graph.resolve(found)
 
@@ -463,16 +464,26 @@ class Nest:
             return found
 
 
-def _out_of_branch(case, number):
-    """A number of a branch after it; zero where another branch runs."""
-    if not any(lies_in(number.graph, branch) for branch in case.branches):
-        return number
+def out_of_branch(case, value) -> Tensor:
+    """A value of a branch after it; where another branch runs, zeros, or none of them."""
+    if not any(lies_in(value.graph, branch) for branch in case.branches):
+        return value
     ends = []
     for branch in case.branches:
         with branch.as_default(), branch.control_dependencies(None):
-            here = lies_in(branch, number.graph)
-            ends.append(branch.resolve(number) if here else as_tensor(np.int64(0), branch))
+            here = lies_in(branch, value.graph)
+            ends.append(branch.resolve(value) if here else as_tensor(nothing_like(value), branch))
     return case.add_result(ends)
+
+
+def nothing_like(value):
+    """What stands for a value where it is not made: zeros, or none of them."""
+    if value.spec.is_tape:
+        return empty_tape(value.spec)
+    if value.kind != DATA:
+        return special(value.kind)
+    extents = [extent if type(extent) is int else 0 for extent in value.spec.shape]
+    return np.zeros(extents, value.dtype)
 
 
 def _array(value) -> Access:
@@ -588,12 +599,14 @@ class _Sums:
 
     def _keeps(self, variable):
         """Whether no iteration adds to a shadow; while that is found out, it is taken for true."""
-        if variable.parameter not in self._kept:
-            before = self._kept
-            self._kept = {**before, variable.parameter: True}
+        kept, before = self._kept, len(self._kept)
+        if variable.parameter not in kept:
+            kept[variable.parameter] = True
             if self._source(variable.following) is not self._source(variable.first):
-                self._kept = {**before, variable.parameter: False}
-        return self._kept[variable.parameter]
+                while len(kept) > before:  # what was found of others may rest on it
+                    kept.popitem()
+                kept[variable.parameter] = False
+        return kept[variable.parameter]
 
     def _made(self, tensor):
         op = tensor.op
@@ -637,7 +650,7 @@ class _Sums:
             whole = self.part(goal.inputs[0])
             start = nest.start_of(source.op, op, trips)
             return whole._replace(sums=op.graph.resolve(whole.sums), start=start)
-        if shape_in(op.graph, value.spec.shape) is None:
+        if _is_ragged(op, value):
             return self._array(op, source)
         total = op.graph.resolve(nest.total)
         if source.op is nest.filling and _is_now_and_then(_saves(Tape(source.op, source.index))[0]):
@@ -650,7 +663,7 @@ class _Sums:
         if source.op is not nest.filling:
             raise NotCompiledError(f"{op.name} is of tapes of several loops")
         length = nest.length_of(op, trips)
-        if shape_in(op.graph, value.spec.shape) is not None:
+        if not _is_ragged(op, value):
             return self._tensor(op, value, length)
         array = self._copied(op, Tape(source.op, source.index), nest, trips, length)
         found = array.gradient(op.name, clear_after_read=False)
@@ -819,10 +832,11 @@ def _begin_around_branches(tapes, operations):
 
 def _begin_around(tapes, case, place):
     begun = [_first(end).op for end in case.ends(place)]
-    if any(op.record is not SHADOW for op in begun) or not _is_ragged(tapes, begun[0]):
+    if any(op.record is not SHADOW for op in begun):
         return
+    tape, _ = _innermost(*_under(tapes, begun[0].inputs[0]))
     of = {b.sources.get(op.inputs[0]) for b, op in zip(case.branches, begun, strict=True)}
-    if len(of) != 1 or None in of:
+    if len(of) != 1 or None in of or not _is_ragged(begun[0], _saves(tape)[0].inputs[2]):
         return
     with case.op.graph.as_default(), case.op.graph.control_dependencies(None):
         around = shadow(*of)
@@ -830,10 +844,9 @@ def _begin_around(tapes, case, place):
         substitute(branch, {op.outputs[0]: branch.resolve(around)})
 
 
-def _is_ragged(tapes, op):
+def _is_ragged(op, value):
     """Whether a shadow is of values of several shapes."""
-    tape, _ = _innermost(*_under(tapes, op.inputs[0]))
-    return shape_in(op.graph, _saves(tape)[0].inputs[2].spec.shape) is None
+    return shape_in(op.graph, value.spec.shape) is None
 
 
 def added_in_place(writes, sums):

@@ -17,14 +17,13 @@ from nbta.compiler.elements import (
     each,
     element_shape,
     extents_of_rows,
-    nothing_like,
     packed,
     stacked,
     unpacked,
 )
 from nbta.compiler.induction import Linear, around, depth
 from nbta.compiler.manager import Fact, analysis, contract
-from nbta.compiler.nests import as_long, owners_around
+from nbta.compiler.nests import as_long, out_of_branch, owners_around
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.recompute import Again
@@ -307,7 +306,7 @@ def kept_in(home, graph, trips, made):
     owners, specs = owners_around(graph, len(trips)), []
     for owner in owners or ():
         if is_branch(owner):
-            made = _out_of_branch(owner, made)
+            made = out_of_branch(Branch(owner), made)
         else:
             specs.append(made.spec)
             made = saved_by(Loop(owner), Loop(owner).body.resolve(made))
@@ -318,16 +317,6 @@ def kept_in(home, graph, trips, made):
         for trip in trips:
             made = restore(made, home.resolve(trip), specs.pop())
     return made
-
-
-def _out_of_branch(owner, value):
-    """A value of a branch after it; zeros, or none of them, where another branch runs."""
-    case, ends = Branch(owner), []
-    for branch in case.branches:
-        with branch.as_default(), branch.control_dependencies(None):
-            here = lies_in(branch, value.graph)
-            ends.append(branch.resolve(value) if here else as_tensor(nothing_like(value), branch))
-    return case.add_result(ends)
 
 
 def _size(tapes, create):
