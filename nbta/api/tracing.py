@@ -47,7 +47,7 @@ from nbta.frontend.entry import (
 from nbta.frontend.outside import ArrayLook, Outside, reading
 from nbta.frontend.pickling import Sent
 from nbta.frontend.source import described
-from nbta.graph.graph import Graph, building, current, leaving
+from nbta.graph.graph import Graph, building, current, everything, leaving
 from nbta.graph.lengths import Asked, Lengths
 from nbta.graph.operation import DATA, Spec, Tensor
 from nbta.immutable import anywhere, computed, in_body, own_numpy
@@ -971,8 +971,8 @@ class _Trace:
 
     def warn_of_length(self) -> None:
         """Warn of recursion, and of loops, that are written out operation by operation."""
-        count = len(self.graph.operations)
-        located: list[Any] = [op.location for op in self.graph.operations]
+        located: list[Any] = [op.location for op in everything(self.graph)]
+        count = len(located)
         places = Counter(place for place in located if place is not None)
         if count < WRITTEN_OUT or not places:
             return

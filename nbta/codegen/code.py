@@ -49,14 +49,15 @@ class Lines:
         self._items.append(block)
         return block
 
-    def versions(self, name: str) -> "Lines":
-        """A block that is there twice, for when a truth value holds and when it does not.
+    def versions(self, *names: str) -> "Lines":
+        """A block that is there twice: for when one of some truth values holds, and for when none.
 
-        In either the name is a constant, and blocks ``if name:`` and ``if not name:`` are there
-        without a condition or not at all. It is there once where nothing in it asks.
+        Where none holds, and where a single one does, names are constants, and blocks ``if name:``
+        and ``if not name:`` are there without a condition or not at all. The block is there once
+        where nothing in it asks.
         """
         block = Lines(self.depth + 1)
-        self._items.append(_Versions(block, name))
+        self._items.append(_Versions(block, names))
         return block
 
     def last(self) -> str:
@@ -95,39 +96,45 @@ class Lines:
 
 
 class _Versions:
-    """A block for when a truth value holds, and for when it does not, if anything in it asks."""
+    """A block for when one of some truth values holds, and for when none does, if anything asks."""
 
-    def __init__(self, lines, name):
-        self._lines, self._name = lines, name
+    def __init__(self, lines, names):
+        self._lines, self._names = lines, names
 
     def __iter__(self):
-        asked = re.compile(rf"\b{self._name}\b")
-        if not any(map(asked.search, self._lines)):
+        asked = [name for name in self._names if self._asks(name)]
+        if not asked:
             yield from (line[4:] for line in self._lines)
             return
         outside = "    " * (self._lines.depth - 1)
-        yield f"{outside}if {self._name}:"
-        yield from _Version(self._lines, self._name, True)
+        yield f"{outside}if {' or '.join(asked)}:"
+        yield from _Version(self._lines, asked, True) if len(asked) == 1 else self._lines
         yield f"{outside}else:"
-        yield from _Version(self._lines, self._name, False)
+        yield from _Version(self._lines, asked, False)
+
+    def _asks(self, name):
+        return any(map(re.compile(rf"\b{name}\b").search, self._lines))
 
 
 class _Version:
-    """A block where a truth value is known.
+    """A block where truth values are known.
 
     Parameters
     ----------
     lines : Lines
-    name : str
-        Of the truth value.
+    names : list of str
+        Of the truth values.
     holds : bool
     """
 
-    def __init__(self, lines, name, holds):
-        self._lines, self._holds, self._checked = lines, holds, f"refuse({name} and "
-        self._headers = [f"if {name}:", f"if not {name}:"][:: 1 if holds else -1]
-        self._chosen = re.compile(rf" = .* if {name} and .* else ")
-        self._name = re.compile(rf"\b{name}\b")
+    def __init__(self, lines, names, holds):
+        self._lines, self._holds = lines, holds
+        self._checked = tuple(f"refuse({name} and " for name in names)
+        texts = [f"if {name}:" for name in names], [f"if not {name}:" for name in names]
+        self._kept, self._dropped = texts if holds else texts[::-1]
+        every = "|".join(names)
+        self._chosen = re.compile(rf" = .* if (?:{every}) and .* else ")
+        self._name = re.compile(rf"\b(?:{every})\b")
 
     def __iter__(self):
         block, kept = None, None  # how far what is below a header is indented
@@ -138,9 +145,9 @@ class _Version:
             kept = None if kept is not None and depth <= kept else kept
             if block is not None:
                 continue
-            if text == self._headers[1]:
+            if text in self._dropped:
                 block = depth
-            elif text == self._headers[0]:
+            elif text in self._kept:
                 kept = depth
             elif self._holds or not text.startswith(self._checked):
                 yield self._known(line if kept is None else line[4:])
@@ -253,15 +260,15 @@ class Code(ABC):
         self.lines = around
 
     @contextmanager
-    def loop(self, *lines: str, versions: str | None = None):
+    def loop(self, *lines: str, versions: tuple[str, ...] = ()):
         """A loop of the program: what is made in it belongs to a level of its own.
 
-        Its lines come below those given, of which headers end with a colon. With the name of a
-        truth value there are two `Lines.versions` of it.
+        Its lines come below those given, of which headers end with a colon. With names of truth
+        values there are two `Lines.versions` of it.
         """
         around, same = self.lines, dict(self._same)
         self.heads.append(around.place())
-        self.lines = around if versions is None else around.versions(versions)
+        self.lines = around.versions(*versions) if versions else around
         self._free.append([])
         self.level += 1
         for line in lines:

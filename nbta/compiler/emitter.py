@@ -12,14 +12,16 @@ from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, p
 from nbta.compiler import array_code
 from nbta.compiler.rows_ahead import look_ahead
 from nbta.compiler.stencils import COUNTED, Rows, indices_of, stencils
-from nbta.compiler.sums import free_sums, goes_in_vectors
+from nbta.compiler.sums import Sums, free_sums, goes_in_vectors
 from nbta.compiler.sweeps import is_sweep
-from nbta.graph.operation import DATA, FLOW, HANDLE
+from nbta.graph.graph import everything
+from nbta.graph.operation import DATA, FLOW, HANDLE, Tensor
 from nbta.graph.order import before, ordered
-from nbta.graph.views import Branch, Loop, place_of
+from nbta.graph.views import Branch, Loop, is_body_of_branch, place_of
 from nbta.ops.arithmetic import add, multiply, subtract
 from nbta.ops.branch import CASE
 from nbta.ops.dispatch import CONSTANT, PARAMETER
+from nbta.ops.indexing import ADD_ITEM, GETITEM, SET_ITEM, picks_of
 from nbta.ops.loop import WHILE
 from nbta.ops.shaping import CAST, SHAPE, SIZE
 from nbta.ops.trip_counts import is_integer, plain_limit, trips_on_entry
@@ -195,18 +197,31 @@ def reads_first(operations) -> list:
 
     Only operations that depend on their inputs alone change places.
     """
-    changes = [op for op in operations if op.record.changes]
+    changes = [(op, changed) for op in operations for changed in [_changed(op)] if changed]
     if not changes:
         return operations
-    readers = _readers(operations, {change.inputs[0] for change in changes})
+    readers = _readers(operations, {tensor for _, changed in changes for tensor in changed})
     places = {op: place for place, op in enumerate(operations)}
-    for change in changes:
+    for change, changed in changes:
         place = places[change]
-        late = [op for op in readers[change.inputs[0]] if places[op] > place]
+        late = [op for tensor in changed for op in readers[tensor] if places[op] > place]
         if late:
             operations = _moved_ahead(operations, place, late)
             places = {op: place for place, op in enumerate(operations)}
     return operations
+
+
+def _changed(op) -> list:
+    """The tensors that an operation, also a loop or a branch, may change in place."""
+    if op.record.changes:
+        return op.inputs[:1]
+    if op.record is WHILE:
+        variables = (v for v in Loop(op).variables() if v.parameter.spec.rank and not v.is_kept)
+        return [v.first for v in variables if v.parameter.spec.kind == DATA]
+    if op.record is CASE:
+        case = Branch(op)
+        return [case.captured[place] for place in _changed_places(case).values()]
+    return []
 
 
 def _readers(operations, tensors):
@@ -246,12 +261,13 @@ def emit_while(code, op) -> None:
     code.add(f"# {op.name}")
     trips = _trips(code, loop, variables, captured)
     code.count(body, trips)
-    code.sums |= set() if trips is None else free_sums(loop)
+    if trips is not None:
+        code.sums.update(free_sums(loop))
     rows = None if trips is None else _rows(code, loop, variables, captured)
     code.turned.append([])
     sweeps = trips is not None and rows is None and is_sweep(loop, code.counts)
-    doubt = None if trips is None or rows or sweeps else _doubt(code, loop)
-    with progress_bar(code, op) as counter, _each_trip(code, trips, rows, sweeps, doubt):
+    doubts = () if trips is None or rows or sweeps else _doubts(code, loop)
+    with progress_bar(code, op) as counter, _each_trip(code, trips, rows, sweeps, doubts):
         for variable in variables:
             variable.enter()
         if trips is None:
@@ -285,6 +301,8 @@ def _rows(code, loop, variables, captured):
     found = stencils(loop, code.counts, code.sums)
     if not found or not all(variables[each.variable.place].may_change for each in found):
         return None
+    if _leave_in_branches(code.counts, loop.body):
+        return None
     _bind(code, loop.body, variables, captured)
     first = [
         [[_index_on_entry(code, index, loop.body) for index in line] for line in each.first]
@@ -300,18 +318,66 @@ def _rows(code, loop, variables, captured):
 #: Operations from which on a loop's body is too large for LLVM to make a version of it by itself in
 #: which nothing asks whether indices are outside (``-unswitch-threshold``: 50 instructions).
 LARGE = 40
+#: Of so many operations are the instructions that look at the indices of an item.
+CHECKED = 6
 
 
-def _doubt(code, loop):
-    """The name of whether indices may be outside, for a loop of which there are to be versions.
+def _doubts(code, loop) -> tuple[str, ...]:
+    """Names of whether indices may be outside, for a loop of which there are to be versions.
 
     Without a doubt trips are vector instructions, where anything that asks would be in the way.
     """
-    if len(loop.body.operations) <= LARGE or not goes_in_vectors(loop, code.counts):
-        return None
-    doubt = code.name("u")
-    code.call_doubt(loop.body, doubt)
-    return doubt
+    body, counts = loop.body, code.counts
+    branches = any(op.record is CASE for op in body.operations)
+    size = len(body.operations) + CHECKED * sum(_may_leave(counts, op) for op in body.operations)
+    if not (branches or size > LARGE):
+        return ()
+    if not goes_in_vectors(loop, counts, branches=True):
+        return ()
+    if _leave_in_branches(counts, body):
+        return ()
+    names = tuple(code.name("u") for _ in range(1 + branches))
+    code.call_doubts(body, *names)
+    return names
+
+
+def _may_leave(counts, op):
+    """Whether the indices of an item that an operation reads or changes are looked at."""
+    return any(
+        not counts.is_within(index, counts.length(op.inputs[0], axis), op.graph)
+        for axis, index in _indices(op)
+    )
+
+
+def _leave_in_branches(counts, body):
+    """Whether branches read or change items that are outside in the first or the last trip.
+
+    They are not taken then, as those of inner items at the ends of an array.
+    """
+    inner = (op for op in everything(body) if op.graph is not body)
+    return any(_leaves(counts, op, body) for op in inner)
+
+
+def _leaves(counts, op, body):
+    """Whether an item that an operation reads or changes is outside in the first or last trip."""
+    for axis, index in _indices(op):
+        form, length = counts.affine(index, body), counts.length(op.inputs[0], axis)
+        if form is not None and length is not None:
+            start, step = form
+            last = start + (counts.trips(body.owner) + -1) * step
+            gaps = (gap for end in (start, last) for gap in (end * -1 + -1, end - length))
+            if any(map(counts.is_natural, gaps)):
+                return True
+    return False
+
+
+def _indices(op):
+    """By axis the tensors among the indices of an item that an operation reads or changes."""
+    if op.record not in (GETITEM, SET_ITEM, ADD_ITEM):
+        return []
+    x, *rest = op.inputs
+    picks = picks_of(op.attrs["key"], rest if op.record is GETITEM else rest[1:], x.spec.shape)
+    return [(axis, index) for axis, index in enumerate(picks) if isinstance(index, Tensor)]
 
 
 def _index_on_entry(code, index, body):
@@ -319,11 +385,11 @@ def _index_on_entry(code, index, body):
 
 
 @contextmanager
-def _each_trip(code, trips, rows, sweeps, doubt):
+def _each_trip(code, trips, rows, sweeps, doubts):
     """The lines of a trip: in stretches where it is known how many there will be.
 
-    Short loops that run often are not divided, which takes as long as a few trips. With the name of
-    a doubt there is a version of the loop without it.
+    Short loops that run often are not divided, which takes as long as a few trips. With names of
+    doubts there is a version of the loop without any.
     """
     if rows is not None:
         with rows.each_trip(trips, _watch_word(code)):
@@ -341,8 +407,8 @@ def _each_trip(code, trips, rows, sweeps, doubt):
         f"watch(w, {_watch_word(code)}, {start} + {STRETCH - 1})",
         f"for _ in range({start}, min({start} + {STRETCH}, {trips})):",
     ]
-    with code.loop(*(["while True:"] if trips is None else lines), versions=doubt):
-        if doubt is not None:
+    with code.loop(*(["while True:"] if trips is None else lines), versions=doubts):
+        for doubt in doubts:
             code.heads[-1].add(f"{doubt} = {trips} > {COUNTED}")
         yield
 
@@ -366,6 +432,7 @@ def _trips(code, loop, variables, captured):
 
 def _on_entry_of(code, tensor, body):
     """Source of an integer of a body as it is in the first trip; None where that is not plain."""
+    tensor = _in_loop(tensor)
     op = tensor.op
     if op.record is CAST and _is_captured(op.inputs[0], body):
         return code.scalar(op.inputs[0])
@@ -377,6 +444,13 @@ def _on_entry_of(code, tensor, body):
         return code.scalar(tensor)
     parts = [_on_entry_of(code, t, body) for t in op.inputs] if op.record in _SIGNS else [None]
     return None if None in parts else f"({parts[0]} {_SIGNS[op.record]} {parts[1]})"
+
+
+def _in_loop(tensor):
+    """A tensor of a body of a loop that branches in it capture, perhaps through others."""
+    while tensor in tensor.graph.sources and is_body_of_branch(tensor.graph):
+        tensor = tensor.graph.sources[tensor]
+    return tensor
 
 
 def _is_captured(tensor, body):
@@ -663,6 +737,10 @@ def emit_case(code, op) -> None:
     code.flush()
     case = Branch(op)
     captured = [code.kept(tensor) for tensor in case.captured]
+    sums = {k: code.sums.branches[t] for k, t in enumerate(op.outputs) if t in code.sums.branches}
+    for place, tensor in enumerate(case.captured):
+        if tensor in sums.values():  # each branch says what it adds, for a sum of all trips
+            captured[place] = Scalar(code.number(tensor.dtype.type(-0.0)), tensor.dtype)
     branches, index = case.branches, case.index
     taken = _changed_by_branches(code, case)
     results = [_Result(code, tensor, taken.get(k)) for k, tensor in enumerate(op.outputs)]
@@ -680,8 +758,12 @@ def emit_case(code, op) -> None:
             _assign(code, results, branch)
             if code.lines.size == begun:
                 code.add("pass")
-    for result, tensor in zip(results, op.outputs, strict=True):
-        code.bind(tensor, result.value)
+    for place, (result, tensor) in enumerate(zip(results, op.outputs, strict=True)):
+        value = result.value
+        if place in sums:
+            text = f"fast_add({code.scalar(sums[place])}, {value.text})"
+            value = code.local(text, tensor.dtype)
+        code.bind(tensor, value)
 
 
 def _changed_by_branches(code, case) -> dict:
@@ -690,12 +772,21 @@ def _changed_by_branches(code, case) -> dict:
     Branches change them in place, or leave them as they are.
     """
     found = {}
-    for place in range(len(case.op.outputs)):
-        origins = {_changed_from(branch, branch.outputs[place]) for branch in case.branches}
-        tensor = case.captured[origins.pop()] if len(origins) == 1 and None not in origins else None
-        value = None if tensor is None else code.values[tensor]
+    for result, place in _changed_places(case).items():
+        tensor = case.captured[place]
+        value = code.values[tensor]
         if isinstance(value, Block) and code.takes(tensor, value):
-            found[place] = value
+            found[result] = value
+    return found
+
+
+def _changed_places(case) -> dict[int, int]:
+    """By the place of a result that is a captured tensor, changed or not, the place of that."""
+    found = {}
+    for result in range(len(case.op.outputs)):
+        places = {_changed_from(branch, branch.outputs[result]) for branch in case.branches}
+        if len(places) == 1 and None not in places:
+            found[result] = places.pop()
     return found
 
 
@@ -817,9 +908,9 @@ class Emitter(Code):
         self._variables: list = [set()]  # by level, buffers of the variables of the loop around
         self._bound_in: dict = {}  # the lines in which a tensor got its value
         self._counted: dict = {}  # by body, the variable with the number of trips
-        self._doubts: dict = {}  # by body, the variable that says whether indices may be outside
+        self._doubts: dict = {}  # by body, and whether in branches: if indices may be outside
         self._checked: set = set()  # the lines by which it is found
-        self.sums: set = set()  # additions that may change places with others
+        self.sums = Sums.none()  # additions that may change places with others
         self.turned: list = []  # by loop around, blocks of variables that change places
         self.asked: set = set()  # matrices whose rows a loop over tiles asks for, with the tiles
         self._rows: dict = {}  # by addition to an item of a stencil, the rows of its loop
@@ -848,27 +939,35 @@ class Emitter(Code):
         """Say which variable has the number of trips of a loop; None where only the run tells."""
         self._counted[body] = trips
 
-    def call_doubt(self, body, name) -> None:
-        """Say how the truth value is called of whether indices in a loop's body may be outside."""
-        self._doubts[body] = name
+    def call_doubts(self, body, *names) -> None:
+        """Say how the truth values are called of whether indices may be outside.
+
+        Of those in a loop's body, and of those in branches of it. They are apart, as an index that
+        is outside where a branch is not taken, such as that of a neighbour at an end, leaves the
+        others in no doubt.
+        """
+        self._doubts.update(zip(((body, False), (body, True)), names, strict=False))
 
     def keep_in_rows(self, body, rows) -> None:
         """Keep what some additions of a loop's body add in rows, where that is not in doubt."""
-        self.call_doubt(body, rows.doubt)
+        self.call_doubts(body, rows.doubt, rows.doubt)
         self._rows.update(dict.fromkeys(rows.operations, rows))
 
     def doubt(self, index, extent) -> str | None:
         """See `Code.doubt`; of an index that each trip of the loop around raises by as much."""
         body = self._graph
+        while is_body_of_branch(body):
+            body = body.outer
         known = extent.isdigit() or self.level_of([extent]) < self.level
         if self._counted.get(body) is None or not known:
             return None
         form, first = self.counts.affine(index, body), _on_entry_of(self, index, body)
         if form is None or first is None or abs(form[1]) > STRETCH:
             return None
-        trips, name, head = self._counted[body], self._doubts.get(body), self.heads[-1]
+        place, trips, head = (body, body is not self._graph), self._counted[body], self.heads[-1]
+        name = self._doubts.get(place)
         if name is None:
-            name = self._doubts[body] = self.name("u")
+            name = self._doubts[place] = self.name("u")
             head.add(f"{name} = {trips} > {COUNTED}")
         ends = [first, f"{first} + {form[1]} * ({trips} - 1)"] if form[1] else [first]
         for line in [f"{name} = {name} or {end} < 0 or {end} >= {extent}" for end in ends]:
@@ -1038,7 +1137,7 @@ class Emitter(Code):
             return array_code.emit(self, op)
         if op.outputs and all(tensor.kind == FLOW for tensor in op.outputs) and not _has_handle(op):
             return self._flows(op)
-        if op in self.sums:
+        if op in self.sums.operations:
             return self._sum(op)
         rule = op.record.emit
         if rule is None or not _computable(op):

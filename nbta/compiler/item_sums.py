@@ -55,6 +55,7 @@ def _only_added(counts, variable, users) -> list:
         change
         for change in use.changes
         if change.record is ADD_ITEM
+        and change.graph is body
         and _is_one_item(counts, change, variable)
         and all(differ(counts, change, other, body) for other in others)
     ]

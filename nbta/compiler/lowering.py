@@ -321,6 +321,18 @@ def _stored(node):
     return {item.id for item in found if isinstance(item.ctx, ast.Store)} - {"_"}
 
 
+def _is_light(node):
+    """Whether a value is a name, a number, or a sum, difference or product of such."""
+    match node:
+        case ast.Name() | ast.Constant():
+            return True
+        case ast.UnaryOp(ast.USub(), operand):
+            return _is_light(operand)
+        case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult(), right):
+            return _is_light(left) and _is_light(right)
+    return False
+
+
 def _is_large(node):
     return node.end_lineno - node.lineno > LARGE
 
@@ -706,6 +718,8 @@ class _Function:
         return Typed(types.boolean, self._joined(end, ir.IntType(1), sources))
 
     def _ifexp(self, node):
+        if _is_light(node.body) and _is_light(node.orelse):
+            return self._selected(node)
         builder = self.builder
         one, other, end = (builder.append_basic_block(name) for name in ("then", "else", "join"))
         builder.cbranch(self.truth(node.test), one, other)
@@ -722,6 +736,19 @@ class _Function:
             sources.append((self.cast(value, kind), block))
             builder.branch(end)
         return Typed(kind, self._joined(end, self.context.get_value_type(kind), sources))
+
+    def _selected(self, node):
+        """A choice between two values that cost next to nothing, without a branch.
+
+        From branches LLVM makes choices, too, but for those whose conditions are related, such as
+        of a number and of its opposite: they become one branch, which no vector instruction does.
+        """
+        one, other, test = self.value(node.body), self.value(node.orelse), self.truth(node.test)
+        kind = self.typing.unify_types(types.unliteral(one.kind), types.unliteral(other.kind))
+        if kind is None:
+            raise NotLoweredError("two types in a choice")
+        ends = self.cast(one, kind), self.cast(other, kind)
+        return Typed(kind, self.builder.select(test, *ends))
 
     def _joined(self, block, kind, sources):
         self.builder.position_at_end(block)

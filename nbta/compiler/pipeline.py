@@ -4,6 +4,7 @@ A pass has the same number in each compilation: its place in `passes`.
 """
 
 from nbta.compiler.array_passes import arrays_to_tensors
+from nbta.compiler.branch_reads import read_before_branches
 from nbta.compiler.filled_arrays import gradients_to_tensors, pack_arrays
 from nbta.compiler.gradient_passes import stacked_gradients_to_tensors
 from nbta.compiler.item_keys import items_of_parts
@@ -37,7 +38,8 @@ LOWERING = (
     keep_elements, detach_gradients, gradients_to_tensors, simplify_shapes, arrays_to_tensors,
     rematerialise, prune, arrays_to_tensors, stacked_gradients_to_tensors, share_tapes, prune,
     share, tapes_to_arrays, rows_of_elementwise, push_out_products, sum_products_outside,
-    items_of_parts, add_items_behind_loops, simplify_shapes, hoist, share, prune, tile, pack_arrays,
+    items_of_parts, add_items_behind_loops, read_before_branches, simplify_shapes, hoist, share,
+    prune, tile, pack_arrays,
 )  # fmt: skip
 
 

@@ -15,13 +15,12 @@ ends of a row there are numbers that change no sum.
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from nbta.codegen.values import cast_text, product, total
+from nbta.codegen.values import Block, cast_text, product, total
 from nbta.compiler.induction import Counts, Linear
-from nbta.compiler.sums import FLOATS, is_independent
-from nbta.compiler.touched import users_in
-from nbta.graph.graph import subgraphs
+from nbta.compiler.sums import FLOATS, Sums, is_free_of_loops, is_independent
+from nbta.compiler.touched import touched, users_in
 from nbta.graph.operation import FLOW, Operation, Tensor
-from nbta.graph.views import Loop, Variable
+from nbta.graph.views import Loop, Variable, is_body_of_branch
 from nbta.ops.indexing import ADD_ITEM, SYMBOLIC
 
 #: How far apart items may be that one trip adds to.
@@ -46,7 +45,7 @@ class Addition(NamedTuple):
 
 
 class Stencil(NamedTuple):
-    """Additions to an array that a loop does nothing else with.
+    """Additions to an array that a loop, or branches in it, do nothing else with.
 
     Attributes
     ----------
@@ -67,18 +66,17 @@ class Stencil(NamedTuple):
         return [indices_of(line[0].op) for line in self.lines]
 
 
-def stencils(loop: Loop, counts: Counts, sums: set[Operation]) -> list[Stencil]:
+def stencils(loop: Loop, counts: Counts, sums: Sums) -> list[Stencil]:
     """The arrays that a loop adds to at several places, if trips need nothing else of each other.
 
     Parameters
     ----------
     loop : Loop
     counts : Counts
-    sums : set of Operation
+    sums : nbta.compiler.sums.Sums
         Additions to numbers that may change places.
     """
-    body = loop.body
-    if any(map(subgraphs, body.operations)):
+    if not all(is_free_of_loops(op) for op in loop.body.operations):
         return []
     users = users_in(loop)
     found, variables = [], [v for v in loop.variables() if v.parameter.spec.kind != FLOW]
@@ -87,21 +85,18 @@ def stencils(loop: Loop, counts: Counts, sums: set[Operation]) -> list[Stencil]:
         stencil = _stencil(variable, additions, counts) if len(additions) > 1 else None
         if stencil is not None:
             found.append(stencil)
-        elif not (variable.following.op in sums or is_independent(variable, users)):
+        elif not (variable.following in sums or is_independent(variable, users)):
             return []
     return found
 
 
 def _additions(variable, users) -> list[Operation]:
     """What adds items to an array, in order, where trips do nothing else with it."""
-    tensor, found = variable.following, []
     if variable.parameter.spec.rank == 0 or variable.parameter.dtype not in FLOATS:
         return []
-    while tensor.op.record is ADD_ITEM and len(users[tensor]) == 1:
-        found.append(tensor.op)
-        tensor = tensor.op.inputs[0]
-    alone = tensor is variable.parameter and len(users[tensor]) == 1
-    return found[::-1] if alone else []
+    use = touched(variable, users)
+    alone = use is not None and not use.reads and all(op.record is ADD_ITEM for op in use.changes)
+    return use.changes[::-1] if alone else []
 
 
 def indices_of(op) -> list[Tensor | int]:
@@ -201,12 +196,16 @@ class Rows:
         self._start, self._count, self._trip = code.name("i"), code.name("z"), code.name("j")
         self._room = max(_spread(line) for each in stencils for line in each.lines)
         self._places = {a.op: each for each in stencils for line in each.lines for a in line}
-        self._rows: dict[tuple, tuple] = {}  # by value and step
+        self._rows: dict[Operation, Block] = {}
+        self._steps: dict[Block, int] = {}
+        self._shared: set[Block] = set()  # rows of branches that exclude each other
+        self._beside: set[Operation] = set()  # additions whose row another one adds
         self._kept: set[tuple] = set()
+        #: The variables that have what branches add.
+        self._chosen: dict[Block, str] = {}
         for stencil in stencils:
             for line in stencil.lines:
-                for addition in line:
-                    self._row(addition.op.inputs[1], stencil.step)
+                self._make_rows(line, stencil.step)
 
     @property
     def operations(self):
@@ -217,22 +216,70 @@ class Rows:
         """The array that an operation adds to."""
         return self._blocks[self._stencils.index(self._places[op])]
 
-    def _row(self, value, step):
-        key = value, step
-        if key not in self._rows:
-            self._rows[key] = self._code.new(value.dtype, (str(STRETCH + 2 * self._room),), "q")
-        return self._rows[key]
+    def _make_rows(self, line, step):
+        """Give additions their rows: equal values have one, and those of which a trip does one.
+
+        The latter are additions to one item, one after another, in branches that exclude each
+        other; such a row serves no other item.
+        """
+        for k, (op, place, _) in enumerate(line):
+            before = next(
+                (other for other in line[k - 1 :: -1] if k and other.place == place), None
+            )
+            row = self._row_of(op.inputs[1], step)
+            if row is None and before is not None and self._is_apart(op, before.op):
+                row = self._rows[before.op]
+                self._shared.add(row)
+                self._beside.add(op)
+            if row is None:
+                row = self._code.new(op.inputs[1].dtype, (str(STRETCH + 2 * self._room),), "q")
+                self._steps[row] = step
+            self._rows[op] = row
+            if is_body_of_branch(op.graph) and row not in self._chosen:
+                self._chosen[row] = self._code.name("r")
+
+    def _row_of(self, value, step):
+        """The row of a value, as trips take it; None where it has none yet."""
+        equal = (row for op, row in self._rows.items() if op.inputs[1] is value)
+        return next((r for r in equal if self._steps[r] == step and r not in self._shared), None)
+
+    def _is_apart(self, op, before):
+        """Whether an addition may have the row of the one before, which no trip does as well."""
+        row = self._rows[before]
+        others = [other for other, found in self._rows.items() if found is row]
+        alone = row in self._shared or others == [before]
+        return alone and all(are_apart(op, other) for other in others)
+
+    def _place(self, row):
+        """The current trip's place in a row."""
+        trip = f"{self._trip} - {self._start}"
+        place = trip if self._steps[row] > 0 else f"{self._count} - 1 - ({trip})"
+        return row.at(f"{place} + {self._room}")
 
     def keep(self, op) -> list[str]:
         """The line that keeps what an operation adds until a stretch ends, unless there is one."""
-        value, step = op.inputs[1], self._places[op].step
-        if (value, step) in self._kept:
+        value, row = op.inputs[1], self._rows[op]
+        if (value, row) in self._kept:
             return []
-        self._kept.add((value, step))
-        trip = f"{self._trip} - {self._start}"
-        place = trip if step > 0 else f"{self._count} - 1 - ({trip})"
-        text = cast_text(self._code.scalar(value), value.dtype)
-        return [f"{self._row(value, step).at(f'{place} + {self._room}')} = {text}"]
+        self._kept.add((value, row))
+        place = self._chosen.get(row) or self._place(row)
+        return [f"{place} = {cast_text(self._code.scalar(value), value.dtype)}"]
+
+    @contextmanager
+    def _choosing(self):
+        """Lines around a trip's: rows get what branches choose, which add nothing if not taken."""
+        code, chosen = self._code, self._chosen
+        if chosen:
+            with code.nest(f"if not {self.doubt}:"):
+                code.add(*(f"{name} = {self._zero(row)}" for row, name in chosen.items()))
+        yield
+        if chosen:
+            with code.nest(f"if not {self.doubt}:"):
+                code.add(*(f"{self._place(row)} = {name}" for row, name in chosen.items()))
+
+    def _zero(self, row):
+        """A number that changes no sum."""
+        return cast_text(self._code.number(row.dtype.type(-0.0)), row.dtype)
 
     @contextmanager
     def each_trip(self, trips, watch_word):
@@ -243,9 +290,10 @@ class Rows:
             f"watch(w, {watch_word}, {start} + {STRETCH - 1})",
             f"{count} = min({STRETCH}, {trips} - {start})",
         ]
-        with code.loop(*lines, versions=self.doubt):
+        with code.loop(*lines, versions=(self.doubt,)):
             code.heads[-1].add(f"{self.doubt} = {trips} < {FEW} or {trips} > {COUNTED}")
-            with code.nest(f"for {self._trip} in range({start}, {start} + {count}):"):
+            header = f"for {self._trip} in range({start}, {start} + {count}):"
+            with code.nest(header), self._choosing():
                 yield
             with code.nest(f"if not {self.doubt}:"):
                 self._add()
@@ -253,11 +301,10 @@ class Rows:
     def _add(self):
         """Lines behind a stretch: each item gets all that goes to it."""
         code = self._code
-        for row in self._rows.values():
-            zero = cast_text(code.number(row.dtype.type(-0.0)), row.dtype)
+        for row in self._steps:
             for k in range(self._room):
-                code.add(f"{row.at(str(k))} = {zero}")
-                code.add(f"{row.at(f'{self._count} + {self._room + k}')} = {zero}")
+                code.add(f"{row.at(str(k))} = {self._zero(row)}")
+                code.add(f"{row.at(f'{self._count} + {self._room + k}')} = {self._zero(row)}")
         for stencil, firsts, block in zip(self._stencils, self._first, self._blocks, strict=True):
             for line, first in zip(stencil.lines, firsts, strict=True):
                 self._add_line(stencil, line, first, block)
@@ -272,10 +319,10 @@ class Rows:
         with code.nest(f"for {k} in range({self._count} + {_spread(line)}):"):
             place = f"{begin} + {k}"
             text = f"{block.base.name}[{place}]"
-            for addition in in_turn:
-                row = self._row(addition.op.inputs[1], step)
-                other = row.at(f"{k} + {self._room + low - addition.place}")
-                text = cast_text(f"{text} + {other}", block.dtype)
+            for op, there, _ in in_turn:
+                if op not in self._beside:
+                    other = self._rows[op].at(f"{k} + {self._room + low - there}")
+                    text = cast_text(f"{text} + {other}", block.dtype)
             code.add(f"{block.base.name}[{place}] = {text}")
 
     def _item(self, block, first):
@@ -288,6 +335,19 @@ class Rows:
         name = self._code.name("o")
         self._code.heads[-1].add(f"{name} = {text}")
         return name
+
+
+def are_apart(one: Operation, other: Operation) -> bool:
+    """Whether two operations are in branches of which one is taken."""
+    ways = dict(_branches_around(one))
+    return any(ways.get(case, branch) is not branch for case, branch in _branches_around(other))
+
+
+def _branches_around(op):
+    graph = op.graph
+    while is_body_of_branch(graph):
+        yield graph.owner, graph
+        graph = graph.outer
 
 
 def _spread(line):

@@ -8,33 +8,73 @@ that correct their rounding.
 """
 
 from collections.abc import Callable
-from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
-from nbta.compiler.touched import differ, is_of_its_trip, touched, users_in
-from nbta.graph.graph import subgraphs
+from nbta.compiler.touched import differ, is_of_its_trip, touched, users_in, users_of
+from nbta.graph.graph import everything, subgraphs
 from nbta.graph.operation import FLOW, Operation, Tensor, is_inexact
 from nbta.graph.views import Loop, Variable
 from nbta.ops.arithmetic import ADD_N, add, subtract
+from nbta.ops.branch import CASE
 from nbta.ops.trip_counts import is_integer, step_of
 
 ADDING = {add.record, subtract.record, ADD_N}
 FLOATS = {np.dtype(np.float32), np.dtype(np.float64)}
 
 
-def free_sums(loop: Loop) -> set[Operation]:
+class Sums(NamedTuple):
+    """What may change places with other additions.
+
+    Attributes
+    ----------
+    operations : set of Operation
+        Additions to numbers.
+    branches : dict of Tensor
+        What branches add to, by the result that is the sum. Each adds to it, or leaves it as it is.
+    """
+
+    operations: set[Operation]
+    branches: dict[Tensor, Tensor]
+
+    @classmethod
+    def none(cls) -> "Sums":
+        """None."""
+        return cls(set(), {})
+
+    def update(self, others: "Sums") -> None:
+        """Take others as well."""
+        self.operations.update(others.operations)
+        self.branches.update(others.branches)
+
+    def __contains__(self, tensor):
+        """Whether a number is such a sum."""
+        return tensor.op in self.operations or tensor in self.branches
+
+
+def free_sums(loop: Loop) -> Sums:
     """What adds to variables of a loop whose trips need nothing of each other but for such sums."""
-    if any(map(subgraphs, loop.body.operations)) or not any(map(_pays, loop.body.operations)):
-        return set()
+    found, operations = Sums.none(), list(everything(loop.body))
+    if not all(map(is_free_of_loops, loop.body.operations)) or not _pay(operations):
+        return found
     users = users_in(loop)
-    variables = [v for v in loop.variables()[1:] if v.parameter.spec.kind != FLOW]
-    sums = {v: _sums_in(v, users) for v in variables}
-    rest = [v for v, found in sums.items() if not found]
-    free = all(is_independent(v, users) for v in rest)
-    return set(chain.from_iterable(sums.values())) if free else set()
+    for variable in loop.variables()[1:]:
+        if variable.parameter.spec.kind != FLOW:
+            sums = _sums_in(variable, users)
+            if not sums.operations and not is_independent(variable, users):
+                return Sums.none()
+            found.update(sums)
+    return found
+
+
+def _pay(operations):
+    """Whether vector instructions pay: with branches, of which all are computed, for items."""
+    if any(op.record is CASE for op in operations):
+        return any(op.record.changes for op in operations)
+    return any(map(_pays, operations))
 
 
 def _pays(op):
@@ -43,10 +83,39 @@ def _pays(op):
     return op.record.changes or (dear and is_inexact(op.outputs[0].dtype))
 
 
-def _sums_in(variable: Variable, users) -> list[Operation]:
+def _sums_in(variable: Variable, users) -> Sums:
     """What adds to a number that is only added to, and looked at behind the loop; else nothing."""
-    end, found = sum_from(variable.parameter, users, _sum_of_numbers)
-    return found if end is variable.following else []
+    found = Sums.none()
+    return found if _summed(variable.parameter, users, found) is variable.following else Sums.none()
+
+
+def _summed(start, users, found) -> Tensor | None:
+    """The result of a body that is a number with something added, by branches too; or None."""
+    while start is not None:
+        end, more = sum_from(start, users, _sum_of_numbers)
+        found.operations.update(more)
+        if end is not None:
+            return end
+        last = more[-1].outputs[0] if more else start
+        start = _summed_by_case(last, users, found)
+    return None
+
+
+def _summed_by_case(start, users, found):
+    """The result that is a number which the branches of its only user add to; or None."""
+    case = users[start][0] if len(users[start]) == 1 else None
+    if case is None or case.record is not CASE:
+        return None
+    ends = set()
+    for branch in subgraphs(case):
+        inner = branch.captures.get(start)
+        end = None if inner is None else _summed(inner, users_of(branch), found)
+        ends.add(None if end is None else next(k for k, t in enumerate(branch.outputs) if t is end))
+    place = ends.pop() if len(ends) == 1 else None
+    if place is None:
+        return None
+    found.branches[case.outputs[place]] = start
+    return case.outputs[place]
 
 
 def sum_from(start: Tensor, users: dict, added: Callable) -> tuple[Tensor | None, list[Operation]]:
@@ -66,7 +135,7 @@ def sum_from(start: Tensor, users: dict, added: Callable) -> tuple[Tensor | None
     end : Tensor or None
         None where there is none.
     additions : list of Operation
-        From the first to the last.
+        From the first to the last, also where there is no such result.
     """
     found: list[Operation] = []
     while start is not None and len(users[start]) == 1:
@@ -75,7 +144,7 @@ def sum_from(start: Tensor, users: dict, added: Callable) -> tuple[Tensor | None
             return start, found
         found.append(op)
         start = added(op, start)
-    return None, []
+    return None, found
 
 
 def _sum_of_numbers(op, tensor):
@@ -128,23 +197,32 @@ def _is_filled(variable, users):
     return following is variable.parameter and len(users[following]) == 1
 
 
-def goes_in_vectors(loop: Loop, counts: Counts) -> bool:
+def goes_in_vectors(loop: Loop, counts: Counts, *, branches: bool = False) -> bool:
     """Whether a loop's trips compute each for itself, so that LLVM can make several at once.
 
     What they change of arrays are items that each trip has of its own; of what they add up, it must
-    pay that additions change places.
+    pay that additions change places. With ``branches`` there may be some, without loops.
     """
-    body = loop.body
-    if any(map(subgraphs, body.operations)):
+    body, operations = loop.body, list(everything(loop.body))
+    has_branches = len(operations) > len(body.operations)
+    if has_branches and not (branches and _pay(operations)):
+        return False
+    if not all(map(is_free_of_loops, body.operations)):
         return False
     users = users_in(loop)
     variables = [v for v in loop.variables()[1:] if v.parameter.spec.kind != FLOW]
-    if not all(_sums_in(v, users) or is_independent(v, users) for v in variables):
+    if not all(_sums_in(v, users).operations or is_independent(v, users) for v in variables):
         return False
-    return all(_has_own_item(op, counts) for op in body.operations if op.record.changes)
+    return all(_has_own_item(op, counts, body) for op in operations if op.record.changes)
 
 
-def _has_own_item(op, counts):
+def is_free_of_loops(op: Operation) -> bool:
+    """Whether an operation has no bodies but those of branches without loops."""
+    is_case = op.record is CASE
+    return all(is_case and all(map(is_free_of_loops, b.operations)) for b in subgraphs(op))
+
+
+def _has_own_item(op, counts, body):
     """Whether an operation changes another item in each trip of the loop that it is in."""
-    found = (counts.affine(index, op.graph) for index in op.inputs[1:] if is_integer(index))
+    found = (counts.affine(index, body) for index in op.inputs[1:] if is_integer(index))
     return any(form is not None and form[1] for form in found)

@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 from nbta.compiler.induction import Counts, Linear, Trip
 from nbta.graph.graph import SubGraph, live
-from nbta.graph.operation import Operation
-from nbta.graph.views import Loop, Variable
+from nbta.graph.operation import Operation, Tensor
+from nbta.graph.views import Branch, Loop, Variable
+from nbta.ops.branch import CASE
+from nbta.ops.dispatch import PARAMETER
 from nbta.ops.indexing import ADD_ITEM, GETITEM, SET_ITEM, picks_of
 
 
@@ -47,25 +49,56 @@ def touched(variable: Variable, users) -> Touched | None:
     users : dict
         Those in the loop, of `users_in`.
     """
-    version, found, behind = variable.following, Touched([], []), None
+    found = Touched([], [])
     if variable.parameter.spec.rank == 0 or users.get(variable.tested):
         return None
+    return found if _followed(variable.following, users, found) is variable.parameter else None
+
+
+def _followed(version, users, found) -> Tensor | None:
+    """The parameter of a body that the last version of an array was; None where that is unknown.
+
+    What is done to it on the way, by branches too, is noted.
+    """
+    behind = None
     while True:
-        reads = [op for op in users[version] if op is not behind]
-        if len(reads) != len(users[version]) - 1 or not all(map(_is_read, reads)):
+        others = [op for op in users[version] if op is not behind]
+        known = all(_note(op, version, found) for op in others)
+        if len(others) != len(users[version]) - 1 or not known:
             return None
-        found.reads.extend(reads)
-        if version is variable.parameter:
-            return found
         behind = version.op
-        if behind.record not in (ADD_ITEM, SET_ITEM):
+        if behind.record is PARAMETER:
+            return version
+        if behind.record in (ADD_ITEM, SET_ITEM):
+            found.changes.append(behind)
+            version = behind.inputs[0]
+        elif behind.record is CASE:
+            firsts = set()
+            for branch in Branch(behind).branches:
+                first = _followed(branch.outputs[version.index], users_of(branch), found)
+                firsts.add(None if first is None else branch.sources.get(first))
+            version = firsts.pop() if len(firsts) == 1 else None
+            if version is None:
+                return None
+        else:
             return None
-        found.changes.append(behind)
-        version = behind.inputs[0]
 
 
-def _is_read(op):
-    return op is not None and op.record is GETITEM
+def _note(op, version, found) -> bool:
+    """Note what an operation, or its branches, read of an array; whether they do nothing else."""
+    if op is None:
+        return False
+    if op.record is GETITEM:
+        found.reads.append(op)
+        return True
+    if op.record is not CASE:
+        return False
+    branches = [b for b in Branch(op).branches if version in b.captures]
+    return all(
+        _note(inner, b.captures[version], found)
+        for b in branches
+        for inner in users_of(b)[b.captures[version]]
+    )
 
 
 def differ(counts: Counts, one: Operation, other: Operation, body: SubGraph) -> bool:

@@ -251,6 +251,11 @@ class Branch(NamedTuple):
             branch.changed()
         return self.op.outputs[-1]
 
+    def replace_end(self, branch: graphs.SubGraph, result: Tensor, end: Tensor) -> None:
+        """Let a branch give another tensor, of the same kind, for a result."""
+        branch.outputs[result.index] = end
+        branch.changed()
+
 
 def is_loop(op: Operation) -> bool:
     """Whether an operation is a While."""

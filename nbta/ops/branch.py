@@ -121,15 +121,32 @@ def _again(graph, op, inputs):
 
 
 def _expose(op, branch, tensor):
-    """Another result of a case: a tensor of one branch; other branches give nothing of use."""
+    """Another result of a case: a tensor of one branch, for the gradient of that branch alone.
+
+    Other branches give nothing of use, or what their own gradients need of the same kind: one
+    number is saved for all branches, as only one of them runs.
+    """
     if tensor not in op.tapes:
-        ends = []
-        for other in Branch(op).branches:
-            with other.as_default(), other.control_dependencies(None):
-                ends.append(tensor if other is branch else _nothing_like(tensor.spec))
-        op.tapes[tensor] = Branch(op).add_result(ends)
-        call_after(op.tapes[tensor], tensor)
+        shared = _shared(op, branch, tensor)
+        if shared is None:
+            ends = []
+            for other in Branch(op).branches:
+                with other.as_default(), other.control_dependencies(None):
+                    ends.append(tensor if other is branch else _nothing_like(tensor.spec))
+            op.tapes[tensor] = Branch(op).add_result(ends)
+            call_after(op.tapes[tensor], tensor)
+        else:
+            Branch(op).replace_end(branch, shared, tensor)
+            op.tapes[tensor] = shared
     return op.tapes[tensor]
+
+
+def _shared(op, branch, tensor):
+    """A number that a case gives for gradients of other branches, and not for one; else None."""
+    if tensor.kind != DATA or tensor.spec.rank != 0:
+        return None
+    taken = {result for one, result in op.tapes.items() if one.graph is branch}
+    return next((r for r in op.tapes.values() if r.spec == tensor.spec and r not in taken), None)
 
 
 def _nothing_like(spec):

@@ -103,6 +103,10 @@ class _SetItem(AbstractTemplate):
 @lower_builtin(operator.getitem, Pointer, types.Integer)
 def _load(context, builder, sig, args):
     kind, place = sig.args[0], builder.gep(args[0], [args[1]], inbounds=True)
+    if isinstance(kind.dtype, types.Boolean):  # Numba's own way is a branch
+        value = builder.load(place)
+        _note(builder, value, kind.scope)
+        return builder.icmp_unsigned("!=", value, value.type(0))
     value = context.unpack_value(builder, kind.dtype, place)
     if isinstance(value, ir.instructions.LoadInstr):
         _note(builder, value, kind.scope)

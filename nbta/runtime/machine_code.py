@@ -151,7 +151,7 @@ def kept(text: str, options: dict, compiled):
 def is_kept(text: str, options: dict) -> bool:
     """Whether the cache seems to have a function; see `kept`."""
     place = folder()
-    return place is not None and Path(place, f"{key(text, options)}.graph").exists()
+    return place is not None and os.path.exists(place / f"{key(text, options)}.graph")
 
 
 def _lock():
@@ -160,7 +160,7 @@ def _lock():
     if place is None:
         return contextlib.nullcontext()
     with contextlib.suppress(OSError):
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(place)
         with _private(place):
             return folder_lock(place)
     return contextlib.nullcontext()
@@ -201,7 +201,9 @@ def folder() -> Path | None:
     """Where the files are; None where nothing says where."""
     given = os.environ.get("NBTA_CACHE_DIR")
     if given:
-        return Path(given).absolute()
+        with contextlib.suppress(OSError):  # a relative one, where the working directory is gone
+            return Path(given).absolute()
+        return None
     if sys.platform == "win32":
         place = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
     elif sys.platform == "darwin":
@@ -211,6 +213,13 @@ def folder() -> Path | None:
         if not os.path.isabs(place):  # to be ignored, says the XDG Base Directory Specification
             place = _in_home(".cache")
     return Path(place, "nbta") if os.path.isabs(place) else None
+
+
+def _make(place):
+    """Make a folder, and those around it that there are not, for this user alone."""
+    for each in (*reversed(place.parents), place):
+        if not os.path.isdir(each):
+            each.mkdir(mode=0o700, exist_ok=True)
 
 
 def _in_home(path):
@@ -306,9 +315,10 @@ def _opened(place, name, descriptor):
 
 def reach_of_others(place) -> str:
     """Why nothing in a folder is trusted, in words; nothing where it is, or where none is there."""
-    if not _DESCRIBED or not os.path.exists(place):
-        return ""
-    return _reach_of_others(os.stat(place))
+    if _DESCRIBED:
+        with contextlib.suppress(OSError):
+            return _reach_of_others(os.stat(place))
+    return ""
 
 
 def _reach_of_others(facts):
@@ -324,9 +334,10 @@ def _tell_of(place, reason):
     if place in _told_of:
         return
     _told_of.add(place)
+    cure = "" if reason.startswith("belongs") else f"chmod go-w {place}, or "
     message = (
         f"the cache folder {place} {reason}, and what is in it would be run: nbta does not use it, "
-        f"and each process compiles again; chmod go-w {place}, or set NBTA_CACHE_DIR to another"
+        f"and each process compiles again; {cure}set NBTA_CACHE_DIR to a folder of your own"
     )
     warnings.warn(message, PerformanceWarning, stacklevel=2)
 
@@ -342,7 +353,7 @@ def write_bytes(name: str, data: bytes):
     if place is None or len(data) > LARGEST:
         return
     with contextlib.suppress(OSError):
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(place)
         with _private(place):
             number, path = tempfile.mkstemp(".tmp", f"{name}.", place)
         try:

@@ -1543,3 +1543,73 @@ def copies_of(f, *args):
     with in_python():
         fast(*args)
         return copies(fast)
+
+
+def in_a_branch(a, s, i, c):
+    if c[i] > 0:
+        a[i + 1] += a[i] * c[i]
+    return s
+
+
+def in_either_branch(a, s, i, c):
+    if c[i] > 0:
+        a[i + 1] = a[i] * c[i]
+        s = s * 0.5
+    else:
+        a[i + 2] -= a[i + 1]
+    return s
+
+
+def in_a_loop(a, s, i, c):
+    for j in range(i + 1, i + 3):
+        a[j] -= c[i] * a[i] * a[j]
+    return s
+
+
+def in_a_branch_of_a_loop(a, s, i, c):
+    for j in range(i + 1, i + 3):
+        if c[j] > 0.5:
+            a[j] += 0.3 * a[i]
+    return s
+
+
+def in_a_loop_of_a_branch(a, s, i, c):
+    if c[i] > 0:
+        for j in range(i, i + 3):
+            a[j] *= 0.5 + c[i]
+    return s
+
+
+HOLDERS = [in_a_branch, in_either_branch, in_a_loop, in_a_branch_of_a_loop, in_a_loop_of_a_branch]
+
+
+@pytest.mark.parametrize("make", ["value", "gradient", "jvp", "hvp"])
+@pytest.mark.parametrize("change", HOLDERS)
+def test_what_is_read_around_a_branch_or_loop_is_read_before_it_changes_the_array(change, make):
+    def f(a, c):
+        a, s = a.copy(), 0.0
+        for i in range(len(a) - 3):
+            before = a[i] * a[i + 1]
+            s += a[i] ** 2
+            s = change(a, s, i, c)
+            s += np.sin(before)
+        return s + np.sum(a)
+
+    def made(f, compiled):
+        if make == "value":
+            return nbta.function(f, compiled=compiled)
+        if make == "gradient":
+            return nbta.value_and_grad(f, (0, 1), compiled=compiled)
+        along = nbta.jvp if make == "jvp" else nbta.hvp
+        return nbta.function(lambda a, c: along(f, (a, c), (c, a)), compiled=compiled)
+
+    draw = np.random.default_rng(3)
+    arguments = draw.normal(size=9), draw.normal(size=9)
+    fast, plain = made(f, True), made(f, False)
+    for one, other in zip(leaves(fast(*arguments)), leaves(plain(*arguments)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    assert copies(fast) == []
+
+
+def leaves(value):
+    return [leaf for part in value for leaf in leaves(part)] if type(value) is tuple else [value]

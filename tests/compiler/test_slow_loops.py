@@ -372,8 +372,16 @@ def test_recursion_that_is_written_out_is_told(monkeypatch):
             return np.sin(x)  # the leaves
         return tree(x * 1.1, depth - 1) + tree(x * 0.9, depth - 1)
 
+    def in_branches(x, depth):
+        if depth == 0 or x > 9.0:
+            return np.sin(x)  # the leaves
+        return in_branches(x * 1.1, depth - 1) + in_branches(x * 0.9, depth - 1)
+
     monkeypatch.setattr(tracing, "WRITTEN_OUT", 200)
     assert told(nbta.grad(lambda x: tree(x, 4), compiled=False), 0.3) == []
+    assert told(nbta.grad(lambda x: in_branches(x, 2), compiled=False), 0.3) == []
+    (found,) = told(nbta.grad(lambda x: in_branches(x, 6), compiled=False), 0.3)
+    assert "operations, " in str(found.message)
     (found,) = told(nbta.grad(lambda x: tree(x, 8), compiled=False), 0.3)
     assert "operations, " in str(found.message)
     assert "by this line (test_slow_loops.py:" in str(found.message)

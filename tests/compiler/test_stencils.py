@@ -99,6 +99,78 @@ def alone(i, h, x):
     return nbta.add_item(h, i, x[i])
 
 
+class Chosen:
+    """A random loop whose branches add to neighbours' places, and what it adds to.
+
+    In a trip they are taken by truth values of its own. What is added is an item, also of the one
+    before, twice, or to several places.
+    """
+
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+        self.reach, self.step = (
+            int(self.random.integers(1, 5)),
+            1 - 2 * int(self.random.integers(2)),
+        )
+        self.tree = [(0, self._steps(2), [(0, 0), (1, 1)]), *self._steps(2)]
+
+    def _steps(self, depth):
+        steps = []
+        for _ in range(self.random.integers(4)):
+            if depth and self.random.random() < 0.5:
+                number = int(self.random.integers(4))
+                steps.append((number, self._steps(depth - 1), self._steps(depth - 1)))
+            else:
+                offset = int(self.random.integers(-self.reach, self.reach + 1))
+                steps.append((offset, int(self.random.integers(4))))
+        return steps
+
+    def _trip(self, steps, i, h, x, b):
+        values = [x[0, i], -x[1, i], x[0, i] + x[1, i], x[0, i]]
+        for step in steps:
+            if len(step) == 2:
+                h = nbta.add_item(h, i + step[0], values[step[1]])
+            else:
+                number, one, other = step
+                h = nbta.cond(
+                    b[number, i],
+                    lambda h=h, steps=one: self._trip(steps, i, h, x, b),
+                    lambda h=h, steps=other: self._trip(steps, i, h, x, b),
+                )
+        return h
+
+    def __call__(self, h, x, b):
+        ends = self.reach, h.shape[0] - self.reach
+        if self.step < 0:
+            ends = ends[1] - 1, ends[0] - 1
+        return ranged(*ends, lambda i, h: self._trip(self.tree, i, h, x, b), h, step=self.step)
+
+    def arguments(self, trips):
+        n = trips + 2 * self.reach
+        sizes = 10.0 ** self.random.integers(-9, 9, (3, n))
+        h, *x = self.random.normal(size=(3, n)) * sizes
+        return h, np.array(x), self.random.random((4, n)) < self.random.random((4, 1))
+
+
+def hold_chosen(seeds):
+    found = 0
+    for seed in seeds:
+        f = Chosen(seed)
+        for trips in (0, 1, 7, 8, 9, 511, 513, 1025):
+            compiled = both(f, *f.arguments(trips))
+        found += has_rows(compiled)
+    return found
+
+
+def test_branches_add_in_order():
+    assert hold_chosen(range(4)) == 4
+
+
+@pytest.mark.slow
+def test_many_branches_add_in_order():
+    assert hold_chosen(range(100, 150)) == 50
+
+
 def looked_at(i, h, x):
     return nbta.add_item(nbta.add_item(h, i, x[i]), i + 1, h[i])
 
@@ -291,14 +363,14 @@ def short_rows(monkeypatch):
     monkeypatch.setattr(stencils, "FEW", 1)
 
 
-def hold(seeds, machine_code=False):
+def hold(seeds, machine_code=False, branches=False):
     found = 0
     for seed in seeds:
-        program = stencil_programs.program(seed)
+        program = stencil_programs.program(seed, branches)
         try:
             found += has_rows(check(program, machine_code))
         except Exception as error:
-            error.add_note(f"stencil_programs.program({seed})\n{program!r}")
+            error.add_note(f"stencil_programs.program({seed}, {branches})\n{program!r}")
             raise
     return found
 
@@ -307,10 +379,25 @@ def test_random_programs(short_rows):
     assert hold(range(12)) >= 3
 
 
+def test_random_programs_with_branches(short_rows):
+    assert hold(range(12), branches=True) >= 3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 300, 50))
 def test_many_random_programs(short_rows, first):
     assert hold(range(1000 + first, 1050 + first)) >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_many_random_programs_with_branches(short_rows, first):
+    assert hold(range(1000 + first, 1050 + first), branches=True) >= 5
+
+
+@pytest.mark.slow
+def test_random_programs_with_branches_as_machine_code():
+    hold(range(20), machine_code=True, branches=True)
 
 
 @pytest.mark.slow

@@ -100,6 +100,63 @@ def test_a_pipe_in_place_of_the_folder(folder):
     assert [made(), made()] == [True, True]
 
 
+def test_a_folder_whose_name_is_too_long(folder, monkeypatch):
+    for name in ("n" * 300, "/".join(["n" * 200] * 30)):
+        monkeypatch.setenv("NBTA_CACHE_DIR", str(folder / name))
+        assert not machine_code.is_kept(ROUTINE.text, ROUTINE.options)
+        assert [made(), made()] == [True, True]
+
+
+def test_a_working_directory_that_is_gone(folder, monkeypatch):
+    monkeypatch.setenv("NBTA_CACHE_DIR", "relative")
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    assert machine_code.folder() is None
+    assert not machine_code.is_kept(ROUTINE.text, ROUTINE.options)
+    assert [made(), made()] == [True, True]
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o200, 0o400, 0o600])
+def test_a_folder_that_cannot_be_searched(folder, mode, monkeypatch):
+    assert made()
+
+    def refused(path, *args, **kwargs):  # the administrator, who runs tests in containers, is not
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "stat", refused)
+    monkeypatch.setattr(os, "open", refused)
+    folder.chmod(mode)
+    try:
+        assert not machine_code.is_kept(ROUTINE.text, ROUTINE.options)
+        assert machine_code.reach_of_others(folder) == ""
+        assert [made(), made()] == [True, True]
+    finally:
+        monkeypatch.undo()
+        folder.chmod(0o700)
+
+
+def test_folders_around_the_cache_are_private_too(folder, monkeypatch):
+    monkeypatch.setenv("NBTA_CACHE_DIR", str(folder / "a" / "b"))
+    before = os.umask(0)
+    try:
+        assert made()
+    finally:
+        os.umask(before)
+    assert [each.stat().st_mode & 0o777 for each in (folder, folder / "a", folder / "a" / "b")] == [
+        0o700
+    ] * 3
+
+
+def test_the_folder_of_another_user_needs_another_cure(folder, monkeypatch):
+    assert made()
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    with pytest.warns(nbta.PerformanceWarning, match="belongs to user .* again; set NBTA_CACHE"):
+        machine_code._tell_of(
+            folder, machine_code._reach_of_others(folder.stat()) or "belongs to user 7"
+        )
+
+
 def test_a_home_without_a_name_is_not_the_root(monkeypatch):
     for name in ("NBTA_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)

@@ -11,7 +11,7 @@ from frontend_random import indented
 class Maker(array_programs.Maker):
     """Writes one program."""
 
-    lengths, largest = (range(14, 30), range(14, 18)), 0.6
+    lengths, largest, branches = (range(14, 30), range(14, 18)), 0.6, False
 
     def __init__(self, seed):
         super().__init__(seed)
@@ -62,8 +62,27 @@ class Maker(array_programs.Maker):
         other = self.item(arrays[0], indices)
         return self.pick([text, text, f"np.tanh({text})", f"np.sin(({text}) * {other})"])
 
+    def condition(self, arrays, indices):
+        """What a branch asks: an item, a neighbour, or the number of a trip."""
+        item, number = self.item(self.pick(arrays), indices), indices[-1]
+        return self.pick(
+            [f"k[{', '.join(indices)}] > {self.constant()}", f"{item} > 0.1", f"{number} % 3 == 1",
+             f"{number} > {self.reach + 2}", f"{item} * {self.item(arrays[0], indices)} < 0.05"]
+        )  # fmt: skip
+
+    def choice(self, lines, depth=2):
+        """Branches, some of which do nothing, that are in one another; ``lines()`` are of one."""
+        arrays, indices, made = self.sources, self.indices, []
+        for header in self.pick([("if",), ("if", "else"), ("if", "elif"), ("if", "elif", "else")]):
+            test = "" if header == "else" else f" {self.condition(arrays, indices)}"
+            inner = self.choice(lines, depth - 1) if depth and self.chance(0.2) else lines()
+            made += [f"{header}{test}:", *indented(inner)]
+        return lines() + made if self.chance(0.2) else made
+
     def loop(self, rank, arrays, target):
         """A loop that gives all items of an array near ones of others."""
+        if self.branches:
+            return self.chosen(rank, arrays, target)
         names = [f"i{next(self.numbers)}" for _ in range(rank)]
         place = [*names]
         if self.chance(0.2):
@@ -78,7 +97,29 @@ class Maker(array_programs.Maker):
             lines += [f"s = np.tanh(s + {self.item(arrays[0], names)})"]
         if self.chance(0.15):
             lines += [f"w[{', '.join(names)}] += 0.3 * {self.item(arrays[-1], names)}"]
-        for axis in reversed(range(rank)):
+        return self.around(names, lines)
+
+    def chosen(self, rank, arrays, target):
+        """A loop in which branches do so."""
+        names = [f"i{next(self.numbers)}" for _ in range(rank)]
+        self.sources, self.indices = arrays, names
+        place, adds = ", ".join(names), self.chance(0.5)
+
+        def lines():
+            sums = self.pick([0, 1, 1, 1, 2])
+            made = []
+            for _ in range(sums):
+                item = self.item(target, names) if adds else f"{target}[{place}]"
+                made.append(f"{item} {'+=' if adds else '='} {self.sum(arrays, names)}")
+            if self.chance(0.3) or not made:
+                made.append(f"s += {self.constant()} * {self.item(arrays[0], names)}")
+            return made
+
+        return self.around(names, self.choice(lines))
+
+    def around(self, names, lines):
+        """Loops around lines."""
+        for axis in reversed(range(len(names))):
             lines = [f"for {names[axis]} in range({self.span('nm'[axis])}):", *indented(lines)]
         return lines
 
@@ -108,6 +149,12 @@ class Maker(array_programs.Maker):
         return self.function(lines)
 
 
-def program(seed):
+class BranchMaker(Maker):
+    """Writes one program whose loops choose what they do."""
+
+    branches = True
+
+
+def program(seed, branches=False):
     """The same for the same seed."""
-    return Maker.made(seed)
+    return (BranchMaker if branches else Maker).made(seed)
