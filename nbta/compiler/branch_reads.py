@@ -58,12 +58,9 @@ def _is_item(op):
 
 def _is_within(counts, op):
     x = op.inputs[0]
-    return all(
-        counts.is_within(index, counts.length(x, axis), op.graph)
-        if isinstance(index, Tensor)
-        else index >= 0 and (counts.length(x, axis) + -(index + 1)).is_natural()
-        for axis, index in enumerate(picks_of(op.attrs["key"], op.inputs[1:], x.spec.shape))
-    )
+    picks = picks_of(op.attrs["key"], op.inputs[1:], x.spec.shape)
+    lengths = [counts.length(x, axis) for axis in range(len(picks))]
+    return all(map(counts.is_within, picks, lengths, [op.graph] * len(picks)))
 
 
 def _reads_in_any_case(counts, graph) -> set:

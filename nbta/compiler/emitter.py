@@ -738,8 +738,9 @@ def emit_case(code, op) -> None:
     case = Branch(op)
     captured = [code.kept(tensor) for tensor in case.captured]
     sums = {k: code.sums.branches[t] for k, t in enumerate(op.outputs) if t in code.sums.branches}
+    summed = set(sums.values())
     for place, tensor in enumerate(case.captured):
-        if tensor in sums.values():  # each branch says what it adds, for a sum of all trips
+        if tensor in summed:  # each branch says what it adds, for a sum of all trips
             captured[place] = Scalar(code.number(tensor.dtype.type(-0.0)), tensor.dtype)
     branches, index = case.branches, case.index
     taken = _changed_by_branches(code, case)

@@ -338,9 +338,11 @@ class Counts(Analysis):
                 number = _positive(number + (bound - Linear(1)) * n, bound)
         return number.is_natural()
 
-    def is_within(self, index: Tensor, length: Linear | None, graph) -> bool:
+    def is_within(self, index: Tensor | int, length: Linear | None, graph) -> bool:
         """Whether an index is sure to be from 0 to before a length, where a graph runs."""
         bodies = list(around(graph))
+        if type(index) is int:
+            return length is not None and index >= 0 and (length - Linear(index + 1)).is_natural()
         if length is None or not is_integer(index):
             return False
         if any(body is Loop(body.owner).cond for body in bodies):

@@ -7,7 +7,7 @@ such as those of other rows in the gradient of a decomposition in place.
 
 import numpy as np
 
-from nbta.compiler.induction import Counts, Linear
+from nbta.compiler.induction import Counts
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
 from nbta.compiler.touched import differ, touched, users_in
@@ -80,9 +80,8 @@ def _is_one_item(counts, change, variable):
 
 def _is_there(counts, index, length, body, around):
     """Whether an index in a body, which is one of around it, is sure to be within a length."""
-    if isinstance(index, Tensor):
-        return counts.is_within(body.sources[index], length, around)
-    return length is not None and index >= 0 and (length - Linear(index + 1)).is_natural()
+    outside = body.sources[index] if isinstance(index, Tensor) else index
+    return counts.is_within(outside, length, around)
 
 
 def _add_behind(change, variable):

@@ -153,9 +153,10 @@ def _form(op, variable, counts):
         return None
     forms = []
     for axis, index in enumerate(indices_of(op)):
-        if type(index) is int and not _is_there(index, counts.length(variable.first, axis)):
+        is_number = type(index) is int
+        if is_number and not counts.is_within(index, counts.length(variable.first, axis), body):
             return None
-        form = (Linear(index), 0) if type(index) is int else counts.affine(index, body)
+        form = (Linear(index), 0) if is_number else counts.affine(index, body)
         if form is None or (abs(form[1]) != 1 if axis == len(key) - 1 else form[1]):
             return None
         forms.append(form)
@@ -164,10 +165,6 @@ def _form(op, variable, counts):
 
 def _is_place(part):
     return type(part) is int and part >= 0
-
-
-def _is_there(index, length):
-    return length is not None and (length - Linear(index + 1)).is_natural()
 
 
 class Rows:
@@ -223,9 +220,7 @@ class Rows:
         other; such a row serves no other item.
         """
         for k, (op, place, _) in enumerate(line):
-            before = next(
-                (other for other in line[k - 1 :: -1] if k and other.place == place), None
-            )
+            before = next((other for other in reversed(line[:k]) if other.place == place), None)
             row = self._row_of(op.inputs[1], step)
             if row is None and before is not None and self._is_apart(op, before.op):
                 row = self._rows[before.op]
