@@ -1,0 +1,158 @@
+"""Loops whose branches take neighbours: what LLVM needs to make vector instructions of them."""
+
+import re
+
+import numpy as np
+import pytest
+from compiled_pairs import compare
+from fuzz.ways import in_python
+
+import nbta
+from nbta.codegen.code import Lines
+from nbta.compiler.build import lowered, namespace
+from nbta.runtime.numba_private import global_compiler_lock
+from nbta.testing import check_grads
+
+
+def upwind(u, v, c):
+    u, w = u.copy(), np.zeros(len(u))
+    for _ in range(3):
+        for i in range(1, len(u) - 1):
+            if v[i] > 0:
+                w[i] = u[i] - c[0] * v[i] * (u[i] - u[i - 1])
+            else:
+                w[i] = u[i] - c[1] * v[i] * (u[i + 1] - u[i])
+        for i in range(1, len(u) - 1):
+            u[i] = w[i]
+    return np.sum(u * u)
+
+
+def burgers(u, v, c):
+    u, w = u.copy(), np.zeros(len(u))
+    for _ in range(20):
+        for i in range(1, len(u) - 1):
+            if u[i] > 0:
+                w[i] = u[i] - 0.02 * u[i] * (u[i] - u[i - 1])
+            else:
+                w[i] = u[i] - 0.02 * u[i] * (u[i + 1] - u[i])
+        for i in range(1, len(u) - 1):
+            u[i] = w[i]
+    return np.sum(u * u * v) + np.sum(c)
+
+
+def limited(u, v, c):
+    w = np.zeros(len(u))
+    for i in range(2, len(u) - 2):
+        a, b = u[i] - u[i - 1], u[i + 1] - u[i]
+        if a * b <= 0:
+            w[i] += c[0] * v[i]
+        elif abs(a) < abs(b):
+            w[i - 1] += a * v[i]
+            w[i + 1] -= a * c[1]
+        else:
+            w[i + 2] += b * v[i + 1]
+    return np.sum(np.sin(w))
+
+
+def masked(u, v, c):
+    w = u * 0.5
+    for i in range(1, len(u) - 1):
+        if v[i] > 0.2:
+            continue
+        w[i] = c[0] * (u[i - 1] + u[i + 1])
+        w[i] *= c[1]
+    return np.sum(w * w)
+
+
+PROGRAMS = [upwind, burgers, limited, masked]
+
+
+def arguments(n):
+    draw = np.random.default_rng(n)
+    return draw.normal(size=n), draw.normal(size=n), np.array([0.1, 0.2])
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_gradients(f):
+    check_grads(f, arguments(11), order=2)
+    ways = [nbta.value_and_grad(f, (0, 1, 2), compiled=kind) for kind in (True, False)]
+    with in_python():
+        for n in (11, 5, 3, 1, 0, 520, 11):
+            (value, found), (same, expected) = (way(*arguments(n)) for way in ways)
+            np.testing.assert_allclose(value, same, rtol=1e-12)
+            compare(found, expected)
+
+
+@pytest.mark.parametrize("f", [upwind, burgers, masked])
+def test_loops_ask_nothing_where_all_indices_are_inside(f):
+    slope = nbta.value_and_grad(f, (0, 1, 2), compiled=True)
+    slope(*arguments(11))
+    versions = re.findall(r"^( +)else:\n((?:\1 .*\n|\n)+)", slope.source, re.M)
+    found = [text for _, text in versions if "for i" in text.partition("\n")[0]]
+    is_known = f is burgers  # forward, as all lengths are one
+    assert len(found) >= 2 - is_known  # forward and adjoint
+    assert not any("refuse(" in text for text in found)
+
+
+def test_indices_in_branches_that_are_not_taken_at_the_ends():
+    def f(u, v):
+        w = u * 0.0
+        for i in range(len(u)):
+            if i > 0:
+                w[i] += v[i] * u[i - 1]
+            if i < len(u) - 1:
+                w[i] += v[i] * u[i + 1]
+        return np.sum(w * w)
+
+    u, v, _ = arguments(9)
+    check_grads(f, (u, v), order=2)
+    slope = nbta.value_and_grad(f, (0, 1), compiled=True)
+    slope(u, v)
+    with pytest.raises(nbta.NbtaError):
+        slope(u, v[:5])
+
+
+def test_a_number_is_saved_for_all_branches_of_a_kind():
+    slope = nbta.value_and_grad(burgers, compiled=True)
+    slope(*arguments(11))
+    saved = [line for line in slope.explain().splitlines() if "`if u[i] > 0:`" in line]
+    assert len(saved) == 2  # a factor and a difference, of the branch that was taken
+    assert all("8 bytes an iteration" in line for line in saved)
+
+
+def test_versions_for_several_truth_values():
+    lines = Lines()
+    block = lines.versions("u", "v")
+    inner = block.nest("for i in range(n):")
+    inner.add("refuse(u and i > 3, 5)", "k = i + n if v and i < 0 else i", "x[k] = 1")
+    lines.add("y = 2")
+    assert list(lines) == [
+        "if u or v:",
+        "    for i in range(n):",
+        "        refuse(u and i > 3, 5)",
+        "        k = i + n if v and i < 0 else i",
+        "        x[k] = 1",
+        "else:",
+        "    for i in range(n):",
+        "        k = i",
+        "        x[k] = 1",
+        "y = 2",
+    ]
+
+
+def test_truth_values_in_memory_lie_apart_from_other_buffers():
+    source = """
+def run(w):
+    a = pointer(boolean, w, 1)
+    b = pointer(float64, w, 2)
+    for i in range(8):
+        t = boolean(a[i])
+        b[i] = (1.0 if t else 2.0)
+    return 0
+"""
+    with global_compiler_lock:
+        library = lowered(source, namespace()).library
+    loads = [line for line in library.get_llvm_str().splitlines() if re.search(r"load i8\b", line)]
+    wide = re.findall(r".*load <\d+ x i8>.*", library.get_llvm_str())
+    assert loads or wide
+    assert all("!alias.scope" in line and "!noalias" in line for line in loads + wide)
