@@ -174,7 +174,7 @@ def is_independent(variable: Variable, users: dict) -> bool:
     if variable.is_kept:
         return True
     if variable.parameter.spec.rank == 0:
-        return step_of(variable.parameter) is not None
+        return step_of(variable.parameter) is not None or _is_handed_on(variable)
     if _is_filled(variable, users):
         return True
     use, counts, body = (
@@ -187,6 +187,17 @@ def is_independent(variable: Variable, users: dict) -> bool:
         for read in use.reads
         for change in use.changes
     )
+
+
+def _is_handed_on(variable):
+    """Whether all branches of a trip leave a number as it is."""
+    number = variable.following
+    while number is not variable.parameter and number.op.record is CASE:
+        ends = {b.sources.get(b.outputs[number.index]) for b in subgraphs(number.op)}
+        number = ends.pop() if len(ends) == 1 else None
+        if number is None:
+            return False
+    return number is variable.parameter
 
 
 def _is_filled(variable, users):

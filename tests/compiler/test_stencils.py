@@ -392,7 +392,7 @@ def test_many_random_programs(short_rows, first):
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 200, 50))
 def test_many_random_programs_with_branches(short_rows, first):
-    assert hold(range(1000 + first, 1050 + first), branches=True) >= 5
+    assert hold(range(1000 + first, 1050 + first), branches=True) >= 10
 
 
 @pytest.mark.slow
