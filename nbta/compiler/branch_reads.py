@@ -12,13 +12,14 @@ from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes
 from nbta.compiler.stencils import stencils
 from nbta.compiler.sums import free_sums, goes_in_vectors
+from nbta.compiler.touched import is_within
 from nbta.graph.graph import SubGraph, everything, running, subgraphs, substitute
 from nbta.graph.operation import Operation, Tensor
 from nbta.graph.views import Loop, is_loop, origin
 from nbta.ops.arithmetic import add, multiply, subtract
 from nbta.ops.branch import CASE
 from nbta.ops.dispatch import CONSTANT, constant_in
-from nbta.ops.indexing import GETITEM, picks_of
+from nbta.ops.indexing import GETITEM
 from nbta.ops.trip_counts import is_integer
 
 _INDICES = frozenset((add.record, subtract.record, multiply.record))
@@ -48,19 +49,12 @@ def _safe_reads(counts, body) -> list[Operation]:
         for op in everything(body)
         if op.graph is not body
         and _is_item(op)
-        and (_is_within(counts, op) or _place(counts, op) in always)
+        and (is_within(counts, op) or _place(counts, op) in always)
     ]
 
 
 def _is_item(op):
     return op.record is GETITEM and op.outputs[0].spec.rank == 0 and not op.control_inputs
-
-
-def _is_within(counts, op):
-    x = op.inputs[0]
-    picks = picks_of(op.attrs["key"], op.inputs[1:], x.spec.shape)
-    lengths = [counts.length(x, axis) for axis in range(len(picks))]
-    return all(map(counts.is_within, picks, lengths, [op.graph] * len(picks)))
 
 
 def _reads_in_any_case(counts, graph) -> set:

@@ -9,11 +9,12 @@ import numpy as np
 
 from nbta.codegen.code import Code, NotCompiledError
 from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, product
-from nbta.compiler import array_code
+from nbta.compiler import array_code, touched
 from nbta.compiler.rows_ahead import look_ahead
 from nbta.compiler.stencils import COUNTED, Rows, indices_of, stencils
 from nbta.compiler.sums import Sums, free_sums, goes_in_vectors
 from nbta.compiler.sweeps import is_sweep
+from nbta.compiler.touched import is_within
 from nbta.graph.graph import everything
 from nbta.graph.operation import DATA, FLOW, HANDLE, Tensor
 from nbta.graph.order import before, ordered
@@ -21,7 +22,7 @@ from nbta.graph.views import Branch, Loop, is_body_of_branch, place_of
 from nbta.ops.arithmetic import add, multiply, subtract
 from nbta.ops.branch import CASE
 from nbta.ops.dispatch import CONSTANT, PARAMETER
-from nbta.ops.indexing import ADD_ITEM, GETITEM, SET_ITEM, picks_of
+from nbta.ops.indexing import ADD_ITEM, GETITEM, SET_ITEM
 from nbta.ops.loop import WHILE
 from nbta.ops.shaping import CAST, SHAPE, SIZE
 from nbta.ops.trip_counts import is_integer, plain_limit, trips_on_entry
@@ -320,6 +321,7 @@ def _rows(code, loop, variables, captured):
 LARGE = 40
 #: Of so many operations are the instructions that look at the indices of an item.
 CHECKED = 6
+_OF_ITEMS = frozenset((GETITEM, SET_ITEM, ADD_ITEM))
 
 
 def _doubts(code, loop) -> tuple[str, ...]:
@@ -329,7 +331,8 @@ def _doubts(code, loop) -> tuple[str, ...]:
     """
     body, counts = loop.body, code.counts
     branches = any(op.record is CASE for op in body.operations)
-    size = len(body.operations) + CHECKED * sum(_may_leave(counts, op) for op in body.operations)
+    items = (op for op in body.operations if op.record in _OF_ITEMS)
+    size = len(body.operations) + CHECKED * sum(not is_within(counts, op) for op in items)
     if not (branches or size > LARGE):
         return ()
     if not goes_in_vectors(loop, counts, branches=True):
@@ -341,27 +344,20 @@ def _doubts(code, loop) -> tuple[str, ...]:
     return names
 
 
-def _may_leave(counts, op):
-    """Whether the indices of an item that an operation reads or changes are looked at."""
-    return any(
-        not counts.is_within(index, counts.length(op.inputs[0], axis), op.graph)
-        for axis, index in _indices(op)
-    )
-
-
 def _leave_in_branches(counts, body):
-    """Whether branches read or change items that are outside in the first or the last trip.
+    """Whether branches read or change items that are outside in the first or the last iteration.
 
     They are not taken then, as those of inner items at the ends of an array.
     """
-    inner = (op for op in everything(body) if op.graph is not body)
-    return any(_leaves(counts, op, body) for op in inner)
+    items = (op for op in everything(body) if op.graph is not body and op.record in _OF_ITEMS)
+    return any(_leaves(counts, op, body) for op in items)
 
 
 def _leaves(counts, op, body):
-    """Whether an item that an operation reads or changes is outside in the first or last trip."""
-    for axis, index in _indices(op):
-        form, length = counts.affine(index, body), counts.length(op.inputs[0], axis)
+    """Whether an operation's item is outside of the array in the first or the last iteration."""
+    for axis, index in enumerate(touched.indices_of(op)):
+        form = counts.affine(index, body) if isinstance(index, Tensor) else None
+        length = counts.length(op.inputs[0], axis)
         if form is not None and length is not None:
             start, step = form
             last = start + (counts.trips(body.owner) + -1) * step
@@ -369,15 +365,6 @@ def _leaves(counts, op, body):
             if any(map(counts.is_natural, gaps)):
                 return True
     return False
-
-
-def _indices(op):
-    """By axis the tensors among the indices of an item that an operation reads or changes."""
-    if op.record not in (GETITEM, SET_ITEM, ADD_ITEM):
-        return []
-    x, *rest = op.inputs
-    picks = picks_of(op.attrs["key"], rest if op.record is GETITEM else rest[1:], x.spec.shape)
-    return [(axis, index) for axis, index in enumerate(picks) if isinstance(index, Tensor)]
 
 
 def _index_on_entry(code, index, body):
@@ -740,7 +727,7 @@ def emit_case(code, op) -> None:
     sums = {k: code.sums.branches[t] for k, t in enumerate(op.outputs) if t in code.sums.branches}
     summed = set(sums.values())
     for place, tensor in enumerate(case.captured):
-        if tensor in summed:  # each branch says what it adds, for a sum of all trips
+        if tensor in summed:  # each branch says what it adds, for a sum of all iterations
             captured[place] = Scalar(code.number(tensor.dtype.type(-0.0)), tensor.dtype)
     branches, index = case.branches, case.index
     taken = _changed_by_branches(code, case)

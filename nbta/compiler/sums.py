@@ -14,7 +14,7 @@ import numpy as np
 
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
-from nbta.compiler.touched import differ, is_of_its_trip, touched, users_in, users_of
+from nbta.compiler.touched import differ, is_of_its_trip, touched, users_in
 from nbta.graph.graph import everything, subgraphs
 from nbta.graph.operation import FLOW, Operation, Tensor, is_inexact
 from nbta.graph.views import Loop, Variable
@@ -109,7 +109,7 @@ def _summed_by_case(start, users, found):
     ends = set()
     for branch in subgraphs(case):
         inner = branch.captures.get(start)
-        end = None if inner is None else _summed(inner, users_of(branch), found)
+        end = None if inner is None else _summed(inner, users, found)
         ends.add(None if end is None else next(k for k, t in enumerate(branch.outputs) if t is end))
     place = ends.pop() if len(ends) == 1 else None
     if place is None:
@@ -142,8 +142,11 @@ def sum_from(start: Tensor, users: dict, added: Callable) -> tuple[Tensor | None
         (op,) = users[start]
         if op is None:
             return start, found
+        following = added(op, start)
+        if following is None:
+            break
         found.append(op)
-        start = added(op, start)
+        start = following
     return None, found
 
 

@@ -36,8 +36,16 @@ def users_of(*graphs: SubGraph) -> dict:
 
 
 def users_in(loop: Loop) -> dict:
-    """Those in a loop."""
-    return users_of(loop.body, loop.cond)
+    """Those in a loop, and in branches in it."""
+    return users_of(loop.cond, *_with_branches(loop.body))
+
+
+def _with_branches(body):
+    yield body
+    for op in body.operations:
+        if op.record is CASE:
+            for branch in Branch(op).branches:
+                yield from _with_branches(branch)
 
 
 def touched(variable: Variable, users) -> Touched | None:
@@ -60,22 +68,22 @@ def _followed(version, users, found) -> Tensor | None:
 
     What is done to it on the way, by branches too, is noted.
     """
-    behind = None
+    after = None
     while True:
-        others = [op for op in users[version] if op is not behind]
-        known = all(_note(op, version, found) for op in others)
+        others = [op for op in users[version] if op is not after]
+        known = all(_note(op, version, users, found) for op in others)
         if len(others) != len(users[version]) - 1 or not known:
             return None
-        behind = version.op
-        if behind.record is PARAMETER:
+        after = version.op
+        if after.record is PARAMETER:
             return version
-        if behind.record in (ADD_ITEM, SET_ITEM):
-            found.changes.append(behind)
-            version = behind.inputs[0]
-        elif behind.record is CASE:
+        if after.record in (ADD_ITEM, SET_ITEM):
+            found.changes.append(after)
+            version = after.inputs[0]
+        elif after.record is CASE:
             firsts = set()
-            for branch in Branch(behind).branches:
-                first = _followed(branch.outputs[version.index], users_of(branch), found)
+            for branch in Branch(after).branches:
+                first = _followed(branch.outputs[version.index], users, found)
                 firsts.add(None if first is None else branch.sources.get(first))
             version = firsts.pop() if len(firsts) == 1 else None
             if version is None:
@@ -84,7 +92,7 @@ def _followed(version, users, found) -> Tensor | None:
             return None
 
 
-def _note(op, version, found) -> bool:
+def _note(op, version, users, found) -> bool:
     """Note what an operation, or its branches, read of an array; whether they do nothing else."""
     if op is None:
         return False
@@ -93,12 +101,8 @@ def _note(op, version, found) -> bool:
         return True
     if op.record is not CASE:
         return False
-    branches = [b for b in Branch(op).branches if version in b.captures]
-    return all(
-        _note(inner, b.captures[version], found)
-        for b in branches
-        for inner in users_of(b)[b.captures[version]]
-    )
+    inner = [b.captures[version] for b in Branch(op).branches if version in b.captures]
+    return all(_note(each, tensor, users, found) for tensor in inner for each in users[tensor])
 
 
 def differ(counts: Counts, one: Operation, other: Operation, body: SubGraph) -> bool:
@@ -127,12 +131,26 @@ def is_of_its_trip(counts: Counts, one: Operation, other: Operation, body: SubGr
     )
 
 
-def _indices(counts, op) -> list[Linear | None]:
-    """The index of each axis, as a form that is not negative; None for slices and what else is."""
+def indices_of(op: Operation) -> list:
+    """By axis what an operation reads or changes of an array: integers, tensors and slices."""
     x, *rest = op.inputs
     scalars = rest if op.record is GETITEM else rest[1:]
-    parts = picks_of(op.attrs["key"], scalars, x.spec.shape)
-    return [_form(counts, part) for part in parts]
+    return picks_of(op.attrs["key"], scalars, x.spec.shape)
+
+
+def is_within(counts: Counts, op: Operation) -> bool:
+    """Whether an item that an operation reads or changes is known to be one of the array's."""
+    x = op.inputs[0]
+    return all(
+        counts.is_within(index, counts.length(x, axis), op.graph)
+        for axis, index in enumerate(indices_of(op))
+        if not isinstance(index, slice)
+    )
+
+
+def _indices(counts, op) -> list[Linear | None]:
+    """The index of each axis, as a form that is not negative; None for slices and what else is."""
+    return [_form(counts, part) for part in indices_of(op)]
 
 
 def _form(counts, part):

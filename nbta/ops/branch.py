@@ -5,6 +5,8 @@ the branches capture. The gradient is a case with the gradients of the branches.
 branch's values becomes another result of the forward case.
 """
 
+from collections import defaultdict
+
 import numpy as np
 
 from nbta import shapes
@@ -120,33 +122,40 @@ def _again(graph, op, inputs):
     return None if key is None else keys.get(key)
 
 
-def _expose(op, branch, tensor):
+def _expose(op, branch, tensor, free):
     """Another result of a case: a tensor of one branch, for the gradient of that branch alone.
 
-    Other branches give nothing of use, or what their own gradients need of the same kind: one
-    number is saved for all branches, as only one of them runs.
+    Other branches give nothing of use, or what their own gradients need of the same dtype: one
+    number is saved for all branches, as only one of them runs. ``free`` is from `_free_numbers`.
     """
-    if tensor not in op.tapes:
-        shared = _shared(op, branch, tensor)
-        if shared is None:
-            ends = []
-            for other in Branch(op).branches:
-                with other.as_default(), other.control_dependencies(None):
-                    ends.append(tensor if other is branch else _nothing_like(tensor.spec))
-            op.tapes[tensor] = Branch(op).add_result(ends)
-            call_after(op.tapes[tensor], tensor)
-        else:
-            Branch(op).replace_end(branch, shared, tensor)
-            op.tapes[tensor] = shared
+    if tensor in op.tapes:
+        return op.tapes[tensor]
+    found = free[tensor.dtype] if _is_number(tensor) else None
+    if found:
+        op.tapes[tensor] = found.pop()
+        Branch(op).replace_end(branch, op.tapes[tensor], tensor)
+        return op.tapes[tensor]
+    ends = []
+    for other in Branch(op).branches:
+        with other.as_default(), other.control_dependencies(None):
+            ends.append(tensor if other is branch else _nothing_like(tensor.spec))
+    op.tapes[tensor] = Branch(op).add_result(ends)
+    call_after(op.tapes[tensor], tensor)
     return op.tapes[tensor]
 
 
-def _shared(op, branch, tensor):
-    """A number that a case gives for gradients of other branches, and not for one; else None."""
-    if tensor.kind != DATA or tensor.spec.rank != 0:
-        return None
-    taken = {result for one, result in op.tapes.items() if one.graph is branch}
-    return next((r for r in op.tapes.values() if r.spec == tensor.spec and r not in taken), None)
+def _free_numbers(op, branch):
+    """By dtype, numbers that a case gives for gradients of other branches and not of one."""
+    taken = {result for tensor, result in op.tapes.items() if tensor.graph is branch}
+    found = defaultdict(list)
+    for result in reversed(dict.fromkeys(op.tapes.values())):
+        if _is_number(result) and result not in taken:
+            found[result.dtype].append(result)
+    return found
+
+
+def _is_number(tensor):
+    return tensor.kind == DATA and tensor.spec.rank == 0
 
 
 def _nothing_like(spec):
@@ -211,7 +220,8 @@ def _branch_gradient(context, op, branch, name, places, grads):
             backward.resolve(first.get(tensor, no_gradient_like(tensor)) if grad is None else grad)
             for tensor, grad in zip(inputs, found, strict=True)
         ]
-    backward.resolve_pending(lambda tensor: _expose(op, branch, tensor))
+    free = _free_numbers(op, branch)
+    backward.resolve_pending(lambda tensor: _expose(op, branch, tensor, free))
     return backward
 
 

@@ -288,7 +288,7 @@ def _private(place):
     descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK)
     try:
         if reason := _reach_of_others(os.fstat(descriptor)):
-            _tell_of(place, reason)
+            _tell_of(place, reason, os.fstat(descriptor))
             raise PermissionError(reason)
         yield descriptor
     finally:
@@ -323,18 +323,23 @@ def reach_of_others(place) -> str:
 
 def _reach_of_others(facts):
     """Who else may have written a file or folder, in words; nothing for nobody."""
-    if facts.st_uid not in (os.geteuid(), 0):
+    if not _is_ours(facts):
         return f"belongs to user {facts.st_uid}"
     if facts.st_mode & 0o022:
         return f"can be written by others (mode {stat.S_IMODE(facts.st_mode):o})"
     return ""
 
 
-def _tell_of(place, reason):
+def _is_ours(facts):
+    """Whether a file or folder belongs to the user, or to the administrator."""
+    return facts.st_uid in (os.geteuid(), 0)
+
+
+def _tell_of(place, reason, facts):
     if place in _told_of:
         return
     _told_of.add(place)
-    cure = "" if reason.startswith("belongs") else f"chmod go-w {place}, or "
+    cure = f"chmod go-w {place}, or " if _is_ours(facts) else ""
     message = (
         f"the cache folder {place} {reason}, and what is in it would be run: nbta does not use it, "
         f"and each process compiles again; {cure}set NBTA_CACHE_DIR to a folder of your own"

@@ -64,7 +64,18 @@ def masked(u, v, c):
     return np.sum(w * w)
 
 
-PROGRAMS = [upwind, burgers, limited, masked]
+def drifting(u, v, c):
+    w, drift, total = u * 0.0, c[0], 0.0
+    for i in range(1, len(u) - 1):
+        if v[i] > 0:
+            w[i] = drift * v[i] * (u[i] - u[i - 1])
+            total += v[i] * u[i]
+        elif v[i] < -0.5:
+            w[i] = drift * (u[i + 1] - u[i])
+    return np.sum(w * w) + total * c[1]
+
+
+PROGRAMS = [upwind, burgers, limited, masked, drifting]
 
 
 def arguments(n):
@@ -92,6 +103,13 @@ def test_loops_ask_nothing_where_all_indices_are_inside(f):
     is_known = f is burgers  # forward, as all lengths are one
     assert len(found) >= 2 - is_known  # forward and adjoint
     assert not any("refuse(" in text for text in found)
+
+
+def test_sums_in_branches_are_added_after_them():
+    slope = nbta.value_and_grad(drifting, (0, 1, 2), compiled=True)
+    slope(*arguments(11))
+    sums = re.findall(r"^ +(\w+) = float64\(fast_add\(\w+, r\d+\)\)$", slope.source, re.M)
+    assert len(sums) >= 2  # the total, and the gradient of the factor
 
 
 def test_indices_in_branches_that_are_not_taken_at_the_ends():
