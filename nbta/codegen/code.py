@@ -224,7 +224,7 @@ class Code(ABC):
         """Whether an index is sure to be from 0 to before the length of an axis of a tensor."""
 
     @abstractmethod
-    def doubt(self, index, extent) -> str | None:
+    def guard(self, index, extent) -> str | None:
         """A truth value from before a loop: whether an index may leave an axis in any trip."""
 
     @abstractmethod

@@ -152,10 +152,10 @@ def number_in(text: str) -> int | None:
     return int(text) if text.removeprefix("-").isdigit() else None
 
 
-def position(code, index, extent, doubt=None) -> str:
+def position(code, index, extent, guard=None) -> str:
     """An index counted from the first item: a variable or a number; the run fails outside.
 
-    ``doubt`` is a truth value: where it is false, the variable is sure to be from 0 to before the
+    ``guard`` is a truth value: where it is false, the variable is sure to be from 0 to before the
     extent. As no trip of a loop changes it, LLVM makes a loop without checks for that case.
     """
     if not isinstance(index, str):
@@ -172,8 +172,8 @@ def position(code, index, extent, doubt=None) -> str:
         code.fail_if(f"{found} < 0")
         return found
     outside, negative = f"{index} < -{extent} or {index} >= {extent}", f"{index} < 0"
-    if doubt is not None:
-        outside, negative = f"{doubt} and ({outside})", f"{doubt} and {negative}"
+    if guard is not None:
+        outside, negative = f"{guard} and ({outside})", f"{guard} and {negative}"
     code.fail_if(outside)
     return code.variable(f"{index} + {extent} if {negative} else {index}", "k")
 

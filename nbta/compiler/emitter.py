@@ -9,20 +9,18 @@ import numpy as np
 
 from nbta.codegen.code import Code, NotCompiledError
 from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, product
-from nbta.compiler import array_code, touched
+from nbta.compiler import array_code
 from nbta.compiler.rows_ahead import look_ahead
 from nbta.compiler.stencils import COUNTED, Rows, indices_of, stencils
 from nbta.compiler.sums import Sums, free_sums, goes_in_vectors
 from nbta.compiler.sweeps import is_sweep
-from nbta.compiler.touched import is_within
-from nbta.graph.graph import everything
-from nbta.graph.operation import DATA, FLOW, HANDLE, Tensor
+from nbta.compiler.touched import OF_ITEMS, is_within
+from nbta.graph.operation import DATA, FLOW, HANDLE
 from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, is_body_of_branch, place_of
 from nbta.ops.arithmetic import add, multiply, subtract
 from nbta.ops.branch import CASE
 from nbta.ops.dispatch import CONSTANT, PARAMETER
-from nbta.ops.indexing import ADD_ITEM, GETITEM, SET_ITEM
 from nbta.ops.loop import WHILE
 from nbta.ops.shaping import CAST, SHAPE, SIZE
 from nbta.ops.trip_counts import is_integer, plain_limit, trips_on_entry
@@ -267,8 +265,8 @@ def emit_while(code, op) -> None:
     rows = None if trips is None else _rows(code, loop, variables, captured)
     code.turned.append([])
     sweeps = trips is not None and rows is None and is_sweep(loop, code.counts)
-    doubts = () if trips is None or rows or sweeps else _doubts(code, loop)
-    with progress_bar(code, op) as counter, _each_trip(code, trips, rows, sweeps, doubts):
+    guards = () if trips is None or rows or sweeps else _guards(code, loop)
+    with progress_bar(code, op) as counter, _each_trip(code, trips, rows, sweeps, guards):
         for variable in variables:
             variable.enter()
         if trips is None:
@@ -302,8 +300,6 @@ def _rows(code, loop, variables, captured):
     found = stencils(loop, code.counts, code.sums)
     if not found or not all(variables[each.variable.place].may_change for each in found):
         return None
-    if _leave_in_branches(code.counts, loop.body):
-        return None
     _bind(code, loop.body, variables, captured)
     first = [
         [[_index_on_entry(code, index, loop.body) for index in line] for line in each.first]
@@ -321,50 +317,24 @@ def _rows(code, loop, variables, captured):
 LARGE = 40
 #: Of so many operations are the instructions that look at the indices of an item.
 CHECKED = 6
-_OF_ITEMS = frozenset((GETITEM, SET_ITEM, ADD_ITEM))
 
 
-def _doubts(code, loop) -> tuple[str, ...]:
-    """Names of whether indices may be outside, for a loop of which there are to be versions.
+def _guards(code, loop) -> tuple[str, ...]:
+    """Names of bounds guards, whether indices may be outside, for a loop with two versions.
 
-    Without a doubt trips are vector instructions, where anything that asks would be in the way.
+    Without one iterations are vector instructions, where anything that asks would be in the way.
     """
     body, counts = loop.body, code.counts
     branches = any(op.record is CASE for op in body.operations)
-    items = (op for op in body.operations if op.record in _OF_ITEMS)
+    items = (op for op in body.operations if op.record in OF_ITEMS)
     size = len(body.operations) + CHECKED * sum(not is_within(counts, op) for op in items)
     if not (branches or size > LARGE):
         return ()
     if not goes_in_vectors(loop, counts, branches=True):
         return ()
-    if _leave_in_branches(counts, body):
-        return ()
     names = tuple(code.name("u") for _ in range(1 + branches))
-    code.call_doubts(body, *names)
+    code.call_guards(body, *names)
     return names
-
-
-def _leave_in_branches(counts, body):
-    """Whether branches read or change items that are outside in the first or the last iteration.
-
-    They are not taken then, as those of inner items at the ends of an array.
-    """
-    items = (op for op in everything(body) if op.graph is not body and op.record in _OF_ITEMS)
-    return any(_leaves(counts, op, body) for op in items)
-
-
-def _leaves(counts, op, body):
-    """Whether an operation's item is outside of the array in the first or the last iteration."""
-    for axis, index in enumerate(touched.indices_of(op)):
-        form = counts.affine(index, body) if isinstance(index, Tensor) else None
-        length = counts.length(op.inputs[0], axis)
-        if form is not None and length is not None:
-            start, step = form
-            last = start + (counts.trips(body.owner) + -1) * step
-            gaps = (gap for end in (start, last) for gap in (end * -1 + -1, end - length))
-            if any(map(counts.is_natural, gaps)):
-                return True
-    return False
 
 
 def _index_on_entry(code, index, body):
@@ -372,11 +342,11 @@ def _index_on_entry(code, index, body):
 
 
 @contextmanager
-def _each_trip(code, trips, rows, sweeps, doubts):
+def _each_trip(code, trips, rows, sweeps, guards):
     """The lines of a trip: in stretches where it is known how many there will be.
 
-    Short loops that run often are not divided, which takes as long as a few trips. With names of
-    doubts there is a version of the loop without any.
+    Short loops that run often are not divided, which takes as long as a few trips. With
+    guards there is a version of the loop where none holds.
     """
     if rows is not None:
         with rows.each_trip(trips, _watch_word(code)):
@@ -394,9 +364,9 @@ def _each_trip(code, trips, rows, sweeps, doubts):
         f"watch(w, {_watch_word(code)}, {start} + {STRETCH - 1})",
         f"for _ in range({start}, min({start} + {STRETCH}, {trips})):",
     ]
-    with code.loop(*(["while True:"] if trips is None else lines), versions=doubts):
-        for doubt in doubts:
-            code.heads[-1].add(f"{doubt} = {trips} > {COUNTED}")
+    with code.loop(*(["while True:"] if trips is None else lines), versions=guards):
+        for guard in guards:
+            code.heads[-1].add(f"{guard} = {trips} > {COUNTED}")
         yield
 
 
@@ -896,7 +866,7 @@ class Emitter(Code):
         self._variables: list = [set()]  # by level, buffers of the variables of the loop around
         self._bound_in: dict = {}  # the lines in which a tensor got its value
         self._counted: dict = {}  # by body, the variable with the number of trips
-        self._doubts: dict = {}  # by body, and whether in branches: if indices may be outside
+        self._guards: dict = {}  # by body, and whether in branches: if indices may be outside
         self._checked: set = set()  # the lines by which it is found
         self.sums = Sums.none()  # additions that may change places with others
         self.turned: list = []  # by loop around, blocks of variables that change places
@@ -927,22 +897,22 @@ class Emitter(Code):
         """Say which variable has the number of trips of a loop; None where only the run tells."""
         self._counted[body] = trips
 
-    def call_doubts(self, body, *names) -> None:
+    def call_guards(self, body, *names) -> None:
         """Say how the truth values are called of whether indices may be outside.
 
         Of those in a loop's body, and of those in branches of it. They are apart, as an index that
         is outside where a branch is not taken, such as that of a neighbour at an end, leaves the
-        others in no doubt.
+        others alone.
         """
-        self._doubts.update(zip(((body, False), (body, True)), names, strict=False))
+        self._guards.update(zip(((body, False), (body, True)), names, strict=False))
 
     def keep_in_rows(self, body, rows) -> None:
-        """Keep what some additions of a loop's body add in rows, where that is not in doubt."""
-        self.call_doubts(body, rows.doubt, rows.doubt)
+        """Keep what some additions of a loop's body add in rows, where no guard holds."""
+        self.call_guards(body, rows.guard, rows.guard)
         self._rows.update(dict.fromkeys(rows.operations, rows))
 
-    def doubt(self, index, extent) -> str | None:
-        """See `Code.doubt`; of an index that each trip of the loop around raises by as much."""
+    def guard(self, index, extent) -> str | None:
+        """See `Code.guard`; of an index that each iteration around raises by as much."""
         body = self._graph
         while is_body_of_branch(body):
             body = body.outer
@@ -953,9 +923,9 @@ class Emitter(Code):
         if form is None or first is None or abs(form[1]) > STRETCH:
             return None
         place, trips, head = (body, body is not self._graph), self._counted[body], self.heads[-1]
-        name = self._doubts.get(place)
+        name = self._guards.get(place)
         if name is None:
-            name = self._doubts[place] = self.name("u")
+            name = self._guards[place] = self.name("u")
             head.add(f"{name} = {trips} > {COUNTED}")
         ends = [first, f"{first} + {form[1]} * ({trips} - 1)"] if form[1] else [first]
         for line in [f"{name} = {name} or {end} < 0 or {end} >= {extent}" for end in ends]:
@@ -1136,24 +1106,24 @@ class Emitter(Code):
         return look_ahead(self, op)
 
     def _in_row(self, op, rule):
-        """An addition in place where trips are few or in doubt, and in a row elsewhere."""
+        """An addition in place where iterations are few or a guard holds; else in a row."""
         rows = self._rows[op]
         rule(self, op)
         if self.values[op.outputs[0]].base is not rows.block(op).base or not self._is_seen(op):
             raise NotCompiledError(f"{op.name} adds where rows do not go")
         line = self.lines.last()
-        with self.nest(f"if {rows.doubt}:"):
+        with self.nest(f"if {rows.guard}:"):
             self.add(line)
-        with self.nest(f"if not {rows.doubt}:"):
+        with self.nest(f"if not {rows.guard}:"):
             self.add(*rows.keep(op))
 
     def _is_seen(self, op):
-        """Whether all indices are sure to be within their axes where a loop has no doubts."""
+        """Whether all indices are sure to be within their axes where a loop has no guard."""
         x, extents = op.inputs[0], self.extents(op.inputs[0])
         return all(
             type(index) is int
             or self.is_within(index, x, axis)
-            or self.doubt(index, extents[axis]) is not None
+            or self.guard(index, extents[axis]) is not None
             for axis, index in enumerate(indices_of(op))
         )
 

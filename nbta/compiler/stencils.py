@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from nbta.codegen.values import Block, cast_text, product, total
 from nbta.compiler.induction import Counts, Linear
-from nbta.compiler.sums import FLOATS, Sums, is_free_of_loops, is_independent
+from nbta.compiler.sums import FLOATS, Sums, has_plain_branches, is_independent
 from nbta.compiler.touched import touched, users_in
 from nbta.graph.operation import FLOW, Operation, Tensor
 from nbta.graph.views import Loop, Variable, is_body_of_branch
@@ -76,7 +76,7 @@ def stencils(loop: Loop, counts: Counts, sums: Sums) -> list[Stencil]:
     sums : nbta.compiler.sums.Sums
         Additions to numbers that may change places.
     """
-    if not all(is_free_of_loops(op) for op in loop.body.operations):
+    if not has_plain_branches(loop, counts):
         return []
     users = users_in(loop)
     found, variables = [], [v for v in loop.variables() if v.parameter.spec.kind != FLOW]
@@ -181,14 +181,14 @@ class Rows:
 
     Attributes
     ----------
-    doubt : str
+    guard : str
         The truth value of whether items are added to at once: where trips are few, and where
         indices may be outside of their axes.
     """
 
     def __init__(self, code, stencils, first, blocks):
         self._code, self._stencils, self._first, self._blocks = code, stencils, first, blocks
-        self.doubt = code.name("u")
+        self.guard = code.name("u")
         # Where the trips of a stretch begin, how many there are, the number of the current one.
         self._start, self._count, self._trip = code.name("i"), code.name("z"), code.name("j")
         self._room = max(_spread(line) for each in stencils for line in each.lines)
@@ -214,7 +214,7 @@ class Rows:
         return self._blocks[self._stencils.index(self._places[op])]
 
     def _make_rows(self, line, step):
-        """Give additions their rows: equal values have one, and those of which a trip does one.
+        """Give additions their rows: one for equal values, and for those that exclude each other.
 
         The latter are additions to one item, one after another, in branches that exclude each
         other; such a row serves no other item.
@@ -234,19 +234,19 @@ class Rows:
                 self._chosen[row] = self._code.name("r")
 
     def _row_of(self, value, step):
-        """The row of a value, as trips take it; None where it has none yet."""
+        """The row of a value, by the order of iterations; None where it has none yet."""
         equal = (row for op, row in self._rows.items() if op.inputs[1] is value)
         return next((r for r in equal if self._steps[r] == step and r not in self._shared), None)
 
     def _is_apart(self, op, before):
-        """Whether an addition may have the row of the one before, which no trip does as well."""
+        """Whether an addition may have the row of the one before, as each iteration does one."""
         row = self._rows[before]
         others = [other for other, found in self._rows.items() if found is row]
         alone = row in self._shared or others == [before]
         return alone and all(are_apart(op, other) for other in others)
 
     def _place(self, row):
-        """The current trip's place in a row."""
+        """The place of the current iteration in a row."""
         trip = f"{self._trip} - {self._start}"
         place = trip if self._steps[row] > 0 else f"{self._count} - 1 - ({trip})"
         return row.at(f"{place} + {self._room}")
@@ -262,14 +262,14 @@ class Rows:
 
     @contextmanager
     def _choosing(self):
-        """Lines around a trip's: rows get what branches choose, which add nothing if not taken."""
+        """Lines around an iteration's: rows get what branches add, and -0.0 where none is taken."""
         code, chosen = self._code, self._chosen
         if chosen:
-            with code.nest(f"if not {self.doubt}:"):
+            with code.nest(f"if not {self.guard}:"):
                 code.add(*(f"{name} = {self._zero(row)}" for row, name in chosen.items()))
         yield
         if chosen:
-            with code.nest(f"if not {self.doubt}:"):
+            with code.nest(f"if not {self.guard}:"):
                 code.add(*(f"{self._place(row)} = {name}" for row, name in chosen.items()))
 
     def _zero(self, row):
@@ -285,12 +285,12 @@ class Rows:
             f"watch(w, {watch_word}, {start} + {STRETCH - 1})",
             f"{count} = min({STRETCH}, {trips} - {start})",
         ]
-        with code.loop(*lines, versions=(self.doubt,)):
-            code.heads[-1].add(f"{self.doubt} = {trips} < {FEW} or {trips} > {COUNTED}")
+        with code.loop(*lines, versions=(self.guard,)):
+            code.heads[-1].add(f"{self.guard} = {trips} < {FEW} or {trips} > {COUNTED}")
             header = f"for {self._trip} in range({start}, {start} + {count}):"
             with code.nest(header), self._choosing():
                 yield
-            with code.nest(f"if not {self.doubt}:"):
+            with code.nest(f"if not {self.guard}:"):
                 self._add()
 
     def _add(self):

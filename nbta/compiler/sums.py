@@ -14,7 +14,7 @@ import numpy as np
 
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
-from nbta.compiler.touched import differ, is_of_its_trip, touched, users_in
+from nbta.compiler.touched import differ, ends_outside, is_of_its_trip, touched, users_in
 from nbta.graph.graph import everything, subgraphs
 from nbta.graph.operation import FLOW, Operation, Tensor, is_inexact
 from nbta.graph.views import Loop, Variable
@@ -34,7 +34,7 @@ class Sums(NamedTuple):
     operations : set of Operation
         Additions to numbers.
     branches : dict of Tensor
-        What branches add to, by the result that is the sum. Each adds to it, or leaves it as it is.
+        What branches add to, by the result that is the sum. Some may leave it unchanged.
     """
 
     operations: set[Operation]
@@ -58,7 +58,7 @@ class Sums(NamedTuple):
 def free_sums(loop: Loop) -> Sums:
     """What adds to variables of a loop whose trips need nothing of each other but for such sums."""
     found, operations = Sums.none(), list(everything(loop.body))
-    if not all(map(is_free_of_loops, loop.body.operations)) or not _pay(operations):
+    if not _is_free_of_loops(loop) or not _pay(operations):
         return found
     users = users_in(loop)
     for variable in loop.variables()[1:]:
@@ -177,7 +177,7 @@ def is_independent(variable: Variable, users: dict) -> bool:
     if variable.is_kept:
         return True
     if variable.parameter.spec.rank == 0:
-        return step_of(variable.parameter) is not None or _is_handed_on(variable)
+        return step_of(variable.parameter) is not None or _is_unchanged(variable)
     if _is_filled(variable, users):
         return True
     use, counts, body = (
@@ -192,8 +192,8 @@ def is_independent(variable: Variable, users: dict) -> bool:
     )
 
 
-def _is_handed_on(variable):
-    """Whether all branches of a trip leave a number as it is."""
+def _is_unchanged(variable):
+    """Whether all branches leave a number unchanged."""
     number = variable.following
     while number is not variable.parameter and number.op.record is CASE:
         ends = {b.sources.get(b.outputs[number.index]) for b in subgraphs(number.op)}
@@ -221,7 +221,7 @@ def goes_in_vectors(loop: Loop, counts: Counts, *, branches: bool = False) -> bo
     has_branches = len(operations) > len(body.operations)
     if has_branches and not (branches and _pay(operations)):
         return False
-    if not all(map(is_free_of_loops, body.operations)):
+    if not has_plain_branches(loop, counts):
         return False
     users = users_in(loop)
     variables = [v for v in loop.variables()[1:] if v.parameter.spec.kind != FLOW]
@@ -230,10 +230,19 @@ def goes_in_vectors(loop: Loop, counts: Counts, *, branches: bool = False) -> bo
     return all(_has_own_item(op, counts, body) for op in operations if op.record.changes)
 
 
-def is_free_of_loops(op: Operation) -> bool:
-    """Whether an operation has no bodies but those of branches without loops."""
-    is_case = op.record is CASE
-    return all(is_case and all(map(is_free_of_loops, b.operations)) for b in subgraphs(op))
+def has_plain_branches(loop: Loop, counts: Counts) -> bool:
+    """Whether a loop has no bodies but branches that may all be computed in each iteration.
+
+    They have no loops, and read or change no items that are outside in the first or the last
+    iteration, as those of neighbours are at the ends of an array, where they are not taken.
+    """
+    inner = (op for op in everything(loop.body) if op.graph is not loop.body)
+    return _is_free_of_loops(loop) and not any(ends_outside(counts, op, loop.body) for op in inner)
+
+
+def _is_free_of_loops(loop):
+    bodies = (op for op in everything(loop.body) if subgraphs(op))
+    return all(op.record is CASE for op in bodies)
 
 
 def _has_own_item(op, counts, body):

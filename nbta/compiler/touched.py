@@ -15,6 +15,9 @@ from nbta.ops.branch import CASE
 from nbta.ops.dispatch import PARAMETER
 from nbta.ops.indexing import ADD_ITEM, GETITEM, SET_ITEM, picks_of
 
+#: Records of operations that read or change an item, or a part, of an array.
+OF_ITEMS = frozenset((GETITEM, SET_ITEM, ADD_ITEM))
+
 
 class Touched(NamedTuple):
     """The changes that a trip makes to items of an array, from the last one on, and its reads."""
@@ -146,6 +149,22 @@ def is_within(counts: Counts, op: Operation) -> bool:
         for axis, index in enumerate(indices_of(op))
         if not isinstance(index, slice)
     )
+
+
+def ends_outside(counts: Counts, op: Operation, body: SubGraph) -> bool:
+    """Whether an operation's item is outside of the array in a body's first or last iteration."""
+    if op.record not in OF_ITEMS:
+        return False
+    for axis, index in enumerate(indices_of(op)):
+        form = counts.affine(index, body) if isinstance(index, Tensor) else None
+        length = counts.length(op.inputs[0], axis)
+        if form is not None and length is not None:
+            start, step = form
+            last = start + (counts.trips(body.owner) + -1) * step
+            gaps = (gap for end in (start, last) for gap in (end * -1 + -1, end - length))
+            if any(map(counts.is_natural, gaps)):
+                return True
+    return False
 
 
 def _indices(counts, op) -> list[Linear | None]:

@@ -501,7 +501,7 @@ def _place_of(code, text, index, x, axis, extent):
     text = code.variable(text, "k")
     if code.is_within(index, x, axis):
         return text
-    return position(code, text, extent, code.doubt(index, extent))
+    return position(code, text, extent, code.guard(index, extent))
 
 
 def _slice(code, start, stop, step, extent):

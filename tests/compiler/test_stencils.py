@@ -102,7 +102,7 @@ def alone(i, h, x):
 class Chosen:
     """A random loop whose branches add to neighbours' places, and what it adds to.
 
-    In a trip they are taken by truth values of its own. What is added is an item, also of the one
+    Each iteration takes them by truth values of its own. What is added is an item, also of the one
     before, twice, or to several places.
     """
 

@@ -64,7 +64,7 @@ class Maker(array_programs.Maker):
         return self.pick([text, text, f"np.tanh({text})", f"np.sin(({text}) * {other})"])
 
     def condition(self, arrays, indices):
-        """What a branch asks: an item, a neighbour, or the number of a trip."""
+        """What a branch asks: an item, a neighbour, or the number of the iteration."""
         item, number = self.item(self.pick(arrays), indices), indices[-1]
         return self.pick(
             [f"k[{', '.join(indices)}] > {self.constant()}", f"{item} > 0.1", f"{number} % 3 == 1",
