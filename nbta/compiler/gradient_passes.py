@@ -1,114 +1,173 @@
 """Gradient arrays of numbers as tensors.
 
-Where a loop reads items of an array of numbers, such as what a scan goes along, its gradient writes
-to the gradient array slot by slot, and stacks that in the end. A tensor of zeros takes its place:
-it goes through the loops, and code adds to it where it is, without states of slots and without
-looking the gradient array up in each trip.
+Where a loop reads items of an array of numbers, such as a list that it fills or what a scan goes
+along, the adjoint loop adds to a gradient array, slot by slot, and reads it slot by slot where the
+array was written. A tensor of zeros takes its place: it goes through loops and branches, and code
+adds to it where it is, without states of slots and without looking the gradient array up in each
+iteration.
 """
 
-from collections import defaultdict
-from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
+from nbta.compiler.filled_arrays import filling
 from nbta.compiler.manager import Fact, analysis, contract
-from nbta.compiler.nests import added_in_place, bodies_of, threaded
+from nbta.compiler.nests import as_long, carried
+from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
 from nbta.compiler.tapes import Tapes
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
-from nbta.graph.operation import Operation
-from nbta.graph.views import holder_in, origin
-from nbta.ops.arrays import CREATE, GATHER, WRITE
+from nbta.graph.operation import DATA, Operation, Tensor
+from nbta.graph.views import Loop, holder_in, is_loop, origin, owners
+from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SCATTER, SIZE, WRITE, WRITES
 from nbta.ops.filling import zeros
+from nbta.ops.indexing import add_item, getitem
 from nbta.ops.joining import RANGE
 from nbta.ops.trip_counts import constant_of
 
 
 @contract(requires=[Fact.RANKS])
 @changes
-def stacked_gradients_to_tensors(program: Program) -> Program:
-    """Let gradient arrays of numbers that are only stacked be tensors, to which code adds in place.
+def gradients_to_tensors(program: Program) -> Program:
+    """Let gradient arrays of numbers be tensors, to which code adds in place.
 
-    They stay arrays where anything but writes of sure slots in front of one stack may touch them.
+    They stay arrays where an access may fail, or find anything but the sum of what was added: where
+    a slot may be read twice and is cleared, where an index may be negative.
     """
     tapes = analysis(Tapes, program)
-    found = [_as_sums(tapes, array) for array in list(tapes.uses.users)]
-    for each in found:
-        if each is not None:
-            each.replace()
-    return program
+    found: dict[tuple, _Sums] = {}
+    arrays = [array for array in tapes.uses.users if array is not None and len(array) > 1]
+    for array in sorted(arrays, key=len, reverse=True):  # its own gradient arrays before an array
+        sums = _as_sums(tapes, array, found)
+        if sums is not None:
+            found[array] = sums
+    for sums in found.values():
+        sums.replace(tapes)
+    return prune.in_place(program) if found else program
 
 
 class _Sums(NamedTuple):
-    """A gradient array: what makes its forward array, and all that touches it.
-
-    Writes are listed by the operation of the graph that they are in, one behind the other.
-    """
+    """A gradient array: what makes its forward array, what looks it up, and what touches it."""
 
     create: Operation
     lookups: list[Operation]
-    writes: list[list[Operation]]
-    stack: Operation
+    users: list[Operation]
 
-    def replace(self) -> None:
+    def replace(self, tapes) -> None:
         """Put a tensor that goes through the loops in place of the array."""
-        home, value = self.create.graph, self.stack.outputs[0]
+        home = self.create.graph
         with home.as_default(), home.control_dependencies(None):
-            sums = zeros((home.resolve(self.create.inputs[0]),), value.dtype)
-            sums.op.attrs["pattern"] = value.spec.shape
-            keep_shapes([value], [sums])
-            for writes in self.writes:
-                *_, sums = threaded(
-                    bodies_of(home, writes[0]), sums, partial(added_in_place, writes)
-                )
-        substitute(home, {value: sums})
+            first = zeros((self._size(tapes),), self.create.attrs["dtype"])
+        carried(home, self.users, first, _access, tapes.order)
         for lookup in self.lookups:
             substitute(lookup.graph, {lookup.outputs[1]: lookup.inputs[1]})
 
+    def _size(self, tapes) -> Tensor:
+        """How many slots the array has."""
+        create, home = self.create, self.create.graph
+        if not create.attrs["dynamic_size"]:
+            return home.resolve(create.inputs[0])
+        filled = filling(tapes, create)
+        if filled is not None:
+            return Loop(filled.loop).trips
+        flow = tapes.last_flow(create)
+        return as_long(home.create(SIZE, [create.outputs[0], flow], {}).outputs[0])
 
-def _as_sums(tapes, array):
+
+def _access(op, sums):
+    """A tensor after what an operation does to the gradient array in whose place it is."""
+    if op.record in WRITES:
+        key = op.inputs[1] if op.record is WRITE else slice(_first_rows(op))
+        sums = add_item(sums, key, op.inputs[2])
+        substitute(op.graph, {op.outputs[0]: op.inputs[3]})
+    else:
+        value = getitem(sums, op.inputs[1]) if op.record is READ else sums
+        keep_shapes(op.outputs, [value])
+        substitute(op.graph, {op.outputs[0]: value})
+    return sums
+
+
+def _as_sums(tapes, array, found):
     """A gradient array that may be a tensor; None for all others."""
-    if array is None or len(array) != 2 or not _is_of_numbers(tapes, array):
-        return None
-    create, writes, stacks = array[0], defaultdict(list), []
-    for op in tapes.uses.users[array]:
-        if not lies_in(op.graph, create.graph) or op.record not in (WRITE, GATHER):
-            return None
-        (stacks if op.record is GATHER else writes[holder_in(create.graph, op)]).append(op)
-    if len(stacks) != 1 or not _is_whole(tapes, stacks[0], create):
-        return None
-    number = tapes.order(create.graph)
-    in_front = all(number[op] < number[stacks[0]] for op in writes)
-    together = all(len({op.graph for op in ops}) == 1 for ops in writes.values())
-    added = all(_is_added(tapes, op, create) for ops in writes.values() for op in ops)
-    if not (in_front and together and added):
-        return None
-    in_turn = [writes[op] for op in sorted(writes, key=number.get)]
-    return _Sums(create, tapes.uses.lookups(array), in_turn, stacks[0])
-
-
-def _is_of_numbers(tapes, array):
-    """Whether an array has a fixed size and numbers for elements, and all its users are known."""
     create, uses = array[0], tapes.uses
-    if create.record is not CREATE or create.attrs.get("dynamic_size"):
+    prefixes = [array[:n] for n in range(1, len(array) + 1)]
+    if not _is_of_numbers(tapes, create) or not all(map(tapes.is_known, prefixes)):
+        return None
+    if not all(map(uses.is_plain, prefixes)):
+        return None
+    lookups = uses.lookups(array)
+    users = [op for op in uses.users[array] if op.record is not LOOKUP]
+    inner = [op for op in uses.users[array] if op.record is LOOKUP]
+    if any(uses.array(op.outputs[0]) not in found for op in inner):
+        return None
+    if not all(_is_behind(tapes, create, op) for op in users):
+        return None
+    clears = len(array) == 2 and any(op.attrs["clear_after_read"] is not False for op in lookups)
+    if not _may_read(tapes, create, [op for op in users if op.record not in WRITES], clears):
+        return None
+    if not all(_is_added(tapes, op, create) for op in users if op.record in WRITES):
+        return None
+    return _Sums(create, lookups, users)
+
+
+def _is_of_numbers(tapes, create):
+    """Whether an array has numbers for elements, and a size that is known behind all writes."""
+    if create.record is not CREATE:
         return False
-    size, attrs = create.inputs[0], create.attrs
-    return (
-        attrs["element_shape"] == ()
-        and attrs["dtype"].itemsize > 2  # sums of halves are taken in float32
-        and size.spec.rank == 0
-        and tapes.is_natural(tapes.number(size))
-        and all(uses.is_plain(known) and tapes.is_known(known) for known in (array[:1], array))
-    )
+    dtype = create.attrs["dtype"]
+    if dtype.kind not in "iufc" or dtype.itemsize <= 2:  # sums of halves are taken in float32
+        return False
+    if create.attrs["dynamic_size"]:
+        filled = filling(tapes, create)
+        if filled is not None:
+            return filled.value.kind == DATA and filled.value.spec.rank == 0
+        appended = create.attrs.get("appended") and create.attrs["element_shape"] == ()
+        return appended and tapes.last_flow(create) is not None
+    size = create.inputs[0]
+    natural = size.spec.rank == 0 and tapes.is_natural(tapes.number(size))
+    return natural and create.attrs["element_shape"] == ()
+
+
+def _is_behind(tapes, create, op):
+    """Whether an operation comes after all that fills an array, in bodies that run in turn."""
+    home = create.graph
+    if not lies_in(op.graph, home):
+        return False
+    here = [op, *(owner for owner in owners(op) if lies_in(owner.graph, home))]
+    if any(is_loop(owner) and inner.graph is Loop(owner).cond for inner, owner in pairwise(here)):
+        return False
+    if not create.attrs["dynamic_size"]:
+        return True
+    number = tapes.order(home)
+    writes = [each for each in tapes.uses.users[(create,)] if each.record in WRITES]
+    return all(number[holder_in(home, each)] < number[here[-1]] for each in writes)
+
+
+def _may_read(tapes, create, reads, clears):
+    """Whether what reads a gradient array finds in a tensor what it finds there."""
+    gathers = [op for op in reads if op.record is GATHER]
+    if not all(_is_whole(tapes, op, create) for op in gathers):
+        return False
+    if clears and gathers:
+        return len(reads) == 1
+    return all(op in gathers or _is_row(tapes, op, create, clears) for op in reads)
+
+
+def _is_row(tapes, read, create, clears):
+    """Whether a read finds a slot's sum, which no other read has taken away."""
+    plain = read.record is READ and read.attrs["dtype"] == create.attrs["dtype"]
+    return plain and (read.attrs.get("own") or (not clears and tapes.is_index(read.inputs[1])))
 
 
 def _is_whole(tapes, stack, create):
     """Whether all slots are gathered in order, once, where the forward array is made."""
     slots = origin(stack.inputs[1]).op
     return (
-        stack.graph is create.graph
-        and slots.record is RANGE
-        and (constant_of(slots.inputs[0]), constant_of(slots.inputs[2])) == (0, 1)
+        stack.record is GATHER
+        and stack.graph is create.graph
+        and not create.attrs["dynamic_size"]
+        and _counts_up(slots)
         and tapes.number(slots.inputs[1]) == tapes.number(create.inputs[0])
         and stack.attrs["dtype"] == create.attrs["dtype"]
         and stack.attrs.get("element_shape") in (None, ())
@@ -116,7 +175,22 @@ def _is_whole(tapes, stack, create):
 
 
 def _is_added(tapes, write, create):
-    """Whether a write adds a number; that there is such a slot code finds as it adds."""
-    value = write.inputs[2]
-    fits = value.spec.rank == 0 and value.dtype == create.attrs["dtype"]
-    return fits and tapes.is_index(write.inputs[1])
+    """Whether a write adds numbers; that there are such slots code finds as it adds."""
+    value = write.inputs[2] if write.record in (WRITE, SCATTER) else None
+    if value is None or value.dtype != create.attrs["dtype"]:
+        return False
+    if write.record is SCATTER:
+        return value.spec.rank == 1 and _first_rows(write) is not None
+    sure = write.attrs.get("own") or tapes.is_index(write.inputs[1])
+    return value.spec.rank == 0 and sure
+
+
+def _first_rows(scatter):
+    """How many of the first slots a scatter writes to, in order; None for other ones."""
+    slots = origin(scatter.inputs[1]).op
+    return scatter.graph.resolve(slots.inputs[1]) if _counts_up(slots) else None
+
+
+def _counts_up(op):
+    """Whether an operation gives 0, 1, 2, ..."""
+    return op.record is RANGE and (constant_of(op.inputs[0]), constant_of(op.inputs[2])) == (0, 1)

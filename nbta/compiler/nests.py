@@ -30,6 +30,7 @@ from nbta.graph.operation import DATA, FLOW, FLOW_SPEC, TAPES, Operation, Spec, 
 from nbta.graph.views import (
     Branch,
     Loop,
+    holder_in,
     is_body_of_branch,
     is_branch,
     is_loop,
@@ -37,7 +38,7 @@ from nbta.graph.views import (
     variable_of,
 )
 from nbta.ops.arithmetic import ADD_N, add, less
-from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SIZE, TRIP, Access, build
+from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, READS, SIZE, TRIP, Access, build
 from nbta.ops.bodies import trace
 from nbta.ops.dispatch import CONSTANT, PARAMETER, as_tensor, special
 from nbta.ops.filling import zeros
@@ -849,12 +850,45 @@ def _is_ragged(op, value):
     return shape_in(op.graph, value.spec.shape) is None
 
 
-def added_in_place(writes, sums):
-    """Add what writes of one body write, and take them out of the flow."""
-    for write in writes:
-        sums = add_item(sums, write.inputs[1], write.inputs[2])
-        substitute(write.graph, {write.outputs[0]: write.inputs[3]})
-    return sums
+def carried(graph, ops, value, act, order) -> Tensor:
+    """A value that goes through operations of a graph, and of bodies in it, one after another.
+
+    ``act(op, value)`` gives the value after one of them, which is the same where that only reads
+    it; ``order(graph)`` numbers operations in running order. The last value is returned.
+    """
+    holders = defaultdict(list)
+    for op in ops:
+        holders[holder_in(graph, op)].append(op)
+    for holder in sorted(holders, key=order(graph).get):
+        inner = holders[holder]
+        with graph.as_default(), graph.control_dependencies(None):
+            value = act(holder, value) if holder in inner else graph.resolve(value)
+        if holder not in inner:
+            value = _carried_in(holder, inner, value, act, order)
+    return value
+
+
+def _carried_in(holder, ops, value, act, order):
+    """`carried` through the bodies of a loop or branch."""
+    if is_branch(holder):
+        case = Branch(holder)
+        ends = [
+            carried(branch, [op for op in ops if lies_in(op.graph, branch)],
+                    branch.resolve(value), act, order)
+            for branch in case.branches
+        ]  # fmt: skip
+        pairs = zip(case.branches, ends, strict=True)
+        same = all(end is branch.resolve(value) for branch, end in pairs)
+        return value if same else case.add_result(ends)
+    loop, body = Loop(holder), Loop(holder).body
+    if all(op.record in READS for op in ops):
+        carried(body, ops, body.resolve(value), act, order)
+        return value
+    place = loop.count
+    loop.add_variable(value, lambda parameter: parameter)
+    body.outputs[place] = carried(body, ops, loop.variable(place).parameter, act, order)
+    body.changed()
+    return loop.variable(place).last
 
 
 def threaded(bodies, first, inner) -> list[Tensor]:

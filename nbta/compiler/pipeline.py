@@ -5,8 +5,8 @@ A pass has the same number in each compilation: its place in `passes`.
 
 from nbta.compiler.array_passes import arrays_to_tensors
 from nbta.compiler.branch_reads import read_before_branches
-from nbta.compiler.filled_arrays import gradients_to_tensors, pack_arrays
-from nbta.compiler.gradient_passes import stacked_gradients_to_tensors
+from nbta.compiler.filled_arrays import pack_arrays
+from nbta.compiler.gradient_passes import gradients_to_tensors
 from nbta.compiler.item_keys import items_of_parts
 from nbta.compiler.item_sums import add_items_behind_loops
 from nbta.compiler.joint_trips import join_trips
@@ -36,7 +36,7 @@ LOWERING = (
     flows_of_tapes, simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share,
     push_out_elementwise, forget_trips, join_trips, read_in_branches, rematerialise, prune,
     keep_elements, detach_gradients, gradients_to_tensors, simplify_shapes, arrays_to_tensors,
-    rematerialise, prune, arrays_to_tensors, stacked_gradients_to_tensors, share_tapes, prune,
+    rematerialise, prune, arrays_to_tensors, gradients_to_tensors, share_tapes, prune,
     share, tapes_to_arrays, rows_of_elementwise, push_out_products, sum_products_outside,
     items_of_parts, add_items_behind_loops, read_before_branches, simplify_shapes, hoist, share,
     prune, tile, pack_arrays,

@@ -286,7 +286,7 @@ class Listing(list):
                 f"{self.array.dtype}; it may append numbers and arrays of one dtype"
             )
             raise invalid("list_items", message)
-        array = SymbolicTensorArray(dtype, 0, True, False, "list", element_shape=())
+        array = _appended(SymbolicTensorArray(dtype, 0, True, False, "list", element_shape=()))
         self._hold("array", array.unstack(cast(self.stack(), dtype)))
         if self.slots is not None:
             self._hold("slots", slot_list(self.length))
@@ -689,6 +689,12 @@ def grow(error) -> None:
     return _fill(error.listing, error.sample)
 
 
+def _appended(array):
+    """An array, of which compiled code is told that each write is to the slot after all others."""
+    array.handle.op.attrs["appended"] = True
+    return array
+
+
 def _fill(listing, sample):
     """Make a list an array, of what it holds and will be given."""
     items = [native.plain(each) for each in list.__iter__(listing)]
@@ -710,6 +716,7 @@ def _fill(listing, sample):
     array = SymbolicTensorArray(
         dtype, 0, True, False, "list", element_shape=(None,) * rank, infer_shape=not rank
     )
+    _appended(array)
     for k, each in enumerate(items):
         array = array.write(k, cast(as_tensor(each), dtype))
     for k, each in enumerate(list.__iter__(listing)):

@@ -115,6 +115,7 @@ _HIDDEN = {
     "spec",
     "origin",
     "saves",
+    "own",
 }  # what specs or names show
 
 

@@ -55,11 +55,12 @@ def _infer_create(size, **attrs):
     return HANDLE_SPEC, FLOW_SPEC
 
 
-def _create(step, size, packed=False, packed_row=(), saves=False, **attrs):
+def _create(step, size, packed=False, packed_row=(), saves=False, appended=False, **attrs):
     """``packed``: iterations fill a tape of numbers in order, and nothing but reads it.
 
     Then compiled code needs no state of its slots. ``packed_row`` is the shape of rows in place of
-    numbers. ``saves``: it is a tape, whose values a gradient needs.
+    numbers. ``saves``: it is a tape, whose values a gradient needs. ``appended``: it is a list of
+    Python's, and each write goes to the slot after all others.
     """
     return step.add(TensorArray(size=size, **attrs)), FLOW_VALUE
 
@@ -209,7 +210,8 @@ def _quick(integer):
     return int(integer) if isinstance(integer, np.integer) else integer
 
 
-def _write(step, handle, index, value, flow):
+def _write(step, handle, index, value, flow, *, own=False):
+    """``own``: of reverse mode, to a slot that the forward pass has read."""
     if isinstance(value, np.generic) and not isinstance(value, np.flexible):
         value = np.asarray(value)  # quicker; an array of a short text has another dtype
     step.array(handle).write(_quick(index), value)
@@ -221,7 +223,7 @@ def _write_gradient(context, op, dflow):
     return [
         None,
         None,
-        context.stored(op, value, dflow, lambda g: g.read(index, value.spec)),
+        context.stored(op, value, dflow, lambda g: g.read(index, value.spec, own=True)),
         dflow,
     ]
 
@@ -295,13 +297,17 @@ SPLIT = define(
 # Reading. ``known`` is the element shape as far as it is known when the graph is built.
 
 
-def _infer_read(handle, index, flow, *, dtype, known=None, kind=DATA, sure=False):
+def _infer_read(handle, index, flow, *, dtype, known=None, kind=DATA, sure=False, own=False):
     need_handle(handle)
     return Spec(dtype, known, kind)
 
 
-def _read(step, handle, index, flow, *, dtype, known=None, kind=DATA, sure=False):
-    """``sure`` says of a read of a packed array that the slot is sure to be written."""
+def _read(step, handle, index, flow, *, dtype, known=None, kind=DATA, sure=False, own=False):
+    """``sure`` says of a read of a packed array that the slot is sure to be written.
+
+    ``own`` says of one of reverse mode that the forward pass has written the slot, and that nothing
+    else reads it.
+    """
     array, index = step.array(handle), _quick(index)
     value = array.read(index) if array.dtype == dtype else array.read(index, dtype=dtype)
     if known is not None and value.shape != known and not shapes.compatible(value.shape, known):
@@ -316,7 +322,11 @@ def _read(step, handle, index, flow, *, dtype, known=None, kind=DATA, sure=False
 
 def _read_gradient(context, op, dvalue):
     handle, index, flow = op.inputs
-    return [None, None, context.accumulate(handle, flow, lambda g: g.write(index, dvalue))]
+    return [
+        None,
+        None,
+        context.accumulate(handle, flow, lambda g: g.write(index, dvalue, own=True)),
+    ]
 
 
 def _tangent_of_read(place):
@@ -477,9 +487,10 @@ class Access(NamedTuple):
         attrs = {"source": source, "clear_after_read": clear_after_read}
         return Access(*build(LOOKUP, [*self, *trip], attrs))
 
-    def write(self, index, value) -> Tensor:
+    def write(self, index, value, *, own=False) -> Tensor:
         """The flow after a write."""
-        return build(WRITE, [self.handle, index, value, self.flow])[0]
+        attrs = {"own": True} if own else {}
+        return build(WRITE, [self.handle, index, value, self.flow], attrs)[0]
 
     def scatter(self, indices, value) -> Tensor:
         """The flow after a scatter."""
@@ -490,9 +501,10 @@ class Access(NamedTuple):
         inputs = [self.handle, value, lengths, self.flow]
         return build(SPLIT, inputs, {"partly": True})[0]
 
-    def read(self, index, spec) -> Tensor:
+    def read(self, index, spec, *, own=False) -> Tensor:
         """An element like ``spec``."""
         attrs = {"dtype": spec.dtype, "known": spec.shape, "kind": spec.kind}
+        attrs |= {"own": True} if own else {}
         return build(READ, [self.handle, index, self.flow], attrs)[0]
 
     def gather(self, indices, spec) -> Tensor:

@@ -11,7 +11,7 @@ from tape_programs import built
 
 import nbta
 from nbta.compiler.array_passes import arrays_to_tensors
-from nbta.compiler.gradient_passes import stacked_gradients_to_tensors
+from nbta.compiler.gradient_passes import gradients_to_tensors
 from nbta.compiler.passes import prune
 from nbta.compiler.program import extract
 from nbta.compiler.row_passes import rows_of_elementwise
@@ -212,7 +212,7 @@ def stacked(x, add, dtype="float64", count=3, **options):
 
 def adds(x, program):
     """Whether a program has gradient arrays behind the pass, where it gives the same."""
-    result = same(program, x, stacked_gradients_to_tensors)
+    result = same(program, x, gradients_to_tensors)
     return "TensorArrayGradV3" in whole(prune(result))
 
 
@@ -245,7 +245,7 @@ def test_a_gradient_array_that_loops_in_loops_and_branches_add_to_is_a_tensor():
 )
 def test_gradient_arrays_stay_where_code_could_not_add_as_they_do(f):
     program = built(f, (3,))
-    assert "TensorArrayGradV3" in whole(prune(stacked_gradients_to_tensors(program)))
+    assert "TensorArrayGradV3" in whole(prune(gradients_to_tensors(program)))
 
 
 def test_gradient_arrays_stay_where_they_are_read_twice():
@@ -263,14 +263,14 @@ def test_a_slot_of_a_gradient_array_that_was_read_and_cleared_stays_an_error():
         return first + nbta.sum(gradient.accumulate(1, x[0]).gather(np.arange(3)))
 
     program = built(f, (3,))
-    for each in (program, stacked_gradients_to_tensors(program)):
+    for each in (program, gradients_to_tensors(program)):
         with pytest.raises(nbta.InvalidArgumentError, match="was cleared"):
             values_of(each, X)
 
 
 def test_what_is_added_past_the_end_of_a_gradient_array_stays_an_error():
     program = built(lambda x: stacked(x, lambda g, i: g.accumulate(i, x[0]), count=4), (3,))
-    for each in (program, stacked_gradients_to_tensors(program)):
+    for each in (program, gradients_to_tensors(program)):
         with pytest.raises(nbta.InvalidArgumentError):
             values_of(each, X)
 
