@@ -163,6 +163,10 @@ class Frame:
         """Note that an object was made in the block."""
         self._born[id(owner)] = owner
 
+    def disowns(self, owner) -> None:
+        """Note that an object is as if it had been made before the block."""
+        self._born.pop(id(owner), None)
+
     def made(self, owner) -> bool:
         """Whether an object was made in the block."""
         return id(owner) in self._born

@@ -343,6 +343,8 @@ def _rule_of_items(one, otherwise):
 
 def _remedy(one, other):
     """What to do where one way leaves another thing than the other one."""
+    if any(getattr(each, "is_picked", False) for each in (one, other)):
+        return "keep the index in a variable, and take the list by it where it is used"
     if _is_filled(one) or _is_filled(other):
         return (
             "change the list in place, for example with clear() and extend(), and assign no "
@@ -423,7 +425,8 @@ def described(value) -> str:
         return f"{value.dtype} {np.shape(value)}"
     if isinstance(value, list | tuple | dict | set | frozenset):  # of this package's kind, too
         if isinstance(value, list) and not native.is_python(value):
-            return "list that a loop fills"
+            picked = getattr(value, "is_picked", False)
+            return "list that an index chooses" if picked else "list that a loop fills"
         kind = "list" if isinstance(value, list) else type(value).__name__.removeprefix("frozen")
         return f"{kind} of {len(value)} items"
     return repr(value) if isinstance(value, str | _NUMBERS | None) else type(value).__name__

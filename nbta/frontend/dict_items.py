@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from nbta.frontend import control, effects
+from nbta.frontend.boxes import born
 from nbta.frontend.identity import check_key
+from nbta.frontend.list_items import Picked
 from nbta.frontend.maybe import check_keys, is_number
 from nbta.frontend.problems import here
 from nbta.frontend.tries import check_raising
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import equal, greater_equal, less_equal, logical_and
+from nbta.ops.arithmetic import equal, greater_equal, less_equal, logical_and, where
 from nbta.ops.dispatch import as_tensor
 
 
@@ -27,10 +31,21 @@ def dict_item(values, key, *default):
              if test is not False]  # fmt: skip
     if not pairs:
         return default[0] if default else 0.0  # of a run that has failed
+    if all(isinstance(each, list) for each in (*default, *(value for _, value in pairs))):
+        return _picked(pairs, *default)
     chosen = default[0] if default else pairs.pop()[1]
     for test, value in reversed(pairs):
         chosen = value if test is True else control.value_of(test, value, chosen)
     return chosen
+
+
+def _picked(pairs, *default):
+    """One of several lists, by truth values of which one holds at most."""
+    lists = [*(value for _, value in pairs), *default]
+    place = np.int64(len(lists) - 1)
+    for k, (test, _) in enumerate(pairs):
+        place = np.int64(k) if test is True else where(test, np.int64(k), place)
+    return born(Picked(lists, as_tensor(place)))
 
 
 def open_item(found, key):

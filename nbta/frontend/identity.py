@@ -47,6 +47,9 @@ def is_same(left, right):
     left, right = (_asked(*pair) for pair in ((left, right), (right, left)))
     if left is right:
         return True
+    lists = isinstance(left, list) and isinstance(right, list)
+    if lists and any(getattr(each, "is_picked", False) for each in (left, right)):
+        _refuse("`is` compares a list that is chosen by an index", "compare indices in its place")
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Class):
             return one.is_class(other)

@@ -10,13 +10,15 @@ import itertools
 
 import numpy as np
 
-from nbta.errors import invalid, out_of_range
+from nbta.errors import UnimplementedError, invalid, out_of_range
 from nbta.frontend import control, effects, native
-from nbta.frontend.boxes import Box, Item, common_read_only, link, note_place
-from nbta.frontend.calls import array
+from nbta.frontend.boxes import Box, Item, born, common_read_only, link, made, note_place
 from nbta.frontend.containers import fill, put_item
 from nbta.frontend.identity import called_by_python
-from nbta.frontend.problems import here
+from nbta.frontend.lists import Listing
+from nbta.frontend.maybe import is_number
+from nbta.frontend.outside import reading
+from nbta.frontend.problems import at_line, here
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import equal, greater_equal, less, logical_and, where
 from nbta.ops.dispatch import as_tensor
@@ -28,13 +30,213 @@ def is_run_place(key) -> bool:
     return isinstance(key, Tensor) and key.weak is None
 
 
+class Picked(Listing):
+    """One of several lists, which only the run knows.
+
+    What is read of it is chosen among items of all, and a change is a branch for each. So it holds
+    nothing itself, and is no list of which Python knows the items.
+
+    Parameters
+    ----------
+    lists : list of list
+    place : Tensor
+        Which one.
+    """
+
+    array, slots, guard = "one of several lists", None, None
+    is_of_tuples, is_picked = False, True
+
+    def __init__(self, lists, place):
+        super().__init__()
+        self._lists, self._place = lists, place
+
+    def _chosen(self, take, first=0, stop=None):
+        """What is taken of the list of this run, by a tree of branches."""
+        stop = len(self._lists) if stop is None else stop
+        if stop - first == 1:
+            return take(self._lists[first])
+        middle = (first + stop) // 2
+        return control.either(
+            less(self._place, middle),
+            lambda: self._chosen(take, first, middle),
+            lambda: self._chosen(take, middle, stop),
+        )
+
+    def _is_even(self):
+        """Whether all lists are Python's and of one length."""
+        return all(map(native.is_python, self._lists)) and len(set(map(len, self._lists))) == 1
+
+    @property
+    def length(self):
+        """How many items it has."""
+        if self._is_even():
+            return len(self._lists[0])
+        return self._chosen(lambda each: _length(each))
+
+    def item(self, key):
+        """The item at an index."""
+        if isinstance(key, slice):
+            return self.part(key)
+        if is_run_place(key) and all(map(_is_of_lists, self._lists)):
+            return self._of_nested(key)
+        if not self._is_even():
+            return self._chosen(lambda each: _item(each, key))
+        if not is_run_place(key):
+            return item_at([each[native.plain(key)] for each in self._lists], self._place)
+        if all(map(_is_of_numbers, self._lists)):
+            _check_integer(self, key)
+            place = _place(self._lists[0], key)
+            return _table(self._lists)[self._place, place]
+        return self._chosen(lambda each: _item(each, key))
+
+    def _of_nested(self, key):
+        """The list at an index, of lists of lists: one of all that these hold."""
+        held = [inner for each in self._lists for inner in each]
+        counts = [len(each) for each in self._lists]
+        firsts = [sum(counts[:k]) for k in range(len(counts))]
+        key, count = as_tensor(native.plain(key)), item_at(counts, self._place)
+        _check_integer(self, key)
+        place = where(less(key, 0), key + count, key)
+        error = IndexError(f"{here()}: list index out of range")
+        effects.check(logical_and(greater_equal(place, 0), less(place, count)), error)
+        return born(Picked(held, item_at(firsts, self._place) + place))
+
+    def put(self, key, value):
+        """Assign an item."""
+        self._change(lambda each: _put(each, key, value))
+
+    def _change(self, change):
+        if any(reading() is not None and reading().holds(each) for each in self._lists):
+            self.refuse("a change")
+
+        def changed(each):
+            change(each)
+            return 0
+
+        self._chosen(changed)
+
+    def stack(self):
+        """All items as a tensor."""
+        return native.plain(self.stacked())
+
+    def stacked(self):
+        """All items as one array."""
+        if self._is_even():
+            return _table(self._lists)[self._place]
+        return self.copy().stacked()
+
+    def __iter__(self):
+        if not isinstance(self.length, int):
+            self.refuse("a loop of Python's own")
+        return iter([self.item(place) for place in range(self.length)])
+
+    def delete(self, key):
+        """``del`` of an item."""
+        self._change(lambda each: each.pop(key))
+
+    def pop(self, index=-1):
+        """Take an item off."""
+        return self._chosen(lambda each: each.pop(index))
+
+    def check(self):
+        """Nothing, as its items are those of the lists."""
+
+    def refuse(self, what):
+        """Say what cannot be done."""
+        raise UnimplementedError(
+            f"{here()}: {what} of a list that is chosen by an index that only the run knows; "
+            f"append, extend, insert, pop, del, reverse, clear, len, items read and assigned, "
+            f"slices read, loops over it and np.array(list) are possible; a 2-D array with a count "
+            f"for each row takes all others"
+        )
+
+
+def _changing(name):
+    def change(self, *args, **options):
+        self._change(lambda each: getattr(each, name)(*args, **options))
+
+    return change
+
+
+for _name in ("append", "extend", "insert", "reverse", "clear", "sort"):
+    setattr(Picked, _name, _changing(_name))
+
+
+def _table(lists):
+    """Lists of one length as an array with a row for each."""
+    rows = list(map(list, lists))
+    return Box(np.array(rows)) if native.is_known(rows) else made(native.together(rows))
+
+
+def _length(values):
+    return len(values) if native.is_python(values) else values.length
+
+
+def _item(values, key):
+    if not native.is_python(values):
+        return values.item(key)
+    return item_at(values, key) if is_run_place(key) else _known_item(values, native.plain(key))
+
+
+def _known_item(values, key):
+    try:
+        return values[key]
+    except IndexError as error:
+        raise at_line(error) from None
+
+
+def _put(values, key, value):
+    if not native.is_python(values):
+        return values.put(key, value)
+    if is_run_place(key):
+        return set_item_at(values, key, value)
+    key = native.plain(key)
+    if isinstance(key, slice):
+        raise UnimplementedError(
+            f"{here()}: a slice is assigned to a list that is chosen by an index that only the run "
+            f"knows; assign the items one by one"
+        )
+    _known_item(values, key)  # which says that there is none
+    key += len(values) if key < 0 else 0
+    note_place(Item(values, key))
+    put_item(values, key, value)
+    return control.follow(values, key)
+
+
+def _is_of_lists(values):
+    return native.is_python(values) and all(isinstance(each, list) for each in values)
+
+
+def _is_of_numbers(values):
+    return all(map(is_number, values))
+
+
+def _of_parts(values, place):
+    """The tuple at a place, of tuples of one kind and length: each part is chosen by itself."""
+    kind = type(values[0])
+    if any(type(each) is not kind or len(each) != len(values[0]) for each in values):
+        message = (
+            f"{here()}: an index that only the run knows chooses one of tuples of several lengths "
+            f"or kinds; let them have one length, or use arrays"
+        )
+        raise invalid("index", message)
+    parts = [item_at(list(part), place) for part in zip(*values, strict=True)]
+    return tuple(parts) if kind is tuple else kind(*parts)
+
+
 def item_at(values, key):
     """``values[key]``."""
     _check_integer(values, key)
     if key.dtype.kind == "b":
         key = cast(as_tensor(key), np.int64)
+    if isinstance(values, list | tuple) and values:
+        if all(isinstance(each, list) for each in values):
+            return born(Picked(list(values), _place(values, key)))
+        if all(isinstance(each, tuple) for each in values):
+            return _of_parts(values, _place(values, key))
+    _check_alike(values)
     if not native.is_known(values):
-        return _linked(array(values)[key], values)
+        return _linked(made(native.together(values))[key], values)
     found = np.asarray(values)
     if found.dtype.kind in "OSU":  # a text, too
         message = (
@@ -48,6 +250,31 @@ def item_at(values, key):
         f"np.zeros makes it"
     )
     return Box(found, fixed=fixed)[key]
+
+
+def _check_alike(values):
+    """Refuse to choose among what is neither numbers nor arrays of one shape."""
+    if isinstance(values, str | bytes):
+        return
+    alike = all(is_number(each) or isinstance(each, Tensor | np.ndarray) for each in values)
+    ranks = {np.ndim(each) if not isinstance(each, Tensor) else each.spec.rank for each in values}
+    shapes = {each.spec.shape for each in values if isinstance(each, Tensor) and is_full(each)}
+    if alike and len(ranks) < 2 and len(shapes) < 2:
+        return
+    kinds = sorted({called_by_python(each) for each in values})
+    what = "arrays of several shapes" if alike else " and ".join(kinds)
+    message = (
+        f"{here()}: an index that only the run knows chooses an item of a "
+        f"{called_by_python(values)} of {what}; such items can be numbers, arrays of one shape, "
+        f"lists or tuples: use an array with a row for each, or loop by nbta.unroll(range(...))"
+    )
+    raise invalid("index", message)
+
+
+def is_full(tensor):
+    """Whether all lengths of a tensor are integers."""
+    shape = tensor.spec.shape
+    return shape is not None and all(type(each) is int for each in shape)
 
 
 def _check_integer(values, key):

@@ -423,6 +423,10 @@ class Outside:
         """Whether the trace made an object."""
         return id(value) in self._made
 
+    def holds(self, value) -> bool:
+        """Whether an object is from outside of the function."""
+        return id(value) in self._objects
+
     # Notes.
 
     def _constant(self, value, weak=False):

@@ -71,7 +71,7 @@ _FRONTEND = os.path.join(OWN, "frontend", "")
 #: Classes of this package that stand for values of the user's, in a message of Python's.
 _STANDS_FOR = re.compile(
     r"'(?:nbta\.[\w.]+|ArrayBox|Box|Class|Flat|Number|Records?|Tensor|Text|Undefined|Unknown|"
-    r"View)'"
+    r"View)'|must be \w+, not (?:Box|Listing|Number|Picked|Tensor|View)\b"
 )
 
 

@@ -25,6 +25,7 @@ from nbta.frontend.boxes import (
     cells_of,
     change_in_place,
     check_number,
+    frames,
     in_trace,
     note_place,
 )
@@ -66,7 +67,7 @@ from nbta.frontend.identity import (
 )
 from nbta.frontend.iteration import comprehension, elements, generator, one_by_one
 from nbta.frontend.jit_classes import PythonObject, asked, is_compiled_object, stand_in
-from nbta.frontend.list_items import delete_item_at, is_run_place, item_at, set_item_at
+from nbta.frontend.list_items import Picked, delete_item_at, is_run_place, item_at, set_item_at
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys, or_none
 from nbta.frontend.messages import filled, shown
@@ -296,7 +297,7 @@ def item(array, key, whole=True):
     if isinstance(array, Tensor):
         return boxed(array[native.plain(key)])
     if isinstance(array, list | tuple | str) and is_run_place(key):
-        return item_at(array, key)
+        return item_at(_with_own_lists(array), key)
     method = user_method(array, "__getitem__")
     if isinstance(array, dict | set) and method is None and not is_known_key(key):
         return dict_item(array, key)
@@ -321,7 +322,32 @@ def _found(owner, key, whole):
     if whole or type(found) is list:
         see_whole(found)
     inner = type(owner) in (list, Listing) and type(found) is list
-    return listing(found) if inner else _outer(found)
+    return _own_list(owner, key, found) if inner else _outer(found)
+
+
+def _with_own_lists(owner):
+    """A sequence of which all items that are lists are those that loops may fill."""
+    if isinstance(owner, Listing):
+        for place, each in enumerate(list.__iter__(owner)):
+            if type(each) is list:
+                _own_list(owner, place, each)
+    return owner
+
+
+def _own_list(owner, key, found):
+    """An item that is a list of Python's, from now on one that loops may fill; not from outside."""
+    if isinstance(key, builtins.slice):
+        return listing(found)
+    if (outside := reading()) is not None and outside.holds(found):
+        return found
+    own = listing(found)
+    for frame in frames():  # it is as old as the item
+        if not (frame.made(found) or frame.made(owner)):
+            frame.disowns(own)
+    for place, each in enumerate(list.__iter__(owner)):
+        if each is found:
+            put_item(owner, place, own)
+    return own
 
 
 def set_item(value, array, key):
@@ -339,6 +365,7 @@ def set_item(value, array, key):
         elif isinstance(array, list) and is_run_place(key):
             return set_item_at(array, key, value)
         elif isinstance(array, list | dict) and user_method(array, "__setitem__") is None:
+            _check_stays(array, value)
             _note_item(array, key)
             put_item(array, key, value)
             return control.follow(array, key)
@@ -348,6 +375,17 @@ def set_item(value, array, key):
             return _set_item_of_object(value, array, key)
     array[key] = value
     return None
+
+
+def _check_stays(owner, value):
+    """Refuse to leave a value of a trace in a container from outside of the function."""
+    if (outside := reading()) is None or not outside.holds(owner) or native.is_known(value):
+        return
+    message = (
+        f"{here()}: an item of a {called_by_python(owner)} from outside of the function is "
+        "assigned a value that only the run knows; return it as a result"
+    )
+    raise invalid("global", message)
 
 
 def _set_item_of_object(value, owner, key):
@@ -532,6 +570,8 @@ def change(name, array, key, value):
         new = _in_place(name, old, value)
         if new is old and isinstance(array, Listing) and isinstance(new, Box):
             return None  # the item itself has changed
+        if new is old and isinstance(new, Picked) and isinstance(array, list):
+            return None
         return set_item(new, array, key)
     plain = native.plain(key)
     array.check_writable()
@@ -576,7 +616,7 @@ def in_place(name, old, value):
 def _in_place(name, old, value):
     changing = _OPERATORS[name][1]
     if current() is not None:
-        if isinstance(old, KINDS) and type(old) is not Listing:
+        if isinstance(old, KINDS) and not isinstance(old, Listing):
             note_whole(old)
         method = user_method(old, f"__i{_NAMES[name]}__")
         found = NotImplemented if method is None else call(method, old, value)

@@ -25,7 +25,6 @@ NOT_YET = {
     "view_that_a_loop_carries": "make one of the two a copy",
     "views_that_are_swapped": "make one of the two a copy",
     "functions_that_give_copies": "make one of the two a copy",
-    "rows_of_lists_at_a_traced_place": "use an array",
     "rows_of_computed_arrays_at_a_traced_place": "make one of the two a copy",
     "row_at_a_traced_place_that_is_written": "make one of the two a copy",
     "parts_that_are_written": "make one of the two a copy",

@@ -1,0 +1,240 @@
+"""Lists that an index of the run chooses among others, and lists in lists."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import nbta
+from nbta.testing import check_grads
+
+X = np.array([0.11, 0.43, 0.81, 0.93, 0.22, 0.64])
+RIGHT, REFUSED = {}, {}
+
+
+def right(function):
+    """Note a program that gives what Python gives."""
+    RIGHT[function.__name__] = function
+    return function
+
+
+def refused(words):
+    """Note a program whose error says some words."""
+
+    def note(function):
+        REFUSED[function.__name__] = function, words
+        return function
+
+    return note
+
+
+@right
+def buckets(x):
+    bins = [[], [], []]
+    for i in range(len(x)):
+        bins[int(x[i] * 3)].append(x[i])
+    return sum(bins[0]) + 2 * sum(bins[1]) + 3 * sum(v * v for v in bins[2])
+
+
+@right
+def buckets_in_order(x):
+    bins = [[] for _ in range(4)]
+    for v in x:
+        b = bins[int(v * 4)]
+        b.append(v)
+        j = len(b) - 1
+        while j > 0 and b[j - 1] > b[j]:
+            b[j - 1], b[j] = b[j], b[j - 1]
+            j -= 1
+    total, rank = 0.0, 1
+    for b in bins:
+        for v in b:
+            total += v * rank
+            rank += 1
+    return total
+
+
+@right
+def neighbours_that_grow(x):
+    near = [[] for _ in range(6)]
+    for i in range(6):
+        j = int(x[i] * 5)
+        near[i].append(j)
+        near[j] += [i]
+    total = 0.0
+    for i in range(6):
+        for j in near[i]:
+            total += x[i] * x[j] ** 2
+    return total
+
+
+@right
+def known_neighbours(x):
+    near, total = [[1, 2], [0], [1, 0, 2]], 0.0
+    for j in near[int(x[0] * 3)]:
+        total += x[0] * x[j]
+    return total
+
+
+@right
+def items(x):
+    rows = [[x[0], x[1]], [x[1], x[2]], [x[2], x[0]]]
+    k = int(x[0] * 3)
+    rows[k][1] = x[3] ** 2
+    rows[k][-2] += x[4]
+    row = rows[k]
+    rows[0][0] *= x[5]
+    return row[0] + 2 * rows[1][1] + 3 * rows[0][1] * len(row)
+
+
+@right
+def deeper_items(x):
+    rows = [[[0.0] * 2 for _ in range(2)] for _ in range(3)]
+    for i in range(len(x)):
+        rows[int(x[i] * 3)][i % 2][int(x[i] * 2)] += x[i] ** 2
+    return rows[0][0][0] + 2 * rows[1][1][0] + 3 * rows[2][1][1] + 5 * rows[2][0][1]
+
+
+@right
+def other_methods(x):
+    rows = [[x[0], x[1]], [x[1], x[2], x[3]]]
+    k = int(x[2] * 2)
+    last = rows[k].pop()
+    rows[k].insert(0, x[5])
+    rows[k].extend([x[4], 1.0])
+    rows[k].reverse()
+    del rows[1 - k][0]
+    more = rows[k] + [last]
+    return more[0] * rows[1][-1] + sum(more) * x[0] + rows[0][0]
+
+
+@right
+def by_key(x):
+    bins = {0: [], 1: [], 2: []}
+    for v in x:
+        bins[int(v * 3)].append(v * v)
+    return sum(bins[0]) + 2 * sum(bins[2])
+
+
+@right
+def two_names(x):
+    a, b = [x[0], x[1]], [x[1], x[2]]
+    rows = [a, b, a]
+    rows[int(x[2] * 3)][0] = x[3]
+    return a[0] * rows[0][0] + 2 * b[0]
+
+
+@right
+def tuples(x):
+    pairs = [(x[0], 1), (x[1], 2), (x[2], 3)]
+    value, place = pairs[int(x[1] * 3)]
+    return value * x[place] + sum((*pairs[int(x[0] * 3)], 1.0))
+
+
+@right
+def lists_of_python(x):
+    rows, more = x.reshape(2, 3).tolist(), copy.deepcopy([[1.0], [2.0]])
+    row, other = rows[1], more[1]
+    row[1] = x[0] ** 2
+    other.append(x[1])
+    if x[0] < 0.5:
+        rows[0][0] = x[2] ** 3
+    return rows[1][1] + rows[0][0] + sum(more[1])
+
+
+@refused("keep the index in a variable")
+def chosen_in_a_branch(x):
+    rows = [[x[0], x[1]], [x[1], x[2]]]
+    row = rows[0]
+    if x[0] < 0.5:
+        row = rows[int(x[3] * 2)]
+    row[0] = x[4]
+    return rows[1][0]
+
+
+@refused(r"\.count\(\) of a list that is chosen .* a 2-D array with a count")
+def counted(x):
+    rows = [[x[0], x[1]], [x[1], x[2]]]
+    return rows[int(x[3] * 2)].count(1.0) * x[0]
+
+
+@refused("compare indices")
+def identity(x):
+    rows = [[1, 2], [3, 4]]
+    return x[0] if rows[int(x[0] * 2)] is rows[0] else x[1]
+
+
+@refused("chooses an item of a list of dict")
+def dicts(x):
+    rows = [{"a": x[0]}, {"a": x[1]}]
+    return rows[int(x[0] * 2)]["a"]
+
+
+@refused("arrays of several shapes")
+def ragged_arrays(x):
+    rows = [np.zeros(2), np.zeros(3)]
+    rows[int(x[0] * 2)][1] += x[0]
+    return rows[0][1]
+
+
+@refused("one of tuples of several lengths")
+def ragged_tuples(x):
+    return x[0] * ((1, 2), (3,))[int(x[0] * 2)][0]
+
+
+OUTER = [[1.0, 2.0], [3.0, 4.0]]
+
+
+@refused("from outside of the function is assigned")
+def list_from_outside(x):
+    OUTER[1][0] = x[0]
+    return OUTER[1][0]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", RIGHT)
+def test_right(name, compiled):
+    """Value and gradient."""
+    function = RIGHT[name]
+    traced = nbta.function(function, compiled=compiled)
+    assert float(traced(X)) == pytest.approx(float(function(X.copy())), rel=1e-12)
+    check_grads(traced, (X,), order=1)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    """The error names the line and says what to do."""
+    function, words = REFUSED[name]
+    with pytest.raises(nbta.NbtaError, match=rf"test_picked_lists\.py:\d+: .*{words}"):
+        nbta.value_and_grad(function, compiled=False)(X)
+    assert OUTER == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_past_the_end():
+    """Python's error of a run, with its line."""
+
+    def f(x):
+        rows = [[x[0], x[1]], [x[1]]]
+        return rows[int(x[0] * 2)][1]
+
+    for compiled in (False, True):
+        fast = nbta.function(f, compiled=compiled)
+        assert fast(X) == X[1]
+        with pytest.raises(IndexError, match=r"test_picked_lists\.py:\d+: list index out of"):
+            fast(X + 0.5)
+
+
+def test_nested_argument():
+    """A list in a list that is an argument, changed by another name."""
+
+    def f(rows, x):
+        rows[0][0] = x[0] ** 2
+        row = rows[1]
+        row[1] = x[1]
+        return rows[0][0] * rows[1][1]
+
+    given = [[1.0, 2.0], [3.0, 4.0]]
+    value, slope = nbta.value_and_grad(f, argnums=1, compiled=False)(given, X)
+    assert value == pytest.approx(X[0] ** 2 * X[1])
+    assert slope[:2] == pytest.approx([2 * X[0] * X[1], X[0] ** 2])
+    assert given == [[1.0, 2.0], [3.0, 4.0]]
