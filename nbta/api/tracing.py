@@ -33,6 +33,7 @@ from nbta.errors import (
 from nbta.execution.non_finite import watching
 from nbta.execution.runner import Runners, check_compiled
 from nbta.execution.session import fits, within_kind
+from nbta.frontend import recursion
 from nbta.frontend.arguments import taken_apart
 from nbta.frontend.awaited import compute_lines, missed_lines
 from nbta.frontend.boxes import check_apart
@@ -970,7 +971,9 @@ class _Trace:
         self.outside = self.graph.outside = self._structure = self._given = None
 
     def warn_of_length(self) -> None:
-        """Warn of recursion, and of loops, that are written out operation by operation."""
+        """Warn of loops that are written out operation by operation, if recursion was not told."""
+        if recursion.is_told(self.graph):
+            return
         located: list[Any] = [op.location for op in everything(self.graph)]
         count = len(located)
         places = Counter(place for place in located if place is not None)

@@ -33,6 +33,7 @@ from nbta.frontend import (
     native,
     operators,
     read_views,
+    recursion,
 )
 from nbta.frontend.array_boxes import ArrayBox, in_box, unboxed
 from nbta.frontend.boxes import (
@@ -386,7 +387,8 @@ def _converted(function, args, kwargs):
     if inspect.isgeneratorfunction(function):
         return born(iteration.Yielding(found, args, kwargs))
     try:
-        return found(*args, **kwargs)
+        with recursion.followed(function):
+            return found(*args, **kwargs)
     except RecursionError as error:
         message = (
             f"{of_error(error)}: {function.__qualname__} calls itself again and again, as only the "

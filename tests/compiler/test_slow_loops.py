@@ -12,6 +12,7 @@ from nbta.api import tracing
 from nbta.compiler import executable
 from nbta.compiler.explain import warn_of
 from nbta.execution import runner
+from nbta.frontend import recursion
 
 X = np.linspace(0.1, 0.9, 6)
 ROWS = X.reshape(2, 3)
@@ -378,10 +379,19 @@ def test_recursion_that_is_written_out_is_told(monkeypatch):
         return in_branches(x * 1.1, depth - 1) + in_branches(x * 0.9, depth - 1)
 
     monkeypatch.setattr(tracing, "WRITTEN_OUT", 200)
+    monkeypatch.setattr(recursion, "WRITTEN_OUT", 200)
     assert told(nbta.grad(lambda x: tree(x, 4), compiled=False), 0.3) == []
     assert told(nbta.grad(lambda x: in_branches(x, 2), compiled=False), 0.3) == []
     (found,) = told(nbta.grad(lambda x: in_branches(x, 6), compiled=False), 0.3)
-    assert "operations, " in str(found.message)
+    assert "in_branches (test_slow_loops.py:" in str(found.message)
+    assert "calls itself, 7 calls deep so far" in str(found.message)
+    assert found.lineno == in_branches.__code__.co_firstlineno + 3
     (found,) = told(nbta.grad(lambda x: tree(x, 8), compiled=False), 0.3)
     assert "operations, " in str(found.message)
-    assert "by this line (test_slow_loops.py:" in str(found.message)
+    assert "tree (test_slow_loops.py:" in str(found.message)
+    monkeypatch.setattr(recursion, "MOST", 400)
+    words = (
+        r"test_slow_loops.py:\d+: .*tree .*calls itself, .* more than 400 operations. Write a loop"
+    )
+    with pytest.raises(nbta.NbtaError, match=words):
+        nbta.grad(lambda x: tree(x, 8), compiled=False)(0.3)
