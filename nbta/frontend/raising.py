@@ -9,13 +9,16 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 
-from nbta.errors import InvalidArgumentError
+from nbta.errors import InvalidArgumentError, invalid
 from nbta.frontend import effects
+from nbta.frontend.naturals import is_natural
 from nbta.frontend.problems import here
 from nbta.frontend.tries import check_division, check_raising
 from nbta.graph.operation import Tensor
-from nbta.ops.arithmetic import less, not_equal
-from nbta.ops.dispatch import as_tensor
+from nbta.locations import of_caller
+from nbta.ops.arithmetic import greater_equal, less, not_equal
+from nbta.ops.checks import ASSERT, behind, first_token
+from nbta.ops.dispatch import apply, as_tensor
 from nbta.ops.elementary import abs as absolute
 from nbta.ops.numbers import Number
 
@@ -48,6 +51,12 @@ class NoIntegerError(InvalidArgumentError, OverflowError):
     """A float that is to become an integer is none; Python's error differs for NaN and infinity."""
 
 
+def checked(name, left, right):
+    """The right operand of an operator, after Python's checks of divisors, shifts and powers."""
+    check_divisor(name, left, right)
+    return _not_negative(name, right) if name in _NEGATIVE and _are_integers(left, right) else right
+
+
 def check_divisor(name, left, right) -> None:
     """Fail in a run that divides integers by 0."""
     check_division(name, left, right)
@@ -58,6 +67,36 @@ def check_divisor(name, left, right) -> None:
             raise ZeroDivisionError(f"{here()}: {_ZERO}")
     elif not (isinstance(right, Number) and right.least is not None and right.least > 0):
         effects.check(not_equal(right, 0), ZeroDivisionError(f"{here()}: {_ZERO}"))
+
+
+#: What is raised for a negative right operand.
+_NEGATIVE = {
+    "LShift": "negative shift count",
+    "RShift": "negative shift count",
+    "Pow": (
+        "the power of an integer is negative, of which Python makes a float; raise a float, such "
+        "as float(n) ** k"
+    ),
+}
+
+
+def _not_negative(name, right):
+    known = not isinstance(right, Tensor)
+    if is_natural(right) or (
+        right >= 0 if known else right.weak is not None or right.dtype.kind != "i"
+    ):
+        return right
+    place = of_caller()
+    where = here() if place is None else f"{place}: {place.expression!r}"
+    message = f"{where}: {_NEGATIVE[name]}"
+    error = invalid("value", message) if name == "Pow" else ValueError(message)
+    if known:
+        error.nbta_raised = True  # by the user's code: one for runs that come to it
+        raise error
+    check_raising("this line", type(error))
+    value = as_tensor(right)
+    holds = greater_equal(value, 0)  # no effect, so that conditions of loops can have it, too
+    return behind(value, apply(ASSERT, [first_token(), holds], {"message": error}))
 
 
 _ZERO = "integer division or modulo by zero"

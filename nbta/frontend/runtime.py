@@ -74,7 +74,7 @@ from nbta.frontend.messages import filled, shown
 from nbta.frontend.outside import note_member, reading, see_whole
 from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
-from nbta.frontend.raising import check_divisor
+from nbta.frontend.raising import checked as checked_operand
 from nbta.frontend.records import Record
 from nbta.frontend.tries import (
     Suppressing,
@@ -624,7 +624,7 @@ def _in_place(name, old, value):
             found = by_users(_names_of(name), old, value)
         if found is not NotImplemented:
             return found
-        check_divisor(name, old, value)
+        value = checked_operand(name, old, value)
         for operand in (old, value):
             check_keys(operand, "an operator")
         if name == "Mult" and _repeats(old, value) is not None:
@@ -643,7 +643,7 @@ def binary(name, left, right):
         found = by_users(_names_of(name), left, right)
         if found is not NotImplemented:
             return found
-        check_divisor(name, left, right)
+        right = checked_operand(name, left, right)
         for operand in (left, right):
             check_keys(operand, "an operator")
         if name == "Mult" and (repeats := _repeats(left, right)) is not None:

@@ -8,6 +8,7 @@ Python's class, in both executors.
 
 import enum
 import numbers
+import re
 
 import numpy as np
 import pytest
@@ -649,3 +650,28 @@ def test_what_nobody_reads_is_computed_in_turn():
     function = nbta.function(an_item_of_no_use)
     function(1.0)
     assert "Await" in types_in(function.traced()[0])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("function", "kind", "words"),
+    [
+        (lambda x, k: x * 2**k, nbta.NbtaError, "'2 ** k': the power of an integer is negative"),
+        (lambda x, k: x * (1 << k), ValueError, "'1 << k': negative shift count"),
+        (lambda x, k: x * (8 >> k), ValueError, "'8 >> k': negative shift count"),
+    ],
+)
+def test_negative_right_operands(function, kind, words, compiled):
+    """Of numbers of the run; a known one fails where a run comes to it."""
+    traced = nbta.function(function, compiled=compiled)
+    assert traced(1.5, np.int64(2)) == function(1.5, 2)
+    with pytest.raises(kind, match=rf"test_errors_of_python.py:\d+: {re.escape(words)}"):
+        traced(1.5, np.int64(-1))
+
+
+def test_known_negative_power():
+    """Where no run comes to it, nothing fails."""
+    traced = nbta.function(lambda x, k: x * k**-1 if k > 3 else x, compiled=False)
+    assert traced(1.5, np.int64(2)) == 1.5
+    with pytest.raises(nbta.NbtaError, match="power of an integer is negative"):
+        traced(1.5, np.int64(4))
