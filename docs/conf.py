@@ -7,6 +7,9 @@ import re
 from datetime import date
 from pathlib import Path
 
+from jinja2.sandbox import SandboxedEnvironment
+from numpydoc import docscrape_sphinx
+
 import nbta
 from nbta.interface import ArrayInterface
 
@@ -96,7 +99,7 @@ html_theme_options = {
     "navbar_align": "left",
     "logo": {"text": "nbta", "alt_text": "nbta"},
     "show_prev_next": True,
-    "collapse_navigation": True,  # all pages in the sidebar of each take a quarter of a build
+    "collapse_navigation": True,  # lists the pages of one subject of the reference
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -158,6 +161,54 @@ def _describe(kind, interface):
             own.__doc__ = own.__doc__ or said.__doc__
 
 
+class _SharedTemplates(SandboxedEnvironment):
+    """numpydoc's templates. It makes an environment, and so compiles them, for each docstring."""
+
+    def get_template(self, name, parent=None, globals=None):
+        key = name, type(self.loader)
+        if key not in _templates:
+            _templates[key] = super().get_template(name, parent, globals)
+        return _templates[key]
+
+
+_templates = {}
+
+
+#: Entries of the sidebar, as the theme writes them: the page that is shown, and another one.
+_SHOWN = (
+    '<li class="toctree-l2 current active">'
+    '<a aria-current="page" class="current reference internal" href="#">'
+)
+_OTHER = '<li class="toctree-l2"><a class="reference internal" href="{}.html">'
+
+
+_sidebars = {}
+
+
+def _share_sidebars(app, page, template, context, doctree):
+    """Have the theme make a sidebar for each subject of the reference, and not for each page.
+
+    The sidebars of a subject's pages differ in the entry that is marked. Making all of them took
+    more than half of the time of a build, without the code of pages.
+    """
+    folder, _, name = page.rpartition("/")
+    if folder != "reference/generated":
+        return
+    make, subject = context["generate_toctree_html"], context["parents"][-1]["link"]
+    entry = _OTHER.format(name)
+
+    def sidebar(*args, **kwargs):
+        shared = _sidebars.get(subject, "")
+        if shared.count(entry) == 1:
+            return shared.replace(entry, _SHOWN)
+        made = str(make(*args, **kwargs))
+        if made.count(_SHOWN) == 1:
+            _sidebars[subject] = made.replace(_SHOWN, entry)
+        return made
+
+    context["generate_toctree_html"] = sidebar
+
+
 def _list_versions(app, error):
     """Write the file behind the choice of a version, for a site that has an address."""
     if html_baseurl and error is None:
@@ -169,4 +220,6 @@ def setup(app):
     """Called by Sphinx."""
     _describe(nbta.TensorArray, ArrayInterface)
     app.connect("source-read", _adapt)
+    docscrape_sphinx.SandboxedEnvironment = _SharedTemplates
+    app.connect("html-page-context", _share_sidebars, priority=900)  # after the theme's
     app.connect("build-finished", _list_versions)
