@@ -396,10 +396,18 @@ def _first_name(name, other):
 
 @register_jitable
 def run_with_text(entry, operation, store, words, text, count_word):
-    """Run a kernel that is given a text, as code points at the address in VALUE.
+    """Run a kernel that is given a text, as code points at the address in VALUE."""
+    call_with_text(setting(entry), operation, store, words, text, count_word)
 
-    They are returned before anything is raised: what compiled code holds then is lost.
+
+@out_of_line
+def call_with_text(kernel, operation, store, words, text, count_word):
+    """Run the kernel at an address with a text.
+
+    It is compiled once for all: Numba takes two seconds to compile what it does with texts. The code
+    points are returned before anything is raised: what compiled code holds then is lost.
     """
+    stay_out_of_line()
     count = len(text)
     points, status = mem.allocate_owner(4 * count), STATUS.too_large
     if points:
@@ -408,7 +416,7 @@ def run_with_text(entry, operation, store, words, text, count_word):
             code_points[k] = ord(text[k])
         mem.store_int(words + 8 * rq.VALUE, mem.owner_payload(points))
         mem.store_int(words + 8 * count_word, count)
-        status = mem.call_entry(setting(entry), operation, store, words)
+        status = mem.call_entry(kernel, operation, store, words)
         mem.release(points)
     else:
         _tell_too_large(words, 4 * count)

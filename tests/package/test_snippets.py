@@ -36,6 +36,8 @@ ELSEWHERE = {
     "docs/coming_from/pytensor.md": "test_coming_from.py",
     "docs/coming_from/tensorflow1.md": "test_coming_from.py",
 }
+#: Pages with a block of a program of the README, which Numba takes ten seconds to compile.
+OF_THE_README = ["docs/coming_from_numba.md", "docs/index.md"]
 #: What pages take for granted before their blocks.
 BEFORE = {
     "docs/reference/types.md": "params, x = {'w': 0.5}, 2.0\n",
@@ -63,7 +65,7 @@ def prompts(text):
 
 def test_no_block_is_left_out():
     named = {page for page, text in PAGES.items() if blocks(text)}
-    others = {"docs/comparison.md", "docs/index.md"}  # below
+    others = {"docs/comparison.md", *OF_THE_README}  # below
     assert named == ELSEWHERE.keys() | BEFORE.keys() | others
     assert all((Path(__file__).parent / name).exists() for name in ELSEWHERE.values())
 
@@ -76,8 +78,9 @@ def test_a_block_does_what_the_page_says(page, tmp_path, monkeypatch):
     assert eval(AFTER[page], runpy.run_path("page.py"))
 
 
-def test_the_block_of_the_landing_page_is_the_readmes():
-    (block,) = blocks(PAGES["docs/index.md"])
+@pytest.mark.parametrize("page", OF_THE_README)
+def test_the_block_is_one_of_the_readme(page):
+    (block,) = blocks(PAGES[page])
     assert block in PAGES["README.md"]
 
 
