@@ -33,7 +33,8 @@ def gradients_to_tensors(program: Program) -> Program:
     """Let gradient arrays of numbers be tensors, to which code adds in place.
 
     They stay arrays where an access may fail, or find anything but the sum of what was added: where
-    a slot may be read twice and is cleared, where an index may be negative.
+    an index may be negative, where slots that are cleared may be read twice, where a user reads
+    single slots.
     """
     tapes = analysis(Tapes, program)
     found: dict[tuple, _Sums] = {}
@@ -78,7 +79,7 @@ class _Sums(NamedTuple):
 def _access(op, sums):
     """A tensor after what an operation does to the gradient array in whose place it is."""
     if op.record in WRITES:
-        key = op.inputs[1] if op.record is WRITE else slice(_first_rows(op))
+        key = op.inputs[1] if op.record is WRITE else slice(op.graph.resolve(_count(op)))
         sums = add_item(sums, key, op.inputs[2])
         substitute(op.graph, {op.outputs[0]: op.inputs[3]})
     else:
@@ -103,7 +104,9 @@ def _as_sums(tapes, array, found):
         return None
     if not all(_is_behind(tapes, create, op) for op in users):
         return None
-    clears = len(array) == 2 and any(op.attrs["clear_after_read"] is not False for op in lookups)
+    by_default = len(array) == 2  # gradient arrays of gradient arrays do not
+    asked = {op.attrs["clear_after_read"] for op in lookups}
+    clears = True in asked or (by_default and None in asked)
     if not _may_read(tapes, create, [op for op in users if op.record not in WRITES], clears):
         return None
     if not all(_is_added(tapes, op, create) for op in users if op.record in WRITES):
@@ -151,24 +154,24 @@ def _may_read(tapes, create, reads, clears):
         return False
     if clears and gathers:
         return len(reads) == 1
-    return all(op in gathers or _is_row(tapes, op, create, clears) for op in reads)
+    return all(op in gathers or _is_of_a_slot(op, create) for op in reads)
 
 
-def _is_row(tapes, read, create, clears):
-    """Whether a read finds a slot's sum, which no other read has taken away."""
-    plain = read.record is READ and read.attrs["dtype"] == create.attrs["dtype"]
-    return plain and (read.attrs.get("own") or (not clears and tapes.is_index(read.inputs[1])))
+def _is_of_a_slot(read, create):
+    """Whether a read is of reverse mode's; a user's may be past the end, where it finds zero."""
+    return (
+        read.record is READ and read.attrs["dtype"] == create.attrs["dtype"] and "own" in read.attrs
+    )
 
 
 def _is_whole(tapes, stack, create):
     """Whether all slots are gathered in order, once, where the forward array is made."""
-    slots = origin(stack.inputs[1]).op
+    count = _count(stack)
     return (
-        stack.record is GATHER
-        and stack.graph is create.graph
+        stack.graph is create.graph
         and not create.attrs["dynamic_size"]
-        and _counts_up(slots)
-        and tapes.number(slots.inputs[1]) == tapes.number(create.inputs[0])
+        and count is not None
+        and tapes.number(count) == tapes.number(create.inputs[0])
         and stack.attrs["dtype"] == create.attrs["dtype"]
         and stack.attrs.get("element_shape") in (None, ())
     )
@@ -179,18 +182,16 @@ def _is_added(tapes, write, create):
     value = write.inputs[2] if write.record in (WRITE, SCATTER) else None
     if value is None or value.dtype != create.attrs["dtype"]:
         return False
+    own = write.attrs.get("own")
     if write.record is SCATTER:
-        return value.spec.rank == 1 and _first_rows(write) is not None
-    sure = write.attrs.get("own") or tapes.is_index(write.inputs[1])
-    return value.spec.rank == 0 and sure
+        return own and value.spec.rank == 1 and _count(write) is not None
+    return value.spec.rank == 0 and (own or tapes.is_index(write.inputs[1]))
 
 
-def _first_rows(scatter):
-    """How many of the first slots a scatter writes to, in order; None for other ones."""
-    slots = origin(scatter.inputs[1]).op
-    return scatter.graph.resolve(slots.inputs[1]) if _counts_up(slots) else None
-
-
-def _counts_up(op):
-    """Whether an operation gives 0, 1, 2, ..."""
-    return op.record is RANGE and (constant_of(op.inputs[0]), constant_of(op.inputs[2])) == (0, 1)
+def _count(op):
+    """How many slots a scatter or gather goes to, if these are the first ones in order."""
+    slots = origin(op.inputs[1]).op
+    if slots.record is not RANGE:
+        return None
+    first, last, step = slots.inputs
+    return last if (constant_of(first), constant_of(step)) == (0, 1) else None

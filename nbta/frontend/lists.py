@@ -702,7 +702,8 @@ def _fill(listing, sample):
     if _are_tuples(samples) and not listing.numbers_only:
         return _fill_columns(listing, samples)
     if not all(
-        isinstance(each, Tensor | np.ndarray | np.generic | int | float) for each in samples
+        isinstance(each, Tensor | np.ndarray | np.generic | int | float | complex)
+        for each in samples
     ):
         kinds = sorted({type(each).__name__ for each in samples})
         message = (

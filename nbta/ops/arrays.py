@@ -241,8 +241,8 @@ WRITE = define(
 )
 
 
-def _scatter(step, handle, indices, value, flow, *, unstacks=False):
-    """``unstacks``: into the first slots; no rows tell their shape, too."""
+def _scatter(step, handle, indices, value, flow, *, unstacks=False, own=False):
+    """``unstacks``: into the first slots; no rows tell their shape, too. ``own``: as `_write`."""
     array = step.array(handle)
     array.unstack(value) if unstacks else array.scatter(indices, value)
     return FLOW_VALUE
@@ -390,7 +390,11 @@ def _gather(
 
 def _gather_gradient(context, op, dvalue):
     handle, indices, flow = op.inputs
-    return [None, None, context.accumulate(handle, flow, lambda g: g.scatter(indices, dvalue))]
+    return [
+        None,
+        None,
+        context.accumulate(handle, flow, lambda g: g.scatter(indices, dvalue, own=True)),
+    ]
 
 
 GATHER = define(
@@ -492,9 +496,10 @@ class Access(NamedTuple):
         attrs = {"own": True} if own else {}
         return build(WRITE, [self.handle, index, value, self.flow], attrs)[0]
 
-    def scatter(self, indices, value) -> Tensor:
+    def scatter(self, indices, value, *, own=False) -> Tensor:
         """The flow after a scatter."""
-        return build(SCATTER, [self.handle, indices, value, self.flow])[0]
+        attrs = {"own": True} if own else {}
+        return build(SCATTER, [self.handle, indices, value, self.flow], attrs)[0]
 
     def split(self, value, lengths) -> Tensor:
         """The flow after a split into the first slots, of which there may be more."""

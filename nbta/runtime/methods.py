@@ -404,8 +404,8 @@ def run_with_text(entry, operation, store, words, text, count_word):
 def call_with_text(kernel, operation, store, words, text, count_word):
     """Run the kernel at an address with a text.
 
-    It is compiled once for all: Numba takes two seconds to compile what it does with texts. The code
-    points are returned before anything is raised: what compiled code holds then is lost.
+    It is compiled once for all: Numba takes two seconds to compile what it does with texts. The
+    code points are returned before anything is raised: what compiled code holds then is lost.
     """
     stay_out_of_line()
     count = len(text)

@@ -1,5 +1,7 @@
 """Arrays that are written as a whole become tensors; what a loop reads by rows is done there."""
 
+import re
+
 import numpy as np
 import pytest
 from golden import programs
@@ -273,6 +275,48 @@ def test_what_is_added_past_the_end_of_a_gradient_array_stays_an_error():
     for each in (program, gradients_to_tensors(program)):
         with pytest.raises(nbta.InvalidArgumentError):
             values_of(each, X)
+
+
+def accessed(x, n, k, kind):
+    """Squares in an array, and accesses of its gradient arrays, some of which fail."""
+    array = nbta.TensorArray(np.float64, n, clear_after_read=False, element_shape=())
+    for i in range(n):
+        array = array.write(i, x[i] * x[i])
+    gradient = array.grad("a")
+    if "nested" in kind:
+        gradient = gradient.grad("b", clear_after_read=True)
+    if "first" in kind:
+        gradient = gradient.scatter(np.arange(3), x[:k])
+    else:
+        for i in range(n):
+            gradient = gradient.accumulate(i + k, x[i])
+    total = nbta.sum(gradient.stack() * x[0])
+    for i in range(n):
+        if "again" in kind:
+            total += gradient.read(i)
+    return total
+
+
+@pytest.mark.parametrize(
+    ("kind", "k"),
+    [
+        ("each", 0), ("each", 1), ("each", -1), ("first", 1), ("first", 3), ("again", 0),
+        ("nested", 0), ("nested again", 0),
+    ],
+)  # fmt: skip
+def test_errors_of_users_gradient_arrays_stay(kind, k):
+    """Of slots there are not, of a row for three slots, and of slots that were cleared."""
+    x, found = np.array([1.0, -2.0, 0.5]), []
+    for compiled in (False, True):
+        try:
+            found.append(nbta.value_and_grad(accessed, compiled=compiled)(x, 3, k, kind))
+        except nbta.NbtaError as error:
+            found.append(re.sub(r"TensorArray_\d+", "", str(error)))
+    assert str(found[0]) == str(found[1])
+    assert isinstance(found[0], str) == (("again" in kind) or (kind, k) in FAIL)
+
+
+FAIL = [("each", 1), ("each", -1), ("first", 1)]
 
 
 def test_gradients_of_nested_scans_need_no_arrays():

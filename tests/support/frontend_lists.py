@@ -958,3 +958,80 @@ def row_read_before_the_list_is_turned_round(x):
     rows.reverse()
     row[0] = 5.0
     return rows[-1][0] * x[0]
+
+
+@lists
+def lists_that_feed_each_other(x):
+    left, right = [1.0], [x[0]]
+    for v in x:
+        left.append(right[-1] * v + left[-1])
+        right.append(left[-2] * left[-1] + 0.5)
+    return left[-1] * right[-1] + sum(left)
+
+
+@lists
+def lags_of_several_lengths(x):
+    xs = [x[0], x[1], x[2]]
+    for i in range(8):
+        xs.append(xs[-3] * xs[-(i % 3) - 1] + xs[i] * x[i])
+    return xs[-1] + xs[-i]
+
+
+@lists
+def read_while_a_branch_appends(x):
+    xs, total = [x[0]], 0.0
+    for v in x:
+        if v > 0:
+            xs.append(xs[-1] * v)
+        total += xs[len(xs) // 2] ** 2
+    return total
+
+
+@lists
+def read_whole_in_each_iteration(x):
+    xs = [x[0]]
+    for i in range(5):
+        total = 0.0
+        for v in xs:
+            total += v * x[i]
+        xs.append(total)
+    return xs[-1] * xs[3]
+
+
+@lists
+def a_list_in_each_iteration(x):
+    total = 0.0
+    for i in range(5):
+        xs = [x[i]]
+        for j in range(i + 1):
+            xs.append(xs[-1] * x[j] + xs[0])
+        total += xs[-1] * xs[len(xs) // 2]
+    return total
+
+
+@lists
+def an_array_of_it_twice(x):
+    xs = []
+    for v in x:
+        xs.append(v * x[0])
+    return np.array(xs).sum() * np.array(xs).max() + np.asarray(xs)[::2].sum() + xs[3]
+
+
+@lists
+def complex_numbers(x):
+    zs = [1.0 + 0.5j]
+    for v in x:
+        zs.append(zs[-1] * (v + 0.5j))
+    return abs(zs[-1]) + zs[3].imag
+
+
+@lists
+def left_early(x):
+    xs = [x[0]]
+    for v in x:
+        if v < -0.8:
+            break
+        if v < 0:
+            continue
+        xs.append(xs[-1] + v**2)
+    return xs[-1] * xs[0]
