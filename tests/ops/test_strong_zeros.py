@@ -1,37 +1,17 @@
 """Adjoints that are exactly zero stay zero, whatever the derivatives are that they meet."""
 
-import inspect
 import itertools
 
 import numpy as np
 import pytest
+from elementwise_records import arity
 
 import nbta
-from nbta.errors import NbtaError
 from nbta.graph.graph import Graph, within
-from nbta.graph.operation import TABLE, NotDifferentiable, Spec
-from nbta.ops import functions  # all records
+from nbta.graph.operation import TABLE
 
 #: Where derivatives of one function or another are infinite or not defined, and some others.
 POINTS = (-np.inf, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 800.0, np.inf, np.nan)
-assert functions.__all__
-
-
-def arity(record):
-    """How many float64 vectors an elementwise operation takes; None if it takes anything else."""
-    if not record.elementwise or isinstance(record.gradient, NotDifferentiable):
-        return None
-    evaluate = record.evaluate
-    if isinstance(evaluate, np.ufunc):
-        count = evaluate.nin
-    else:
-        parameters = inspect.signature(evaluate).parameters.values()
-        count = sum(each.kind is not inspect.Parameter.KEYWORD_ONLY for each in parameters)
-    try:
-        found = record.infer(*[Spec(np.dtype(np.float64), (4,))] * count)
-    except (NbtaError, TypeError):
-        return None
-    return count if found.dtype == np.float64 else None
 
 
 #: Operations whose second derivatives are refused.
