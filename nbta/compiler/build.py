@@ -126,7 +126,7 @@ _NUMBERS = (
 )  # fmt: skip
 _INTRINSICS = (
     "pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "too_many", "room", "tick",
-    "watch", "array_in", "extent_in", "adopt", "agrees", "attempt", "frozen", "unless",
+    "watch", "array_in", "extent_in", "adopt", "agrees", "attempt", "frozen", "unless", "guarded",
 )  # fmt: skip
 
 

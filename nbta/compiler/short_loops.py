@@ -13,7 +13,7 @@ from typing import NamedTuple
 #: Functions of numbers that have no branches.
 BRANCHLESS = frozenset(
     ("float32", "float64", "fast_add", "tanh", "exp", "expm1", "log", "log1p", "sigmoid",
-     "softplus", "erf", "unless")
+     "softplus", "erf", "unless", "guarded")
 )  # fmt: skip
 
 

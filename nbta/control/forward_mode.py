@@ -69,14 +69,14 @@ class Forward:
         self._tangents: dict[Tensor, Tensor] = {}
         self._active: set[Tensor] = set()
         self._used: set[Tensor] = set()
-        self._whole = WholeTangents([])
+        self._whole = WholeTangents([], [])
 
     def run(self, ys, xs, directions) -> list:
         """Tangents of ``ys``."""
         operations = ordered({y.op for y in ys})
         self._active |= active_tensors(operations, xs, ys)
         check_writes(operations, self._active)
-        self._whole = WholeTangents(operations)
+        self._whole = WholeTangents(operations, ys)
         self._tangents.update(zip(xs, directions, strict=True))
         self._walk(operations, ys)
         self._end(operations)

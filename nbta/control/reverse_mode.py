@@ -109,8 +109,7 @@ class Computation:
             given = [self._passing(found[t], t) for t in op.outputs]
             if any(grad is not None for grad in given) and self._goes_on(op):
                 inputs = list(op.inputs)  # a rule may give a loop more variables
-                arrived = {tensor for tensor in op.outputs if found[tensor] is not None}
-                self._whole[-1] |= self._whole_adjoints.inputs(op, self._whole[-1], arrived)
+                self._whole[-1] |= self._whole_adjoints.inputs(op, self._whole[-1])
                 for tensor, grad in zip(inputs, self._apply(op, given), strict=True):
                     if grad is not None and self.wants(tensor):
                         sums.add(tensor, _checked(op, tensor, grad))
@@ -125,18 +124,16 @@ class Computation:
 
     def _apply(self, op, given):
         graph = current()
-        pairs = zip(op.outputs, given, strict=True)
-        arrived = {tensor for tensor, grad in pairs if grad is not None}
         with graph.control_dependencies(None):
             if op.record.effects:
                 before = self._ends_whole
-                self._ends_whole = self._whole_adjoints.ends(op, self._whole[-1], arrived)
+                self._ends_whole = self._whole_adjoints.ends(op, self._whole[-1])
                 try:
                     with gradient_of(op, ()):
                         return op.record.gradient(self, op, *given)
                 finally:
                     self._ends_whole = before
-            plain = op.record.shows and not arrived.isdisjoint(self._whole[-1])
+            plain = op.record.shows and not self._whole[-1].isdisjoint(op.outputs)
             with gradient_of(op, () if plain else [grad for grad in given if grad is not None]):
                 return op.record.gradient(op, *given)
 

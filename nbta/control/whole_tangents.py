@@ -4,7 +4,7 @@ A number is *whole* where all results that depend on it are not finite if it is 
 between it and them hides an infinity, as ``exp`` of one that is negative does. Then a product that
 is whole needs no look at tangents that are exactly zero: where a factor is not finite, neither is
 any result that its tangent reaches. What a branch does not take, and what is assigned over, reaches
-none.
+none. Where a number is the only result, one way to it that shows infinities is enough.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nbta.graph.dependence import connections
+from nbta.graph.graph import subgraphs
 from nbta.graph.order import ordered
 from nbta.graph.views import Branch, Loop, is_branch, is_loop
+from nbta.graph.whole_adjoints import WholeAdjoints
 from nbta.ops.arithmetic import SCALE, WHERE, maximum, minimum
 from nbta.ops.elementary import ABS
+from nbta.ops.residuals import RESTORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from nbta.graph.operation import Operation, Tensor
 
 #: What gives one of its inputs, and its tangent; and what gives numbers that are finite for those.
-_CHOICES = frozenset((SCALE, WHERE, maximum.record, minimum.record, ABS))
+_CHOICES = frozenset((SCALE, WHERE, maximum.record, minimum.record, ABS, RESTORE))
 
 
 class WholeTangents:
@@ -33,11 +36,16 @@ class WholeTangents:
     ----------
     operations : list of Operation
         In running order.
+    results : list of Tensor
     """
 
-    def __init__(self, operations: list[Operation]):
+    def __init__(self, operations: list[Operation], results: list[Tensor]):
         self._seen: set[Tensor] = set()
         self._hidden: set[Tensor] = set()
+        self._shown: set[Tensor] = set()
+        self._adjoints = WholeAdjoints()
+        if len(results) == 1 and results[0].spec.rank == 0:
+            self._show(operations, set(results))
         self._look(operations)
 
     def has(self, op: Operation) -> bool:
@@ -46,6 +54,16 @@ class WholeTangents:
             tensor in self._seen and tensor not in self._hidden and tensor.dtype.kind == "f"
             for tensor in op.outputs
         )
+
+    def _show(self, operations, ends):
+        """Note what is not finite only where the one result is not, whatever depends on it."""
+        self._shown |= ends
+        for op in reversed(operations):
+            self._shown |= self._adjoints.inputs(op, self._shown)
+            inner = self._adjoints.ends(op, self._shown)
+            for body in subgraphs(op) if inner else ():
+                last = inner & set(body.outputs)
+                self._show(ordered({tensor.op for tensor in last}), last)
 
     def _look(self, operations):
         """Note what the users of tensors, which are behind them, hide."""
@@ -63,7 +81,7 @@ class WholeTangents:
     def _look_at(self, op):
         for output, inputs in zip(op.outputs, connections(op), strict=True):
             hides, reached = op.record.effects or output in self._hidden, set(inputs)
-            self._hidden.update(
+            self._add(
                 tensor
                 for place, tensor in enumerate(op.inputs)
                 if tensor in reached and (hides or not _passes(op, place))
@@ -86,7 +104,10 @@ class WholeTangents:
     def _hide(self, tensors: Iterable[Tensor], users: Iterable[Tensor]):
         """Hide tensors of which those beside them are hidden."""
         pairs = zip(tensors, users, strict=False)
-        self._hidden.update(tensor for tensor, user in pairs if user in self._hidden)
+        self._add(tensor for tensor, user in pairs if user in self._hidden)
+
+    def _add(self, hidden):
+        self._hidden.update(tensor for tensor in hidden if tensor not in self._shown)
 
 
 def _passes(op, place):

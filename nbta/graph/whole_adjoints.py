@@ -25,42 +25,35 @@ class WholeAdjoints:
     def __init__(self) -> None:
         self._through: dict[tuple[Operation, frozenset[int]], frozenset[int]] = {}
 
-    def inputs(
-        self, op: Operation, whole: Iterable[Tensor], given: Iterable[Tensor]
-    ) -> set[Tensor]:
-        """Inputs of an operation with whole adjoints; ``given`` are all tensors that have some."""
+    def inputs(self, op: Operation, whole: Iterable[Tensor]) -> set[Tensor]:
+        """Inputs of an operation with whole adjoints, where ``whole`` are all outputs with such."""
         places = frozenset(place for place, tensor in enumerate(op.outputs) if tensor in whole)
         if not places or is_branch(op):
             return set()
-        if is_loop(op):
-            parameters = Loop(op).body.inputs
-            reached = self._reached(Loop(op).body, self._through_loop(op, whole, given))
-            pairs = zip(op.inputs, parameters, strict=True)
-            return {tensor for tensor, parameter in pairs if parameter in reached}
+        if is_loop(op):  # what its body captures is in no result of no iterations
+            return {op.inputs[place] for place in self._through_loop(op, whole)}
         return {tensor for place, tensor in enumerate(op.inputs) if op.record.spreads_to(op, place)}
 
-    def ends(self, op: Operation, whole: Iterable[Tensor], given: Iterable[Tensor]) -> set[Tensor]:
+    def ends(self, op: Operation, whole: Iterable[Tensor]) -> set[Tensor]:
         """Results of an operation's bodies with whole adjoints, as for `inputs`."""
         if is_loop(op):
             outputs = Loop(op).body.outputs
-            return {outputs[place] for place in self._through_loop(op, whole, given)}
+            return {outputs[place] for place in self._through_loop(op, whole)}
         if is_branch(op):
             places = [place for place, tensor in enumerate(op.outputs) if tensor in whole]
             return {body.outputs[place] for body in Branch(op).branches for place in places}
         return set()
 
-    def _through_loop(self, op, whole, given):
+    def _through_loop(self, op, whole):
         """Places of the variables that have whole adjoints in all iterations.
 
-        One whose last value nobody uses may be such a variable: in the last iteration it has none.
+        One whose last value nobody uses has an adjoint of zero in the last iteration.
         """
         count = Loop(op).count
-        if not any(tensor in whole for tensor in op.outputs[:count]):
-            return frozenset()
         places = frozenset(
             place
             for place, tensor in enumerate(op.outputs[:count])
-            if tensor.spec.differentiable and (tensor in whole or tensor not in given)
+            if tensor.spec.differentiable and tensor in whole
         )
         if (op, places) not in self._through:
             body, staying = Loop(op).body, places
@@ -75,9 +68,7 @@ class WholeAdjoints:
 
     def _reached(self, body, places):
         """Tensors of a body with whole adjoints."""
-        found, given = {body.outputs[place] for place in places}, set(body.outputs)
-        for op in reversed(ordered({tensor.op for tensor in body.outputs})) if places else ():
-            if not given.isdisjoint(op.outputs):
-                found |= self.inputs(op, found, given)
-                given.update(op.inputs)
+        found = {body.outputs[place] for place in places}
+        for op in reversed(ordered({tensor.op for tensor in found})):
+            found |= self.inputs(op, found)
         return found

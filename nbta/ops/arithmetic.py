@@ -219,8 +219,18 @@ def _scale_gradient(op, dz):
 
 
 def _emit_scale(op, adjoint, factor):
-    zero = f"({adjoint} == 0) | ({factor} == 0)" if op.attrs.get("both") else f"{adjoint} == 0"
-    return f"(0 if {zero} else {adjoint} * {factor})"
+    found = _emit_guarded(op, adjoint, f"{adjoint} * {factor}")
+    if not op.attrs.get("both"):
+        return found
+    return _emit_guarded(op, factor, found)
+
+
+def _emit_guarded(op, adjoint, value):
+    """What is computed of an adjoint; 0 where that is 0."""
+    real = all(tensor.dtype == op.outputs[0].dtype for tensor in op.inputs)
+    if real and op.outputs[0].dtype.char in "fd":
+        return f"guarded({adjoint}, {value})"
+    return f"(0 if {adjoint} == 0 else {value})"
 
 
 def _infer_scale(adjoint, factor, *, both=False):
@@ -264,9 +274,7 @@ SCALE_BACK = define_elementwise(
     _evaluate_scale_back,
     _scale_back_gradient,
     emit=Elementwise(
-        lambda op, adjoint, divisor: (
-            f"(0 if {adjoint} == 0 else {_emit_divide(op, adjoint, divisor)})"
-        ),
+        lambda op, adjoint, divisor: _emit_guarded(op, adjoint, _emit_divide(op, adjoint, divisor)),
         "fc",
     ),
     spreads=lambda op, place: place == 0,

@@ -349,7 +349,6 @@ READ = define(
     _read,
     _read_gradient,
     effects=True,
-    spreads=True,
     tangent=_tangent_of_read(2),
 )
 
@@ -403,7 +402,6 @@ GATHER = define(
     _gather,
     _gather_gradient,
     effects=True,
-    spreads=True,
     tangent=_tangent_of_read(2),
 )
 
@@ -438,7 +436,6 @@ CONCAT = define(
     _concat,
     _concat_gradient,
     effects=True,
-    spreads=True,
     tangent=_tangent_of_read(1),
 )
 

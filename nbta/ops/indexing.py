@@ -864,7 +864,6 @@ GETITEM = define(
     total=_is_within,
     selects=True,
     misses=_misses,
-    spreads=lambda op, place: op.outputs[0].spec.rank == 0,
     linear=(0,),
 )
 
@@ -1207,7 +1206,7 @@ SET_ITEM = define_change(
     _set_items,
     _set_gradient,
     emit=_emit_item,
-    spreads=lambda op, place: op.inputs[1].spec.rank == 0,
+    spreads=lambda op, place: place == 1,  # what is assigned over is gone
     misses=_misses,
     linear=(0, 1),
     moves=True,

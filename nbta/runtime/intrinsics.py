@@ -217,6 +217,24 @@ def unless(typingctx, condition, value):
 
 
 @intrinsic
+def guarded(typingctx, adjoint, value):
+    """A float where another one is not 0, else 0, without a branch.
+
+    It is the product of an adjoint and a derivative, or another such value. Its bits are masked, as
+    LLVM 22 makes one branch of the choices of all that an adjoint is in, and then no vector
+    instructions: a gradient through products of matrices of 3 x 3 took 2.8 times as long.
+    """
+
+    def codegen(context, builder, sig, args):
+        kind = args[0].type
+        bits = ir.IntType(8 * size_of(sig.return_type))
+        mask = builder.sext(builder.fcmp_unordered("!=", args[0], kind(0.0)), bits)
+        return builder.bitcast(builder.and_(builder.bitcast(args[1], bits), mask), kind)
+
+    return value(adjoint, value), codegen
+
+
+@intrinsic
 def tick(typingctx, place):
     """Add 1 to the number at a pointer, each time and not once after a loop: a thread looks."""
 

@@ -88,3 +88,101 @@ def test_in_other_dtypes(dtype):
     for compiled in False, True:
         found = nbta.grad(root, compiled=compiled)(x)
         np.testing.assert_allclose(found, np.array([1.0, 0.5 + 1.0 - 1.0], dtype), rtol=1e-3)
+
+
+def items(w, x, read):
+    y, total = np.zeros(len(x)), 0.0
+    for i in range(len(x)):
+        y[i] = w * x[i]
+    for k in read:
+        total += y[k] ** 2
+    return total
+
+
+def a_list(w, x, read):
+    y, total = [], 0.0
+    for i in range(len(x)):
+        y.append(w * x[i])
+    for k in read:
+        total += y[k] ** 2
+    return total
+
+
+def slots(w, x, read):
+    y = nbta.TensorArray(np.float64, len(x), element_shape=())
+    for i in range(len(x)):
+        y = y.write(i, w * x[i])
+    return nbta.sum(y.gather(read) ** 2)
+
+
+def rows(w, x, read):
+    return ((w * x)[read] ** 2).sum()
+
+
+def assigned_over(w, x, read):
+    y, total = np.zeros(1), 0.0
+    for i in range(len(x)):
+        y[0] = w * x[len(x) - 1 - i]
+        if i != 1:
+            total += y[0] ** 2
+    return total - (w * x[1]) ** 2
+
+
+def in_no_iterations(w, x, read):
+    lost, total = w * x[2], (w * x[0]) ** 2 + (w * x[3]) ** 2
+    for _ in range(read[0]):
+        total = total * lost
+    return total
+
+
+def state_after_the_last_use(w, x, read):
+    state, total = w, 0.0
+    for i in (0, 3):
+        for _ in range(1):
+            total += (state * x[i]) ** 2
+            state = state * x[2]
+        state = w
+    return total
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    "f",
+    [items, a_list, slots, rows, assigned_over, in_no_iterations, state_after_the_last_use],
+    ids=lambda f: f.__name__,
+)
+def test_what_no_result_depends_on(f, compiled):
+    """A product with NaN, as of a missing observation, in what the loss does not read."""
+    x, read = np.array([0.5, 2.0, np.nan, 3.0]), np.array([0, 3])
+    value, slope = nbta.value_and_grad(f, compiled=compiled)(0.5, x, read)
+    assert (value, slope) == (2.3125, 9.25)
+    along = nbta.function(lambda w, d: nbta.jvp(lambda w: f(w, x, read), w, d), compiled=compiled)
+    assert tuple(along(0.5, 1.0)) == (2.3125, 9.25)
+    second = nbta.jvp(nbta.grad(lambda w: f(w, x, read), compiled=compiled), 0.5, 1.0)
+    assert tuple(second) == (9.25, 18.5)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_of_the_last_state(compiled):
+    """Which no iteration uses, and which an item makes infinite, or is for itself."""
+
+    def products(w, x):
+        total = 0.0
+        for each in x:
+            total += w
+            w = w * each
+        return total
+
+    def quotients(w, a, n):
+        total = 0.0
+        for _ in range(n):
+            total += 1.0 / w
+            w = w * a
+        return total
+
+    x = np.array([0.5, 2.0, 3.0, np.inf])
+    slopes = nbta.grad(products, argnums=(0, 1), compiled=compiled)(0.5, x)
+    assert slopes[0] == 5.5
+    assert slopes[1].tolist() == [4.5, 1.0, 0.5, 0.0]
+    slopes = nbta.grad(quotients, argnums=(0, 1), compiled=compiled)(0.5, np.inf, 4)
+    assert slopes == (-4.0, 0.0)
