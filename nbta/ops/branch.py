@@ -12,7 +12,7 @@ import numpy as np
 from nbta import shapes
 from nbta.errors import invalid
 from nbta.graph.dependence import dependence
-from nbta.graph.graph import current, unify
+from nbta.graph.graph import at_line, current, unify
 from nbta.graph.labels import call_after
 from nbta.graph.operation import DATA, Spec
 from nbta.graph.views import Branch
@@ -74,13 +74,17 @@ def add_case(index, branches, name=None, **attrs):
 
 #: Of so many operations before a branch one may be what the branch computes again.
 NEAR = 64
+#: So many operations on integers are done for both branches, without asking which one it is.
+FEW = 8
 
 
 def choices(index, branches) -> list | None:
-    """The results of two branches that compute nothing, as `where` of values from around them.
+    """The results of two branches that compute next to nothing, as `where` of values around them.
 
     Of numbers alone: a choice between two is made without a jump, which is taken wrongly as often
-    as the condition is open. None for all other branches.
+    as the condition is open. A few integers, such as the index of a neighbour at the end of an
+    array, are computed for both branches, so that a gradient can compute them again in place of
+    saving them. None for all other branches.
 
     Parameters
     ----------
@@ -94,10 +98,11 @@ def choices(index, branches) -> list | None:
         return None
     if any(op.record.effects or op.record.foreign for b in branches for op in b.operations):
         return None
-    found = [[_around(end, {}) for end in pair] for pair in ends]
-    if any(value is None for pair in found for value in pair):
+    found, new = {}, set()
+    if not all(_is_near(end, found, new) for pair in ends for end in pair) or len(new) > FEW:
         return None
-    return [one if one is other else where(index, one, other) for one, other in found]
+    values = [[_made(end, found) for end in pair] for pair in ends]
+    return [one if one is other else where(index, one, other) for one, other in values]
 
 
 def _around(tensor, found):
@@ -120,6 +125,39 @@ def _again(graph, op, inputs):
     keys = {operation_key(each, each.inputs, tuple(each.control_inputs)): each for each in near}
     key = operation_key(op, inputs)
     return None if key is None else keys.get(key)
+
+
+def _is_near(tensor, found, new) -> bool:
+    """Whether a value is around a branch, or an integer that follows from values around it.
+
+    Operations that are not done there yet are noted in ``new``.
+    """
+    op = tensor.op
+    if _around(tensor, found) is not None:
+        return True
+    if op.control_inputs or not _is_of_integers(op):
+        return False
+    new.add(op)
+    return all(_is_near(each, found, new) for each in op.inputs)
+
+
+def _is_of_integers(op):
+    """Whether an operation gives an integer or a truth value of others, and cannot fail."""
+    numbers = (*op.inputs, *op.outputs)
+    if any(t.kind != DATA or t.spec.rank != 0 or t.dtype.kind not in "biu" for t in numbers):
+        return False
+    return op.inputs and op.record.elementwise and op.record.quick and op.record.is_total(op)
+
+
+def _made(tensor, found):
+    """A value that `_is_near` has told of, computed around the branch where it is not there."""
+    there, op = _around(tensor, found), tensor.op
+    if there is None:
+        inputs = [_made(each, found) for each in op.inputs]
+        with at_line(op.location):
+            found[op] = tensor.graph.outer.create(op.record, inputs, dict(op.attrs))
+        there = found[op].outputs[tensor.index]
+    return there
 
 
 def _expose(op, branch, tensor, free):

@@ -138,6 +138,49 @@ def test_a_number_is_saved_for_all_branches_of_a_kind():
     assert all("8 bytes an iteration" in line for line in saved)
 
 
+def periodic(u, v, c):
+    n = len(u)
+    u = u * c[0]
+    for _ in range(3):
+        w = np.zeros(n)
+        for i in range(n):
+            after = i + 1 if i + 1 < n else 0
+            before = i - 1 if i > 0 else n - 1
+            if v[i] > 0:
+                far = (2 * i + 1 if 2 * i + 1 < n else 2 * i - n) if n > 1 else 0
+            else:
+                far = i
+            w[i] = u[i] * u[i] + c[1] * u[after] * u[before] + v[i] * u[far]
+        u = w
+    return np.sum(u)
+
+
+def test_indices_that_branches_choose_are_computed_again():
+    check_grads(periodic, arguments(7), order=2)
+    slope = nbta.value_and_grad(periodic, (0, 1, 2), compiled=True)
+    for n in (11, 1, 7):
+        value, _ = slope(*arguments(n))
+        np.testing.assert_allclose(value, periodic(*arguments(n)), rtol=1e-12)
+    saved = [line for line in slope.explain().splitlines() if "bytes an iteration" in line]
+    assert not any("after" in line or "before" in line or "far" in line for line in saved), saved
+
+
+def test_integers_that_may_fail_are_computed_in_their_branch_alone():
+    def f(x, k):
+        total = 0.0
+        for i in range(len(x)):
+            j = i // k if k != 0 else i
+            total += x[i] * x[j]
+        return total
+
+    x = arguments(9)[0]
+    slope = nbta.value_and_grad(f, compiled=True)
+    for k in (0, 2, 0):
+        value, found = slope(x, k)
+        np.testing.assert_allclose(value, f(x, k), rtol=1e-12)
+        compare(found, nbta.grad(f, compiled=False)(x, k))
+
+
 def test_versions_for_several_truth_values():
     lines = Lines()
     block = lines.versions("u", "v")
