@@ -133,9 +133,9 @@ def _is_near(tensor, found, new) -> bool:
     Operations that are not done there yet are noted in ``new``.
     """
     op = tensor.op
-    if _around(tensor, found) is not None:
+    if op in new or _around(tensor, found) is not None:
         return True
-    if op.control_inputs or not _is_of_integers(op):
+    if len(new) > FEW or op.control_inputs or not _is_of_integers(op):
         return False
     new.add(op)
     return all(_is_near(each, found, new) for each in op.inputs)

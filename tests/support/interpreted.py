@@ -260,6 +260,7 @@ def interpreted(source, extra=None):
         "pointer": lambda kind, address, number: Pointer(kind.kind, address, number),
         "address": lambda place, index: place.start + int(index) * place.dtype.itemsize,
         "call": _call, "copy": _copy, "clear": _clear, "fast_add": lambda a, b: a + b,
+        "guarded": lambda adjoint, value: type(value)(0) if adjoint == 0 else value,
         "unless": lambda condition, value: type(value)(0) if condition else value,
         "refuse": _refuse, "too_many": _too_many, "room": _room, "slot": _slot, "np": np,
         "tick": _tick, "fetch": lambda place, index: None,
