@@ -8,7 +8,7 @@ from nbta import shapes
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.program import Program, changes, rebuild
 from nbta.graph.copying import Copy, copied, keep_shapes
-from nbta.graph.dependence import closure, uses
+from nbta.graph.dependence import closure, uses_through_bodies
 from nbta.graph.graph import drop_unused, keep_live, live, running, subgraphs, substitute, within
 from nbta.graph.operation import FLOW, Operation, Tensor
 from nbta.graph.order import before, ordered
@@ -117,8 +117,11 @@ def _look_inside(arrays, op, used, found) -> list[Tensor]:
 def _inputs_of_loop(arrays, loop, used) -> list[int]:
     """Places of the inputs of a loop that are needed, where what is around uses some tensors."""
     op, body, count = loop.op, loop.body, loop.count
-    edges = dict(enumerate(uses(body)))
-    start = {i for i in range(count) if op.outputs[i] in used} | {0, *uses(loop.cond)[0]}
+    edges = dict(enumerate(uses_through_bodies(body)))
+    start = {i for i in range(count) if op.outputs[i] in used} | {
+        0,
+        *uses_through_bodies(loop.cond)[0],
+    }
     while True:
         places = closure(start, edges)
         kept = {i for i in places if i < count}
@@ -134,7 +137,7 @@ def _parts_of_case(arrays, case, used) -> tuple[list[int], list[int]]:
     kept = {i for i, tensor in enumerate(op.outputs) if tensor in used}
     while more := _results_with_effects(arrays, branches, kept, len(op.outputs)):
         kept |= more
-    needed = [uses(branch) for branch in branches]
+    needed = [uses_through_bodies(branch) for branch in branches]
     return sorted(kept), sorted(set().union(*(ways[i] for ways in needed for i in kept)))
 
 

@@ -3,10 +3,10 @@
 import functools
 import operator
 
-from nbta.graph.graph import SubGraph
+from nbta.graph.graph import SubGraph, within
 from nbta.graph.operation import NotDifferentiable, Operation, Tensor
 from nbta.graph.order import ordered
-from nbta.graph.views import Loop
+from nbta.graph.views import Branch, Loop, is_branch, is_loop
 
 
 def connections(op: Operation) -> list[list[Tensor]]:
@@ -41,7 +41,39 @@ def uses(body: SubGraph) -> list[set[int]]:
 
 def _all_inputs(op):
     """The tensors that an operation, and each that it waits for, are computed from."""
-    found, todo, seen = list(op.inputs), list(op.control_inputs), set()
+    return [[*op.inputs, *_awaited(op)]] * len(op.outputs)
+
+
+def uses_through_bodies(body: SubGraph) -> list[set[int]]:
+    """`uses`, where loops and branches in the body leave out what some of their results need not.
+
+    Those with effects leave out nothing.
+    """
+    return _reach(body, _needed_inputs)
+
+
+def _needed_inputs(op):
+    inner = within([op])
+    if any(each.record.effects and not (is_loop(each) or is_branch(each)) for each in inner):
+        return _all_inputs(op)
+    awaited = _awaited(op)
+    if is_loop(op):
+        loop, places = Loop(op), range(len(op.outputs))
+        edges = dict(enumerate(uses_through_bodies(loop.body)))
+        asked = {0, *uses_through_bodies(loop.cond)[0]}
+        found = (closure({place, *asked}, edges) for place in places)
+        return [[*awaited, *(op.inputs[k] for k in sorted(each))] for each in found]
+    if is_branch(op):
+        case = Branch(op)
+        ways = zip(*map(uses_through_bodies, case.branches), strict=True)
+        found = (sorted(set().union(*each)) for each in ways)
+        return [[*awaited, case.index, *(case.captured[k] for k in each)] for each in found]
+    return _all_inputs(op)
+
+
+def _awaited(op):
+    """The tensors that all that an operation waits for is computed from."""
+    found, todo, seen = [], list(op.control_inputs), set()
     while todo:
         other = todo.pop()
         if other.outputs:
@@ -50,7 +82,7 @@ def _all_inputs(op):
             seen.add(other)
             found += other.inputs
             todo += other.control_inputs
-    return [found] * len(op.outputs)
+    return found
 
 
 def _reach(body, ways):

@@ -87,6 +87,29 @@ def test_prune_drops_variables_that_no_result_needs():
     assert types(pruned) == ["Add", "Add", "Less", "Mul", "While"]
 
 
+@pytest.mark.parametrize("branch", [False, True])
+def test_prune_drops_variables_of_loops_in_loops_that_no_result_needs(branch):
+    """What goes through an inner loop, or a branch, beside what a result needs."""
+
+    def f(x):
+        def step(i, y, z):
+            return y * x, z + nbta.sin(z)
+
+        def inner(i, y, z):
+            if branch:
+                return nbta.cond(x > 1.0, lambda: step(i, y, z), lambda: (y, z * 2.0))
+            return loop(step, y, z)[1:]
+
+        return loop(inner, x, x)[1]
+
+    program = after(passes.prune, built(f, ()))
+    found = types(program)
+    assert "Mul" in found
+    assert "Sin" not in found
+    counts = [op.attrs["count"] for op in all_operations(program) if op.type == "While"]
+    assert counts == [3] * len(counts)  # the counter, `i`, and what the result needs
+
+
 def test_prune_drops_tapes_of_gradients_that_are_not_fetched():
     def f(x):
         _, y = loop(lambda i, y: (nbta.tanh(y * x),), x)
