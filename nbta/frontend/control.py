@@ -343,7 +343,7 @@ def _rule_of_items(one, otherwise):
 
 def _remedy(one, other):
     """What to do where one way leaves another thing than the other one."""
-    if any(getattr(each, "is_picked", False) for each in (one, other)):
+    if any(isinstance(each, Listing) and each.is_picked for each in (one, other)):
         return "keep the index in a variable, and take the list by it where it is used"
     if _is_filled(one) or _is_filled(other):
         return (
@@ -425,7 +425,7 @@ def described(value) -> str:
         return f"{value.dtype} {np.shape(value)}"
     if isinstance(value, list | tuple | dict | set | frozenset):  # of this package's kind, too
         if isinstance(value, list) and not native.is_python(value):
-            picked = getattr(value, "is_picked", False)
+            picked = isinstance(value, Listing) and value.is_picked
             return "list that an index chooses" if picked else "list that a loop fills"
         kind = "list" if isinstance(value, list) else type(value).__name__.removeprefix("frozen")
         return f"{kind} of {len(value)} items"

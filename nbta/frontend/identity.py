@@ -15,6 +15,7 @@ from nbta.errors import UnimplementedError, invalid
 from nbta.frontend import control, native
 from nbta.frontend.array_boxes import unboxed
 from nbta.frontend.boxes import Box
+from nbta.frontend.lists import Listing
 from nbta.frontend.maybe import is_maybe, may_be_gone, there
 from nbta.frontend.outside import note_class, reading
 from nbta.frontend.problems import here
@@ -48,7 +49,7 @@ def is_same(left, right):
     if left is right:
         return True
     lists = isinstance(left, list) and isinstance(right, list)
-    if lists and any(getattr(each, "is_picked", False) for each in (left, right)):
+    if lists and any(isinstance(each, Listing) and each.is_picked for each in (left, right)):
         _refuse("`is` compares a list that is chosen by an index", "compare indices in its place")
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Class):

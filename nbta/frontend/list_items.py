@@ -258,7 +258,7 @@ def _check_alike(values):
         return
     alike = all(is_number(each) or isinstance(each, Tensor | np.ndarray) for each in values)
     ranks = {np.ndim(each) if not isinstance(each, Tensor) else each.spec.rank for each in values}
-    shapes = {each.spec.shape for each in values if isinstance(each, Tensor) and is_full(each)}
+    shapes = {each.spec.shape for each in values if isinstance(each, Tensor) and _is_full(each)}
     if alike and len(ranks) < 2 and len(shapes) < 2:
         return
     kinds = sorted({called_by_python(each) for each in values})
@@ -271,7 +271,7 @@ def _check_alike(values):
     raise invalid("index", message)
 
 
-def is_full(tensor):
+def _is_full(tensor):
     """Whether all lengths of a tensor are integers."""
     shape = tensor.spec.shape
     return shape is not None and all(type(each) is int for each in shape)

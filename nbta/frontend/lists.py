@@ -203,6 +203,8 @@ class Listing(list):
     """
 
     array, _length, guard = None, None, None
+    #: Whether it stands for one of several lists, which only the run knows.
+    is_picked = False
     #: Where items are assigned or taken off, a list of the slot of each, and how many are used.
     slots, used = None, None
     #: Whether tuples that a loop gives are an error, as for a comprehension that Python can make.
