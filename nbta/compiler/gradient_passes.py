@@ -105,7 +105,7 @@ def _as_sums(tapes, array, found):
     if not all(_is_behind(tapes, create, op) for op in users):
         return None
     by_default = len(array) == 2  # gradient arrays of gradient arrays do not
-    asked = {op.attrs["clear_after_read"] for op in lookups}
+    asked = {op.attrs.get("clear_after_read") for op in lookups}
     clears = True in asked or (by_default and None in asked)
     if not _may_read(tapes, create, [op for op in users if op.record not in WRITES], clears):
         return None

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
 from contextlib import contextmanager
 
 from nbta.errors import PerformanceWarning, UnimplementedError
 from nbta.graph.graph import current
-from nbta.locations import of_caller
+from nbta.locations import of_caller, warn_caller
 
 #: After so many operations of a recursion, which take some seconds to trace, users are told.
 WRITTEN_OUT = 5000
@@ -77,7 +76,4 @@ def _look(root, function, calls):
         f"and to compile, and one more level doubles the count where a call makes two. {cure}; to "
         f"silence this: warnings.simplefilter('ignore', nbta.PerformanceWarning)"
     )
-    if place is None:
-        warnings.warn(message, PerformanceWarning, stacklevel=2)
-    else:
-        warnings.warn_explicit(message, PerformanceWarning, *place)
+    warn_caller(message, PerformanceWarning)

@@ -238,3 +238,24 @@ def test_nested_argument():
     assert value == pytest.approx(X[0] ** 2 * X[1])
     assert slope[:2] == pytest.approx([2 * X[0] * X[1], X[0] ** 2])
     assert given == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def filling(count):
+    def f(x):
+        bins = [[] for _ in range(count)]
+        for v in x:
+            bins[int(v * count)].append(v)
+        return sum(bins[0])
+
+    return f
+
+
+def test_many_lists_are_told():
+    """Tracing takes longer than in proportion to them."""
+    function = nbta.function(filling(17), compiled=False)
+    with pytest.warns(
+        nbta.PerformanceWarning, match=r"test_picked_lists.py:\d+: .* among 17 lists"
+    ):
+        assert function(X[:2]) == 0.0
+    with pytest.raises(nbta.NbtaError, match=r"among 65 lists, .* a 2-D array with a count"):
+        nbta.function(filling(65), compiled=False)(X)
