@@ -54,7 +54,11 @@ class NoIntegerError(InvalidArgumentError, OverflowError):
 def checked(name, left, right):
     """The right operand of an operator, after Python's checks of divisors, shifts and powers."""
     check_divisor(name, left, right)
-    return _not_negative(name, right) if name in _NEGATIVE and _are_integers(left, right) else right
+    if name not in _NEGATIVE or not _are_integers(left, right):
+        return right
+    if name == "Pow" and getattr(left, "weak", None) is int and not isinstance(right, Tensor):
+        return right  # of an integer of Python's it is a float
+    return _not_negative(name, right)
 
 
 def check_divisor(name, left, right) -> None:
