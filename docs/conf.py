@@ -7,9 +7,6 @@ import re
 from datetime import date
 from pathlib import Path
 
-from jinja2.sandbox import SandboxedEnvironment
-from numpydoc import docscrape_sphinx
-
 import nbta
 from nbta.interface import ArrayInterface
 
@@ -161,17 +158,21 @@ def _describe(kind, interface):
             own.__doc__ = own.__doc__ or said.__doc__
 
 
-class _SharedTemplates(SandboxedEnvironment):
-    """numpydoc's templates. It makes an environment, and so compiles them, for each docstring."""
+def _share_templates():
+    """Have numpydoc compile its templates once. It makes an environment for each docstring."""
+    from jinja2.sandbox import SandboxedEnvironment  # tests read this file without either
+    from numpydoc import docscrape_sphinx
 
-    def get_template(self, name, parent=None, globals=None):
-        key = name, type(self.loader)
-        if key not in _templates:
-            _templates[key] = super().get_template(name, parent, globals)
-        return _templates[key]
+    templates = {}
 
+    class Shared(SandboxedEnvironment):
+        def get_template(self, name, parent=None, globals=None):
+            key = name, type(self.loader)
+            if key not in templates:
+                templates[key] = super().get_template(name, parent, globals)
+            return templates[key]
 
-_templates = {}
+    docscrape_sphinx.SandboxedEnvironment = Shared
 
 
 #: Entries of the sidebar, as the theme writes them: the page that is shown, and another one.
@@ -220,6 +221,6 @@ def setup(app):
     """Called by Sphinx."""
     _describe(nbta.TensorArray, ArrayInterface)
     app.connect("source-read", _adapt)
-    docscrape_sphinx.SandboxedEnvironment = _SharedTemplates
+    _share_templates()
     app.connect("html-page-context", _share_sidebars, priority=900)  # after the theme's
     app.connect("build-finished", _list_versions)
