@@ -21,7 +21,6 @@ from types import SimpleNamespace
 from nbta import shapes
 from nbta.control.activity import active_tensors
 from nbta.control.reverse_mode import Computation
-from nbta.control.whole_tangents import WholeTangents
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import SubGraph, current, gradient_of
 from nbta.graph.labels import TANGENT, call_after
@@ -69,14 +68,12 @@ class Forward:
         self._tangents: dict[Tensor, Tensor] = {}
         self._active: set[Tensor] = set()
         self._used: set[Tensor] = set()
-        self._whole = WholeTangents([], [])
 
     def run(self, ys, xs, directions) -> list:
         """Tangents of ``ys``."""
         operations = ordered({y.op for y in ys})
         self._active |= active_tensors(operations, xs, ys)
         check_writes(operations, self._active)
-        self._whole = WholeTangents(operations, ys)
         self._tangents.update(zip(xs, directions, strict=True))
         self._walk(operations, ys)
         self._end(operations)
@@ -152,8 +149,7 @@ class Forward:
                 return rule(self, op, *given)
         if all(tangent is None for tangent in given):
             return [None] * len(op.outputs)
-        plain = op.record.shows and self._whole.has(op)
-        with gradient_of(op, () if plain else [t for t in given if t is not None]):
+        with gradient_of(op, [tangent for tangent in given if tangent is not None]):
             found = self._derived(op, given)
             whole = not op.record.elementwise or _covers(op, given)
             return [
