@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 import nbta
 
 
-@numba.njit
+@numba.njit(cache=True)
 def grown(rate, ageing, end):
     """All cells of a colony until some time: time of birth, volume, rate of growth, mother."""
     cells = nbta.TensorArray(
@@ -35,7 +35,7 @@ def grown(rate, ageing, end):
     return total, cells.stack()
 
 
-@numba.njit
+@numba.njit(cache=True)
 def misfit(parameters, times, measured):
     """Squared relative distance of the volumes to those that were measured."""
     rate, ageing = parameters

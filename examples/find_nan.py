@@ -17,13 +17,13 @@ import nbta
 VOLTS, DT = np.arange(-75.0, 50.0, 10.0), 0.05  # mV, ms
 
 
-@numba.njit
+@numba.njit(cache=True)
 def opening(x):
     """How fast channels open, as Hodgkin and Huxley wrote it."""
     return 0.1 * x / (1.0 - np.exp(-x))
 
 
-@numba.njit
+@numba.njit(cache=True)
 def mended(x):
     """The same with its limit at 0."""
     if abs(x) < 1e-5:

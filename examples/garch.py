@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 import nbta
 
 
-@numba.njit
+@numba.njit(cache=True)
 def cost(parameters, returns):
     """Minus the logarithm of the likelihood."""
     omega, alpha, beta = parameters
@@ -27,7 +27,7 @@ def cost(parameters, returns):
     return total
 
 
-@numba.njit
+@numba.njit(cache=True)
 def simulate(parameters, n, seed):
     """Returns, and their variances."""
     np.random.seed(seed)
@@ -41,7 +41,7 @@ def simulate(parameters, n, seed):
     return returns, variances
 
 
-@numba.njit
+@numba.njit(cache=True)
 def filtered(parameters, returns):
     """The variance of each return, given those before it."""
     omega, alpha, beta = parameters

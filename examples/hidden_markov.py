@@ -73,7 +73,8 @@ def main(picture=None):
     guess = np.concatenate([np.log([10.0, 20.0, 30.0]), np.full(6, -2.0)])
     fit = minimize(nbta.value_and_grad(cost), guess, (COUNTS,), jac=True, method="BFGS")
     rates = np.exp(fit.x[:3])
-    states = nbta.grad(log_likelihood)(*model(fit.x, COUNTS))  # given all data
+    fitted = nbta.function(model)(fit.x, COUNTS)  # traced: Numba compiles nothing
+    states = nbta.grad(log_likelihood)(*fitted)  # given all data
     print(f"minus log-likelihood {fit.fun:.4f}, after {fit.nfev} gradients")
     print(f"earthquakes a year   {rates.round(3)}\nyears in each state  {states.sum(0).round(1)}")
     if picture:

@@ -81,7 +81,7 @@ def draw(picture, parameters, observed):
     """The observations, and what the filter expected before it saw each."""
     import matplotlib.pyplot as plt
 
-    means, variances = predictions(parameters, observed)
+    means, variances = nbta.function(predictions)(parameters, observed)
     t, spread = np.arange(len(observed)), 2.0 * np.sqrt(variances)
     with plt.style.context(Path(__file__).with_name("gallery.mplstyle")):
         figure, axes = plt.subplots()

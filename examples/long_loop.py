@@ -1,8 +1,8 @@
 """Differentiate a loop of ten million steps in little memory.
 
-A gradient needs the states of a loop backwards. By default nbta keeps what it needs of each step;
-with `checkpoint=` it keeps a few states and computes the steps between them again. The gradient
-is the same to rounding, and 240 MB of memory become 0.2 MB.
+The gradient of a loop needs the states of its steps in reverse order. By default nbta saves the
+values that it needs from each step; with `checkpoint=` it saves a few states and recomputes the
+steps between them. The gradient is the same to rounding, in 0.2 MB of memory instead of 240 MB.
 """
 
 import sys
@@ -62,7 +62,7 @@ def draw(picture, lengths, found):
     with plt.style.context(Path(__file__).with_name("gallery.mplstyle")):
         figure, axes = plt.subplots()
         for way, results in found.items():
-            label = f"checkpoint={way!r}" if way else "all values kept"
+            label = f"checkpoint={way!r}" if way else "all values saved"
             axes.loglog(lengths, [megabytes for *_, megabytes, _ in results], "o-", label=label)
         axes.set(xlabel="steps", ylabel="memory (MB)")
         axes.legend()

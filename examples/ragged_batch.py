@@ -15,14 +15,14 @@ from scipy.optimize import minimize
 import nbta
 
 
-@numba.njit
+@numba.njit(cache=True)
 def natural(p):
     """Level, shock and memory of a GARCH(1, 1) model, of parameters without bounds."""
     shock = 1.0 / (1.0 + np.exp(-p[1]))
     return np.exp(p[0]), shock, (1.0 - shock) / (1.0 + np.exp(-p[2]))
 
 
-@numba.njit
+@numba.njit(cache=True)
 def deviations(p, returns):
     """Standard deviation of each day, given the returns of the days before."""
     level, shock, memory = natural(p)
@@ -34,7 +34,7 @@ def deviations(p, returns):
     return result
 
 
-@numba.njit
+@numba.njit(cache=True)
 def loss(p, returns):
     """Negative log-likelihood of one series."""
     spread = deviations(p, returns)

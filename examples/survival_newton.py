@@ -20,7 +20,7 @@ SEEN = np.concatenate([1 - LEFT, np.ones(21, int)])
 TREATED = np.repeat([1.0, 0.0], 21)
 
 
-@numba.njit
+@numba.njit(cache=True)
 def cost(parameters, times, seen, treated):
     """Minus the logarithm of the likelihood of Weibull's distribution."""
     shape, intercept, drug = parameters
