@@ -71,7 +71,8 @@ def cost(parameters, counts):
 def main(picture=None):
     """Fit three states, print what was found, and draw it."""
     guess = np.concatenate([np.log([10.0, 20.0, 30.0]), np.full(6, -2.0)])
-    fit = minimize(nbta.value_and_grad(cost), guess, (COUNTS,), jac=True, method="BFGS")
+    slope = nbta.value_and_grad(cost, compiled=True)
+    fit = minimize(slope, guess, (COUNTS,), jac=True, method="BFGS")
     rates = np.exp(fit.x[:3])
     fitted = nbta.function(model)(fit.x, COUNTS)  # traced: Numba compiles nothing
     states = nbta.grad(log_likelihood)(*fitted)  # given all data

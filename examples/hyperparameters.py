@@ -71,7 +71,7 @@ def draw(picture, guess, hyper, parts):
         left.plot(x_other, y_other, "o", color="C4", ms=2, label="validated on")
         for values, line, label in ((guess, ":", "before"), (hyper, "-", "after")):
             left.plot(dense, features(dense) @ trained(values, x, y), line, color="C0", label=label)
-        left.set(ylim=(-2, 3))
+        left.set(ylim=(-2, 3), xticks=(-1, -0.5, 0, 0.5, 1))
         left.legend(ncols=2, loc="upper center")
         right.semilogy(np.exp(hyper[1:]), "o", color="C0")
         right.set(xlabel="degree", title="penalty")

@@ -70,7 +70,8 @@ def main(picture=None):
     observed += np.random.default_rng(0).normal(0.0, NOISE, observed.shape)
 
     slope = nbta.value_and_grad(misfit, compiled=True)
-    fit = minimize(slope, np.full(CELLS - 1, np.log(5.0)), (observed,), jac=True, method="L-BFGS-B")
+    start, options = np.full(CELLS - 1, np.log(5.0)), {"maxcor": 30}
+    fit = minimize(slope, start, (observed,), jac=True, method="L-BFGS-B", options=options)
     print(f"misfit {misfit(true, observed):.1f} of the true rod, {fit.fun:.1f} of the inferred one")
     print(f"{fit.nfev} gradients; logarithms of conductivity off by {np.std(fit.x - true):.3f}")
     if picture:
@@ -85,8 +86,8 @@ def draw(picture, true, inferred):
     with plt.style.context(Path(__file__).with_name("gallery.mplstyle")):
         figure, axes = plt.subplots()
         edges = np.arange(CELLS) + 0.5
-        axes.stairs(true, edges, color="grey", label="true", linewidth=2)
-        axes.stairs(inferred, edges, color="C1", label="inferred", linewidth=2)
+        axes.stairs(true, edges, color="grey", label="true", lw=2, baseline=None)
+        axes.stairs(inferred, edges, color="C1", label="inferred", lw=2, baseline=None)
         axes.plot(SENSORS, np.zeros(len(SENSORS)), "^", color="C0", label="sensor", clip_on=False)
         axes.set(xlabel="cell", ylabel="conductivity", ylim=(0, None))
         axes.legend()

@@ -87,7 +87,8 @@ def draw(picture, paths, best):
         figure, axes = plt.subplots()
         for name, path in paths.items():
             distances = np.linalg.norm(np.array(path) - best, axis=1)
-            axes.semilogy(np.maximum(distances, 1e-10), ".-", label=name)
+            style = ".:" if name == "curve_fit" else ".-"  # its path is that of least_squares
+            axes.semilogy(np.maximum(distances, 1e-10), style, label=name)
         axes.set(xlabel="evaluation", ylabel="distance to the fit")
         axes.legend()
         figure.savefig(picture, metadata={"Date": None})
