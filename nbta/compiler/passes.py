@@ -118,10 +118,8 @@ def _inputs_of_loop(arrays, loop, used) -> list[int]:
     """Places of the inputs of a loop that are needed, where what is around uses some tensors."""
     op, body, count = loop.op, loop.body, loop.count
     edges = dict(enumerate(uses_through_bodies(body)))
-    start = {i for i in range(count) if op.outputs[i] in used} | {
-        0,
-        *uses_through_bodies(loop.cond)[0],
-    }
+    asked = {0, *uses_through_bodies(loop.cond)[0]}
+    start = {i for i in range(count) if op.outputs[i] in used} | asked
     while True:
         places = closure(start, edges)
         kept = {i for i in places if i < count}
