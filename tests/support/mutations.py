@@ -140,8 +140,8 @@ FAULTS = [
     Fault(
         "passes",
         "variables that a condition asks for are left out",
-        "asked = {0, *uses_through_bodies(loop.cond)[0]}",
-        "asked = {0}",
+        "in used} | asked",
+        "in used} | {0}",
         "passes golden_graph",
     ),
     Fault(
