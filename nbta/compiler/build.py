@@ -127,6 +127,7 @@ _NUMBERS = (
 _INTRINSICS = (
     "pointer", "address", "call", "copy", "clear", "fast_add", "refuse", "too_many", "room", "tick",
     "watch", "array_in", "extent_in", "adopt", "agrees", "attempt", "frozen", "unless", "guarded",
+    "has_nan",
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from nbta.runtime.intrinsics import (
     INTERRUPTED,
     LAYOUT,
     MEMORY,
+    NOT_A_NUMBER,
     OK,
     RESIZED,
     STATUSES,
@@ -43,7 +44,17 @@ SMALL, LARGE = 100 << 20, 1 << 30
 
 
 class FailedError(Exception):
-    """The function gave up: the reference executor must run the program."""
+    """The function gave up: the reference executor must run the program.
+
+    Attributes
+    ----------
+    is_nan : bool
+        Whether a result has a NaN where that may be wrong, and code that is careful must run.
+    """
+
+    def __init__(self, status):
+        super().__init__(status)
+        self.is_nan = status % STATUSES == NOT_A_NUMBER
 
 
 class Executable:

@@ -4,14 +4,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbta.codegen.values import Block, numba_name
+from nbta.codegen.values import Block, numba_name, product
 from nbta.compiler.array_code import ArrayCode, PlainArrays
 from nbta.compiler.emitter import Call, Emitter, check
 from nbta.compiler.explain import place_of
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
+from nbta.graph.operation import is_inexact
 from nbta.graph.order import ordered
-from nbta.runtime.intrinsics import OK, RESIZED
+from nbta.runtime.intrinsics import NOT_A_NUMBER, OK, RESIZED
 from nbta.runtime.memory import HEAD
 
 
@@ -129,6 +130,8 @@ def generate(program, emitter=Emitter) -> Generated:
     with code.part("results"):
         for tensor, place in zip(program.outputs, places, strict=True):
             found.outputs.append(_output(code, tensor, place))
+        if program.is_plain:
+            _look_for_nan(code, program.outputs, places)
     code.add(*(f"if not agrees(w, {place.given}, {head}, {place.shape}): return {RESIZED}"
                for place in places if place.base), f"return {OK}")  # fmt: skip
     constants = "".join(f"{name} = {text}\n" for name, text in code.numbers.values())
@@ -220,6 +223,17 @@ class _Place:
         code.add(*(f"W[{w}] = {e}" for w, e in zip(words, value.extents, strict=True)))
         self.shape = f"({''.join(e + ', ' for e in value.extents)})"
         return words
+
+
+def _look_for_nan(code, results, places):
+    """Leave where a result has a NaN."""
+    for tensor, place in zip(results, places, strict=True):
+        if is_inexact(tensor.dtype):
+            if place.base is None:
+                found = f"{(text := code.scalar(tensor))} != {text}"
+            else:
+                found = f"has_nan({place.base.name}, {product(code.extents(tensor))})"
+            code.add(f"refuse({found}, {NOT_A_NUMBER})")
 
 
 def _output(code, tensor, place):

@@ -241,10 +241,15 @@ class GraphCache:
     ----------
     given, wanted, targets
         As those of `nbta.compiler.program.extract`.
+
+    Attributes
+    ----------
+    is_careful : bool
+        Whether it is for programs whose products look at zeros.
     """
 
     def __init__(self, given, wanted, targets):
-        self._graph = given, wanted, targets
+        self._graph, self.is_careful = (given, wanted, targets), False
 
     @functools.cached_property
     def _description(self):
@@ -258,7 +263,7 @@ class GraphCache:
 
     def _name(self, shapes):
         versions = np.__version__, scipy.__version__, sources()
-        text = repr((versions, self._description.digest, shapes))
+        text = repr((versions, self._description.digest, self.is_careful, shapes))
         return machine_code.key("graph " + text, {})
 
     def read(self, shapes) -> Entry | None:

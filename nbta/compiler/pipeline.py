@@ -14,6 +14,7 @@ from nbta.compiler.kept_arrays import keep_elements
 from nbta.compiler.manager import Manager, settings
 from nbta.compiler.nests import flows_of_tapes, forget_trips, tapes_to_arrays
 from nbta.compiler.passes import fold_constants, hoist, keep_all, prune, share
+from nbta.compiler.plain_products import use_plain_products
 from nbta.compiler.product_passes import push_out_products, sum_products_outside
 from nbta.compiler.program import Program, extract, rebuild
 from nbta.compiler.recompute import rematerialise
@@ -60,9 +61,15 @@ def _manager(before=0, log=None):
     return Manager(before, log)
 
 
-def optimised(given, wanted, targets=()) -> Program:
-    """What it takes to compute some tensors of a graph from others, made cheap."""
-    return _manager().run(PASSES, extract(given, wanted, targets))
+def optimised(given, wanted, targets=(), *, careful=False) -> Program:
+    """What it takes to compute some tensors of a graph from others, made cheap.
+
+    Unless it is ``careful``, results that have a NaN may be wrong, and the program's code says so.
+    """
+    program = extract(given, wanted, targets)
+    if not careful:
+        use_plain_products(program)
+    return _manager().run(PASSES, program)
 
 
 def lowered(program: Program, shapes, log=None, *, frees=False) -> Program:

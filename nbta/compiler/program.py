@@ -18,6 +18,8 @@ class Program(SubGraph):
         What it takes for granted of lengths besides those of its inputs.
     analyses : dict
         By type, those that `nbta.compiler.manager.analysis` holds.
+    is_plain : bool
+        Whether a result with a NaN may be wrong; see `nbta.compiler.plain_products`.
     """
 
     def __init__(self):
@@ -26,6 +28,7 @@ class Program(SubGraph):
         self.targets: list[Operation] = []
         self.assumed = None
         self.analyses: dict = {}
+        self.is_plain = False
 
 
 def extract(given, wanted, targets=()) -> Program:
@@ -42,7 +45,7 @@ def rebuild(program: Program, rule: Rule) -> Program:
     new = Program()
     new.outer.gradient_scopes = program.outer.gradient_scopes
     _fill(new, rule, program.inputs, program.outputs, program.targets)
-    new.assumed = program.assumed
+    new.assumed, new.is_plain = program.assumed, program.is_plain
     return new
 
 

@@ -181,16 +181,28 @@ class Runner:
             states = [generator.state() for generator in self.generators]
             try:
                 found = watcher.call(function, given)
-            except (FailedError, MemoryError):  # the reference executor says what is too large
-                self.fallbacks += 1
+            except (FailedError, MemoryError) as error:  # what is too large the executor says
                 for generator, state in zip(self.generators, states, strict=True):
                     generator.restore(state)
+                if isinstance(error, FailedError) and error.is_nan:
+                    self._become_careful()
+                    return self.run(given, compiled, watcher)
+                self.fallbacks += 1
             else:
                 self.ran, function.misses = function, 0
                 return found
         found = self._one_by_one(given, None, watcher)
         function.misses += 1  # where the reference executor raises, it was right to give up
         return found
+
+    def _become_careful(self):
+        """Have products look at zeros from now on, as a result of a program without had a NaN."""
+        with self._lock:
+            if not self._cache.is_careful:
+                self._cache.is_careful = True
+                self.__dict__.pop("_program", None)
+                self._missing.clear()
+                self.compiled, self._by_shapes = [], {}
 
     def prepared(self, given, compiled):
         """The function in machine code for some values, or the reason why there is none."""
@@ -347,7 +359,7 @@ class Runner:
 
     @functools.cached_property
     def _program(self):
-        return optimised(*self.tensors)
+        return optimised(*self.tensors, careful=self._cache.is_careful)
 
     def _refusal(self, shapes):
         """Why there is no function for values of such ranks, if that is known."""

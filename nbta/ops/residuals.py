@@ -149,6 +149,7 @@ RESTORE = define(
     lambda tape, index, *, dtype, known, kind: Spec(dtype, known, kind),
     lambda tape, index, *, dtype, known, kind: tape[int(index)],
     _restore_gradient,
+    spreads=True,
     tangent=_restore_tangent,
 )
 

@@ -32,7 +32,7 @@ from nbta.runtime.numba_private import (
 )
 
 #: What a generated function returns; above the lowest four bits is the number of the exit.
-OK, FAILED, LAYOUT, MEMORY, RESIZED, INTERRUPTED = range(6)
+OK, FAILED, LAYOUT, MEMORY, RESIZED, INTERRUPTED, NOT_A_NUMBER = range(7)
 STATUSES = 16
 #: No array has more: processes have 47 bits of addresses.
 MOST_ITEMS = 2**47
@@ -259,6 +259,29 @@ def copy(typingctx, target, at, source, start, count):
         return context.get_dummy_value()
 
     return types.void(target, types.int64, source, types.int64, types.int64), codegen
+
+
+@intrinsic
+def has_nan(typingctx, items, count):
+    """Whether there is a NaN among the first floats or complex numbers at a pointer.
+
+    Truth values are widened to the floats' size: LLVM makes vector instructions of their union.
+    """
+
+    def codegen(context, builder, sig, args):
+        real = getattr(items.dtype, "underlying_float", items.dtype)
+        floats = context.get_value_type(real)
+        wide = ir.IntType(8 * size_of(real))
+        place = builder.bitcast(args[0], floats.as_pointer())
+        count = builder.mul(args[1], INT64(size_of(items.dtype) // size_of(real)))
+        found = cgutils.alloca_once_value(builder, wide(0))
+        with cgutils.for_range(builder, count) as loop:
+            item = builder.load(builder.gep(place, [loop.index], inbounds=True))
+            is_nan = builder.zext(builder.fcmp_unordered("uno", item, item), wide)
+            builder.store(builder.or_(builder.load(found), is_nan), found)
+        return builder.icmp_unsigned("!=", builder.load(found), wide(0))
+
+    return types.boolean(items, types.int64), codegen
 
 
 @intrinsic

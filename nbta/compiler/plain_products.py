@@ -1,0 +1,135 @@
+"""Products of adjoints without a look at zeros, in loops whose results show what is not finite.
+
+An adjoint of zero stays zero, whatever it is multiplied by (`nbta.ops.arithmetic.SCALE`). Only with
+a factor that is infinite or NaN does that differ from an ordinary product, which then is NaN. What
+is computed of gradients is linear in the adjoints, so that such a NaN arrives in a result, or is
+left out as the right value would be: by a choice, a slice, an assignment. So the products in loops
+may be ordinary ones, and code says where a result has a NaN (`NOT_A_NUMBER`), from when on the
+program with looks runs.
+
+That is wrong where a value of an adjoint decides: in a comparison, an index, the condition of a
+loop, a function that is finite for NaN, what the user's Python gets. Products that lead there look
+at zeros. So do those outside loops: a mask costs nothing beside the memory that arrays of results
+take, of which another look would cost as much as half the gradient.
+"""
+
+from nbta.compiler.program import Program
+from nbta.graph.graph import all_bodies, everything, live, within
+from nbta.graph.operation import DATA
+from nbta.graph.views import Branch, Loop, is_branch, is_loop
+from nbta.ops.arithmetic import SCALE, SCALE_BACK, divide, multiply
+
+_PLAIN = {SCALE: multiply.record, SCALE_BACK: divide.record}
+
+
+def use_plain_products(program: Program) -> None:
+    """Make products of adjoints in loops ordinary ones, where a result shows each NaN of theirs."""
+    looks = [op for body in _loop_bodies(program) for op in body.operations if op.record in _PLAIN]
+    if not looks or not all(map(_is_seen, program.outputs)):
+        return
+    if any(op.record.foreign for op in everything(program)):  # it may not run twice
+        return
+    decisive = _Decisive(program).tensors
+    for op in looks:
+        if op.outputs[0] not in decisive:
+            op.record, op.attrs = _PLAIN[op.record], {}
+            program.is_plain = True
+
+
+def _loop_bodies(graph):
+    """The bodies of all loops, and all bodies in these."""
+    for op in within(graph.operations):
+        if is_loop(op):
+            yield from _bodies(Loop(op).body)
+
+
+def _bodies(body):
+    yield body
+    for op in body.operations:
+        if is_branch(op):
+            for each in Branch(op).branches:
+                yield from _bodies(each)
+
+
+def _is_seen(tensor):
+    """Whether code can look whether a result is NaN."""
+    return tensor.kind == DATA and (tensor.dtype.kind not in "fcV" or tensor.dtype.char in "fdFD")
+
+
+class _Decisive:
+    """What a result may depend on in such a way that it does not show a NaN.
+
+    Attributes
+    ----------
+    tensors : set of Tensor
+    """
+
+    def __init__(self, program):
+        self.tensors, self._arrays_decide = set(), False
+        for op in program.targets:
+            self.tensors.update(op.inputs)
+        self._repeat(lambda: self._go_back(live(program)))
+
+    def _repeat(self, step):
+        """Do a step until it finds nothing more."""
+        before = None
+        while before != (before := (len(self.tensors), self._arrays_decide)):
+            step()
+
+    def _go_back(self, operations):
+        """From results of operations to their inputs."""
+        for op in reversed(operations):
+            if is_loop(op):
+                self._repeat(lambda op=op: self._go_through_loop(op))
+            elif is_branch(op):
+                self._go_through_branch(op)
+            else:
+                self._go_to_inputs(op)
+
+    def _go_to_inputs(self, op):
+        decides = not self.tensors.isdisjoint(op.outputs)
+        if all_bodies(op):
+            decides = True
+            for inner in within([op]):
+                self.tensors.update(inner.outputs)
+        elif op.record.effects:
+            self._arrays_decide |= decides
+            decides = self._arrays_decide
+        for place, tensor in enumerate(op.inputs):
+            if decides or (tensor.spec.differentiable and not _shows(op, place)):
+                self.tensors.add(tensor)
+
+    def _go_through_loop(self, op):
+        loop = Loop(op)
+        self.tensors.update(loop.cond.outputs)
+        for variable, last, following in zip(
+            loop.parameters, op.outputs, loop.following, strict=True
+        ):
+            if last in self.tensors or variable in self.tensors:
+                self.tensors.add(following)
+        for body in (loop.cond, loop.body):
+            self._go_back(live(body))
+        for place, tensor in enumerate(op.inputs):
+            if any(body.inputs[place] in self.tensors for body in (loop.cond, loop.body)):
+                self.tensors.add(tensor)
+                if place < loop.count:
+                    self.tensors.add(loop.parameters[place])
+
+    def _go_through_branch(self, op):
+        case = Branch(op)
+        self.tensors.add(case.index)
+        for body in case.branches:
+            for tensor, result in zip(op.outputs, body.outputs, strict=True):
+                if tensor in self.tensors:
+                    self.tensors.add(result)
+            self._go_back(live(body))
+            for parameter, tensor in zip(body.inputs, case.captured, strict=True):
+                if parameter in self.tensors:
+                    self.tensors.add(tensor)
+
+
+def _shows(op, place):
+    """Whether a result is NaN where an input is, or leaves it out whatever its value is."""
+    record = op.record
+    linear = record.linear is True or (record.linear and place in record.linear)
+    return linear or record.multilinear or record.spreads_to(op, place)
