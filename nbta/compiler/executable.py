@@ -44,17 +44,11 @@ SMALL, LARGE = 100 << 20, 1 << 30
 
 
 class FailedError(Exception):
-    """The function gave up: the reference executor must run the program.
+    """The function gave up: the reference executor must run the program."""
 
-    Attributes
-    ----------
-    is_nan : bool
-        Whether a result has a NaN where that may be wrong, and code that is careful must run.
-    """
 
-    def __init__(self, status):
-        super().__init__(status)
-        self.is_nan = status % STATUSES == NOT_A_NUMBER
+class NotANumberError(FailedError):
+    """A result has a NaN, and may be wrong; see `nbta.compiler.plain_products`."""
 
 
 class Executable:
@@ -89,6 +83,8 @@ class Executable:
         status, values, step = self.run(given)
         if status % STATUSES == LAYOUT:
             status, values, step = self.run([np.array(value, order="C") for value in given])
+        if status == NOT_A_NUMBER:
+            raise NotANumberError
         if status != OK:
             raise FailedError(status)
         return values, step

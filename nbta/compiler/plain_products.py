@@ -15,9 +15,10 @@ take, of which another look would cost as much as half the gradient.
 
 from nbta.compiler.program import Program
 from nbta.graph.graph import all_bodies, everything, live, within
-from nbta.graph.operation import DATA
-from nbta.graph.views import Branch, Loop, is_branch, is_loop
+from nbta.graph.operation import DATA, HANDLE
+from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin
 from nbta.ops.arithmetic import SCALE, SCALE_BACK, divide, multiply
+from nbta.ops.arrays import CREATE, LOOKUPS
 
 _PLAIN = {SCALE: multiply.record, SCALE_BACK: divide.record}
 
@@ -65,7 +66,7 @@ class _Decisive:
     """
 
     def __init__(self, program):
-        self.tensors, self._arrays_decide = set(), False
+        self.tensors, self._arrays = set(), set()
         for op in program.targets:
             self.tensors.update(op.inputs)
         self._repeat(lambda: self._go_back(live(program)))
@@ -73,7 +74,7 @@ class _Decisive:
     def _repeat(self, step):
         """Do a step until it finds nothing more."""
         before = None
-        while before != (before := (len(self.tensors), self._arrays_decide)):
+        while before != (before := (len(self.tensors), len(self._arrays))):
             step()
 
     def _go_back(self, operations):
@@ -92,9 +93,11 @@ class _Decisive:
             decides = True
             for inner in within([op]):
                 self.tensors.update(inner.outputs)
-        elif op.record.effects:
-            self._arrays_decide |= decides
-            decides = self._arrays_decide
+        elif op.inputs and op.inputs[0].kind == HANDLE:
+            array = _array(op.inputs[0])
+            if decides:
+                self._arrays.add(array)
+            decides = None in self._arrays or array in self._arrays
         for place, tensor in enumerate(op.inputs):
             if decides or (tensor.spec.differentiable and not _shows(op, place)):
                 self.tensors.add(tensor)
@@ -128,8 +131,15 @@ class _Decisive:
                     self.tensors.add(tensor)
 
 
+def _array(handle):
+    """What tells an array from others, where gradient arrays are all one; None where it may be any.
+    """
+    made = origin(handle).op
+    return LOOKUPS if made.record in LOOKUPS else made if made.record is CREATE else None
+
+
 def _shows(op, place):
-    """Whether a result is NaN where an input is, or leaves it out whatever its value is."""
-    record = op.record
-    linear = record.linear is True or (record.linear and place in record.linear)
-    return linear or record.multilinear or record.spreads_to(op, place)
+    """Whether results are NaN where an input is, or leave it out whatever its value is."""
+    if op.record.selects:
+        return True
+    return op.record.spreads_from(op, place) and all(t.spec.differentiable for t in op.outputs)

@@ -14,7 +14,6 @@ from nbta.graph.operation import DATA, Addend, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.verifier import verify_change
 from nbta.graph.views import Loop, is_loop
-from nbta.graph.whole_adjoints import WholeAdjoints
 from nbta.ops.aliases import check_writes
 from nbta.ops.arithmetic import add_n
 from nbta.ops.arrays import TRIP, Access, build
@@ -46,36 +45,26 @@ class Computation:
         self._stop = frozenset(stop)
         self._clear = False if keep else None
         self._reached: list[set[Tensor]] = []
-        self._whole: list[set[Tensor]] = []
-        self._whole_adjoints, self._ends_whole = WholeAdjoints(), set()
         self._sums: list[_Sums] = []
         self._home = current()
         self._trip = ()
 
-    def run(self, ys, grads, xs, first=(), whole=()) -> list:
+    def run(self, ys, grads, xs, first=()) -> list:
         """Gradients with respect to ``xs``, None where no path leads to one.
 
-        ``first`` may have tensors, by x, that the gradients are added to. ``whole`` are those of
-        ``ys`` whose ``grads`` have no zeros.
+        ``first`` may have tensors, by x, that the gradients are added to.
         """
         self._reached.append(self._between(ys, xs))
         self._sums.append(_Sums(dict(first)))
-        self._whole.append({*whole, *self._ends_whole})
         try:
             return self._walk(ys, grads, xs)
         finally:
             self._reached.pop()
             self._sums.pop()
-            self._whole.pop()
 
     def wants(self, tensor) -> bool:
         """Whether a gradient of a tensor is of use."""
         return tensor in self._reached[-1]
-
-    def stand_for_ends(self, ends, others) -> None:
-        """Take other tensors for results of the body of the loop whose rule runs."""
-        pairs = zip(ends, others, strict=True)
-        self._ends_whole |= {other for end, other in pairs if end in self._ends_whole}
 
     def _between(self, ys, xs):
         """Tensors that depend on ``xs``, as far as gradients pass."""
@@ -109,7 +98,6 @@ class Computation:
             given = [self._passing(found[t], t) for t in op.outputs]
             if any(grad is not None for grad in given) and self._goes_on(op):
                 inputs = list(op.inputs)  # a rule may give a loop more variables
-                self._whole[-1] |= self._whole_adjoints.inputs(op, self._whole[-1])
                 for tensor, grad in zip(inputs, self._apply(op, given), strict=True):
                     if grad is not None and self.wants(tensor):
                         sums.add(tensor, _checked(op, tensor, grad))
@@ -126,15 +114,9 @@ class Computation:
         graph = current()
         with graph.control_dependencies(None):
             if op.record.effects:
-                before = self._ends_whole
-                self._ends_whole = self._whole_adjoints.ends(op, self._whole[-1])
-                try:
-                    with gradient_of(op, ()):
-                        return op.record.gradient(self, op, *given)
-                finally:
-                    self._ends_whole = before
-            plain = op.record.shows and not self._whole[-1].isdisjoint(op.outputs)
-            with gradient_of(op, () if plain else [grad for grad in given if grad is not None]):
+                with gradient_of(op, ()):
+                    return op.record.gradient(self, op, *given)
+            with gradient_of(op, [grad for grad in given if grad is not None]):
                 return op.record.gradient(op, *given)
 
     # What the rules of array operations use.
@@ -313,8 +295,7 @@ def gradients(
         source = graph.unique_name("source") if name.endswith("/") else scope[:-1]
         keep = arrays or _computes_again(ordered({y.op for y in ys}))
         computation = Computation(source, stop, keep)
-        ones = [y for y, grad in zip(ys, grad_ys, strict=True) if grad is None]
-        found = computation.run(ys, seeds, points, whole=ones)
+        found = computation.run(ys, seeds, points)
         verify_change(graph)
         return [
             _answer(x, point, grad, computation, unconnected)

@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from nbta.codegen.code import NotCompiledError
-from nbta.compiler.executable import Compiled, FailedError, no_collection
+from nbta.compiler.executable import Compiled, FailedError, NotANumberError, no_collection
 from nbta.compiler.explain import explained
 from nbta.compiler.graph_cache import GraphCache
 from nbta.compiler.manager import is_observed, settings
@@ -178,25 +178,31 @@ class Runner:
             self._warn_of_refusal(function)
             return self._one_by_one(given, None, watcher)
         if compiled is True or function.misses < TRIALS:
-            states = [generator.state() for generator in self.generators]
             try:
-                found = watcher.call(function, given)
-            except (FailedError, MemoryError) as error:  # what is too large the executor says
-                for generator, state in zip(self.generators, states, strict=True):
-                    generator.restore(state)
-                if isinstance(error, FailedError) and error.is_nan:
-                    self._become_careful()
-                    return self.run(given, compiled, watcher)
+                return self._of_compiled(function, given, watcher)
+            except NotANumberError:
+                self._become_careful()
+                return self.run(given, compiled, watcher)
+            except (FailedError, MemoryError):  # the reference executor says what is too large
                 self.fallbacks += 1
-            else:
-                self.ran, function.misses = function, 0
-                return found
         found = self._one_by_one(given, None, watcher)
         function.misses += 1  # where the reference executor raises, it was right to give up
         return found
 
+    def _of_compiled(self, function, given, watcher):
+        """What a compiled function gives; where it gives up, it has drawn no random numbers."""
+        states = [generator.state() for generator in self.generators]
+        try:
+            found = watcher.call(function, given)
+        except (FailedError, MemoryError):
+            for generator, state in zip(self.generators, states, strict=True):
+                generator.restore(state)
+            raise
+        self.ran, function.misses = function, 0
+        return found
+
     def _become_careful(self):
-        """Have products look at zeros from now on, as a result of a program without had a NaN."""
+        """Compile programs whose products look at zeros from now on; one without gave a NaN."""
         with self._lock:
             if not self._cache.is_careful:
                 self._cache.is_careful = True
@@ -325,6 +331,8 @@ class Runner:
         waits = "" if function.is_built else f"; not compiled yet, {one_by_one}"
         if self.fallbacks:
             waits += f"; it gave up {self.fallbacks} times, and {one_by_one}"
+        if self._cache.is_careful:
+            waits += "; products of adjoints look at zeros, as a result of one without had a NaN"
         return explained(function, waits)
 
     def last(self):

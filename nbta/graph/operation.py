@@ -173,13 +173,12 @@ class Record:
     fed : bool
         Whether whatever runs the graph gives the value.
     spreads : bool or callable
-        Whether an adjoint that is not zero gives input ``place`` one that is not zero, for finite
-        and infinite values; ``spreads(op, place)`` says of which.
+        Whether what is computed of an input ``place`` is NaN where that is, or leaves it out
+        whatever it is; ``spreads(op, place)`` says of which. Of inputs in which it is linear, that
+        need not be said.
     misses : bool or callable
         Whether it takes or changes items whose indices the run may find to be out of range;
         ``misses(op)`` where attributes decide.
-    shows : bool
-        Whether its result is not finite wherever a derivative of it is not.
     tangent : callable or None
         ``tangent(op, *input_tangents)`` builds operations and gives one tangent an output, None
         where there is none; inputs without a tangent have None. With ``effects`` it gets the
@@ -214,7 +213,6 @@ class Record:
     fed: bool = False
     spreads: bool | Callable = False
     misses: bool | Callable = False
-    shows: bool = False
     tangent: Callable | None = None
     linear: tuple[int, ...] | bool = False
     multilinear: bool = False
@@ -243,9 +241,11 @@ class Record:
         """Whether a run may find an index of an operation of this record to be out of range."""
         return self.misses(op) if callable(self.misses) else self.misses
 
-    def spreads_to(self, op, place) -> bool:
-        """Whether adjoints that are not zero are none at an input either."""
-        return self.spreads(op, place) if callable(self.spreads) else self.spreads
+    def spreads_from(self, op, place) -> bool:
+        """Whether what is computed of an input of an operation is NaN where that is."""
+        linear = self.linear is True or (self.linear and place in self.linear)
+        spreads = self.spreads(op, place) if callable(self.spreads) else self.spreads
+        return bool(linear or self.multilinear or spreads)
 
     def __repr__(self):
         return f"<record {self.name}>"

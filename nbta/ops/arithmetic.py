@@ -247,7 +247,7 @@ SCALE = define_elementwise(
     _scale_gradient,
     emit=Elementwise(_emit_scale, "fc"),
     quick=True,
-    spreads=lambda op, place: place == 0,
+    spreads=True,
 )
 
 
@@ -277,7 +277,7 @@ SCALE_BACK = define_elementwise(
         lambda op, adjoint, divisor: _emit_guarded(op, adjoint, _emit_divide(op, adjoint, divisor)),
         "fc",
     ),
-    spreads=lambda op, place: place == 0,
+    spreads=True,
 )
 
 
@@ -328,7 +328,6 @@ def _by(adjoint, factor, record, combined):
     emit=by_kind("{0} & {1}", "{0} * {1}"),
     quick=True,
     spreads=True,
-    shows=True,
 )
 def multiply(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Product of two operands, element by element, as `numpy.multiply`.
@@ -358,8 +357,7 @@ def _emit_divide(op, one, other):
     floats=True,
     of_adjoints=_scaled_back,
     emit=_emit_divide,
-    spreads=lambda op, place: place == 0,
-    shows=True,
+    spreads=True,
 )
 def divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """Quotient ``x / y``, element by element, as `numpy.divide`.
@@ -378,7 +376,6 @@ def divide(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     floats=False,
     family=POWERS,
     emit=Elementwise(lambda op, x: _emit_divide(op, "1", x), "fc"),
-    shows=True,
 )
 def reciprocal(x: ArrayLike, *, name: str | None = None) -> Array:
     """One over each element, as `numpy.reciprocal`; the reciprocal of an integer is an integer.
@@ -471,6 +468,7 @@ def _pick_gradient(chosen):
     _pick_gradient(lambda x, y: less(x, y)),
     emit=Elementwise("minimum({}, {})", "biuf"),
     quick=True,
+    spreads=True,
 )
 def minimum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """The smaller of two elements, as `numpy.minimum`; equal elements share the gradient.
@@ -488,6 +486,7 @@ def minimum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     _pick_gradient(lambda x, y: greater(x, y)),
     emit=Elementwise("maximum({}, {})", "biuf"),
     quick=True,
+    spreads=True,
 )
 def maximum(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """The larger of two elements, as `numpy.maximum`; equal elements share the gradient.
@@ -506,7 +505,6 @@ NEGATIVE = define_elementwise(
     lambda op, dy: [-dy],
     emit="-{}",
     quick=True,
-    spreads=True,
     linear=(0,),
 )
 
@@ -532,7 +530,6 @@ def negative(x: ArrayLike, *, name: str | None = None) -> Array:
     emit=by_kind("{0}", "{0} * {0}"),
     quick=True,
     spreads=True,
-    shows=True,
 )
 def square(x: ArrayLike, *, name: str | None = None) -> Array:
     """The square of each element, as `numpy.square`.
@@ -587,6 +584,7 @@ WHERE = define_elementwise(
     _where_gradient,
     emit=Elementwise(_emit_where),
     quick=True,
+    spreads=lambda op, place: place > 0,
     tangent=_where_tangent,
 )
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 STEPS = NotDifferentiable("it is piecewise constant")
 
 
-@unary("Exp", np.exp, lambda x, y: y, emit=Elementary("exp", "complex_exp"))
+@unary("Exp", np.exp, lambda x, y: y, emit=Elementary("exp", "complex_exp"), spreads=True)
 def exp(x: ArrayLike, *, name: str | None = None) -> Array:
     """Exponential of each element, as `numpy.exp`.
 
@@ -197,10 +197,9 @@ def _refuse_negative(code, value):
     return code.fail_if(found)
 
 
-def _grows(op, place):
-    """Whether a power is infinite where its base is: with an exponent from 1 on."""
-    exponent = _constant(op.inputs[1])
-    return place == 0 and exponent is not None and exponent.real >= 1
+def _is_of_base(op, place):
+    """Whether a power is NaN where its base is: with an exponent that is known, and not 0."""
+    return place == 0 and _constant(op.inputs[1]) not in (None, 0)
 
 
 @binary(
@@ -211,7 +210,7 @@ def _grows(op, place):
     family=POWERS,
     emit=_EmitPower(),
     total=_not_signed,
-    spreads=_grows,
+    spreads=_is_of_base,
 )
 def power(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
     """``x`` to the power ``y``, element by element, as `numpy.power`.
@@ -318,7 +317,7 @@ def rsqrt(x: ArrayLike, *, name: str | None = None) -> Array:
     """
 
 
-@unary("Tanh", np.tanh, lambda x, y: 1 - square(y), emit=Elementary("tanh"))
+@unary("Tanh", np.tanh, lambda x, y: 1 - square(y), emit=Elementary("tanh"), spreads=True)
 def tanh(x: ArrayLike, *, name: str | None = None) -> Array:
     """Hyperbolic tangent, as `numpy.tanh`.
 

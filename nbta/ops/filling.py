@@ -51,7 +51,6 @@ FILL = define(
     lambda op, dy: [None, sum_to(dy, ())],
     emit=_emit_fill,
     shape_input=0,
-    spreads=True,
     linear=(1,),
     moves=True,
 )

@@ -1206,7 +1206,6 @@ SET_ITEM = define_change(
     _set_items,
     _set_gradient,
     emit=_emit_item,
-    spreads=lambda op, place: place == 1,  # what is assigned over is gone
     misses=_misses,
     linear=(0, 1),
     moves=True,
@@ -1217,7 +1216,6 @@ ADD_ITEM = define_change(
     _add_items,
     _add_item_gradient,
     emit=_emit_item,
-    spreads=True,
     misses=_misses,
     linear=(0, 1),
 )

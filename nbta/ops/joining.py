@@ -293,7 +293,6 @@ SQUEEZE = define(
     _evaluate_squeeze,
     _squeeze_gradient,
     emit=_emit_squeeze,
-    spreads=True,
     linear=(0,),
     moves=True,
 )
@@ -378,7 +377,6 @@ EXPAND_DIMS = define(
     lambda op, dy: [squeeze(dy, op.attrs["axes"])],
     emit=_emit_expand_dims,
     total=True,
-    spreads=True,
     linear=(0,),
     moves=True,
 )
@@ -673,7 +671,6 @@ CONCATENATE = define(
     lambda *values, axis: np.concatenate(values, axis),
     _concatenate_gradient,
     emit=_emit_concatenate,
-    spreads=True,
     linear=True,
     moves=True,
 )
@@ -764,7 +761,6 @@ STACK = define(
     _stack_gradient,
     emit=_emit_stack,
     total=True,
-    spreads=True,
     linear=True,
     moves=True,
 )

@@ -271,8 +271,6 @@ def _one_segment_back(context, op, schedule, segment, places, parameters):
     again, replay, variables = _segment_again(op, carried, length)
     where = {place: i for i, place in enumerate(variables, 1)}
     captured = {tensor: i for i, tensor in enumerate(again.inputs)}
-    following = [Loop(again).body.outputs[where[place]] for place in carried]
-    context.stand_for_ends([Loop(op).body.outputs[place] for place in carried], following)
     with _for_this_alone(context):
         backward = _backward(
             context,
@@ -297,9 +295,7 @@ def _one_trip_again(context, op, schedule, trip, places, parameters):
     first = {place: _stand_in(Loop(op).parameters[place].spec) for place in needed}
     replay = _replay(op, body, first.keys(), first.values())
     with _for_this_alone(context):
-        following = [Loop(op).following[place] for place in carried]
-        ends = replay.build(following)
-        context.stand_for_ends(following, ends)
+        ends = replay.build([Loop(op).following[place] for place in carried])
         starts = [first[place] for place in carried]
         starts += [body.resolve(op.inputs[place]) for place in kept]
         body.outputs = _one_trip_back(context, ends, starts, parameters)

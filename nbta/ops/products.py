@@ -350,7 +350,6 @@ OUTER = define(
     ],
     emit=_emit_outer,
     total=True,
-    spreads=True,
     multilinear=True,
 )
 
@@ -435,7 +434,6 @@ TRANSPOSE = define(
     _transpose_gradient,
     emit=_emit_transpose,
     total=True,
-    spreads=True,
     linear=(0,),
     moves=True,
 )
@@ -491,7 +489,6 @@ SWAPAXES = define(
     lambda op, dy: [swapaxes(dy, **op.attrs)],
     emit=_emit_transpose,
     total=True,
-    spreads=True,
     linear=(0,),
     moves=True,
 )
@@ -1068,6 +1065,5 @@ EINSUM = define(
     _evaluate_einsum,
     _einsum_gradient,
     emit=_emit_einsum,
-    spreads=True,
     multilinear=True,
 )

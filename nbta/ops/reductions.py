@@ -412,7 +412,6 @@ SUM = define(
     lambda op, dy: [spread(dy, op)],
     emit=_emit_total,
     total=True,
-    spreads=True,
     linear=(0,),
 )
 
@@ -481,7 +480,6 @@ MEAN = define(
     _mean_gradient,
     emit=_emit_mean,
     total=True,
-    spreads=True,
     linear=(0,),
 )
 

@@ -87,7 +87,6 @@ CAST = define(
     elementwise=True,
     total=_between_numbers,
     quick=True,
-    spreads=True,
     linear=True,
 )
 
@@ -131,7 +130,6 @@ IDENTITY = define(
     emit=emit_identity,
     elementwise=True,
     total=True,
-    spreads=True,
     linear=(0,),
 )
 
@@ -348,7 +346,6 @@ RESHAPE = define(
     emit=_emit_reshape,
     keeps=True,
     shape_input=1,
-    spreads=True,
     linear=(0,),
     moves=True,
 )
@@ -447,7 +444,6 @@ BROADCAST_TO = define(
     emit=_emit_broadcast_to,
     keeps=True,
     shape_input=1,
-    spreads=True,
     linear=(0,),
     moves=True,
 )
@@ -541,7 +537,6 @@ SUM_TO = define(
     emit=_emit_sum_to,
     keeps=True,
     shape_input=1,
-    spreads=True,
     linear=(0,),
 )
 

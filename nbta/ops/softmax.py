@@ -211,6 +211,7 @@ LOGSUMEXP = define(
     _evaluate_logsumexp,
     _logsumexp_gradient,
     emit=_emit_logsumexp,
+    spreads=True,
 )
 
 
