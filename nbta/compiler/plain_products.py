@@ -132,8 +132,7 @@ class _Decisive:
 
 
 def _array(handle):
-    """What tells an array from others, where gradient arrays are all one; None where it may be any.
-    """
+    """What tells an array from others, where gradient arrays are all one; None where it may be any."""
     made = origin(handle).op
     return LOOKUPS if made.record in LOOKUPS else made if made.record is CREATE else None
 

@@ -203,10 +203,11 @@ def subtract(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 
 def _evaluate_scale(adjoint, factor, *, both=False):
-    if adjoint.ndim == factor.ndim == 0 and not both:
-        return np.multiply(adjoint, factor) if adjoint != 0 else np.zeros((), adjoint.dtype)
+    product = np.multiply(adjoint, factor)
+    if not np.isnan(product.sum()):  # a look at the sum takes a tenth of one at each item
+        return product
     zero = (adjoint == 0) | (factor == 0) if both else adjoint == 0
-    return np.where(zero, np.zeros((), adjoint.dtype), np.multiply(adjoint, factor))
+    return np.where(zero, np.zeros((), adjoint.dtype), product)
 
 
 def _scale_gradient(op, dz):
