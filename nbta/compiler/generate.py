@@ -51,6 +51,8 @@ class Generated:
         By the operation that makes an array which Python keeps, why.
     makers : dict
         By operation that Python runs on such an array, the operation that makes that.
+    is_plain : bool
+        Whether it looks for NaN in results; see `nbta.compiler.plain_products`.
     """
 
     source: str = ""
@@ -73,6 +75,7 @@ class Generated:
     joint: list = field(default_factory=list)
     kept: dict = field(default_factory=dict)
     makers: dict = field(default_factory=dict)
+    is_plain: bool = False
 
 
 @dataclass
@@ -142,6 +145,7 @@ def generate(program, emitter=Emitter) -> Generated:
     found.globals, found.clock = code.globals, code.clock
     found.loops, found.buffers = code.loops, code.buffers
     found.tiles, found.joint = code.tiles, code.joint
+    found.is_plain = program.is_plain
     found.copies = [
         [f"{op.name}: {reason}", place_of(op), value.extents, value.dtype.itemsize]
         for op, value, reason in code.copies

@@ -302,7 +302,7 @@ class GraphCache:
 
 _FACTS = (
     "source", "words", "inputs", "arguments", "helpers", "initial", "loops", "buffers", "arrays",
-    "copies", "tiles", "joint", "lengths",
+    "copies", "tiles", "joint", "lengths", "is_plain",
 )  # fmt: skip
 
 

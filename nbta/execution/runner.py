@@ -208,7 +208,9 @@ class Runner:
                 self._cache.is_careful = True
                 self.__dict__.pop("_program", None)
                 self._missing.clear()
-                self.compiled, self._by_shapes = [], {}
+            self.compiled = [each for each in self.compiled if not each.generated.is_plain]
+            known = self._by_shapes.copy().items()  # other threads add to it
+            self._by_shapes = {shapes: each for shapes, each in known if each in self.compiled}
 
     def prepared(self, given, compiled):
         """The function in machine code for some values, or the reason why there is none."""
