@@ -128,6 +128,10 @@ def _copy(target, at, source, start, count):
         )
 
 
+def _has_nan(items, count):
+    return any(items[k] != items[k] for k in range(int(count)))
+
+
 def _clear(target, at, count):
     moved[0] += int(count)
     if count:
@@ -261,6 +265,7 @@ def interpreted(source, extra=None):
         "address": lambda place, index: place.start + int(index) * place.dtype.itemsize,
         "call": _call, "copy": _copy, "clear": _clear, "fast_add": lambda a, b: a + b,
         "guarded": lambda adjoint, value: type(value)(0) if adjoint == 0 else value,
+        "has_nan": _has_nan,
         "unless": lambda condition, value: type(value)(0) if condition else value,
         "refuse": _refuse, "too_many": _too_many, "room": _room, "slot": _slot, "np": np,
         "tick": _tick, "fetch": lambda place, index: None,
