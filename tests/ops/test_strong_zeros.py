@@ -7,7 +7,7 @@ import pytest
 from elementwise_records import arity
 
 import nbta
-from nbta.graph.graph import Graph, within
+from nbta.graph.graph import Graph
 from nbta.graph.operation import TABLE
 
 #: Where derivatives of one function or another are infinite or not defined, and some others.
@@ -56,27 +56,6 @@ def test_a_zero_stays_zero(record, compiled):
         total = np.sum(whole, axis=0)
     finite = np.isfinite([*given, run(y, zeros, zeros), *whole]).all(axis=0)
     np.testing.assert_allclose(run(forward, zeros, ones)[0][finite], total[finite], rtol=1e-12)
-
-
-def products(step, checkpoint=None):
-    """How many products with an adjoint look at zeros, in the gradient of a loop."""
-    with Graph().as_default() as graph:
-        x, a = (nbta.placeholder("float64", ()) for _ in range(2))
-        state, total = nbta.while_loop(
-            lambda s, t: t < 100.0,
-            lambda s, t: (step(s, a), t + s * s),
-            (x, 0.0),
-            checkpoint=checkpoint,
-        )
-        nbta.gradients(state + total, [x, a])
-    return sum(op.type in ("Scale", "ScaleBack") for op in within(graph.operations))
-
-
-@pytest.mark.parametrize("checkpoint", [None, 1, 4])
-def test_products_that_hide_nothing_are_ordinary_ones(checkpoint):
-    assert products(lambda s, a: s * a + s / 3.0, checkpoint) == 0
-    assert products(lambda s, a: nbta.where(s > 1.0, s * a, s), checkpoint) > 0
-    assert products(lambda s, a: 1.0 / (s * a), checkpoint) > 0
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex64", "complex128"])
