@@ -11,6 +11,7 @@ from nbta.compiler.item_keys import items_of_parts
 from nbta.compiler.item_sums import add_items_behind_loops
 from nbta.compiler.joint_trips import join_trips
 from nbta.compiler.kept_arrays import keep_elements
+from nbta.compiler.least_saved import save_least
 from nbta.compiler.manager import Manager, settings
 from nbta.compiler.nests import flows_of_tapes, forget_trips, tapes_to_arrays
 from nbta.compiler.passes import fold_constants, hoist, keep_all, prune, share
@@ -36,9 +37,9 @@ ENDS = (keep_all, loops_of_segments)
 LOWERING = (
     flows_of_tapes, simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share,
     push_out_elementwise, forget_trips, join_trips, read_in_branches, rematerialise, prune,
-    keep_elements, detach_gradients, gradients_to_tensors, simplify_shapes, arrays_to_tensors,
-    rematerialise, prune, arrays_to_tensors, gradients_to_tensors, share_tapes, prune,
-    share, tapes_to_arrays, rows_of_elementwise, push_out_products, sum_products_outside,
+    save_least, keep_elements, detach_gradients, gradients_to_tensors, simplify_shapes,
+    arrays_to_tensors, rematerialise, prune, arrays_to_tensors, gradients_to_tensors, share_tapes,
+    prune, share, tapes_to_arrays, rows_of_elementwise, push_out_products, sum_products_outside,
     items_of_parts, add_items_behind_loops, read_before_branches, simplify_shapes, hoist, share,
     prune, tile, pack_arrays,
 )  # fmt: skip

@@ -132,7 +132,7 @@ class _Decisive:
 
 
 def _array(handle):
-    """What tells an array from others, where gradient arrays are all one; None where it may be any."""
+    """What tells an array from others; gradient arrays are all one, and None may be any."""
     made = origin(handle).op
     return LOOKUPS if made.record in LOOKUPS else made if made.record is CREATE else None
 

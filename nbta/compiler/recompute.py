@@ -73,7 +73,7 @@ def _replaced(tapes, read):
         return False  # the tape stays
     outermost = _outermost(tape, place)
     seen = lies_in(read.graph, outermost.graph)  # not from a branch of its own
-    kept = _kept(tapes, outermost) if seen and not any(map(_is_multiplied, users)) else {}
+    kept = _kept(tapes, outermost) if seen and not any(map(is_multiplied, users)) else {}
     again = Again(read.graph, tape.body, place.trips, kept, tapes).make(place.tensor)
     if again is None:
         return False
@@ -98,7 +98,7 @@ def _kept(tapes, loop):
     return found
 
 
-def _is_multiplied(read):
+def is_multiplied(read):
     """Whether a product takes what a tape gives: it may be summed with the tape as a whole."""
     todo = [read.outputs[0]]
     for tensor in todo:
@@ -131,11 +131,13 @@ class Again:
         By the values that they keep, of the body.
     counts : Counts, optional
         With it, items that are final are read again (`final_values`).
+    steps : int
+        Of how many quick operations one value is made.
     """
 
-    def __init__(self, graph, body, trips, kept, counts=None):
+    def __init__(self, graph, body, trips, kept, counts=None, steps=STEPS):
         self._graph, self._made, self._kept, self._counts = graph, {}, kept, counts
-        self._steps = STEPS
+        self._steps = steps
         self._trips = {}
         for index in reversed(trips):
             while not is_loop(body.owner):

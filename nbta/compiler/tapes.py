@@ -392,7 +392,7 @@ def _share_equal(tapes):
 def _share_next(tapes):
     """Let the tape of a variable have its next value too, one place further; whether one can."""
     for tape in tapes.all:
-        if not _may_shift(tapes, tape):
+        if not may_shift(tapes, tape):
             continue
         following = _variable(tape).following
         others = [t for t in tapes.all if t.loop is tape.loop and t.value is following]
@@ -411,7 +411,7 @@ def _share_next(tapes):
     return False
 
 
-def _may_shift(tapes, tape):
+def may_shift(tapes, tape):
     """Whether a tape of a variable could begin with its first value and go on with the next."""
     variable = _variable(tape)
     if variable is None or origin(tape.value) is not tape.value or not _is_local(tapes, tape):
