@@ -54,7 +54,7 @@ class _Saved:
         if not places:
             return False
         self._graph, self._trips, _ = places[0]
-        self._again = Again(self._graph, self._body, self._trips, {}, self._tapes, steps=0)
+        self._again = Again(self._graph, self._body, self._trips, {}, self._tapes)
         own = self._own.items()
         self._needed = {value: tape for value, tape in own if self._is_free(tape, value)}
         if not any(map(self._is_quick, self._needed)):
@@ -62,7 +62,7 @@ class _Saved:
         network = self._network()
         if network.flow() >= sum(map(self._price_to_save, self._needed)):
             return False
-        return self._save({value for value, end in network.cut() if end == "out"})
+        return self._save({end[0] for start, end in network.cut() if start[0] is end[0]})
 
     # Where tapes are read.
 
@@ -186,9 +186,11 @@ class Network:
 
     def __init__(self):
         self._left: dict = {self.source: {}, self.sink: {}}
+        self._edges: list = []
 
     def add(self, start, end, price) -> None:
         """Add an edge."""
+        self._edges.append((start, end))
         ends = self._left.setdefault(start, {})
         ends[end] = ends.get(end, 0) + price
         self._left.setdefault(end, {}).setdefault(start, 0)
@@ -220,11 +222,10 @@ class Network:
         return came
 
     def cut(self) -> list:
-        """The ends of the edges of the minimum cut that is next to the sink, behind `flow`."""
+        """The edges of the minimum cut that is next to the sink, behind `flow`."""
         after, todo = {self.sink}, [self.sink]
         for end in todo:
             before = [n for n in self._left[end] if self._left[n][end] and n not in after]
             after.update(before)
             todo += before
-        edges = ((start, end) for end in after for start in self._left[end] if start not in after)
-        return [end for start, end in edges if start != self.source and end != self.sink]
+        return [edge for edge in self._edges if edge[0] not in after and edge[1] in after]

@@ -38,10 +38,10 @@ LOWERING = (
     flows_of_tapes, simplify_shapes, shapes_of_variables, prune, fold_constants, hoist, share,
     push_out_elementwise, forget_trips, join_trips, read_in_branches, rematerialise, prune,
     save_least, keep_elements, detach_gradients, gradients_to_tensors, simplify_shapes,
-    arrays_to_tensors, rematerialise, prune, arrays_to_tensors, gradients_to_tensors, share_tapes,
-    prune, share, tapes_to_arrays, rows_of_elementwise, push_out_products, sum_products_outside,
-    items_of_parts, add_items_behind_loops, read_before_branches, simplify_shapes, hoist, share,
-    prune, tile, pack_arrays,
+    arrays_to_tensors, rematerialise, prune, save_least, arrays_to_tensors, gradients_to_tensors,
+    share_tapes, prune, share, tapes_to_arrays, rows_of_elementwise, push_out_products,
+    sum_products_outside, items_of_parts, add_items_behind_loops, read_before_branches,
+    simplify_shapes, hoist, share, prune, tile, pack_arrays,
 )  # fmt: skip
 
 

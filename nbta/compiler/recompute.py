@@ -36,9 +36,9 @@ def rematerialise(program: Program) -> Program:
     """Compute again what a loop keeps on a tape, where that takes little.
 
     From the number of the trip follow variables that each trip raises by as much, shapes and
-    integers, and rows of captured tensors. From what other tapes of the loop keep anyway follow
-    parts of it, and sums, products and what else takes less time than a tape. `prune` then drops
-    the tapes.
+    integers, and rows of captured tensors; from what other tapes of the loop keep anyway follow
+    parts of it. `prune` then drops the tapes. What takes operations with numbers is chosen by
+    `nbta.compiler.least_saved`.
     """
     done = set()
     while True:
@@ -59,7 +59,7 @@ def _is_simple(tapes, read):
         return made.kind == HANDLE or made.spec.is_tape
     if made.op.record is PARAMETER:
         return made.dtype.kind in "iu" or not made.spec.rank
-    return made.op.record is CONSTANT or _is_cheap(made.op) or made.op.record.quick or _items(made)
+    return made.op.record is CONSTANT or _is_cheap(made.op) or _items(made)
 
 
 def _replaced(tapes, read):
@@ -113,10 +113,6 @@ def is_multiplied(read):
 _OF_MATRICES = frozenset((MATMUL, OUTER, SWAPAXES, TRANSPOSE))
 
 
-#: Of so many operations one value is made again.
-STEPS = 4
-
-
 class Again:
     """Builds values that the body of a loop had in a trip.
 
@@ -131,13 +127,10 @@ class Again:
         By the values that they keep, of the body.
     counts : Counts, optional
         With it, items that are final are read again (`final_values`).
-    steps : int
-        Of how many quick operations one value is made.
     """
 
-    def __init__(self, graph, body, trips, kept, counts=None, steps=STEPS):
+    def __init__(self, graph, body, trips, kept, counts=None):
         self._graph, self._made, self._kept, self._counts = graph, {}, kept, counts
-        self._steps = steps
         self._trips = {}
         for index in reversed(trips):
             while not is_loop(body.owner):
@@ -213,7 +206,7 @@ class Again:
 
     def _computed(self, source):
         op, inputs = source.op, []
-        if not _is_cheap(op) and not self._is_quick(op):
+        if not _is_cheap(op):
             return None
         for tensor in op.inputs:
             inputs.append(self._input(tensor))
@@ -242,15 +235,6 @@ class Again:
             else graph.create(CONSTANT, [], dict(tensor.op.attrs)).outputs[0]
             for tensor in made
         ]
-
-    def _is_quick(self, op):
-        """Whether an operation takes less time than a tape of its result."""
-        if op.control_inputs or not op.record.quick:
-            return False
-        if not self._kept and (self._counts is None or any(t.spec.rank != 0 for t in op.outputs)):
-            return False
-        self._steps -= 1
-        return self._steps >= 0
 
     def _restored_again(self, source):
         """What a tape of an earlier loop still has, where others must know what it is.
