@@ -8,7 +8,7 @@ cut of least price are what to save. (Moses et al., "Reverse-mode automatic diff
 optimization of GPU kernels via Enzyme", SC 2021, cut such a network, where operations are free.)
 """
 
-from collections import deque
+from itertools import pairwise
 
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
@@ -180,7 +180,11 @@ def _price(value, of_number):
 
 
 class Network:
-    """A network with a price on each edge, and its minimum cut by augmenting paths."""
+    """A network with a price on each edge, and its minimum cut.
+
+    By E. A. Dinic, "Algorithm for solution of a problem of maximum flow in networks with power
+    estimation", Soviet Math. Doklady 11 (1970).
+    """
 
     source, sink = "source", "sink"
 
@@ -198,28 +202,42 @@ class Network:
     def flow(self) -> int:
         """The largest flow from source to sink, which is what the minimum cut costs."""
         total = 0
-        while self.sink in (came := self._reached()):
-            path, node = [], self.sink
-            while node != self.source:
-                path.append((came[node], node))
-                node = came[node]
-            width = min(self._left[start][end] for start, end in path)
-            for start, end in path:
-                self._left[start][end] -= width
-                self._left[end][start] += width
-            total += width
+        while self.sink in (levels := self._levels()):
+            ways = {node: [e for e in ends if levels.get(e) == levels.get(node, -9) + 1]
+                    for node, ends in self._left.items()}  # fmt: skip
+            while path := self._path(ways):
+                edges = list(pairwise(path))
+                width = min(self._left[start][end] for start, end in edges)
+                for start, end in edges:
+                    self._left[start][end] -= width
+                    self._left[end][start] += width
+                total += width
         return total
 
-    def _reached(self):
-        """The node before each that is reached from the source, by shortest paths."""
-        came, todo = {self.source: None}, deque([self.source])
-        while todo:
-            start = todo.popleft()
+    def _levels(self):
+        """How many edges each node is from the source, of those that are reached."""
+        levels, todo = {self.source: 0}, [self.source]
+        for start in todo:
             for end, left in self._left[start].items():
-                if left and end not in came:
-                    came[end] = start
+                if left and end not in levels:
+                    levels[end] = levels[start] + 1
                     todo.append(end)
-        return came
+        return levels
+
+    def _path(self, ways):
+        """A path to the sink; ways that lead nowhere are taken out."""
+        path = [self.source]
+        while path and path[-1] != self.sink:
+            ends = ways[path[-1]]
+            while ends and not self._left[path[-1]][ends[-1]]:
+                ends.pop()
+            if ends:
+                path.append(ends[-1])
+                continue
+            path.pop()
+            if path:
+                ways[path[-1]].pop()
+        return path
 
     def cut(self) -> list:
         """The edges of the minimum cut that is next to the sink, behind `flow`."""
