@@ -119,6 +119,8 @@ SAMPLES = {
     "dsplit": (M, lambda f, m: f(m.reshape(2, 2, 4), 2)), "vsplit": (M, lambda f, m: f(m, 2)),
     "matrix_norm": (M, lambda f, m: f(m)), "matrix_power": (M, lambda f, m: f(m, 3)),
     "matvec": (M, lambda f, m: f(m, X)), "vecmat": (M, lambda f, m: f(X, m)),
+    # Of (x, x[::-1]) the solution is a unit vector, whatever x is.
+    "solve_toeplitz": (X, lambda f, x: f(x, M[0])),
     "searchsorted": (np.sort(X), lambda f, x: f(x, [0.2, 0.4])),
     "sort_complex": (X + 0.5j, lambda f, z: f(z)),
     "tri": (X, lambda f, x: f(x.shape[0])),
