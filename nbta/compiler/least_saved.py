@@ -13,17 +13,18 @@ from itertools import pairwise
 from nbta.compiler.manager import Fact, analysis, contract
 from nbta.compiler.passes import prune
 from nbta.compiler.program import Program, changes
-from nbta.compiler.recompute import Again, is_multiplied
+from nbta.compiler.recompute import Again, is_cheap, is_multiplied, kept_by, outermost_loop
 from nbta.compiler.tapes import Tapes, may_shift
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import DATA
 from nbta.graph.views import Loop, is_body_of_branch, origin
-from nbta.ops.residuals import RESTORE, SAVE
+from nbta.ops.residuals import SAVE, restore
 
-#: Prices: of an operation, of a byte on a tape, and of arrays as multiples of those of numbers. To
-#: save eight bytes and to restore them takes as long as four operations.
-OPERATION, BYTE, ITEMS = 4, 2, 64
+#: Prices: of an operation, of a byte on a tape and of one at least, of a value that is a tape's in
+#: the next iteration, and of arrays as multiples of those of numbers. To save eight bytes and to
+#: restore them takes as long as four operations.
+OPERATION, BYTE, TAPE, SHIFTED, ITEMS = 4, 2, 8, 8, 64
 NEVER = 1 << 40
 
 
@@ -46,7 +47,7 @@ class _Saved:
         self._tapes, self._loop, self._body = tapes, Loop(loop), Loop(loop).body
         self._own = {tape.value: tape for tape in own if tape.value.kind == DATA}
         self._reads = {tape: self._reads_of(tape) for tape in self._own.values()}
-        self._known, self._made = {}, {}
+        self._known, self._made, self._unlike = {}, {}, set()
 
     def improve(self) -> bool:
         """Save something else, if that costs less; whether it does."""
@@ -54,15 +55,21 @@ class _Saved:
         if not places:
             return False
         self._graph, self._trips, _ = places[0]
-        self._again = Again(self._graph, self._body, self._trips, {}, self._tapes)
+        self._again = Again(self._graph, self._body, self._trips, self._kept_around(), self._tapes)
         own = self._own.items()
         self._needed = {value: tape for value, tape in own if self._is_free(tape, value)}
         if not any(map(self._is_quick, self._needed)):
             return False
-        network = self._network()
-        if network.flow() >= sum(map(self._price_to_save, self._needed)):
-            return False
-        return self._save({end[0] for start, end in network.cut() if start[0] is end[0]})
+        now = sum(map(self._price_to_save, self._needed))
+        while (network := self._network()).flow() < now:
+            saved = [end[0] for start, end in network.cut() if start[0] is end[0]]
+            new = [value for value in saved if value not in self._own]
+            renewed = self._renewed(new, saved)
+            if len(renewed) == len(new):
+                self._save(saved, renewed)
+                return True
+            self._unlike.update(value for value in new if value not in renewed)
+        return False
 
     # Where tapes are read.
 
@@ -80,20 +87,30 @@ class _Saved:
             if not all(lies_in(graph, origin(tensor).graph) for tensor in read.inputs):
                 return []
             found.append((graph, place.trips, read))
-        return [] if any(is_multiplied(read) for *_, read in found) else found
+        return found
 
     def _is_free(self, tape, value):
         """Whether only the adjoint iteration reads a tape, which could do without."""
         reads = self._reads[tape]
-        return value.graph is self._body and bool(reads) and all(map(self._is_here, reads))
+        here = value.graph is self._body and bool(reads) and all(map(self._is_here, reads))
+        return here and not any(is_multiplied(read) for *_, read in reads)
 
     def _is_here(self, read):
         graph, trips, _ = read
         return graph is self._graph and self._tapes.same_trips(trips, self._trips)
 
-    def _read_here(self, tape):
-        """An operation of the adjoint iteration that reads a tape; None where there is none."""
-        return next((read[2] for read in self._reads[tape] if self._is_here(read)), None)
+    def _place_here(self, tape):
+        """By what the adjoint iteration reads a tape; None where it has none of that."""
+        if lies_in(self._graph, tape.loop.graph):
+            return [tape.last, self._trips[-1]]
+        reads = (read for *place, read in self._reads[tape] if self._is_here((*place, read)))
+        return next((read.inputs for read in reads), None)
+
+    def _kept_around(self):
+        """Tapes of the outermost loop, where the adjoint iteration sees them."""
+        loop = outermost_loop(self._loop.op, self._trips)
+        seen = loop is not self._loop.op and lies_in(self._graph, loop.graph)
+        return kept_by(self._tapes, loop) if seen else {}
 
     # Prices.
 
@@ -104,7 +121,7 @@ class _Saved:
             network.add((value, "out"), network.sink, NEVER)
         for value in todo:
             again = self._is_quick(value)
-            price = _price(value, OPERATION) if again else NEVER
+            price = self._price_to_compute(value) if again else NEVER
             network.add(network.source, (value, "in"), price)
             network.add((value, "in"), (value, "out"), self._price_to_save(value))
             made = map(origin, value.op.inputs if again else ())
@@ -117,15 +134,21 @@ class _Saved:
 
     def _is_quick(self, value):
         op = value.op
-        return op.graph is self._body and op.record.quick and not op.control_inputs
+        quick = op.record.quick or is_cheap(op)
+        return op.graph is self._body and quick and not op.control_inputs
+
+    def _price_to_compute(self, value):
+        return 0 if value.op.record.selects else _price(value, OPERATION)
 
     def _price_to_save(self, value):
-        """What a tape costs; nothing where there is one in any case, as one place further."""
+        """What a tape costs: nothing where there is one in any case, little if a place further."""
         tape = self._own.get(value)
-        kept = tape is not None and value not in self._needed and self._read_here(tape) is not None
+        kept = tape and value not in self._needed and self._place_here(tape) is not None
         before = (v.parameter for v in self._loop.variables()[1:] if v.following is value)
         shifted = any(p in self._needed and may_shift(self._tapes, self._own[p]) for p in before)
-        return 0 if kept or shifted else _price(value, BYTE * value.dtype.itemsize)
+        if kept or value in self._unlike:
+            return 0 if kept else NEVER
+        return _price(value, SHIFTED if shifted else max(TAPE, BYTE * value.dtype.itemsize))
 
     def _from_nothing(self, value):
         """A value in the adjoint iteration that no tape need bring, such as a counter."""
@@ -135,27 +158,34 @@ class _Saved:
 
     # Another choice.
 
-    def _save(self, saved):
-        """Save other values in place of some; whether each fits on a tape of those."""
-        left = [tape for value, tape in self._needed.items() if value not in saved]
-        renewed, free = {}, list(left)
-        for value in saved - self._own.keys():
+    def _left(self, saved):
+        kept = set(saved)
+        return [tape for value, tape in self._needed.items() if value not in kept]
+
+    def _renewed(self, new, saved):
+        """A tape for each new value, as far as there is one that is left, of values like it."""
+        free, found = self._left(saved), {}
+        for value in new:
             like = next((tape for tape in free if tape.value.spec == value.spec), None)
-            if like is None:
-                return False
-            renewed[value] = like
-            free.remove(like)
+            if like is not None:
+                found[value] = like
+                free.remove(like)
+        return found
+
+    def _save(self, saved, renewed):
+        """Save values, new ones on tapes of others, which are computed again."""
         for value in saved:
-            read = self._read_here(renewed.get(value) or self._own[value])
-            self._made[value] = self._create(RESTORE, map(origin, read.inputs), read.attrs)[0]
-        for tape, made in [(tape, self._build(tape.value)) for tape in left]:
+            place = self._place_here(renewed.get(value) or self._own[value])
+            with self._graph.as_default(), self._graph.control_dependencies(None):
+                tape, index = (self._graph.resolve(origin(tensor)) for tensor in place)
+                self._made[value] = restore(tape, index, value.spec)
+        for tape, made in [(tape, self._build(tape.value)) for tape in self._left(saved)]:
             for *_, read in self._reads[tape]:
                 substitute(read.graph, {read.outputs[0]: read.graph.resolve(made)})
         for value, tape in renewed.items():
             inputs = [tape.variable.parameter, self._loop.counter, value]
             self._body.outputs[tape.place] = self._body.create(SAVE, inputs).outputs[0]
             self._body.changed()
-        return True
 
     def _build(self, value):
         """A value in the adjoint iteration, from what is saved."""

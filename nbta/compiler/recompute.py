@@ -59,7 +59,7 @@ def _is_simple(tapes, read):
         return made.kind == HANDLE or made.spec.is_tape
     if made.op.record is PARAMETER:
         return made.dtype.kind in "iu" or not made.spec.rank
-    return made.op.record is CONSTANT or _is_cheap(made.op) or _items(made)
+    return made.op.record is CONSTANT or is_cheap(made.op) or _items(made)
 
 
 def _replaced(tapes, read):
@@ -71,9 +71,9 @@ def _replaced(tapes, read):
     users = tapes.restores[tape]
     if tape in tapes.shadows or any(op.record is not RESTORE for op in users):
         return False  # the tape stays
-    outermost = _outermost(tape, place)
+    outermost = outermost_loop(tape.loop, place.trips)
     seen = lies_in(read.graph, outermost.graph)  # not from a branch of its own
-    kept = _kept(tapes, outermost) if seen and not any(map(is_multiplied, users)) else {}
+    kept = kept_by(tapes, outermost) if seen and not any(map(is_multiplied, users)) else {}
     again = Again(read.graph, tape.body, place.trips, kept, tapes).make(place.tensor)
     if again is None:
         return False
@@ -81,15 +81,14 @@ def _replaced(tapes, read):
     return True
 
 
-def _outermost(tape, place):
-    """Of the loops whose trips a place names the one around all others."""
-    loop = tape.loop
-    for _ in place.trips[1:]:
+def outermost_loop(loop, trips):
+    """Of a loop and those around it, whose iterations are given, the one around all others."""
+    for _ in trips[1:]:
         loop = next(owner for owner in owners(loop) if is_loop(owner))
     return loop
 
 
-def _kept(tapes, loop):
+def kept_by(tapes, loop):
     """Tapes of a loop by what they keep."""
     found = {}
     for tape in tapes.all:
@@ -152,7 +151,7 @@ class Again:
         source = origin(tensor)
         if source not in self._kept or source in self._made:
             return self.make(tensor)
-        free = source.op.record is PARAMETER or _is_cheap(source.op)
+        free = source.op.record is PARAMETER or is_cheap(source.op)
         made = self._built(source) if free else None
         self._made[source] = self._read(source) if made is None else made
         return self._made[source]
@@ -206,7 +205,7 @@ class Again:
 
     def _computed(self, source):
         op, inputs = source.op, []
-        if not _is_cheap(op):
+        if not is_cheap(op):
             return None
         for tensor in op.inputs:
             inputs.append(self._input(tensor))
@@ -528,7 +527,7 @@ def _is_fixed(tensor, body):
     return tensor.spec.rank == 0 and (made.op.record is CONSTANT or not lies_in(made.graph, body))
 
 
-def _is_cheap(op):
+def is_cheap(op):
     """Whether an operation picks, or measures, or computes with integer scalars, or counts."""
     if op.control_inputs:
         return False

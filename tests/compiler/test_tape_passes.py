@@ -311,7 +311,11 @@ def test_what_little_arithmetic_gives_is_not_kept():
     program, values = taped(f, np.ones(3), np.linspace(0, 1, 12).reshape(4, 3))
     assert sum("Sub" in name for name in tapes(program)) > 0
     made = after(
-        everything(program, values), values, arrays_to_tensors, rematerialise, passes.prune,
+        everything(program, values),
+        values,
+        arrays_to_tensors,
+        rematerialise,
+        passes.prune,
         save_least,
     )
     assert [name for name in tapes(made) if "Sub" in name or "Mul" in name] == []
