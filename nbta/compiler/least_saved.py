@@ -86,8 +86,15 @@ class _Saved:
                 return []
             if not all(lies_in(graph, origin(tensor).graph) for tensor in read.inputs):
                 return []
+            if graph is not read.graph and not self._has_row(read):
+                return []
             found.append((graph, place.trips, read))
         return found
+
+    def _has_row(self, read):
+        """Whether what a branch reads could be read ahead of it, as each iteration saves it."""
+        index, count = map(self._tapes.number, (read.inputs[1], self._loop.trips))
+        return self._tapes.is_row(index, count)
 
     def _is_free(self, tape, value):
         """Whether only the adjoint iteration reads a tape, which could do without."""
@@ -189,20 +196,24 @@ class _Saved:
 
     def _build(self, value):
         """A value in the adjoint iteration, from what is saved."""
-        if value not in self._made:
-            made = self._from_nothing(value)
-            if made is None:
-                inputs = [self._build(origin(tensor)) for tensor in value.op.inputs]
-                results = self._create(value.op.record, inputs, value.op.attrs)
-                keep_shapes(value.op.outputs, results)
-                made = results[value.index]
-            self._made[value] = made
+        order, todo, found = self._tapes.order(self._body), [value], set()
+        while todo:
+            each = todo.pop()
+            if each not in self._made and each not in found:
+                found.add(each)
+                todo += map(origin, each.op.inputs if self._from_nothing(each) is None else ())
+        for each in sorted(found, key=lambda each: (order.get(each.op, -1), each.index)):
+            made = self._from_nothing(each)
+            self._made[each] = self._computed(each) if made is None else made
         return self._made[value]
 
-    def _create(self, record, inputs, attrs):
-        graph = self._graph
+    def _computed(self, value):
+        op, graph = value.op, self._graph
+        inputs = [graph.resolve(self._made[origin(tensor)]) for tensor in op.inputs]
         with graph.control_dependencies(None):
-            return graph.create(record, list(map(graph.resolve, inputs)), dict(attrs)).outputs
+            results = graph.create(op.record, inputs, dict(op.attrs)).outputs
+        keep_shapes(op.outputs, results)
+        return results[value.index]
 
 
 def _price(value, of_number):

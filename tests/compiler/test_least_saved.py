@@ -157,3 +157,26 @@ def test_random_loops(first):
         along = nbta.function(lambda p, f=f: nbta.hvp(f, (p,), (p[::-1],))[0], compiled=True)(p)
         slow = nbta.function(lambda p, f=f: nbta.hvp(f, (p,), (p[::-1],))[0], compiled=False)(p)
         np.testing.assert_allclose(along, slow, rtol=1e-8, atol=1e-12)
+
+
+def long_chain(p):
+    x, y = p[0], p[1]
+    for _ in range(3):
+        v = x
+        v = v * v * 0.5 + y
+        v = v * v * 0.5 + y * v
+        v = v * v * 0.5 - v
+        v = v * v * 0.5 + y * v * v
+        v = v * v * v + v * y
+        v = v * v * 0.5 + y
+        v = v * v * 0.5 - v * v * v
+        v = v * v * v + v * y
+        x, y = 0.1 * v, 0.9 * y + 0.01 * v
+    return x + y
+
+
+def test_what_is_made_of_one_value_in_many_ways_is_made_once():
+    check_grads(long_chain, (np.array([0.1, 0.2]),), order=2)
+    source = nbta.value_and_grad(long_chain, compiled=True)
+    source(np.array([0.1, 0.2]))
+    assert len(source.source) < 30_000
