@@ -14,7 +14,7 @@ take, of which another look would cost as much as half the gradient.
 """
 
 from nbta.compiler.program import Program
-from nbta.graph.graph import all_bodies, everything, live, within
+from nbta.graph.graph import all_bodies, live, within
 from nbta.graph.operation import DATA, HANDLE
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin
 from nbta.ops.arithmetic import SCALE, SCALE_BACK, divide, multiply
@@ -28,7 +28,7 @@ def use_plain_products(program: Program) -> None:
     looks = [op for body in _loop_bodies(program) for op in body.operations if op.record in _PLAIN]
     if not looks or not all(map(_is_seen, program.outputs)):
         return
-    if any(op.record.foreign for op in everything(program)):  # it may not run twice
+    if any(op.record.foreign for op in within(program.operations)):  # it may not run twice
         return
     decisive = _Decisive(program).tensors
     for op in looks:
