@@ -17,12 +17,12 @@ from . import common
 
 @cache
 def gradient_of(name):
-    """Value and gradient of a program, compiled; whether it calls Python or copies, in loops."""
+    """Value and gradient of a program, compiled; whether it calls Python in loops."""
     warnings.simplefilter("ignore", nbta.PerformanceWarning)
     program = PROGRAMS[name]
     gradient = program.value_and_grad()
     gradient(*program.arguments(program.small))
-    return gradient, measure.runs_in_python(gradient) or measure.copies(gradient)
+    return gradient, measure.runs_in_python(gradient)
 
 
 class _Program:

@@ -3,8 +3,8 @@
 Prints a table, a program a line: milliseconds of the plain function that Numba compiled and of
 nbta's value and gradient, their ratio at the program's size n and at 4n, and how the ratio grows;
 beside value and gradient written by hand, where there is that, and by JAX (``--jax``). All are
-medians, of one process, with everything compiled. A program whose gradient copies whole tensors in
-loops is measured at n / 8 and n / 2; one that calls Python at n / 8 only.
+medians, of one process, with everything compiled. A program whose gradient calls Python is measured
+at n / 8 only. What a gradient copies in loops is listed below the table.
 """
 
 import argparse

@@ -10,7 +10,7 @@ from ..figures import ratios
 
 #: Samples of each side, seconds that a sample lasts at least, and those that all may take.
 SAMPLES, SAMPLE, ENOUGH = 21, 0.001, 6.0
-#: How much smaller a program is measured whose gradient calls Python, or copies, in loops.
+#: How much smaller a program is measured whose gradient calls Python in loops.
 SMALLER = 8
 GRADIENT, FUNCTION, BY_HAND, JAX = "gradient", "function", "by hand", "jax"
 
@@ -115,7 +115,7 @@ def measure(program, with_jax=False, busy=False):
     gradient(*program.arguments(program.small))
     python, copied = runs_in_python(gradient), copies(gradient)
     smaller = program.n // SMALLER
-    sizes = [smaller] if python else [smaller, 4 * smaller] if copied else program.sizes
+    sizes = [smaller] if python else program.sizes
     clock = time.process_time if busy else time.perf_counter
     found = [samples(sides(program, n, gradient, with_jax), clock) for n in sizes]
     rows = [Row(n, of_size, busy) for n, of_size in zip(sizes, found, strict=True)]
