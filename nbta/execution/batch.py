@@ -206,6 +206,8 @@ class WorkTable:
         The table itself, which threads read and write.
     size : int
         Of what is loaded: how many items it has, and elements that these bring.
+    had_nan : bool
+        Whether a result of what is loaded had a NaN that may have been wrong.
     """
 
     def __init__(self, executables, sums, threads):
@@ -266,6 +268,7 @@ class WorkTable:
         self.words[rt.NEXT] = self.words[rt.STOP] = 0
         self.words[rt.FAILED] = rt.NONE_FAILED
         self.errors.clear()
+        self.had_nan = False
         sizes = items.sizes()
         self.size = len(sizes) + int(sizes.sum())
         sizes = np.add.reduceat(sizes, self.results.starts[:-1])
@@ -282,6 +285,7 @@ class WorkTable:
             if self._status[item] == status.RESIZED:
                 values = self._resized(thread, part, item)
             else:
+                self.had_nan |= bool(self._status[item] == status.NOT_A_NUMBER)
                 self._work[thread][self._program[item]].forget_results()
                 values = self._alone(item)  # the reference executor says what is wrong
             self.results.keep(part, item, values)
@@ -482,6 +486,8 @@ def _run(items, runner_of, sums, compiled, threads, memory, divisors):
     if functions is None:
         return one_by_one(items, alone, sums, divisors)
     table = _on_threads(items, alone, functions, sums, threads, memory)
+    if table.had_nan:  # functions that look at zeros have taken the place of some
+        memory.functions.clear()
     values = table.results.values(divisors)
     memory.put_back(table)
     return values

@@ -8,6 +8,7 @@ import pytest
 
 import nbta
 from nbta.compiler.pipeline import optimised
+from nbta.execution.batch import WorkTable
 from nbta.graph.graph import within
 from nbta.graph.operation import TABLE
 from nbta.ops.arithmetic import SCALE, SCALE_BACK
@@ -225,6 +226,20 @@ def test_auto_and_batches_and_threads():
     batch = nbta.vmap(nbta.grad(masked, argnums=1), in_axes=(0, None))
     found = nbta.function(batch, compiled=True)(np.stack([np.ones(3), x, np.ones(3)]), 2.0)
     np.testing.assert_array_equal(found, [8.0, wanted, 8.0])
+
+
+def test_a_batch_is_careful_from_the_next_one_on(monkeypatch):
+    """An item with a NaN runs alone once, and then by code that looks at zeros."""
+    alone, behind = [], WorkTable.behind
+    monkeypatch.setattr(WorkTable, "behind", lambda *a: alone.append(1) or behind(*a))
+    f = nbta.value_and_grad(masked, argnums=1, batch_axis=(0, None), compiled=True)
+    items, counts = [np.ones(3), np.array([1.0, 2.0, np.inf]), np.ones(3)], []
+    for _ in range(4):
+        before = len(alone)
+        assert f(items, 2.0)[1] == 8.0 + 20.0 + 8.0
+        counts.append(len(alone) - before)
+    assert counts[0] > 0
+    assert counts[2:] == [0, 0]
 
 
 @pytest.mark.parametrize(
