@@ -114,8 +114,7 @@ def measure(program, with_jax=False, busy=False):
     gradient = program.value_and_grad()
     gradient(*program.arguments(program.small))
     python, copied = runs_in_python(gradient), copies(gradient)
-    smaller = program.n // SMALLER
-    sizes = [smaller] if python else program.sizes
+    sizes = [program.n // SMALLER] if python else program.sizes
     clock = time.process_time if busy else time.perf_counter
     found = [samples(sides(program, n, gradient, with_jax), clock) for n in sizes]
     rows = [Row(n, of_size, busy) for n, of_size in zip(sizes, found, strict=True)]

@@ -54,8 +54,10 @@ class _Saved:
         places = [reads[0] for reads in self._reads.values() if reads]
         if not places:
             return False
-        self._graph, self._trips, _ = places[0]
-        self._again = Again(self._graph, self._body, self._trips, self._kept_around(), self._tapes)
+        self._graph, self._iterations, _ = places[0]
+        self._again = Again(
+            self._graph, self._body, self._iterations, self._saved_around(), self._tapes
+        )
         own = self._own.items()
         self._needed = {value: tape for value, tape in own if self._is_free(tape, value)}
         if not any(map(self._is_quick, self._needed)):
@@ -103,19 +105,19 @@ class _Saved:
         return here and not any(is_multiplied(read) for *_, read in reads)
 
     def _is_here(self, read):
-        graph, trips, _ = read
-        return graph is self._graph and self._tapes.same_trips(trips, self._trips)
+        graph, iterations, _ = read
+        return graph is self._graph and self._tapes.same_trips(iterations, self._iterations)
 
     def _place_here(self, tape):
         """By what the adjoint iteration reads a tape; None where it has none of that."""
         if lies_in(self._graph, tape.loop.graph):
-            return [tape.last, self._trips[-1]]
+            return [tape.last, self._iterations[-1]]
         reads = (read for *place, read in self._reads[tape] if self._is_here((*place, read)))
         return next((read.inputs for read in reads), None)
 
-    def _kept_around(self):
+    def _saved_around(self):
         """Tapes of the outermost loop, where the adjoint iteration sees them."""
-        loop = outermost_loop(self._loop.op, self._trips)
+        loop = outermost_loop(self._loop.op, self._iterations)
         seen = loop is not self._loop.op and lies_in(self._graph, loop.graph)
         return kept_by(self._tapes, loop) if seen else {}
 
@@ -150,11 +152,11 @@ class _Saved:
     def _price_to_save(self, value):
         """What a tape costs: nothing where there is one in any case, little if a place further."""
         tape = self._own.get(value)
-        kept = tape and value not in self._needed and self._place_here(tape) is not None
+        fixed = tape and value not in self._needed and self._place_here(tape) is not None
         before = (v.parameter for v in self._loop.variables()[1:] if v.following is value)
         shifted = any(p in self._needed and may_shift(self._tapes, self._own[p]) for p in before)
-        if kept or value in self._unlike:
-            return 0 if kept else NEVER
+        if fixed or value in self._unlike:
+            return 0 if fixed else NEVER
         return _price(value, SHIFTED if shifted else max(TAPE, BYTE * value.dtype.itemsize))
 
     def _from_nothing(self, value):
@@ -166,8 +168,8 @@ class _Saved:
     # Another choice.
 
     def _left(self, saved):
-        kept = set(saved)
-        return [tape for value, tape in self._needed.items() if value not in kept]
+        stay = set(saved)
+        return [tape for value, tape in self._needed.items() if value not in stay]
 
     def _renewed(self, new, saved):
         """A tape for each new value, as far as there is one that is left, of values like it."""
@@ -244,8 +246,8 @@ class Network:
         """The largest flow from source to sink, which is what the minimum cut costs."""
         total = 0
         while self.sink in (levels := self._levels()):
-            ways = {node: [e for e in ends if levels.get(e) == levels.get(node, -9) + 1]
-                    for node, ends in self._left.items()}  # fmt: skip
+            ways = {node: [end for end in self._left[node] if levels.get(end) == level + 1]
+                    for node, level in levels.items()}  # fmt: skip
             while path := self._path(ways):
                 edges = list(pairwise(path))
                 width = min(self._left[start][end] for start, end in edges)
@@ -281,7 +283,7 @@ class Network:
         return path
 
     def cut(self) -> list:
-        """The edges of the minimum cut that is next to the sink, behind `flow`."""
+        """The edges of the minimum cut that is next to the sink, after `flow`."""
         after, todo = {self.sink}, [self.sink]
         for end in todo:
             before = [n for n in self._left[end] if self._left[n][end] and n not in after]

@@ -97,7 +97,7 @@ class _Decisive:
             array = _array(op.inputs[0])
             if decides:
                 self._arrays.add(array)
-            decides = None in self._arrays or array in self._arrays
+            decides = bool(self._arrays if array is None else self._arrays & {None, array})
         for place, tensor in enumerate(op.inputs):
             if decides or (tensor.spec.differentiable and not _shows(op, place)):
                 self.tensors.add(tensor)
