@@ -236,7 +236,7 @@ def _look_for_nan(code, results, places):
             if place.base is None:
                 found = f"{(text := code.scalar(tensor))} != {text}"
             else:
-                found = f"has_nan({place.base.name}, {product(code.extents(tensor))})"
+                found = f"has_nan({place.base.name}, 0, {product(code.extents(tensor))})"
             code.add(f"refuse({found}, {NOT_A_NUMBER})")
 
 

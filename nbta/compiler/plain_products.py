@@ -1,16 +1,16 @@
-"""Products of adjoints without a look at zeros, in loops whose results show what is not finite.
+"""Products of adjoints without a look at zeros, where results show what is not finite.
 
 An adjoint of zero stays zero, whatever it is multiplied by (`nbta.ops.arithmetic.SCALE`). Only with
 a factor that is infinite or NaN does that differ from an ordinary product, which then is NaN. What
 is computed of gradients is linear in the adjoints, so that such a NaN arrives in a result, or is
-left out as the right value would be: by a choice, a slice, an assignment. So the products in loops
-may be ordinary ones, and code says where a result has a NaN (`NOT_A_NUMBER`), from when on the
-program with looks runs.
+left out as the right value would be: by a choice, a slice, an assignment. So products in loops, and
+those of matrices, may be ordinary ones, and code says where a result has a NaN (`NOT_A_NUMBER`),
+from when on the program with looks runs.
 
 That is wrong where a value of an adjoint decides: in a comparison, an index, the condition of a
 loop, a function that is finite for NaN, what the user's Python gets. Products that lead there look
-at zeros. So do those outside loops: a mask costs nothing beside the memory that arrays of results
-take, of which another look would cost as much as half the gradient.
+at zeros. So do those of items outside loops: a mask costs nothing beside the memory that arrays of
+results take, of which another look would cost as much as half the gradient.
 """
 
 from nbta.compiler.program import Program
@@ -19,13 +19,16 @@ from nbta.graph.operation import DATA, HANDLE
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin
 from nbta.ops.arithmetic import SCALE, SCALE_BACK, divide, multiply
 from nbta.ops.arrays import CREATE, LOOKUPS
+from nbta.ops.strong_zeros import ORDINARY
 
-_PLAIN = {SCALE: multiply.record, SCALE_BACK: divide.record}
+_PLAIN = {SCALE: multiply.record, SCALE_BACK: divide.record} | ORDINARY
 
 
 def use_plain_products(program: Program) -> None:
-    """Make products of adjoints in loops ordinary ones, where a result shows each NaN of theirs."""
-    looks = [op for body in _loop_bodies(program) for op in body.operations if op.record in _PLAIN]
+    """Make products of adjoints ordinary ones, where a result shows each NaN of theirs."""
+    in_loops = [op for body in _loop_bodies(program) for op in body.operations]
+    sums = [op for op in within(program.operations) if op.record in ORDINARY]
+    looks = dict.fromkeys([*sums, *(op for op in in_loops if op.record in _PLAIN)])
     if not looks or not all(map(_is_seen, program.outputs)):
         return
     if any(op.record.foreign for op in within(program.operations)):  # it may not run twice
@@ -33,8 +36,12 @@ def use_plain_products(program: Program) -> None:
     decisive = _Decisive(program).tensors
     for op in looks:
         if op.outputs[0] not in decisive:
-            op.record, op.attrs = _PLAIN[op.record], {}
-            program.is_plain = True
+            op.record, program.is_plain = _PLAIN[op.record], True
+            op.attrs = {key: op.attrs[key] for key in op.attrs if key not in _OF_ADJOINTS}
+
+
+#: Attributes that say which factors are adjoints.
+_OF_ADJOINTS = ("both", "adjoints")
 
 
 def _loop_bodies(graph):
@@ -67,6 +74,7 @@ class _Decisive:
 
     def __init__(self, program):
         self.tensors, self._arrays = set(), set()
+        self._settled = {}  # by loop: how much was known when its last repetition found nothing
         for op in program.targets:
             self.tensors.update(op.inputs)
         self._repeat(lambda: self._go_back(live(program)))
@@ -74,14 +82,19 @@ class _Decisive:
     def _repeat(self, step):
         """Do a step until it finds nothing more."""
         before = None
-        while before != (before := (len(self.tensors), len(self._arrays))):
+        while before != (before := self._known()):
             step()
+
+    def _known(self):
+        return len(self.tensors), len(self._arrays)
 
     def _go_back(self, operations):
         """From results of operations to their inputs."""
         for op in reversed(operations):
             if is_loop(op):
-                self._repeat(lambda op=op: self._go_through_loop(op))
+                if self._settled.get(op) != self._known():
+                    self._repeat(lambda op=op: self._go_through_loop(op))
+                    self._settled[op] = self._known()
             elif is_branch(op):
                 self._go_through_branch(op)
             else:

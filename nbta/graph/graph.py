@@ -88,13 +88,25 @@ def gradient_of(op: Operation, given: Iterable[Tensor]) -> Iterator[None]:
 
     `is_adjoint` tells tensors that are computed from those that are given.
     """
-    before = getattr(_building, "adjoints", None), getattr(_building, "line", None)
     line = None if op.location is None else op.location.of_gradient
-    _building.adjoints, _building.line = set(given), line
+    with with_adjoints(given), at_line(line):
+        yield
+
+
+@contextmanager
+def with_adjoints(given: Iterable[Tensor]) -> Iterator[None]:
+    """A context for a rule that computes with adjoints; see `is_adjoint`."""
+    before = getattr(_building, "adjoints", None)
+    _building.adjoints = set(given)
     try:
         yield
     finally:
-        _building.adjoints, _building.line = before
+        _building.adjoints = before
+
+
+def mark_adjoints(tensors: Iterable[Tensor]) -> None:
+    """Let tensors be further adjoints for the rule that is running."""
+    _building.adjoints.update(tensors)
 
 
 @contextmanager

@@ -203,11 +203,18 @@ def subtract(x: ArrayLike, y: ArrayLike, *, name: str | None = None) -> Array:
 
 
 def _evaluate_scale(adjoint, factor, *, both=False):
-    product = np.multiply(adjoint, factor)
+    return scaled((adjoint, factor), (True, both))
+
+
+def scaled(factors, adjoints):
+    """The product of two arrays; zero where one of those that are adjoints is."""
+    product = np.multiply(*factors)
     if not np.isnan(product.sum()):  # a look at the sum takes a tenth of one at each item
         return product
-    zero = (adjoint == 0) | (factor == 0) if both else adjoint == 0
-    return np.where(zero, np.zeros((), adjoint.dtype), product)
+    for factor, is_one in zip(factors, adjoints, strict=True):
+        if is_one:
+            product = np.where(factor == 0, np.zeros((), product.dtype), product)
+    return product
 
 
 def _scale_gradient(op, dz):
@@ -220,15 +227,20 @@ def _scale_gradient(op, dz):
 
 
 def _emit_scale(op, adjoint, factor):
-    found = _emit_guarded(op, adjoint, f"{adjoint} * {factor}")
-    if not op.attrs.get("both"):
-        return found
-    return _emit_guarded(op, factor, found)
+    return emit_product(op, (adjoint, factor), (True, op.attrs.get("both", False)))
+
+
+def emit_product(op, items, adjoints):
+    """The product of two items; zero where one of those that are adjoints is."""
+    found = (" & " if op.outputs[0].dtype.kind == "b" else " * ").join(items)
+    for item, is_one in zip(items, adjoints, strict=True):
+        found = _emit_guarded(op, item, found) if is_one else found
+    return found
 
 
 def _emit_guarded(op, adjoint, value):
     """What is computed of an adjoint; 0 where that is 0."""
-    real = all(tensor.dtype == op.outputs[0].dtype for tensor in op.inputs)
+    real = all(tensor.dtype == op.outputs[0].dtype for tensor in op.inputs[:2])
     if real and op.outputs[0].dtype.char in "fd":
         return f"guarded({adjoint}, {value})"
     return f"(0 if {adjoint} == 0 else {value})"
@@ -282,8 +294,8 @@ SCALE_BACK = define_elementwise(
 )
 
 
-def _is_finite(value):
-    """Whether a number is known to be finite, for one reason or another that is easily seen."""
+def is_finite(value):
+    """Whether numbers are known to be finite, for one reason or another that is easily seen."""
     if not isinstance(value, Tensor):
         return bool(np.isfinite(value).all())
     record, inputs = value.op.record, value.op.inputs
@@ -291,13 +303,15 @@ def _is_finite(value):
         return True
     if record is CONSTANT:
         return bool(np.isfinite(value.op.attrs["value"]).all())
-    return record in (CAST, NEGATIVE, CONJ) and _is_finite(inputs[0])
+    return (record.moves or record in (CAST, NEGATIVE, CONJ)) and all(map(is_finite, inputs))
 
 
 def _scaled(x, y):
     """A product, where one of the operands is an adjoint; None where it is an ordinary one."""
+    if is_adjoint(x) and is_adjoint(y):
+        return apply(SCALE, [x, y], {"both": True})
     adjoint, factor = (x, y) if is_adjoint(x) else (y, x)
-    if not is_adjoint(adjoint) or _is_finite(factor):
+    if not is_adjoint(adjoint) or is_finite(factor):
         return None
     return _by(adjoint, factor, SCALE, multiply)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING, NamedTuple
 
-from nbta.graph.graph import current
+from nbta.graph.graph import current, with_adjoints
 from nbta.ops import checks, shaping
 from nbta.ops.arithmetic import ADD_N, multiply
 from nbta.ops.arranging import moveaxis
@@ -43,6 +43,7 @@ from nbta.ops.shaping import (
     shape_of,
 )
 from nbta.ops.softmax import LOGSUMEXP
+from nbta.ops.strong_zeros import OF_ADJOINTS, adjoints_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -215,6 +216,16 @@ def _outer(op, inputs, lanes):
     return [multiply(expand_dims(a, 1), expand_dims(b, 0))]
 
 
+def _of_adjoints(build):
+    """The rule of the record of adjoints by that of the ordinary one."""
+
+    def build_of_adjoints(op, inputs, lanes):
+        with with_adjoints(adjoints_of(op, inputs)):
+            return build(op, inputs, lanes)
+
+    return build_of_adjoints
+
+
 def _same(op, inputs, lanes):
     return _again(op, inputs)
 
@@ -273,7 +284,9 @@ RULES: dict = {
     CUMSUM: Rule(_along_axis),
     ADD_N: Rule(_equal_shapes),
     MATMUL: Rule(_matmul, fits=_is_small),
+    OF_ADJOINTS[MATMUL]: Rule(_of_adjoints(_matmul), fits=_is_small),
     OUTER: Rule(_outer),
+    OF_ADJOINTS[OUTER]: Rule(_of_adjoints(_outer)),
     checks.AWAIT: Rule(_same, uniform=True),
     checks.BEHIND: Rule(_same, _FIRST),
 }

@@ -18,11 +18,12 @@ from nbta.codegen.values import Block, Scalar, cast_text, product, times, total
 from nbta.codegen.windows import Window, bind_reshaped, move, strides_of, window
 from nbta.errors import NbtaError, invalid, located
 from nbta.graph.operation import Spec
-from nbta.ops.arithmetic import add_n
+from nbta.ops.arithmetic import emit_product
 from nbta.ops.axis_arguments import integers, operand, within
 from nbta.ops.dispatch import apply, data_spec, define, exported
 from nbta.ops.elementwise import conjugate, narrow, promoted, wide, widened
 from nbta.ops.shaping import broadcast_to, cast, emit_identity, reshape, shape_of, unbroadcast
+from nbta.ops.strong_zeros import define_product, matrix_product, sum_of_products
 from nbta.runtime.intrinsics import LEFT, RIGHT
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ def _batch(a, b):
         raise _misfit(a, b, message) from None
 
 
-def _evaluate_matmul(a, b):
-    return narrow(np.matmul(widened(a), widened(b)), a.dtype)
+def _evaluate_matmul(a, b, *, multiplied=np.matmul):
+    return narrow(multiplied(widened(a), widened(b)), a.dtype)
 
 
 def _matmul_gradient(op, dy):
@@ -175,7 +176,7 @@ class _Operands:
     right: Block
     target: Block
     sizes: tuple[str, str, str]  # rows, inner, columns
-    flags: int = 0
+    flags: int
 
 
 def _emit_matmul(code, op) -> None:
@@ -193,7 +194,7 @@ def _emit_matmul(code, op) -> None:
         flags |= RIGHT  # a column is a row, transposed
     target = _target(code, op, (*rows, *columns))
     sizes = product(rows), inner, product(columns)
-    _multiply(code, _Operands(left, right, target, sizes, flags))
+    _multiply(code, op, _Operands(left, right, target, sizes, flags))
     if not op.outputs[0].spec.rank:
         code.bind(op.outputs[0], code.local(target.at("0"), op.outputs[0].dtype))
     return None
@@ -223,7 +224,7 @@ def _batched(code, op):
         _matrix(code, block, indices, batch, rank)
         for block, rank in zip((left, right, target), ranks, strict=True)
     ]
-    _multiply(code, _Operands(*parts, (product(rows), inner, columns)))
+    _multiply(code, op, _Operands(*parts, (product(rows), inner, columns), 0))
     code.lines = around
 
 
@@ -242,11 +243,25 @@ def _matrix(code, block, indices, batch, rank):
     return Block(block.base, block.extents[len(own) :], code.variable(total(*terms), "o"))
 
 
-def _multiply(code, operands):
+def _multiply(code, op, operands, adjoints=None):
+    """A product; of adjoints it is computed again with their zeros where there is a NaN in it."""
     dtype = operands.target.dtype
+    adjoints = op.attrs.get("adjoints", _ORDINARY) if adjoints is None else adjoints
     if is_small(dtype, operands.sizes):
-        return small_product(code, **vars(operands))
-    return (_by_call if dtype.kind in "fc" else _by_loops)(code, operands)
+        small_product(code, **vars(operands))
+    elif dtype.kind in "fc":
+        _by_call(code, operands)
+    else:
+        _by_loops(code, op, operands, adjoints)
+    if any(adjoints):
+        target, (rows, _, columns) = operands.target, operands.sizes
+        count = product((rows, columns))
+        with code.nest(f"if has_nan({target.base.name}, {target.offset or 0}, {count}):"):
+            _by_loops(code, op, operands, adjoints)
+
+
+#: Which factors are adjoints in an ordinary product.
+_ORDINARY = (False, False)
 
 
 def _by_call(code, the):
@@ -258,40 +273,29 @@ def _by_call(code, the):
     )
 
 
-def _by_loops(code, the):
+def _by_loops(code, op, the, adjoints):
     """Integers add up modulo their size; of truth values, whether any pair is true."""
     rows, inner, columns = the.sizes
     i, j, k = (code.name(stem) for stem in "ijk")
     x = total(times(k, rows), i) if the.flags & LEFT else total(times(i, inner), k)
     y = total(times(j, inner), k) if the.flags & RIGHT else total(times(k, columns), j)
     z = the.target.at(total(times(i, columns), j))
-    sign = "{} | {} & {}" if the.target.dtype.kind == "b" else "{} + {} * {}"
-    text = cast_text(sign.format(z, the.left.at(x), the.right.at(y)), the.target.dtype)
+    sign = "|" if the.target.dtype.kind == "b" else "+"
+    term = emit_product(op, (the.left.at(x), the.right.at(y)), adjoints)
+    text = cast_text(f"{z} {sign} {term}", the.target.dtype)
     size = product((rows, columns))
     code.add(f"clear({the.target.base.name}, {the.target.offset or 0}, {size})")
     headers = [f"for {n} in range({e}):" for n, e in ((i, rows), (k, inner), (j, columns))]
     code.nested(headers, f"{z} = {text}")
 
 
-def _matmul_tangent(op, da, db):
-    """The sum of two products; of vectors by item, as zeros of tangents stay zeros there."""
-    from nbta.ops.reductions import sum
-
-    a, b = op.inputs
-    vectors = a.spec.rank == b.spec.rank == 1
-    terms = [(da, b)] * (da is not None) + [(a, db)] * (db is not None)
-    return [add_n([sum(x * y) if vectors else matmul(x, y) for x, y in terms])]
-
-
-MATMUL = define(
+MATMUL = define_product(
     "MatMul",
     _infer_matmul,
     _evaluate_matmul,
     _matmul_gradient,
     emit=_emit_matmul,
     total=True,
-    spreads=True,
-    tangent=_matmul_tangent,
 )
 
 
@@ -320,7 +324,7 @@ def matmul(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
     >>> nbta.matmul([[1, 2], [3, 4]], [10, 1])
     array([12, 34])
     """
-    return apply(MATMUL, promoted(a, b), name=name)
+    return sum_of_products(MATMUL, promoted(a, b), name=name)
 
 
 def _emit_outer(code, op) -> None:
@@ -336,21 +340,24 @@ def _emit_outer(code, op) -> None:
         group.load(code, Block(value.base, shape, value.offset))
         for value, shape in ((a, (*a.extents, "1")), (b, b.extents))
     ]  # fmt: skip
-    sign = " & " if result.dtype.kind == "b" else " * "
-    return group.step(code, cast_text(sign.join(texts), result.dtype), result)
+    text = emit_product(op, texts, op.attrs.get("adjoints", _ORDINARY))
+    return group.step(code, cast_text(text, result.dtype), result)
 
 
-OUTER = define(
+def _evaluate_outer(a, b, *, multiplied=np.multiply):
+    return multiplied(a.reshape(-1, 1), b.reshape(1, -1))
+
+
+OUTER = define_product(
     "Outer",
     lambda a, b: Spec(a.dtype, (*a.shape, *b.shape)),
-    np.outer,
+    _evaluate_outer,
     lambda op, dy: [
         matmul(dy, conjugate(op.inputs[1])),
         matmul(conjugate(op.inputs[0]), dy),
     ],
     emit=_emit_outer,
     total=True,
-    multilinear=True,
 )
 
 
@@ -375,7 +382,7 @@ def outer(a: ArrayLike, b: ArrayLike, *, name: str | None = None) -> Array:
            [20,  2]])
     """
     vectors = [x if x.ndim == 1 else reshape(x, -1) for x in promoted(a, b)]
-    return apply(OUTER, vectors, name=name)
+    return sum_of_products(OUTER, vectors, name=name)
 
 
 def _infer_transpose(spec, *, axes):
@@ -571,7 +578,7 @@ def einsum(spec: str, *operands: ArrayLike, optimize: Any = None, name: str | No
         spec, operands = _lettered(spec, *operands)
     letters, result, inputs = _plain(spec, promoted(*operands) if operands else [])
     if len(inputs) < 3:
-        return apply(EINSUM, inputs, {"operands": letters, "result": result}, name)
+        return sum_of_products(EINSUM, inputs, {"operands": letters, "result": result}, name)
     return _in_pairs(inputs, list(letters), result, name)
 
 
@@ -583,15 +590,15 @@ def _in_pairs(inputs, letters, result, name):
     while len(inputs) > 2:
         pair, kept = _cheapest(letters, result, lengths)
         attrs = {"operands": tuple(letters[i] for i in pair), "result": kept}
-        made = apply(EINSUM, [inputs[i] for i in pair], attrs)
+        made = sum_of_products(EINSUM, [inputs[i] for i in pair], attrs)
         inputs, letters = (
             [*(part for i, part in enumerate(parts) if i not in pair), new]
             for parts, new in ((inputs, made), (letters, kept))
         )
     attrs = {"operands": tuple(letters), "result": result}
     if wide(dtype) == dtype:
-        return apply(EINSUM, inputs, attrs, name)
-    return cast(apply(EINSUM, inputs, attrs), dtype, name=name)
+        return sum_of_products(EINSUM, inputs, attrs, name)
+    return cast(sum_of_products(EINSUM, inputs, attrs), dtype, name=name)
 
 
 def _checked_extents(inputs, letters):
@@ -783,12 +790,13 @@ def _infer_einsum(*specs, operands, result):
     return Spec(specs[0].dtype, tuple(extents[letter] for letter in result))
 
 
-def _evaluate_einsum(*arrays, operands, result):
+def _evaluate_einsum(*arrays, operands, result, multiplied=matrix_product):
     extents = _extents([array.shape for array in arrays], operands)
     dtype = arrays[0].dtype
     if len(arrays) == 1:
         return _arranged(arrays[0], operands[0], result)
-    return narrow(_product(*map(widened, arrays), *operands, result, extents), dtype)[()]
+    found = _product(*map(widened, arrays), *operands, result, extents, multiplied)
+    return narrow(found, dtype)[()]
 
 
 def _arranged(x, letters, result):
@@ -800,7 +808,7 @@ def _arranged(x, letters, result):
     return np.transpose(x, [left.index(letter) for letter in result])
 
 
-def _product(a, b, of_a, of_b, result, extents):
+def _product(a, b, of_a, of_b, result, extents, multiplied):
     """By one product of matrices, with the letters in groups."""
     batch = [letter for letter in of_a if letter in of_b and letter in result]
     inner = [letter for letter in of_a if letter in of_b and letter not in result]
@@ -815,9 +823,8 @@ def _product(a, b, of_a, of_b, result, extents):
     left = left.reshape(*around, math.prod(lengths(rows)), depth)
     right = _arranged(b, of_b, batch + inner + columns)
     right = right.reshape(*around, depth, math.prod(lengths(columns)))
-    product = left @ right if inner else left * right
     order = batch + rows + columns
-    return _arranged(product.reshape(lengths(order)), order, result)
+    return _arranged(multiplied(left, right).reshape(lengths(order)), order, result)
 
 
 def _einsum_gradient(op, dy):
@@ -837,7 +844,7 @@ def _toward(x, letters, inputs, operands):
     from nbta.ops.joining import expand_dims
 
     kept = "".join(letter for letter in letters if letter in "".join(operands))
-    part = apply(EINSUM, inputs, {"operands": operands, "result": kept})
+    part = sum_of_products(EINSUM, inputs, {"operands": operands, "result": kept})
     for place, letter in enumerate(letters):
         if letter not in kept:
             part = expand_dims(part, place)
@@ -852,7 +859,7 @@ def _emit_einsum(code, op) -> None:
     if len(values) == 1:
         return _sum_of(code, op, values[0], operands[0], lengths)
     terms = [
-        _summed(code, value, letters, {*operands[1 - i], *result}, lengths)
+        _summed(code, op, value, letters, {*operands[1 - i], *result}, lengths)
         for i, (value, letters) in enumerate(zip(values, operands, strict=True))
     ]
     if op.outputs[0].dtype.kind in "fc" and _is_matrix_product(*(t[1] for t in terms), result):
@@ -867,8 +874,8 @@ def _each_by_each(code, op, terms, result, lengths):
     dtype = op.outputs[0].dtype
     group = joined(code, [], _emit_extents(result, lengths))
     texts = [_spread_item(code, group, *term, result) for term in terms]
-    sign = " & " if dtype.kind == "b" else " * "
-    group.step(code, cast_text(sign.join(texts), dtype), op.outputs[0])
+    text = emit_product(op, texts, op.attrs.get("adjoints", _ORDINARY))
+    group.step(code, cast_text(text, dtype), op.outputs[0])
 
 
 def _spread_item(code, group, value, letters, result):
@@ -895,17 +902,17 @@ def _lengths(code, values, operands):
     return {letter: code.canonical(extent) for letter, extent in found.items()}
 
 
-def _summed(code, value, letters, needed, lengths):
+def _summed(code, op, value, letters, needed, lengths):
     """A tensor without the axes that nothing else names, and the letters that it has then."""
     left = "".join(letter for letter in letters if letter in needed)
     if left == letters:
         return value, letters
     if not left:
         name = code.name("s")
-        _add_up(code, name, value.dtype, [(value, letters)], letters, lengths)
+        _add_up(code, op, name, [(value, letters)], letters, lengths)
         return Scalar(name, value.dtype), left
     block = code.new(value.dtype, _emit_extents(left, lengths))
-    _into(code, block, [(value, letters)], left, lengths)
+    _into(code, op, block, [(value, letters)], left, lengths)
     return block, left
 
 
@@ -928,14 +935,14 @@ def _loop(code, op, terms, result, lengths):
     dtype = op.outputs[0].dtype
     if result:
         block = code.result(op, extents=_emit_extents(result, lengths))
-        return _into(code, block, terms, result, lengths)
+        return _into(code, op, block, terms, result, lengths)
     name = code.name("s")
     inner = "".join(dict.fromkeys("".join(letters for _, letters in terms)))
-    _add_up(code, name, dtype, terms, inner, lengths)
+    _add_up(code, op, name, terms, inner, lengths)
     return code.bind(op.outputs[0], Scalar(name, dtype))
 
 
-def _into(code, block, terms, result, lengths):
+def _into(code, op, block, terms, result, lengths):
     letters = "".join(dict.fromkeys("".join(letters for _, letters in terms)))
     inner = "".join(letter for letter in letters if letter not in result)
     names, around = {letter: code.name("i") for letter in result}, code.lines
@@ -944,18 +951,19 @@ def _into(code, block, terms, result, lengths):
     target = window(code, block).at(*names.values())
     if inner:
         name = code.name("s")
-        _add_up(code, name, block.dtype, terms, inner, lengths, names)
+        _add_up(code, op, name, terms, inner, lengths, names)
         code.add(f"{target} = {name}")
     else:
-        code.add(f"{target} = {_emit_product(code, block.dtype, terms, names)}")
+        code.add(f"{target} = {_emit_product(code, op, terms, names)}")
     code.lines = around
 
 
-def _add_up(code, name, dtype, terms, inner, lengths, outer=()):
+def _add_up(code, op, name, terms, inner, lengths, outer=()):
     """Let a variable be the sum of products over the inner letters."""
+    dtype = op.outputs[0].dtype
     names = dict(outer) | {letter: code.name("i") for letter in inner}
     code.add(f"{name} = {cast_text('0', dtype)}")
-    term = _emit_product(code, dtype, terms, names)
+    term = _emit_product(code, op, terms, names)
     if dtype.kind == "f":
         text = f"fast_add({name}, {term})"
     else:
@@ -964,9 +972,13 @@ def _add_up(code, name, dtype, terms, inner, lengths, outer=()):
     code.nested(headers, f"{name} = {text}")
 
 
-def _emit_product(code, dtype, terms, names):
+def _emit_product(code, op, terms, names):
+    """An item, or the product of two."""
     texts = [_item(code, *term, names) for term in terms]
-    return cast_text((" & " if dtype.kind == "b" else " * ").join(texts), dtype)
+    text = texts[0]
+    if len(texts) == 2:
+        text = emit_product(op, texts, op.attrs.get("adjoints", _ORDINARY))
+    return cast_text(text, op.outputs[0].dtype)
 
 
 def _item(code, value, letters, names):
@@ -994,16 +1006,19 @@ def _is_matrix_product(of_a, of_b, result):
 
 def _multiply_matrices(code, op, terms, result, lengths):
     (a, of_a), (b, of_b) = terms
+    adjoints = op.attrs.get("adjoints", _ORDINARY)
     batch, rows, columns, inner = _groups(of_a, of_b, result)
     if result == batch + columns + rows and rows and columns:
         a, of_a, b, of_b, rows, columns = b, of_b, a, of_a, columns, rows
+        adjoints = adjoints[::-1]
     left, is_left = _ordered(code, a, of_a, batch, rows, inner)
     right, is_right = _ordered(code, b, of_b, batch, inner, columns)
     order = batch + rows + columns
     target = _ordered_target(code, op, order, lengths)
     sizes = [product(_emit_extents(letters, lengths)) for letters in (rows, inner, columns)]
     flags = (not is_right) + 2 * (not is_left)
-    _call(code, [left, right, target], sizes, flags, product(_emit_extents(batch, lengths)))
+    count = product(_emit_extents(batch, lengths))
+    _call(code, op, [left, right, target], sizes, flags, count, adjoints)
     if not result:
         return code.bind(op.outputs[0], code.local(target.at("0"), target.dtype))
     if order == result:
@@ -1040,7 +1055,7 @@ def _arrange(code, target, value, letters, order):
     move(code, target.extents, window(code, target), source)
 
 
-def _call(code, blocks, sizes, flags, count):
+def _call(code, op, blocks, sizes, flags, count, adjoints):
     """A product for each of the batch."""
     rows, inner, columns = sizes
     lengths = ((rows, inner), (inner, columns), (rows, columns))
@@ -1051,7 +1066,7 @@ def _call(code, blocks, sizes, flags, count):
     ]
     if count != "1":
         code.lines = code.lines.nest(f"for {i} in range({count}):")
-    _multiply(code, _Operands(*parts, tuple(sizes), flags))
+    _multiply(code, op, _Operands(*parts, tuple(sizes), flags), adjoints)
     code.lines = around
 
 
@@ -1059,11 +1074,10 @@ def _factors(sizes):
     return [factor for size in sizes for factor in size.split(" * ")]
 
 
-EINSUM = define(
+EINSUM = define_product(
     "Einsum",
     _infer_einsum,
     _evaluate_einsum,
     _einsum_gradient,
     emit=_emit_einsum,
-    multilinear=True,
 )

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from nbta import shapes
 from nbta.codegen.values import NUMBERS, cast_text
@@ -15,6 +16,7 @@ from nbta.errors import invalid
 from nbta.graph.operation import Spec, Tensor
 from nbta.ops.arithmetic import (
     clip,
+    emit_product,
     equal,
     greater,
     less,
@@ -26,7 +28,7 @@ from nbta.ops.arithmetic import (
 )
 from nbta.ops.arranging import ranked
 from nbta.ops.axis_arguments import integers, numbers, one_axis, operand
-from nbta.ops.dispatch import apply, data_spec, define, exported
+from nbta.ops.dispatch import data_spec, exported
 from nbta.ops.elementary import sqrt
 from nbta.ops.elementwise import conjugate, narrow, promoted, widened
 from nbta.ops.filling import ones_like, zeros, zeros_like
@@ -37,6 +39,7 @@ from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import cast, named, reshape, shape_of
 from nbta.ops.sorting import argsort, searchsorted
 from nbta.ops.spectra import lstsq
+from nbta.ops.strong_zeros import define_product, sum_of_products
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -433,9 +436,13 @@ def _infer_correlate(a, v, before, behind, *, extent):
     return Spec(a.dtype, (extent,))
 
 
-def _evaluate_correlate(a, v, before, behind, *, extent):
+def _evaluate_correlate(a, v, before, behind, *, extent, multiplied=None):
     first, count = len(v) - 1 - before, len(a) - len(v) + 1 + before + behind
-    found = np.correlate(widened(a), np.conj(widened(v)), "full")
+    if multiplied is None:
+        found = np.correlate(widened(a), np.conj(widened(v)), "full")
+    else:
+        rows = sliding_window_view(np.pad(widened(a), len(v) - 1), len(v))
+        found = multiplied(rows, widened(v))
     return narrow(found[int(first) : int(first + count)], a.dtype)
 
 
@@ -445,7 +452,7 @@ def _correlate_gradient(op, dy):
     da = [dy, flip(conjugate(v), 0), rest - before, rest - behind]
     dv = [conjugate(a), dy, before, behind]
     lengths = [x.spec.shape[0] if x.spec.shape is not None else None for x in (a, v)]
-    return [apply(CORRELATE, inputs, {"extent": extent})
+    return [sum_of_products(CORRELATE, inputs, {"extent": extent})
             for inputs, extent in zip((da, dv), lengths, strict=True)] + [None, None]  # fmt: skip
 
 
@@ -462,23 +469,23 @@ def _emit_correlate(code, op) -> None:
     block = code.result(op, extents=(count,))
     i, j, item, place = map(code.name, "ijxk")
     code.add(f"clear({block.base.name}, {block.offset or 0}, {count})")
-    plus, sign = ("|", "&") if dtype.kind == "b" else ("+", "*")
+    plus = "|" if dtype.kind == "b" else "+"
     with code.nest(f"for {j} in range({short}):"):
         code.add(f"{item} = {v.at(j)}", f"{place} = {j} - {before}")
         ends = f"max(0, 0 - {place}), min({count}, {long} - {place})"
         with code.nest(f"for {i} in range({ends}):"):
             at, met = block.at(i), a.at(f"({i} + {place})")
-            code.add(f"{at} = {cast_text(f'{at} {plus} {item} {sign} {met}', dtype)}")
+            term = emit_product(op, (met, item), op.attrs.get("adjoints", (False, False)))
+            code.add(f"{at} = {cast_text(f'{at} {plus} {term}', dtype)}")
     return None
 
 
-CORRELATE = define(
+CORRELATE = define_product(
     "Correlate",
     _infer_correlate,
     _evaluate_correlate,
     _correlate_gradient,
     emit=_emit_correlate,
-    multilinear=True,
 )
 
 
@@ -493,7 +500,7 @@ def _met(a, v, mode):
     extent = lengths[0] - rest + before + behind if known else None
     if mode == "same":
         extent = lengths[0]
-    return apply(CORRELATE, [a, v, before, behind], {"extent": extent})
+    return sum_of_products(CORRELATE, [a, v, before, behind], {"extent": extent})
 
 
 def _rows(a, v, mode):

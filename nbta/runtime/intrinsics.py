@@ -262,8 +262,8 @@ def copy(typingctx, target, at, source, start, count):
 
 
 @intrinsic
-def has_nan(typingctx, items, count):
-    """Whether there is a NaN among the first floats or complex numbers at a pointer.
+def has_nan(typingctx, items, at, count):
+    """Whether there is a NaN among so many floats or complex numbers of a buffer from a place on.
 
     Truth values are widened to the floats' size: LLVM makes vector instructions of their union.
     """
@@ -272,8 +272,9 @@ def has_nan(typingctx, items, count):
         real = getattr(items.dtype, "underlying_float", items.dtype)
         floats = context.get_value_type(real)
         wide = ir.IntType(8 * size_of(real))
-        place = builder.bitcast(args[0], floats.as_pointer())
-        count = builder.mul(args[1], INT64(size_of(items.dtype) // size_of(real)))
+        to, at, count = args
+        place = builder.bitcast(builder.gep(to, [at]), floats.as_pointer())
+        count = builder.mul(count, INT64(size_of(items.dtype) // size_of(real)))
         found = cgutils.alloca_once_value(builder, wide(0))
         with cgutils.for_range(builder, count) as loop:
             item = builder.load(builder.gep(place, [loop.index], inbounds=True))
@@ -281,7 +282,7 @@ def has_nan(typingctx, items, count):
             builder.store(builder.or_(builder.load(found), is_nan), found)
         return builder.icmp_unsigned("!=", builder.load(found), wide(0))
 
-    return types.boolean(items, types.int64), codegen
+    return types.boolean(items, types.int64, types.int64), codegen
 
 
 @intrinsic

@@ -165,3 +165,87 @@ def test_of_the_last_state(compiled):
     assert slopes[1].tolist() == [4.5, 1.0, 0.5, 0.0]
     slopes = nbta.grad(quotients, argnums=(0, 1), compiled=compiled)(0.5, np.inf, 4)
     assert slopes == (-4.0, 0.0)
+
+
+PRODUCTS = {
+    "vectors": (lambda a, b: a @ b * np.ones(2), (3,), (3,)),
+    "row_matrix": (lambda a, b: b.T @ a, (3,), (3, 4)),
+    "matrix_vector": (lambda a, b: a @ b, (4, 3), (3,)),
+    "matrices": (lambda a, b: a @ b, (4, 3), (3, 2)),
+    "large": (lambda a, b: a @ b, (9, 8), (8, 7)),
+    "transposed": (lambda a, b: b.T @ a.T, (4, 3), (3, 2)),
+    "batch": (lambda a, b: a @ b, (2, 4, 3), (3, 2)),
+    "batches": (lambda a, b: a @ b, (2, 4, 3), (2, 3, 2)),
+    "batch_vector": (lambda a, b: a @ b, (2, 4, 3), (3,)),
+    "outer": (np.outer, (3,), (4,)),
+    "einsum": (lambda a, b: np.einsum("ij,kj->ki", a, b), (4, 3), (2, 3)),
+    "einsum_items": (lambda a, b: np.einsum("ij,ij->i", a, b), (4, 3), (4, 3)),
+    "einsum_spread": (lambda a, b: np.einsum("ij,i->ji", a, b), (4, 3), (4,)),
+    "einsum_batch": (lambda a, b: np.einsum("bij,bj->bi", a, b), (2, 4, 3), (2, 3)),
+    "einsum_three": (lambda a, b: np.einsum("ij,jk,k->i", a, b, b[0]), (4, 3), (3, 3)),
+    "tensordot": (lambda a, b: np.tensordot(a, b, 1), (4, 3), (3, 2)),
+    "inner": (np.inner, (4, 3), (2, 3)),
+    "kron": (np.kron, (2, 2), (2, 2)),
+    "convolve": (lambda a, b: np.convolve(a, b, "same"), (9,), (3,)),
+    "correlate": (lambda a, b: np.correlate(a, b, "valid"), (9,), (3,)),
+    "in_a_loop": (lambda a, b: _in_a_loop(a, b), (4, 3), (3, 3)),
+}  # fmt: skip
+
+
+def _in_a_loop(a, b):
+    y = np.zeros(len(a), a.dtype)
+    for i in range(len(a)):
+        y[i] = (b @ a[i]) @ a[i]
+    return y
+
+
+def broken(kind, place, bad, dtype):
+    """A loss of the finite items of a product, and factors with a row that is not, or of zeros."""
+    product, *shapes = PRODUCTS[kind]
+    draw = np.random.default_rng(0)
+    given = [draw.uniform(0.5, 1.5, shape).astype(dtype) for shape in shapes]
+    mended = [each.copy() for each in given]
+    given[place][-1], mended[place][-1] = bad, 0.0
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(product(*given))
+
+    def loss(a, b):
+        return np.sum(np.where(finite, np.abs(product(a, b)), 0.0) ** 2)
+
+    return loss, given, mended
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("bad", "dtype"), [(np.inf, "float64"), (np.nan, "complex64")])
+@pytest.mark.parametrize("kind", PRODUCTS)
+def test_sums_of_products(kind, bad, dtype, compiled):
+    """What a row has that is not finite has no part in a gradient by the results of others."""
+    for place in range(2):
+        loss, given, mended = broken(kind, place, bad, dtype)
+        slopes = nbta.grad(loss, argnums=(0, 1), compiled=compiled)
+        for one, other in zip(slopes(*given), slopes(*mended), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", PRODUCTS)
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_sums_of_products_to_second_order(kind, compiled):
+    for place in range(2):
+        loss, given, mended = broken(kind, place, np.inf, "float64")
+        slope = nbta.grad(loss, argnums=1 - place, compiled=compiled)
+        other = given[1 - place]
+
+        def along(given, slope=slope, place=place, other=other):
+            pair = (lambda x: (given[0], x)) if place == 0 else (lambda x: (x, given[1]))
+            return nbta.jvp(lambda x: slope(*pair(x)), other, np.ones_like(other))
+
+        for one, two in zip(along(given), along(mended), strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-9)
+
+
+def test_sums_of_products_of_batches():
+    loss, given, mended = broken("matrices", 0, np.inf, "float64")
+    stacked = [np.stack([one, other]) for one, other in zip(given, mended, strict=True)]
+    found = nbta.vmap(nbta.grad(loss, argnums=1))(*stacked)
+    np.testing.assert_allclose(found[0], found[1])
+    assert np.isfinite(found).all()

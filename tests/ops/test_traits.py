@@ -46,8 +46,10 @@ OTHERS = {
     "ExpandDims": (1, [{"axes": (0,)}, {"axes": (1, -1)}]),
     "GetItem": (1, [{"key": (0,)}, {"key": (-1, 0)}]),
     "MatMul": (2, [{}]),
+    "MatMulOfAdjoints": (2, [{"adjoints": (True, False)}]),
     "Mean": (1, REDUCED),
     "Outer": (2, [{}]),
+    "OuterOfAdjoints": (2, [{"adjoints": (True, True)}]),
     "Prod": (1, REDUCED),
     "Shape": (1, [{}]),
     "Size": (1, [{}]),
@@ -180,8 +182,8 @@ def test_all_total_records_are_tried():
 @pytest.mark.parametrize("shape", [(2, 2), (1, 3), (0, 2), (2, 0)])
 def test_total_operations_give_results_for_all_numbers(name, shape):
     count, ways = OTHERS[name]
-    shape = shape if name != "MatMul" else (shape[1], shape[1])
-    shape = shape if name != "Outer" else shape[:1]
+    shape = shape if not name.startswith("MatMul") else (shape[1], shape[1])
+    shape = shape if not name.startswith("Outer") else shape[:1]
     tried = 0
     for dtype, attrs in itertools.product(DTYPES, ways):
         spec = Spec(dtype, shape)
