@@ -12,9 +12,10 @@ from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, p
 from nbta.compiler import array_code
 from nbta.compiler.rows_ahead import look_ahead
 from nbta.compiler.stencils import COUNTED, Rows, indices_of, stencils
-from nbta.compiler.sums import Sums, free_sums, goes_in_vectors
+from nbta.compiler.sums import Sums, free_sums, goes_in_vectors, is_free_of_loops
 from nbta.compiler.sweeps import is_sweep
 from nbta.compiler.touched import OF_ITEMS, is_within
+from nbta.graph.graph import everything
 from nbta.graph.operation import DATA, FLOW, HANDLE
 from nbta.graph.order import before, ordered
 from nbta.graph.views import Branch, Loop, is_body_of_branch, place_of
@@ -265,7 +266,7 @@ def emit_while(code, op) -> None:
     rows = None if trips is None else _rows(code, loop, variables, captured)
     code.turned.append([])
     sweeps = trips is not None and rows is None and is_sweep(loop, code.counts)
-    guards = () if trips is None or rows or sweeps else _guards(code, loop)
+    guards = () if trips is None or rows else _guards(code, loop)
     with progress_bar(code, op) as counter, _each_trip(code, trips, rows, sweeps, guards):
         for variable in variables:
             variable.enter()
@@ -313,8 +314,11 @@ def _rows(code, loop, variables, captured):
 
 
 #: Operations from which on a loop's body is too large for LLVM to make a version of it by itself in
-#: which nothing asks whether indices are outside (``-unswitch-threshold``: 50 instructions).
+#: which nothing asks whether indices are outside (``-unswitch-threshold``: 50 instructions). One
+#: that asks takes twice as long where iterations wait for each other, too (alignment by max).
 LARGE = 40
+#: From so many on, two versions take LLVM longer than most programs run.
+VERY_LARGE = 1000
 #: Of so many operations are the instructions that look at the indices of an item.
 CHECKED = 6
 
@@ -322,15 +326,18 @@ CHECKED = 6
 def _guards(code, loop) -> tuple[str, ...]:
     """Names of bounds guards, whether indices may be outside, for a loop with two versions.
 
-    Without one iterations are vector instructions, where anything that asks would be in the way.
+    In the one where no guard holds nothing asks, and iterations may be vector instructions.
     """
     body, counts = loop.body, code.counts
-    branches = any(op.record is CASE for op in body.operations)
-    items = (op for op in body.operations if op.record in OF_ITEMS)
-    size = len(body.operations) + CHECKED * sum(not is_within(counts, op) for op in items)
-    if not (branches or size > LARGE):
+    if not is_free_of_loops(loop):
         return ()
-    if not goes_in_vectors(loop, counts, branches=True):
+    operations = list(everything(body))
+    branches = any(op.record is CASE for op in operations)
+    items = (op for op in operations if op.record in OF_ITEMS)
+    size = len(operations) + CHECKED * sum(not is_within(counts, op) for op in items)
+    if not LARGE < size < VERY_LARGE and not (
+        (branches or size > LARGE) and goes_in_vectors(loop, counts, branches=True)
+    ):
         return ()
     names = tuple(code.name("u") for _ in range(1 + branches))
     code.call_guards(body, *names)
@@ -355,15 +362,14 @@ def _each_trip(code, trips, rows, sweeps, guards):
     if sweeps:
         with code.nest(f"if {trips} > {WATCHED}:"):
             code.add(f"watch(w, {_watch_word(code)}, {WATCHED})")
-        with code.loop(f"for _ in range({trips}):"):
-            yield
-        return
-    start = code.name("i")
-    lines = [
-        f"for {start} in range(0, {trips}, {STRETCH}):",
-        f"watch(w, {_watch_word(code)}, {start} + {STRETCH - 1})",
-        f"for _ in range({start}, min({start} + {STRETCH}, {trips})):",
-    ]
+        lines = [f"for _ in range({trips}):"]
+    else:
+        start = code.name("i")
+        lines = [
+            f"for {start} in range(0, {trips}, {STRETCH}):",
+            f"watch(w, {_watch_word(code)}, {start} + {STRETCH - 1})",
+            f"for _ in range({start}, min({start} + {STRETCH}, {trips})):",
+        ]
     with code.loop(*(["while True:"] if trips is None else lines), versions=guards):
         for guard in guards:
             code.heads[-1].add(f"{guard} = {trips} > {COUNTED}")

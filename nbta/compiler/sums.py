@@ -58,7 +58,7 @@ class Sums(NamedTuple):
 def free_sums(loop: Loop) -> Sums:
     """What adds to variables of a loop whose trips need nothing of each other but for such sums."""
     found, operations = Sums.none(), list(everything(loop.body))
-    if not _is_free_of_loops(loop) or not _pay(operations):
+    if not is_free_of_loops(loop) or not _pay(operations):
         return found
     users = users_in(loop)
     for variable in loop.variables()[1:]:
@@ -237,10 +237,11 @@ def has_plain_branches(loop: Loop, counts: Counts) -> bool:
     iteration, as those of neighbours are at the ends of an array, where they are not taken.
     """
     inner = (op for op in everything(loop.body) if op.graph is not loop.body)
-    return _is_free_of_loops(loop) and not any(ends_outside(counts, op, loop.body) for op in inner)
+    return is_free_of_loops(loop) and not any(ends_outside(counts, op, loop.body) for op in inner)
 
 
-def _is_free_of_loops(loop):
+def is_free_of_loops(loop: Loop) -> bool:
+    """Whether a loop has no bodies but branches."""
     bodies = (op for op in everything(loop.body) if subgraphs(op))
     return all(op.record is CASE for op in bodies)
 
