@@ -123,11 +123,11 @@ def _inside(graph: Any, fn: Any, elems: Any, threads: int, scope: Any) -> Any:
 
 def _outside(fn: Any, elems: Any, threads: int) -> Any:
     """The same as a graph of its own; None where that would have to run rows in order."""
-    made = []
+    made: list[Any] = []
 
-    def traced(rows: Any) -> Any:
+    def traced(rows: Any) -> Any:  # once more where what the last trace went by has changed
         with bodies("map_fn"):  # it is one, and arrays from around it stand for tensors
-            made.append(map_in_parallel(fn, rows, threads, None))
+            made[:] = [map_in_parallel(fn, rows, threads, None)]
         return made[0]
 
     function = Function(traced)

@@ -285,3 +285,19 @@ def test_no_rows(compiled):
         compiled=compiled,
     )
     assert slope(X[:0]).shape == (0, 3)
+
+
+def test_a_function_that_calls_another_one():
+    """Arrays run as a graph of their own, which may be traced more than once."""
+    scaled = lambda r, n: nbta.sum(r) * n  # noqa: E731
+    total = lambda r, n: nbta.fori_loop(0, n, lambda i, t: t + scaled(r, i), 0.0)  # noqa: E731
+    ways = (lambda q: total(*q)), (lambda q: _TOTAL(*q))
+    for f in ways:
+        found = nbta.map_fn(f, (X, np.arange(7)), parallel_iterations=2)
+        expected = [sum(row.sum() * i for i in range(n)) for n, row in enumerate(X)]
+        np.testing.assert_allclose(found, expected)
+
+
+_TOTAL = lambda r, n: nbta.while_loop(  # noqa: E731
+    lambda i, t: i < n, lambda i, t: (i + 1, t + nbta.sum(r) * i), (0, 0.0)
+)[1]
