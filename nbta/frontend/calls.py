@@ -83,7 +83,7 @@ from nbta.frontend.problems import (
 from nbta.frontend.raising import as_numba, check_divisor, check_integer
 from nbta.frontend.records import Records, empty_records
 from nbta.frontend.source import described, no_source
-from nbta.frontend.tries import check_division
+from nbta.frontend.tries import check_division, check_index
 from nbta.frontend.universal import call_universal
 from nbta.frontend.universal_methods import METHODS_OF_UFUNCS, call_method
 from nbta.graph.graph import current
@@ -111,6 +111,7 @@ from nbta.ops.dispatch import (
 )
 from nbta.ops.draws import GENERATORS
 from nbta.ops.filling import constant
+from nbta.ops.indexing import add_item, getitem, set_item
 from nbta.ops.numbers import Number
 from nbta.ops.numpy_arguments import refused_argument, settled
 from nbta.ops.shaping import cast, reshape, stop_gradient
@@ -1815,6 +1816,17 @@ def _constant(value, *args, **kwargs):
     return boxed(constant(native.plain(value), *args, **kwargs))
 
 
+def _by_index(function):
+    """A function of nbta's that takes or changes items by a key."""
+
+    def called(*args, **kwargs):
+        if len(args) > 1:
+            check_index(args[0], args[1])
+        return _called(function, args, kwargs)
+
+    return called
+
+
 def _special():
     return {
         builtins.range: iteration.range_, builtins.len: _len, builtins.enumerate:
@@ -1825,6 +1837,7 @@ def _special():
         builtins.divmod: _divmod, builtins.sorted: _sorted,
         builtins.getattr: _getattr, builtins.hasattr: _hasattr, builtins.vars: _vars,
         constant: _constant,
+        **{each: _by_index(each) for each in (getitem, set_item, add_item)},
         builtins.setattr: _setattr, builtins.delattr: _delattr,
         builtins.min: _extreme(min),
         builtins.max: _extreme(max),

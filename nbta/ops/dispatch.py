@@ -221,6 +221,12 @@ def building(*values):
     return next((value.graph for value in values if isinstance(value, Tensor)), None)
 
 
+def is_in_body(*values) -> bool:
+    """Whether an operation on values goes to the body of a loop or a branch, which may not run."""
+    graph = building(*values)
+    return graph is not None and graph is not graph.root
+
+
 def apply(record: Record, inputs, attrs=None, name=None):
     """The result of an operation: tensors in a graph, else arrays."""
     inputs = [as_array(v) if isinstance(v, list | tuple) else v for v in inputs]

@@ -38,6 +38,7 @@ from nbta.ops.dispatch import (
     define,
     define_change,
     exported,
+    is_in_body,
     is_weak,
 )
 from nbta.ops.elementwise import of_dtype, promoted
@@ -233,7 +234,7 @@ SLICE = define(
 )
 
 
-def _static_lengths(x, begin, size, clamp):
+def _static_lengths(x, begin, size):
     """The shape of a block, as far as it is known."""
     if isinstance(size, Tensor):
         return pattern_of(size)
@@ -243,7 +244,12 @@ def _static_lengths(x, begin, size, clamp):
     if isinstance(begin, Tensor) or len(begin) != len(size):
         return tuple(None if n < 0 else int(n) for n in size)
     facts = zip(extents, begin.tolist(), size.tolist(), strict=True)
-    return tuple(_length(i, n, b, s, clamp) for i, (n, b, s) in enumerate(facts))
+    try:
+        return tuple(_length(i, n, b, s, False) for i, (n, b, s) in enumerate(facts))
+    except NbtaError:
+        if is_in_body(x):  # a run is to refuse it, if it comes there
+            return (None,) * len(extents)
+        raise
 
 
 @exported
@@ -449,7 +455,7 @@ def slice(x: ArrayLike, begin: ShapeLike, size: ShapeLike, *, name: str | None =
     """
     begin, size = _as_vector("begin", begin), _as_vector("size", size)
     x = promoted(x)[0]
-    pattern = _static_lengths(x, begin, size, False)
+    pattern = _static_lengths(x, begin, size)
     return apply(SLICE, [x, begin, size], {"pattern": pattern, "clamp": False}, name)
 
 
@@ -611,6 +617,43 @@ SYMBOLIC = _Symbolic()
 _EVERY = builtins.slice(None)
 
 
+def _key_of(items, x):
+    """The parts of a key, and the inputs that fill it in.
+
+    No run may come to a body, so that only a run is to raise for an index there which is sure to
+    be out of range: it is an input, as passes rely on integers in keys to be within their axes.
+    """
+    scalars: list[Any] = []
+    parts, shape = _as_parts(items, scalars), data_spec(x).shape
+    if shape is None or not is_in_body(x) or not any(type(part) is int for part in parts):
+        return parts, scalars
+    given, key, inputs = iter(scalars), [], []
+    for part, extent in zip(parts, _extents_of(parts, shape), strict=True):
+        if type(part) is int and _is_outside(part, extent):
+            key.append(SYMBOLIC)
+            inputs.append(np.int64(clipped(part)))
+            continue
+        key.append(part)
+        inside = (part.start, part.stop, part.step) if isinstance(part, builtins.slice) else (part,)
+        inputs += [next(given) for each in inside if each is SYMBOLIC]
+    return tuple(key), inputs
+
+
+def _extents_of(key, shape):
+    """The length of the axis that each part of a key is for; None for '...' and new axes."""
+    used = sum(part is not None and part is not Ellipsis for part in key)
+    axis, found = 0, []
+    for part in key:
+        counts = part is not None and part is not Ellipsis and axis < len(shape)
+        found.append(shape[axis] if counts else None)
+        axis += len(shape) - used if part is Ellipsis else part is not None
+    return found
+
+
+def _is_outside(index, extent):
+    return type(extent) is int and not -extent <= index < extent
+
+
 def _as_parts(items, scalars):
     """The parts of a key, with symbolic integers moved to ``scalars``."""
     parts = tuple(_as_part(item, scalars) for item in items)
@@ -724,7 +767,7 @@ def indexed(shape, key):
 
 def _check_range(index, axis, shape, key):
     extent = shape[axis]
-    if type(extent) is not int or index is SYMBOLIC or -extent <= index < extent:
+    if index is SYMBOLIC or not _is_outside(index, extent):
         return
     message = (
         f"[{_text(key)}] is out of range for shape {shapes.text(shape)}: axis {axis} has {extent} "
@@ -898,8 +941,7 @@ def getitem(x: ArrayLike, key: Any, *, name: str | None = None) -> Array:
     items = key if isinstance(key, tuple) else (key,)
     if len(items) == 1 and _is_array(items[0]):
         return take(x, items[0], 0, name=name)
-    scalars = []
-    parts = _as_parts(items, scalars)
+    parts, scalars = _key_of(items, x)
     return apply(GETITEM, [x, *scalars], {"key": parts}, name)
 
 
@@ -987,8 +1029,7 @@ def _changed(record, rows, x, key, value, name):
     items = key if isinstance(key, tuple) else (key,)
     if len(items) == 1 and _is_array(items[0]):
         return apply(rows, [x, as_indices(items[0]), value], {"axis": 0}, name)
-    scalars = []
-    parts = _as_parts(items, scalars)
+    parts, scalars = _key_of(items, x)
     return apply(record, [x, _of_rank(value, x, parts), *scalars], {"key": parts}, name)
 
 
