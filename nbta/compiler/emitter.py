@@ -847,9 +847,9 @@ class Emitter(Code):
     ----------
     calls : list of Operation
         What runs in Python, one by one.
-    copies : list of (Operation, Block, str)
+    copies : list of (Operation, Block, str, Graph)
         What copies a whole tensor in a loop, to change a part of it or to another variable's
-        place: the operation, what it copies, and why.
+        place: the operation, what it copies, why, and the body that does it.
     tiles : list of str
         Which loops over long rows run tile by tile, and why others do not.
     joint : list of str
@@ -1045,7 +1045,7 @@ class Emitter(Code):
         if self.level:
             others = sorted(t.name for t in self._on_base[value.base] if self.needs_items(t))
             reason = f"{', '.join(others)} is needed later" if others else "others have it too"
-            self.copies.append((op, value, reason))
+            self.copies.append((op, value, reason, op.graph))
 
     def note_start(self, op, value) -> None:
         """Note for people that a loop copies a variable of the loop around, to go on with it."""
@@ -1058,7 +1058,8 @@ class Emitter(Code):
             here = [t for t in self._on_base[value.base] if t.graph is body]
             if any(t.op.record in (PARAMETER, WHILE, CASE) or t.op.record.changes for t in here):
                 names = ", ".join(sorted(t.name for t in here))
-                self.copies.append((body.owner, value, f"{names} takes another one's place"))
+                reason = f"{names} takes another one's place"
+                self.copies.append((body.owner, value, reason, body))
 
     def end(self, outputs) -> None:
         """The end of a body: its results were taken."""

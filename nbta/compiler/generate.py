@@ -7,7 +7,7 @@ import numpy as np
 from nbta.codegen.values import Block, numba_name, product
 from nbta.compiler.array_code import ArrayCode, PlainArrays
 from nbta.compiler.emitter import Call, Emitter, check
-from nbta.compiler.explain import place_of
+from nbta.compiler.explain import place_of, work
 from nbta.compiler.induction import Counts
 from nbta.compiler.manager import analysis
 from nbta.graph.operation import is_inexact
@@ -46,7 +46,8 @@ class Generated:
     lengths : dict
         Place and axis of an argument by the name of its length.
     copies : list of list
-        What a loop copies whole: text for people, file, line and module, lengths, bytes an item.
+        What a loop copies whole: text for people, file, line and module, lengths, bytes an item,
+        and lengths of what the same iteration goes through.
     kept : dict
         By the operation that makes an array which Python keeps, why.
     makers : dict
@@ -147,8 +148,14 @@ def generate(program, emitter=Emitter) -> Generated:
     found.tiles, found.joint = code.tiles, code.joint
     found.is_plain = program.is_plain
     found.copies = [
-        [f"{op.name}: {reason}", place_of(op), value.extents, value.dtype.itemsize]
-        for op, value, reason in code.copies
+        [
+            f"{op.name}: {reason}",
+            place_of(op),
+            value.extents,
+            value.dtype.itemsize,
+            work(code, body),
+        ]
+        for op, value, reason, body in code.copies
     ]
     found.arrays, found.kept = plain.notes(), plain.reasons
     operations = (call.op for call in code.calls if isinstance(call, Call) and call.op.inputs)

@@ -353,6 +353,46 @@ def test_copies_of_large_arrays_are_told_at_their_line():
     assert told(f, np.linspace(-1, 1, 800)) == []
 
 
+def beside_a_loop(x, count):
+    m, total = np.zeros(len(x)), 0.0
+    for _ in range(20):
+        old = m.copy()
+        for j in range(count):
+            m[j] = 0.5 * x[j] + old[j - 1] * np.cos(m[j])
+        total = total + m[0]
+    return total + np.sum(m)
+
+
+def beside_a_short_loop(x):
+    m = np.zeros(len(x))
+    for t in range(len(x)):
+        for j in range(5):
+            m[j] += 0.1 * np.sin(x[t])
+        if x[t] > 0:
+            m[t] = 0.5 * x[t]
+            m[t] *= np.exp(-m[len(x) - 1 - t])  # changes it beside a short loop
+    return np.sum(m**2)
+
+
+def beside_a_sum(x):
+    m = np.zeros(len(x))
+    for i in range(20):
+        old = m.copy()
+        m[i] = np.sum(np.sin(old * x))
+        m[0] = old[i] + old[1]
+    return np.sum(m)
+
+
+def test_copies_are_weighed_against_the_rest_of_the_iteration():
+    x = np.linspace(-1, 1, 800)
+    for f in (lambda x: beside_a_loop(x, len(x)), lambda x: beside_a_loop(x, 800), beside_a_sum):
+        g = nbta.value_and_grad(f, compiled=True)
+        assert told(g, x) == []
+        assert "copies of whole tensors in loops" in g.explain()
+    found = told(nbta.value_and_grad(beside_a_short_loop, compiled=True), x)
+    assert line_of("changes it beside a short loop") in {one.lineno for one in found}
+
+
 def test_large_buffers_are_told_once(monkeypatch):
     def relaxed(x):
         state = np.zeros(2000)
