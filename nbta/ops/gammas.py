@@ -15,7 +15,7 @@ from nbta.codegen.gammas import (
     gammainc_slope,
     over_arrays,
 )
-from nbta.codegen.positive_gammas import in_vectors
+from nbta.codegen.positive_gammas import POLYGAMMAS, in_vectors
 from nbta.codegen.special import BERNOULLI, ZETA_FROM, OfSciPy, hurwitz_zeta, riemann_zeta
 from nbta.errors import invalid
 from nbta.ops.arithmetic import (
@@ -187,8 +187,9 @@ class _EmitPolygamma(OfSciPy):
         return f"{(-1) ** (n + 1) * math.gamma(n + 1)!r} * hurwitz_zeta({n + 1}.0, {texts[0]})"
 
     def in_vectors(self, op, texts):
-        """The digamma function of positive numbers."""
-        return None if op.attrs["n"] else in_vectors("positive_digamma", *texts)
+        """The first of them of positive numbers."""
+        n = op.attrs["n"]
+        return in_vectors(POLYGAMMAS[n], *texts) if n < len(POLYGAMMAS) else None
 
 
 POLYGAMMA = define_elementwise(

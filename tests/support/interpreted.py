@@ -4,6 +4,7 @@ Memory is real: pointers are addresses, and helpers are called at theirs.
 """
 
 import ctypes
+import functools
 import math
 import threading
 from contextlib import contextmanager
@@ -286,6 +287,8 @@ def interpreted(source, extra=None):
     names |= dict.fromkeys(clock.NAMES, lambda *words: None)
     names |= philox.NAMES | special.NAMES | gammas.NAMES | {"of_reals": _of_reals}
     names |= {"positive_gammaln": scipy.special.gammaln, "positive_digamma": scipy.special.psi}
+    names["positive_trigamma"] = functools.partial(scipy.special.polygamma, 1)
+    names["positive_tetragamma"] = functools.partial(scipy.special.polygamma, 2)
     names |= extra or {}
     missing = [name for name, value in names.items() if value is None]
     assert not missing, missing
