@@ -10,18 +10,18 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen import windows
-from nbta.codegen.fusion import broadcast, spread
+from nbta.codegen.fusion import broadcast, cast_text, spread
 from nbta.codegen.values import product, times, total
 from nbta.codegen.windows import held
 from nbta.errors import invalid
 from nbta.graph.operation import Spec
-from nbta.ops.arithmetic import ADD_N, add_n, multiply, negative, real
+from nbta.ops.arithmetic import ADD_N, add_n, multiply, negative
 from nbta.ops.axis_arguments import integers, operand
-from nbta.ops.dispatch import apply, data_spec, define, exported, stands_for
+from nbta.ops.dispatch import apply, define, exported, stands_for
 from nbta.ops.elementwise import conjugate, narrow, promoted, widened
 from nbta.ops.filling import ones_like
 from nbta.ops.products import einsum, matmul, outer, swapaxes, transpose
-from nbta.ops.shaping import cast, unbroadcast
+from nbta.ops.shaping import unbroadcast
 from nbta.runtime.factors import BLOCK, FEW
 
 if TYPE_CHECKING:
@@ -170,15 +170,78 @@ def square(spec):
     return Spec(spec.dtype, spec.shape)
 
 
+def _real_diagonal(x):
+    return np.tril(np.triu(x)).real
+
+
+def _evaluate_mirror(x):
+    strict = np.tril(x, -1)
+    return (strict + _turned(strict) + _real_diagonal(x)).astype(x.dtype)
+
+
+def _evaluate_fold(x):
+    return (np.tril(x, -1) + np.tril(_turned(x), -1) + _real_diagonal(x)).astype(x.dtype)
+
+
+def _by_pairs(below, above):
+    """Code for square matrices: source of an item below the diagonal, and of the one above.
+
+    ``x`` and ``y`` are such items of the input, with conjugates that ``xc`` and ``yc`` stand for.
+    """
+
+    def emit(code, op) -> None:
+        value = code.value(op.inputs[0])
+        code.equate(value.extents[-1], value.extents[-2])
+        block = code.result(op, extents=value.extents)
+        *outer, _, n = value.extents
+        o, i, j = (code.name(stem) for stem in "oij")
+        matrix = times(o, product((n, n)))
+
+        def item(of, row, column):
+            return f"{of.base.name}[{total(of.offset, matrix, times(row, n), column)}]"
+
+        x, y = item(value, i, j), item(value, j, i)
+        turned = "({}).conjugate()" if block.dtype.kind == "c" else "{}"
+        texts = {"x": x, "y": y, "xc": turned.format(x), "yc": turned.format(y)}
+        around = code.lines
+        for header in (f"for {o} in range({product(outer)}):", f"for {i} in range({n}):"):
+            code.lines = code.lines.nest(header)
+        with code.nest(f"for {j} in range({i}):"):
+            for place, text in ((item(block, i, j), below), (item(block, j, i), above)):
+                code.add(f"{place} = {cast_text(text.format(**texts), block.dtype)}")
+        own = item(value, i, i) + (".real" if block.dtype.kind == "c" else "")
+        code.add(f"{item(block, i, i)} = {cast_text(own, block.dtype)}")
+        code.lines = around
+
+    return emit
+
+
+MIRROR = define(
+    "Mirror",
+    square,
+    _evaluate_mirror,
+    lambda op, dy: [apply(FOLD, [dy])],
+    emit=_by_pairs("{x}", "{xc}"),
+    total=True,
+    linear=(0,),
+    moves=True,
+)
+FOLD = define(
+    "Fold",
+    square,
+    _evaluate_fold,
+    lambda op, dy: [apply(MIRROR, [dy])],
+    emit=_by_pairs("{x} + {yc}", "0"),
+    total=True,
+    linear=(0,),
+)
+
+
 def mirrored(a, upper):
     """Hermitian matrices that have the upper or the lower triangle of some matrices."""
-    square(data_spec(a))
-    lower = tril(swapaxes(a, -1, -2) if upper else a)
-    strict, diagonal = tril(lower, -1), tril(swapaxes(lower, -1, -2))
-    if a.dtype.kind == "c":
-        diagonal = cast(real(diagonal), a.dtype)
-    other = swapaxes(strict, -1, -2)
-    return (conjugate(strict) + other if upper else strict + conjugate(other)) + diagonal
+    if upper:
+        return swapaxes(mirrored(swapaxes(a, -1, -2), False), -1, -2)
+    return apply(MIRROR, [a])
 
 
 def _evaluate_cholesky(a):
@@ -223,16 +286,18 @@ def address_of(block, start):
     return f"address({block.base.name}, {total(block.offset, start)})"
 
 
-CHOLESKY = define("Cholesky", square, _evaluate_cholesky, _cholesky_gradient, emit=_emit_cholesky)
+CHOLESKY = define(
+    "Cholesky",
+    square,
+    _evaluate_cholesky,
+    _cholesky_gradient,
+    emit=_emit_cholesky,
+    tangent=lambda op, change: [apply(CHOLESKY_TANGENT, [op.outputs[0], change])],
+)
 
 
 def _infer_cholesky_gradient(factor, slope):
     return square(slope if factor.shape is None else factor)
-
-
-def _halved(x):
-    """Lower triangles with half of the diagonal."""
-    return (tril(x) + tril(x, -1)) / 2
 
 
 def _adjoint(x):
@@ -262,14 +327,57 @@ def _evaluate_cholesky_gradient(factor, slope):
     return narrow(found, dtype)
 
 
+def _evaluate_cholesky_tangent(factor, change):
+    """In the blocks of compiled code likewise."""
+    dtype, factor, change = change.dtype, np.tril(widened(factor)), widened(change)
+    found, n = np.tril(change / 2 + _turned(change) / 2), factor.shape[-1]
+    size = 1 if n <= FEW else BLOCK
+    for first in range(0, n, size):
+        here, below = slice(first, first + size), slice(first + size, None)
+        rows, done = slice(first, None), slice(0, first)
+        found[..., rows, here] -= found[..., rows, done] @ _turned(factor[..., here, done])
+        found[..., rows, here] -= factor[..., rows, done] @ _turned(found[..., here, done])
+        corner = factor[..., here, here]
+        unit = np.broadcast_to(np.eye(corner.shape[-1], dtype=factor.dtype), corner.shape)
+        inverse = _evaluate_solve(corner, unit, lower=True, transpose=False)
+        inner = inverse @ _evaluate_mirror(found[..., here, here]) @ _turned(inverse)
+        inner = np.tril(inner, -1) + _real_diagonal(inner) / 2
+        found[..., here, here] = corner @ inner
+        further = found[..., below, here] @ _turned(inverse)
+        found[..., below, here] = further - factor[..., below, here] @ _turned(inner)
+    return narrow(found, dtype)
+
+
+def _by_factor(found, slope):
+    """The gradient by the factor of either, where that by what is solved for is ``slope``.
+
+    They solve linear equations that are each other's adjoint: a tangent T of A has
+    ``T L^H + L T^H = A``, and of a gradient S the lower triangle of ``2 S L`` is given. So the
+    factor's change R takes ``2 T R^H`` off A, and ``2 S R`` off what is given.
+    """
+    return tril(-2 * matmul(found, slope))
+
+
+def _cholesky_tangent_gradient(op, dy):
+    slope = apply(CHOLESKY_GRADIENT, [op.inputs[0], _as_lower(dy)])
+    return [_by_factor(slope, op.outputs[0]), slope]
+
+
 def _second_cholesky_gradient(op, dy):
-    """By the factor, and by the slope: that is how the factor changes with the matrix."""
-    (factor, slope), found = op.inputs, op.outputs[0]
-    dy = (dy + _adjoint(dy)) / 2
-    left = _adjoint(_solve(factor, dy))
-    inner = _halved(_solve(factor, left))
-    by_factor = matmul(tril(slope), _adjoint(inner)) - 2 * matmul(found, left)
-    return [tril(by_factor), tril(matmul(factor, inner))]
+    change = apply(CHOLESKY_TANGENT, [op.inputs[0], dy])
+    return [_by_factor(op.outputs[0], change), change]
+
+
+def _along_both(taken_off):
+    """A tangent rule: solved as well, for the other tangent without what the factor's takes off."""
+
+    def tangent(op, by_factor, by_other):
+        if by_factor is not None:
+            taken = 2 * matmul(*taken_off(op.outputs[0], by_factor))
+            by_other = negative(taken) if by_other is None else by_other - taken
+        return [apply(op.record, [op.inputs[0], by_other])]
+
+    return tangent
 
 
 def _emit_cholesky_gradient(code, op) -> None:
@@ -288,12 +396,35 @@ def _emit_cholesky_gradient(code, op) -> None:
         code.add(f"call({helper}, ({places}, {work.address}, {n}, {products(code, kind)}))")
 
 
+def _emit_cholesky_tangent(code, op) -> None:
+    """Matrix by matrix."""
+    factor, change = map(code.value, op.inputs)
+    for one, other in zip(factor.extents, change.extents, strict=True):
+        code.equate(one, other)
+    block = code.result(op, extents=factor.extents)
+    *outer, _, n = factor.extents
+    i, size, kind = code.name("i"), product((n, n)), block.dtype
+    helper = code.helper(f"cholesky_tangent_{kind.name}")
+    with code.nest(f"for {i} in range({product(outer)}):"):
+        places = ", ".join(address_of(one, times(i, size)) for one in (factor, change, block))
+        code.add(f"call({helper}, ({places}, {n}, {products(code, kind)}))")
+
+
 CHOLESKY_GRADIENT = define(
     "CholeskyGradient",
     _infer_cholesky_gradient,
     _evaluate_cholesky_gradient,
     _second_cholesky_gradient,
     emit=_emit_cholesky_gradient,
+    tangent=_along_both(lambda found, change: (found, tril(change))),
+)
+CHOLESKY_TANGENT = define(
+    "CholeskyTangent",
+    _infer_cholesky_gradient,
+    _evaluate_cholesky_tangent,
+    _cholesky_tangent_gradient,
+    emit=_emit_cholesky_tangent,
+    tangent=_along_both(lambda found, change: (found, _adjoint(tril(change)))),
 )
 
 
@@ -516,6 +647,16 @@ def _solve_gradient(op, dy):
     return [da if lower else swapaxes(da, -1, -2), unbroadcast(db, b)]
 
 
+def _solve_tangent(op, da, db):
+    """Solved likewise, for what the tangent of the matrix leaves of the right side's."""
+    lower, transpose = op.attrs["lower"], op.attrs["transpose"]
+    if da is not None:
+        da = tril(da if lower else swapaxes(da, -1, -2))
+        taken = matmul(da if lower != transpose else swapaxes(da, -1, -2), op.outputs[0])
+        db = negative(taken) if db is None else db - taken
+    return [_solve(op.inputs[0], db, lower, transpose)]
+
+
 def _emit_triangular_solve(code, op) -> None:
     """Solutions, matrix by matrix, in a copy of the right sides."""
     a, b = code.value(op.inputs[0]), code.value(op.inputs[1])
@@ -573,6 +714,7 @@ SOLVE = define(
     _evaluate_solve,
     _solve_gradient,
     emit=_emit_triangular_solve,
+    tangent=_solve_tangent,
 )
 
 

@@ -1,5 +1,7 @@
 """Tangents of each record that has a gradient, held against its gradient rule, transposed."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy
@@ -71,7 +73,14 @@ CASES = {
     "Tril": [(nbta.tril, [A])],
     "Cholesky": [(nbta.cholesky, [SPD])],
     "CholeskyGradient": [(nbta.grad(lambda x: nbta.sum(nbta.cholesky(x) ** 2)), [SPD])],
-    "TriangularSolve": [(lambda a, b: nbta.solve_triangular(a, b, lower=True), [SPD, A])],
+    "CholeskyTangent": [(lambda a, w: nbta.jvp(nbta.cholesky, (a,), (w,))[1], [SPD, A])],
+    "Mirror": [(np.linalg.cholesky, [SPD])],
+    "Fold": [(nbta.grad(lambda x: nbta.sum(np.linalg.cholesky(x) ** 2)), [SPD])],
+    "TriangularSolve": [
+        (partial(nbta.triangular_solve, lower=lower, transpose=transpose), [SPD, A])
+        for lower in (False, True)
+        for transpose in (False, True)
+    ],
     "LogSumExp": [(lambda x: nbta.logsumexp(x, axis=0), [A])],
     "Softmax": [(nbta.softmax, [A])],
     "LogSoftmax": [(nbta.log_softmax, [A])],

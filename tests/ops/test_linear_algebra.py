@@ -250,6 +250,47 @@ def test_a_gradient_of_a_factor_solves_with_blocks_alone():
     assert counts == [1, 2, 0]
 
 
+def test_second_derivatives_of_factors_take_two_more_calls():
+    """One for the tangent of the factor, one for that of its gradient: nobody solves for them."""
+
+    def slope(x, a, v):
+        return nbta.hvp(lambda x: np.sum(np.linalg.cholesky(a * x) ** 3), (x,), (v,))
+
+    with nbta.Graph().as_default():
+        given = [nbta.placeholder("float64", shape) for shape in ((), (4, 4), ())]
+        program = optimised(given, list(slope(*given)))
+    types = [op.type for op in all_operations(program)]
+    names = "Cholesky", "CholeskyTangent", "CholeskyGradient", "TriangularSolve"
+    assert [types.count(name) for name in names] == [1, 1, 2, 0]
+
+
+@pytest.mark.parametrize("n", [5, 20, 60])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_directional_derivatives_of_factors(n, dtype):
+    """Of both orders, in blocks and by rows, by both executors; the second ones by differences."""
+    root, way = as_dtype(dtype, RNG.normal(size=(n, n)), RNG.normal(size=(n, n)))
+    a, w = root @ root.conj().T + n * np.eye(n), way + way.conj().T
+
+    def loss(a):
+        factor = np.linalg.cholesky(a)
+        return np.sum(np.real(factor * np.conj(factor)) ** 2)
+
+    factor = np.linalg.cholesky(a)
+    step = 1e-5
+    near = [nbta.grad(loss)(a + sign * step * w) for sign in (1, -1)]
+    for compiled in (False, True):
+        value, change = nbta.function(
+            lambda a, w: nbta.jvp(np.linalg.cholesky, (a,), (w,)), compiled=compiled
+        )(a, w)
+        np.testing.assert_allclose(value, factor, rtol=1e-12, atol=1e-12)
+        whole = change @ factor.conj().T
+        np.testing.assert_allclose(whole + whole.conj().T, w, rtol=1e-11, atol=1e-11)
+        np.testing.assert_array_equal(change, np.tril(change))
+        second = nbta.function(lambda a, w: nbta.hvp(loss, (a,), (w,)), compiled=compiled)(a, w)
+        expected = (near[0] - near[1]) / (2 * step)
+        np.testing.assert_allclose(np.squeeze(second), expected, rtol=1e-6, atol=1e-7)
+
+
 def test_how_a_triangle_is_taken():
     refused("value", "'T' or 'C', not 3", lambda a: nbta.solve_triangular(a, a, 3), A)
 

@@ -124,6 +124,13 @@ def slope_of_matrix(factor, slope):
     return (found + found.conj().T) / 2
 
 
+def change_of_factor(factor, change):
+    """By inverses: the factor times the halved triangle of what is left of the change by them."""
+    inverse = np.linalg.inv(factor)
+    inner = np.tril(inverse @ ((change + change.conj().T) / 2) @ inverse.conj().T)
+    return factor @ (inner - np.diag(np.diag(inner)) / 2)
+
+
 @pytest.mark.parametrize("dtype", LETTERS)
 def test_derivatives_of_triangles(dtype):
     """With anything above the diagonal, which nobody reads."""
@@ -138,6 +145,12 @@ def test_derivatives_of_triangles(dtype):
         assert status == 0
         close(found, slope_of_matrix(factor, slope), dtype)
         np.testing.assert_array_equal(found, found.conj().T)
+        status, _, _, found = run(
+            f"cholesky_tangent_{dtype}", given, slope, np.empty_like(a), n, *products(dtype)
+        )
+        assert status == 0
+        close(found, change_of_factor(factor, slope), dtype)
+        np.testing.assert_array_equal(found, np.tril(found))
 
     each((0, FEW, FEW + 1, BLOCK, BLOCK + 1, 3 * BLOCK, *SIZES), check)
 
