@@ -129,8 +129,8 @@ def _copy(target, at, source, start, count):
         )
 
 
-def _has_nan(items, count):
-    return any(items[k] != items[k] for k in range(int(count)))
+def _has_nan(items, at, count):
+    return any(items[k] != items[k] for k in range(int(at), int(at) + int(count)))
 
 
 def _clear(target, at, count):
