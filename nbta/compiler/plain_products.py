@@ -21,14 +21,14 @@ from nbta.ops.arithmetic import SCALE, SCALE_BACK, divide, multiply
 from nbta.ops.arrays import CREATE, LOOKUPS
 from nbta.ops.strong_zeros import ORDINARY
 
-_PLAIN = {SCALE: multiply.record, SCALE_BACK: divide.record} | ORDINARY
+_OF_ITEMS = {SCALE: multiply.record, SCALE_BACK: divide.record}
 
 
 def use_plain_products(program: Program) -> None:
     """Make products of adjoints ordinary ones, where a result shows each NaN of theirs."""
-    in_loops = [op for body in _loop_bodies(program) for op in body.operations]
-    sums = [op for op in within(program.operations) if op.record in ORDINARY]
-    looks = dict.fromkeys([*sums, *(op for op in in_loops if op.record in _PLAIN)])
+    in_loops = (op for body in _loop_bodies(program) for op in body.operations)
+    looks = [op for op in in_loops if op.record in _OF_ITEMS]
+    looks += [op for op in within(program.operations) if op.record in ORDINARY]
     if not looks or not all(map(_is_seen, program.outputs)):
         return
     if any(op.record.foreign for op in within(program.operations)):  # it may not run twice
@@ -36,7 +36,8 @@ def use_plain_products(program: Program) -> None:
     decisive = _Decisive(program).tensors
     for op in looks:
         if op.outputs[0] not in decisive:
-            op.record, program.is_plain = _PLAIN[op.record], True
+            op.record = _OF_ITEMS.get(op.record) or ORDINARY[op.record]
+            program.is_plain = True
             op.attrs = {key: op.attrs[key] for key in op.attrs if key not in _OF_ADJOINTS}
 
 
