@@ -62,10 +62,13 @@ CASES = {
     "LogSumExp": [(lambda x: nbta.logsumexp(x, 0), A), (nbta.logsumexp, A)],
     "MatMul": [(nbta.matmul, a, b)
                for a, b in [(A, B), (V, A), (A, W), (V, V), (A, B[:, 0]), (A[0], B)]],
+    "MatMulOfAdjoints": [(nbta.grad(lambda a, b: nbta.sum(nbta.matmul(a, b) ** 2)), a, b)
+                         for a, b in [(A, B), (V, A), (A, W)]],
     "Max": [(lambda x: nbta.max(x, 1), A)],
     "Mean": [(nbta.mean, A), (lambda x: nbta.mean(x, 0, keepdims=True), A)],
     "Min": [(nbta.min, A)],
     "Outer": [(nbta.outer, V, W)],
+    "OuterOfAdjoints": [(nbta.grad(lambda x, a: nbta.sum((x @ a) ** 2), argnums=1), V, A)],
     "Prod": [(lambda x: nbta.prod(x, -1), A)],
     "Reshape": [(lambda x: nbta.reshape(x, (2, 3)), A), (lambda x: nbta.reshape(x, (-1,)), A),
                 (lambda x: nbta.reshape(x, (1, 1)), 2.0)],
