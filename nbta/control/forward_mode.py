@@ -27,7 +27,7 @@ from nbta.graph.labels import TANGENT, call_after
 from nbta.graph.operation import DATA, FLOW, Addend, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.verifier import verify_change
-from nbta.ops.aliases import check_writes
+from nbta.ops.aliases import check_writes, own_suffix, with_suffix
 from nbta.ops.arithmetic import add_n
 from nbta.ops.arrays import Access
 from nbta.ops.dispatch import as_tensor
@@ -57,14 +57,14 @@ def tangents(ys: list[Tensor], xs: list[Tensor], directions: list[Tensor]) -> li
 class Forward:
     """One call of `tangents`, and what rules ask it.
 
-    Attributes
+    Parameters
     ----------
-    source : str
-        What the sources of its gradient arrays end in.
+    name : str
+        What the sources of its gradient arrays end in, if no lookup of the program has such a one.
     """
 
-    def __init__(self, source: str):
-        self.source = source
+    def __init__(self, name: str):
+        self._name, self._home = name, current()
         self._tangents: dict[Tensor, Tensor] = {}
         self._active: set[Tensor] = set()
         self._used: set[Tensor] = set()
@@ -121,6 +121,15 @@ class Forward:
         """The array of tangents beside an array; None where nothing in that has any."""
         found = self.of(handle)
         return None if found is None else Access(found, self.of_or_none_like(flow))
+
+    @functools.cached_property
+    def _suffix(self) -> str:
+        with self._home.as_default():
+            return own_suffix(self._name)
+
+    def source_beside(self, source: str) -> str:
+        """The source of the tangents of a gradient array, which nothing else looks up."""
+        return with_suffix(source, self._suffix)
 
     def _walk(self, operations, ends):
         self._used.update(tensor for op in operations for tensor in op.inputs)

@@ -14,7 +14,7 @@ from nbta.graph.operation import DATA, Addend, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.verifier import verify_change
 from nbta.graph.views import Loop, is_loop
-from nbta.ops.aliases import check_writes
+from nbta.ops.aliases import check_writes, own_source
 from nbta.ops.arithmetic import add_n
 from nbta.ops.arrays import TRIP, Access, build
 from nbta.ops.dispatch import as_tensor, special
@@ -32,16 +32,19 @@ if TYPE_CHECKING:
 class Computation:
     """One call of `gradients`: its source, and how rules get at gradient arrays.
 
+    Parameters
+    ----------
+    name : str
+        Its source, if no lookup of the program has that.
+
     Attributes
     ----------
-    source : str
-        Names the gradient arrays that belong to this computation.
     transient : bool
         Whether the iterations that are being differentiated are run for this alone.
     """
 
-    def __init__(self, source: str, stop=(), keep=False):
-        self.source, self.transient = source, False
+    def __init__(self, name: str, stop=(), keep=False):
+        self._name, self.transient = name, False
         self._stop = frozenset(stop)
         self._clear = False if keep else None
         self._reached: list[set[Tensor]] = []
@@ -120,6 +123,15 @@ class Computation:
                 return op.record.gradient(op, *given)
 
     # What the rules of array operations use.
+
+    @functools.cached_property
+    def source(self) -> str:
+        """Names the gradient arrays that belong to this computation, and to nothing else.
+
+        It is found when the first one is looked up, as few computations have any.
+        """
+        with self._home.as_default():
+            return own_source(self._name)
 
     def lookup(self, handle, flow) -> Access:
         """The gradient array of an array for this computation's source."""
@@ -232,8 +244,9 @@ def gradients(
         A factor for each ``y``, of the same shape. None stands for ones.
     name : str
         The scope of the new operations, made unique. It is the *source* of the gradient arrays that
-        this call uses, so that several calls in one graph have separate accumulators. A name that
-        ends in ``/`` enters that scope again; the source is then ``name/source``.
+        this call uses, so that several calls in one graph have separate accumulators; if the
+        graph has a lookup of this source already, a number is added. A name that ends in ``/``
+        enters that scope again; the source is then ``name/source``.
     stop_gradients : list of Tensor or TensorArray, optional
         Tensors to treat as constant.
     unconnected : {"none", "zero"}

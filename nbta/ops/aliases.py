@@ -3,14 +3,18 @@
 An array is known by the operation that makes it and, for a gradient array, the sources that it was
 looked up by after that: ``(op, *sources)``. None stands for what only the run knows.
 
+A derivative has a source of its own for its gradient arrays, which no lookup of the program has:
+`own_source` finds it for reverse mode, `own_suffix` for forward mode.
+
 `check_writes` refuses writes that a read sees and its gradient does not, as other edges than the
 flow order them.
 """
 
+import itertools
 from collections import defaultdict
 
 from nbta.errors import invalid
-from nbta.graph.graph import Analysis, running, subgraphs
+from nbta.graph.graph import Analysis, Graph, SubGraph, current, running, subgraphs, within
 from nbta.graph.operation import FLOW, HANDLE, Operation, Tensor
 from nbta.graph.order import before
 from nbta.graph.views import Branch, arguments, is_branch, origin, variables_in
@@ -54,6 +58,52 @@ def array_of(handle: Tensor, source=origin, roots=frozenset({CREATE})) -> tuple 
         return None
     forward = array_of(made.op.inputs[0], source, roots)
     return None if forward is None else (*forward, made.op.attrs["source"])
+
+
+def own_source(wanted: str) -> str:
+    """A source that no lookup has in the graph that is being built, nor in those around it.
+
+    The gradient arrays of one forward array are told apart by source alone, and a program may look
+    up by any: ``wanted``, or the first of ``wanted_1``, ``wanted_2``, ... that it does not.
+    """
+    met = _met(_sources(current()))
+    return next(name for name in _numbered(wanted) if name not in met)
+
+
+def own_suffix(wanted: str) -> str:
+    """The same for what `with_suffix` puts behind the sources of all lookups."""
+    sources = _sources(current())
+    met = _met(sources)
+    free = (
+        name
+        for name in _numbered(wanted)
+        if met.isdisjoint(with_suffix(source, name) for source in sources)
+    )
+    return next(free)
+
+
+def with_suffix(source: str, suffix: str) -> str:
+    """The source of the array of tangents beside the gradient array of a source."""
+    return f"{source}/{suffix}"
+
+
+def _numbered(wanted):
+    return itertools.chain([wanted], (f"{wanted}_{n}" for n in itertools.count(1)))
+
+
+def _sources(graph: Graph) -> set[str]:
+    """The sources of all lookups, in bodies too, of a graph and of those around it."""
+    found = set()
+    while True:
+        found |= {op.attrs["source"] for op in within(graph.operations) if op.record in LOOKUPS}
+        if not isinstance(graph, SubGraph):
+            return found
+        graph = graph.outer
+
+
+def _met(sources):
+    """The sources that another one must not be: ``source#3`` is also iteration 3 of ``source``."""
+    return {"#".join(s.split("#")[:n]) for s in sources for n in range(1, s.count("#") + 2)}
 
 
 def origins(handle: Tensor) -> set[Tensor]:

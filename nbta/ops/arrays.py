@@ -106,7 +106,7 @@ def _lookup_tangent(context, op, *given):
         return [None, flow]
     handle, before, *others = op.inputs
     before = before if flow is None else add_n([before, flow])
-    attrs = {**op.attrs, "source": f"{op.attrs['source']}/{context.source}"}
+    attrs = {**op.attrs, "source": context.source_beside(op.attrs["source"])}
     return build(op.record, [handle, before, *others], attrs)
 
 

@@ -331,6 +331,16 @@ def test_two_gradients_in_one_scope():
     assert nbta.Session(g).run(slopes, {x: 3.0}) == [6, 6]
 
 
+def test_a_lookup_by_hand_before_gradients():
+    with nbta.Graph().as_default() as g:
+        x = nbta.placeholder("float64", ())
+        ta = nbta.TensorArray("float64", size=1, element_shape=()).write(0, x)
+        mine = ta.grad("gradients").write(0, 5.0)
+        (slope,) = nbta.gradients(ta.read(0) ** 2, [x])
+        results = [slope, mine.read(0)]
+    assert nbta.Session(g).run(results, {x: 3.0}) == [6, 5]
+
+
 def test_an_array_from_outside_of_a_function():
     outside = nbta.TensorArray("float64", size=2)
 

@@ -1,0 +1,167 @@
+"""Gradient arrays that a program looks up itself, in every way to run and to differentiate it.
+
+Each program is written for Numba too: `in_every_way` runs it on eager arrays, in `@njit`, traced,
+and with value and gradient, tangents of one order and of two, one by one and compiled.
+"""
+
+import numpy as np
+import pytest
+from fuzz.ways import in_python
+from numba import njit
+
+import nbta
+from nbta.graph.graph import current
+
+X, ALONG = np.array([3.0, 2.0]), np.array([1.0, 0.5])
+
+
+def differences(f, x, h=2.0**-6):
+    """Gradient, and second derivatives along `ALONG`, of a program of polynomials."""
+
+    def slope(x):
+        return np.array([(f(x + d) - f(x - d)) / (2 * h) for d in h * np.eye(len(x))])
+
+    return slope(x), (slope(x + h * ALONG) - slope(x - h * ALONG)) / (2 * h)
+
+
+def in_every_way(f, value, numba=True, atol=2e-2):
+    """Hold a program's value and derivatives against those of the eager program."""
+    assert f(X) == pytest.approx(value, rel=1e-12)
+    if numba:
+        assert njit(f)(X) == pytest.approx(value, rel=1e-12)
+    slope, bend = differences(f, X)
+    for compiled in (False, True):
+        with in_python():
+            assert nbta.function(f, compiled=compiled)(X) == pytest.approx(value, rel=1e-12)
+            found, gradient = nbta.value_and_grad(f, compiled=compiled)(X)
+            assert found == pytest.approx(value, rel=1e-12)
+            np.testing.assert_allclose(gradient, slope, rtol=1e-6, atol=atol)
+            jvp = nbta.function(lambda x, v: nbta.jvp(f, (x,), (v,)), compiled=compiled)
+            found, tangent = jvp(X, ALONG)
+            assert found == pytest.approx(value, rel=1e-12)
+            np.testing.assert_allclose(tangent, slope @ ALONG, rtol=1e-6, atol=atol)
+            hvp = nbta.function(lambda x, v: nbta.hvp(f, x, v), compiled=compiled)
+            np.testing.assert_allclose(hvp(X, ALONG), bend, rtol=1e-6, atol=atol)
+            twice = nbta.grad(lambda x: np.sum(nbta.grad(f)(x) * ALONG), compiled=compiled)
+            np.testing.assert_allclose(twice(X), bend, rtol=1e-6, atol=atol)
+
+
+def refused_in_every_way(f, reason, numba=True):
+    """The same error from a program, whatever runs it; derivatives of two orders need no value."""
+    jvp = lambda x: nbta.jvp(f, (x,), (ALONG,))  # noqa: E731
+    runs = [f, njit(f)] if numba else [f]
+    for compiled in (False, True):
+        runs += [nbta.function(g, compiled=compiled) for g in (f, jvp)]
+        runs.append(nbta.value_and_grad(f, compiled=compiled))
+    for run in runs:
+        with in_python(), pytest.raises(nbta.NbtaError) as caught:
+            run(X)
+        assert caught.value.reason == reason
+
+
+# Sources that nbta's own derivatives use too.
+
+
+def named_gradients(x):
+    ta = nbta.TensorArray(np.float64, size=2, element_shape=(), clear_after_read=False).unstack(x)
+    g = ta.grad("gradients", clear_after_read=False)
+    for i in range(10):
+        g = g.accumulate(i % 2, 1.0)
+    return np.sum(ta.stack() ** 2)
+
+
+def named_as_a_second_gradient(x):
+    ta = nbta.TensorArray(np.float64, size=2, element_shape=(), clear_after_read=False).unstack(x)
+    g = ta.grad("gradients_1", clear_after_read=False)
+    h = ta.grad("gradients", clear_after_read=False)
+    for i in range(2):
+        g = g.accumulate(i, x[i])
+        h = h.accumulate(i, x[i] * x[i])
+    return np.sum(ta.stack() ** 2) + np.sum(h.stack() * g.stack())
+
+
+def one_level_deeper(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    g = ta.grad("s")
+    g.grad("gradients", clear_after_read=False).accumulate(0, x[1])
+    g = g.accumulate(0, x[0] ** 2)
+    return g.read(0) + ta.read(0)
+
+
+def named_as_tangents(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    g = ta.grad("s")
+    ta.grad("s/tangents", clear_after_read=False).accumulate(0, x[1])
+    ta.grad("s/tangents_1", clear_after_read=False).accumulate(0, x[1])
+    g = g.accumulate(0, x[0] ** 2)
+    return g.read(0) + ta.read(0)
+
+
+def in_a_loop_of_arrays(x):
+    total = 0.0
+    for i in range(2):
+        ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+        ta = ta.write(0, x[i])
+        ta.grad("gradients").accumulate(0, x[1])
+        ta.grad("gradients_1").accumulate(0, x[0])
+        total += ta.read(0) ** 2
+    return total
+
+
+def in_a_branch(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    if x[1] > 1.0:
+        ta.grad("gradients").accumulate(0, x[1])
+    return ta.read(0) ** 2
+
+
+@pytest.mark.parametrize(
+    ("f", "value"),
+    [
+        (named_gradients, 13.0),
+        (named_as_a_second_gradient, 48.0),
+        (one_level_deeper, 12.0),
+        (named_as_tangents, 12.0),
+        (in_a_loop_of_arrays, 13.0),
+        (in_a_branch, 9.0),
+    ],
+)
+def test_sources_of_derivatives(f, value):
+    in_every_way(f, value)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_source_that_an_iteration_would_have(compiled):
+    """Where a loop's body calls `gradients`, an iteration's source is ``SOURCE#NUMBER``."""
+    sources = []
+
+    def step(i, x):
+        ta = nbta.TensorArray("float64", size=1, element_shape=()).write(0, x)
+        sources.append(f"{current().scope}gradients#0")
+        mine = ta.grad(sources[-1], clear_after_read=False).accumulate(0, 1.0)
+        (slope,) = nbta.gradients([ta.read(0) ** 2], [x])
+        return i + 1, x - 0.25 * slope + 0.0 * mine.read(0)
+
+    def run(x):
+        return nbta.while_loop(lambda i, x: i < 2, step, (0, x))[1]
+
+    with in_python():
+        assert nbta.function(run, compiled=compiled, convert=False)(1.0) == 0.25
+    assert sources
+
+
+@pytest.mark.parametrize("taken", ["gradients", "gradients#3"])
+def test_a_lookup_by_hand_before_a_call_of_gradients(taken):
+    with nbta.Graph().as_default() as graph:
+        x = nbta.placeholder("float64", (), name="x")
+        ta = nbta.TensorArray("float64", size=1, element_shape=()).write(0, x)
+        mine = ta.grad(taken).write(0, 5.0)
+        y = ta.read(0) ** 2
+        slopes = [*nbta.gradients([y], [x]), *nbta.gradients([y], [x])]
+        results = [*slopes, mine.read(0)]
+    sources = [op.attrs["source"] for op in graph.operations if op.type == "TensorArrayGradV3"]
+    assert list(dict.fromkeys(sources)) == [taken, "gradients_1", "gradients_1_1"]
+    assert nbta.Session(graph).run(results, {x: 3.0}) == [6.0, 6.0, 5.0]
