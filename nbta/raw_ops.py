@@ -219,9 +219,8 @@ def TensorArrayGradV3(  # noqa: N802
     source = as_source("TensorArrayGradV3", source)
     flow_in = as_flow("TensorArrayGradV3: flow_in", flow_in)
     if _in_graph(handle, flow_in):
-        return TensorArrayGradV3Output(
-            *_build(arrays.LOOKUP, [handle, flow_in], {"source": source}, name)
-        )
+        attrs = {"source": source, "clear_after_read": True}
+        return TensorArrayGradV3Output(*_build(arrays.LOOKUP, [handle, flow_in], attrs, name))
     array = _array(handle).grad(source)
     return TensorArrayGradV3Output(ArrayHandle(array), array.flow)
 
@@ -285,9 +284,8 @@ def TensorArrayGradWithShape(  # noqa: N802
     flow_in = as_flow("TensorArrayGradWithShape: flow_in", flow_in)
     if _in_graph(handle, flow_in, shape_to_prepend):
         inputs = [handle, flow_in, shape_to_prepend]
-        return TensorArrayGradV3Output(
-            *_build(arrays.LOOKUP_WITH_SHAPE, inputs, {"source": source}, name)
-        )
+        attrs = {"source": source, "clear_after_read": True}
+        return TensorArrayGradV3Output(*_build(arrays.LOOKUP_WITH_SHAPE, inputs, attrs, name))
     array = _array(handle).grad_with_shape(source, shape_to_prepend)
     return TensorArrayGradV3Output(ArrayHandle(array), array.flow)
 

@@ -350,10 +350,10 @@ class SymbolicTensorArray(TensorArray):
         flow: Flow | Tensor | None = None,
         *,
         name: str | None = None,
-        clear_after_read: bool | None = None,
+        clear_after_read: bool = True,
     ) -> SymbolicTensorArray:
         """`TensorArray.grad`; ``flow`` may be a tensor."""
-        attrs = {"source": as_source("grad", source), "clear_after_read": clear_after_read}
+        attrs = {"source": as_source("grad", source), "clear_after_read": bool(clear_after_read)}
         return self._looked_up(arrays.LOOKUP, [], flow, attrs, 0, name)
 
     @_in_its_graph
@@ -364,19 +364,19 @@ class SymbolicTensorArray(TensorArray):
         flow: Flow | Tensor | None = None,
         *,
         name: str | None = None,
-        clear_after_read: bool | None = None,
+        clear_after_read: bool = True,
     ) -> SymbolicTensorArray:
         """`TensorArray.grad_with_shape`; ``flow`` may be a tensor."""
         prefix = _as_index("shape_to_prepend", shape_to_prepend, rank=1)
         length = shapes.public(prefix.spec.shape)[0] if prefix.spec.shape else None
-        attrs = {"source": as_source("grad", source), "clear_after_read": clear_after_read}
+        attrs = {"source": as_source("grad", source), "clear_after_read": bool(clear_after_read)}
         return self._looked_up(arrays.LOOKUP_WITH_SHAPE, [prefix], flow, attrs, length, name)
 
     def _looked_up(self, record, prefix, flow, attrs, length, name):
         flow = self._flow if flow is None else as_flow(f"grad on {self._facts.name}: flow", flow)
         handle, flow = build(record, [self._handle, flow, *prefix], attrs, name)
         name = gradient_name(self._facts.name, attrs["source"])
-        clear = attrs.get("clear_after_read") is not False
+        clear = attrs["clear_after_read"]
         pattern = self._facts.of_gradient(attrs["source"], length)
         facts = Facts(self.dtype, pattern, False, name, False, clear, declared=pattern)
         return SymbolicTensorArray.over(handle, flow, facts)

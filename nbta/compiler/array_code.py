@@ -23,6 +23,7 @@ from nbta.ops.arrays import (
     SPLIT,
     WRITE,
     WRITES,
+    clears,
 )
 from nbta.ops.dispatch import CONSTANT
 from nbta.ops.index_lists import (
@@ -52,6 +53,7 @@ class PlainArrays:
     def __init__(self, program):
         self._array = {}  # key of an array by handle: (creation, source, ...)
         self._writers = {}  # by key, the operations that write
+        self._clears = {}  # by key of a gradient array, whether reads clear its slots
         self._ranks = {}
         self._places = {}  # the bodies that are around what makes an array
         self._held = {}  # keys of the arrays whose handles an array has
@@ -86,6 +88,10 @@ class PlainArrays:
     def is_tape(self, key) -> bool:
         """Whether one operation writes all elements of an array."""
         return len(key) == 1 and [op.record for op in self._writers.get(key, ())] == [WRITE]
+
+    def clears(self, key) -> bool:
+        """Whether reading a slot of an array clears it."""
+        return self._clears[key] if len(key) > 1 else key[0].attrs.get("clear_after_read", True)
 
     def rank(self, key) -> int:
         """Rank of an array's elements."""
@@ -136,7 +142,10 @@ class PlainArrays:
 
     def _look_up(self, op):
         key = self._array[op.inputs[0]]
-        self._array[op.outputs[0]] = (*key, op.attrs["source"])
+        made = self._array[op.outputs[0]] = (*key, op.attrs["source"])
+        clear = clears(op.attrs.get("clear_after_read"), len(key) > 1)
+        if self._clears.setdefault(made, clear) != clear:  # only the run knows which is the first
+            self._refuse(op.inputs[0], "its lookups differ in whether a read clears a slot")
         if key[0].attrs.get("dtype") == "bool":  # two true ones in a slot are an error
             self._refuse(op.inputs[0], "bools have no sum")
         if len(op.inputs) > 2:
@@ -266,7 +275,7 @@ class ArrayCode:
         """The array of a handle."""
         key = self.plain.key(handle)
         if key not in self._made:
-            self._made[key] = _Array(code, key, self.plain.rank(key))
+            self._made[key] = _Array(code, key, self.plain)
         return self._made[key]
 
     def made(self) -> list["_Array"]:
@@ -286,29 +295,25 @@ def emit(code, op) -> None:
 class _Array:
     """An array's record and the pointer to its items."""
 
-    def __init__(self, code, key, rank):
+    def __init__(self, code, key, plain):
         op, self.key = key[0], key
-        self.rank, self.record = rank, code.word(rt.WORDS)
+        self.rank, self.record = plain.rank(key), code.word(rt.WORDS)
         self.data = code.base(op.attrs["dtype"], "a", self.record)
         self.adds = len(key) > 1
-        self.clears = op.attrs.get("clear_after_read", True) if not self.adds else len(key) == 2
+        self.clears = plain.clears(key)
         self.infers = op.attrs.get("infer_shape", True) or _known(op)
-        self.may_differ = bool(rank) and not self.infers  # elements may be of several shapes
+        self.may_differ = bool(self.rank) and not self.infers  # elements may be of several shapes
         row = op.attrs.get("packed_row", ())
-        self.packed = bool(op.attrs.get("packed")) and rank == len(row) and not self.adds
+        self.packed = bool(op.attrs.get("packed")) and self.rank == len(row) and not self.adds
         self.row = tuple(map(str, row))  # extents of a packed element
         self.length = self.limit = None
         code.initial += [
             (self.record + rt.ITEM, self.data.dtype.itemsize),
-            (self.record + rt.RANK, 0 if self.packed else rank),
+            (self.record + rt.RANK, 0 if self.packed else self.rank),
             (self.record + rt.GROW, "grow"),
         ]
-        self.set_flags(code)
-        code.heads[0].add(code.pointer(self.data, f"W[{self.record}]"))
-
-    def set_flags(self, code):
-        """Note among the words how the array behaves."""
         code.initial.append((self.record + rt.FLAGS, self.flags))
+        code.heads[0].add(code.pointer(self.data, f"W[{self.record}]"))
 
     @property
     def flags(self):
@@ -375,9 +380,6 @@ def _create(code, op, array):
 
 def _look_up(code, op, parent):
     child = code.arrays.of(code, op.outputs[0])
-    clears = op.attrs.get("clear_after_read")
-    child.clears = not parent.adds if clears is None else clears
-    child.set_flags(code)
     child.call(code, rt.LOOK_UP, str(parent.record), stem="z")
     code.bind(op.outputs[0], _HANDLE)
     code.bind(op.outputs[1], _FLOW)

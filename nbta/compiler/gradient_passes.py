@@ -20,7 +20,7 @@ from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
 from nbta.graph.views import Loop, holder_in, is_loop, origin, owners
-from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SCATTER, SIZE, WRITE, WRITES
+from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SCATTER, SIZE, WRITE, WRITES, clears
 from nbta.ops.filling import zeros
 from nbta.ops.indexing import add_item, getitem
 from nbta.ops.joining import RANGE
@@ -104,10 +104,9 @@ def _as_sums(tapes, array, found):
         return None
     if not all(_is_behind(tapes, create, op) for op in users):
         return None
-    by_default = len(array) == 2  # gradient arrays of gradient arrays do not
-    asked = {op.attrs.get("clear_after_read") for op in lookups}
-    clears = True in asked or (by_default and None in asked)
-    if not _may_read(tapes, create, [op for op in users if op.record not in WRITES], clears):
+    asked = (op.attrs.get("clear_after_read") for op in lookups)
+    clearing = any(clears(each, len(array) > 2) for each in asked)
+    if not _may_read(tapes, create, [op for op in users if op.record not in WRITES], clearing):
         return None
     if not all(_is_added(tapes, op, create) for op in users if op.record in WRITES):
         return None
@@ -147,12 +146,12 @@ def _is_behind(tapes, create, op):
     return all(number[holder_in(home, each)] < number[here[-1]] for each in writes)
 
 
-def _may_read(tapes, create, reads, clears):
+def _may_read(tapes, create, reads, clearing):
     """Whether what reads a gradient array finds in a tensor what it finds there."""
     gathers = [op for op in reads if op.record is GATHER]
     if not all(_is_whole(tapes, op, create) for op in gathers):
         return False
-    if clears and gathers:
+    if clearing and gathers:
         return len(reads) == 1
     return all(op in gathers or _is_of_a_slot(op, create) for op in reads)
 

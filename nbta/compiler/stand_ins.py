@@ -65,7 +65,9 @@ def detach_gradients(program: Program) -> Program:
         used = {origin(op.inputs[0]).op for op in tapes.uses.users[array] if op not in left}
         passed = [_pass_over(tapes, op) for op in ops if op not in used]
         moved |= any(passed)
-        if used <= set(ops):  # else others have the handle than those that look it up
+        asked = {op.attrs.get("clear_after_read") for op in ops}
+        # else others have the handle than those that look it up, or the first in a run decides
+        if used <= set(ops) and len(asked) == 1:
             detached = _detach(tapes, array, [op for op in ops if op in used])
             moved |= detached
             left.update(ops if detached else (op for op in ops if op not in used))
@@ -146,7 +148,7 @@ def _look_up(array, group, stand_in):
     """Let lookups find the gradient array of a stand-in."""
     for op in group.lookups:
         op.inputs[0] = op.graph.resolve(stand_in.handle)
-        if len(array) > 2 and op.attrs["clear_after_read"] is None:
+        if len(array) > 2 and op.attrs.get("clear_after_read") is None:
             op.attrs["clear_after_read"] = False  # as for gradient arrays of gradient arrays
         if not lies_in(origin(op.inputs[1]).graph, group.home):  # of the trip forward, long over
             op.inputs[1] = op.graph.resolve(stand_in.flow)

@@ -23,7 +23,7 @@ from nbta.graph.labels import array_called
 from nbta.graph.operation import HANDLE, Operation, Spec
 from nbta.graph.order import ordered
 from nbta.graph.views import is_loop, origin
-from nbta.ops.arrays import CREATE
+from nbta.ops.arrays import CREATE, clears
 from nbta.ops.bodies import note
 from nbta.ops.dispatch import CONSTANT
 from nbta.shapes import Dim
@@ -410,7 +410,7 @@ class Step:
         key = (handle, source)
         array = self.array(handle)
         if key not in self._gradients or array.closed:
-            clear = not array.is_gradient if clear_after_read is None else clear_after_read
+            clear = clears(clear_after_read, array.is_gradient)
             made = array.grad(source, clear_after_read=clear)
             self._gradients[key] = self.add(made)
         return self._gradients[key]

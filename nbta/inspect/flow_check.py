@@ -211,10 +211,10 @@ def _conflict(first, second):
 def _clears(handle):
     """Whether a read of an array ends other reads of a slot; true where that is not known."""
     op = _source(handle).op
-    clears = op.attrs.get("clear_after_read", True)
-    if clears is None:  # only gradient arrays of forward arrays do by themselves
-        return _source(op.inputs[0]).op.record not in arrays.LOOKUPS
-    return clears
+    if op.record not in arrays.LOOKUPS:
+        return op.attrs.get("clear_after_read", True)
+    of_gradient = _source(op.inputs[0]).op.record in arrays.LOOKUPS
+    return arrays.clears(op.attrs.get("clear_after_read"), of_gradient)
 
 
 def _shared(first, second):

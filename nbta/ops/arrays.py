@@ -89,9 +89,19 @@ def _lookup(step, handle, flow, *trip, source, clear_after_read=None):
 
 
 def _lookup_with_shape(step, handle, flow, prefix, *, source, clear_after_read=None):
-    clears = clear_after_read is not False
-    made = step.array(handle).grad_with_shape(source, prefix, clear_after_read=clears)
+    array = step.array(handle)
+    clear = clears(clear_after_read, array.is_gradient)
+    made = array.grad_with_shape(source, prefix, clear_after_read=clear)
     return step.add(made), FLOW_VALUE
+
+
+def clears(asked: bool | None, of_gradient: bool) -> bool:
+    """Whether reads clear the slots of a gradient array, as the lookup that makes it asks.
+
+    Where it does not ask, as those of derivatives: each slot of a forward array's is read once; a
+    gradient array may be written many times, so that its own gradient is read as often.
+    """
+    return not of_gradient if asked is None else asked
 
 
 def _lookup_gradient(context, op, _, dflow):
@@ -479,12 +489,7 @@ class Access(NamedTuple):
     flow: Tensor
 
     def gradient(self, source: str, clear_after_read=None, trip=()) -> "Access":
-        """The gradient array for a source, and an iteration where a loop's body calls `gradients`.
-
-        Gradient arrays of forward arrays clear what they hand out, for each slot is read once. A
-        slot of a gradient array may be written many times, so that its own gradient is read as
-        often, and kept.
-        """
+        """The gradient array for a source, and an iteration if a loop's body calls `gradients`."""
         attrs = {"source": source, "clear_after_read": clear_after_read}
         return Access(*build(LOOKUP, [*self, *trip], attrs))
 
