@@ -31,6 +31,7 @@ from nbta.graph.graph import current, lies_in
 from nbta.graph.operation import FLOW
 from nbta.ops.arrays import CLOSE
 from nbta.ops.dispatch import special
+from nbta.ops.extents import outside
 from nbta.structure import leaves, map_leaves
 from nbta.symbolic import SymbolicTensorArray
 
@@ -183,11 +184,15 @@ def _ask_shared():
 
 
 def _check_open(box, operation):
-    """Refuse what comes after `close`, even if nobody uses its result."""
-    last = box.held.flow.op
-    if box is box.forward and any(op.record is CLOSE for op in last.control_inputs):
-        message = f"{operation} on {box.held._facts.name}: the array is closed; make a new one"
+    """Refuse what comes after `close` of this very array, even if nobody uses its result."""
+    array = box.array
+    if any(_closes(op, array.handle) for op in array.flow.op.control_inputs):
+        message = f"{operation} on {array._facts.name}: the array is closed; make a new one"
         raise invalid("closed", message)
+
+
+def _closes(op, handle):
+    return op.record is CLOSE and outside(op.inputs[0]) is outside(handle)
 
 
 def _writing(name):

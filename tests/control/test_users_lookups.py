@@ -233,3 +233,71 @@ def test_lookups_that_differ_in_what_a_read_does(f, value):
 @pytest.mark.parametrize("f", [clears_and_is_looked_up_to_keep, clears_by_default_one_level_deeper])
 def test_a_slot_that_the_first_lookup_lets_a_read_clear(f):
     refused_in_every_way(f, "cleared")
+
+
+# Closing: of a gradient array it ends that one alone.
+
+
+def closed_gradient_array(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    ta.grad("s").close()
+    return ta.read(0) ** 2
+
+
+def another_source_after_a_close(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    g = ta.grad("s")
+    g.close()
+    return ta.grad("t").accumulate(0, x[1] ** 2).read(0)
+
+
+def gradient_array_of_a_closed_one(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    g = ta.grad("s")
+    h = g.grad("t").accumulate(0, x[1] ** 2)
+    g.close()
+    return h.read(0) + ta.read(0)
+
+
+@pytest.mark.parametrize(
+    ("f", "value"),
+    [
+        (closed_gradient_array, 9.0),
+        (another_source_after_a_close, 4.0),
+        (gradient_array_of_a_closed_one, 7.0),
+    ],
+)
+def test_closing_a_gradient_array_ends_that_one_alone(f, value):
+    in_every_way(f, value)
+
+
+def used_by_another_name(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    ta.grad("s").close()
+    return ta.grad("s").read(0)
+
+
+def used_after_its_close(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    g = ta.grad("s").accumulate(0, x[0])
+    g.close()
+    return g.read(0)
+
+
+def read_by_nobody_after_its_close(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    g = ta.grad("s").accumulate(0, x[0])
+    g.close()
+    g.read(0)
+    return x[0]
+
+
+@pytest.mark.parametrize(
+    "f", [used_by_another_name, used_after_its_close, read_by_nobody_after_its_close]
+)
+def test_a_closed_gradient_array_is_of_no_use(f):
+    refused_in_every_way(f, "closed")
