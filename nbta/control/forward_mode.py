@@ -24,7 +24,7 @@ from nbta.control.reverse_mode import Computation
 from nbta.graph.copying import keep_shapes
 from nbta.graph.graph import SubGraph, current, gradient_of
 from nbta.graph.labels import TANGENT, call_after
-from nbta.graph.operation import DATA, FLOW, Addend, Tensor
+from nbta.graph.operation import DATA, FLOW, Addend, Operation, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.verifier import verify_change
 from nbta.ops.aliases import check_writes, own_suffix, with_suffix
@@ -68,6 +68,7 @@ class Forward:
         self._tangents: dict[Tensor, Tensor] = {}
         self._active: set[Tensor] = set()
         self._used: set[Tensor] = set()
+        self._lookups: list[tuple[Operation, Operation]] = []
 
     def run(self, ys, xs, directions) -> list:
         """Tangents of ``ys``."""
@@ -130,6 +131,19 @@ class Forward:
     def source_beside(self, source: str) -> str:
         """The source of the tangents of a gradient array, which nothing else looks up."""
         return with_suffix(source, self._suffix)
+
+    def note_lookup(self, op: Operation, beside: Operation) -> None:
+        """Note the lookup of the tangents beside a gradient array."""
+        self._lookups.append((op, beside))
+
+    def lookups_before(self, close: Operation) -> list[Operation]:
+        """Lookups of tangents that belong to lookups in an array before it is closed."""
+        return [
+            beside
+            for op, beside in self._lookups
+            if op.inputs[0] is close.inputs[0]
+            and (op.number < close.number or op.attrs.get("stays"))
+        ]
 
     def _walk(self, operations, ends):
         self._used.update(tensor for op in operations for tensor in op.inputs)

@@ -10,14 +10,15 @@ from nbta.errors import InvalidArgumentError, invalid, located
 from nbta.graph.dependence import connections, outside_ways
 from nbta.graph.graph import SubGraph, all_bodies, current, gradient_of
 from nbta.graph.labels import ADJOINT, call_after
-from nbta.graph.operation import DATA, Addend, Tensor
+from nbta.graph.operation import DATA, FLOW, Addend, Spec, Tensor
 from nbta.graph.order import ordered
 from nbta.graph.verifier import verify_change
 from nbta.graph.views import Loop, is_loop
-from nbta.ops.aliases import check_writes, own_source
+from nbta.ops.aliases import check_writes, origins, own_source
 from nbta.ops.arithmetic import add_n
-from nbta.ops.arrays import TRIP, Access, build
+from nbta.ops.arrays import CLOSE, CREATE, LOOKUP, LOOKUPS, TRIP, Access, build
 from nbta.ops.dispatch import as_tensor, special
+from nbta.ops.extents import outside
 from nbta.ops.filling import ones_like, zeros_like
 from nbta.ops.residuals import sum_of_shadows
 from nbta.ops.shaping import stop_gradient
@@ -94,6 +95,8 @@ class Computation:
                 sums.add(y, grad)
         found = {}
         for op in reversed(ordered({y.op for y in ys})):
+            if op.record is CLOSE:
+                self._look_up_before(op)
             for tensor in op.outputs:
                 found[tensor] = sums.take(tensor)
                 if found[tensor] is not None:
@@ -133,6 +136,24 @@ class Computation:
         with self._home.as_default():
             return own_source(self._name)
 
+    def _look_up_before(self, close):
+        """Look the gradient array up before the program closes an array of numbers.
+
+        It lives on, and the rules of all that the program did with the array look it up later.
+        """
+        waits = [tensor for op in close.control_inputs for tensor in op.outputs]
+        if close.attrs.get("frees") or not any(map(self.wants, waits)):
+            return
+        if not all(map(_may_have_gradient, origins(close.inputs[0]))):
+            return
+        graph = close.graph
+        with graph.as_default(), graph.control_dependencies(None):
+            inputs = [close.inputs[0], special(FLOW), *self.trip()]
+            attrs = {"source": self.source, "clear_after_read": self._clear, "stays": True}
+            with graph.control_dependencies(close.control_inputs):
+                made = graph.create(LOOKUP, inputs, attrs)
+        close.add_control_input(made)
+
     def lookup(self, handle, flow) -> Access:
         """The gradient array of an array for this computation's source."""
         return Access(handle, flow).gradient(self.source, self._clear, self.trip())
@@ -155,6 +176,14 @@ class Computation:
     def stored(self, op, value, flow, read):
         """The gradient of a value that was stored: what its slots have got."""
         return read(self.lookup(op.inputs[0], flow)) if self.wants(value) else None
+
+
+def _may_have_gradient(handle):
+    """Whether an array may have elements that have gradients."""
+    made = handle.op
+    while made.record in LOOKUPS:
+        made = outside(made.inputs[0]).op
+    return made.record is not CREATE or Spec(made.attrs["dtype"], ()).differentiable
 
 
 def _only_order(flow):

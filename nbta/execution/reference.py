@@ -351,6 +351,7 @@ class Step:
         self._look = math.inf if deadline is None else LOOK
         self._arrays: list[TensorArray] = []
         self._gradients: dict[tuple[int, str], int] = {}
+        self._staying: set[tuple[int, str]] = set()
         self._functions = {}
         self.lengths = None
         self._numbers = itertools.count()
@@ -405,11 +406,16 @@ class Step:
             raise invalid("handle", f"there is no array {handle} in this run; handles end with it")
         return self._arrays[handle]
 
-    def gradient(self, handle, source: str, clear_after_read=None) -> int:
-        """The handle of a gradient array, looked up or made."""
+    def gradient(self, handle, source: str, clear_after_read=None, stays=False) -> int:
+        """The handle of a gradient array, looked up or made.
+
+        ``stays``: later lookups find it also once the other array is closed.
+        """
         key = (handle, source)
         array = self.array(handle)
-        if key not in self._gradients or array.closed:
+        if stays:
+            self._staying.add(key)
+        if key not in self._gradients or (array.closed and key not in self._staying):
             clear = clears(clear_after_read, array.is_gradient)
             made = array.grad(source, clear_after_read=clear)
             self._gradients[key] = self.add(made)

@@ -82,10 +82,14 @@ def _infer_lookup(handle, flow, *prefix, **attrs):
     return HANDLE_SPEC, FLOW_SPEC
 
 
-def _lookup(step, handle, flow, *trip, source, clear_after_read=None):
-    """The gradient array; each iteration of a loop whose body calls `gradients` has its own."""
+def _lookup(step, handle, flow, *trip, source, clear_after_read=None, stays=False):
+    """The gradient array; each iteration of a loop whose body calls `gradients` has its own.
+
+    ``stays``: it is found by its source also once the other array is closed, as a derivative needs
+    it after all that the program does.
+    """
     source = "#".join([source, *map(str, trip)])
-    return step.gradient(handle, source, clear_after_read), FLOW_VALUE
+    return step.gradient(handle, source, clear_after_read, stays), FLOW_VALUE
 
 
 def _lookup_with_shape(step, handle, flow, prefix, *, source, clear_after_read=None):
@@ -117,7 +121,9 @@ def _lookup_tangent(context, op, *given):
     handle, before, *others = op.inputs
     before = before if flow is None else add_n([before, flow])
     attrs = {**op.attrs, "source": context.source_beside(op.attrs["source"])}
-    return build(op.record, [handle, before, *others], attrs)
+    made = build(op.record, [handle, before, *others], attrs)
+    context.note_lookup(op, made[0].op)
+    return made
 
 
 LOOKUP = define(
@@ -170,14 +176,14 @@ def _close_tangent(context, op, beside):
     all that uses any array: several handles may be of one gradient array.
     """
     graph = op.graph
+    if not op.attrs.get("frees"):
+        op.control_inputs = list(dict.fromkeys([*op.control_inputs, *context.lookups_before(op)]))
+        graph.changed()
+        return []
     others = [other for other in graph.operations if other.record is not CLOSE]
-    if op.attrs.get("frees"):
-        users = [other for other in others if any(t.kind == HANDLE for t in other.inputs)]
-    else:
-        handle = op.inputs[0]
-        users = [o for o in others if o.number > op.number and any(t is handle for t in o.inputs)]
+    users = [other for other in others if any(tensor.kind == HANDLE for tensor in other.inputs)]
     op.control_inputs = list(dict.fromkeys([*op.control_inputs, *users]))
-    if beside is not None and op.attrs.get("frees"):
+    if beside is not None:
         with graph.control_dependencies(users):
             end = graph.create(CLOSE, [beside], op.attrs)
         graph.outputs[0].op.control_inputs.append(end)

@@ -301,3 +301,100 @@ def read_by_nobody_after_its_close(x):
 )
 def test_a_closed_gradient_array_is_of_no_use(f):
     refused_in_every_way(f, "closed")
+
+
+# Gradient arrays live on after their forward array.
+
+
+def closed_in_each_iteration(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    total = 0.0
+    for i in range(12):
+        ta.grad("s").accumulate(0, x[1] * i)
+        if i == 11:
+            ta.grad("s").close()
+    ta = ta.write(0, x[0])
+    total += ta.read(0) ** 2
+    return total
+
+
+def closed_before_its_gradient_array_is_used(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    g = ta.grad("s")
+    ta.close()
+    g = g.accumulate(0, x[1] ** 2)
+    return g.read(0)
+
+
+def closed_after_a_read(x):
+    ta = nbta.TensorArray(np.float64, size=4, element_shape=(), clear_after_read=False)
+    for i in range(4):
+        ta = ta.write(i, x[0] * i * x[1])
+    g = ta.grad("s")
+    total = np.sum(ta.stack())
+    ta.close()
+    for i in range(4):
+        g = g.accumulate(i, total * i)
+    return np.sum(g.stack())
+
+
+def one_level_deeper_after_a_close(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    g = ta.grad("s").accumulate(0, x[0] ** 2)
+    h = g.grad("t")
+    total = g.read(0)
+    g.close()
+    ta.close()
+    h = h.accumulate(0, total * x[1])
+    return h.read(0)
+
+
+def closed_in_a_branch(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    g = ta.grad("s").accumulate(0, x[0])
+    if x[1] > 1.0:
+        ta.close()
+    g = g.accumulate(0, x[1] ** 2)
+    return g.read(0)
+
+
+def made_and_closed_in_each_iteration(x):
+    total = 0.0
+    for i in range(12):
+        ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+        ta = ta.write(0, x[0] * i)
+        g = ta.grad("s").accumulate(0, x[1] ** 2 * i)
+        value = ta.read(0)
+        ta.close()
+        total += g.read(0) * value
+    return total
+
+
+@pytest.mark.parametrize(
+    ("f", "value"),
+    [
+        (closed_in_each_iteration, 9.0),
+        (closed_before_its_gradient_array_is_used, 4.0),
+        (closed_after_a_read, 216.0),
+        (one_level_deeper_after_a_close, 18.0),
+        (closed_in_a_branch, 7.0),
+        (made_and_closed_in_each_iteration, 6072.0),
+    ],
+)
+def test_derivatives_of_what_a_program_closes(f, value):
+    in_every_way(f, value)
+
+
+def test_an_array_of_text_is_closed_beside_one_of_numbers():
+    """It has no gradient array that could be looked up before."""
+
+    def f(x):
+        ta = nbta.TensorArray(np.float64, size=1, element_shape=()).write(0, x[0])
+        text = nbta.TensorArray("U4", size=1, element_shape=()).write(0, "text")
+        text.close()
+        return ta.read(0) ** 2
+
+    in_every_way(f, 9.0, numba=False)
