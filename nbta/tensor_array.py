@@ -547,6 +547,10 @@ class TensorArray(StoreWrapper, ArrayInterface):
         store = python_calls.native(python_calls.own_store)(request[rq.OWNER])
         return TensorArray._over(store, self._dtype, naming.gradient_name(self._name, source))
 
+    def _let_grow(self) -> None:
+        """Let writes past the end make a gradient array longer."""
+        self._fields[FIELD.dynamic] = 1
+
     def lanes(self, count: int) -> Lanes:
         return Lanes(self, count)
 

@@ -156,7 +156,8 @@ class Computation:
 
     def lookup(self, handle, flow) -> Access:
         """The gradient array of an array for this computation's source."""
-        return Access(handle, flow).gradient(self.source, self._clear, self.trip())
+        grows = any(maker.op.record in LOOKUPS for maker in origins(handle))
+        return Access(handle, flow).gradient(self.source, self._clear, self.trip(), grows)
 
     def trip(self) -> tuple:
         """What tells iterations apart, as each has its own accumulators: in a body, a number."""

@@ -406,10 +406,11 @@ class Step:
             raise invalid("handle", f"there is no array {handle} in this run; handles end with it")
         return self._arrays[handle]
 
-    def gradient(self, handle, source: str, clear_after_read=None, stays=False) -> int:
+    def gradient(self, handle, source: str, clear_after_read=None, stays=False, grows=False) -> int:
         """The handle of a gradient array, looked up or made.
 
-        ``stays``: later lookups find it also once the other array is closed.
+        ``stays``: later lookups find it also once the other array is closed. ``grows``: so does
+        the gradient array, where it is written past the end.
         """
         key = (handle, source)
         array = self.array(handle)
@@ -418,6 +419,8 @@ class Step:
         if key not in self._gradients or (array.closed and key not in self._staying):
             clear = clears(clear_after_read, array.is_gradient)
             made = array.grad(source, clear_after_read=clear)
+            if grows:
+                made._let_grow()
             self._gradients[key] = self.add(made)
         return self._gradients[key]
 

@@ -39,6 +39,8 @@ from nbta.symbolic import SymbolicTensorArray
 _WRITES = ("write", "append", "accumulate", "scatter", "unstack", "split", "identity")
 _READS = ("read", "gather", "stack", "concat", "size")
 _LOOKUPS = ("grad", "grad_with_shape")
+#: What makes a gradient array longer where it goes past its end.
+_GROWING = ("read", "gather")
 
 _clock = itertools.count()
 
@@ -138,9 +140,7 @@ class ArrayBox:
         self.use()
         array = self.array
         closing = array.close(name=name)
-        if not explicitly_older(self.forward):
-            with current().control_dependencies([closing]):
-                self.go_on(array.identity().flow)
+        _order_after(self, closing)
 
 
 class _Order:
@@ -214,9 +214,20 @@ def _reading(name):
         args, options = native.plain(args), native.plain(options)
         self.use()
         _check_open(self, name)
-        return boxed(getattr(self.array, name)(*args, **options))
+        found = getattr(self.array, name)(*args, **options)
+        if name in _GROWING and self is not self.forward:
+            _order_after(self, found.op)  # it may make the array longer
+        return boxed(found)
 
     return method
+
+
+def _order_after(box, op):
+    """Let what follows in the family of an array come after an operation that gives no flow."""
+    if not explicitly_older(box.forward):
+        array = box.array
+        with current().control_dependencies([op]):
+            box.go_on(array.identity().flow)
 
 
 def _looking_up(name):

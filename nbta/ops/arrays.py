@@ -82,14 +82,15 @@ def _infer_lookup(handle, flow, *prefix, **attrs):
     return HANDLE_SPEC, FLOW_SPEC
 
 
-def _lookup(step, handle, flow, *trip, source, clear_after_read=None, stays=False):
+def _lookup(step, handle, flow, *trip, source, clear_after_read=None, stays=False, grows=False):
     """The gradient array; each iteration of a loop whose body calls `gradients` has its own.
 
     ``stays``: it is found by its source also once the other array is closed, as a derivative needs
-    it after all that the program does.
+    it after all that the program does. ``grows``: it is a derivative's, of a gradient array, which
+    a read past the end makes longer; that read may not run where only its derivative is needed.
     """
     source = "#".join([source, *map(str, trip)])
-    return step.gradient(handle, source, clear_after_read, stays), FLOW_VALUE
+    return step.gradient(handle, source, clear_after_read, stays, grows), FLOW_VALUE
 
 
 def _lookup_with_shape(step, handle, flow, prefix, *, source, clear_after_read=None):
@@ -494,9 +495,10 @@ class Access(NamedTuple):
     handle: Tensor
     flow: Tensor
 
-    def gradient(self, source: str, clear_after_read=None, trip=()) -> "Access":
+    def gradient(self, source: str, clear_after_read=None, trip=(), grows=False) -> "Access":
         """The gradient array for a source, and an iteration if a loop's body calls `gradients`."""
         attrs = {"source": source, "clear_after_read": clear_after_read}
+        attrs |= {"grows": True} if grows else {}
         return Access(*build(LOOKUP, [*self, *trip], attrs))
 
     def write(self, index, value, *, own=False) -> Tensor:

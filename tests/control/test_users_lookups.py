@@ -398,3 +398,65 @@ def test_an_array_of_text_is_closed_beside_one_of_numbers():
         return ta.read(0) ** 2
 
     in_every_way(f, 9.0, numba=False)
+
+
+# Reads past the end of a gradient array give zeros, and make it longer.
+
+
+def read_past_the_end(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    g = ta.grad("s").accumulate(0, x[0] ** 2)
+    return g.read(0) + g.read(3)
+
+
+def gathered_past_the_end(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    g = ta.grad("s").accumulate(0, x[0] ** 2)
+    return np.sum(g.gather(np.array([0, 3, 5])) ** 2)
+
+
+def read_past_the_end_in_a_loop(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    g = ta.grad("s").accumulate(0, x[0] ** 2)
+    total = 0.0
+    for i in range(12):
+        total += g.read(i) * x[1]
+    return total
+
+
+def added_to_where_a_read_made_room(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    g = ta.grad("s").accumulate(0, x[0] ** 2)
+    total = g.read(3)
+    g = g.accumulate(1, x[1] ** 2 * x[0])
+    return total + g.read(1)
+
+
+@pytest.mark.parametrize(
+    ("f", "value"),
+    [
+        (read_past_the_end, 9.0),
+        (gathered_past_the_end, 81.0),
+        (read_past_the_end_in_a_loop, 18.0),
+        (added_to_where_a_read_made_room, 12.0),
+    ],
+)
+def test_reads_past_the_end_of_a_gradient_array(f, value):
+    in_every_way(f, value)
+
+
+def added_to_after_a_read_that_nobody_uses(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta = ta.write(0, x[0])
+    g = ta.grad("s")
+    g.read(0)
+    g = g.accumulate(0, x[0])
+    return g.read(0)
+
+
+def test_a_read_that_nobody_uses_ends_additions():
+    refused_in_every_way(added_to_after_a_read_that_nobody_uses, "already_read")
