@@ -12,7 +12,7 @@ import numpy as np
 
 from nbta import shapes
 from nbta.errors import invalid
-from nbta.graph.graph import current
+from nbta.graph.graph import current, subgraphs
 from nbta.graph.operation import (
     DATA,
     FLOW_SPEC,
@@ -124,7 +124,25 @@ def _lookup_tangent(context, op, *given):
     attrs = {**op.attrs, "source": context.source_beside(op.attrs["source"])}
     made = build(op.record, [handle, before, *others], attrs)
     context.note_lookup(op, made[0].op)
+    if _is_written_later(op):
+        op.add_control_input(made[0].op)
     return made
+
+
+def _is_written_later(lookup):
+    """Whether the forward array may learn shapes after a lookup, so that a later one has others."""
+    handle, number = lookup.inputs[0], lookup.number
+    made = outside(handle).op
+    while made.record in LOOKUPS:
+        made = outside(made.inputs[0]).op
+    if made.record is CREATE and shapes.is_known(made.attrs.get("element_shape")):
+        return False
+    return any(
+        op.number > number
+        and (op.record in WRITES or subgraphs(op))
+        and any(tensor is handle for tensor in op.inputs)
+        for op in lookup.graph.operations
+    )
 
 
 LOOKUP = define(

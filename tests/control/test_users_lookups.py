@@ -460,3 +460,52 @@ def added_to_after_a_read_that_nobody_uses(x):
 
 def test_a_read_that_nobody_uses_ends_additions():
     refused_in_every_way(added_to_after_a_read_that_nobody_uses, "already_read")
+
+
+# A lookup is for the shapes that the forward array has then.
+
+
+def added_to_before_the_forward_write(x):
+    ta = nbta.TensorArray(np.float64, size=2, element_shape=(None,), clear_after_read=False)
+    g = ta.grad("s").accumulate(1, x * x)
+    ta = ta.write(0, x[:1])
+    return np.sum(g.read(1)) + np.sum(ta.read(0))
+
+
+def looked_up_between_writes_of_several_shapes(x):
+    ta = nbta.TensorArray(
+        np.float64, size=2, element_shape=(None,), infer_shape=False, clear_after_read=False
+    )
+    ta = ta.write(0, x[:1])
+    g = ta.grad("s").accumulate(1, x * x)
+    ta = ta.write(1, x[:1] * x[1])
+    return np.sum(g.read(1)) + np.sum(ta.read(0)) + np.sum(ta.read(1))
+
+
+def looked_up_before_a_loop_writes(x):
+    ta = nbta.TensorArray(np.float64, size=12, element_shape=(None,), clear_after_read=False)
+    g = ta.grad("s").accumulate(1, x * x)
+    for i in range(12):
+        ta = ta.write(i, x[:1] * x[1])
+    return np.sum(g.read(1)) + np.sum(ta.stack())
+
+
+def looked_up_in_a_loop_that_writes(x):
+    ta = nbta.TensorArray(np.float64, size=12, element_shape=(None,), clear_after_read=False)
+    for i in range(12):
+        ta.grad("s").accumulate(i, x * x)
+        ta = ta.write(i, x[:1] * x[1])
+    return np.sum(ta.grad("s").stack()) + np.sum(ta.stack())
+
+
+@pytest.mark.parametrize(
+    ("f", "value"),
+    [
+        (added_to_before_the_forward_write, 16.0),
+        (looked_up_between_writes_of_several_shapes, 22.0),
+        (looked_up_before_a_loop_writes, 85.0),
+        (looked_up_in_a_loop_that_writes, 228.0),
+    ],
+)
+def test_lookups_before_writes_of_other_shapes(f, value):
+    in_every_way(f, value)
