@@ -41,6 +41,7 @@ class Facts:
     clear_after_read: bool
     prefixes: dict = field(default_factory=dict)  # of gradient arrays: how long, by source
     declared: tuple | None = None  # what the array itself was made with
+    is_gradient: bool = False  # sure to be made by a lookup, so that writes add
 
     def admit(self, operation, argument, spec, rows=None):
         """Hold an element, or one of several rows, against what is known, and learn from it."""
@@ -177,8 +178,8 @@ class SymbolicTensorArray(TensorArray):
 
     @property
     def is_gradient(self) -> bool:
-        """Whether it was made by a gradient lookup."""
-        return self._handle.op.record is not arrays.CREATE
+        """Whether it was made by a gradient lookup, whatever the run chooses."""
+        return self._facts.is_gradient
 
     @property
     def closed(self) -> bool:
@@ -257,10 +258,10 @@ class SymbolicTensorArray(TensorArray):
     ) -> SymbolicTensorArray:
         if not self.is_gradient:
             message = (
-                f"accumulate on {self._facts.name}: slots of a forward array are written once; "
-                f"accumulate into a gradient array, which grad(source) gives"
+                f"accumulate on {self._facts.name}: only gradient arrays accumulate, and this is a "
+                f"forward array; use grad(source), or write"
             )
-            raise invalid("already_written", message)
+            raise invalid("not_gradient", message)
         return self.write(index, value, name=name)
 
     @_in_its_graph
@@ -378,7 +379,7 @@ class SymbolicTensorArray(TensorArray):
         name = gradient_name(self._facts.name, attrs["source"])
         clear = attrs["clear_after_read"]
         pattern = self._facts.of_gradient(attrs["source"], length)
-        facts = Facts(self.dtype, pattern, False, name, False, clear, declared=pattern)
+        facts = Facts(self.dtype, pattern, False, name, False, clear, {}, pattern, True)
         return SymbolicTensorArray.over(handle, flow, facts)
 
     def gradient_behind(
@@ -389,7 +390,7 @@ class SymbolicTensorArray(TensorArray):
         access = Access(graph.resolve(self._handle), flow).gradient(source, False, trip)
         name = gradient_name(self._facts.name, source)
         shape = self._facts.element_shape
-        facts = Facts(self.dtype, shape, False, name, False, False, declared=shape)
+        facts = Facts(self.dtype, shape, False, name, False, False, {}, shape, True)
         return SymbolicTensorArray.over(*access, facts)
 
     @_in_its_graph

@@ -893,4 +893,5 @@ def _common_facts(what, all_facts):
         declared=functools.reduce(shapes.common, (f.declared for f in all_facts)),
         infer_shape=all(facts.infer_shape for facts in all_facts),
         dynamic_size=all(facts.dynamic_size for facts in all_facts),
+        is_gradient=all(facts.is_gradient for facts in all_facts),
     )

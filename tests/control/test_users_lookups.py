@@ -509,3 +509,48 @@ def looked_up_in_a_loop_that_writes(x):
 )
 def test_lookups_before_writes_of_other_shapes(f, value):
     in_every_way(f, value)
+
+
+# Forward arrays do not accumulate.
+
+
+def accumulated_in_a_forward_array(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    ta.accumulate(0, 1.0)
+    return x[0]
+
+
+def accumulated_in_each_iteration(x):
+    ta = nbta.TensorArray(np.float64, size=12, element_shape=(), clear_after_read=False)
+    for i in range(12):
+        ta = ta.accumulate(i, x[0])
+    return np.sum(ta.stack())
+
+
+def accumulated_in_one_of_two(x):
+    ta = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    tb = nbta.TensorArray(np.float64, size=1, element_shape=(), clear_after_read=False)
+    tc = ta if x[0] > 1.0 else tb
+    return tc.accumulate(0, x[0]).read(0)
+
+
+def accumulated_in_a_loop_of_nbta(x):
+    ta = nbta.TensorArray(np.float64, size=4, element_shape=(), clear_after_read=False)
+
+    def body(i, ta):
+        return i + 1, ta.accumulate(i, x[0])
+
+    return np.sum(nbta.while_loop(lambda i, ta: i < 4, body, (0, ta))[1].stack())
+
+
+@pytest.mark.parametrize(
+    ("f", "numba"),
+    [
+        (accumulated_in_a_forward_array, True),
+        (accumulated_in_each_iteration, True),
+        (accumulated_in_one_of_two, True),
+        (accumulated_in_a_loop_of_nbta, False),
+    ],
+)
+def test_a_forward_array_does_not_accumulate(f, numba):
+    refused_in_every_way(f, "not_gradient", numba)
