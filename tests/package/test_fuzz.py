@@ -49,6 +49,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NaN and emp
         ("empty", 2, 2),
         ("empty gradient", 1, 1),
         ("accumulator", 1, 2),
+        ("lookup", 0, 4),
         ("conditions", 1, 6),
         ("filling", 1, 2),
         ("nest", 1, 1),
