@@ -734,7 +734,7 @@ def _value_of(place):
 
 def hold_place(place, value):
     """Let a place of an object hold a value."""
-    new = Missing if isinstance(value, Undefined) else as_user((value,))[0]
+    new = Missing if isinstance(value, Absent) else as_user((value,))[0]
     if new is not place.value:
         note_place(place)
         place.value = new

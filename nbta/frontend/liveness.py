@@ -80,6 +80,14 @@ def bound_by(statement) -> set:
     return statement.bound
 
 
+def bound_by_head(statement) -> set:
+    """The names that a statement binds itself, without those of statements in it."""
+    if isinstance(statement, _SCOPES) or not any(True for _ in blocks(statement)):
+        return bound_by(statement)
+    heads = [part for part in parts_of(statement) if not isinstance(part, ast.stmt)]
+    return _bound_by(statement).union(*map(bound_by_head, heads))
+
+
 def read_in(node) -> set:
     """The names from around a node that it reads, also in functions and comprehensions in it."""
     found, waiting = set(), [node]

@@ -19,6 +19,7 @@ from nbta.frontend.jumps import EMIT, ITEM, PREFIX, Lowering, Yields, binds, blo
 from nbta.frontend.liveness import (
     Liveness,
     bound_by,
+    bound_by_head,
     bound_in,
     captured_names,
     own_nodes,
@@ -117,7 +118,7 @@ def _rewritten(tree, code):
     body = lowered.function(definition.body)
     body = with_checks(body, scope.own, scope.arguments, scope.shared_with_inner)
     definition.body = body
-    Liveness(captured_names(definition)).block(body, set())
+    Liveness(captured_names(definition) | scope.shared).block(body, set())
     definition.body = _Rewriter(scope).function(body)
     return definition
 
@@ -184,6 +185,8 @@ class _Scope:
             if isinstance(node, ast.Nonlocal)
             for each in node.names
         }
+        #: Variables that several functions assign: places, which blocks hand on like attributes.
+        self.shared = self.outer | self.shared_with_inner
 
 
 def _class_of(code):
@@ -314,7 +317,7 @@ class _Rewriter(ast.NodeTransformer):
     def _block(self, statements):
         found = []
         for statement in statements:
-            before, behind = self._about_outer(statement)
+            before, behind = self._about_shared(statement)
             new = self.visit(statement)
             new = new if isinstance(new, list) else [new] if new is not None else []
             behind += self._unused(statement)
@@ -335,17 +338,18 @@ class _Rewriter(ast.NodeTransformer):
         node.value = _runtime("compute", value)
         return node
 
-    def _about_outer(self, statement):
-        """What is noted of variables of others that a statement assigns, before and after it."""
-        if any(True for _ in blocks(statement)) and not isinstance(statement, ast.With):
+    def _about_shared(self, statement):
+        """What is noted of variables that others assign too, where a statement gives them values.
+
+        Of what stands in its blocks that is noted there.
+        """
+        if not (self._scope.shared or self._scope.globals):
             return [], []
-        if not (self._scope.outer or self._scope.globals):
-            return [], []
-        bound = bound_by(statement)
-        outer, shared = sorted(bound & self._scope.outer), sorted(bound & self._scope.globals)
+        bound = bound_by_head(statement)
+        places, shared = sorted(bound & self._scope.shared), sorted(bound & self._scope.globals)
         before = []
-        if outer:
-            inner = _lambda(ast.Tuple([name(each) for each in outer], ast.Load()))
+        if places:
+            inner = _lambda(ast.Tuple([name(each) for each in places], ast.Load()))
             before = [ast.Expr(_runtime("cells", inner))]
         behind = []
         for each in shared:
@@ -389,7 +393,7 @@ class _Rewriter(ast.NodeTransformer):
         bound = set(more)
         for statement in itertools.chain(*blocks):
             bound |= bound_by(statement)
-        return sorted((bound & node.live) - self._scope.globals)
+        return sorted((bound & node.live) - self._scope.globals - self._scope.shared)
 
     def _changed_in(self, statements):
         """The variables whose arrays statements may change, for a first guess."""
