@@ -216,7 +216,7 @@ class Lowering:
             left = _jumps_of(statement)
             found += self._statement(statement, loop)
             if left and rest:
-                return [*found, self._guarded(statement, rest, left, loop)]
+                return found + self._unless(self._flags_of(left, loop), rest, loop)
         return found
 
     def _jump(self, statement, loop):
@@ -241,16 +241,21 @@ class Lowering:
             body, rest = body + rest, []
         left = _jumps_of(statement)
         made = self._if(statement, statement.test, self._block(body, loop), orelse, loop)
-        return [made, self._guarded(statement, rest, left, loop)] if rest else [made]
+        return [made, *self._unless(self._flags_of(left, loop), rest, loop)]
 
     def _if(self, around, test, body, orelse, loop):
         made = ast.If(test, body or [ast.Pass()], self._block(orelse, loop))
         return ast.copy_location(made, around)
 
-    def _guarded(self, statement, rest, left, loop):
-        """What is after a statement that may have jumped."""
-        flags = [DONE if kind is RETURN else loop[kind] for kind in sorted(left)]
-        return self._if(rest[0], _any(flags), [ast.Pass()], rest, loop)
+    def _flags_of(self, left, loop):
+        """The flags of jumps."""
+        return [DONE if kind is RETURN else loop[kind] for kind in sorted(left)]
+
+    def _unless(self, flags, statements, loop):
+        """Statements without jumps, for runs that have not jumped."""
+        if not (flags and statements):
+            return self._block(statements, loop)
+        return [self._if(statements[0], _any(flags), [ast.Pass()], statements, loop)]
 
     def _statement(self, statement, loop):
         if isinstance(statement, ast.For | ast.While):
@@ -259,9 +264,14 @@ class Lowering:
             lowered = _cases(statement, next(self._numbers))
             if lowered is not None:
                 return self._block(lowered, loop)
+        if isinstance(statement, _SCOPES):
+            return [statement]
+        flags = []
+        if isinstance(statement, ast.Try | ast.TryStar):  # whose `else` comes at the body's end
+            flags = self._flags_of(jumps(statement.body), loop)
         for block in blocks(statement):
-            if not isinstance(statement, _SCOPES):
-                block[:] = self._block(block, loop) or ([ast.Pass()] if block else [])
+            ahead = flags if block is getattr(statement, "orelse", None) else []
+            block[:] = self._unless(ahead, block, loop) or ([ast.Pass()] if block else [])
         return [statement]
 
     def _loop(self, statement, around):
@@ -277,11 +287,7 @@ class Lowering:
         for each in (*first, *statement.body):
             if not hasattr(each, "lineno"):
                 ast.copy_location(each, statement)
-        behind = self._block(orelse, around)
-        if behind and flags:
-            made = ast.If(_any(flags), [ast.Pass()], behind)
-            behind = [ast.copy_location(made, orelse[0])]
-        return [*first, statement, *behind]
+        return [*first, statement, *self._unless(flags, orelse, around)]
 
 
 def _marker(function, *arguments):

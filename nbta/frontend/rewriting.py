@@ -15,7 +15,7 @@ import types
 from nbta.errors import UnimplementedError
 from nbta.frontend import source
 from nbta.frontend.definedness import with_checks
-from nbta.frontend.jumps import EMIT, ITEM, PREFIX, Lowering, Yields, binds, blocks, name
+from nbta.frontend.jumps import EMIT, ITEM, PREFIX, Lowering, Yields, binds, blocks, jumps, name
 from nbta.frontend.liveness import (
     Liveness,
     bound_by,
@@ -113,6 +113,7 @@ def _rewritten(tree, code):
     definition = _definition(tree)
     if code.co_flags & _YIELDS:
         definition = _without_yields(definition, code)
+    _check_finally(definition.body, code)
     scope = _Scope(definition, code)
     lowered = Lowering(definition.body)
     body = lowered.function(definition.body)
@@ -121,6 +122,18 @@ def _rewritten(tree, code):
     Liveness(captured_names(definition) | scope.shared).block(body, set())
     definition.body = _Rewriter(scope).function(body)
     return definition
+
+
+def _check_finally(body, code):
+    """Refuse jumps out of `finally`, for which Python forgets errors and other jumps."""
+    for node in own_nodes(ast.Module(body, [])):
+        found = jumps(getattr(node, "finalbody", ()))
+        if found:
+            place = f"{code.co_filename}:{node.finalbody[0].lineno}"
+            raise UnimplementedError(
+                f"{place}: `{min(found)}` leads out of a finally block, which nbta cannot follow; "
+                f"put it after the try statement"
+            )
 
 
 def _definition(tree):

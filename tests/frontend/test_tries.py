@@ -2,9 +2,11 @@
 
 import contextlib
 import math
+import warnings
 
 import numpy as np
 import pytest
+from frontend_random import built
 
 import nbta
 from nbta.testing import check_grads
@@ -439,3 +441,95 @@ def _asserts(x):
 def test_errors_of_a_run_are_refused_where_a_handler_waits_for_them(function):
     with pytest.raises(nbta.UnimplementedError, match=r"test_tries.*may raise .*only the run"):
         nbta.value_and_grad(function)(np.repeat(X, 8))
+
+
+def _else_after_continue(x):
+    s = 0.0
+    for k in range(3):
+        try:
+            if k == 1:
+                continue
+        except ValueError:
+            s -= 1.0
+        else:
+            s += x[k] * x[k]
+    return s
+
+
+def _else_after_break(x):
+    s, k = 0.0, 0
+    while k < 3:
+        try:
+            if x[k] < 1.0:
+                break
+            s += x[k]
+        except ValueError:
+            s -= 1.0
+        else:
+            s += x[k] * x[k]
+        finally:
+            s *= 1.5
+        k += 1
+    else:
+        s += 100.0 * x[0]
+    return s
+
+
+def _else_after_return(x):
+    def scaled(v):
+        try:
+            if v > 1.0:
+                return v
+        except ValueError:
+            return 0.0
+        else:
+            v = v * v
+        return v
+
+    return sum(scaled(v) for v in x)
+
+
+def _else_of_nested_tries(x):
+    s = 0.0
+    for k in range(12):
+        try:
+            try:
+                if k % 4 == 2:
+                    continue
+                if x[k % 3] > 2.0:
+                    break
+            except KeyError:
+                pass
+            else:
+                s += x[k % 3] ** 2
+        except ValueError:
+            s = 0.0
+        else:
+            s += x[0] * k
+    return s
+
+
+@pytest.mark.parametrize(
+    "function",
+    [_else_after_continue, _else_after_break, _else_after_return, _else_of_nested_tries],
+)
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("x", [X, X[::-1].copy()], ids=["up", "down"])
+def test_else_of_a_try_whose_body_jumps(function, compiled, x):
+    value, _ = nbta.value_and_grad(function, compiled=compiled)(x)
+    np.testing.assert_allclose(value, function(x))
+    check_grads(function, (x,), order=1)
+
+
+def test_a_jump_out_of_finally_is_refused():
+    lines = [
+        "def f(x):", "    for k in range(3):", "        try:", "            s = x / k",
+        "        finally:", "            continue", "    return s", "",
+    ]  # fmt: skip
+    with warnings.catch_warnings(action="ignore"):  # Python warns of such a jump, too
+        f, name = built("\n".join(lines))
+    with pytest.raises(
+        nbta.UnimplementedError, match="`continue` leads out of a finally"
+    ) as failed:
+        nbta.value_and_grad(f)(2.0)
+    assert f"{name}:6" in str(failed.value)
