@@ -105,6 +105,8 @@ _CHOICES = {
 }  # fmt: skip
 #: Those of which that holds for None, ``()`` and truth values.
 _AXES = {"append", "axes", "axis", "n", "prepend"}
+#: Those that have an item for each of an array, so that a list of them is right for some arrays.
+_ITEMWISE = {"mean", "nan", "neginf", "posinf", "w", "where"}
 _ARRAYS = (np.ndarray, np.generic, Tensor)
 #: Values that are right for some arrays and wrong for others.
 _RIGHT = {
@@ -135,7 +137,7 @@ def check_choices(function: Callable, named: Mapping[str, Any], args: Sequence[A
     needed = [p for p in parameters.values() if p.kind in _BY_PLACE and p.default is p.empty]
     given = {name: value for name, value in named.items()
              if name not in parameters or _is_optional(parameters[name])}  # fmt: skip
-    known = tuple((name, _StandIn(value)) for name, value in given.items())
+    known = tuple((name, _StandIn(name, value)) for name, value in given.items())
     arrays = [value for value in (*args, *named.values()) if isinstance(value, _ARRAYS)]
     is_complex = any(array.dtype.kind == "c" for array in arrays)
     asked = function, known, len(needed) or None, complex if is_complex else float
@@ -184,8 +186,9 @@ def _title(function):
 class _StandIn:
     """An argument for small calls, in a table of what was asked: of an array, one of one item."""
 
-    def __init__(self, value):
-        self.is_plain = _is_plain(value)
+    def __init__(self, name, value):
+        is_array = name in _ITEMWISE and isinstance(value, list | tuple)
+        self.is_plain = _is_plain(value) and not is_array
         self.is_array = not self.is_plain and isinstance(value, np.ndarray | Tensor | list | tuple)
         self.value = None if self.is_array else value
         self.text = self.is_array, repr(self.value)

@@ -413,3 +413,42 @@ def test_unknown_extents():
     want += [X.var(), X.std(-1), X.any(0), np.linalg.norm(X), np.diff(X)]
     for got, expected in zip(nbta.Session(graph).run(found, {x: X, y: X}), want, strict=True):
         hold(got, expected, 1e-15)
+
+
+#: By name: a mask of plain truth values, and what reduces by it.
+MASKED = {
+    "row": ([True, False, True], {"axis": 1}),
+    "column": (((True,), (False,)), {"axis": 0}),
+    "all items": ([[True, False, True], [False, True, True]], {}),
+}
+REDUCERS = {
+    "sum": {}, "prod": {}, "mean": {}, "var": {}, "std": {}, "min": {"initial": 9.0},
+    "max": {"initial": -9.0}, "any": None, "all": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("mask", MASKED)
+def test_lists_of_truth_values_choose_items(mask, compiled):
+    chosen, options = MASKED[mask]
+    for name, more in REDUCERS.items():
+        named = {**options, **(more or {}), "where": chosen}
+
+        def by_function(x, name=name, more=more, named=named):
+            found = getattr(np, name)(x > 0.25 if more is None else x, **named)
+            return np.sum(found * x[0, 0])
+
+        def by_method(x, name=name, more=more, named=named):
+            array = x > 0.25 if more is None else x
+            return np.sum(getattr(array, name)(**named) * x[0, 0])
+
+        for f in (by_function, by_method):
+            value, _ = nbta.value_and_grad(f, compiled=compiled)(X)
+            hold(value, f(X), 1e-13)
+            if (name, mask) != ("std", "column"):  # of one number
+                check_grads(f, (X,), order=1)
+
+
+def test_a_list_of_truth_values_of_another_length_is_refused():
+    with pytest.raises((ValueError, nbta.NbtaError), match="broadcast"):
+        nbta.function(lambda x: x.sum(axis=1, where=[True, False]))(X)
