@@ -81,7 +81,7 @@ from nbta.frontend.problems import (
     refuse_numbas,
 )
 from nbta.frontend.raising import as_numba, check_divisor, check_integer
-from nbta.frontend.records import Records, empty_records
+from nbta.frontend.records import Record, Records, empty_records
 from nbta.frontend.source import described, no_source
 from nbta.frontend.tries import check_division, check_index
 from nbta.frontend.universal import call_universal
@@ -1784,7 +1784,8 @@ _OF_LISTS = {
 
 def _getattr(owner, name, *default):
     """``getattr``."""
-    if isinstance(owner, Tensor) or identity.may_be_gone(getattr(owner, name, None)):
+    followed = isinstance(owner, Tensor | Record | Records)
+    if followed or identity.may_be_gone(getattr(owner, name, None)):
         return identity.attribute_of(owner, name, *default)
     try:
         return conversion.outer(conversion.runtime().attribute(owner, name), name)

@@ -19,6 +19,8 @@ from nbta.frontend.lists import Listing
 from nbta.frontend.maybe import is_maybe, may_be_gone, there
 from nbta.frontend.outside import note_class, reading
 from nbta.frontend.problems import here
+from nbta.frontend.records import Record, Records
+from nbta.frontend.records import has_attribute as has_field
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import equal, imag, logical_and, real
 from nbta.ops.dispatch import as_tensor
@@ -29,6 +31,7 @@ from nbta.ops.rounding import rint
 PYTHONS = {"f": float, "i": int, "u": int, "b": bool, "c": complex}
 #: Integers of which CPython has one object each.
 _ONE_EACH = range(-5, 257)
+_RECORDS = Record | Records
 
 
 def is_run_number(value) -> bool:
@@ -179,7 +182,9 @@ def type_of(value, *rest):
 
 
 def has(value, name) -> bool:
-    """``hasattr`` of an array or a number of the run: what NumPy's, or Python's too, have."""
+    """``hasattr`` of what stands for a value of the run: what NumPy's, or Python's too, have."""
+    if isinstance(value, _RECORDS):
+        return has_field(value, name)
     if isinstance(value, Box):
         return hasattr(np.ndarray, name)
     kinds = type_of(value).kinds if not isinstance(value, Number) else (value.weak,)
@@ -196,7 +201,7 @@ def has(value, name) -> bool:
 
 def has_attribute(owner, name):
     """``hasattr``."""
-    if isinstance(owner, Tensor) and not is_maybe(owner):
+    if isinstance(owner, Tensor | _RECORDS) and not is_maybe(owner):
         return has(owner, name)
     found = getattr(owner, name, None)
     return found.parts.present if may_be_gone(found) else hasattr(owner, name)
@@ -204,6 +209,8 @@ def has_attribute(owner, name):
 
 def attribute_of(owner, name, *default):
     """``getattr``."""
+    if default and isinstance(owner, _RECORDS) and not has_field(owner, name):
+        return default[0]
     if not isinstance(owner, Tensor) or is_maybe(owner):
         found = getattr(owner, name, *default)
         return _there(found, name, *default) if may_be_gone(found) else found

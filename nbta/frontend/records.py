@@ -167,6 +167,12 @@ def _unflattened(dtype, parts):
 classes.add(Records, (lambda r: (tuple(r._fields.values()), r._dtype), _unflattened))
 
 
+def has_attribute(owner, name) -> bool:
+    """Whether NumPy's structured array or record has an attribute: recarrays have their fields."""
+    kind = owner.dtype.type if isinstance(owner, Record) else np.ndarray
+    return hasattr(kind, name) or (owner.dtype.type is np.record and name in owner.dtype.names)
+
+
 def is_structured(value) -> bool:
     """Whether a value is a structured array or record of NumPy's."""
     return isinstance(value, np.ndarray | np.void) and value.dtype.names is not None

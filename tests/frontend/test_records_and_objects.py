@@ -324,3 +324,19 @@ def test_arrays_of_factories_are_the_functions_own(compiled):
     steps = 1e-6 * np.eye(3)
     want = [(energy(x + step) - energy(x - step)) / 2e-6 for step in steps]
     np.testing.assert_allclose(slope, want, 1e-7)
+
+
+def _asks_for_a_field(r):
+    found = r[1]["a"] * (2.0 if hasattr(r[1], "a") else 3.0)
+    found += r[2]["b"] * getattr(r[2], "b", 5.0) + getattr(r[0], "other", 7.0)
+    found += 11.0 * hasattr(r, "a") + 13.0 * hasattr(r[0], "dtype") + 17.0 * hasattr(r, "shape")
+    return found
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("kind", [np.ndarray, np.recarray])
+def test_fields_are_attributes_of_recarrays_alone(kind, compiled):
+    given = points().view(kind)
+    assert nbta.function(_asks_for_a_field, compiled=compiled)(given) == _asks_for_a_field(given)
+    outer = nbta.function(lambda x: x * (2.0 if hasattr(given[1], "a") else 3.0))
+    assert outer(1.0) == (2.0 if kind is np.recarray else 3.0)
