@@ -842,11 +842,13 @@ def _in_order(sign, left, right):
     if sign in ("Eq", "NotEq"):
         same = len(left) == len(right)
         for one, other in zip(left, right, strict=False):
-            same = both(True, same, lambda a=one, b=other: compared_once("Eq", a, b))
+            same = both(True, same, lambda a=one, b=other: _is_item(a, b))
         return same if sign == "Eq" else negated(same)
     found = _COMPARISONS[sign](len(left), len(right))
     strict = sign.removesuffix("E")
     for one, other in reversed([*zip(left, right, strict=False)]):
+        if one is other:
+            continue
         rest = both(True, compared_once("Eq", one, other), lambda found=found: found)
         found = any_of(True, compared_once(strict, one, other), lambda rest=rest: rest)
     return found
@@ -875,8 +877,13 @@ def _contains(items, value):
         return is_in_range(value, items)
     found = False
     for each in items:
-        found = any_of(True, found, lambda e=each: control.truth(_compare("Eq", value, e)))
+        found = any_of(True, found, lambda e=each: _is_item(value, e))
     return found
+
+
+def _is_item(one, other):
+    """Whether two items of containers are equal: one object always is, as NaN in ``[v] == [v]``."""
+    return one is other or control.truth(_compare("Eq", one, other))
 
 
 def unpacked(value):

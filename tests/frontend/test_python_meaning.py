@@ -606,5 +606,30 @@ def test_the_deviation_of_one_number_has_no_slope(compiled):
     assert grad == [0.0]
 
 
+NAN_IN_CONTAINERS = [
+    lambda v: v in [v],
+    lambda v: v not in (0.0, v),
+    lambda v: (v,) == (v,),
+    lambda v: [v] != [v],
+    lambda v: [[v], 1] == [[v], 1],
+    lambda v: (v, 1.0) < (v, 2.0),
+    lambda v: (v,) <= (v,),
+    lambda v: (v, 1.0) > (v, 1.0),
+    lambda v: [v * 1.0] == [v * 1.0],
+    lambda v: v * 2.0 in (v, v * 2.0),
+    lambda v: v == v,
+]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_containers_ask_first_whether_items_are_one_object(compiled):
+    for k, asks in enumerate(NAN_IN_CONTAINERS):
+        found = nbta.function(lambda v, asks=asks: asks(v), compiled=compiled)
+        for v in (math.nan, 1.5):
+            assert bool(found(v)) == asks(v), (k, v)
+    of_items = nbta.function(lambda x: x[0] in [x[0]], compiled=compiled)
+    assert not of_items(np.array([math.nan]))  # two objects of NumPy's
+
+
 def test_what_is_converted_can_be_read_for_each_program():
     assert "checked(n" in nbta.function(adds_to_nothing).convert_source
