@@ -507,8 +507,8 @@ def _list(items=()):
 def _made(kind, args, kwargs):
     """An object of a class."""
     if kind in (map, filter):
-        args = args if kind is map else (_known_test(*args[:1]), *args[1:])
-        return born(kind(*map(_callable, map(iteration.one_by_one, args))))
+        asked = map(_callable if kind is map else _known_test, args[:1])
+        return born(kind(*asked, *map(iteration.one_by_one, args[1:])))
     if kind is list:
         return _list(*args)
     args = tuple(map(iteration.spent, args))
@@ -596,7 +596,7 @@ def _builtin(function, args, kwargs):
     if _module(function) in ("math", "cmath"):
         return call_math(function, args, kwargs)
     if function in _ITERATING:
-        return function(*map(_callable, map(iteration.elements, args)), **kwargs)
+        return function(*map(_callable, args[:1]), *map(iteration.elements, args[1:]), **kwargs)
     if _module(function) == "builtins":
         return function(*map(iteration.spent, args), **kwargs)
     return _foreign(function, args, kwargs)
@@ -607,6 +607,8 @@ def _of_containers(function, args, kwargs):
     owner, name = function.__self__, function.__name__
     if isinstance(owner, str | bytes):
         identity.text_of((args, kwargs))
+    if isinstance(owner, list | tuple) and name in _SEARCHING:
+        return _SEARCHING[name](owner, *args)
     if isinstance(owner, dict | set | frozenset) and args and not identity.is_known_key(args[0]):
         if name == "get" and isinstance(owner, dict):
             return dict_item(owner, args[0], *(args[1:] or (None,)))
@@ -621,6 +623,44 @@ def _of_containers(function, args, kwargs):
     if name in _OF_KEYS:
         identity.checked_keys(owner if found is None else found)
     return born(found) if name in _COPYING else found
+
+
+def _searching(name, of_run):
+    """A method of lists and tuples that compares items, as only the run can."""
+
+    def search(items, *args):
+        if not native.is_python(items) or native.is_known((items, args)):
+            plain = of_lists if isinstance(items, list) else getattr(tuple, name)
+            return plain(items, *args)
+        if len(args) > 1:
+            message = f"{here()}: {name}() between bounds of what only the run knows; give a slice"
+            raise UnimplementedError(message)
+        is_item = conversion.runtime().is_item
+        return of_run(items, [is_item(*args, each) for each in items])
+
+    of_lists = getattr(Listing, name)
+    setattr(Listing, name, search)
+    return search
+
+
+def _count(_, holds):
+    return sum(map(_int, holds))
+
+
+def _index(items, holds):
+    place, found = -1, False
+    for k, each in reversed([*enumerate(holds)]):
+        place = control.either(each, lambda k=k: k, lambda place=place: place)
+        found = control.any_of(True, each, lambda found=found: found)
+    missing = ValueError(f"{here()}: the value is not in the {identity.called_by_python(items)}")
+    if control.is_traced(found):
+        effects.check(found, missing)
+    elif not found:
+        raise missing
+    return place
+
+
+_SEARCHING = {"count": _searching("count", _count), "index": _searching("index", _index)}
 
 
 def _of_numpys(function, args, kwargs):
@@ -639,9 +679,7 @@ def _of_numpys(function, args, kwargs):
 
 def _callable(value):
     """A function that Python itself calls, such as the first argument of `map`."""
-    if isinstance(value, types.FunctionType | types.MethodType) and not isinstance(value, type):
-        return functools.partial(call, value)
-    return value
+    return functools.partial(call, value) if callable(value) else value
 
 
 class Opaque(Sent):
@@ -886,6 +924,9 @@ def _extreme(plain):
     """``max`` or ``min``."""
 
     def extreme(*args, key=None, **default):
+        if default and len(args) == 1 and _is_filled(args[0]):
+            some = functools.partial(extreme, *args, key=key)
+            return control.either(args[0], some, lambda: default["default"])
         items = _together(args if len(args) > 1 else args[0])
         given = default if key is None else {**default, "key": key}
         if isinstance(items, Box):
@@ -893,7 +934,7 @@ def _extreme(plain):
                 return plain(items.content, **given)
             if key is not None:
                 raise _unknown_key(plain)
-            return boxed(extreme_item(plain, items, **default))
+            return boxed(extreme_item(plain, items, default))
         items = list(iteration.spent(items))
         if given or not any(map(_traced, items)):
             return _python_extreme(plain, args if len(args) > 1 else (items,), given)

@@ -54,13 +54,16 @@ def _of_arrays(plain):
     return invalid("symbolic", message)
 
 
-def extreme_item(plain, items, default=None):
-    """``max(items)`` or ``min(items)`` of an array, which must be a vector."""
+def extreme_item(plain, items, default):
+    """``max(items)`` or ``min(items)`` of an array, which must be a vector.
+
+    ``default`` may have what Python gives for none of that name.
+    """
     if items.ndim != 1:
         raise _of_arrays(plain)
     values = items.itself
     if values.spec.shape[0] == 0:
-        return plain((), **({} if default is None else {"default": default}))
+        return plain((), **default)
     if values.dtype.kind != "f":
         return (reductions.max if plain is max else reductions.min)(values)
     worst = values.dtype.type(-np.inf if plain is max else np.inf)

@@ -316,8 +316,13 @@ def binds(expression) -> bool:
 
 def _cases(statement, number):
     """A `match` of plain values as branches; None for others, whose subject Python must know."""
-    subject = f"{PREFIX}subject_{number}"
-    tests = [_test(case.pattern, subject) for case in statement.cases]
+    subject, whole = f"{PREFIX}subject_{number}", statement.subject
+    parts = []  # of ``match a, b``, which patterns of as many parts take one by one
+    if isinstance(whole, ast.Tuple | ast.List):
+        parts = [f"{subject}_{k}" for k, _ in enumerate(whole.elts)]
+        if any(isinstance(each, ast.Starred) for each in whole.elts):
+            return None
+    tests = [_test(case.pattern, subject, parts) for case in statement.cases]
     if None in tests:
         return None
     made = []
@@ -326,7 +331,8 @@ def _cases(statement, number):
         body = [*bound, *case.body]
         if case.guard is not None and bound:  # the guard may ask for what the pattern binds
             taken = f"{PREFIX}taken_{number}_{k}"
-            asked = [*bound, assign(taken, case.guard)]
+            truth = ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), case.guard))
+            asked = [*bound, assign(taken, truth)]
             asked = asked if test is None else [ast.If(test, asked, [assign(taken, _false())])]
             made = [*asked, ast.If(name(taken), case.body, made)]
         else:
@@ -335,16 +341,25 @@ def _cases(statement, number):
             made = body if test is None else [ast.If(test, body, made)]
         for each in (*bound, *made):
             ast.copy_location(each, case.body[0])
-    first = ast.copy_location(assign(subject, statement.subject), statement)
-    return [ast.fix_missing_locations(each) for each in (first, *made)]
+    if parts:
+        first = [assign(part, each) for part, each in zip(parts, whole.elts, strict=True)]
+        whole = type(whole)([name(part) for part in parts], ast.Load())
+    else:
+        first = []
+    first.append(assign(subject, whole))
+    made = [*(ast.copy_location(each, statement) for each in first), *made]
+    return [ast.fix_missing_locations(each) for each in made]
 
 
 def _false():
     return ast.Constant(False)
 
 
-def _test(pattern, subject):
-    """A test for a pattern (None for any value) and what it binds; None for other patterns."""
+def _test(pattern, subject, parts=()):
+    """A test for a pattern (None for any value) and what it binds; None for other patterns.
+
+    ``parts`` are the names of the subject's parts, where they are written one by one.
+    """
     if isinstance(pattern, ast.MatchValue):
         return ast.Compare(name(subject), [ast.Eq()], [pattern.value]), []
     if isinstance(pattern, ast.MatchSingleton):
@@ -353,15 +368,32 @@ def _test(pattern, subject):
         bound = [] if pattern.name is None else [assign(pattern.name, name(subject))]
         if pattern.pattern is None:
             return None, bound
-        inner = _test(pattern.pattern, subject)
+        inner = _test(pattern.pattern, subject, parts)
         return inner if inner is None else (inner[0], [*inner[1], *bound])
     if isinstance(pattern, ast.MatchClass):
         return _test_of_class(pattern, subject)
     if isinstance(pattern, ast.MatchOr):
-        parts = [_test(part, subject) for part in pattern.patterns]
-        if all(part is not None and part[0] is not None and not part[1] for part in parts):
-            return ast.BoolOp(ast.Or(), [test for test, _ in parts]), []
+        ways = [_test(part, subject, parts) for part in pattern.patterns]
+        if all(way is not None and way[0] is not None and not way[1] for way in ways):
+            return ast.BoolOp(ast.Or(), [test for test, _ in ways]), []
+    if isinstance(pattern, ast.MatchSequence) and parts:
+        return _test_of_parts(pattern, parts)
     return None
+
+
+def _test_of_parts(pattern, parts):
+    """A test for ``case a, b`` of as many parts as are written; None for others."""
+    if len(pattern.patterns) != len(parts):
+        stars = any(isinstance(each, ast.MatchStar) for each in pattern.patterns)
+        return None if stars else (_false(), [])
+    found = list(map(_test, pattern.patterns, parts))
+    if None in found:
+        return None
+    tests = [test for test, _ in found if test is not None]
+    bound = [each for _, own in found for each in own]
+    if len(tests) < 2:
+        return (tests[0] if tests else None), bound
+    return ast.BoolOp(ast.And(), tests), bound
 
 
 #: Classes of Python's whose pattern takes the whole subject, as in ``case float(x)``.

@@ -914,11 +914,13 @@ def _has_late(node):
 
 
 def _asks_for_numbers(case):
-    """Whether a pattern asks, in Python's own way, whether a part of something is a number."""
+    """Whether a pattern asks, in Python's own way, whether a part is a number, or true or false."""
     kinds = ast.MatchSequence | ast.MatchMapping | ast.MatchClass
     around = [part for part in ast.walk(case.pattern) if isinstance(part, kinds)]
     inner = [part for each in around for part in ast.walk(each) if part is not each]
     classes = [part.cls for part in inner if isinstance(part, ast.MatchClass)]
+    if any(isinstance(part, ast.MatchSingleton) and part.value is not None for part in inner):
+        return True
     return any(not isinstance(c, ast.Name) or c.id in _NUMBERS for c in classes)
 
 

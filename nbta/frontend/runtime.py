@@ -90,6 +90,7 @@ from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import logical_not
 from nbta.ops.numbers import Number
+from nbta.structure import leaves
 
 __all__ = [
     "any_of",
@@ -172,6 +173,11 @@ _NAMES = {
     "Mod": "mod", "Pow": "pow", "MatMult": "matmul", "BitAnd": "and", "BitOr": "or",
     "BitXor": "xor", "LShift": "lshift", "RShift": "rshift",
 }  # fmt: skip
+_SIGNS = {
+    "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**",
+    "MatMult": "@", "BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift": ">>",
+}  # fmt: skip
+_ORDERS = {"Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
 _UNARY = {"USub": operator.neg, "UAdd": operator.pos, "Invert": operator.invert}
 _COMPARED = {
     "Eq": ("__eq__", "__eq__"), "NotEq": ("__ne__", "__ne__"), "Lt": ("__lt__", "__gt__"),
@@ -485,7 +491,8 @@ def unsure(get, has_value):
 def matched(subject, numbers):
     """What a `match` of Python's is of; ``numbers``: whether it asks if parts of it are some."""
     whole = isinstance(subject, Tensor) and not isinstance(subject, Box)
-    if current() is not None and (numbers or whole) and not native.is_known(subject):
+    unknown = current() is not None and not native.is_known(subject)
+    if unknown and (numbers or whole or any(map(is_maybe, leaves(subject)))):
         message = (
             f"{here()}: match asks for the class or parts of a value that only the run knows; use "
             f"if and isinstance"
@@ -624,6 +631,7 @@ def _in_place(name, old, value):
             found = by_users(_names_of(name), old, value)
         if found is not NotImplemented:
             return found
+        _check_none(name, old, value, "=")
         value = checked_operand(name, old, value)
         for operand in (old, value):
             check_keys(operand, "an operator")
@@ -643,6 +651,7 @@ def binary(name, left, right):
         found = by_users(_names_of(name), left, right)
         if found is not NotImplemented:
             return found
+        _check_none(name, left, right)
         right = checked_operand(name, left, right)
         for operand in (left, right):
             check_keys(operand, "an operator")
@@ -652,6 +661,18 @@ def binary(name, left, right):
             text_of(right)
     found = _OPERATORS[name][0](left, right)
     return born(found) if isinstance(found, KINDS) else found
+
+
+def _check_none(name, left, right, more=""):
+    """Raise Python's error of None in an operator: a loop may learn that it is a number later."""
+    if not any(each is None for each in (left, right)):
+        return
+    if isinstance(right if left is None else left, Tensor):
+        kinds = f"{called_by_python(left)!r} and {called_by_python(right)!r}"
+        said = f"unsupported operand type(s) for {_SIGNS.get(name)}{more}: {kinds}"
+        if name in _ORDERS:
+            said = f"{_ORDERS[name]!r} not supported between instances of {kinds}"
+        raise TypeError(f"{here()}: {said}")
 
 
 def _repeats(left, right):
@@ -799,6 +820,8 @@ def _compare(sign, left, right):
         check_keys(right, "a comparison")
         if sign in ("Eq", "NotEq") and differ(left, right):
             return sign == "NotEq"
+        if sign in _ORDERS:
+            _check_none(sign, left, right)
         found = by_users(_COMPARED[sign], left, right)
         return _COMPARISONS[sign](left, right) if found is NotImplemented else found
     found = _contains(right, left)
@@ -842,7 +865,7 @@ def _in_order(sign, left, right):
     if sign in ("Eq", "NotEq"):
         same = len(left) == len(right)
         for one, other in zip(left, right, strict=False):
-            same = both(True, same, lambda a=one, b=other: _is_item(a, b))
+            same = both(True, same, lambda a=one, b=other: is_item(a, b))
         return same if sign == "Eq" else negated(same)
     found = _COMPARISONS[sign](len(left), len(right))
     strict = sign.removesuffix("E")
@@ -877,11 +900,11 @@ def _contains(items, value):
         return is_in_range(value, items)
     found = False
     for each in items:
-        found = any_of(True, found, lambda e=each: _is_item(value, e))
+        found = any_of(True, found, lambda e=each: is_item(value, e))
     return found
 
 
-def _is_item(one, other):
+def is_item(one, other):
     """Whether two items of containers are equal: one object always is, as NaN in ``[v] == [v]``."""
     return one is other or control.truth(_compare("Eq", one, other))
 

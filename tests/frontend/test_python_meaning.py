@@ -421,6 +421,86 @@ def rounded_for_nothing(x):
     return x * 2.0
 
 
+@right(2.5, 1.2, 0.5)
+def takes_parts_of_a_tuple(x):
+    s = 0.0
+    for k in range(12):
+        match (k % 2, x > 1.0, x > 2.0):
+            case (0, True, False):
+                s += x * k
+            case (1, _, True) | (0, False, False):
+                s -= x
+            case (a, True, b) as whole if a:
+                s += 0.5 * x * len(whole) * (2.0 if b else 3.0)
+            case _:
+                s += 1.0
+    return s
+
+
+@right(1.5, smooth=False)
+@right(2.5)
+def takes_parts_that_are_numbers(x):
+    match [x, 3]:
+        case [_, _, _]:
+            return 0.0 * x
+        case [1.5, k]:
+            return k * x
+        case [y, 3]:
+            return y * y
+    return x
+
+
+@right(2.5, 3.0, smooth=False)
+@right(0.7)
+def counts_and_finds(x):
+    items = (3.0, x, 2.5)
+    return items.count(x) * x + [0.5, 2.5, x].index(x) * x * x
+
+
+@right(2.5, 0.5, smooth=False)
+def fails_where_nothing_is_found(x):
+    return [2.5, 1.0].index(x) * x + x
+
+
+@right(0.0, smooth=False)
+@right(2.5, INF)
+def maps_functions_of_python(x):
+    values = [x, 2.0 * x]
+    found = sum(map(bool, values)) * x + sum(map(abs, values)) + sum(map(max, values, [1.0, 2.0]))
+    return found if all(map(math.isfinite, values)) else 7.0
+
+
+@right(2.5, 0.5)
+def takes_the_default_of_none(x):
+    kept = [x * k for k in range(12) if x * k > 6.0]
+    return max(kept, default=x) + min((v for v in kept if v < 9.0), default=2.0) * x
+
+
+@right(2.5, 0.9, 0.2)
+def starts_with_none(x):
+    peak, day = -math.inf, None
+    for t in range(12):
+        v = math.sin(x * t)
+        if v > peak:
+            peak, day = v, t
+        elif t - day > 5:
+            break
+    return peak * day
+
+
+@right(2.5, 0.5)
+def meets_none_in_some_runs(x):
+    before = None
+    for k in range(12):
+        if x > 1.0 and k == 0:
+            before = x
+        if k > 5:
+            x = x + 0.1 * before if before < 9.0 else x
+        elif k > 3:
+            before = x * k
+    return x
+
+
 @numba.njit
 def numbas_logarithm(x):
     try:
@@ -463,6 +543,23 @@ REFUSED = []
 
 def refused(words):
     return lambda f: REFUSED.append(pytest.param(f, words, id=f.__name__)) or f
+
+
+@refused("match asks for the class or parts of a value")
+def matches_a_truth_value_in_a_dict(x):
+    match {"large": x > 1.0}:
+        case {"large": True}:
+            return x
+    return 2.0 * x
+
+
+@refused("match asks for the class or parts of a value")
+def matches_none_in_a_dict(x):
+    found = x if x > 1.0 else None
+    match {"found": found}:
+        case {"found": None}:
+            return x
+    return 2.0 * x
 
 
 @refused(r"hash\(\) of a value")
