@@ -1887,6 +1887,15 @@ def parts_of_a_class_of_numbers(x):
             return x[2]
 
 
+@corner
+def a_class_of_numbers_in_a_dict(x):
+    match {"first": x[0], "second": x[1]}:
+        case {"first": float(), "second": b}:
+            return b
+        case _:
+            return x[2]
+
+
 # What is printed, and what stands in tests.
 
 
