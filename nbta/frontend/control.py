@@ -267,9 +267,8 @@ def _is_truth(value):
 
 
 def as_truth(value):
-    """A part of a test: its truth where only the run knows that."""
-    found = decided(value)
-    return found if is_traced(found) else value
+    """A part of a test, of which only the truth is asked for."""
+    return decided(value)
 
 
 def any_of(safe, first, *thunks):

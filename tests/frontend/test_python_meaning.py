@@ -501,6 +501,17 @@ def meets_none_in_some_runs(x):
     return x
 
 
+@right((2.5, 0, 3), (0.5, 0, 2), (7.0, 1, 0))
+def asks_for_the_truth_of_what_python_knows(x, n, m):
+    none, some, s = n - n, 2, 0.0
+    for k, flag in enumerate([none, some, n, m, "", "text", [], [x], None, 0.0]):
+        if x > 1.0 and flag:
+            s += k * x
+        if x > 5.0 or flag:
+            s += 2.0 * k * x
+    return s
+
+
 @numba.njit
 def numbas_logarithm(x):
     try:
