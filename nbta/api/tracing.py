@@ -1046,7 +1046,7 @@ class _Trace:
         if any(other.fits(*structure) for other in same):
             return others  # it knows them, but refused where they are in memory, or their result
         dtypes = [tensor.dtype for tensor in self.inputs[: self.arguments]]
-        looks, now = self.lengths.known, None if self.looking.is_empty else self.looking.now
+        looks, now = self.lengths.known, None if self.looking.is_empty else self.looking.at_launch
         made = Launcher(compiled.executable, structure, dtypes, self.result, looks, self.apart, now)
         return [(made, (self, self.runner.shapes)), *others[: _LAUNCHERS - 1]]
 

@@ -649,8 +649,10 @@ class Outside:
             lines = [f"if changed({name}, k{fixed}): {miss}"]
         if found.tensor is None:
             return lines or [f"if type({name}) is not ndarray: {miss}"]
+        # Arrays may be given another dtype in place; what launches looks at their shapes.
+        dtype = self._constant(found.tensor.spec.dtype)
         lines += [
-            f"if {is_other}:",
+            f"if {is_other} or {name}.dtype is not {dtype}:",
             f"    {name} = fitting({name}, {self._constant(found.tensor.spec)})",
             f"    if {name} is None: {miss}",
             f"    refresh({number}, {'ref' if large else 'small'}({name}))",
@@ -670,9 +672,8 @@ class Looking:
 
     Attributes
     ----------
-    now : callable
-        Of the arrays among the arguments; gives the arrays from outside that are inputs, None
-        where the trace is not for what is there now.
+    at_launch : callable
+        The same as `now` for who refuses arrays of ranks and lengths that the trace is not for.
     missed : str
         What differed last.
     arrays : tuple of np.ndarray, or None
@@ -684,6 +685,7 @@ class Looking:
     def __init__(self, outside, hidden):
         labels, expected = outside._labels, outside._expected
         self.missed, self.arrays = "", tuple(each.array for each in hidden)
+        self._specs = [(each.tensor.spec, each.read.label) for each in hidden]
         lines = outside._lines
         picked = "".join(f"{each.read.text}, " for each in hidden)
         body = "".join(f"    {line}\n" for line in lines if line)
@@ -723,13 +725,28 @@ class Looking:
         self._look = look = names["f"]
         look.__defaults__ = tuple(fast.values())
 
-    def now(self, given):
+    def at_launch(self, given):
         """See the class."""
         try:
             return self._look(given)
         except Exception as error:  # a place that is there no more
             self.missed = f"{type(error).__name__}: {error}"
             return None
+
+    def now(self, given):
+        """The arrays from outside that are inputs; None where the trace is for others.
+
+        Parameters
+        ----------
+        given : sequence of np.ndarray
+            The arrays among the arguments.
+        """
+        arrays = self.at_launch(given)
+        for array, (spec, label) in zip(arrays or (), self._specs, strict=False):
+            if _fitting(array, spec) is None:  # it has been given another shape in place
+                self.missed = label
+                return None
+        return arrays
 
 
 def _fitting(array, spec):
