@@ -67,6 +67,7 @@ from nbta.frontend.maybe import (
 )
 from nbta.frontend.naturals import note_counter
 from nbta.frontend.problems import here, is_pythons
+from nbta.frontend.tries import is_caught
 from nbta.graph.graph import SubGraph, at_line, current, lies_in
 from nbta.graph.labels import call_after
 from nbta.graph.operation import Tensor
@@ -1133,10 +1134,29 @@ def _put_back(entry, set_):
         raise
 
 
+@contextmanager
+def _by_python(entry, set_):
+    """Iterations that Python makes, in a frame.
+
+    What they did stays where one ends by an error that a handler of the user's takes up.
+    """
+    caught = None
+    with _put_back(entry, set_), Frame() as frame:
+        try:
+            yield frame
+        except Exception as error:
+            if not is_caught(error):
+                raise
+            caught = error
+    if caught is not None:
+        frame.keep()
+        raise caught
+
+
 def _known_trips(items, body, flags, get, set_, most):
     """Whether iterations are done; None where they would make too many operations."""
     entry, first, done = get(), current().root.version, True
-    with _put_back(entry, set_), Frame() as frame:
+    with _by_python(entry, set_) as frame:
         for number, item in enumerate(items, 1):
             body(item)
             ended = flags()
@@ -1272,7 +1292,7 @@ def _known_while(test, body, flags, get, set_, trips, most):
     """
     entry, first, done = get(), current().root.version, True
     idle, seen = 0, ()
-    with _put_back(entry, set_), Frame() as frame:
+    with _by_python(entry, set_) as frame:
         while True:
             ended = any_flag(flags())
             goes_on = _looked_at(test) if ended is False else negated(ended)

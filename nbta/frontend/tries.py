@@ -54,6 +54,11 @@ def in_a_try() -> bool:
     return bool(_tries.around)
 
 
+def is_caught(error) -> bool:
+    """Whether a `try` around has a handler for an error that came while the function is traced."""
+    return not _is_refusal(error) and any(_catches(kinds(), type(error)) for kinds in _tries.around)
+
+
 def check_raising(what, *errors) -> None:
     """Refuse what may raise an error in a run for which a `try` around has a handler."""
     caught = [e for e in errors if any(_catches(kinds(), e) for kinds in _tries.around)]

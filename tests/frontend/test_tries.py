@@ -509,6 +509,66 @@ def _else_of_nested_tries(x):
     return s
 
 
+def _while_there_are_items(x):
+    total, place, items = x[0], 0, [1.0, 2.0]
+    try:
+        while True:
+            total = total + items[place] * x[1]
+            place += 1
+    except IndexError:
+        total = total * place
+    return total
+
+
+def _counted_until_a_key_lacks(x):
+    total, table = x[0], {0: 1.0, 1: 3.0}
+    try:
+        for k in range(6):
+            total = total * table[k]
+    except KeyError:
+        pass
+    return total
+
+
+def _changes_arrays_and_lists(x):
+    y, seen, items = x.copy(), [], [2.0, 5.0]
+    try:
+        for k in range(3):
+            y[k] *= items[k] * y[2]
+            seen.append(y[k])
+    except IndexError:
+        y[0] += len(seen)
+    return y.sum() + seen[-1]
+
+
+def _error_of_an_inner_loop(x):
+    total, rows = x[0], [[1.0, 2.0], [3.0]]
+    try:
+        for row in range(2):
+            for k in range(2):
+                total = total + rows[row][k] * x[row]
+    except IndexError:
+        total = total * 2.0
+    return total
+
+
+def _items():
+    place = 0
+    try:
+        while True:
+            yield [1.0, 2.0][place]
+            place += 1
+    except IndexError:
+        return
+
+
+def _generator_that_ends_by_an_error(x):
+    total = x[0]
+    for v in _items():
+        total = total + v * x[1]
+    return total
+
+
 @pytest.mark.parametrize(
     "function",
     [_else_after_continue, _else_after_break, _else_after_return, _else_of_nested_tries],
@@ -533,3 +593,20 @@ def test_a_jump_out_of_finally_is_refused():
     ) as failed:
         nbta.value_and_grad(f)(2.0)
     assert f"{name}:6" in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        _while_there_are_items,
+        _counted_until_a_key_lacks,
+        _changes_arrays_and_lists,
+        _error_of_an_inner_loop,
+        _generator_that_ends_by_an_error,
+    ],
+)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_iterations_before_an_error_stay_made(function, compiled):
+    value, slope = nbta.value_and_grad(function, compiled=compiled)(X)
+    np.testing.assert_allclose(value, function(X))
+    np.testing.assert_allclose(slope, _differentiated(function))
