@@ -8,6 +8,7 @@ import copy
 import dataclasses
 import functools
 import inspect
+import itertools
 import math
 import operator
 import os
@@ -54,7 +55,13 @@ from nbta.frontend.boxes import (
     note_place,
     spend,
 )
-from nbta.frontend.containers import CHANGING, KINDS, WRITING, Watched, note_whole
+from nbta.frontend.containers import (
+    CHANGING,
+    KINDS,
+    WRITING,
+    Watched,
+    note_whole,
+)
 from nbta.frontend.dict_items import dict_item, open_item_or
 from nbta.frontend.draws import SOURCES, copying, drawn, is_draw, with_states
 from nbta.frontend.draws import made as made_generator
@@ -69,7 +76,7 @@ from nbta.frontend.jit_classes import (
 from nbta.frontend.lists import Listing, in_order, listing
 from nbta.frontend.math_functions import call_math, rounded
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys
-from nbta.frontend.outside import note_class, note_member, reading, see_whole
+from nbta.frontend.outside import note_class, note_member, reading, see_whole, seen_by
 from nbta.frontend.picking import nonzero
 from nbta.frontend.pickling import Sent
 from nbta.frontend.problems import (
@@ -134,6 +141,8 @@ _OF_CLASSES = {callable, id, isinstance, issubclass, type}
 _OF_KEYS = {"difference", "fromkeys", "intersection", "symmetric_difference", "union", "update"} | {
     f"{name}_update" for name in ("difference", "intersection", "symmetric_difference")
 }
+#: Those that go along what they are given.
+_OF_ITEMS = _OF_KEYS | {"extend", "extendleft"}
 #: Where the functions are that converted code calls.
 _RUNTIME = "nbta.frontend.runtime"
 #: Functions of Python's that go along their arguments.
@@ -212,6 +221,34 @@ def user_method(owner, name="__call__"):
     return method
 
 
+def seen_by_users(owner, name):
+    """The special method of an object's class that is the user's; others see all that it holds."""
+    method = user_method(owner, name)
+    if method is None:
+        seen_by(owner, name)
+    return method
+
+
+def by_special(value, *names):
+    """What the first of some special methods gives that a user's object has; others as they are."""
+    for name in names:
+        method = seen_by_users(value, name)
+        if method is not None:
+            return call(method, value)
+    return value
+
+
+def truth_of_object(value):
+    """The truth of what Python knows."""
+    for name in ("__bool__", "__len__"):
+        method = seen_by_users(value, name)
+        if method is not None:
+            return control.truth(call(method, value))
+        if hasattr(type(value), name):
+            break
+    return bool(value)
+
+
 def special(owner, name, *args):
     """A special method of an object, as Python calls it: followed where it is the user's."""
     method = getattr(class_of(owner), name)
@@ -230,7 +267,7 @@ def by_users(names, left, right):
     if type(left) is not type(right):
         ways.insert(len(ways) - isinstance(right, type(left)), (right, names[1], left))
     for owner, name, other in ways:
-        method = user_method(owner, name)
+        method = seen_by_users(owner, name)
         if method is None and not isinstance(owner, _NUMBERS) and hasattr(type(owner), name):
             return NotImplemented  # Python asks that one
         found = NotImplemented if method is None else call(method, owner, other)
@@ -415,6 +452,8 @@ def _is_distribution(owner):
 
 def _of_distribution(owner, what, args, kwargs):
     """A method of a distribution, with values that only the run knows."""
+    if (outside := reading()) is not None:
+        outside.native(owner)
     args, kwargs = native.plain(tuple(args)), native.plain(kwargs)
     kind = type(owner).__name__
     if hasattr(owner, "dist"):  # of one variable, with its parameters
@@ -450,10 +489,21 @@ def iterated(items):
     """What an object of a user's class gives to go along; None for others."""
     method = user_method(items, "__iter__")
     if method is None:
-        return None
+        getter = None if hasattr(type(items), "__iter__") else user_method(items, "__getitem__")
+        return None if getter is None else born(_items_at(getter, items))
     found = call(method, items)
     following = user_method(iteration.spent(found), "__next__")
     return found if following is None else born(_items_by(following, found))
+
+
+def _items_at(getter, items):
+    """The items that a user's ``__getitem__`` gives, one after another."""
+    for place in itertools.count():
+        try:
+            item = call(getter, items, place)
+        except IndexError:
+            return
+        yield item
 
 
 def _items_by(following, found):
@@ -511,7 +561,8 @@ def _made(kind, args, kwargs):
         return born(kind(*asked, *map(iteration.one_by_one, args[1:])))
     if kind is list:
         return _list(*args)
-    args = tuple(map(iteration.spent, args))
+    own = kind in (tuple, set, frozenset, deque)
+    args = tuple(map(iteration.spent, map(iteration.own_items, args) if own else args))
     if issubclass(kind, np.generic) and args and not native.is_known(args):
         return _cast(args[0], kind)
     if not native.is_known((args, kwargs)):
@@ -594,7 +645,9 @@ def _builtin(function, args, kwargs):
     if _library(function) == "numpy":
         return _numpy(function, args, kwargs)
     if _module(function) in ("math", "cmath"):
-        return call_math(function, args, kwargs)
+        own = {"floor": ("__floor__",), "ceil": ("__ceil__",), "trunc": ("__trunc__",)}
+        names = *own.get(function.__name__, ()), "__float__", "__index__"
+        return call_math(function, [by_special(arg, *names) for arg in args], kwargs)
     if function in _ITERATING:
         return function(*map(_callable, args[:1]), *map(iteration.elements, args[1:]), **kwargs)
     if _module(function) == "builtins":
@@ -619,6 +672,8 @@ def _of_containers(function, args, kwargs):
         held = owner.get(*args[:1])
         if may_be_gone(held):
             return open_item_or(held, *(args[1:] or (None,)))
+    if name in _OF_ITEMS and not isinstance(owner, dict):
+        args = map(iteration.own_items, args)
     found = function(*map(iteration.spent, args), **kwargs)
     if name in _OF_KEYS:
         identity.checked_keys(owner if found is None else found)
@@ -733,6 +788,8 @@ def _copied(function):
     """``copy.copy`` and ``copy.deepcopy``: what they make is the function's own."""
 
     def copied(value, *memo):
+        if (outside := reading()) is not None and outside.holds(value):
+            (outside.native if function is copy.deepcopy else outside.parts)(value)
         watched = Watched((value,))
         with copying(watched.generators):
             return watched.mark_new(function(value, *memo))
@@ -833,6 +890,7 @@ def _cast(value, dtype):
 
 
 def _int(value=0, *base):
+    value = by_special(value, "__int__", "__index__", "__trunc__")
     if not control.is_traced(value):
         return int(_known_text(value), *base)
     if isinstance(value, Number) and value.weak is int:
@@ -860,6 +918,7 @@ def _known_text(value):
 
 
 def _float(value=0.0):
+    value = by_special(value, "__float__", "__index__")
     if _traced(value):
         return cast(_one_number(value), np.float64)
     return float(_known_text(value))
@@ -867,6 +926,7 @@ def _float(value=0.0):
 
 def _complex(*parts):
     """``complex``."""
+    parts = [by_special(part, "__complex__", "__float__", "__index__") for part in parts]
     if not any(map(_traced, parts)):
         return complex(*parts)
     real, imag = (*parts, 0)[:2]
@@ -876,6 +936,10 @@ def _complex(*parts):
 
 def _traced(value):
     return control.is_traced(value)
+
+
+def _range(*bounds):
+    return iteration.range_(*(by_special(bound, "__index__") for bound in bounds))
 
 
 def _bool(value=False):
@@ -895,18 +959,20 @@ def _len(value):
         return value.count
     if isinstance(value, Listing) and value.array is not None:
         return value.length
-    method = user_method(value, "__len__")
+    method = seen_by_users(value, "__len__")
     return len(value) if method is None else call(method, value)
 
 
 def _abs(value):
-    method = user_method(value, "__abs__")
+    method = seen_by_users(value, "__abs__")
     return boxed(abs(native.plain(value))) if method is None else call(method, value)
 
 
 def _round(number, ndigits=None):
     """``round``."""
     value, digits = number, ndigits
+    if (method := seen_by_users(value, "__round__")) is not None:
+        return call(method, value, *(() if digits is None else (digits,)))
     if not _traced(value) or isinstance(value, Number):
         return round(value) if digits is None else round(value, digits)
     value = as_tensor(native.plain(value))
@@ -935,7 +1001,7 @@ def _extreme(plain):
             if key is not None:
                 raise _unknown_key(plain)
             return boxed(extreme_item(plain, items, default))
-        items = list(iteration.spent(items))
+        items = list(iteration.elements(items))
         if given or not any(map(_traced, items)):
             return _python_extreme(plain, args if len(args) > 1 else (items,), given)
         return extreme_of(plain, items)
@@ -988,7 +1054,7 @@ def _sum(items, start=0):
     if isinstance(items, Box):
         found = boxed(items.sum(axis=0))
         return found if _is_zero(start) else start + found
-    for item in iteration.spent(items):
+    for item in iteration.elements(items):
         is_sum = _is_zero(start) and isinstance(item, Tensor) and item.dtype.kind != "b"
         start = item if is_sum else start + item  # 0 + True is 1
     return start
@@ -1289,6 +1355,8 @@ def _linked(found, args):
 
 def _known_numpy(function, args, kwargs):
     """NumPy's own function, whose results are arrays of their own."""
+    if (outside := reading()) is not None:
+        outside.native((*args, *kwargs.values()))
     given = native.plain(args), native.plain(kwargs)
     with np.errstate(all="ignore"):
         found = function(*given[0], **given[1])
@@ -1871,7 +1939,7 @@ def _by_index(function):
 
 def _special():
     return {
-        builtins.range: iteration.range_, builtins.len: _len, builtins.enumerate:
+        builtins.range: _range, builtins.len: _len, builtins.enumerate:
         iteration.enumerate_, builtins.zip: iteration.zip_, builtins.reversed:
         iteration.reversed_, builtins.int: _int, builtins.float: _float, builtins.bool: _bool,
         builtins.complex: _complex,

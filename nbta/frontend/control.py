@@ -26,7 +26,7 @@ from nbta.errors import (
     UnimplementedError,
     invalid,
 )
-from nbta.frontend import array_boxes, effects, native
+from nbta.frontend import array_boxes, conversion, effects, native
 from nbta.frontend.array_boxes import ArrayBox, Unknown, has_value, one_of, unboxed
 from nbta.frontend.boxes import (
     Attribute,
@@ -167,7 +167,7 @@ def truth(value):
         return value.length > 0
     if not is_traced(value):
         check_keys(value, "the truth")
-        return bool(value)
+        return conversion.runtime().truth_of_object(value)
     if is_maybe(value):
         return logical_and(value.parts.present, truth(value.parts.value))
     if isinstance(value, Box):

@@ -8,6 +8,7 @@ decided by the object that stands for a number in a trace.
 from __future__ import annotations
 
 import builtins
+import numbers
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from nbta.frontend.array_boxes import unboxed
 from nbta.frontend.boxes import Box
 from nbta.frontend.lists import Listing
 from nbta.frontend.maybe import is_maybe, may_be_gone, there
-from nbta.frontend.outside import note_class, reading
+from nbta.frontend.outside import note_class, reading, seen_by
 from nbta.frontend.problems import here
 from nbta.frontend.records import Record, Records
 from nbta.frontend.records import has_attribute as has_field
@@ -117,6 +118,19 @@ def id_of(value):
     if isinstance(value, Tensor):
         _refuse("id() of a value", "compare values by ==, arrays by `is`")
     return id(value)
+
+
+def with_floats(left, right):
+    """Operands, of which a fraction is a float beside a float that only the run knows."""
+    return _beside(left, right), _beside(right, left)
+
+
+def _beside(value, other):
+    is_fraction = isinstance(value, numbers.Rational) and not isinstance(value, Tensor | _PLAIN)
+    if not (is_fraction and is_run_number(other) and other.dtype.kind in "fc"):
+        return value
+    seen_by(value, "__float__", followed=False)
+    return float(value)
 
 
 # Of which class.
@@ -309,6 +323,7 @@ def hash_of(value):
     """``hash``."""
     if not is_known_key(value):
         _refuse("hash() of a value", "compare values by ==")
+    seen_by(value, "__hash__", followed=False)
     return hash(value)
 
 
@@ -384,6 +399,7 @@ def text_of(value):
     """A value for a text, which Python must know; lengths are asked for."""
     if not _has_text(value):
         _refuse_text()
+    seen_by(value, "__str__", "__repr__", "__format__", followed=False)
     return value
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from nbta.errors import InvalidArgumentError, UnimplementedError, invalid
-from nbta.frontend import control, effects, native
+from nbta.frontend import control, conversion, effects, native
 from nbta.frontend.boxes import Box, born, boxed, spend
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import check_keys
+from nbta.frontend.outside import seen_by
 from nbta.frontend.problems import here
 from nbta.frontend.raising import is_numbas
 from nbta.frontend.records import Records
@@ -337,15 +338,22 @@ def settled(items):
     return items.rest() if isinstance(items, Generator) else items
 
 
+def own_items(items):
+    """What a user's object gives to go along, by its ``__iter__``; others as they are."""
+    found = None if current() is None else conversion.runtime().iterated(items)
+    return settled(items if found is None else found)
+
+
 def elements(items):
     """What Python can go along, in comprehensions and calls."""
-    items = settled(items)
+    items = own_items(items)
     found = _of_array(items)
     return spent(items) if found is None else list(found)
 
 
 def one_by_one(items):
     """What Python can go along, with items of arrays as they are when it comes to them."""
+    items = own_items(items)
     found = _of_array(items)
     return spent(items) if found is None else iter(found)
 
@@ -353,6 +361,7 @@ def one_by_one(items):
 def spent(items):
     """What Python goes along: of an iterator no items are left, which cannot be put back."""
     check_keys(items, "the items")
+    seen_by(items, "__iter__", "__getitem__")
     if current() is not None and isinstance(items, Iterator) and not isinstance(items, _OURS):
         reason = (
             f"{here()}: a data-dependent loop or branch advances an iterator that was made before "
@@ -368,6 +377,7 @@ def _of_array(items):
 
 def comprehension(item, test, items):
     """``[item(x) for x in items if test(x)]``."""
+    items = own_items(items)
     found = listing(())
     known = indexed(items)
     found.numbers_only = (

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import ctypes
 import functools
 import operator
 import os
 import sys
 import types
 import weakref
-from collections import deque
+from array import array as array_of_python
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +51,23 @@ _VALUES = (
 _FIRM = (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc)
 _SEQUENCES = (list, tuple, deque)
 _MAPPINGS = (dict, types.MappingProxyType)
-CONTAINERS = (*_SEQUENCES, *_MAPPINGS, set, frozenset)
+#: Views of dicts, which hold what these do.
+_VIEWS = tuple(
+    type(getattr(made(), view)())
+    for made in (dict, OrderedDict)
+    for view in ("keys", "values", "items")
+)
+#: Containers of which a guard makes a copy, and how.
+_COPIED = (
+    ((set, frozenset), frozenset),
+    (array_of_python, lambda items: (items.typecode, items.tobytes())),
+    (memoryview, lambda items: (items.format, items.shape, items.tobytes())),
+    ((bytearray, ctypes.Array), bytes),
+)
+CONTAINERS = (
+    *_SEQUENCES, *_MAPPINGS, *_VIEWS, set, frozenset, array_of_python, memoryview, bytearray,
+    ctypes.Array,
+)  # fmt: skip
 #: Modules whose functions nobody replaces: a guard for each ``np.sin`` would tell nothing.
 _STABLE = {"numpy", "scipy", "numba", "nbta", "math", "cmath", "operator", "functools", "itertools"}
 #: Attributes of functions that hold what a call without all arguments gets.
@@ -165,7 +183,7 @@ class Outside:
         if id(owner) not in self._objects:
             self._read_of_class(owner, name)
             return
-        if not name.isidentifier() or isinstance(owner, np.ndarray):
+        if not name.isidentifier():
             return
         if isinstance(owner, types.ModuleType) and _is_stable(owner):
             return
@@ -247,6 +265,14 @@ class Outside:
             self._seen.add(key)
             self._check(f"hasattr({text}, {name!r}) is not {bool(found)}", f"hasattr {name}")
 
+    def read_lacking(self, owner, key) -> None:
+        """Note that a dict from outside does not have a key."""
+        text = self._objects.get(id(owner))
+        place = id(owner), "lacking", key
+        if text is not None and place not in self._seen:
+            self._seen.add(place)
+            self._check(f"{self._constant(key)} in {text}", f"{type(owner).__name__}[{key!r}]")
+
     def read_item(self, owner, key, value) -> None:
         """Note an item of a container from outside."""
         text = self._objects.get(id(owner))
@@ -277,9 +303,12 @@ class Outside:
         self._seen.add(key)
         value, owner = self._before.pop(key, value), value
         label = f"a {type(value).__name__}"
-        if isinstance(value, set | frozenset):
-            number = self._expect(frozenset(value))
-            self._check(f"differs({number}, frozenset({text}))", label)
+        if isinstance(value, _VIEWS):
+            mapping = f"{text}.mapping"
+            self._note((id(owner), "mapping"), mapping, value.mapping, label, whole=True)
+        elif (copied := _copying(value)) is not None:
+            number = self._expect(copied(value))
+            self._check(f"differs({number}, {self._constant(copied)}({text}))", label)
         elif isinstance(value, _MAPPINGS):
             self._all_of(f"{text}", text, list(value), label)
             self._parts(text, f"{text}.values()", owner, value.items(), label, deep)
@@ -290,7 +319,7 @@ class Outside:
 
     def _parts(self, text, items, owner, pairs, label, deep):
         pairs = list(pairs)
-        if all(isinstance(part, _VALUES) for _, part in pairs):
+        if all(_is_value(part) for _, part in pairs):
             if not isinstance(owner, tuple):  # of which the place itself is a guard
                 self._all_of(items, text, [part for _, part in pairs], label)
             return
@@ -305,27 +334,55 @@ class Outside:
         self._check(f"len({text}) != {len(held)} or not all(map(is_, {items}, k{number})) "
                     f"and differ({number}, {items})", label)  # fmt: skip
 
-    def native(self, value, depth=8) -> None:
-        """Note all that a function sees that nbta cannot look into."""
+    def native(self, value, depth=8, fix=True) -> None:
+        """Note all that code sees that nbta cannot look into.
+
+        ``fix`` says that it sees items of arrays, too.
+        """
         if depth and isinstance(value, CONTAINERS) and not hasattr(value, "array"):
             self.whole(value)
-            for part in value.values() if isinstance(value, _MAPPINGS) else value:
-                self.native(part, depth - 1)
-        elif isinstance(value, np.ndarray):
-            if (found := self._arrays.get(id(value))) is not None:
-                self._fix(found)
-        elif depth and (text := self._objects.get(id(value))) is not None:
-            if isinstance(value, CompiledObject):
-                for name in value._numba_type_.struct:
-                    part = getattr(value, name)
-                    self.read_attribute(value, name, part)
-                    self.native(part, depth - 1)
-                return
-            parts = getattr(value, "__dict__", None)
-            if isinstance(parts, dict) and not isinstance(value, (*_FIRM, types.FunctionType)):
-                label = f"attributes of {type(value).__name__}"
-                self._note((id(value), "parts"), f"{text}.__dict__", parts, label)
-                self.native(parts, depth - 1)
+            if isinstance(value, (*_SEQUENCES, *_MAPPINGS, set, frozenset)):
+                for part in value.values() if isinstance(value, _MAPPINGS) else value:
+                    self.native(part, depth - 1, fix)
+        elif fix and (found := self._arrays.get(id(value))) is not None:
+            self._fix(found)
+        if depth and self.holds(value) and not isinstance(value, (*_FIRM, types.FunctionType)):
+            self.parts(value, depth - 1, fix)
+
+    def parts(self, value, depth=0, fix=False) -> None:
+        """Note all attributes of an object from outside, and what these hold."""
+        parts = getattr(value, "__dict__", None)
+        if isinstance(parts, dict):
+            text, label = f"{self._objects[id(value)]}.__dict__", type(value).__name__
+            self._note((id(value), "parts"), text, parts, f"attributes of {label}")
+            self.whole(parts, deep=False)
+            self.native(parts, depth, fix)
+        names = _slots(type(value))
+        if isinstance(value, CompiledObject):
+            names = value._numba_type_.struct
+        for name in names:
+            if hasattr(value, name):
+                part = getattr(value, name)
+                self.read_attribute(value, name, part)
+                self.native(part, depth, fix)
+            else:
+                self.read_whether(value, name, False)
+
+    def seen_by(self, value, *methods, followed=True) -> None:
+        """Note all that special methods see of an object from outside.
+
+        ``followed`` says that those of users are.
+        """
+        if not self.holds(value):
+            return
+        if isinstance(value, CONTAINERS):
+            self.whole(value)
+        for method in methods:
+            function = getattr(type(value), method, None)
+            if isinstance(function, types.FunctionType) and (
+                not followed or _is_of_others(function)
+            ):
+                self.native(value)
 
     def enter(self, function) -> None:
         """Note that a function from outside runs: its cells are from outside, and its defaults."""
@@ -478,8 +535,7 @@ class Outside:
             return  # what the trace has put there
         self._held.append(value)
         if isinstance(value, _VALUES):
-            number = self._expect(value)
-            self._check(f"(v := {text}) is not k{number} and differs({number}, v)", label)
+            self._note_value(text, value, label)
             return
         known = self._objects.get(id(value))
         if known is not None and not isinstance(value, np.ndarray):
@@ -498,6 +554,13 @@ class Outside:
             self._objects[id(value)] = name
         else:
             self._note_object(name, text, value, label)
+
+    def _note_value(self, text, value, label):
+        number, name = self._expect(value), "v"
+        if not _is_value(value):
+            name = f"v{len(self._lines)}"
+            self._objects[id(value)] = name
+        self._check(f"({name} := {text}) is not k{number} and differs({number}, {name})", label)
 
     def _note_object(self, name, text, value, label):
         held = value
@@ -537,14 +600,20 @@ class Outside:
             return
         read = Read(name, label, len(self._lines))
         self._lines.append("")  # which is filled in where the trace is over
+        self._objects[id(value)] = name
         found = self._arrays[id(value)] = _Array(value, read, is_promised(value))
         plain = type(value) is np.ndarray and value.ndim and not value.dtype.names
         if not plain or value.dtype.kind not in "biufcV":
             self._fix(found)
 
     def _fix(self, found):
-        if found.fixed is None:
-            found.fixed = np.array(found.array)
+        if found.fixed is not None:
+            return
+        array = found.array
+        found.fixed = np.array(array)
+        for place, part in enumerate(array.flat if array.dtype.hasobject else ()):
+            key, text = (id(array), "item", place), f"{found.read.text}.flat[{place}]"
+            self._note(key, text, part, f"an item of {found.read.label}", whole=True)
 
     # Arrays.
 
@@ -646,7 +715,8 @@ class Outside:
             return [f"if {is_other}: {miss}"]
         if found.fixed is not None:
             fixed = self._expect(found.fixed)
-            lines = [f"if changed({name}, k{fixed}): {miss}"]
+            kind = self._constant(type(array))
+            lines = [f"if type({name}) is not {kind} or changed({name}, k{fixed}): {miss}"]
         if found.tensor is None:
             return lines or [f"if type({name}) is not ndarray: {miss}"]
         # Arrays may be given another dtype in place; what launches looks at their shapes.
@@ -749,6 +819,11 @@ class Looking:
         return arrays
 
 
+def _copying(value):
+    """What gives all that a container holds, where a guard compares that at once; else None."""
+    return next((made for kinds, made in _COPIED if isinstance(value, kinds)), None)
+
+
 def _fitting(array, spec):
     """An array from outside where it fits a placeholder, else None."""
     if type(array) is not np.ndarray or array.ndim != len(spec.shape):
@@ -792,6 +867,21 @@ def _is_open(value):
     return own and not kind.__weakrefoffset__
 
 
+def _slots(kind):
+    """Attributes that objects of a class have by ``__slots__``, as they are called in there."""
+    slots = (vars(base) for base in kind.__mro__ if "__slots__" in vars(base))
+    return [
+        name for names in slots for name, slot in names.items()
+        if isinstance(slot, types.MemberDescriptorType)
+    ]  # fmt: skip
+
+
+def _is_of_others(function):
+    """Whether a function is of a package, or Python's own, and not nbta's."""
+    file = function.__code__.co_filename
+    return file.startswith(LIBRARIES) and not file.startswith(OWN)
+
+
 def _codes_in(code):
     """Codes of the functions in a function."""
     for part in code.co_consts:
@@ -801,7 +891,12 @@ def _codes_in(code):
 
 
 def _is_plain(value):
-    return all(isinstance(p, _VALUES) or (type(p) is tuple and _is_plain(p)) for p in value)
+    return all(_is_value(part) or (type(part) is tuple and _is_plain(part)) for part in value)
+
+
+def _is_value(part):
+    """Whether a value is compared as such, and has no attributes besides."""
+    return isinstance(part, _VALUES) and not hasattr(part, "__dict__")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -844,6 +939,12 @@ def see_whole(value) -> None:
     """Note all that a container holds, if it is from outside."""
     if isinstance(value, CONTAINERS) and (outside := reading()) is not None:
         outside.whole(value)
+
+
+def seen_by(value, *methods, followed=True) -> None:
+    """Note all that special methods of an object see; see `Outside.seen_by`."""
+    if (outside := reading()) is not None:
+        outside.seen_by(value, *methods, followed=followed)
 
 
 def note_member(kind, name) -> None:

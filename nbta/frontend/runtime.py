@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import contextlib
 import functools
 import inspect
@@ -31,11 +32,14 @@ from nbta.frontend.boxes import (
 )
 from nbta.frontend.calls import (
     _together,
+    by_special,
     by_users,
     call,
     is_library,
     iterated,
+    seen_by_users,
     special,
+    truth_of_object,
     user_method,
 )
 from nbta.frontend.containers import KINDS, note_whole, put_item
@@ -64,6 +68,7 @@ from nbta.frontend.identity import (
     joined_text,
     no_attribute,
     text_of,
+    with_floats,
 )
 from nbta.frontend.iteration import comprehension, elements, generator, one_by_one
 from nbta.frontend.jit_classes import PythonObject, asked, is_compiled_object, stand_in
@@ -71,7 +76,7 @@ from nbta.frontend.list_items import Picked, delete_item_at, is_run_place, item_
 from nbta.frontend.lists import Listing, listing
 from nbta.frontend.maybe import check_keys, is_maybe, may_be_gone, open_keys, or_none
 from nbta.frontend.messages import filled, shown
-from nbta.frontend.outside import note_member, reading, see_whole
+from nbta.frontend.outside import note_member, reading, see_whole, seen_by
 from nbta.frontend.picking import concatenated, selects
 from nbta.frontend.problems import here, refuse_numbas
 from nbta.frontend.raising import checked as checked_operand
@@ -145,6 +150,7 @@ __all__ = [
     "set_item",
     "shown",
     "slice",
+    "truth_of_object",
     "unary",
     "undefined",
     "unpacked",
@@ -291,6 +297,7 @@ def _has(owner, name):
 
 def item(array, key, whole=True):
     """``array[key]``, of which the caller sees all, or what it asks for."""
+    key = _index(array, key)
     check_index(array, key)
     if isinstance(array, Box) or current() is None:
         return array[key]
@@ -309,9 +316,40 @@ def item(array, key, whole=True):
         return dict_item(array, key)
     if method is not None:
         return call(method, array, key)
-    if isinstance(array, dict) and hasattr(type(array), "__missing__") and key not in array:
-        note_place(Item(array, key))
+    if isinstance(array, dict) and key not in array and hasattr(type(array), "__missing__"):
+        return _missing(array, key, whole)
     return _found(array, native.plain(key), whole)
+
+
+def _index(array, key):
+    """A key, with what a user's ``__index__`` gives in place of the object."""
+    if current() is None or not isinstance(array, _BY_INDEX):
+        return key
+    if type(key) is tuple:
+        return tuple(_index(array, part) for part in key)
+    return by_special(key, "__index__")
+
+
+#: What takes integers as keys.
+_BY_INDEX = list | tuple | str | bytes | builtins.range | Tensor | np.ndarray
+
+
+def _missing(owner, key, whole):
+    """An item that a dict does not have: what its class gives."""
+    method = user_method(owner, "__missing__")
+    if method is not None:
+        found = call(method, owner, key)
+        if key not in owner and (outside := reading()) is not None:
+            outside.read_lacking(owner, key)
+        return found
+    if not isinstance(owner, collections.defaultdict):
+        return _found(owner, key, whole)
+    factory = attribute(owner, "default_factory")
+    if isinstance(factory, type | None):
+        note_place(Item(owner, key))
+    else:
+        set_item(call(factory), owner, key)
+    return _found(owner, key, whole)
 
 
 def _found(owner, key, whole):
@@ -319,7 +357,7 @@ def _found(owner, key, whole):
     try:
         found = owner[key]
     except LookupError:
-        see_whole(owner)
+        seen_by(owner, "__getitem__")
         raise
     if isinstance(owner, dict) and may_be_gone(found):
         found = open_item(found, key)
@@ -358,6 +396,7 @@ def _own_list(owner, key, found):
 
 def set_item(value, array, key):
     """``array[key] = value``."""
+    key = _index(array, key)
     if current() is not None:
         if isinstance(array, np.ndarray):
             array = _outer(array)
@@ -490,6 +529,8 @@ def unsure(get, has_value):
 
 def matched(subject, numbers):
     """What a `match` of Python's is of; ``numbers``: whether it asks if parts of it are some."""
+    if (outside := reading()) is not None:
+        outside.native(subject, fix=False)
     whole = isinstance(subject, Tensor) and not isinstance(subject, Box)
     unknown = current() is not None and not native.is_known(subject)
     if unknown and (numbers or whole or any(map(is_maybe, leaves(subject)))):
@@ -566,6 +607,7 @@ def _value_and_old(array, key, value):
 
 def change(name, array, key, value):
     """``array[key] += value``, and with other operators."""
+    key = _index(array, key)
     compute, _ = _OPERATORS[name]
     if current() is not None and isinstance(array, Box):
         value, before = _value_and_old(array, key, value)
@@ -632,6 +674,7 @@ def _in_place(name, old, value):
         if found is not NotImplemented:
             return found
         _check_none(name, old, value, "=")
+        old, value = with_floats(old, value)
         value = checked_operand(name, old, value)
         for operand in (old, value):
             check_keys(operand, "an operator")
@@ -652,6 +695,7 @@ def binary(name, left, right):
         if found is not NotImplemented:
             return found
         _check_none(name, left, right)
+        left, right = with_floats(left, right)
         right = checked_operand(name, left, right)
         for operand in (left, right):
             check_keys(operand, "an operator")
@@ -699,7 +743,7 @@ def known_test(value):
 def unary(name, value):
     """``-value``, and with other operators."""
     value = value if current() is None else _outer(value)
-    method = user_method(value, f"__{name.lower()}__") if current() is not None else None
+    method = seen_by_users(value, f"__{name.lower()}__") if current() is not None else None
     return _UNARY[name](value) if method is None else call(method, value)
 
 
@@ -787,6 +831,7 @@ def managed(manager):
         return Suppressing(manager)
     if isinstance(manager, np.errstate) and current() is not None:
         return Unraised(manager)
+    seen_by(manager, "__enter__", "__exit__")
     enter = getattr(type(manager), "__enter__", None)
     plain = isinstance(enter, types.FunctionType) and not is_library(enter)
     return Managed(manager) if plain and current() is not None else manager
@@ -880,7 +925,7 @@ def _in_order(sign, left, right):
 def _contains(items, value):
     if isinstance(items, Listing) and items.array is not None:
         items = _together(items)
-    method = user_method(items, "__contains__")
+    method = seen_by_users(items, "__contains__")
     if method is not None:
         return control.truth(call(method, items, value))
     if items is os.environ and (outside := reading()) is not None:
@@ -892,6 +937,7 @@ def _contains(items, value):
         found = items.get(value)
         return found.parts.present if may_be_gone(found) else value in items
     check_keys(items, "a search")
+    items = iteration.own_items(items)
     if native.is_known(value) and (native.is_known(items) or isinstance(items, str | range)):
         return value in items
     if isinstance(items, str | bytes):
@@ -912,6 +958,9 @@ def is_item(one, other):
 def unpacked(value):
     """What ``*value`` or ``**value`` takes apart."""
     check_keys(value, "the items")
+    if not hasattr(type(value), "keys"):
+        return iteration.own_items(value)
+    seen_by(value, "__iter__", "keys", "__getitem__", followed=False)
     return value
 
 
