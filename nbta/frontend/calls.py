@@ -60,6 +60,7 @@ from nbta.frontend.containers import (
     KINDS,
     WRITING,
     Watched,
+    holds_tensors,
     note_whole,
 )
 from nbta.frontend.dict_items import dict_item, open_item_or
@@ -93,9 +94,9 @@ from nbta.frontend.source import described, no_source
 from nbta.frontend.tries import check_division, check_index
 from nbta.frontend.universal import call_universal
 from nbta.frontend.universal_methods import METHODS_OF_UFUNCS, call_method
-from nbta.graph.graph import current
+from nbta.graph.graph import at_once, current
 from nbta.graph.operation import Tensor
-from nbta.immutable import METHODS
+from nbta.immutable import METHODS, own_numpy
 from nbta.locations import LIBRARIES, OWN, of_error
 from nbta.ops import (
     arithmetic,
@@ -309,7 +310,63 @@ def _universal(function, args, kwargs):
 
 
 def _cached(function, args, kwargs):
-    """A function of `functools.lru_cache`; what it gave is kept in the graph that has it."""
+    """A function of `functools.lru_cache`: Python's cache answers, or is filled, where it can."""
+    outside = reading()
+    if outside is None or outside.is_inner(function.__wrapped__):
+        return _cached_in_graph(function, args, kwargs)
+    values = [*args, *kwargs.values()]
+    for value in values:
+        _check_hash(value)
+    if native.is_known(values) and not any(map(holds_tensors, values)):
+        return _by_cache(function, args, kwargs)
+    with outside.telling() as told:
+        found = _cached_in_graph(function, args, kwargs)
+    if told:
+        name = getattr(function, "__qualname__", "a function")
+        message = (
+            f"{here()}: {name} has a cache (functools.lru_cache) and is given a value that only "
+            f"the run knows, and reads {told[0]} from outside: Python's cache may hold results "
+            f"for what that was before; make it an argument, or call {name}.__wrapped__, which "
+            f"has no cache"
+        )
+        raise invalid("cache", message)
+    return found
+
+
+def _check_hash(value):
+    """Raise Python's error for an array as a key; lengths are asked for."""
+    if isinstance(value, tuple):
+        for part in value:
+            _check_hash(part)
+    elif isinstance(value, Box):
+        raise TypeError(f"{here()}: unhashable type: 'numpy.ndarray'")
+    elif isinstance(value, Number):
+        hash(value)
+
+
+def _by_cache(function, args, kwargs):
+    """What a function with a cache gives, which each call asks it again."""
+    outside = reading()
+    try:
+        with at_once(), own_numpy():
+            found = function(*args, **kwargs)
+    except Exception as error:
+        outside.read_error(function, args, kwargs, error)
+        raise
+    if holds_tensors(found):
+        function.cache_clear()  # it is of this trace
+        name = getattr(function, "__qualname__", "a function")
+        message = (
+            f"{here()}: {name} has a cache (functools.lru_cache) and reads an object that holds "
+            f"a value that only the run knows; make that an argument, or call {name}.__wrapped__"
+        )
+        raise invalid("cache", message)
+    outside.read_result(function, args, kwargs, found)
+    return conversion.outer(found)
+
+
+def _cached_in_graph(function, args, kwargs):
+    """A function with a cache that is traced; what it gave is kept in the graph that has it."""
     key = (
         function,
         tuple(map(_cache_key, args)),
@@ -528,7 +585,7 @@ def _method(function, args, kwargs):
         return in_box(function(*native.plain(args), **native.plain(kwargs)))
     if _is_distribution(owner) and not native.is_known((args, kwargs)):
         return _of_distribution(owner, inner.__name__, args, kwargs)
-    if is_library(inner) or owner is os.environ:
+    if (isinstance(inner, types.FunctionType) and is_library(inner)) or owner is os.environ:
         return _foreign(function, args, kwargs)
     return call(inner, owner, *args, **kwargs)
 

@@ -300,6 +300,16 @@ def _parts(value):
     return list((_attributes(value) or {}).values())
 
 
+def holds_tensors(value, depth=_DEEP) -> bool:
+    """Whether a value is one of a trace, or holds one."""
+    if isinstance(value, Tensor) or (isinstance(value, list) and not native.is_python(value)):
+        return True
+    if not depth or value is None or isinstance(value, _CLOSED):
+        return False
+    parts = value if isinstance(value, set | frozenset) else _parts(value)
+    return any(holds_tensors(part, depth - 1) for part in parts)
+
+
 def _attributes(value):
     """An object's own attributes, whatever its class makes of asking for one."""
     try:

@@ -49,6 +49,11 @@ _VALUES = (
 )  # fmt: skip
 #: What is held by identity and by a strong reference, as it refers to no object of the user's.
 _FIRM = (type, types.ModuleType, types.BuiltinFunctionType, np.ufunc)
+#: Code, which seldom changes.
+_CODE = (
+    types.FunctionType, types.MethodType, types.MethodWrapperType, functools.partial, Dispatcher,
+    functools._lru_cache_wrapper,
+)  # fmt: skip
 _SEQUENCES = (list, tuple, deque)
 _MAPPINGS = (dict, types.MappingProxyType)
 #: Views of dicts, which hold what these do.
@@ -153,6 +158,7 @@ class Outside:
         self._arrays: dict[int, _Array] = {}
         self._made: set[int] = set()
         self._inner: set[Any] = set()  # identities of codes of functions that others make
+        self._told: list[list[str]] = []  # what `telling` gives
         self.hidden = False
         #: By the address of the fields of a compiled object: what stands for it.
         self.stand_ins: dict[int, Any] = {}
@@ -163,6 +169,7 @@ class Outside:
         """Note a variable of a module, or a name of Python's own that the module does not have."""
         around = self._constant(names)
         if name in names:
+            self._tell(name, value)
             place = (id(names), "global", name), f"{around}[{name!r}]", value, name
             self._note_before(*place) if changes else self._note(*place)
         elif (key := (id(names), "global", name)) not in self._seen:
@@ -172,6 +179,7 @@ class Outside:
     def read_cell(self, cell, name, value, changes=False) -> None:
         """Note a variable of a function around one from outside."""
         if id(cell) in self._cells:
+            self._tell(name, value)
             place = (id(cell), "cell"), self._cells[id(cell)], value, name
             self._note_before(*place) if changes else self._note(*place)
 
@@ -188,6 +196,7 @@ class Outside:
         if isinstance(owner, types.ModuleType) and _is_stable(owner):
             return
         label = f"{_name_of(owner)}.{name}"
+        self._tell(label, value)
         key = id(owner), "attribute", name
         if isinstance(value, types.MethodType):
             self._note(key, f"{text}.{name}.__func__", value.__func__, label)
@@ -248,6 +257,45 @@ class Outside:
         """Note what a call gives that only looks something up; ``call`` stands after the owner."""
         text = f"{self.root(owner)}{call}"
         self._note((id(owner), "call", call), text, value, f"{type(owner).__name__}{call}")
+
+    def read_result(self, function, args, kwargs, value) -> None:
+        """Note what a function gives that has a cache, which each call asks for it."""
+        text = self._call_of(function, args, kwargs)
+        self._note((id(function), "result", text), text, value, self._label_of(function))
+
+    def read_error(self, function, args, kwargs, error) -> None:
+        """Note that a function raises an error for some arguments."""
+        called = "lambda: " + self._call_of(function, args, kwargs)
+        kind = self._constant(type(error))
+        self._check(f"not raises({kind}, {called})", self._label_of(function))
+
+    def _label_of(self, function):
+        return f"what {getattr(function, '__qualname__', 'a function')} gives"
+
+    def _call_of(self, function, args, kwargs):
+        """A call in the lines."""
+        given = [self._argument(value) for value in args]
+        given += [f"{name}={self._argument(value)}" for name, value in kwargs.items()]
+        return f"{self.root(function)}({', '.join(given)})"
+
+    def _argument(self, value):
+        if type(value) in (int, str, bool, type(None)):
+            return repr(value)
+        return self._objects.get(id(value)) or self._constant(value)
+
+    @contextlib.contextmanager
+    def telling(self):
+        """Labels of what a trace reads in a context that may change, other than functions."""
+        self._told.append([])
+        try:
+            yield self._told[-1]
+        finally:
+            self._told.pop()
+
+    def _tell(self, label, value):
+        if not isinstance(value, (*_FIRM, *_CODE)):
+            for told in self._told:
+                told.append(label)
 
     def read_missing(self, owner, name) -> None:
         """Note that an object from outside does not have an attribute, but by ``__getattr__``."""
@@ -387,8 +435,7 @@ class Outside:
     def enter(self, function) -> None:
         """Note that a function from outside runs: its cells are from outside, and its defaults."""
         code = function.__code__
-        made = trusted.get(code) or id(code) in self._inner
-        if made or code.co_filename.startswith(OWN):  # made in the trace, or reads nothing itself
+        if self.is_inner(function) or code.co_filename.startswith(OWN):  # or reads nothing itself
             return
         key = id(function), "entered"
         if key in self._seen:
@@ -408,6 +455,11 @@ class Outside:
         for name in given:
             parts, label = getattr(function, name), f"a default of {function.__name__}"
             self._note((id(function), name), f"{text}.{name}", parts, label, whole=True)
+
+    def is_inner(self, function) -> bool:
+        """Whether the trace made a function, from code in that of another one."""
+        code = getattr(function, "__code__", None)
+        return bool(trusted.get(code)) or id(code) in self._inner
 
     def around(self, function, names, fix=True) -> None:
         """Note what a function that is not converted, and those in it, read by names.
@@ -788,7 +840,7 @@ class Looking:
         names = {
             "miss": miss, "refresh": refresh, "differs": differs, "differ": differ,
             "is_": operator.is_, "changed": _is_changed, "fitting": _fitting, "ref": weakref.ref,
-            "ndarray": np.ndarray, "small": _small,
+            "ndarray": np.ndarray, "small": _small, "raises": _raises,
         }  # fmt: skip
         self.is_empty = not any(lines)
         exec(compile(self.source, "<what a trace reads from outside>", "exec"), names)
@@ -858,6 +910,15 @@ def _is_changed(array, held):
     if held.nbytes <= _SMALL or not array.flags.c_contiguous:
         return array.tobytes() != held.tobytes()
     return not np.array_equal(array.reshape(-1).view(np.uint8), held.reshape(-1).view(np.uint8))
+
+
+def _raises(kind, call):
+    """Whether a call raises an error of a class."""
+    try:
+        call()
+    except kind:
+        return True
+    return False
 
 
 def _is_open(value):
