@@ -266,7 +266,8 @@ def by_users(names, left, right):
     """
     ways = [(left, names[0], right)]
     if type(left) is not type(right):
-        ways.insert(len(ways) - isinstance(right, type(left)), (right, names[1], left))
+        first = isinstance(right, type(left)) and _is_own(right, names[1], left)
+        ways.insert(len(ways) - first, (right, names[1], left))
     for owner, name, other in ways:
         method = seen_by_users(owner, name)
         if method is None and not isinstance(owner, _NUMBERS) and hasattr(type(owner), name):
@@ -275,6 +276,12 @@ def by_users(names, left, right):
         if found is not NotImplemented:
             return found
     return NotImplemented
+
+
+def _is_own(owner, name, other):
+    """Whether the class of an operand goes before the one that it inherits from."""
+    is_comparison = not name.startswith("__r")
+    return is_comparison or getattr(type(owner), name, None) is not getattr(type(other), name, None)
 
 
 _NUMBERS = (bool, int, float, complex)
@@ -305,6 +312,8 @@ def _stencil(function, args, kwargs):
 def _universal(function, args, kwargs):
     """A universal function that a user made."""
     if native.is_known((args, kwargs)):
+        if (outside := reading()) is not None:
+            outside.native((getattr(function, "pyfunc", None), *args))
         return boxed(function(*native.plain(args), **native.plain(kwargs)))
     return call_universal(function, args, kwargs)
 
@@ -539,6 +548,8 @@ def _next(items, *default):
 
 def _iter(*args):
     found = iterated(args[0]) if len(args) == 1 else None
+    if len(args) == 2:
+        return born(iter(_callable(args[0]), args[1]))
     return born(iter(*map(iteration.one_by_one, args))) if found is None else found
 
 
@@ -618,8 +629,7 @@ def _made(kind, args, kwargs):
         return born(kind(*asked, *map(iteration.one_by_one, args[1:])))
     if kind is list:
         return _list(*args)
-    own = kind in (tuple, set, frozenset, deque)
-    args = tuple(map(iteration.spent, map(iteration.own_items, args) if own else args))
+    args, kwargs = _taken_by(kind, args, kwargs)
     if issubclass(kind, np.generic) and args and not native.is_known(args):
         return _cast(args[0], kind)
     if not native.is_known((args, kwargs)):
@@ -641,6 +651,21 @@ def _made(kind, args, kwargs):
         return in_box(kind(*native.plain(args), **native.plain(kwargs)))
     found = born(identity.checked_keys(kind(*args, **kwargs)))
     return _with_listings(found, (*args, *kwargs.values()))
+
+
+def _taken_by(kind, args, kwargs):
+    """Arguments of a class, of which one of Python's goes along what users' objects give."""
+    if kind in (tuple, set, frozenset, deque):
+        args = tuple(map(iteration.own_items, args))
+    elif _library(kind) == "itertools":
+        args = tuple(map(_callable, map(iteration.own_items, args)))
+        kwargs = {name: _callable(value) for name, value in kwargs.items()}
+    elif issubclass(kind, dict):
+        for arg in args:
+            seen_by(arg, "keys", "__getitem__", "__iter__", followed=False)
+    elif _library(kind) in ("nbta", "numpy") and (outside := reading()) is not None:
+        outside.native((*args, *kwargs.values()), fix=False)
+    return tuple(map(iteration.spent, args)), kwargs
 
 
 def _compiled_class(kind, args, kwargs):
@@ -704,7 +729,8 @@ def _builtin(function, args, kwargs):
     if _module(function) in ("math", "cmath"):
         own = {"floor": ("__floor__",), "ceil": ("__ceil__",), "trunc": ("__trunc__",)}
         names = *own.get(function.__name__, ()), "__float__", "__index__"
-        return call_math(function, [by_special(arg, *names) for arg in args], kwargs)
+        args = [iteration.own_items(by_special(arg, *names)) for arg in args]
+        return call_math(function, args, kwargs)
     if function in _ITERATING:
         return function(*map(_callable, args[:1]), *map(iteration.elements, args[1:]), **kwargs)
     if _module(function) == "builtins":
@@ -792,6 +818,12 @@ def _of_numpys(function, args, kwargs):
 def _callable(value):
     """A function that Python itself calls, such as the first argument of `map`."""
     return functools.partial(call, value) if callable(value) else value
+
+
+_CALLED = (
+    types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial,
+    functools._lru_cache_wrapper,
+)  # fmt: skip
 
 
 class Opaque(Sent):
@@ -1111,9 +1143,10 @@ def _sum(items, start=0):
     if isinstance(items, Box):
         found = boxed(items.sum(axis=0))
         return found if _is_zero(start) else start + found
+    add = conversion.runtime().binary
     for item in iteration.elements(items):
         is_sum = _is_zero(start) and isinstance(item, Tensor) and item.dtype.kind != "b"
-        start = item if is_sum else start + item  # 0 + True is 1
+        start = item if is_sum else add("Add", start, item)  # 0 + True is 1
     return start
 
 

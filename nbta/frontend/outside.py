@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from nbta.bitwise import same
+from nbta.control.captured import names_of
 from nbta.frontend.boxes import Box
 from nbta.frontend.source import trusted
 from nbta.graph.graph import current
@@ -387,15 +388,31 @@ class Outside:
 
         ``fix`` says that it sees items of arrays, too.
         """
-        if depth and isinstance(value, CONTAINERS) and not hasattr(value, "array"):
+        if depth and isinstance(value, CONTAINERS) and getattr(value, "array", None) is None:
             self.whole(value)
             if isinstance(value, (*_SEQUENCES, *_MAPPINGS, set, frozenset)):
                 for part in value.values() if isinstance(value, _MAPPINGS) else value:
                     self.native(part, depth - 1, fix)
         elif fix and (found := self._arrays.get(id(value))) is not None:
             self._fix(found)
+        if depth:
+            for function in _functions_of(value):
+                self._may_run(function, fix)
         if depth and self.holds(value) and not isinstance(value, (*_FIRM, types.FunctionType)):
             self.parts(value, depth - 1, fix)
+
+    def _may_run(self, function, fix):
+        """Note what a function reads by names that is called by code nbta cannot look into."""
+        key = id(function), "may run"
+        if key in self._seen or function.__code__.co_filename.startswith(OWN):
+            return
+        self._seen.add(key)
+        if not _is_of_others(function):
+            self.around(function, names_of(function.__code__)[0], fix)
+            return
+        for cell in function.__closure__ or ():
+            with contextlib.suppress(ValueError):  # no value yet
+                self.native(cell.cell_contents, fix=fix)
 
     def parts(self, value, depth=0, fix=False) -> None:
         """Note all attributes of an object from outside, and what these hold."""
@@ -935,6 +952,33 @@ def _slots(kind):
         name for names in slots for name, slot in names.items()
         if isinstance(slot, types.MemberDescriptorType)
     ]  # fmt: skip
+
+
+def _functions_of(value):
+    """Functions that run where somebody calls a value, or asks something of it."""
+    if isinstance(value, functools.partial):
+        return [each for part in (value.func, *value.args) for each in _functions_of(part)]
+    if isinstance(value, types.MethodType):
+        return [*_functions_of(value.__func__), *_functions_of(value.__self__)]
+    if isinstance(value, functools._lru_cache_wrapper | staticmethod | classmethod):
+        return _functions_of(value.__wrapped__)
+    if isinstance(value, types.FunctionType):
+        return [value]
+    kind = value if isinstance(value, type) else type(value)
+    if _is_of_library(kind):
+        return []
+    members = [each for base in kind.__mro__ if not _is_of_library(base) for each in _members(base)]
+    return [each for each in members if isinstance(each, types.FunctionType)]
+
+
+def _members(kind):
+    """Functions and the like that a class has."""
+    for member in vars(kind).values():
+        yield from (
+            (member.fget, member.fset)
+            if isinstance(member, property)
+            else (getattr(member, "__wrapped__", member),)
+        )
 
 
 def _is_of_others(function):

@@ -8,7 +8,12 @@ import ctypes
 import datetime
 import enum
 import functools
+import heapq
+import itertools
 import math
+import operator
+import re
+import statistics
 import types
 import weakref
 from decimal import Decimal
@@ -16,6 +21,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.stats
 
 import nbta
@@ -570,6 +576,90 @@ def contexts():
 def distributions():
     normal = scipy.stats.norm(loc=0.0, scale=2.0)
     return (lambda x: normal.logpdf(x)), lambda: normal.kwds.update(scale=3.0)
+
+
+# Functions that code calls which nbta does not follow.
+
+
+class Weighted:
+    def __init__(self, value):
+        self.value = value
+
+    def __lt__(self, other):
+        return self.value * scale.value < other.value * scale.value
+
+    def __add__(self, other):
+        return Weighted(self.value + other.value * scale.value)
+
+    def __radd__(self, other):
+        return Weighted(self.value * scale.value)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([scale.value, 2.0])
+
+    def __format__(self, spec):
+        return str(scale.value)
+
+    def keys(self):
+        return ["a"]
+
+    def __getitem__(self, key):
+        return scale.value
+
+    def total(self, by=1.0):
+        return scale.value * by
+
+
+@functools.total_ordering
+class Ordered(Weighted):
+    def __eq__(self, other):
+        return self.value == other.value
+
+
+@functools.singledispatch
+def dispatched(value):
+    return value * scale.value
+
+
+@contextlib.contextmanager
+def managed():
+    yield scale.value
+
+
+def in_context(x):
+    with managed() as value:
+        return x * value
+
+
+def scaled(value):
+    return value * scale.value
+
+
+ROW, ONE, TWO = Series([1.0, 2.0]), Ordered(1.0), Ordered(2.0)
+NOT_FOLLOWED = [
+    lambda x: x * operator.methodcaller("total", by=2.0)(ONE),
+    lambda x: x * sum(itertools.chain(ROW, ROW)) + math.fsum(ROW) + math.prod(ROW),
+    lambda x: x * statistics.mean(ROW) + sum(dict(ONE).values()) + sum({**ONE}.values()),
+    lambda x: x * np.sum(np.asarray(ONE)) + float(f"{ONE}"),
+    lambda x: x * sum([ONE, TWO]).value + functools.reduce(operator.add, [ONE, TWO]).value,
+    lambda x: x * dispatched(2.0) + (1.0 if Ordered(1.0) <= ONE else 2.0),
+    in_context,
+    lambda x: x * sorted([1.0, 2.0], key=functools.cmp_to_key(lambda a, b: scaled(b - a)))[0],
+    lambda x: x * np.sum(np.vectorize(scaled)(np.arange(3.0))),
+    lambda x: x * np.sum(np.apply_along_axis(scaled, 0, np.ones((2, 2)))),
+    lambda x: x * np.sum(np.piecewise(np.arange(3.0), [np.arange(3.0) > 1], [scaled, 0.0])),
+    lambda x: x * float(re.sub("a", lambda found: str(scaled(1.0)), "a")),
+    lambda x: x * sum(itertools.accumulate([1.0, 2.0], lambda a, b: a + scaled(b))),
+    lambda x: x * sum(itertools.islice(iter(lambda: scaled(1.0), None), 3)),
+    lambda x: x * scipy.optimize.brentq(lambda v: v - scaled(1.0), -10.0, 10.0),
+    lambda x: x * heapq.nlargest(1, [1.0, 2.0], key=lambda v: v * (scale.value - 1.5))[0],
+]
+for asked in NOT_FOLLOWED:
+
+    @case
+    def functions_not_followed(asked=asked):
+        scale.value = 1.0
+        return asked, put_scale(2.0), put_scale(3.0)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
