@@ -820,12 +820,6 @@ def _callable(value):
     return functools.partial(call, value) if callable(value) else value
 
 
-_CALLED = (
-    types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial,
-    functools._lru_cache_wrapper,
-)  # fmt: skip
-
-
 class Opaque(Sent):
     """A function that is called as it is; see `opaque`."""
 
