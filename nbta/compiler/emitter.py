@@ -10,6 +10,7 @@ import numpy as np
 from nbta.codegen.code import Code, NotCompiledError
 from nbta.codegen.values import NUMBERS, Block, Scalar, Transposed, cast_text, product
 from nbta.compiler import array_code
+from nbta.compiler.loop_ends import settled
 from nbta.compiler.rows_ahead import look_ahead
 from nbta.compiler.stencils import COUNTED, Rows, indices_of, stencils
 from nbta.compiler.sums import Sums, free_sums, goes_in_vectors, is_free_of_loops
@@ -266,8 +267,9 @@ def emit_while(code, op) -> None:
     rows = None if trips is None else _rows(code, loop, variables, captured)
     code.turned.append([])
     sweeps = trips is not None and rows is None and is_sweep(loop, code.counts)
-    guards = () if trips is None or rows else _guards(code, loop)
-    with progress_bar(code, op) as counter, _each_trip(code, trips, rows, sweeps, guards):
+    guards, ends = ((), None) if trips is None or rows else _guards(code, loop)
+    trip = _each_trip(code, body, trips, rows, sweeps, guards, ends)
+    with progress_bar(code, op) as counter, trip:
         for variable in variables:
             variable.enter()
         if trips is None:
@@ -323,25 +325,34 @@ VERY_LARGE = 1000
 CHECKED = 6
 
 
-def _guards(code, loop) -> tuple[str, ...]:
+def _guards(code, loop) -> tuple[tuple[str, ...], str | None]:
     """Names of bounds guards, whether indices may be outside, for a loop with two versions.
 
-    In the one where no guard holds nothing asks, and iterations may be vector instructions.
+    In the one where no guard holds nothing asks, and iterations may be vector instructions. The
+    last guard, which is given twice, is whether an iteration is at an end; see
+    `nbta.compiler.loop_ends`. It is None for most loops.
     """
     body, counts = loop.body, code.counts
     if not is_free_of_loops(loop):
-        return ()
+        return (), None
     operations = list(everything(body))
     branches = any(op.record is CASE for op in operations)
     items = (op for op in operations if op.record in OF_ITEMS)
     size = len(operations) + CHECKED * sum(not is_within(counts, op) for op in items)
-    if not LARGE < size < VERY_LARGE and not (
-        (branches or size > LARGE) and goes_in_vectors(loop, counts, branches=True)
+    between = settled(loop, counts) if size < VERY_LARGE else {}
+    if (
+        not between
+        and not LARGE < size < VERY_LARGE
+        and not ((branches or size > LARGE) and goes_in_vectors(loop, counts, branches=True))
     ):
-        return ()
+        return (), None
     names = tuple(code.name("u") for _ in range(1 + branches))
     code.call_guards(body, *names)
-    return names
+    if not between:
+        return names, None
+    ends = code.name("u")
+    code.settle(between, ends)
+    return (*names, ends), ends
 
 
 def _index_on_entry(code, index, body):
@@ -349,16 +360,27 @@ def _index_on_entry(code, index, body):
 
 
 @contextmanager
-def _each_trip(code, trips, rows, sweeps, guards):
+def _each_trip(code, body, trips, rows, sweeps, guards, ends):
     """The lines of a trip: in stretches where it is known how many there will be.
 
     Short loops that run often are not divided, which takes as long as a few trips. With
-    guards there is a version of the loop where none holds.
+    guards there is a version of the loop where none holds. With ``ends`` the first trip, those
+    between, and the last are loops of their own.
     """
     if rows is not None:
         with rows.each_trip(trips, _watch_word(code)):
             yield
         return
+    around = code.lines
+    if ends is not None:
+        part, count = code.name("p"), code.name("n")
+        code.lines = around.nest(f"for {part} in range(3):")
+        code.add(
+            f"{count} = max(0, {trips} - 2) if {part} == 1 else int64({trips} > ({part} > 0))",
+            f"{ends} = {part} != 1",
+        )
+        trips = count
+        code.count(body, trips)
     if sweeps:
         with code.nest(f"if {trips} > {WATCHED}:"):
             code.add(f"watch(w, {_watch_word(code)}, {WATCHED})")
@@ -372,8 +394,10 @@ def _each_trip(code, trips, rows, sweeps, guards):
         ]
     with code.loop(*(["while True:"] if trips is None else lines), versions=guards):
         for guard in guards:
-            code.heads[-1].add(f"{guard} = {trips} > {COUNTED}")
+            if guard != ends:
+                code.heads[-1].add(f"{guard} = {trips} > {COUNTED}")
         yield
+    code.lines = around
 
 
 def _trips(code, loop, variables, captured):
@@ -873,6 +897,7 @@ class Emitter(Code):
         self._bound_in: dict = {}  # the lines in which a tensor got its value
         self._counted: dict = {}  # by body, the variable with the number of trips
         self._guards: dict = {}  # by body, and whether in branches: if indices may be outside
+        self._settled: dict = {}  # truth values that are known between ends of a loop, its guard
         self._checked: set = set()  # the lines by which it is found
         self.sums = Sums.none()  # additions that may change places with others
         self.turned: list = []  # by loop around, blocks of variables that change places
@@ -911,6 +936,10 @@ class Emitter(Code):
         others alone.
         """
         self._guards.update(zip(((body, False), (body, True)), names, strict=False))
+
+    def settle(self, truths, ends) -> None:
+        """Say which truth values are known where the guard of a loop's ends does not hold."""
+        self._settled.update((tensor, (truth, ends)) for tensor, truth in truths.items())
 
     def keep_in_rows(self, body, rows) -> None:
         """Keep what some additions of a loop's body add in rows, where no guard holds."""
@@ -1110,7 +1139,15 @@ class Emitter(Code):
         if op in self._rows:
             return self._in_row(op, rule)
         rule(self, op)
+        self._note_settled(op)
         return look_ahead(self, op)
+
+    def _note_settled(self, op):
+        """Let a truth value be constant between the ends of a loop."""
+        truth, ends = self._settled.get(op.outputs[0] if op.outputs else None, (None, None))
+        if ends is not None:
+            name = self.scalar(op.outputs[0])
+            self.add(f"{name} = boolean({name} {f'or not {ends}' if truth else f'and {ends}'})")
 
     def _in_row(self, op, rule):
         """An addition in place where iterations are few or a guard holds; else in a row."""

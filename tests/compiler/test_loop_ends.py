@@ -1,0 +1,169 @@
+"""Loops whose branches at the first and last iterations differ from those between."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+from fuzz.ways import executed, in_python
+
+import nbta
+from nbta.testing import check_grads
+
+TESTS = [
+    lambda i, n: i > 0, lambda i, n: i >= 1, lambda i, n: i != 0, lambda i, n: i == 0,
+    lambda i, n: 0 < i < n - 1, lambda i, n: i < n - 1, lambda i, n: i + 1 < n,
+    lambda i, n: i <= n - 2, lambda i, n: i == n - 1, lambda i, n: n - 1 != i,
+    lambda i, n: n - 1 - i > 0, lambda i, n: i > 1, lambda i, n: i < n - 2, lambda i, n: i > n,
+    lambda i, n: (i == 0) is False, lambda i, n: 2 * i > 1, lambda i, n: i > 0 or n < 3,
+]  # fmt: skip
+
+
+def drawn(seed):
+    """A loop forwards or backwards, with two branches, each with an item of a neighbour."""
+    draw = random.Random(seed)
+    one, two = draw.choices(TESTS, k=2)
+    near, far = draw.choices([-2, -1, 0, 1], k=2)
+    backwards, chosen, nested = (draw.random() < 0.3 for _ in range(3))
+
+    def row(x, y, scale):
+        n, total = len(x), 0.0
+        for k in range(n):
+            i = n - 1 - k if backwards else k
+            a = x[i] * scale
+            if one(i, n):
+                a += 2.0 * x[i + near]
+            else:
+                a -= 0.5
+            j = (i + far if two(i, n) else 0) if chosen else i
+            if two(i, n):
+                a = a * x[j if chosen else i + far]
+            y[i] += a * np.sin(a)
+            total += a
+        return total
+
+    def f(x):
+        y, total = np.zeros(len(x)), 0.0
+        for k in range(2 if nested else 1):
+            total += row(x, y, 1.0 + k)
+        return total + np.sum(y * x)
+
+    return f
+
+
+def outcome(function, *args):
+    try:
+        return np.hstack([np.ravel(each) for each in function(*args)])
+    except IndexError:
+        return "IndexError"
+
+
+def compare(seed, lengths, machine_code):
+    f = drawn(seed)
+    ways = [nbta.value_and_grad(f, compiled=kind) for kind in (True, False)]
+    with executed(machine_code):
+        for n in lengths:
+            x = np.random.default_rng(n).uniform(0.5, 1.5, n)
+            found, expected = (outcome(way, x) for way in ways)
+            if isinstance(expected, str):
+                assert found == expected, (seed, n)
+                continue
+            assert not isinstance(found, str), (seed, n)
+            np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=f"{seed}, {n}")
+            np.testing.assert_allclose(found[0], f(x), rtol=1e-12, err_msg=f"{seed}, {n}")
+
+
+@pytest.mark.slow_but_every(4)
+@pytest.mark.parametrize("seed", range(80))
+def test_random_loops(seed):
+    compare(seed, (9, 2, 3, 4, 5, 0, 1), False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(80, 140))
+def test_random_loops_in_machine_code(seed):
+    compare(seed, (40, 2, 3, 4, 5, 0, 1), True)
+
+
+def insulated(u, k):
+    for _ in range(3):
+        v = np.empty(len(u))
+        for i in range(len(u)):
+            left = u[i - 1] if i > 0 else u[i]
+            right = u[i + 1] if i < len(u) - 1 else u[i]
+            v[i] = u[i] + k * (left - 2.0 * u[i] + right)
+        u = v
+    return np.sum(u * u)
+
+
+def on_a_plate(u, k):
+    n, m = u.shape
+    v = np.zeros((n, m))
+    for i in range(n):
+        for j in range(m):
+            s = 0.0
+            if i > 0:
+                s += u[i - 1, j]
+            if i < n - 1:
+                s += u[i + 1, j]
+            if j > 0:
+                s += u[i, j - 1]
+            if j < m - 1:
+                s += u[i, j + 1]
+            v[i, j] = k * s * u[i, j]
+    return np.sum(v * v)
+
+
+PROGRAMS = [(insulated, (8,)), (on_a_plate, (4, 5))]
+
+
+@pytest.mark.parametrize(("f", "shape"), PROGRAMS)
+def test_derivatives(f, shape):
+    x = np.random.default_rng(0).uniform(0.5, 1.5, shape)
+    check_grads(f, (x, 0.3), order=2)
+
+
+@pytest.mark.parametrize(("f", "shape"), PROGRAMS)
+def test_between_the_ends_nothing_asks(f, shape):
+    slope = nbta.value_and_grad(f, (0, 1), compiled=True)
+    with in_python():
+        slope(np.ones(shape), 0.3)
+    parts = slope.source.split(" in range(3):")[1:]
+    assert len(parts) >= 2  # forward and backwards
+    for text in parts:
+        versions = re.finditer(r"^( +)else:\n((?:\1 .*\n|\n)+)", text, re.M)
+        loop = next(each[2] for each in versions if each[2].lstrip().startswith("for "))
+        assert "refuse(" not in loop
+
+
+def test_other_loops_are_left_whole():
+    def f(x):
+        total = 0.0
+        for i in range(len(x)):
+            if i > 3:  # not at the ends
+                total += x[i] * x[i - 3]
+            if x[i] > 0.0:
+                total += x[i]
+        return total
+
+    slope = nbta.value_and_grad(f, compiled=True)
+    with in_python():
+        slope(np.ones(8))
+    assert " in range(3):" not in slope.source
+
+
+def test_an_index_outside_is_an_error_in_each_part():
+    def f(x, far):
+        total = 0.0
+        for i in range(len(x)):
+            if i > 0:
+                total += x[i + far]
+        return total
+
+    loss = nbta.function(f, compiled=True)
+    with in_python():
+        assert loss(np.arange(5.0), -1) == 6.0
+        assert loss(np.arange(5.0), -3) == 3.0 + 4.0 + 0.0 + 1.0
+        for far in (1, 2, -7):
+            with pytest.raises(nbta.OutOfRangeError):
+                loss(np.arange(5.0), far)
