@@ -319,8 +319,8 @@ def _rows(code, loop, variables, captured):
 #: which nothing asks whether indices are outside (``-unswitch-threshold``: 50 instructions). One
 #: that asks takes twice as long where iterations wait for each other, too (alignment by max).
 LARGE = 40
-#: Iterations from which on the first and the last of a loop are apart. Of four, three loops in place
-#: of one take 1.5 times as long.
+#: Iterations from which on the first and the last of a loop are apart. Of four, three loops in
+#: place of one take 1.5 times as long.
 PARTED = 12
 #: From so many on, two versions take LLVM longer than most programs run.
 VERY_LARGE = 1000
