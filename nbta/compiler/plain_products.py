@@ -8,9 +8,11 @@ those of matrices, may be ordinary ones, and code says where a result has a NaN 
 from when on the program with looks runs.
 
 That is wrong where a value of an adjoint decides: in a comparison, an index, the condition of a
-loop, a function that is finite for NaN, what the user's Python gets. Products that lead there look
-at zeros. So do those of items outside loops: a mask costs nothing beside the memory that arrays of
-results take, of which another look would cost as much as half the gradient.
+loop, a function that is finite for NaN, what the user's Python gets. Products of items that lead
+there look at zeros. So do those outside loops: a mask costs nothing beside the memory that arrays of
+results take, of which another look would cost as much as half the gradient. Products of matrices are
+ordinary ones in any case: those of all iterations become one, and what an array holds that is found
+by its handle alone counts as deciding, which is so of nearly all recurrent nets.
 """
 
 from nbta.compiler.program import Program
@@ -35,7 +37,7 @@ def use_plain_products(program: Program) -> None:
         return
     decisive = _Decisive(program).tensors
     for op in looks:
-        if op.outputs[0] not in decisive:
+        if op.record in ORDINARY or op.outputs[0] not in decisive:
             op.record = _OF_ITEMS.get(op.record) or ORDINARY[op.record]
             program.is_plain = True
             op.attrs = {key: op.attrs[key] for key in op.attrs if key not in _OF_ADJOINTS}

@@ -5,6 +5,7 @@ from golden_graph import all_operations
 
 import nbta
 from nbta.compiler import passes
+from nbta.compiler.plain_products import use_plain_products
 from nbta.compiler.program import extract
 from nbta.execution.reference import Plan, Step
 from nbta.graph.verifier import verify
@@ -145,6 +146,7 @@ PROGRAMS = {
 
 def prepared(program):
     """A program as passes find it."""
+    use_plain_products(program)
     for step in (passes.prune, passes.fold_constants, passes.hoist, passes.share):
         program = step(program)
     return program

@@ -6,6 +6,7 @@ import numpy as np
 from golden_graph import all_operations
 
 import nbta
+from nbta.compiler.plain_products import use_plain_products
 from nbta.compiler.program import extract
 from nbta.execution.reference import Plan, Step
 
@@ -167,4 +168,6 @@ def differentiated(make, order=1, batch=2, last=False, steps=5):
             grads = [g for g in nbta.gradients(loss, given) if g is not None]
             wanted += grads
             loss = sum(nbta.sum(g * g) for g in grads)
-    return extract(given, wanted), values
+    program = extract(given, wanted)
+    use_plain_products(program)
+    return program, values
