@@ -9,10 +9,10 @@ from when on the program with looks runs.
 
 That is wrong where a value of an adjoint decides: in a comparison, an index, the condition of a
 loop, a function that is finite for NaN, what the user's Python gets. Products of items that lead
-there look at zeros. So do those outside loops: a mask costs nothing beside the memory that arrays of
-results take, of which another look would cost as much as half the gradient. Products of matrices are
-ordinary ones in any case: those of all iterations become one, and what an array holds that is found
-by its handle alone counts as deciding, which is so of nearly all recurrent nets.
+there look at zeros. So do those outside loops: a mask costs nothing beside the memory that arrays
+of results take, of which another look would cost as much as half the gradient. Products of matrices
+are ordinary ones in any case: those of all iterations become one, and an array that is found by its
+handle alone counts as deciding, which nearly all recurrent nets have.
 """
 
 from nbta.compiler.program import Program

@@ -624,8 +624,11 @@ def _key_of(items, x):
     be out of range: it is an input, as passes rely on integers in keys to be within their axes.
     """
     scalars: list[Any] = []
-    parts, shape = _as_parts(items, scalars), data_spec(x).shape
-    if shape is None or not is_in_body(x) or not any(type(part) is int for part in parts):
+    parts = _as_parts(items, scalars)
+    if not is_in_body(x) or not any(type(part) is int for part in parts):
+        return parts, scalars
+    shape = data_spec(as_array(x) if isinstance(x, list | tuple) else x).shape
+    if shape is None:
         return parts, scalars
     given, key, inputs = iter(scalars), [], []
     for part, extent in zip(parts, _extents_of(parts, shape), strict=True):

@@ -224,7 +224,6 @@ MIRROR = define(
     emit=_by_pairs("{x}", "{xc}"),
     total=True,
     linear=(0,),
-    moves=True,
 )
 FOLD = define(
     "Fold",
