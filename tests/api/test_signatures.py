@@ -84,8 +84,8 @@ def test_all_that_is_public_says_what_types_it_takes_and_gives():
     assert set(found) == WITHOUT_TYPES
 
 
-#: What graphs do otherwise: a gradient array may be told to clear, to keep, or nothing.
-OTHER_PARAMETERS = {"grad", "grad_with_shape", "__dlpack__"}
+#: What graphs take otherwise.
+OTHER_PARAMETERS = {"__dlpack__"}
 OF_GRAPHS = {"gradient_behind", "over"}
 
 
