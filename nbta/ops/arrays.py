@@ -131,6 +131,8 @@ def _lookup_tangent(context, op, *given):
 
 def _is_written_later(lookup):
     """Whether the forward array may learn shapes after a lookup, so that a later one has others."""
+    if lookup.attrs.get("clear_after_read") is None:  # a derivative's, which follows all writes
+        return False
     handle, number = lookup.inputs[0], lookup.number
     made = outside(handle).op
     while made.record in LOOKUPS:
