@@ -68,6 +68,9 @@ class _Saved:
             new = [value for value in saved if value not in self._own]
             renewed = self._renewed(new, saved)
             if len(renewed) == len(new):
+                tapes = [renewed.get(value) or self._own[value] for value in saved]
+                if None in map(self._place_here, tapes):  # one that is read elsewhere alone
+                    return False
                 self._save(saved, renewed)
                 return True
             self._unlike.update(value for value in new if value not in renewed)
