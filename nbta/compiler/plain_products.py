@@ -8,16 +8,14 @@ those of matrices, may be ordinary ones, and code says where a result has a NaN 
 from when on the program with looks runs.
 
 That is wrong where a value of an adjoint decides: in a comparison, an index, the condition of a
-loop, a function that is finite for NaN, what the user's Python gets. Products of items that lead
-there look at zeros. So do those outside loops: a mask costs nothing beside the memory that arrays
-of results take, of which another look would cost as much as half the gradient. Products of matrices
-are ordinary ones in any case: those of all iterations become one, and an array that is found by its
-handle alone counts as deciding, which nearly all recurrent nets have.
+loop, a function that is finite for NaN, what the user's Python gets. Products that lead there look
+at zeros. So do those of items outside loops: a mask costs nothing beside the memory that arrays of
+results take, of which another look would cost as much as half the gradient.
 """
 
 from nbta.compiler.program import Program
 from nbta.graph.graph import all_bodies, live, within
-from nbta.graph.operation import DATA, HANDLE
+from nbta.graph.operation import DATA, FLOW, HANDLE
 from nbta.graph.views import Branch, Loop, is_branch, is_loop, origin
 from nbta.ops.arithmetic import SCALE, SCALE_BACK, divide, multiply
 from nbta.ops.arrays import CREATE, LOOKUPS
@@ -37,7 +35,7 @@ def use_plain_products(program: Program) -> None:
         return
     decisive = _Decisive(program).tensors
     for op in looks:
-        if op.record in ORDINARY or op.outputs[0] not in decisive:
+        if op.outputs[0] not in decisive:
             op.record = _OF_ITEMS.get(op.record) or ORDINARY[op.record]
             program.is_plain = True
             op.attrs = {key: op.attrs[key] for key in op.attrs if key not in _OF_ADJOINTS}
@@ -115,6 +113,8 @@ class _Decisive:
                 self._arrays.add(array)
             decides = bool(self._arrays if array is None else self._arrays & {None, array})
         for place, tensor in enumerate(op.inputs):
+            if tensor.kind == FLOW:  # which has no value; `_arrays` says what goes through arrays
+                continue
             if decides or (tensor.spec.differentiable and not _shows(op, place)):
                 self.tensors.add(tensor)
 

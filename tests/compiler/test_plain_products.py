@@ -274,3 +274,23 @@ def fits(record, count):
     except (TypeError, ValueError):
         return False
     return True
+
+
+@pytest.mark.parametrize("place", ["in a loop", "outside"])
+def test_products_of_matrices_that_decide_look_at_zeros(place):
+    """A row of infinity, which is masked after the product, has no part in what is decided."""
+
+    def loss(b, a):
+        y = nbta.matmul(a, b)
+        return nbta.sum(nbta.where(nbta.abs(y) < 1e300, y, 0.0) ** 2)
+
+    def f(b, a):
+        for _ in range(14 if place == "in a loop" else 1):
+            slope = nbta.grad(loss)(b, a)
+            b = nbta.cond(slope[0] > 1.0, lambda b=b, s=slope: b - 0.01 * s, lambda b=b: b + 1.0)
+        return nbta.sum(b * b)
+
+    b, a = np.array([1.0, 2.0]), np.array([[1.0, 2.0], [np.inf, 1.0], [0.5, -1.0]])
+    found = [nbta.function(f, compiled=kind)(b, a) for kind in (True, False)]
+    np.testing.assert_allclose(found[0], found[1])
+    np.testing.assert_allclose(found[0], f(b, a[[0, 2]]))
