@@ -4,6 +4,7 @@ import ctypes
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -267,9 +268,9 @@ def emit_while(code, op) -> None:
     rows = None if trips is None else _rows(code, loop, variables, captured)
     code.turned.append([])
     sweeps = trips is not None and rows is None and is_sweep(loop, code.counts)
-    guards, ends = ((), None) if trips is None or rows else _guards(code, loop)
-    trip = _each_trip(code, body, trips, rows, sweeps, guards, ends)
-    with progress_bar(code, op) as counter, trip:
+    asked = _Asked() if trips is None or rows else _asked(code, loop)
+    each = _each_trip(code, body, trips, rows, sweeps, asked)
+    with progress_bar(code, op) as counter, each:
         for variable in variables:
             variable.enter()
         if trips is None:
@@ -328,34 +329,44 @@ VERY_LARGE = 1000
 CHECKED = 6
 
 
-def _guards(code, loop) -> tuple[tuple[str, ...], str | None]:
-    """Names of bounds guards, whether indices may be outside, for a loop with two versions.
+class _Asked(NamedTuple):
+    """Names of truth values that tell the two versions of a loop apart.
 
-    In the one where no guard holds nothing asks, and iterations may be vector instructions. The
-    last guard, which is given twice, is whether an iteration is at an end; see
-    `nbta.compiler.loop_ends`. It is None for most loops.
+    In the version where none holds nothing asks, and iterations may be vector instructions.
+
+    Attributes
+    ----------
+    guards : tuple of str
+        Bounds guards, whether indices may be outside.
+    ends : str or None
+        Whether an iteration is the first or the last, for loops of `nbta.compiler.loop_ends`.
     """
+
+    guards: tuple[str, ...] = ()
+    ends: str | None = None
+
+
+def _asked(code, loop) -> _Asked:
+    """What a loop with two versions asks; nothing for one that has a single version."""
     body, counts = loop.body, code.counts
     if not is_free_of_loops(loop):
-        return (), None
+        return _Asked()
     operations = list(everything(body))
     branches = any(op.record is CASE for op in operations)
     items = (op for op in operations if op.record in OF_ITEMS)
     size = len(operations) + CHECKED * sum(not is_within(counts, op) for op in items)
     between = settled(loop, counts) if size < VERY_LARGE else {}
-    if (
-        not between
-        and not LARGE < size < VERY_LARGE
-        and not ((branches or size > LARGE) and goes_in_vectors(loop, counts, branches=True))
-    ):
-        return (), None
-    names = tuple(code.name("u") for _ in range(1 + branches))
-    code.call_guards(body, *names)
+    pays = between or LARGE < size < VERY_LARGE
+    may = branches or size > LARGE
+    if not (pays or (may and goes_in_vectors(loop, counts, branches=True))):
+        return _Asked()
+    guards = tuple(code.name("u") for _ in range(1 + branches))
+    code.call_guards(body, *guards)
     if not between:
-        return names, None
+        return _Asked(guards)
     ends = code.name("u")
     code.settle(between, ends)
-    return (*names, ends), ends
+    return _Asked(guards, ends)
 
 
 def _index_on_entry(code, index, body):
@@ -363,24 +374,23 @@ def _index_on_entry(code, index, body):
 
 
 @contextmanager
-def _each_trip(code, body, trips, rows, sweeps, guards, ends):
-    """The lines of a trip: in stretches where it is known how many there will be.
+def _each_trip(code, body, trips, rows, sweeps, asked):
+    """The lines of an iteration: in stretches where it is known how many there will be.
 
-    Short loops that run often are not divided, which takes as long as a few trips. With
-    guards there is a version of the loop where none holds. With ``ends`` the first trip, those
-    between, and the last are loops of their own.
+    Short loops that run often are not divided, which takes as long as a few iterations. Where
+    versions ask for ends, the first iteration, those between, and the last are loops of their own.
     """
     if rows is not None:
         with rows.each_trip(trips, _watch_word(code)):
             yield
         return
     around = code.lines
-    if ends is not None:
+    if asked.ends is not None:
         part, count = code.name("p"), code.name("n")
         code.lines = around.nest(f"for {part} in range(1 if {trips} < {PARTED} else 3):")
         code.add(
             f"{count} = {trips} if {trips} < {PARTED} else {trips} - 2 if {part} == 1 else 1",
-            f"{ends} = {trips} < {PARTED} or {part} != 1",
+            f"{asked.ends} = {trips} < {PARTED} or {part} != 1",
         )
         trips = count
         code.count(body, trips)
@@ -395,10 +405,10 @@ def _each_trip(code, body, trips, rows, sweeps, guards, ends):
             f"watch(w, {_watch_word(code)}, {start} + {STRETCH - 1})",
             f"for _ in range({start}, min({start} + {STRETCH}, {trips})):",
         ]
-    with code.loop(*(["while True:"] if trips is None else lines), versions=guards):
-        for guard in guards:
-            if guard != ends:
-                code.heads[-1].add(f"{guard} = {trips} > {COUNTED}")
+    names = (*asked.guards, *([] if asked.ends is None else [asked.ends]))
+    with code.loop(*(["while True:"] if trips is None else lines), versions=names):
+        for guard in asked.guards:
+            code.heads[-1].add(f"{guard} = {trips} > {COUNTED}")
         yield
     code.lines = around
 
