@@ -21,15 +21,15 @@ def settled(loop: Loop, counts: Counts) -> dict[Tensor, bool]:
 
     Those that are the same at the ends, too, are not among them.
     """
-    trips = counts.trips(loop.op)
+    iterations = counts.trips(loop.op)
     found = {}
     for op in everything(loop.body):
         if len(op.inputs) != 2 or not all(map(is_integer, op.inputs)):
             continue
         signs = _signs(op)
-        if signs is None or _truth(signs, loop.body, counts, trips, 0) is not None:
+        if signs is None or _truth(signs, loop.body, counts, iterations, 0) is not None:
             continue
-        between = _truth(signs, loop.body, counts, trips, 1)
+        between = _truth(signs, loop.body, counts, iterations, 1)
         if between is not None:
             found[op.outputs[0]] = between
     return found
@@ -52,15 +52,15 @@ def _signs(op):
     return None
 
 
-def _truth(signs, body, counts, trips, apart):
-    """What is sure of all iterations but so many at each end; None for nothing."""
+def _truth(signs, body, counts, iterations, apart):
+    """What is known of all iterations but so many at each end; None for nothing."""
     for truth, (high, low, more) in signs:
         forms = [counts.affine(tensor, body) for tensor in (high, low)]
         if None in forms:
             continue
         (start, step), (other, by) = forms
         start, step = start - other + more, step - by
-        nearest = start + step * apart if step >= 0 else start + (trips + -1 - apart) * step
+        nearest = start + step * apart if step >= 0 else start + (iterations + -1 - apart) * step
         if step and counts.is_natural(nearest):
             return truth
     return None

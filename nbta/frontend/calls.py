@@ -328,13 +328,13 @@ def _cached(function, args, kwargs):
         _check_hash(value)
     if native.is_known(values) and not any(map(holds_tensors, values)):
         return _by_cache(function, args, kwargs)
-    with outside.telling() as told:
+    with outside.recording() as read:
         found = _cached_in_graph(function, args, kwargs)
-    if told:
+    if read:
         name = getattr(function, "__qualname__", "a function")
         message = (
             f"{here()}: {name} has a cache (functools.lru_cache) and is given a value that only "
-            f"the run knows, and reads {told[0]} from outside: Python's cache may hold results "
+            f"the run knows, and reads {read[0]} from outside: Python's cache may hold results "
             f"for what that was before; make it an argument, or call {name}.__wrapped__, which "
             f"has no cache"
         )
@@ -375,7 +375,7 @@ def _by_cache(function, args, kwargs):
 
 
 def _cached_in_graph(function, args, kwargs):
-    """A function with a cache that is traced; what it gave is kept in the graph that has it."""
+    """A function with a cache that is traced; what it gave is saved with its graph."""
     key = (
         function,
         tuple(map(_cache_key, args)),

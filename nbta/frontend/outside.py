@@ -159,7 +159,7 @@ class Outside:
         self._arrays: dict[int, _Array] = {}
         self._made: set[int] = set()
         self._inner: set[Any] = set()  # identities of codes of functions that others make
-        self._told: list[list[str]] = []  # what `telling` gives
+        self._recordings: list[list[str]] = []  # what `recording` gives
         self.hidden = False
         #: By the address of the fields of a compiled object: what stands for it.
         self.stand_ins: dict[int, Any] = {}
@@ -170,7 +170,7 @@ class Outside:
         """Note a variable of a module, or a name of Python's own that the module does not have."""
         around = self._constant(names)
         if name in names:
-            self._tell(name, value)
+            self._record(name, value)
             place = (id(names), "global", name), f"{around}[{name!r}]", value, name
             self._note_before(*place) if changes else self._note(*place)
         elif (key := (id(names), "global", name)) not in self._seen:
@@ -180,7 +180,7 @@ class Outside:
     def read_cell(self, cell, name, value, changes=False) -> None:
         """Note a variable of a function around one from outside."""
         if id(cell) in self._cells:
-            self._tell(name, value)
+            self._record(name, value)
             place = (id(cell), "cell"), self._cells[id(cell)], value, name
             self._note_before(*place) if changes else self._note(*place)
 
@@ -197,7 +197,7 @@ class Outside:
         if isinstance(owner, types.ModuleType) and _is_stable(owner):
             return
         label = f"{_name_of(owner)}.{name}"
-        self._tell(label, value)
+        self._record(label, value)
         key = id(owner), "attribute", name
         if isinstance(value, types.MethodType):
             self._note(key, f"{text}.{name}.__func__", value.__func__, label)
@@ -285,18 +285,18 @@ class Outside:
         return self._objects.get(id(value)) or self._constant(value)
 
     @contextlib.contextmanager
-    def telling(self):
+    def recording(self):
         """Labels of what a trace reads in a context that may change, other than functions."""
-        self._told.append([])
+        self._recordings.append([])
         try:
-            yield self._told[-1]
+            yield self._recordings[-1]
         finally:
-            self._told.pop()
+            self._recordings.pop()
 
-    def _tell(self, label, value):
+    def _record(self, label, value):
         if not isinstance(value, (*_FIRM, *_CODE)):
-            for told in self._told:
-                told.append(label)
+            for labels in self._recordings:
+                labels.append(label)
 
     def read_missing(self, owner, name) -> None:
         """Note that an object from outside does not have an attribute, but by ``__getattr__``."""
