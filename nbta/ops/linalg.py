@@ -347,6 +347,11 @@ def _evaluate_cholesky_tangent(factor, change):
     return narrow(found, dtype)
 
 
+def _is_second(op, place):
+    """Which input the result is linear in: an equation is solved for it."""
+    return place == 1
+
+
 def _by_factor(found, slope):
     """The gradient by the factor of either, where that by what is solved for is ``slope``.
 
@@ -415,6 +420,7 @@ CHOLESKY_GRADIENT = define(
     _evaluate_cholesky_gradient,
     _second_cholesky_gradient,
     emit=_emit_cholesky_gradient,
+    spreads=_is_second,
     tangent=_along_both(lambda found, change: (found, tril(change))),
 )
 CHOLESKY_TANGENT = define(
@@ -423,6 +429,7 @@ CHOLESKY_TANGENT = define(
     _evaluate_cholesky_tangent,
     _cholesky_tangent_gradient,
     emit=_emit_cholesky_tangent,
+    spreads=_is_second,
     tangent=_along_both(lambda found, change: (found, _adjoint(tril(change)))),
 )
 
@@ -713,6 +720,7 @@ SOLVE = define(
     _evaluate_solve,
     _solve_gradient,
     emit=_emit_triangular_solve,
+    spreads=_is_second,
     tangent=_solve_tangent,
 )
 

@@ -147,7 +147,12 @@ def _emit_solution(code, op) -> None:
 
 
 SOLUTION = define(
-    "LUSolve", _infer_solution, _evaluate_solution, _solution_gradient, emit=_emit_solution
+    "LUSolve",
+    _infer_solution,
+    _evaluate_solution,
+    _solution_gradient,
+    emit=_emit_solution,
+    spreads=lambda op, place: place == 2,
 )
 
 

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import nbta
 from nbta.compiler.pipeline import optimised
@@ -265,6 +266,32 @@ def test_what_spreads_nan(name):
             xs = given[: len(given) - len(constant)]
             assert np.isnan(nbta.function(f, compiled=False)(*xs))
             assert np.isnan(nbta.function(f, compiled=True)(*xs))
+
+
+SOLVED = {
+    "LUSolve": lambda a, b: np.linalg.solve(a @ a.T, b),
+    "TriangularSolve": lambda a, b: scipy.linalg.solve_triangular(a, b, lower=True),
+    "CholeskyGradient": lambda a, b: apply(TABLE["CholeskyGradient"], [a, b]),
+    "CholeskyTangent": lambda a, b: apply(TABLE["CholeskyTangent"], [a, b]),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("n", [3, 40])
+@pytest.mark.parametrize("name", SOLVED)
+def test_what_is_solved_for_spreads_nan(name, n, compiled):
+    """The result has a NaN where the right side has one, or is the same whatever is there."""
+    draw = np.random.default_rng(n)
+    a = np.tril(draw.normal(size=(n, n))) + n * np.eye(n)
+    a[n // 2, 0] = a[-1, 1] = 0.0
+    b = draw.normal(size=(n, n))
+    f = nbta.function(SOLVED[name], compiled=compiled)
+    for place in [(0, 0), (n - 1, 0), (0, n - 1), (n // 2, 0), (n - 1, n - 1), (n - 1, 1)]:
+        spoilt, other = b.copy(), b.copy()
+        spoilt[place], other[place] = np.nan, 7.0
+        found = f(a, spoilt)
+        if not np.isnan(found).any():
+            np.testing.assert_array_equal(found, f(a, other))
 
 
 def fits(record, count):
