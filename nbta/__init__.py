@@ -81,7 +81,7 @@ def __getattr__(name):
     """What belongs to graphs. Importing that takes 0.07 s, which arrays alone need not wait for."""
     if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module 'nbta' has no attribute {name!r}")
-    namespace = importlib.import_module("nbta.api")
+    namespace = importlib.import_module("nbta.namespace")
     names = {name: getattr(namespace, name) for name in namespace.__all__}
     names["__all__"] = sorted([*_ARRAYS, *names])
     globals().update(names)

@@ -162,6 +162,7 @@ from nbta.ops.elementary import softplus as softplus
 from nbta.ops.elementary import sqrt as sqrt
 from nbta.ops.elementary import tan as tan
 from nbta.ops.elementary import tanh as tanh
+from nbta.ops.filling import arange as arange
 from nbta.ops.filling import constant as constant
 from nbta.ops.filling import fill as fill
 from nbta.ops.filling import ones as ones
@@ -215,7 +216,6 @@ from nbta.ops.integers import invert as invert
 from nbta.ops.integers import lcm as lcm
 from nbta.ops.integers import left_shift as left_shift
 from nbta.ops.integers import right_shift as right_shift
-from nbta.ops.joining import arange as arange
 from nbta.ops.joining import concatenate as concatenate
 from nbta.ops.joining import expand_dims as expand_dims
 from nbta.ops.joining import flip as flip
@@ -277,8 +277,6 @@ from nbta.ops.products import as_matrix as as_matrix
 from nbta.ops.products import einsum as einsum
 from nbta.ops.products import matmul as matmul
 from nbta.ops.products import outer as outer
-from nbta.ops.products import swapaxes as swapaxes
-from nbta.ops.products import transpose as transpose
 from nbta.ops.quantiles import median as median
 from nbta.ops.quantiles import nanmedian as nanmedian
 from nbta.ops.quantiles import nanpercentile as nanpercentile
@@ -355,12 +353,7 @@ from nbta.ops.spectra import pinv as pinv
 from nbta.ops.spectra import qr as qr
 from nbta.ops.spectra import svd as svd
 from nbta.ops.spectra import svdvals as svdvals
-from nbta.ops.statistics import all as all
-from nbta.ops.statistics import allclose as allclose
-from nbta.ops.statistics import any as any
-from nbta.ops.statistics import array_equal as array_equal
 from nbta.ops.statistics import average as average
-from nbta.ops.statistics import count_nonzero as count_nonzero
 from nbta.ops.statistics import nancumprod as nancumprod
 from nbta.ops.statistics import nancumsum as nancumsum
 from nbta.ops.statistics import nanmax as nanmax
@@ -375,6 +368,8 @@ from nbta.ops.statistics import std as std
 from nbta.ops.statistics import var as var
 from nbta.ops.structured import block_diag as block_diag
 from nbta.ops.structured import toeplitz as toeplitz
+from nbta.ops.transposing import swapaxes as swapaxes
+from nbta.ops.transposing import transpose as transpose
 from nbta.ops.trigonometry import angle as angle
 from nbta.ops.trigonometry import arccos as arccos
 from nbta.ops.trigonometry import arccosh as arccosh
@@ -392,6 +387,11 @@ from nbta.ops.trigonometry import sinc as sinc
 from nbta.ops.trigonometry import sindg as sindg
 from nbta.ops.trigonometry import sinh as sinh
 from nbta.ops.trigonometry import tandg as tandg
+from nbta.ops.truths import all as all
+from nbta.ops.truths import allclose as allclose
+from nbta.ops.truths import any as any
+from nbta.ops.truths import array_equal as array_equal
+from nbta.ops.truths import count_nonzero as count_nonzero
 from nbta.saving import load as load
 from nbta.saving import save as save
 from nbta.structure import flatten as flatten

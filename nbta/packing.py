@@ -13,56 +13,20 @@ import sys
 import numpy as np
 
 from nbta import errors, naming
+from nbta.array_memory import (
+    block_of,
+    dtype_in_memory,
+    gradients_of,
+    has_value,
+    source_of,
+    uniform_bytes,
+)
 from nbta.runtime import python_calls
 from nbta.runtime.request import GRAD
-from nbta.runtime.slots import CLEARED, READ, WRITTEN, ZERO, holds_value, in_python
-from nbta.runtime.store import BLOCK_HEAD, BLOCK_RANK, BLOCK_ROOM, BLOCK_SHAPE, FIELD, RAGGED
+from nbta.runtime.slots import CLEARED, READ, WRITTEN, ZERO
+from nbta.runtime.store import BLOCK_RANK, BLOCK_SHAPE, FIELD, RAGGED
 from nbta.shapes import MAX_RANK, as_pattern
 from nbta.tensor_array import TensorArray, code_points
-
-# What lies in an array's memory, for whoever looks without reading: files and pictures.
-
-_HALVES = ("float16", "bfloat16")
-
-
-def source_of(array) -> str:
-    """The source of a gradient array."""
-    points = python_calls.native(python_calls.source_points)(array._address)
-    return "".join(map(chr, points))
-
-
-def gradients_of(array):
-    """The gradient arrays that an array holds, in the order in which they were made."""
-    owners = python_calls.native(python_calls.gradient_owners)(array._address).view(np.int64)
-    for owner in owners.tolist():
-        store = python_calls.native(python_calls.share_store)(owner)
-        yield type(array)._over(store, array.dtype, "")
-
-
-def dtype_in_memory(dtype: np.dtype, gradient: bool) -> np.dtype:
-    """The dtype of elements in memory; gradients of half precision are kept as float32 sums."""
-    return np.dtype(np.float32) if gradient and dtype.name in _HALVES else dtype
-
-
-#: Whether slots in such states hold a value that takes memory.
-has_value = in_python(holds_value)
-
-
-def uniform_bytes(array) -> np.ndarray:
-    """The elements of a uniform array in memory, a row of bytes a slot."""
-    size, width = array._fields[FIELD.size], array._fields[FIELD.element_bytes]
-    data = python_calls.native(python_calls.data_bytes)(array._address)
-    return data[: size * width].reshape(size, width)
-
-
-def block_of(array, slot: int) -> tuple[np.ndarray, np.ndarray]:
-    """Head and element of a ragged slot's block."""
-    data = python_calls.native(python_calls.data_bytes)(array._address)
-    owner = int(data[8 * slot : 8 * slot + 8].view(np.int64)[0])
-    block = python_calls.native(python_calls.block_bytes)(owner)
-    head = block[:BLOCK_HEAD].view(np.int64)
-    return head, block[len(block) - int(head[BLOCK_ROOM]) :]
-
 
 # Taking apart.
 
@@ -431,5 +395,11 @@ def _put_suffix(array, suffix):
         )
 
 
+def _reduced(array):
+    """What pickling an array writes, and copying it copies."""
+    return unpack, (pack(array),)
+
+
+TensorArray.__reduce__ = _reduced
 #: Where pickles of earlier versions look for `unpack`.
 sys.modules["nbta.unpacking"] = sys.modules[__name__]

@@ -18,8 +18,8 @@ from nbta.graph.operation import Tensor
 from nbta.ops.arithmetic import negative
 from nbta.ops.dispatch import as_array
 from nbta.ops.extents import as_shape
+from nbta.ops.filling import arange
 from nbta.ops.gathering import take
-from nbta.ops.joining import arange
 from nbta.ops.normal import ndtri
 from nbta.ops.random_bits import BITS, below, gamma_of, log1p_of_scipy, philox_bits, unit_of
 from nbta.ops.reductions import prod

@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from nbta import classes, errors
+from nbta.array_memory import gradients_of
 from nbta.dtypes import check_plain
-from nbta.packing import file_dtype, gradients_of, meta_of, pack, require, unpack, unpack_all
+from nbta.packing import file_dtype, meta_of, pack, require, unpack, unpack_all
 from nbta.tensor_array import TensorArray
 
 __all__ = ["load", "pack", "save", "unpack"]

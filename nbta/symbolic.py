@@ -18,7 +18,7 @@ from nbta.ops import arrays, numbers, tensor_methods
 from nbta.ops.arrays import Access, build
 from nbta.ops.dispatch import as_array, as_tensor, building
 from nbta.ops.extents import pattern_of
-from nbta.ops.joining import arange
+from nbta.ops.filling import arange
 from nbta.ops.shaping import cast, identity, shape
 from nbta.runtime.request import Concat
 from nbta.tensor_array import TensorArray, as_flow, as_source
@@ -209,11 +209,6 @@ class SymbolicTensorArray(TensorArray):
             f"<nbta.TensorArray {self._handle.op.name!r} symbolic dtype={self.dtype} "
             f"element_shape={self.element_shape}>"
         )
-
-    def _repr_html_(self):
-        from nbta.inspect.diagram import symbolic_html
-
-        return symbolic_html(self)
 
     def plot(self, axes: Any = None) -> Any:
         """Arrays of graphs have no slots to draw."""

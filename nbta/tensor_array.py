@@ -618,11 +618,6 @@ class TensorArray(StoreWrapper, ArrayInterface):
 
         return draw(self, axes)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        from nbta.saving import pack, unpack
-
-        return unpack, (pack(self),)
-
     @property
     def _numba_type_(self) -> Any:
         """What compiled code sees: dtype and, where it is known, rank of the elements."""

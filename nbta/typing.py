@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ForwardRef,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    Union,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from nbta.graph.operation import Tensor
-from nbta.ops.changes import At
+if TYPE_CHECKING:
+    from nbta.graph.operation import Tensor
+    from nbta.ops.changes import At
+else:  # looked up when it is asked for, so that every module may import this one
+    Tensor = ForwardRef("Tensor", module="nbta.graph.operation")
 
 __all__ = [
     "Array", "ArrayLike", "Axis", "Checkpoint", "Compiled", "DTypeLike", "Integer", "Pattern",
@@ -17,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: What functions of arrays give: arrays at once, tensors in a graph. Scalars count as arrays.
-Array: TypeAlias = np.ndarray[Any, Any] | Tensor
+Array: TypeAlias = Union[np.ndarray[Any, Any], Tensor]  # noqa: UP007 - of a name, too
 #: One axis, several, or all.
 Axis: TypeAlias = int | Sequence[int] | None
 #: As for `nbta.Session.run`.

@@ -101,9 +101,9 @@ class ColdStart(_Process):
 class Import:
     """Importing alone, in a new process; `numba` is what nbta cannot do without."""
 
-    params = (("numba", "nbta", "nbta.api"),)
+    params = (("numba", "nbta", "nbta.namespace"),)
     param_names = ("module",)
 
     def timeraw_import(self, module):
-        """One import; `nbta.api` has the graphs, and comes with the first use of any."""
+        """One import; `nbta.namespace` has the graphs, and comes with the first use of any."""
         return f"import {module}"

@@ -40,12 +40,12 @@ from nbta.ops.arithmetic import add_n, equal, multiply
 from nbta.ops.arranging import moveaxis
 from nbta.ops.checks import checked
 from nbta.ops.dispatch import as_tensor
-from nbta.ops.filling import ones_like, zeros_like
-from nbta.ops.joining import arange, concatenate
+from nbta.ops.filling import arange, ones_like, zeros_like
+from nbta.ops.joining import concatenate
 from nbta.ops.mapping import no_rows
 from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import broadcast_to, cast, identity, reshape, shape, shape_of, size
-from nbta.ops.statistics import all as all_
+from nbta.ops.truths import all as all_
 from nbta.structure import describe, layout, leaves, map_batches, map_leaves, pack, paths
 
 if TYPE_CHECKING:

@@ -35,9 +35,10 @@ from nbta.ops.axis_arguments import one_axis
 from nbta.ops.checks import Acts, Order, Unordered, checked, entered, first_token
 from nbta.ops.dispatch import as_array, as_tensor, building, data_spec, stands_for
 from nbta.ops.extents import outside
+from nbta.ops.filling import arange
 from nbta.ops.gathering import take
 from nbta.ops.indexing import GETITEM, getitem
-from nbta.ops.joining import arange, concatenate, stack
+from nbta.ops.joining import concatenate, stack
 from nbta.ops.mapping import add_map, is_closed, row_spec
 from nbta.ops.shaping import CAST, SHAPE, cast, reshape, shape
 from nbta.progress import bar

@@ -22,7 +22,7 @@ from nbta.graph.operation import Tensor
 from nbta.locations import warn_caller
 from nbta.ops.arithmetic import equal
 from nbta.ops.dispatch import as_tensor
-from nbta.ops.joining import arange
+from nbta.ops.filling import arange
 from nbta.ops.shaping import cast, reshape, shape_of
 from nbta.structure import describe, leaves
 

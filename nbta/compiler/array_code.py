@@ -26,6 +26,7 @@ from nbta.ops.arrays import (
     clears,
 )
 from nbta.ops.dispatch import CONSTANT
+from nbta.ops.filling import RANGE
 from nbta.ops.index_lists import (
     GATHER_SLOT_LIST,
     ON_SLOT_LISTS,
@@ -33,7 +34,6 @@ from nbta.ops.index_lists import (
     SLOT_LIST,
     WRITE_SLOT_LIST,
 )
-from nbta.ops.joining import RANGE
 from nbta.runtime import plain as rt
 
 ADD = add.record

@@ -12,8 +12,8 @@ from nbta.graph.views import Loop, is_loop, origin, owners
 from nbta.ops.aliases import ArrayUses
 from nbta.ops.arrays import GATHER, LOOKUPS, READ, READS, SCATTER, SIZE, WRITE, WRITES
 from nbta.ops.dispatch import special
+from nbta.ops.filling import RANGE
 from nbta.ops.indexing import GETITEM, SYMBOLIC
-from nbta.ops.joining import RANGE
 from nbta.ops.shaping import CAST
 from nbta.ops.trip_counts import constant_of
 

@@ -17,10 +17,10 @@ from nbta.ops.arithmetic import ADD_N, add, floor_divide, less, maximum, subtrac
 from nbta.ops.arrays import CREATE, SCATTER, SIZE, WRITE, WRITES, Access
 from nbta.ops.bodies import trace
 from nbta.ops.dispatch import as_tensor
-from nbta.ops.filling import zeros
+from nbta.ops.filling import arange, zeros
 from nbta.ops.gathering import take
 from nbta.ops.indexing import getitem, set_item
-from nbta.ops.joining import arange, concatenate, expand_dims, stack
+from nbta.ops.joining import concatenate, expand_dims, stack
 from nbta.ops.loop import COUNTER, ONE, add_while
 from nbta.ops.reductions import cumsum, prod
 from nbta.ops.reductions import sum as summed

@@ -21,9 +21,8 @@ from nbta.graph.graph import lies_in, substitute
 from nbta.graph.operation import DATA, Operation, Tensor
 from nbta.graph.views import Loop, holder_in, is_loop, origin, owners
 from nbta.ops.arrays import CREATE, GATHER, LOOKUP, READ, SCATTER, SIZE, WRITE, WRITES, clears
-from nbta.ops.filling import zeros
+from nbta.ops.filling import RANGE, zeros
 from nbta.ops.indexing import add_item, getitem
-from nbta.ops.joining import RANGE
 from nbta.ops.trip_counts import constant_of
 
 

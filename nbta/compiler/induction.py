@@ -15,9 +15,10 @@ from nbta.graph.views import Loop, is_loop, origin, variable_of
 from nbta.ops.arithmetic import add, maximum, multiply, subtract
 from nbta.ops.arrays import CREATE, GATHER, SIZE
 from nbta.ops.dispatch import CONSTANT, PARAMETER
+from nbta.ops.filling import RANGE
 from nbta.ops.gathering import TAKE
 from nbta.ops.indexing import GETITEM
-from nbta.ops.joining import RANGE, STACK
+from nbta.ops.joining import STACK
 from nbta.ops.loop import WHILE
 from nbta.ops.shaping import CAST, IDENTITY, SHAPE
 from nbta.ops.trip_counts import compared, constant_of, is_integer, step_of, tests_of

@@ -24,11 +24,12 @@ from nbta.ops.arrays import CREATE, GATHER, READ, Access, build
 from nbta.ops.bodies import trace
 from nbta.ops.branch import add_case
 from nbta.ops.dispatch import CONSTANT, as_tensor, constant_in
-from nbta.ops.filling import FILL, zeros
+from nbta.ops.filling import FILL, RANGE, arange, zeros
 from nbta.ops.indexing import GETITEM, SYMBOLIC
-from nbta.ops.joining import CONCATENATE, RANGE, arange, stack
-from nbta.ops.products import MATMUL, OUTER, SWAPAXES, TRANSPOSE, matmul, transpose
+from nbta.ops.joining import CONCATENATE, stack
+from nbta.ops.products import MATMUL, OUTER, matmul
 from nbta.ops.shaping import RESHAPE, SUM_TO, cast, shape_of
+from nbta.ops.transposing import SWAPAXES, TRANSPOSE, transpose
 from nbta.ops.trip_counts import compared
 
 

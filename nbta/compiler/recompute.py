@@ -18,12 +18,14 @@ from nbta.graph.views import Loop, is_body_of_branch, is_loop, origin, owners, v
 from nbta.ops.arithmetic import add, floor_divide, maximum, multiply, subtract
 from nbta.ops.arrays import LOOKUP
 from nbta.ops.dispatch import CONSTANT, PARAMETER, constant_in
+from nbta.ops.filling import RANGE
 from nbta.ops.indexing import GETITEM, SET_ITEM, index_of
-from nbta.ops.joining import RANGE, STACK
+from nbta.ops.joining import STACK
 from nbta.ops.loop import WHILE
-from nbta.ops.products import MATMUL, OUTER, SWAPAXES, TRANSPOSE
+from nbta.ops.products import MATMUL, OUTER
 from nbta.ops.residuals import RESTORE, restore
 from nbta.ops.shaping import CAST, INT64, cast
+from nbta.ops.transposing import SWAPAXES, TRANSPOSE
 from nbta.ops.trip_counts import Limit, constant_of, is_integer, limit_before
 
 ADD, SUB, MUL = add.record, subtract.record, multiply.record

@@ -40,8 +40,8 @@ from nbta.ops.arrays import (
 )
 from nbta.ops.dispatch import PARAMETER
 from nbta.ops.extents import outside, pattern_of
+from nbta.ops.filling import RANGE
 from nbta.ops.indexing import GETITEM, SYMBOLIC
-from nbta.ops.joining import RANGE
 from nbta.ops.residuals import RESTORE, saved_values
 from nbta.ops.shaping import IDENTITY, RESHAPE
 from nbta.ops.trip_counts import constant_of

@@ -35,9 +35,9 @@ from nbta.graph.views import Branch, Loop, holder_in, is_body_of_branch, is_bran
 from nbta.ops.arithmetic import ADD_N, minimum, subtract
 from nbta.ops.arrays import CREATE, LOOKUP, LOOKUPS, SIZE, WRITES, Access
 from nbta.ops.dispatch import as_tensor
-from nbta.ops.filling import zeros
+from nbta.ops.filling import arange, zeros
 from nbta.ops.indexing import getitem
-from nbta.ops.joining import arange, concatenate, stack
+from nbta.ops.joining import concatenate, stack
 from nbta.ops.residuals import RESTORE, restore, saved_by
 from nbta.ops.shaping import shape_of
 

@@ -32,7 +32,7 @@ from nbta.ops.arithmetic import add
 from nbta.ops.arrays import CREATE, GATHER, SIZE, WRITE, WRITES
 from nbta.ops.branch import CASE
 from nbta.ops.dispatch import CONSTANT, PARAMETER, constant_in, special
-from nbta.ops.joining import RANGE
+from nbta.ops.filling import RANGE
 from nbta.ops.loop import WHILE
 from nbta.ops.residuals import ADD_SAVED, ADD_SHADOWS, EMPTY, RESTORE, RESTORE_ROWS, SAVE, SHADOW
 from nbta.ops.shaping import CAST

@@ -18,12 +18,12 @@ from nbta.graph.graph import Closed, SubGraph, current
 from nbta.graph.operation import DATA, Spec
 from nbta.ops.arithmetic import add, divide, equal, less, negative
 from nbta.ops.dispatch import as_tensor, define
-from nbta.ops.filling import zeros
+from nbta.ops.filling import arange, zeros
 from nbta.ops.indexing import set_item
-from nbta.ops.joining import arange, stack
+from nbta.ops.joining import stack
 from nbta.ops.lu import solve
-from nbta.ops.products import swapaxes
 from nbta.ops.shaping import cast, emit_identity, identity, reshape, shape_of, size
+from nbta.ops.transposing import swapaxes
 
 
 def add_implicit(x, residual):

@@ -39,13 +39,12 @@ from nbta.ops import arithmetic, changes, numbers
 from nbta.ops.diagonals import diagonal
 from nbta.ops.dispatch import as_tensor, constant_in, nearest
 from nbta.ops.extents import as_shape
-from nbta.ops.filling import fill
+from nbta.ops.filling import arange, fill
 from nbta.ops.indexing import SYMBOLIC, indexed
-from nbta.ops.joining import arange
-from nbta.ops.linalg import transpose
 from nbta.ops.places import compress
 from nbta.ops.shaping import cast, reshape, shape_of
 from nbta.ops.sorting import sort
+from nbta.ops.transposing import transpose
 
 _serials = itertools.count(1)
 

@@ -1805,7 +1805,7 @@ def _fill_diagonal(a, val, wrap=False):
             "a[i, i]"
         )
         raise UnimplementedError(message)
-    places = joining.arange(iteration.least(extents))
+    places = filling.arange(iteration.least(extents))
     a[places, places] = val
 
 

@@ -67,6 +67,7 @@ from nbta.frontend.maybe import (
 )
 from nbta.frontend.naturals import note_counter
 from nbta.frontend.problems import here, is_pythons
+from nbta.frontend.ranges import Range
 from nbta.frontend.tries import is_caught
 from nbta.graph.graph import SubGraph, at_line, current, lies_in
 from nbta.graph.labels import call_after
@@ -881,7 +882,7 @@ class _Merge:
         for i, (kind, what) in enumerate(self._plans):
             results.append(what if kind == "same" else self._joined(*what, values))
             if i in self._steps:
-                results[i] = _range_of(*results[i], self._steps[i])
+                results[i] = Range(*results[i], self._steps[i])
         for outcome in self._outcomes:
             for box, reason in outcome.spoiled.values():
                 box.put_off(reason)
@@ -927,12 +928,6 @@ def _bounds_of(one, other):
     if one.step != other.step:
         return None
     return one.step, (one.start, one.stop), (other.start, other.stop)
-
-
-def _range_of(start, stop, step):
-    from nbta.frontend.iteration import Range  # which goes along what a branch gives
-
-    return Range(start, stop, step)
 
 
 def _is_usable(value):

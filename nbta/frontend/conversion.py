@@ -87,6 +87,9 @@ def outer(value, name=None):
     return Box(value, name, fixed) if found is None else found
 
 
+_RUNTIME: list[types.ModuleType] = []
+
+
 class _Unsure:
     """What code calls of a function that reads variables of an enclosing one, which may have none.
 
@@ -130,7 +133,10 @@ def _unsure_of(cells):
 
 
 def runtime():
-    """The module that converted code calls."""
-    from nbta.frontend import runtime as found
+    """The module that converted code calls, which is above this one."""
+    return _RUNTIME[0]
 
-    return found
+
+def provide(module) -> None:
+    """Say which module converted code calls."""
+    _RUNTIME[:] = [module]

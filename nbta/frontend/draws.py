@@ -43,7 +43,7 @@ from nbta.ops.draws import source_of as _source
 from nbta.ops.elementary import exp, log
 from nbta.ops.gathering import take
 from nbta.ops.numbers import Number
-from nbta.ops.statistics import all as all_of
+from nbta.ops.truths import all as all_of
 
 #: What generators draw bits from, and seeds are made of.
 SOURCES = (np.random.BitGenerator, np.random.SeedSequence)

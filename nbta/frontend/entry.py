@@ -11,7 +11,7 @@ import numpy as np
 
 from nbta.control.captured import guarded
 from nbta.errors import NbtaError, UnimplementedError, invalid
-from nbta.frontend import effects, native, source
+from nbta.frontend import effects, native, runtime, source
 from nbta.frontend.arguments import taken_apart
 from nbta.frontend.array_boxes import in_box
 from nbta.frontend.boxes import Box, any_assigned, boxed, check_apart
@@ -29,6 +29,8 @@ from nbta.ops.dispatch import building
 from nbta.ops.shaping import IDENTITY
 from nbta.runtime.numba_private import Dispatcher
 from nbta.structure import leaves, pack, paths
+
+_INSTALLED = runtime  # converted code calls it
 
 
 def prepared(function, what, convert=True, outputs=(), *, for_run=False):

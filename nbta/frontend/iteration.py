@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,6 +16,7 @@ from nbta.frontend.maybe import check_keys
 from nbta.frontend.outside import seen_by
 from nbta.frontend.problems import here
 from nbta.frontend.raising import is_numbas
+from nbta.frontend.ranges import Indexed, Range
 from nbta.frontend.records import Records
 from nbta.graph.graph import current
 from nbta.graph.operation import Tensor
@@ -29,88 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 T = TypeVar("T")
-
-
-class Indexed:
-    """Items that are found by their number.
-
-    Attributes
-    ----------
-    count : int or Tensor
-        How many there are.
-    item : callable
-        Of the number.
-    count_now : callable or None
-        Gives in each iteration how many there are, where an iteration may change that.
-    """
-
-    _iterator = count_now = None
-
-    def __init__(self, count, item, count_now=None):
-        self.count, self.item, self.count_now = count, item, count_now
-
-    def __iter__(self):
-        return (self.item(k) for k in range(known_count(self)))
-
-    def __len__(self):
-        return known_count(self)
-
-    def __next__(self):
-        if self._iterator is None:
-            self._iterator = iter(self)
-        return next(self._iterator)
-
-
-class Range(Indexed):
-    """A `range` whose bounds may be known only when the function runs."""
-
-    is_range = True  # for branches that choose one
-
-    def __init__(self, start, stop, step):
-        self.start, self.stop, self.step = start, stop, step
-
-    def __getitem__(self, k):
-        if isinstance(k, slice):
-            return self._behind(k)
-        return self.item(k if not isinstance(k, int) or k >= 0 else self.count + k)
-
-    def _behind(self, part):
-        """The range without its first ones."""
-        first = part.start or 0
-        if (
-            part.stop is not None
-            or part.step not in (None, 1)
-            or not (isinstance(first, int) and first >= 0)
-        ):
-            message = (
-                f"{here()}: a slice of a range whose bounds only the run knows; give range() the "
-                "bounds of the slice"
-            )
-            raise invalid("symbolic", message)
-        return Range(self.start + first * self.step, self.stop, self.step)
-
-    def __iter__(self):
-        bounds = self.start, self.stop, self.step
-        if any(isinstance(bound, Tensor) and not isinstance(bound, Number) for bound in bounds):
-            message = (
-                f"{here()}: Python iterates over a range whose bounds are known only when the "
-                f"function runs; name the argument in static_argnums, or write a for loop that "
-                f"fills an array"
-            )
-            raise invalid("symbolic", message)
-        return iter(range(*map(operator.index, bounds)))
-
-    @property
-    def count(self):
-        """How many integers there are."""
-        left = self.stop - self.start if self.step > 0 else self.start - self.stop
-        size = abs(self.step)
-        left = left if size == 1 else floor_divide(as_tensor(left) + (size - 1), size)
-        return maximum(as_tensor(left), 0)
-
-    def item(self, k):
-        """The integer of a number."""
-        return self.start + k * self.step
 
 
 class Unrolled:
@@ -152,20 +70,6 @@ def unroll(iterable: Iterable[T]) -> Iterable[T]:
     np.float64(6.6...)
     """
     return Unrolled(iterable)  # type: ignore[return-value] # it is gone along only
-
-
-def known_count(items) -> int:
-    """The number of items, which Python must know."""
-    count = items.count
-    if isinstance(count, Number):
-        return count.ask("the number of iterations")
-    if isinstance(count, Tensor):
-        message = (
-            f"{here()}: the number of items is known only when the function runs; write a "
-            f"for loop over them that fills an array"
-        )
-        raise invalid("symbolic", message)
-    return count
 
 
 def range_(*bounds):

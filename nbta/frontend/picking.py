@@ -24,9 +24,9 @@ from nbta.ops.extents import outside
 from nbta.ops.gathering import SCATTER_ADD, SCATTER_SET
 from nbta.ops.indexing import SET_ITEM, SYMBOLIC, add_item, castable, getitem, set_item, take
 from nbta.ops.joining import concatenate
-from nbta.ops.linalg import transpose
 from nbta.ops.places import extents_of, numbers_of, true_places
 from nbta.ops.shaping import broadcast_to, cast, reshape
+from nbta.ops.transposing import transpose
 
 _WHOLE = slice(None)
 

@@ -14,7 +14,7 @@ from nbta.frontend import effects, native
 from nbta.frontend.boxes import Box, boxed, normalized_axes
 from nbta.frontend.problems import here
 from nbta.graph.operation import Tensor
-from nbta.ops import arithmetic, arranging, joining, shaping
+from nbta.ops import arithmetic, arranging, filling, shaping
 from nbta.ops.gathering import take
 from nbta.ops.numbers import Number
 from nbta.ops.numpy_arguments import refused_argument
@@ -115,7 +115,7 @@ def _windows(array, windows):
         return np.lib.stride_tricks.sliding_window_view(array, extents, axes)
     for axis, extent in windows:
         count = array.shape[axis] - extent + 1
-        places = shaping.reshape(joining.arange(count), (-1, 1)) + joining.arange(extent)
+        places = shaping.reshape(filling.arange(count), (-1, 1)) + filling.arange(extent)
         array = arranging.moveaxis(take(array, places, axis), axis + 1, -1)
     return array
 

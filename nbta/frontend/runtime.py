@@ -53,7 +53,7 @@ from nbta.frontend.control import (
     negated,
     while_,
 )
-from nbta.frontend.conversion import note_unsure
+from nbta.frontend.conversion import note_unsure, provide
 from nbta.frontend.conversion import outer as _outer
 from nbta.frontend.dict_items import dict_item, is_in_range, open_item
 from nbta.frontend.identity import (
@@ -974,3 +974,6 @@ def assert_(test, message):
     text = message()
     where = here()
     effects.check(found, f"{where}: {text}" if text is not None else f"{where}: assertion failed")
+
+
+provide(sys.modules[__name__])

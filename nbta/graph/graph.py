@@ -462,11 +462,6 @@ class Graph:
             raise invalid("name", f"there is no operation {name!r} in the graph")
         return self._by_name[name]
 
-    def __str__(self):
-        from nbta.graph.printer import as_text
-
-        return as_text(self)
-
 
 class SubGraph(Graph):
     """The body of a loop or a branch: a graph with parameters and results.

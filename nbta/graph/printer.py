@@ -19,6 +19,9 @@ def as_text(graph: Graph) -> str:
     return "\n".join(["graph", *_lines(graph, "  ")])
 
 
+Graph.__str__ = as_text
+
+
 def annotated(graph: SubGraph) -> str:
     """The same of a program, with its parameters and results, and the user's names and lines."""
     labels = [label_of(tensor) for tensor in graph.inputs]

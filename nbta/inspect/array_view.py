@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbta import packing, shapes
+from nbta import array_memory, shapes
 from nbta.errors import invalid
 from nbta.inspect.picture import (
     by_matplotlib,
@@ -73,7 +73,7 @@ class View:
 def view_of(array, title: str | None = None) -> View:
     """What a picture of an array shows."""
     facts = _facts(array)
-    below = [_below(array, gradient) for gradient in packing.gradients_of(array)]
+    below = [_below(array, gradient) for gradient in array_memory.gradients_of(array)]
     title = array.handle.name if title is None else title
     if array.closed:
         return View(title, [*facts, "closed"], [], below=below)
@@ -86,7 +86,7 @@ def view_of(array, title: str | None = None) -> View:
 
 
 def _below(array, gradient):
-    source = packing.source_of(gradient)
+    source = array_memory.source_of(gradient)
     return view_of(gradient, f"gradient array of source {source!r}")
 
 
@@ -147,14 +147,14 @@ def _slot_of(array, number, bits):
 
 def _element(array, number):
     """A slot's element as it lies in memory."""
-    dtype = packing.dtype_in_memory(array.dtype, array.is_gradient)
+    dtype = array_memory.dtype_in_memory(array.dtype, array.is_gradient)
     if array._fields[FIELD.layout] == RAGGED:
-        head, data = packing.block_of(array, number)
+        head, data = array_memory.block_of(array, number)
         rank = int(head[BLOCK_RANK])
         shape = tuple(head[BLOCK_SHAPE : BLOCK_SHAPE + rank].tolist())
         data = data[: int(np.prod(shape, dtype=np.int64)) * dtype.itemsize]
     else:
-        data, shape = packing.uniform_bytes(array)[number], array.element_shape
+        data, shape = array_memory.uniform_bytes(array)[number], array.element_shape
     return data.view(dtype).reshape(shape)
 
 

@@ -27,6 +27,7 @@ from nbta.ops.arrays import CREATE, LOOKUPS
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.extents import outside
 from nbta.ops.residuals import EMPTY
+from nbta.symbolic import SymbolicTensorArray
 
 # Boxes, arrows and frames.
 
@@ -619,6 +620,9 @@ def symbolic_html(array) -> str:
     if len(steps) > _STEPS:
         shown.insert(0, ("…", f"{len(steps) - _STEPS} more"))
     return html_in_graph(array.handle.op.name, facts, shown)
+
+
+SymbolicTensorArray._repr_html_ = symbolic_html
 
 
 def _behind(flow):

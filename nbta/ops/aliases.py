@@ -32,7 +32,7 @@ from nbta.ops.arrays import (
 )
 from nbta.ops.dispatch import CONSTANT, PARAMETER
 from nbta.ops.extents import outside
-from nbta.ops.joining import RANGE
+from nbta.ops.filling import RANGE
 from nbta.ops.residuals import RESTORE, saved_values
 from nbta.ops.shaping import IDENTITY
 

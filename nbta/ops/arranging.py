@@ -21,8 +21,8 @@ from nbta.ops.filling import zeros_like
 from nbta.ops.gathering import as_indices, take
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import concatenate, expand_dims, flip, rows_of, split, stack
-from nbta.ops.products import swapaxes, transpose
 from nbta.ops.shaping import broadcast_to, cast, identity, named, reshape
+from nbta.ops.transposing import swapaxes, transpose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -29,7 +29,7 @@ from nbta.ops.indexing import (
     getitem,
 )
 from nbta.ops.joining import CONCATENATE, EXPAND_DIMS, STACK, concatenate, expand_dims
-from nbta.ops.products import MATMUL, OUTER, SWAPAXES, TRANSPOSE, matmul, transpose
+from nbta.ops.products import MATMUL, OUTER, matmul
 from nbta.ops.reductions import CUMSUM, MAX, MEAN, MIN, PROD, SUM, prod
 from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import (
@@ -44,6 +44,7 @@ from nbta.ops.shaping import (
 )
 from nbta.ops.softmax import LOGSUMEXP
 from nbta.ops.strong_zeros import OF_ADJOINTS, adjoints_of
+from nbta.ops.transposing import SWAPAXES, TRANSPOSE, transpose
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,9 +15,10 @@ from nbta.ops.elementwise import conjugate, promoted
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import squeeze, stack
 from nbta.ops.lu import eye_like, inv, solve
-from nbta.ops.products import as_matrix, einsum, matmul, outer, swapaxes, transpose
+from nbta.ops.products import as_matrix, einsum, matmul, outer
 from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import broadcast_to, reshape, shape
+from nbta.ops.transposing import swapaxes, transpose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

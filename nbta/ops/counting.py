@@ -29,13 +29,13 @@ from nbta.ops.filling import ones_like, zeros
 from nbta.ops.gathering import as_indices, scatter_add
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import rows_of
-from nbta.ops.products import swapaxes
 from nbta.ops.ranges import linspace
 from nbta.ops.reductions import max as max_
 from nbta.ops.reductions import min as min_
 from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import INT64, cast, named, reshape
 from nbta.ops.sorting import rising, searchsorted
+from nbta.ops.transposing import swapaxes
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike

@@ -14,9 +14,8 @@ from nbta.ops.arithmetic import equal, greater_equal, maximum, minimum, where
 from nbta.ops.arranging import moveaxis, ranked
 from nbta.ops.axis_arguments import integers
 from nbta.ops.dispatch import data_spec, exported, stands_for
-from nbta.ops.filling import zeros
+from nbta.ops.filling import arange, zeros
 from nbta.ops.gathering import scatter_add, take
-from nbta.ops.joining import arange
 from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import cast, reshape
 

@@ -279,11 +279,17 @@ def _has_tensor(value):
 
 def _stacked(values):
     """A list with tensors in it as a tensor; numbers of Python have dtypes there."""
-    from nbta.ops.joining import stack
-
     items = [v if isinstance(v, Tensor) and v.weak is None else v.in_dtype(v.dtype)
              if isinstance(v, Tensor) else as_array(v) for v in values]  # fmt: skip
-    return stack(items)
+    return stacked(items)
+
+
+def stacked(tensors):
+    """Tensors of one shape along a new first axis, by the function that exports itself so.
+
+    That stands far above, on shapes and indices, which may be lists with tensors in them.
+    """
+    return FUNCTIONS["stack"](tensors)
 
 
 def as_array(value, dtype=None) -> np.ndarray | Tensor:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbta.errors import UnimplementedError
 from nbta.ops.arithmetic import logical_and, logical_or, where
-from nbta.ops.arranging import swapaxes
 from nbta.ops.axis_arguments import operand
 from nbta.ops.diagonals import diagonal
 from nbta.ops.elementary import exp, expm1, floor, log, log1p, sqrt, tan
@@ -36,6 +35,7 @@ from nbta.ops.joining import concatenate
 from nbta.ops.linalg import cholesky, solve_triangular
 from nbta.ops.normal import log_ndtr, ndtr, ndtri
 from nbta.ops.reductions import sum as total
+from nbta.ops.transposing import swapaxes
 from nbta.ops.trigonometry import arctan
 
 if TYPE_CHECKING:

@@ -24,10 +24,11 @@ from nbta.ops.joining import concatenate
 from nbta.ops.linalg import cho_solve, cholesky, mirrored
 from nbta.ops.lu import eye_like, solve
 from nbta.ops.numpy_arguments import check_choice
-from nbta.ops.products import matmul, swapaxes
+from nbta.ops.products import matmul
 from nbta.ops.shaping import reshape
 from nbta.ops.spectra import eigh, expm
 from nbta.ops.structured import circulant, toeplitz
+from nbta.ops.transposing import swapaxes
 
 #: How many rows a matrix may have of which SciPy keeps a few numbers a row.
 WHOLE = 1000

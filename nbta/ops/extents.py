@@ -6,6 +6,7 @@ from nbta.dtypes import as_plain, check_plain
 from nbta.errors import invalid
 from nbta.graph.graph import SubGraph
 from nbta.graph.operation import Tensor
+from nbta.ops.dispatch import FUNCTIONS, stacked
 
 
 def as_shape(shape, *others):
@@ -23,10 +24,8 @@ def as_shape(shape, *others):
     if floats:
         raise invalid("shape", f"shape: {floats[0]!r} is not an integer; give one integer per axis")
     if any(isinstance(extent, Tensor) for extent in extents):
-        from nbta.ops.joining import stack
-        from nbta.ops.shaping import cast
-
-        return stack([cast(extent, np.int64) for extent in extents])
+        cast = FUNCTIONS["cast"]  # which stands above: it takes tensors, whose making takes shapes
+        return stacked([cast(extent, np.int64) for extent in extents])
     array = as_plain("shape", extents)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise invalid("shape", f"shape: {shape!r} is not a shape; give one integer per axis")

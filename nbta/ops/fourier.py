@@ -18,8 +18,8 @@ from nbta.ops.elementwise import conjugate
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import pad
 from nbta.ops.linalg import address_of
-from nbta.ops.products import swapaxes
 from nbta.ops.shaping import cast
+from nbta.ops.transposing import swapaxes
 
 if TYPE_CHECKING:
     from typing import Literal

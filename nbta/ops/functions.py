@@ -37,7 +37,9 @@ from nbta.ops.sorting import *
 from nbta.ops.spectra import *
 from nbta.ops.statistics import *
 from nbta.ops.structured import *
+from nbta.ops.transposing import *
 from nbta.ops.trigonometry import *
+from nbta.ops.truths import *
 
 __all__ = sorted(FUNCTIONS)
 globals().update(FUNCTIONS)  # whatever else the families may call so

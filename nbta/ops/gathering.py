@@ -20,7 +20,7 @@ from nbta.ops.axis_arguments import within
 from nbta.ops.dispatch import apply, as_array, define, define_change, exported
 from nbta.ops.elementwise import promoted
 from nbta.ops.extents import pattern_of
-from nbta.ops.filling import zeros, zeros_like
+from nbta.ops.filling import arange, zeros, zeros_like
 from nbta.ops.shaping import reshape, shape_of, size, unbroadcast
 from nbta.runtime.intrinsics import MOST_ITEMS
 
@@ -366,8 +366,6 @@ def _scatter_add_gradient(op, dy):
 
 def _is_last(indices, shape):
     """Whether each index is the last one that names its row."""
-    from nbta.ops.joining import arange
-
     numbers = reshape(arange(size(indices)), shape_of(indices))
     last = zeros(shape[:1], np.int64)
     last = apply(SCATTER_SET, [last, indices, numbers], {"axis": 0})

@@ -40,6 +40,7 @@ from nbta.ops.dispatch import (
     exported,
     is_in_body,
     is_weak,
+    stacked,
 )
 from nbta.ops.elementwise import of_dtype, promoted
 from nbta.ops.extents import pattern_of
@@ -82,9 +83,7 @@ def _as_vector(argument, value):
     check_plain(argument, value)
     items = list(value) if isinstance(value, list | tuple) else list(np.atleast_1d(value))
     if any(isinstance(item, Tensor) for item in items):
-        from nbta.ops.joining import stack
-
-        return stack([_scalar(argument, item) for item in items])
+        return stacked([_scalar(argument, item) for item in items])
     array = np.asarray(items)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise invalid("shape", f"{argument}: {value!r} is not a vector with one integer per axis")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import math
 import operator
 from typing import TYPE_CHECKING, Literal
 
@@ -11,37 +10,33 @@ import numpy as np
 
 from nbta import shapes
 from nbta.codegen import windows
-from nbta.codegen.values import SHORT, Block, Scalar, Vector, cast_text, times, total
+from nbta.codegen.values import SHORT, Block, Scalar, Vector, times, total
 from nbta.codegen.windows import (
     Window,
     bind_reshaped,
     held,
     move,
-    number_in,
     offset_of,
     sum_of,
     window,
 )
-from nbta.dtypes import as_dtype, as_plain
+from nbta.dtypes import as_plain
 from nbta.errors import invalid
-from nbta.graph.operation import NotDifferentiable, Spec, Tensor
+from nbta.graph.operation import Spec, Tensor
 from nbta.ops.axis_arguments import within
-from nbta.ops.dispatch import CONSTANT, apply, as_array, data_spec, define, exported
-from nbta.ops.elementwise import common_dtype, promoted
-from nbta.ops.extents import pattern_of
+from nbta.ops.dispatch import apply, as_array, data_spec, define, exported
+from nbta.ops.elementwise import promoted
 from nbta.ops.filling import zeros, zeros_like
 from nbta.ops.gathering import along, as_axis, check_axis, take
 from nbta.ops.indexing import Part, getitem, is_together, parts_of, picked, slice
 from nbta.ops.shaping import cast, identity, reshape, shape_of, sum_to
-from nbta.runtime.intrinsics import MOST_ITEMS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nbta.typing import Array, ArrayLike, Axis, DTypeLike
+    from nbta.typing import Array, ArrayLike, Axis
 
 __all__ = [
-    "arange",
     "concatenate",
     "expand_dims",
     "flip",
@@ -410,167 +405,6 @@ def expand_dims(x: ArrayLike, axis: int | Sequence[int], *, name: str | None = N
            [2]])
     """
     return apply(EXPAND_DIMS, [x], {"axes": _as_axes(axis)}, name)
-
-
-def _infer_range(start, stop, step, *, dtype, extent):
-    for spec in (start, stop, step):
-        if spec.shape is not None and spec.shape != ():
-            message = f"a bound has shape {shapes.text(spec.shape)}; give scalars"
-            raise invalid("shape", message)
-    return Spec(dtype, (extent,))
-
-
-def _count(start, stop, step):
-    """How many numbers there are, by NumPy's rule."""
-    if step == 0:
-        raise invalid("step", "step: it must not be 0")
-    if all(isinstance(n, int) for n in (start, stop, step)):
-        return len(range(start, stop, step))
-    count = (stop - start) / step
-    if not math.isfinite(count):
-        raise invalid(
-            "range", f"from {start} to {stop} by {step} there is no end; give finite bounds"
-        )
-    return max(0, math.ceil(count))
-
-
-def _evaluate_range(start, stop, step, *, dtype, extent):
-    start, stop, step = (np.asarray(n).item() for n in (start, stop, step))
-    count = _count(start, stop, step)
-    if count > MOST_ITEMS:  # NumPy gives none from 2**63 - 512 on
-        raise MemoryError(f"Unable to allocate {count} numbers from {start} to {stop} by {step}")
-    return np.arange(start, stop, step, dtype)
-
-
-def _emit_arange(code, op) -> None:
-    """By integers where all are; floats with the rounding of NumPy."""
-    kinds = {tensor.dtype.kind for tensor in op.inputs}
-    dtype = op.outputs[0].dtype
-    if any(tensor.dtype == np.uint64 for tensor in op.inputs) or dtype.kind in "bc":
-        return code.call_python(op)
-    if kinds <= {"i", "u"} and dtype.kind in "iu":
-        return _integers(code, op)
-    return _floats(code, op) if dtype.kind == "f" else code.call_python(op)
-
-
-def _fill(code, op, count, item):
-    """The result, with ``item`` of a place's number."""
-    block = code.result(op, extents=(count,))
-    i = code.name("i")
-    code.nested([f"for {i} in range({count}):"], f"{block.at(i)} = {item(i)}")
-
-
-def _integers(code, op):
-    start, stop, step = (code.integer(tensor) for tensor in op.inputs)
-    dtype, known = op.outputs[0].dtype, op.outputs[0].spec.shape[0]
-    for number in dict.fromkeys((start, stop, step)):
-        if number_in(number) is None:  # so that differences are exact
-            code.fail_if(f"{number} < {-(2**61)} or {number} > {2**61}")
-    if step == "1":
-        text = f"max(0, {stop} - {start})"
-    else:
-        code.fail_if(f"{step} == 0")
-        text = f"max(0, ({stop} - {start} + {step} - (1 if {step} > 0 else -1)) // {step})"
-    count = str(known) if type(known) is int else code.variable(text)
-    if dtype != np.int64:  # NumPy refuses the first two numbers where they do not fit
-        for number in (start, f"{start} + {step}"):
-            code.fail_if(f"{number} < {np.iinfo(dtype).min} or {number} > {min(_most(dtype))}")
-    _fill(code, op, count, lambda i: cast_text(f"{start} + {i} * {step}", dtype))
-
-
-def _most(dtype):
-    return np.iinfo(dtype).max, np.iinfo(np.int64).max
-
-
-def _floats(code, op):
-    """The step is rounded as the difference of the first two numbers."""
-    dtype = op.outputs[0].dtype
-    start, stop, step = (
-        code.local(f"float64({code.scalar(tensor)})", "float64").text for tensor in op.inputs
-    )
-    code.fail_if(f"{step} == 0")
-    count = code.local(f"({stop} - {start}) / {step}", "float64").text
-    # Not finite, too many, or so few that the quotient is no measure.
-    code.fail_if(f"not ({count} - {count} == 0) or {count} > {2.0**61}")
-    code.fail_if(f"{count} == 0 and {stop} != {start}")
-    known = op.outputs[0].spec.shape[0]
-    whole = f"int64(max({count}, 0.0))"
-    text = f"{whole} + int64({count} > {whole} and {count} > 0)"
-    extent = str(known) if type(known) is int else code.variable(text)
-    first = code.local(start, dtype).text
-    delta = code.local(f"{cast_text(f'{start} + {step}', dtype)} - {first}", dtype).text
-    _fill(code, op, extent, lambda i: f"{first} + {cast_text(i, dtype)} * {delta}")
-
-
-RANGE = define(
-    "Range",
-    _infer_range,
-    _evaluate_range,
-    NotDifferentiable("its number of elements is an integer"),
-    emit=_emit_arange,
-)
-
-
-@exported
-def arange(
-    start: ArrayLike,
-    stop: ArrayLike | None = None,
-    step: ArrayLike = 1,
-    dtype: DTypeLike | None = None,
-    *,
-    name: str | None = None,
-) -> Array:
-    """Numbers in even steps, from ``start`` to before ``stop``.
-
-    Parameters
-    ----------
-    start : scalar or Tensor of rank 0
-        Without ``stop``, this is the stop, and numbers start at 0.
-    stop, step : scalar or Tensor of rank 0, optional
-    dtype : dtype-like, optional
-        By default the dtype that the arguments have in common.
-
-    Returns
-    -------
-    Tensor or numpy.ndarray
-        Of rank 1. No gradient passes through it.
-
-    Raises
-    ------
-    InvalidArgumentError
-        For a step of 0, and for what is no real scalar.
-
-    Examples
-    --------
-    >>> nbta.arange(3)
-    array([0, 1, 2])
-    >>> nbta.arange(1.0, 2.0, 0.25)
-    array([1.  , 1.25, 1.5 , 1.75])
-    """
-    bounds = (0, start, step) if stop is None else (start, stop, step)
-    common = common_dtype(*bounds)
-    if common.kind in "bcSUMmO":
-        raise invalid("dtype", f"a range has no bounds of dtype {common}; give real numbers")
-    bounds = promoted(*bounds)
-    attrs = {"dtype": common if dtype is None else as_dtype(dtype), "extent": _length(*bounds)}
-    return apply(RANGE, bounds, attrs, name)
-
-
-def _length(start, stop, step):
-    """The length of a range, as far as it is known."""
-    known = [_constant(n) for n in (start, stop, step)]
-    if None not in known:
-        return _count(*known)
-    if known[0] != 0 or known[2] != 1 or stop.dtype.kind not in "iu" or stop.ndim != 0:
-        return None
-    return pattern_of(stop)[0]
-
-
-def _constant(number):
-    """The value of a scalar, None where only the run knows."""
-    if isinstance(number, Tensor):
-        number = number.op.attrs["value"] if number.op.record is CONSTANT else None
-    return number.item() if number is not None and number.ndim == 0 else None
 
 
 def rows_of(values) -> list:

@@ -20,8 +20,10 @@ from nbta.ops.axis_arguments import integers, operand
 from nbta.ops.dispatch import apply, define, exported, stands_for
 from nbta.ops.elementwise import conjugate, narrow, promoted, widened
 from nbta.ops.filling import ones_like
-from nbta.ops.products import einsum, matmul, outer, swapaxes, transpose
+from nbta.ops.joining import expand_dims, squeeze
+from nbta.ops.products import einsum, matmul, outer
 from nbta.ops.shaping import unbroadcast
+from nbta.ops.transposing import swapaxes, transpose
 from nbta.runtime.factors import BLOCK, FEW
 
 if TYPE_CHECKING:
@@ -767,8 +769,6 @@ def triangular_solve(
     >>> nbta.triangular_solve([[2.0, 0.0], [1.0, 1.0]], [2.0, 3.0])
     array([1., 2.])
     """
-    from nbta.ops.joining import expand_dims, squeeze
-
     a, b = promoted(a, b, floats=True)
     if b.ndim is None:
         raise invalid("rank", "b: its rank must be known, to tell a vector from matrices")

@@ -40,8 +40,9 @@ from nbta.ops.linalg import (
     triangular_solve,
     tril,
 )
-from nbta.ops.products import matmul, swapaxes
+from nbta.ops.products import matmul
 from nbta.ops.shaping import cast, shape, unbroadcast
+from nbta.ops.transposing import swapaxes
 from nbta.runtime.factors import TRANSPOSED
 
 if TYPE_CHECKING:

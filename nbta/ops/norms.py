@@ -15,10 +15,10 @@ from nbta.ops.elementwise import wide
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import expand_dims
 from nbta.ops.lu import inv
-from nbta.ops.products import transpose
 from nbta.ops.reductions import max, mean_dtype, min, sum
 from nbta.ops.shaping import cast
 from nbta.ops.spectra import svdvals
+from nbta.ops.transposing import transpose
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, Axis

@@ -30,10 +30,10 @@ from nbta.ops.axis_arguments import one_axis, operand
 from nbta.ops.checks import checked
 from nbta.ops.dispatch import apply, as_array, as_tensor, define, exported, stands_for
 from nbta.ops.elementwise import promoted
-from nbta.ops.filling import zeros_like
+from nbta.ops.filling import arange, zeros_like
 from nbta.ops.gathering import SCATTER_SET, as_indices, take
 from nbta.ops.indexing import getitem
-from nbta.ops.joining import arange, concatenate, rows_of
+from nbta.ops.joining import concatenate, rows_of
 from nbta.ops.reductions import argmax
 from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import (

@@ -34,12 +34,13 @@ from nbta.ops.elementwise import wide
 from nbta.ops.gathering import take
 from nbta.ops.joining import concatenate, expand_dims, stack
 from nbta.ops.places import take_along_axis
-from nbta.ops.products import transpose
 from nbta.ops.reductions import cumsum, mean_dtype, sum
 from nbta.ops.rounding import ceil, isnan, rint
 from nbta.ops.shaping import broadcast_to, cast, reshape, shape_of
 from nbta.ops.sorting import MOST, argsort, selected_places, sort
-from nbta.ops.statistics import all, extents_along
+from nbta.ops.statistics import extents_along
+from nbta.ops.transposing import transpose
+from nbta.ops.truths import all
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike, Axis

@@ -14,7 +14,7 @@ from nbta.ops.axis_arguments import integers
 from nbta.ops.dispatch import exported
 from nbta.ops.elementary import floor, log10, power, sign
 from nbta.ops.elementwise import common_dtype, promoted
-from nbta.ops.joining import arange
+from nbta.ops.filling import arange
 from nbta.ops.shaping import cast, named, reshape
 
 if TYPE_CHECKING:

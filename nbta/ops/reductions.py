@@ -41,6 +41,8 @@ from nbta.ops.descriptions import CUMULATED, REDUCED
 from nbta.ops.dispatch import apply, data_spec, define, exported
 from nbta.ops.elementwise import conjugate, narrow, promoted, wide
 from nbta.ops.filling import ones_like
+from nbta.ops.integers import invert
+from nbta.ops.joining import expand_dims, pad
 from nbta.ops.shaping import INT64, broadcast_to, cast, reshape, shape_of
 
 if TYPE_CHECKING:
@@ -323,8 +325,6 @@ def axes_back(value, op):
 
     A reduction of all axes stays a scalar, which broadcasts.
     """
-    from nbta.ops.joining import expand_dims
-
     axis = op.attrs["axis"]
     if op.attrs["keepdims"] or not axis:
         return value
@@ -793,8 +793,6 @@ def argmax(
 
 def _with_axes(places, x, axis, name):
     """Places with the lost axes again, which is what a reduction would leave."""
-    from nbta.ops.joining import expand_dims
-
     if axis is not None:
         return expand_dims(places, axis[0], name=name)
     rank = x.spec.rank if isinstance(x, Tensor) else x.ndim
@@ -836,8 +834,6 @@ def argmin(
 
 def _opposite(x):
     """Numbers in the opposite order; of integers by their bits, as the least has no negative."""
-    from nbta.ops.integers import invert
-
     return invert(x) if x.dtype.kind in "biu" else negative(x)
 
 
@@ -934,8 +930,6 @@ def _evaluate_running(x, *, axis, sign):
 
 def _running_gradient(op, dy):
     """What arrives while one element is the greatest goes to that; the first of equals is it."""
-    from nbta.ops.joining import pad
-
     y, axis = op.outputs[0], op.attrs["axis"]
     if y.spec.rank is None:
         message = "the gradient of a running maximum needs a known rank; give the shape"

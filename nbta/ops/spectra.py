@@ -48,11 +48,12 @@ from nbta.ops.linalg import (
 )
 from nbta.ops.numpy_arguments import check_choice
 from nbta.ops.places import take_along_axis
-from nbta.ops.products import matmul, swapaxes
+from nbta.ops.products import matmul
 from nbta.ops.reductions import sum as sum_
 from nbta.ops.shaping import cast, shape_of, stop_gradient
 from nbta.ops.sorting import argsort
-from nbta.ops.statistics import count_nonzero
+from nbta.ops.transposing import swapaxes
+from nbta.ops.truths import count_nonzero
 from nbta.runtime.factors import VECTORS
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from nbta.ops.filling import zeros_like
 from nbta.ops.gathering import take
 from nbta.ops.indexing import getitem
 from nbta.ops.joining import concatenate, expand_dims, flip, pad
-from nbta.ops.products import swapaxes
 from nbta.ops.shaping import reshape
-from nbta.ops.statistics import all, allclose
+from nbta.ops.transposing import swapaxes
+from nbta.ops.truths import all, allclose
 
 if TYPE_CHECKING:
     from nbta.typing import Array, ArrayLike

@@ -26,6 +26,8 @@ from nbta.ops import (
     softmax,
     sorting,
     statistics,
+    transposing,
+    truths,
 )
 from nbta.ops.dispatch import (
     OF_NUMPY,
@@ -149,7 +151,7 @@ def _plainly(ufunc, method):
 _REDUCTIONS = {
     np.add: reductions.sum, np.multiply: reductions.prod,
     np.maximum: reductions.max, np.minimum: reductions.min,
-    np.logical_and: statistics.all, np.logical_or: statistics.any,
+    np.logical_and: truths.all, np.logical_or: truths.any,
     np.logaddexp: softmax.logsumexp,
 }  # fmt: skip
 _SCANS = {
@@ -392,9 +394,10 @@ _OF_FAMILIES = {
     diagonals: "diagonal trace",
     arithmetic: "clip conj",
     rounding: "round",
-    statistics: "all any std var",
+    statistics: "std var",
+    truths: "all any",
     gathering: "take",
-    linalg: "swapaxes",
+    transposing: "swapaxes",
     sorting: "argpartition argsort searchsorted",
 }
 _install()

@@ -10,7 +10,7 @@ import transposed
 from test_traits import applicable
 
 import nbta
-import nbta.api  # with the records of all operations
+import nbta.namespace  # with the records of all operations
 from nbta.graph.graph import current, everything
 from nbta.graph.operation import TABLE, NotDifferentiable
 from nbta.ops.checks import checked

@@ -107,7 +107,7 @@ def test_the_package_lists_what_it_has():
 
 
 def test_arrays_alone_do_not_wait_for_the_graph_front_end():
-    program = "import sys, nbta; nbta.TensorArray; print('nbta.api' in sys.modules)"
+    program = "import sys, nbta; nbta.TensorArray; print('nbta.namespace' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert result.stdout == "False\n"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nbta
-import nbta.api  # with the records of all operations
+import nbta.namespace  # with the records of all operations
 from nbta.errors import NbtaError
 from nbta.graph.graph import Graph, SubGraph
 from nbta.graph.operation import TABLE, Spec

@@ -29,9 +29,11 @@ ROWS = [
         "nbta.progress",
         "nbta.locations",
         "nbta.interface",
+        "nbta.typing",
     },
     {"nbta.runtime"},
     {"nbta.eager"},
+    {"nbta.array_memory", "nbta.inspect.array_view", "nbta.inspect.picture"},
     {"nbta.tensor_array"},
     {"nbta.packing", "nbta.saving"},
     {"nbta.graph", "nbta.codegen"},
@@ -43,28 +45,14 @@ ROWS = [
     {"nbta.execution"},
     {"nbta.inspect"},
     {"nbta.raw_ops", "nbta.random"},
-    {"nbta.api", "nbta.debug", "nbta.implicit", "nbta.testing", "nbta.typing"},
-    {"nbta"},
+    {"nbta.api"},
+    {"nbta.debug", "nbta.implicit", "nbta.testing"},
+    {"nbta.namespace", "nbta"},
     {"nbta.distributed"},
     {"nbta.demo", "nbta.doctor"},
     {"nbta.cli"},
     {"nbta.__main__"},
 ]
-#: Imports inside functions, which run later: these may go against the order.
-DEFERRED = {
-    ("nbta.tensor_array", "nbta.saving"),  # pickling
-    ("nbta.tensor_array", "nbta.inspect.array_view"),  # showing itself
-    ("nbta.symbolic", "nbta.inspect.diagram"),
-    ("nbta.graph.graph", "nbta.graph.printer"),
-    ("nbta.ops.extents", "nbta.ops.joining"),  # a shape may be made of tensors,
-    ("nbta.ops.extents", "nbta.ops.shaping"),  # and making tensors needs shapes
-    ("nbta.ops.dispatch", "nbta.ops.joining"),  # so may a list that stands for an array
-    ("nbta.ops.indexing", "nbta.ops.joining"),
-    ("nbta.ops.gathering", "nbta.ops.joining"),
-    ("nbta.ops.products", "nbta.ops.diagonals"),  # of a letter twice in an operand of einsum
-    ("nbta.frontend.conversion", "nbta.frontend.runtime"),  # which converts what it calls
-    ("nbta.frontend.control", "nbta.frontend.iteration"),  # whose ranges a branch may give
-}
 THIRD_PARTY = {"llvmlite", "numba", "numpy", "scipy"}
 OPTIONAL = {("ml_dtypes", True), ("cloudpickle", True)}  # only inside functions
 #: What users import themselves, and what it may need beside.
@@ -124,9 +112,9 @@ def imports_of(module):
     ]
 
 
-def ours(module, late=False):
-    """Modules of the package that a module imports when it is imported, or later."""
-    return {name for name, waits in imports_of(module) if name in FILES and waits == late}
+def ours(module):
+    """Modules of the package that a module imports, also inside functions."""
+    return {name for name, _ in imports_of(module) if name in FILES}
 
 
 @pytest.mark.parametrize("module", FILES)
@@ -135,18 +123,8 @@ def test_imports_go_down(module):
     assert above == set()
 
 
-def test_imports_against_the_order_are_known_and_wait_inside_functions():
-    late = {
-        (module, name)
-        for module in FILES
-        for name in ours(module, late=True)
-        if row_of(name) > row_of(module) or module in reachable(name)
-    }
-    assert late == DEFERRED
-
-
 def reachable(module):
-    """All modules that importing a module imports."""
+    """All modules that a module needs, directly or by way of others."""
     seen, todo = set(), [module]
     while todo:
         new = ours(todo.pop()) - seen

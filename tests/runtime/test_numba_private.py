@@ -51,7 +51,9 @@ NEWER = {"numba": "0.69.0dev0+12.gabc", "numpy": "2.5.0rc1", "llvmlite": "1.0.0"
 @pytest.mark.parametrize("package", NEWER)
 def test_versions_above_the_tested_ones_are_told_of_at_the_import(package):
     version, newest = NEWER[package], numba_private.TESTED[package]
-    code = f"import numba, {package}; {package}.__version__ = {version!r}; import nbta, nbta.api"
+    code = (
+        f"import numba, {package}; {package}.__version__ = {version!r}; import nbta, nbta.namespace"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     (line,) = [each for each in done.stderr.splitlines() if "RuntimeWarning" in each]
     assert f"not tested with {package} {version} (tested up to {newest}.*), and results" in line

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from memory_in_use import live_bytes
 
 import nbta
-from nbta.packing import gradients_of, pack, source_of, unpack
+from nbta.array_memory import gradients_of, source_of
+from nbta.packing import pack, unpack
 from nbta.runtime import settings
 
 #: Around where a table begins, and where it grows.
